@@ -1,0 +1,50 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+# Each sets up .venv by itself; the second run starts at once.
+SHELL := /bin/bash
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: help demo test lint types bench run providers providers-check lock clean setup
+.DEFAULT_GOAL := help
+
+help: ## this list
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
+
+setup: $(READY)
+
+$(READY): requirements-dev.lock pyproject.toml scripts/setup.sh
+	@PYTHON="$(PYTHON)" bash scripts/setup.sh "$(VENV)"
+	@touch $@
+
+demo: $(READY) ## the main job, told step by step, on embedded defaults (under 30 seconds)
+	@$(BIN)/python -m contrib.demo
+
+test: $(READY) ## every test
+	@$(BIN)/python -m pytest
+
+lint: $(READY) ## ruff and mypy --strict
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+
+bench: $(READY) ## floors and ourselves in one run, as ratios
+	@$(BIN)/python -m bench
+
+run: $(READY) ## a dev gateway in the foreground
+	@$(BIN)/gateway dev
+
+providers: ## build the built-in WebAssembly providers (needs node and npm)
+	@PYTHON="$(PYTHON)" bash providers/build.sh
+
+providers-check: ## build them again elsewhere and compare the bytes
+	@PYTHON="$(PYTHON)" bash providers/build.sh --check
+
+lock: ## resolve the lock files anew (needs uv)
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate pyproject.toml -o requirements.lock
+	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate pyproject.toml --group dev -o requirements-dev.lock
+
+clean: ## remove what the other targets made
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis providers/.build bench/results
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
