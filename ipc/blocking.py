@@ -1,0 +1,82 @@
+"""The blocking end of a channel: for processes that do one thing at a time (workers, template, policy).
+
+One stream socket, frames of one union in each direction, every received message held against the session table.
+"""
+
+import socket
+from collections import deque
+from typing import Any, Generic, TypeVar
+
+from ipc.fds import ANCILLARY_BYTES, RECEIVE_FLAGS, close_all, unpack_into
+from ipc.framing import Decoder, FrameError, encode_frame
+from ipc.messages import Message
+from ipc.sessions import Session, Table
+
+M = TypeVar("M", bound=Message)
+
+_CHUNK = 65536
+
+
+class ChannelClosed(Exception):
+    """The peer closed the channel between two frames."""
+
+
+class BlockingChannel(Generic[M]):
+    """Sends any message, receives messages of `union`. Descriptors that came along wait in `fds`, oldest first."""
+
+    def __init__(self, sock: socket.socket, union: Any, *, table: Table, start: str, cap_in: int, cap_out: int) -> None:
+        self._sock = sock
+        self._decoder: Decoder[M] = Decoder(union, cap_in)
+        self._session = Session(table, start)
+        self._cap_out = cap_out
+        self.fds: deque[int] = deque()
+
+    def fileno(self) -> int:
+        """For select and poll."""
+        return self._sock.fileno()
+
+    @property
+    def state(self) -> str:
+        """State of the receiving session."""
+        return self._session.state
+
+    def send(self, message: Message, fds: tuple[int, ...] = ()) -> None:
+        """Send one message whole, with descriptors. Raises FrameError over the cap, OSError when the peer is gone."""
+        frame = encode_frame(message, self._cap_out)
+        if fds:
+            sent = socket.send_fds(self._sock, [frame], list(fds))
+            frame = frame[sent:]
+        if frame:
+            self._sock.sendall(frame)
+
+    def receive(self) -> M:
+        """Wait for the next message.
+
+        Raises ChannelClosed at an end between frames, FrameError inside one, ProtocolError for a message that the
+        session table does not allow, TimeoutError when the socket has a timeout.
+        """
+        while (message := self.pending()) is None:
+            self.fill()
+        return message
+
+    def pending(self) -> M | None:
+        """Next message that has been received already, or None. Raises FrameError, ProtocolError."""
+        message = self._decoder.next_message()
+        if message is not None:
+            self._session.accept(message)
+        return message
+
+    def fill(self) -> None:
+        """One read from the socket. Raises ChannelClosed or FrameError at the end of the stream."""
+        data, ancillary, flags, _ = self._sock.recvmsg(_CHUNK, ANCILLARY_BYTES, RECEIVE_FLAGS)
+        unpack_into(self.fds, ancillary, flags)
+        if not data:
+            if self._decoder.is_empty:
+                raise ChannelClosed
+            raise FrameError("stream ended inside a frame")
+        self._decoder.feed(data)
+
+    def close(self) -> None:
+        """Close the socket and every descriptor that nobody took."""
+        close_all(self.fds)
+        self._sock.close()

@@ -1,0 +1,41 @@
+"""Ties a process to its parent: when the parent dies, so does this process.
+
+PDEATHSIG covers the death of the parent only from the call on, and it follows the *thread* that forked. So the
+caller names the parent it expects, and leaves at once if that one is already gone.
+"""
+
+import ctypes
+import os
+import signal
+import sys
+
+from ipc.exits import Exit
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_DUMPABLE = 4
+_PR_SET_CHILD_SUBREAPER = 36
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+def _prctl(option: int, value: int) -> None:
+    if _libc.prctl(option, value, 0, 0, 0) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, f"prctl({option}): {os.strerror(number)}")
+
+
+def die_with_parent(expected_parent: int) -> None:
+    """Arm PDEATHSIG=SIGKILL, then leave with Exit.ORPHANED if `expected_parent` is not our parent any more."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != expected_parent:
+        sys.exit(Exit.ORPHANED)
+
+
+def refuse_core_dumps() -> None:
+    """Not dumpable: no core file, no ptrace by the same user, /proc/PID owned by root. SECURITY: secrets live here."""
+    _prctl(_PR_SET_DUMPABLE, 0)
+
+
+def adopt_orphans() -> None:
+    """Make this process the reaper of descendants whose own parent died."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)

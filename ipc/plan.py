@@ -1,0 +1,127 @@
+"""The plan: everything that decides what one call will do, frozen before anybody decides about it.
+
+Built in one place (frontend/pipeline), hashed whole, stored with an approval, signed over by the grant, checked by
+the worker. The hash is computed over the encoded struct, so a field that is added is hashed without being listed.
+"""
+
+import hashlib
+
+import msgspec
+
+
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Resource limits of one call (manifest `resource_limits`)."""
+
+    fuel: int = 10_000_000
+    memory_mb: int = 64
+    timeout_seconds: float = 30.0
+    max_io_calls: int = 10
+
+
+class Egress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Where the http host call may go. `profile`: none, direct_allowlist or proxy_allowlist."""
+
+    profile: str = "none"
+    allowed_domains: tuple[str, ...] = ()
+    """Lower case names; `*.` before at least two labels matches any name below."""
+    allowed_methods: tuple[str, ...] = ()
+    proxy_url: str | None = None
+    unsafe_resolve: dict[str, str] = {}
+    """Dev only: name -> `address:port` to connect to instead of resolving."""
+
+
+class FileAccess(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the fs host call may do. Paths are relative to `root`; globs match per segment, `**` any depth."""
+
+    root: str
+    """Absolute path of the folder that is the provider's `/`."""
+    allowed_operations: tuple[str, ...] = ()
+    """Of: read, write, append, list, stat, delete."""
+    allowed_paths: tuple[str, ...] = ()
+    denied_paths: tuple[str, ...] = ()
+    max_file_bytes: int = 1_048_576
+
+
+class SecretUse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A declared secret by name, and the header the host adds to the outgoing request. Never the value."""
+
+    name: str
+    required: bool = True
+    header: str | None = None
+    format: str = "{value}"
+
+
+class PlannedRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The one HTTP request that a templated action will send; the host call refuses any other.
+
+    `headers` are those of the template, without secrets; `body` is None when the template has none.
+    """
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...] = ()
+    body: str | None = None
+
+
+class Plan(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One call, completely described. Built by the front, executed by a worker, never re-derived."""
+
+    trace_id: str
+    action_id: str
+    action_version: str
+    risk_level: str
+    provider_module_digest: str
+    """`sha256:<hex>` of the module's bytes."""
+    required_imports: tuple[str, ...]
+    profile: str
+    """Worker profile: compute, http or fs."""
+    isolation: str
+    """`pooled`, or `process` for a fresh worker per call."""
+    principal: str
+    owner: str | None
+    session_id: str
+    scopes: tuple[str, ...]
+    lease_jti: str
+    request: str
+    """Canonical JSON text of the request, after null-dropping."""
+    request_hash: str
+    """`sha256:<hex>` of `request` in UTF-8."""
+    provider_input: str
+    """JSON text handed to the provider's `run`."""
+    limits: Limits
+    egress: Egress
+    files: FileAccess | None
+    http_request: PlannedRequest | None
+    secrets: tuple[SecretUse, ...]
+    targets: tuple[str, ...]
+    """For people and policy: `METHOD url` or `fs:<operation> <path>`."""
+    sinks: tuple[str, ...]
+    unresolved_domains: tuple[str, ...]
+    unresolved_paths: tuple[str, ...]
+    verifier_kind: str
+    verification_config: str
+    """JSON text of the manifest's `verification_config`."""
+    response_schema: str | None
+    """JSON text of the response schema, or None."""
+    enforce_response_schema: bool
+    max_response_bytes: int
+    policy_version: str
+    policy_rule: str
+    calls_remaining: int | None
+    """Budget snapshot when policy was asked; None for a lease without budgets."""
+    epoch: int
+    created_at: str
+    """ISO 8601 UTC, milliseconds, `Z`."""
+
+
+_encoder = msgspec.json.Encoder(order="sorted")
+
+
+def plan_bytes(plan: Plan) -> bytes:
+    """The exact bytes that `plan_hash` is computed over: JSON, every struct and map in sorted key order."""
+    return _encoder.encode(plan)
+
+
+def plan_hash(plan: Plan) -> str:
+    """`sha256:<hex>` over every field of the plan."""
+    return "sha256:" + hashlib.sha256(plan_bytes(plan)).hexdigest()

@@ -1,0 +1,139 @@
+"""Settings as the supervisor has checked them and hands them to its children.
+
+The same structs are the schema of the TOML file (supervisor/config.py reads and checks it, names every field in
+messages by its path here). Secrets never appear: only paths to them. Paths are absolute by the time a child sees them.
+"""
+
+import msgspec
+
+
+class PrincipalMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What one local user id may act as."""
+
+    principal: str
+    scopes: tuple[str, ...] = ("tools:call",)
+    owner: str | None = None
+
+
+class IdentitySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[identity]`: who a lease is issued to."""
+
+    provider: str = "peercred"
+    """`peercred`, or `none` (dev only: everybody is `dev:anonymous`)."""
+    allow_unmapped: bool = False
+    principals: dict[str, PrincipalMapping] = {}
+    """User id (decimal text) -> mapping."""
+
+
+class OperatorSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[[operators]]`: a named credential. Exactly one of `api_key` and `api_key_sha256`."""
+
+    name: str
+    dpop_jkt: str | None = None
+    """RFC 7638 thumbprint of the operator's key; required outside dev mode."""
+    api_key: str | None = None
+    api_key_sha256: str | None = None
+
+
+class StoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[store]`: key-value state. Without `redis_url` the embedded SQLite file in `state_dir`."""
+
+    redis_url: str | None = None
+
+
+class LedgerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[ledger]`: evidence. Default `state_dir/ledger.sqlite3`."""
+
+    path: str | None = None
+
+
+class EgressSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[egress]`."""
+
+    unsafe_resolve: dict[str, str] = {}
+    """Dev only: host name -> `address:port`."""
+
+
+class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[limits]`: what an operator may tune. What the specification calls fixed is not here."""
+
+    max_in_flight: int = 256
+    max_connections: int = 1024
+    header_timeout_seconds: float = 10.0
+    body_timeout_seconds: float = 30.0
+    idle_timeout_seconds: float = 75.0
+    send_timeout_seconds: float = 30.0
+    worker_wait_seconds: float = 10.0
+    """How long a call waits for a free worker before 503 `overloaded`."""
+    drain_seconds: float = 30.0
+    """From SIGTERM to the hard stop."""
+
+
+class PoolSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[workers.<profile>]`: size of one pool."""
+
+    min_spare: int = 1
+    max: int = 4
+
+
+class WorkerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[workers]`."""
+
+    compute: PoolSettings = PoolSettings()
+    http: PoolSettings = PoolSettings()
+    fs: PoolSettings = PoolSettings()
+    recycle_after_calls: int = 10_000
+    idle_seconds: float = 60.0
+    """An idle worker above `min_spare` is retired after this long."""
+
+
+class SecretSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[secrets]`: one file of `name: value`, plain JSON with mode 0600 or age-encrypted."""
+
+    file: str | None = None
+    age_identity_file: str | None = None
+    """Set: `file` is age-encrypted to this identity."""
+
+
+class CompatSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[compat]`."""
+
+    actions_envelope: bool = False
+
+
+class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole configuration. Top-level names are those of the interface specification."""
+
+    state_dir: str
+    public_base_url: str
+    listen_uds_path: str = "/run/gateway/gate.sock"
+    listen_admin_uds_path: str = "/run/gateway/gate-admin.sock"
+    listen_http_addr: str | None = None
+    unsafe_expose_http: bool = False
+    front_processes: int = 1
+    manifests_dir: str = "/etc/gateway/actions"
+    policy_dir: str = "/etc/gateway/policy"
+    modules_dir: str | None = None
+    """Where a manifest's `sha256:<hex>` module lies as `<hex>.wasm`; default `manifests_dir/modules`."""
+    opa_url: str | None = None
+    egress_proxy_url: str | None = None
+    lease_ttl_seconds: int = 300
+    lease_signing_key_path: str | None = None
+    receipt_signing_key_path: str | None = None
+    grant_signing_key_path: str | None = None
+    receipt_keys_jwks_path: str | None = None
+    response_schema_enforcement: str = "deny"
+    identity: IdentitySettings = IdentitySettings()
+    operators: tuple[OperatorSettings, ...] = ()
+    store: StoreSettings = StoreSettings()
+    ledger: LedgerSettings = LedgerSettings()
+    egress: EgressSettings = EgressSettings()
+    limits: LimitSettings = LimitSettings()
+    workers: WorkerSettings = WorkerSettings()
+    secrets: SecretSettings = SecretSettings()
+    compat: CompatSettings = CompatSettings()
+    dev_mode: bool = False
+    """Set by `gateway dev`, never by a file."""
+    weakened: tuple[str, ...] = ()
+    """Names of what this configuration weakens; shown in status, logged at start, in every audit event."""
+    version: str = "0.1.0"

@@ -1,0 +1,156 @@
+"""Both ends of a channel, over real sockets."""
+
+import os
+import socket
+import threading
+
+import pytest
+import trio
+
+from ipc import messages as m
+from ipc.blocking import BlockingChannel, ChannelClosed
+from ipc.framing import FrameError, encode_frame
+from ipc.nonblocking import TrioChannel
+from ipc.sessions import SUPERVISOR_TO_TEMPLATE, TEMPLATE_TO_SUPERVISOR, ProtocolError
+
+CAP = 65536
+START = m.StartTemplate("/cache", 10)
+
+
+def blocking_end(sock: socket.socket) -> BlockingChannel[m.SupervisorToTemplate]:
+    sock.settimeout(5)
+    return BlockingChannel(
+        sock, m.SupervisorToTemplate, table=SUPERVISOR_TO_TEMPLATE, start="new", cap_in=CAP, cap_out=CAP
+    )
+
+
+def trio_end(sock: socket.socket) -> TrioChannel[m.TemplateToSupervisor]:
+    return TrioChannel(
+        sock, m.TemplateToSupervisor, table=TEMPLATE_TO_SUPERVISOR, start="starting", cap_in=CAP, cap_out=CAP,
+        carries_fds=True,
+    )  # fmt: skip
+
+
+def pair() -> tuple[BlockingChannel[m.SupervisorToTemplate], TrioChannel[m.TemplateToSupervisor]]:
+    left, right = socket.socketpair()
+    return blocking_end(left), trio_end(right)
+
+
+async def test_messages_and_descriptors_cross_together_and_in_order() -> None:
+    child, parent = pair()
+    readers = []
+    await parent.send(START)
+    for number in range(3):
+        reader, writer = os.pipe()
+        readers.append(reader)
+        await parent.send(m.SpawnWorker(f"w{number}", "http", "t"), (writer,))
+        os.close(writer)
+    assert child.receive() == START
+    for number in range(3):
+        message = child.receive()
+        assert isinstance(message, m.SpawnWorker)
+        descriptor = child.fds.popleft()
+        assert not os.get_inheritable(descriptor)
+        os.write(descriptor, message.worker_id.encode())
+        assert os.read(readers[number], 10) == f"w{number}".encode()
+        os.close(descriptor)
+    for reader in readers:
+        os.close(reader)
+    child.close()
+    parent.close()
+
+
+async def test_descriptors_that_nobody_took_are_closed_with_the_channel() -> None:
+    child, parent = pair()
+    reader, writer = os.pipe()
+    await parent.send(START)
+    await parent.send(m.SpawnWorker("w", "http", "t"), (writer,))
+    os.close(writer)
+    child.receive()
+    child.receive()
+    child.close()
+    with trio.fail_after(5):
+        await trio.lowlevel.wait_readable(reader)
+    assert os.read(reader, 1) == b""
+    os.close(reader)
+    parent.close()
+
+
+async def test_a_message_out_of_turn_is_fatal_to_its_sender() -> None:
+    child, parent = pair()
+    child.send(m.WorkerStarted("w", 1, 1))
+    with pytest.raises(ProtocolError, match="WorkerStarted while starting"):
+        await parent.receive()
+    await parent.send(m.KillForked("w"))
+    with pytest.raises(ProtocolError, match="KillForked while new"):
+        child.receive()
+    child.close()
+    parent.close()
+
+
+async def test_an_end_between_frames_differs_from_an_end_inside_one() -> None:
+    child, parent = pair()
+    child.close()
+    with pytest.raises(ChannelClosed):
+        await parent.receive()
+    parent.close()
+    left, right = socket.socketpair()
+    parent = trio_end(right)
+    left.sendall(encode_frame(m.TemplateReady(), CAP)[:-1])
+    left.close()
+    with pytest.raises(FrameError, match="inside a frame"):
+        await parent.receive()
+    parent.close()
+
+
+async def test_a_send_cut_in_the_middle_breaks_the_channel_for_good() -> None:
+    child, parent = pair()
+    big = m.StartTemplate("x" * (CAP - 100), 1)
+    with trio.move_on_after(0.05) as scope:
+        while True:  # the peer does not read: some frame is cut in the middle
+            await parent.send(big)
+    assert scope.cancelled_caught
+    with pytest.raises(BrokenPipeError):
+        await parent.send(START)
+    child.close()
+    parent.close()
+
+
+async def test_many_senders_never_mix_their_frames() -> None:
+    child, parent = pair()
+    got: list[str] = []
+
+    def read() -> None:
+        child.receive()
+        for _ in range(200):
+            message = child.receive()
+            assert isinstance(message, m.SpawnWorker)
+            got.append(message.worker_id)
+            os.close(child.fds.popleft())
+
+    thread = threading.Thread(target=read)
+    thread.start()
+    null = os.open(os.devnull, os.O_RDONLY)
+    await parent.send(START)
+    async with trio.open_nursery() as nursery:
+        for number in range(200):
+            nursery.start_soon(parent.send, m.SpawnWorker(f"w{number}", "http", "t" * 500), (null,))
+    await trio.to_thread.run_sync(thread.join, 5)
+    os.close(null)
+    assert sorted(got) == sorted(f"w{n}" for n in range(200))
+    child.close()
+    parent.close()
+
+
+async def test_more_descriptors_than_the_cap_are_refused_and_none_leaks() -> None:
+    left, right = socket.socketpair()
+    parent = trio_end(right)
+    before = len(os.listdir("/proc/self/fd"))
+    null = os.open(os.devnull, os.O_RDONLY)
+    socket.send_fds(left, [encode_frame(m.TemplateReady(), CAP)], [null] * 9)
+    with pytest.raises(FrameError, match="descriptors"):
+        await parent.receive()
+    parent.close()
+    left.close()
+    os.close(null)
+    assert len(os.listdir("/proc/self/fd")) <= before

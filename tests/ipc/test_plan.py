@@ -1,0 +1,89 @@
+"""The plan's hash: nothing that decides what a call does may change without changing it."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from ipc.plan import Egress, FileAccess, Limits, Plan, PlannedRequest, SecretUse, plan_bytes, plan_hash
+
+
+def plan(**changes: Any) -> Plan:
+    whole: dict[str, Any] = {
+        "trace_id": "trc_1", "action_id": "a", "action_version": "1.0.0", "risk_level": "low",
+        "provider_module_digest": "sha256:00", "required_imports": ("http",), "profile": "http", "isolation": "pooled",
+        "principal": "p", "owner": "o", "session_id": "ses_1", "scopes": ("tools:call",), "lease_jti": "lea_1",
+        "request": "{}", "request_hash": "sha256:11", "provider_input": "{}", "limits": Limits(),
+        "egress": Egress("direct_allowlist", ("a.test",), ("GET",), "http://p", {"a.test": "127.0.0.1:1"}),
+        "files": FileAccess("/files", ("write",), ("**",), ("x",)),
+        "http_request": PlannedRequest("GET", "http://a.test/", (("a", "b"),), "body"),
+        "secrets": (SecretUse("token", header="Authorization"),), "targets": ("GET http://a.test/",),
+        "sinks": ("http_read",), "unresolved_domains": (), "unresolved_paths": (), "verifier_kind": "none",
+        "verification_config": "{}", "response_schema": "{}", "enforce_response_schema": True,
+        "max_response_bytes": 10, "policy_version": "1", "policy_rule": "allow", "calls_remaining": 3, "epoch": 0,
+        "created_at": "2026-01-01T00:00:00.000Z",
+    }  # fmt: skip
+    return Plan(**{**whole, **changes})
+
+
+def changed(value: Any) -> Any:
+    """Another value of the same type."""
+    match value:
+        case bool():
+            return not value
+        case int() | float():
+            return value + 1
+        case str():
+            return value + "x"
+        case None:
+            return "x"
+        case tuple():
+            return (*value, changed(value[0]) if value else "x")
+        case dict():
+            return {**value, "other.test": "127.0.0.1:2"}
+    raise AssertionError(f"no other value of {type(value)}")
+
+
+def variants(struct: msgspec.Struct, path: str = "") -> list[tuple[str, Any]]:
+    """Every field, and every field of every nested struct, changed once."""
+    found: list[tuple[str, Any]] = []
+    for field in msgspec.structs.fields(struct):
+        value = getattr(struct, field.name)
+        if isinstance(value, msgspec.Struct):
+            for name, inner in variants(value, f"{path}{field.name}."):
+                found.append((name, msgspec.structs.replace(struct, **{field.name: inner})))
+        elif isinstance(value, tuple) and value and isinstance(value[0], msgspec.Struct):
+            for name, inner in variants(value[0], f"{path}{field.name}[0]."):
+                found.append((name, msgspec.structs.replace(struct, **{field.name: (inner, *value[1:])})))
+        else:
+            found.append((path + field.name, msgspec.structs.replace(struct, **{field.name: changed(value)})))
+    return found
+
+
+@pytest.mark.parametrize(("name", "other"), variants(plan()), ids=lambda value: value if isinstance(value, str) else "")
+def test_a_change_of_any_field_changes_the_hash(name: str, other: Plan) -> None:
+    assert plan_hash(other) != plan_hash(plan()), name
+
+
+def test_the_same_plan_hashes_the_same_after_a_journey() -> None:
+    there_and_back = msgspec.msgpack.decode(msgspec.msgpack.encode(plan()), type=Plan)
+    assert plan_bytes(there_and_back) == plan_bytes(plan())
+    stored_and_read = msgspec.json.decode(msgspec.json.encode(plan()), type=Plan)
+    assert plan_hash(stored_and_read) == plan_hash(plan())
+
+
+def test_the_order_of_a_map_does_not_matter() -> None:
+    one = plan(egress=Egress(unsafe_resolve={"a": "1", "b": "2"}))
+    two = plan(egress=Egress(unsafe_resolve={"b": "2", "a": "1"}))
+    assert plan_hash(one) == plan_hash(two)
+
+
+def test_a_field_that_moves_its_value_to_its_neighbour_changes_the_hash() -> None:
+    assert plan_hash(plan(trace_id="x", action_id="y")) != plan_hash(plan(trace_id="y", action_id="x"))
+    assert plan_hash(plan(targets=("a", "b"))) != plan_hash(plan(targets=("ab",)))
+
+
+def test_unknown_fields_are_refused() -> None:
+    raw = msgspec.to_builtins(plan()) | {"more": 1}
+    with pytest.raises(msgspec.ValidationError, match="more"):
+        msgspec.convert(raw, Plan)

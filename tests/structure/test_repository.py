@@ -1,0 +1,64 @@
+"""What must never stand in the repository, and what must."""
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+MACHINE_PATHS = re.compile(r"(?<![\w.])/(work|root|home)/[\w.-]")
+NEEDED = (
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "CHANGELOG.md",
+    "LICENSE",
+    "Makefile",
+    ".ci/run",
+)
+
+
+def tracked_texts() -> list[tuple[Path, str]]:
+    listed = subprocess.run(
+        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, check=True, timeout=30,
+    ).stdout.splitlines()  # fmt: skip
+    found = []
+    for name in listed:
+        path = ROOT / name
+        if path.is_file() and path.suffix not in {".wasm"}:
+            found.append((path, path.read_text(encoding="utf-8")))
+    return found
+
+
+def test_no_path_of_a_machine_stands_in_the_repository() -> None:
+    broken = [
+        f"{path.relative_to(ROOT)}:{number}"
+        for path, text in tracked_texts()
+        for number, line in enumerate(text.splitlines(), 1)
+        if MACHINE_PATHS.search(line)
+    ]
+    assert not broken
+
+
+def test_lock_files_name_packages_and_hashes_only() -> None:
+    for name in ("requirements.lock", "requirements-dev.lock"):
+        text = (ROOT / name).read_text()
+        assert "://" not in text
+        assert "--index" not in text
+        for block in re.split(r"\n(?=[a-z])", text):
+            assert "--hash=sha256:" in block, block
+
+
+@pytest.mark.parametrize("name", NEEDED)
+def test_a_newcomer_finds_the_documents(name: str) -> None:
+    assert (ROOT / name).is_file()
+
+
+def test_every_runtime_package_is_in_the_development_lock_with_the_same_version() -> None:
+    def versions(name: str) -> set[str]:
+        return set(re.findall(r"^([a-z0-9._-]+==[^ ;\\]+)", (ROOT / name).read_text(), re.M))
+
+    assert versions("requirements.lock") <= versions("requirements-dev.lock")
