@@ -1,0 +1,178 @@
+"""DPoP proofs (RFC 9449 §4.3): that the sender of this request holds the key its token is bound to.
+
+Guarantees that an accepted proof was signed by that key, for this method, this URI and this token, and not long ago.
+SECURITY: every check is made on every proof, `typ`, `alg` and `jwk` of the header included; the cache of parsed keys
+skips none of them. That a proof is used once is for the store: see `replay_key`. Never reads `Host`.
+"""
+
+import hashlib
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+
+from frontend.auth.encoding import b64url_decode, b64url_encode, decode_object
+from frontend.auth.htu import normalise_htu, without_query
+from frontend.auth.keys import KeyCache, KeyRefused, coordinates, p256_thumbprint
+from frontend.errors import GateError
+
+MAX_PROOF_CHARACTERS = 4096
+MAX_JTI_CHARACTERS = 128
+MAX_AGE_SECONDS = 60
+MAX_AHEAD_SECONDS = 5
+_SIGNATURE_BYTES = 64
+_GROUP_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
+_ES256 = ec.ECDSA(hashes.SHA256())
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """A proof that holds. `iat` in Unix seconds; `jkt` is the thumbprint of the key that signed it."""
+
+    jti: str
+    iat: float
+    jkt: str
+
+
+def replay_key(jkt: str, jti: str) -> str:
+    """What the store remembers of a proof: 43 characters, whatever the client chose as `jti`."""
+    return b64url_encode(hashlib.sha256(f"{jkt}.{jti}".encode()).digest())
+
+
+def _refuse(cause: str) -> NoReturn:
+    raise GateError("invalid_dpop", cause=cause)
+
+
+def _header(segment: str) -> dict[str, Any]:
+    try:
+        header = decode_object(b64url_decode(segment))
+    except ValueError:
+        _refuse("header is not base64url of a JSON object")
+    if header.get("typ") != "dpop+jwt":
+        _refuse("typ is not dpop+jwt")
+    if header.get("alg") != "ES256":
+        _refuse("alg is not ES256")
+    if "crit" in header or "b64" in header:
+        _refuse("header asks for an extension")
+    return header
+
+
+def _number(value: object) -> float | None:
+    """A NumericDate (RFC 7519 §2), which may have a fraction; None for any other JSON value, booleans included."""
+    return value if type(value) is int or type(value) is float else None
+
+
+def _check_times(payload: dict[str, Any], now: float) -> float:
+    """`iat`, which must be recent. Raises GateError.
+
+    `exp` and `nbf` are not part of a proof, but a client that sets them means them (RFC 7519 §4.1.4).
+    """
+    iat = _number(payload.get("iat"))
+    if iat is None:
+        _refuse("iat is not a number")
+    if not now - MAX_AGE_SECONDS <= iat <= now + MAX_AHEAD_SECONDS:
+        _refuse("iat is outside the window")
+    if "exp" in payload:
+        exp = _number(payload["exp"])
+        if exp is None or now >= exp:
+            _refuse("exp has passed")
+    if "nbf" in payload:
+        nbf = _number(payload["nbf"])
+        if nbf is None or now + MAX_AHEAD_SECONDS < nbf:
+            _refuse("nbf has not come")
+    return iat
+
+
+def _jti(payload: dict[str, Any]) -> str:
+    jti = payload.get("jti")
+    if type(jti) is not str or not 0 < len(jti) <= MAX_JTI_CHARACTERS:
+        _refuse("jti is not a text of 1 to 128 characters")
+    return jti
+
+
+def _der_signature(segment: str) -> bytes:
+    """The signature in the form that `cryptography` wants. Raises GateError."""
+    try:
+        raw = b64url_decode(segment)
+    except ValueError:
+        _refuse("signature is not base64url")
+    if len(raw) != _SIGNATURE_BYTES:
+        _refuse("signature is not 64 bytes")
+    r = int.from_bytes(raw[:32], "big")
+    s = int.from_bytes(raw[32:], "big")
+    if not (0 < r < _GROUP_ORDER and 0 < s < _GROUP_ORDER):
+        _refuse("signature is out of range")
+    return encode_dss_signature(r, s)
+
+
+class DpopVerifier:
+    """Checks proofs for requests to one `public_base_url`, the only place a request's URI comes from.
+
+    Raises ValueError when that is not an absolute http or https URI.
+    """
+
+    def __init__(self, public_base_url: str) -> None:
+        self._base = normalise_htu(public_base_url).rstrip("/")
+        self.keys = KeyCache()
+
+    def verify(
+        self, proof: str, *, method: str, path: str, access_token: str, expected_jkt: str | None, now: float
+    ) -> Proof:
+        """The proof, if it holds for this request. Raises GateError invalid_dpop with the cause.
+
+        `path` is the request's path as it was received, not decoded. `expected_jkt` None accepts any key, and is for an
+        operator without `dpop_jkt`, which exists in dev mode only. Cheap checks come before the signature; keys that
+        nothing is bound to never reach the cache.
+        """
+        if len(proof) > MAX_PROOF_CHARACTERS:
+            _refuse("proof is too long")
+        signed, _, signature = proof.rpartition(".")
+        header_segment, _, payload_segment = signed.partition(".")
+        if not payload_segment or "." in payload_segment:
+            _refuse("proof does not have three parts")
+        header = _header(header_segment)
+        try:
+            x, y = coordinates(header.get("jwk"))
+        except KeyRefused as error:
+            _refuse(f"jwk: {error}")
+        jkt = p256_thumbprint(x, y)
+        if expected_jkt is not None and jkt != expected_jkt:
+            _refuse("key is not the one that the token is bound to")
+        try:
+            payload = decode_object(b64url_decode(payload_segment))
+        except ValueError:
+            _refuse("payload is not base64url of a JSON object")
+        self._check_request(payload, method, path, access_token)
+        iat = _check_times(payload, now)
+        jti = _jti(payload)
+        self._check_signature(signed, signature, x, y)
+        return Proof(jti, iat, jkt)
+
+    def _check_request(self, payload: dict[str, Any], method: str, path: str, access_token: str) -> None:
+        if payload.get("htm") != method:
+            _refuse("htm is not the request's method")
+        htu = payload.get("htu")
+        if type(htu) is not str:
+            _refuse("htu is not a text")
+        expected = self._base + without_query(path)
+        if htu != expected:
+            try:
+                htu = normalise_htu(htu)
+            except ValueError:
+                _refuse("htu is not an absolute URI")
+            if htu != expected:
+                _refuse("htu is not the request's URI")
+        if payload.get("ath") != b64url_encode(hashlib.sha256(access_token.encode()).digest()):
+            _refuse("ath is not the token's hash")
+
+    def _check_signature(self, signed: str, signature: str, x: str, y: str) -> None:
+        der = _der_signature(signature)
+        try:
+            self.keys.public_key(x, y).verify(der, signed.encode("ascii"), _ES256)
+        except KeyRefused as error:
+            _refuse(f"jwk: {error}")
+        except InvalidSignature:
+            _refuse("signature does not hold")

@@ -1,0 +1,75 @@
+"""Who a lease is issued to, and with which scopes: local user ids mapped to principals.
+
+Guarantees that a user id without a mapping gets nothing unless the configuration says so by name, and that a lease
+never carries a scope that its identity may not have.
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Protocol
+
+from frontend.errors import GateError
+from ipc.settings import IdentitySettings, PrincipalMapping
+
+DEV_PRINCIPAL = "dev:anonymous"
+_SCOPE = re.compile(r"(?=[^:]*:)[a-z0-9:_-]{4,64}", re.ASCII)
+
+
+class Peer(Protocol):
+    """What is read of a connection's peer credentials."""
+
+    @property
+    def uid(self) -> int:
+        """User id, as the kernel saw it when the connection was made."""
+
+
+@dataclass(frozen=True, slots=True)
+class Identity:
+    """Somebody with a name. `scopes_allowed` None: any; `method` goes into leases and audit events."""
+
+    principal: str
+    scopes_allowed: tuple[str, ...] | None
+    owner: str | None
+    method: str
+
+
+def identify(settings: IdentitySettings, peer: Peer | None) -> Identity:
+    """Who is at the other end. `peer` None: the connection has no peer credentials (TCP).
+
+    Raises GateError: identity_forbidden for whoever has no mapping, identity_provider_unavailable when the provider is
+    not one that exists.
+    """
+    if settings.provider == "none":
+        return Identity(DEV_PRINCIPAL, None, None, "none")
+    if settings.provider != "peercred":
+        raise GateError("identity_provider_unavailable", cause="no such identity provider")
+    if peer is None:
+        raise GateError(
+            "identity_forbidden",
+            cause="connection without peer credentials",
+            message="leases are issued on the Unix socket: a TCP connection does not show its user",
+        )
+    mapping = settings.principals.get(str(peer.uid))
+    if mapping is None:
+        if not settings.allow_unmapped:
+            raise GateError(
+                "identity_forbidden", cause=f"uid {peer.uid} has no mapping", message="this user has no identity here"
+            )
+        mapping = PrincipalMapping(principal=f"uid:{peer.uid}")
+    return Identity(mapping.principal, mapping.scopes, mapping.owner, "peercred")
+
+
+def is_scope(text: object) -> bool:
+    """True for `tools:call` and its like: 4 to 64 of `a-z 0-9 : _ -`, with a colon."""
+    return type(text) is str and _SCOPE.fullmatch(text) is not None
+
+
+def intersect_scopes(requested: tuple[str, ...], allowed: tuple[str, ...] | None) -> tuple[str, ...]:
+    """Those requested that are allowed (None: all are), each once, in the order requested.
+
+    Raises GateError scope_not_permitted when none is left.
+    """
+    granted = tuple(dict.fromkeys(scope for scope in requested if allowed is None or scope in allowed))
+    if not granted:
+        raise GateError("scope_not_permitted", cause="no requested scope is allowed to this identity")
+    return granted

@@ -1,0 +1,166 @@
+"""Private files: written whole or not at all, readable by their owner alone, refused when they are not.
+
+Owns how key files lie on the disk. Never prints, logs or repeats what is in them.
+"""
+
+import contextlib
+import fcntl
+import os
+import secrets
+import stat
+from collections.abc import Iterator
+from pathlib import Path
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives.asymmetric import ec, ed25519
+from cryptography.hazmat.primitives.serialization import (
+    Encoding,
+    NoEncryption,
+    PrivateFormat,
+    load_pem_private_key,
+)
+
+from ipc.exits import Exit
+
+MAX_FILE_BYTES = 1_048_576
+_OTHERS = 0o077
+_OTHERS_MAY_WRITE = 0o022
+
+PrivateKey = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
+
+
+class KeyFileError(Exception):
+    """A file or folder that is not as it must be. The text is one sentence with its mend; `exit_code` fits it."""
+
+    def __init__(self, text: str, exit_code: Exit) -> None:
+        super().__init__(text)
+        self.exit_code = exit_code
+
+
+@contextlib.contextmanager
+def _told_as_permission(path: Path, doing: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise KeyFileError(f"{path}: cannot {doing}: {error.strerror}.", Exit.NO_PERMISSION) from None
+
+
+def _check_owner(path: Path, found: os.stat_result) -> None:
+    if found.st_uid != os.geteuid():
+        raise KeyFileError(
+            f"{path}: belongs to user id {found.st_uid}, not to {os.geteuid()} who runs this. Use chown.",
+            Exit.NO_PERMISSION,
+        )
+
+
+def check_folder(path: Path, *, is_private: bool) -> None:
+    """Raises KeyFileError unless `path` is a folder of ours that nobody else may change or, private, look into."""
+    with _told_as_permission(path, "look at it"):
+        found = path.lstat() if is_private else path.stat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise KeyFileError(f"{path}: is not a folder.", Exit.NO_PERMISSION)
+    _check_owner(path, found)
+    if found.st_mode & (_OTHERS if is_private else _OTHERS_MAY_WRITE):
+        raise KeyFileError(
+            f"{path}: mode {stat.S_IMODE(found.st_mode):04o} lets others in. Use chmod 0700.", Exit.CONFIG
+        )
+
+
+def make_folder(path: Path) -> None:
+    """Create `path` with mode 0700 where it is missing, parents too. Raises KeyFileError."""
+    with _told_as_permission(path, "create the folder"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            path.mkdir(mode=0o700)
+            _sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def hold_folder(path: Path) -> Iterator[None]:
+    """Keep other processes that use this function out of `path`. Raises KeyFileError at once when one is in there."""
+    with _told_as_permission(path, "open it"):
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise KeyFileError(f"{path}: another process is at work in it. Try again.", Exit.LOCKED) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def read_private(path: Path) -> bytes:
+    """The content of a private file.
+
+    Raises KeyFileError unless it is a regular file of ours that nobody else may read or write. The file that was
+    checked is the file that is read; links are followed, since what they lead to is what is checked.
+    """
+    with _told_as_permission(path, "read it"):
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_FILE_BYTES:
+                raise KeyFileError(f"{path}: is not a regular file of a sensible size.", Exit.CONFIG)
+            _check_owner(path, found)
+            if found.st_mode & _OTHERS:
+                mode = stat.S_IMODE(found.st_mode)
+                raise KeyFileError(f"{path}: mode {mode:04o} lets others in. Use chmod 0600.", Exit.CONFIG)
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                return file.read(MAX_FILE_BYTES)
+        finally:
+            os.close(descriptor)
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Put `content` at `path` with mode 0600, durably and at once. Raises KeyFileError; then `path` is as it was."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    with _told_as_permission(path, "write it"):
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                os.fchmod(descriptor, 0o600)
+                file.write(content)
+                file.flush()
+                os.fsync(descriptor)
+            temporary.rename(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        _sync_folder(path.parent)
+
+
+def write_private_key(path: Path, key: PrivateKey) -> None:
+    """Store a key as PEM (PKCS#8), readable by its owner alone. Raises KeyFileError."""
+    write_private(path, key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption()))
+
+
+def _load(path: Path) -> object:
+    try:
+        return load_pem_private_key(read_private(path), password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        raise KeyFileError(f"{path}: is not an unencrypted private key in PEM form.", Exit.CONFIG) from None
+
+
+def load_p256(path: Path) -> ec.EllipticCurvePrivateKey:
+    """The P-256 key in a private PEM file. Raises KeyFileError."""
+    key = _load(path)
+    if not isinstance(key, ec.EllipticCurvePrivateKey) or not isinstance(key.curve, ec.SECP256R1):
+        raise KeyFileError(f"{path}: is not a P-256 key.", Exit.CONFIG)
+    return key
+
+
+def load_ed25519(path: Path) -> ed25519.Ed25519PrivateKey:
+    """The Ed25519 key in a private PEM file. Raises KeyFileError."""
+    key = _load(path)
+    if not isinstance(key, ed25519.Ed25519PrivateKey):
+        raise KeyFileError(f"{path}: is not an Ed25519 key.", Exit.CONFIG)
+    return key
