@@ -1,0 +1,64 @@
+"""The table of codes: what an error answers, and what it never tells."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+from frontend.errors import STATUS, GateError
+
+ROOT = Path(__file__).resolve().parents[2]
+CONTRACT = {
+    401: {"lease_expired", "invalid_lease", "invalid_dpop", "replay_detected", "missing_auth_header"},
+    403: {
+        "policy_denied", "action_not_registered", "action_digest_mismatch", "budget_exhausted",
+        "budget_session_not_found",
+    },
+    404: {"action_not_found"},
+    422: {"schema_violation"},
+    500: {"evidence_persistence_failed", "internal_error"},
+    502: {"action_execution_failed"},
+    503: {
+        "draining", "policy_engine_unavailable", "policy_engine_timeout", "replay_cache_unavailable",
+        "budget_store_unavailable", "clock_error",
+    },
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("status", "code"), [(s, code) for s, codes in CONTRACT.items() for code in sorted(codes)])
+def test_every_code_of_the_execute_table_has_its_status(status: int, code: str) -> None:
+    assert STATUS[code] == status
+
+
+@pytest.mark.parametrize("code", sorted(STATUS))
+def test_an_answer_of_ours_carries_the_code_alone_and_one_of_theirs_its_details(code: str) -> None:
+    error = GateError(code, cause="/var/lib/gateway is full", reason="because")
+    body = error.body()
+    assert body["error"] == code
+    assert "gateway is full" not in str(body)
+    assert ("reason" in body) == (error.status < 500)
+
+
+@pytest.mark.parametrize("code", sorted(code for code, status in STATUS.items() if status == 401))
+def test_every_401_says_how_to_authenticate(code: str) -> None:
+    assert ("WWW-Authenticate", "DPoP") in GateError(code).headers()
+
+
+@pytest.mark.parametrize("code", sorted(code for code, status in STATUS.items() if status == 429))
+def test_every_429_of_a_rate_says_when_to_come_back(code: str) -> None:
+    headers = dict(GateError(code).headers())
+    assert ("Retry-After" in headers) == (code == "rate_limit_exceeded")
+
+
+def test_an_unknown_code_is_a_mistake_of_the_program() -> None:
+    with pytest.raises(KeyError):
+        GateError("no_such_code")
+
+
+def test_every_code_is_explained_to_agents_and_no_other() -> None:
+    explained = set(re.findall(r"`([a-z_]+)`", "".join(_cells((ROOT / "docs" / "errors.md").read_text()))))
+    assert explained == set(STATUS)
+
+
+def _cells(text: str) -> list[str]:
+    return [line.split("|")[2] for line in text.splitlines() if re.match(r"\| \d{3} ", line)]
