@@ -1,0 +1,1 @@
+"""Floors and ourselves, measured in one run and told as ratios: `make bench`."""

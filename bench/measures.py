@@ -1,0 +1,75 @@
+"""What the kernel says of processes: processor time and memory. Figures in seconds and bytes."""
+
+import time
+from collections.abc import Callable, Iterable
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+LONGEST_WAIT = 30.0
+
+
+def cpu_seconds(pid: int) -> float:
+    """Processor time of all threads of a process so far, to the nanosecond (schedstat); 0 when it is gone."""
+    total = 0
+    for task in Path(f"/proc/{pid}/task").glob("*/schedstat"):
+        try:
+            total += int(task.read_text().split()[0])
+        except (OSError, IndexError, ValueError):
+            continue
+    return total / 1e9
+
+
+def kind_of(pid: int) -> str:
+    """The kind of a process of ours by its title: front, policy, template, worker compute, …"""
+    try:
+        title = " ".join(psutil.Process(pid).cmdline())
+    except psutil.Error:
+        return "gone"
+    words = title.removeprefix("gateway: ").split()
+    return " ".join(words[:2]) if words[:1] == ["worker"] else words[0] if title.startswith("gateway: ") else "other"
+
+
+def family(pid: int) -> list[int]:
+    """A process and all below it."""
+    return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
+
+
+def cpu_by_kind(pids: Iterable[int]) -> dict[str, float]:
+    """Processor time so far, summed by kind of process."""
+    found: dict[str, float] = {}
+    for pid in pids:
+        kind = kind_of(pid)
+        found[kind] = found.get(kind, 0.0) + cpu_seconds(pid)
+    return found
+
+
+def pss_by_kind(pids: Iterable[int]) -> dict[str, list[int]]:
+    """Proportional set size of each process, by kind."""
+    found: dict[str, list[int]] = {}
+    for pid in pids:
+        try:
+            lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
+        except OSError:
+            continue
+        pss = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
+        found.setdefault(kind_of(pid), []).append(pss)
+    return found
+
+
+def quantile(sorted_values: list[float], part: float) -> float:
+    """The value below which `part` of them lie; 0 for none."""
+    if not sorted_values:
+        return 0.0
+    return sorted_values[min(int(part * len(sorted_values)), len(sorted_values) - 1)]
+
+
+def wait_until(condition: Callable[[], Any], what: str) -> Any:
+    """Ask until true; raises TimeoutError with `what`."""
+    deadline = time.monotonic() + LONGEST_WAIT
+    while not (found := condition()):
+        if time.monotonic() > deadline:
+            raise TimeoutError(what)
+        time.sleep(0.001)
+    return found

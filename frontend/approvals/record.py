@@ -1,0 +1,151 @@
+"""What an approval keeps, and the three ways it is shown: to the polling agent, in the operator's list, in detail.
+
+The body (plan and context) is written once and never changes; the outcome grows as the state moves. The request is
+shown to the operator exactly as it will be executed, with control and bidirectional characters escaped, so that what
+a person reads is what runs.
+"""
+
+import unicodedata
+from typing import Any
+
+import msgspec
+
+from frontend.approvals.states import DENIED, FAILED, RETRY_AFTER_SECONDS, as_polled, state_at
+from frontend.clock import iso
+from frontend.stores.interface import ApprovalRecord
+from ipc.plan import Plan, plan_hash
+
+
+class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The immutable part: the plan as it will run, and how the call came to be held."""
+
+    plan: Plan
+    plan_hash: str
+    identity_method: str
+    has_budget: bool
+
+
+class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """The part that grows: who decided, when, and what came of it."""
+
+    claimed_by: str | None = None
+    claimed_at: str | None = None
+    completed_at: str | None = None
+    receipt_id: str | None = None
+    deny_reason: str | None = None
+    error_code: str | None = None
+
+
+_body = msgspec.json.Decoder(Body)
+_outcome = msgspec.json.Decoder(Outcome)
+
+
+def encode(value: Body | Outcome) -> str:
+    """JSON text for the store."""
+    return msgspec.json.encode(value).decode()
+
+
+def body_of(record: ApprovalRecord) -> Body:
+    """Decode the immutable part. Raises ValueError when the store holds something else."""
+    return _body.decode(record.body)
+
+
+def outcome_of(record: ApprovalRecord) -> Outcome:
+    """Decode the growing part. Raises ValueError when the store holds something else."""
+    return _outcome.decode(record.outcome)
+
+
+def is_intact(body: Body) -> bool:
+    """True when the stored plan still hashes to what was stored beside it."""
+    return plan_hash(body.plan) == body.plan_hash
+
+
+def polled(record: ApprovalRecord, now: float) -> dict[str, Any]:
+    """The agent's view (interface specification, "Approval"; docs/decisions.md, "Approvals")."""
+    state, outcome = state_at(record.state, record.expires_at, now), outcome_of(record)
+    view: dict[str, Any] = {
+        "approval_id": record.approval_id,
+        "action_id": record.action_id,
+        "state": state,
+        "status": as_polled(state),
+    }
+    if outcome.receipt_id is not None:
+        view["receipt_id"] = outcome.receipt_id
+    if state == DENIED:
+        view["deny_reason"] = view["reason"] = outcome.deny_reason
+    if state == FAILED:
+        view["reason"] = outcome.error_code
+    if state in RETRY_AFTER_SECONDS:
+        view["retry_after_seconds"] = RETRY_AFTER_SECONDS[state]
+    return view
+
+
+def listed(record: ApprovalRecord, now: float) -> dict[str, Any]:
+    """One item of the operator's list."""
+    plan = body_of(record).plan
+    state = state_at(record.state, record.expires_at, now)
+    return {
+        "approval_id": record.approval_id,
+        "action_id": record.action_id,
+        "action_version": plan.action_version,
+        "state": state,
+        "status": as_polled(state),
+        "principal": plan.principal,
+        "session_id": record.session_id,
+        "owner": plan.owner,
+        "risk_level": plan.risk_level,
+        "request_hash": record.request_hash,
+        "created_at": iso(record.created_at),
+        "expires_at": iso(record.expires_at),
+    }
+
+
+def detailed(record: ApprovalRecord, now: float) -> dict[str, Any]:
+    """What an operator reads before deciding: everything that will happen, nothing that will not."""
+    body, outcome = body_of(record), outcome_of(record)
+    plan = body.plan
+    return listed(record, now) | {
+        "trace_id": plan.trace_id,
+        "request": escaped(msgspec.json.decode(plan.request)),
+        "approved_targets": [escaped(target) for target in plan.targets],
+        "approved_request": escaped(msgspec.to_builtins(plan.http_request)),
+        "approved_secrets": [secret.name for secret in plan.secrets],
+        "approved_egress": {
+            "profile": plan.egress.profile,
+            "allowed_domains": list(plan.egress.allowed_domains),
+            "allowed_methods": list(plan.egress.allowed_methods),
+        },
+        "unresolved_domains": list(plan.unresolved_domains),
+        "unresolved_paths": [escaped(path) for path in plan.unresolved_paths],
+        "sinks": list(plan.sinks),
+        "verifier_kind": plan.verifier_kind,
+        "provider_module_digest": plan.provider_module_digest,
+        "resource_limits": msgspec.to_builtins(plan.limits),
+        "policy_version": plan.policy_version,
+        "policy_rule": plan.policy_rule,
+        "budget_snapshot": {"calls_remaining": plan.calls_remaining},
+        "revocation_epoch": plan.epoch,
+        "plan_hash": body.plan_hash,
+        **msgspec.to_builtins(outcome),
+    }
+
+
+def escaped(value: Any) -> Any:
+    """The same JSON value with control, format and bidirectional characters in strings and keys as \\uXXXX.
+
+    SECURITY: an agent chooses these strings; what it can't do is make a terminal or a page show another text.
+    """
+    if isinstance(value, str):
+        return "".join(_visible(character) for character in value)
+    if isinstance(value, dict):
+        return {escaped(key): escaped(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [escaped(item) for item in value]
+    return value
+
+
+def _visible(character: str) -> str:
+    if unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}:
+        return character
+    code = ord(character)
+    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

@@ -1,0 +1,85 @@
+"""Who is asking: headers -> token -> proof -> replay cache -> epoch, for agents and for operators.
+
+The one place where the parts of frontend/auth meet the store. Guarantees that a proof is recorded only after its
+signature holds, and that nothing is concluded when clock or store can't be asked. Never decides what a caller may do.
+"""
+
+from dataclasses import dataclass
+
+from frontend.auth.authorization import parse_authorization
+from frontend.auth.dpop import DpopVerifier, Proof, replay_key
+from frontend.auth.lease import Lease, LeaseAuthority
+from frontend.auth.operators import Operators
+from frontend.clock import Clock
+from frontend.errors import GateError
+from frontend.http.requests import Request
+from frontend.stores.interface import Store, StoreUnavailable
+
+REPLAY_SECONDS = 180.0
+"""How long a proof's jti is remembered: beyond the widest skew a proof may have (docs/decisions.md, "DPoP")."""
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """An agent that has proven its lease. `epoch` is the one in force."""
+
+    lease: Lease
+    epoch: int
+
+
+@dataclass(frozen=True, slots=True)
+class OperatorCaller:
+    """An operator that has proven key and credential."""
+
+    name: str
+    jkt: str
+    proof_jti: str
+
+
+@dataclass(frozen=True, slots=True)
+class Authentication:
+    """Checks one request. Every method raises GateError and returns only for callers who are who they say."""
+
+    clock: Clock
+    store: Store
+    leases: LeaseAuthority
+    proofs: DpopVerifier
+    operators: Operators
+
+    def now(self) -> float:
+        """Trusted time. Raises GateError clock_error."""
+        return self.clock.now()
+
+    async def agent(self, request: Request) -> Caller:
+        """Authenticate by lease. Codes: all 401, replay_cache_unavailable, clock_error."""
+        token, proof_text = parse_authorization(request.headers)
+        now = self.now()
+        lease = self.leases.verify(token)
+        proof = self._proof(proof_text, request, token, lease.jkt, now)
+        epoch = await self._record(proof, now)
+        if lease.epoch != epoch:  # a store that lost its epoch must not bring revoked leases back
+            raise GateError("invalid_lease", cause=f"epoch {lease.epoch} of the lease, {epoch} is in force")
+        return Caller(lease, epoch)
+
+    async def operator(self, request: Request) -> OperatorCaller:
+        """Authenticate by operator credential. Codes: invalid_operator_token, invalid_dpop, replay_detected, …"""
+        token, proof_text = parse_authorization(request.headers)
+        now = self.now()
+        operator = self.operators.authenticate(token)
+        proof = self._proof(proof_text, request, token, operator.dpop_jkt, now)
+        await self._record(proof, now)
+        return OperatorCaller(operator.name, proof.jkt, proof.jti)
+
+    def _proof(self, text: str, request: Request, token: str, jkt: str | None, now: float) -> Proof:
+        return self.proofs.verify(
+            text, method=request.method, path=request.path, access_token=token, expected_jkt=jkt, now=now
+        )
+
+    async def _record(self, proof: Proof, now: float) -> int:
+        try:
+            visit = await self.store.check_in(replay_key(proof.jkt, proof.jti), now + REPLAY_SECONDS, now)
+        except StoreUnavailable as error:
+            raise GateError("replay_cache_unavailable", cause=str(error)) from None
+        if not visit.is_fresh:
+            raise GateError("replay_detected")
+        return visit.epoch

@@ -1,0 +1,135 @@
+"""The front's end of its control channel: what the supervisor tells it, and what it asks for.
+
+Every question has an id and a deadline; an answer that nobody waits for is dropped. When the channel closes the
+supervisor is gone, and so is this process.
+"""
+
+import os
+import socket
+from typing import Protocol
+
+import structlog
+import trio
+
+from frontend.identifiers import new
+from ipc import messages as m
+from ipc.limits import MAX_CONTROL_FRAME
+from ipc.nonblocking import TrioChannel
+from ipc.sessions import SUPERVISOR_TO_FRONT
+
+log = structlog.get_logger()
+
+LOAD_SECONDS = 120.0
+"""The template may have to compile large modules."""
+
+
+class SupervisorSilent(Exception):
+    """No answer in time."""
+
+
+class Hears(Protocol):
+    """What a front does on the supervisor's word."""
+
+    def attach_policy(self, message: m.AttachPolicy, sock: socket.socket) -> None:
+        """A fresh policy process."""
+
+    def attach_worker(self, message: m.AttachWorker, sock: socket.socket) -> None:
+        """A fresh worker."""
+
+    def worker_gone(self, message: m.WorkerGone) -> None:
+        """A worker ended."""
+
+    def drain(self) -> None:
+        """Refuse new work."""
+
+    def reload(self, message: m.Reload) -> None:
+        """Read the configuration again, in a task of its own."""
+
+    def stop(self, seconds: float) -> None:
+        """Finish within this time."""
+
+
+class Control:
+    """Sends requests to the supervisor and hands its messages to a listener."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self._channel: TrioChannel[m.Message] = TrioChannel(
+            sock, m.SupervisorToFront, table=SUPERVISOR_TO_FRONT, start="new", cap_in=MAX_CONTROL_FRAME,
+            cap_out=MAX_CONTROL_FRAME, carries_fds=True,
+        )  # fmt: skip
+        self._loads: dict[str, m.ModulesLoaded] = {}
+        self._awaited: dict[str, trio.Event] = {}
+
+    async def start(self) -> tuple[m.StartFront, list[socket.socket]]:
+        """The first message and the listening sockets that came with it."""
+        message = await self._channel.receive()
+        assert isinstance(message, m.StartFront)  # the session table allows nothing else
+        return message, [self._taken() for _ in message.listeners]
+
+    def _taken(self) -> socket.socket:
+        return socket.socket(fileno=self._channel.fds.popleft())
+
+    async def load_modules(self, modules: tuple[m.ModuleFile, ...]) -> m.ModulesLoaded:
+        """Have modules checked, compiled and mapped. Raises SupervisorSilent."""
+        request_id = new("load_")
+        self._awaited[request_id] = trio.Event()
+        try:
+            await self._channel.send(m.LoadModules(request_id, modules))
+            with trio.fail_after(LOAD_SECONDS):
+                await self._awaited[request_id].wait()
+            return self._loads.pop(request_id)
+        except trio.TooSlowError:
+            raise SupervisorSilent(f"modules were not loaded within {LOAD_SECONDS:g} s") from None
+        finally:
+            del self._awaited[request_id]
+
+    async def send(self, message: m.Message) -> None:
+        """Tell the supervisor. Raises OSError when it is gone."""
+        await self._channel.send(message)
+
+    async def need_worker(self, profile: str) -> None:
+        """Ask for one more worker."""
+        await self.send(m.NeedWorker(profile))
+
+    async def kill_worker(self, worker_id: str, reason: str) -> None:
+        """Ask for a worker's end."""
+        await self.send(m.KillWorker(worker_id, reason))
+
+    async def replace_policy(self, pid: int, reason: str) -> None:
+        """Ask for another policy process."""
+        await self.send(m.ReplacePolicy(pid, reason))
+
+    async def run(self, listener: Hears) -> None:
+        """Hand on what the supervisor says, until its channel closes (raises ChannelClosed)."""
+        while True:
+            self._hand_on(await self._channel.receive(), listener)
+
+    def _hand_on(self, message: m.Message, listener: Hears) -> None:
+        match message:
+            case m.AttachPolicy():
+                listener.attach_policy(message, self._taken())
+            case m.AttachWorker():
+                listener.attach_worker(message, self._taken())
+            case m.WorkerGone():
+                listener.worker_gone(message)
+            case m.ModulesLoaded() if message.request_id in self._awaited:
+                self._loads[message.request_id] = message
+                self._awaited[message.request_id].set()
+            case m.Drain():
+                listener.drain()
+            case m.Reload():
+                listener.reload(message)
+            case m.Stop():
+                listener.stop(message.seconds)
+            case _:
+                log.info("an answer came that nobody waits for", kind=type(message).__name__)
+
+    def close(self) -> None:
+        """Close the channel."""
+        self._channel.close()
+
+
+def inherited(number: int) -> socket.socket:
+    """The channel that this process was started with, not inheritable any further."""
+    os.set_inheritable(number, False)
+    return socket.socket(fileno=number)

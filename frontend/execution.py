@@ -1,0 +1,164 @@
+"""The only path that runs a provider, for allowed and for approved calls alike.
+
+secrets -> worker -> grant -> intent -> dispatch -> receipt and event -> answer. Guarantees: the intent and the use of
+the grant are durable before the worker hears of the plan, the receipt and the event before anybody hears the result;
+a worker that dies leaves a receipt. Never decides whether a plan may run.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+from frontend.case import Case
+from frontend.clock import Clock, ClockError
+from frontend.errors import GateError
+from frontend.evidence.grants import ApprovalBinding, GrantSigner
+from frontend.evidence.ledger import Intent, Ledger, LedgerUnavailable
+from frontend.evidence.receipts import Receipt
+from frontend.evidence.signing import ReceiptSigner
+from frontend.identifiers import new
+from frontend.outcomes import FULLY_SUCCESSFUL, Conclusion, conclude, conclude_lost, receipt_of
+from frontend.pool.channel import WorkerChannel, WorkerLost
+from frontend.pool.pool import NoWorker, Pools
+from frontend.secrets.files import SecretMissing, Secrets, SecretsUnavailable
+from ipc.framing import FrameError
+from ipc.messages import Call
+from ipc.plan import Plan, plan_hash
+
+GRANT_MARGIN_SECONDS = 30.0
+"""A grant outlives its call's deadline by this much: clocks are read twice, by two processes."""
+
+
+class NotDispatched(GateError):
+    """Nothing was sent to a worker: the caller gives the budget back and leaves the evidence."""
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """A call that ran, whatever came of it, with its evidence durable."""
+
+    plan: Plan
+    receipt: Receipt
+    conclusion: Conclusion
+    grant_id: str
+
+    @property
+    def succeeded(self) -> bool:
+        """True when the provider succeeded (verification may still have failed)."""
+        return self.conclusion.kind == "success"
+
+    def body(self) -> dict[str, Any]:
+        """The execution result (interface specification, "Execution result")."""
+        outcome = self.conclusion.verification.outcome
+        return {
+            "decision": "executed",
+            "trace_id": self.plan.trace_id,
+            "action_id": self.plan.action_id,
+            "grant_id": self.grant_id,
+            "receipt_id": self.receipt.receipt_id,
+            "output": self.conclusion.output,
+            "verification_outcome": outcome,
+            "verification": {"outcome": outcome, "is_fully_successful": outcome in FULLY_SUCCESSFUL},
+            "runtime": self.conclusion.runtime,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """Runs plans. One instance serves every call of this front."""
+
+    clock: Clock
+    ledger: Ledger
+    secrets: Secrets
+    grants: GrantSigner
+    signer: ReceiptSigner
+    pools: Pools
+    worker_wait_seconds: float
+
+    async def run(self, case: Case, plan: Plan, approval: ApprovalBinding | None = None) -> Executed:
+        """Execute `plan` once.
+
+        Raises NotDispatched when nothing was sent (budget to be given back), and GateError
+        evidence_persistence_failed when the provider ran but its evidence could not be written: then the intent
+        stays unresolved and shows.
+        """
+        values = self._secret_values(plan)
+        grant_id, intent_id = new("grant_"), new("intent_")
+        try:
+            async with self.pools.lease(plan.profile, plan.isolation, self.worker_wait_seconds) as worker:
+                started_at, grant = await self._grant(plan, grant_id, intent_id, approval)
+                conclusion = await _dispatch(
+                    worker, Call(plan.trace_id, plan, grant, values, plan.limits.timeout_seconds)
+                )
+        except ClockError as error:
+            raise NotDispatched("clock_error", cause=str(error)) from None
+        except NoWorker as error:
+            raise NotDispatched("overloaded", cause=str(error)) from None
+        try:
+            receipt = receipt_of(conclusion, plan, grant_id, started_at, self.clock.iso(), self.signer)
+            await self._record(case, receipt, conclusion, intent_id, approval)
+        except (LedgerUnavailable, ClockError) as error:
+            raise GateError("evidence_persistence_failed", cause=str(error)) from None
+        return Executed(plan, receipt, conclusion, grant_id)
+
+    def _secret_values(self, plan: Plan) -> dict[str, str]:
+        if not plan.secrets:
+            return {}
+        try:
+            return self.secrets.for_plan(plan.secrets)
+        except SecretMissing as error:
+            raise NotDispatched("policy_denied", cause=str(error), deny_reason=str(error)) from None
+        except SecretsUnavailable as error:
+            raise NotDispatched("internal_error", cause=str(error)) from None
+
+    async def _grant(
+        self, plan: Plan, grant_id: str, intent_id: str, approval: ApprovalBinding | None
+    ) -> tuple[str, str]:
+        """Sign, then make intent and consumption of the grant durable: only what this returns may be sent.
+
+        (time of dispatch, grant).
+        """
+        now = self.clock.now()
+        ttl = plan.limits.timeout_seconds + GRANT_MARGIN_SECONDS
+        grant = self.grants.sign(plan, grant_id, now=now, ttl=ttl, approval=approval)
+        intent = Intent(
+            intent_id=intent_id, trace_id=plan.trace_id, action_id=plan.action_id, principal=plan.principal,
+            dispatched_at=self.clock.iso(now), grant_id=grant_id, provider_module=plan.provider_module_digest,
+            plan_hash=plan_hash(plan), approval_id=approval.approval_id if approval else None,
+        )  # fmt: skip
+        try:
+            await self.ledger.begin(intent)
+        except LedgerUnavailable as error:
+            raise NotDispatched("evidence_persistence_failed", cause=str(error)) from None
+        return intent.dispatched_at, grant
+
+    async def _record(
+        self, case: Case, receipt: Receipt, conclusion: Conclusion, intent_id: str, approval: ApprovalBinding | None
+    ) -> None:
+        succeeded = conclusion.kind == "success"
+        found: dict[str, Any] = {
+            "runtime": conclusion.runtime,
+            "grant_id": receipt.grant_id,
+            "receipt_id": receipt.receipt_id,
+            "intent_id": intent_id,
+            "verification_outcome": conclusion.verification.outcome,
+            "response_hash": conclusion.response_hash,
+            "error_code": None if succeeded else "action_execution_failed",
+            "reason": conclusion.reason,
+        }
+        if approval is not None:
+            found |= {
+                "approval_id": approval.approval_id,
+                "approved_by": approval.approved_by,
+                "operator_sender_binding": approval.operator_jkt,
+                "operator_proof_jti": approval.operator_proof_jti,
+            }
+        event = case.event(self.clock, "allow" if succeeded else "error", **found)
+        await self.ledger.record(receipt=receipt, event=event, intent_id=intent_id)
+
+
+async def _dispatch(worker: WorkerChannel, call: Call) -> Conclusion:
+    """Send one call and conclude from what comes back; a worker that is lost is a conclusion too."""
+    try:
+        return conclude(await worker.call(call), call.plan)
+    except (WorkerLost, FrameError) as error:
+        return conclude_lost(str(error))

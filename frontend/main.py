@@ -1,0 +1,191 @@
+"""The front process: receives settings and sockets, opens the house, serves until told to stop.
+
+Started by the supervisor as `python -m frontend.main --control-fd N --parent PID`. Ends with an exit code of
+ipc/exits.py; SIGTERM and SIGINT are the supervisor's business and ignored here.
+"""
+
+import argparse
+import signal
+import socket
+import sys
+from functools import partial
+
+import structlog
+import trio
+from setproctitle import setproctitle
+
+from frontend.auth.keyfiles import KeyFileError
+from frontend.clock import ClockError
+from frontend.configuration import ConfigurationRefused
+from frontend.control import Control, inherited
+from frontend.errors import GateError
+from frontend.evidence.ledger import LedgerUnavailable
+from frontend.house import House, open_house
+from frontend.http.server import ListeningSocket, Server
+from frontend.routes import Dispatch
+from frontend.stores.interface import StoreUnavailable
+from frontend.telemetry.logs import configure_logs
+from ipc import messages as m
+from ipc.blocking import ChannelClosed
+from ipc.exits import Exit
+from ipc.framing import FrameError
+from ipc.parent import die_with_parent, refuse_core_dumps
+from ipc.sessions import ProtocolError
+
+log = structlog.get_logger()
+
+STATUS_SECONDS = 1.0
+CLOSE_SECONDS = 2.0
+"""How long answers under way may take to reach slow readers once nothing is in flight."""
+
+
+class Front:
+    """One front between its first message and its last; hears the supervisor (frontend/control.py, Hears)."""
+
+    def __init__(self, house: House, server: Server, nursery: trio.Nursery) -> None:
+        self._house = house
+        self._server = server
+        self._nursery = nursery
+        self._stop_within: float | None = None
+        self._stopping = trio.Event()
+
+    def attach_policy(self, message: m.AttachPolicy, sock: socket.socket) -> None:
+        """Hand the fresh policy process to the engine."""
+        self._house.policy.attach(sock, message.pid)
+
+    def attach_worker(self, message: m.AttachWorker, sock: socket.socket) -> None:
+        """Hand the fresh worker to its pool."""
+        self._house.pools.attach(message, sock.detach())
+
+    def worker_gone(self, message: m.WorkerGone) -> None:
+        """Tell the pool."""
+        self._house.pools.gone(message.worker_id, message.reason)
+
+    def drain(self) -> None:
+        """Refuse new work, and say how much is in flight."""
+        self._house.admission.drain()
+        self._nursery.start_soon(self._house.control.send, m.Draining(self._house.admission.in_flight))
+
+    def reload(self, message: m.Reload) -> None:
+        """Reload in a task of its own: calls go on with what they have."""
+        self._nursery.start_soon(self._reload, message)
+
+    def stop(self, seconds: float) -> None:
+        """Finish what is in flight, at most this long."""
+        self._stop_within = seconds
+        self._stopping.set()
+
+    async def _reload(self, message: m.Reload) -> None:
+        problem: str | None = None
+        try:
+            await self._house.configuration.load()
+        except ConfigurationRefused as error:
+            problem = str(error)
+            log.error("the configuration was not reloaded; the previous one stays active", problems=error.problems)
+        decision, found = ("error", {"reason": problem}) if problem else ("allow", {})
+        try:
+            await self._house.journal.own("AdminReload", decision=decision, principal=message.requested_by, **found)
+        except GateError as error:
+            log.error("a reload left no event", cause=error.cause)
+        version = self._house.policy.policy_version
+        answer = m.Reloaded(message.request_id, problem, len(self._house.registry), version)
+        await self._house.control.send(answer)
+
+    async def report(self) -> None:
+        """Once a second, what the supervisor's status line needs."""
+        while True:
+            await self._house.control.send(await self._house.front_status())
+            await trio.sleep(STATUS_SECONDS)
+
+    async def until_stopped(self) -> None:
+        """Wait for Stop, let calls finish, close the door."""
+        await self._stopping.wait()
+        self._house.admission.drain()
+        with trio.move_on_after(self._stop_within or 0) as scope:
+            await self._house.admission.wait_idle()
+        if scope.cancelled_caught:
+            log.error("stopped with calls in flight", in_flight=self._house.admission.in_flight)
+        await self._server.drain(CLOSE_SECONDS)
+        await self._house.journal.own("GatewayStopped")
+
+
+async def serve(control_socket: socket.socket) -> Exit:
+    """Run one front to its end."""
+    control = Control(control_socket)
+    start, listeners = await control.start()
+    setproctitle(f"gateway: {start.front_id}")
+    configure_logs(start.front_id)
+    try:
+        house = await open_house(start, control)
+    except (StoreUnavailable, LedgerUnavailable) as error:
+        log.error("the front can't start: a store is not available", cause=str(error))
+        return Exit.UNAVAILABLE
+    except KeyFileError as error:
+        log.error("the front can't start", cause=str(error))
+        return error.exit_code
+    except (ValueError, OSError) as error:
+        log.error("the front can't start", cause=str(error))
+        return Exit.CONFIG
+    try:
+        return await _live(house, control, start, listeners)
+    finally:
+        with trio.CancelScope(shield=True), trio.move_on_after(5):
+            await house.close()
+
+
+async def _live(house: House, control: Control, start: m.StartFront, listeners: list[socket.socket]) -> Exit:
+    doors = [ListeningSocket(told.kind, sock) for told, sock in zip(start.listeners, listeners, strict=True)]
+    server = Server(doors, Dispatch(house).respond, start.settings.limits)
+    async with trio.open_nursery() as nursery:
+        front = Front(house, server, nursery)
+        await nursery.start(house.policy.run)
+        await nursery.start(house.pools.run)
+        nursery.start_soon(control.run, front)
+        try:
+            await house.configuration.load()
+            await house.settlement.recover(start.live_fronts)
+            await house.journal.own("GatewayStarted")
+        except ConfigurationRefused as error:
+            for problem in error.problems:
+                log.error("configuration refused", problem=problem)
+            nursery.cancel_scope.cancel()
+            return Exit.CONFIG
+        except (GateError, StoreUnavailable, LedgerUnavailable, ClockError) as error:
+            log.error("the front can't start", cause=getattr(error, "cause", None) or str(error))
+            nursery.cancel_scope.cancel()
+            return Exit.UNAVAILABLE
+        nursery.start_soon(house.holds.run)
+        await nursery.start(server.run)
+        await control.send(m.FrontReady(len(house.registry)))
+        nursery.start_soon(front.report)
+        await front.until_stopped()
+        nursery.cancel_scope.cancel()
+    return Exit.OK
+
+
+def main() -> None:
+    """Entry point."""
+    parser = argparse.ArgumentParser(prog="frontend.main", allow_abbrev=False)
+    parser.add_argument("--control-fd", type=int, required=True)
+    parser.add_argument("--parent", type=int, required=True)
+    arguments = parser.parse_args()
+    die_with_parent(arguments.parent)
+    refuse_core_dumps()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    configure_logs("front")
+    try:
+        code = trio.run(partial(serve, inherited(arguments.control_fd)), strict_exception_groups=True)
+    except* (ChannelClosed, BrokenPipeError, ConnectionResetError):
+        code = Exit.ORPHANED
+    except* (FrameError, ProtocolError) as group:
+        log.error("the supervisor broke the protocol", cause=str(group.exceptions[0]))
+        code = Exit.PROTOCOL
+    except* Exception:
+        log.exception("the front ended by an error")
+        code = Exit.FAILED
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,164 @@
+"""The table of endpoints: method, path, socket(s), authentication, rate class, handler. Reads like the contract.
+
+Also the dispatch over it: find the row, check its authentication, call its handler, turn every GateError into the
+answer of the error table. A path that exists on the other socket only is unknown on this one.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import structlog
+
+from frontend.errors import GateError
+from frontend.handlers import actions, admin, approvals, audit, execute, health, keys, leases, receipts
+from frontend.http.answers import Answer, json_answer
+from frontend.http.requests import Request
+
+if TYPE_CHECKING:
+    from frontend.house import House
+
+log = structlog.get_logger()
+
+
+class Auth(Enum):
+    """Who may call. PIPELINE: an agent, authenticated after admission, inside the pipeline."""
+
+    NONE = "none"
+    LEASE = "lease"
+    OPERATOR = "operator"
+    PIPELINE = "pipeline"
+
+
+class Rate(Enum):
+    """Which token bucket a call draws from (interface specification, "Limits")."""
+
+    FREE = "free"
+    LEASE = "lease"
+    WRITE = "write"
+    READ = "read"
+
+
+Handler = Callable[..., Awaitable[Answer]]
+CLIENT, ADMIN, BOTH = ("client",), ("admin",), ("client", "admin")
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One row. `{name}` in a path is one segment, handed to the handler by position."""
+
+    method: str
+    path: str
+    sockets: tuple[str, ...]
+    auth: Auth
+    rate: Rate
+    handler: Handler
+
+
+# fmt: off
+ROUTES = (
+    Route("GET",  "/healthz",                               BOTH,   Auth.NONE,     Rate.FREE,  health.healthz),
+    Route("GET",  "/readyz",                                BOTH,   Auth.NONE,     Rate.FREE,  health.readyz),
+    Route("POST", "/v1/leases",                             CLIENT, Auth.NONE,     Rate.LEASE, leases.issue),
+    Route("GET",  "/.well-known/jwks.json",                 CLIENT, Auth.NONE,     Rate.FREE,  keys.lease_keys),
+    Route("GET",  "/v1/actions",                            BOTH,   Auth.NONE,     Rate.FREE,  actions.summaries),
+    Route("GET",  "/v1/actions/{action_id}",                BOTH,   Auth.NONE,     Rate.FREE,  actions.manifest),
+    Route("GET",  "/v1/actions/{action_id}/schema/request", BOTH,   Auth.NONE,     Rate.FREE,  actions.request_schema),
+    Route("POST", "/v1/actions/{action_id}/execute",        CLIENT, Auth.PIPELINE, Rate.FREE,  execute.execute),
+    Route("GET",  "/v1/approvals/{approval_id}/poll",       CLIENT, Auth.LEASE,    Rate.FREE,  approvals.poll),
+    Route("GET",  "/v1/receipts/{receipt_id}",              CLIENT, Auth.LEASE,    Rate.FREE,  receipts.by_agent),
+    Route("GET",  "/v1/receipts/{receipt_id}",              ADMIN,  Auth.OPERATOR, Rate.READ,  receipts.by_operator),
+    Route("GET",  "/v1/receipt-keys",                       ADMIN,  Auth.OPERATOR, Rate.READ,  keys.receipt_keys),
+    Route("GET",  "/v1/approvals",                          ADMIN,  Auth.OPERATOR, Rate.READ,  approvals.listing),
+    Route("GET",  "/v1/approvals/{approval_id}",            ADMIN,  Auth.OPERATOR, Rate.READ,  approvals.detail),
+    Route("POST", "/v1/approvals/{approval_id}/approve",    ADMIN,  Auth.OPERATOR, Rate.WRITE, approvals.approve),
+    Route("POST", "/v1/approvals/{approval_id}/deny",       ADMIN,  Auth.OPERATOR, Rate.WRITE, approvals.deny),
+    Route("GET",  "/v1/audit/events",                       ADMIN,  Auth.OPERATOR, Rate.READ,  audit.events),
+    Route("GET",  "/v1/audit/verify",                       ADMIN,  Auth.OPERATOR, Rate.READ,  audit.verify),
+    Route("GET",  "/v1/admin/status",                       ADMIN,  Auth.OPERATOR, Rate.READ,  admin.status),
+    Route("POST", "/v1/admin/drain",                        ADMIN,  Auth.OPERATOR, Rate.WRITE, admin.drain),
+    Route("GET",  "/v1/admin/intents",                      ADMIN,  Auth.OPERATOR, Rate.READ,  admin.intents),
+)
+# fmt: on
+
+
+class Table:
+    """The routes of one listener kind (client, admin or merged), indexed for dispatch."""
+
+    def __init__(self, listener: str, routes: tuple[Route, ...] = ROUTES) -> None:
+        self._fixed: dict[str, list[Route]] = {}
+        self._open: dict[int, list[tuple[list[str], Route]]] = {}
+        for route in routes:
+            if listener != "merged" and listener not in route.sockets:
+                continue
+            if "{" in route.path:
+                segments = route.path.split("/")
+                self._open.setdefault(len(segments), []).append((segments, route))
+            else:
+                self._fixed.setdefault(route.path, []).append(route)
+
+    def find(self, path: str) -> tuple[list[Route], tuple[str, ...]]:
+        """Rows of this path, whatever their method, and the values of its open segments."""
+        fixed = self._fixed.get(path)
+        if fixed is not None:
+            return fixed, ()
+        given = path.split("/")
+        found: list[Route] = []
+        values: tuple[str, ...] = ()
+        for segments, route in self._open.get(len(given), ()):
+            if all(want == have or want.startswith("{") for want, have in zip(segments, given, strict=True)):
+                found.append(route)
+                values = tuple(have for want, have in zip(segments, given, strict=True) if want.startswith("{"))
+        return found, values
+
+
+class Dispatch:
+    """Answers requests of all listeners over the one table."""
+
+    def __init__(self, house: "House") -> None:
+        self._house = house
+        self._tables = {kind: Table(kind) for kind in ("client", "admin", "merged")}
+
+    async def respond(self, request: Request) -> Answer:
+        """The answer to one request. GateErrors become their row of the error table; anything else is ours to fix."""
+        structlog.contextvars.unbind_contextvars("trace_id")
+        try:
+            return await self._answer(request)
+        except GateError as error:
+            if error.status >= 500:
+                log.warning("answered with an error", code=error.code, path=request.path, cause=error.cause)
+            return json_answer(error.status, error.body(), error.headers())
+
+    async def _answer(self, request: Request) -> Answer:
+        routes, values = self._tables[request.listener].find(request.path)
+        if not routes:
+            raise GateError("not_found")
+        method = "GET" if request.method == "HEAD" else request.method
+        allowed = [route for route in routes if route.method == method]
+        if not allowed:
+            return _wrong_method(routes)
+        route = allowed[0] if len(allowed) == 1 else _by_credential(allowed, request)
+        if route.auth is Auth.NONE:
+            self._house.rates.take(route.rate.value)
+            return await route.handler(self._house, request, *values)
+        if route.auth is Auth.PIPELINE:
+            return await route.handler(self._house, request, *values)
+        if route.auth is Auth.LEASE:
+            caller = await self._house.authentication.agent(request)
+            return await route.handler(self._house, request, caller, *values)
+        operator = await self._house.authentication.operator(request)
+        self._house.rates.take(route.rate.value)
+        return await route.handler(self._house, request, operator, *values)
+
+
+def _wrong_method(routes: list[Route]) -> Answer:
+    methods = sorted({route.method for route in routes} | {"HEAD" for route in routes if route.method == "GET"})
+    return json_answer(405, {"error": "method_not_allowed"}, (("Allow", ", ".join(methods)),))
+
+
+def _by_credential(routes: list[Route], request: Request) -> Route:
+    """On the merged address a path may serve agents and operators: the kind of credential tells whom."""
+    token = next((value for name, value in request.headers if name == "authorization"), "")
+    wanted = Auth.OPERATOR if token.removeprefix("DPoP ").startswith("key-") else Auth.LEASE
+    return next((route for route in routes if route.auth is wanted), routes[0])

@@ -1,0 +1,154 @@
+"""Kill -9 of every kind of process, at random instants, under load: what must hold of the evidence afterwards."""
+
+import os
+import random
+import threading
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+
+from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
+from tests.support.upstream import Upstream, upstream
+
+SECONDS = float(os.environ.get("GATEWAY_CHAOS_SECONDS", "60"))
+AGENTS = 6
+VICTIMS = ("front", "policy", "template", "worker compute", "worker http", "worker fs")
+PAUSE = (0.6, 1.6)
+SERVES_AGAIN_SECONDS = 2.0
+NOISE_SECONDS = 6.0
+"""What a machine that is busy with something else may add to the above before the test calls it a failure."""
+
+
+@dataclass
+class Tally:
+    """What the agents saw."""
+
+    answered: list[tuple[str, dict[str, Any]]] = field(default_factory=list)
+    codes: Counter[str] = field(default_factory=Counter)
+    succeeded_at: list[float] = field(default_factory=list)
+    killed_at: list[tuple[float, str]] = field(default_factory=list)
+
+
+class Load:
+    """Agents that call without a pause until told to stop; every call can be told from every other."""
+
+    def __init__(self, gate: Gateway, tally: Tally) -> None:
+        self._gate, self._tally = gate, tally
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._run, args=(number,)) for number in range(AGENTS)]
+
+    def __enter__(self) -> None:
+        for thread in self._threads:
+            thread.start()
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join(40)
+
+    def _run(self, number: int) -> None:
+        agent: Bearer | None = None
+        count = 0
+        with httpx.Client(base_url=self._gate.ready["base_url"], timeout=20) as http:
+            while not self._stop.is_set():
+                count += 1
+                mark = f"n{number}c{count}"
+                try:
+                    agent = agent or self._gate.agent(http=http)
+                    answer = agent.execute(*self._call(count, mark))
+                except (httpx.TransportError, AssertionError):
+                    self._tally.codes["lost"] += 1
+                    self._stop.wait(0.02)
+                    continue
+                self._tally.codes[str(answer.status_code)] += 1
+                if answer.status_code == 200:
+                    self._tally.answered.append((mark, answer.json()))
+                    self._tally.succeeded_at.append(time.monotonic())
+
+    @staticmethod
+    def _call(count: int, mark: str) -> tuple[str, dict[str, str]]:
+        return (
+            ("text_digest", {"text": mark}),
+            ("file_write", {"path": f"chaos/{mark}", "content": mark}),
+            ("http_post", {"path": f"chaos/{mark}", "message": mark}),
+        )[count % 3]
+
+
+def kill_at_random(gate: Gateway, tally: Tally, seconds: float, seed: int) -> None:
+    """Kill one process after another, by pid; never the supervisor."""
+    dice = random.Random(seed)
+    end = time.monotonic() + seconds
+    turn = 0
+    while time.monotonic() < end:
+        title = VICTIMS[turn % len(VICTIMS)]
+        turn += 1
+        victims = gate.children(title)
+        if victims:
+            victim = dice.choice(victims)
+            try:
+                victim.kill()
+                tally.killed_at.append((time.monotonic(), title))
+            except psutil.NoSuchProcess:
+                continue
+        pause = threading.Event()
+        pause.wait(dice.uniform(*PAUSE))
+
+
+def check_evidence(gate: Gateway, up: Upstream, tally: Tally) -> None:
+    operator = gate.operator()
+    report = operator.get("/v1/audit/verify").json()
+    assert report["intact"] is True, report
+    intents = operator.get("/v1/admin/intents?limit=1000").json()["intents"]
+    status = operator.get("/v1/admin/status").json()
+    assert status["unresolved_intents"] == len(intents)
+    unresolved = {intent["trace_id"] for intent in intents}
+    for mark, body in tally.answered:
+        events = gate.events(trace_id=body["trace_id"])
+        assert [event["decision"] for event in events] == ["allow"], (mark, events)
+        assert events[0]["receipt_id"] == body["receipt_id"]
+        assert body["trace_id"] not in unresolved
+    effects = Counter(seen.path for seen in up.seen)
+    assert not {path: times for path, times in effects.items() if times > 1}, "an effect happened twice"
+
+
+def check_every_effect_is_accounted_for(gate: Gateway, up: Upstream) -> None:
+    """What reached the upstream has a receipt, or stands among the unresolved intents."""
+    operator = gate.operator()
+    dispatched = set()
+    before = ""
+    while True:
+        query = f"/v1/audit/events?action_id=http_post&limit=1000{before}"
+        events = operator.get(query).json()["events"]
+        dispatched |= {event["trace_id"] for event in events if event.get("intent_id")}
+        if len(events) < 1000:
+            break
+        before = f"&before={events[-1]['timestamp']}"
+    intents = operator.get("/v1/admin/intents?limit=1000").json()["intents"]
+    dispatched |= {intent["trace_id"] for intent in intents if intent["action_id"] == "http_post"}
+    assert len(up.seen) <= len(dispatched)
+
+
+def test_nothing_is_lost_or_done_twice_while_processes_are_killed(tmp_path: Path) -> None:
+    tally = Tally()
+    with upstream() as up, gateway(tmp_path, config_for(up.address)) as gate:
+        with Load(gate, tally):
+            kill_at_random(gate, tally, SECONDS, seed=int.from_bytes(os.urandom(4), "big"))
+        wait_for(
+            lambda: gate.agent().execute("text_digest", {"text": "after"}).status_code == 200, "service afterwards"
+        )
+        check_evidence(gate, up, tally)
+        check_every_effect_is_accounted_for(gate, up)
+    assert len(tally.answered) > SECONDS, tally.codes
+    gaps = sorted(
+        (min((at for at in tally.succeeded_at if at > killed), default=killed) - killed, title)
+        for killed, title in tally.killed_at
+    )
+    print(
+        f"{len(tally.killed_at)} kills, {tally.codes}, longest wait for an answer {gaps[-1][0]:.2f} s ({gaps[-1][1]})"
+    )
+    assert gaps[-1][0] < SERVES_AGAIN_SECONDS + NOISE_SECONDS, gaps[-3:]

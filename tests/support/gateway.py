@@ -1,0 +1,214 @@
+"""A real gateway for tests: `gateway dev` as a process, and the clients that speak to it.
+
+Agents and operators here are written against the interface alone: nothing of the gateway's own code is imported.
+"""
+
+import base64
+import hashlib
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+
+START_SECONDS = 60
+
+
+def b64(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+class Prover:
+    """A P-256 key that signs proofs."""
+
+    def __init__(self, key: ec.EllipticCurvePrivateKey | None = None) -> None:
+        self.key = key or ec.generate_private_key(ec.SECP256R1())
+        numbers = self.key.public_key().public_numbers()
+        self.jwk = {
+            "kty": "EC",
+            "crv": "P-256",
+            "x": b64(numbers.x.to_bytes(32, "big")),
+            "y": b64(numbers.y.to_bytes(32, "big")),
+        }
+
+    def proof(self, method: str, url: str, token: str, **changes: Any) -> str:
+        """A fresh proof; `changes` replace claims."""
+        claims = {
+            "jti": str(uuid.uuid4()), "htm": method, "htu": url, "iat": int(time.time()),
+            "ath": b64(hashlib.sha256(token.encode()).digest()),
+        } | changes  # fmt: skip
+        header = {"typ": "dpop+jwt", "alg": "ES256", "jwk": self.jwk}
+        signed = ".".join(b64(json.dumps(part, separators=(",", ":")).encode()) for part in (header, claims))
+        r, s = decode_dss_signature(self.key.sign(signed.encode(), ec.ECDSA(hashes.SHA256())))
+        return f"{signed}.{b64(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
+
+
+@dataclass
+class Bearer:
+    """Whoever holds a token and the key it is bound to: an agent with a lease, or an operator."""
+
+    http: httpx.Client
+    base: str
+    token: str
+    prover: Prover
+    session_id: str = ""
+
+    def headers(self, method: str, path: str, **changes: Any) -> dict[str, str]:
+        proof = self.prover.proof(method, self.base + path.split("?")[0], self.token, **changes)
+        return {"Authorization": f"DPoP {self.token}", "DPoP": proof}
+
+    def get(self, path: str) -> httpx.Response:
+        return self.http.get(path, headers=self.headers("GET", path))
+
+    def post(self, path: str, body: Any = None) -> httpx.Response:
+        headers = self.headers("POST", path)
+        return (
+            self.http.post(path, headers=headers, json=body)
+            if body is not None
+            else self.http.post(path, headers=headers)
+        )
+
+    def execute(self, action_id: str, body: Any = None) -> httpx.Response:
+        return self.post(f"/v1/actions/{action_id}/execute", {} if body is None else body)
+
+
+@dataclass
+class Gateway:
+    """One running `gateway dev`."""
+
+    process: subprocess.Popen[str]
+    ready: dict[str, Any]
+    log: Path
+    http: httpx.Client
+    clients: list[httpx.Client] = field(default_factory=list)
+
+    @property
+    def base(self) -> str:
+        return str(self.ready["public_base_url"])
+
+    @property
+    def state(self) -> Path:
+        return Path(self.ready["state_dir"])
+
+    def agent(self, max_calls: int | None = None, http: httpx.Client | None = None) -> Bearer:
+        """A new lease on a new key."""
+        prover = Prover()
+        body: dict[str, Any] = {"scopes": ["tools:call"], "dpop_jwk": prover.jwk}
+        if max_calls is not None:
+            body["budgets"] = {"max_calls": max_calls}
+        answer = (http or self.http).post("/v1/leases", json=body)
+        assert answer.status_code == 200, answer.text
+        lease = answer.json()
+        return Bearer(http or self.http, self.base, lease["lease_jwt"], prover, lease["session_id"])
+
+    def operator(self) -> Bearer:
+        """The operator that `gateway dev` made."""
+        found = self.ready["operator"]
+        key = serialization.load_pem_private_key(Path(found["private_key_file"]).read_bytes(), None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey)
+        return Bearer(self.http, self.base, found["key"], Prover(key))
+
+    def over(self, socket_name: str) -> httpx.Client:
+        """A client on one of the Unix sockets: client_socket or admin_socket."""
+        client = httpx.Client(
+            transport=httpx.HTTPTransport(uds=self.ready[socket_name]), base_url="http://localhost", timeout=30
+        )
+        self.clients.append(client)
+        return client
+
+    def child(self, title: str) -> psutil.Process:
+        """The process of ours whose title starts with `gateway: <title>`."""
+        found = self.children(title)
+        assert found, f"no process with the title gateway: {title}"
+        return found[0]
+
+    def children(self, title: str = "") -> list[psutil.Process]:
+        found = []
+        for process in psutil.Process(self.process.pid).children(recursive=True):
+            try:
+                if " ".join(process.cmdline()).startswith(f"gateway: {title}"):
+                    found.append(process)
+            except psutil.Error:
+                continue
+        return found
+
+    def events(self, **filters: Any) -> list[dict[str, Any]]:
+        """Audit events by the operator's query, newest first."""
+        query = "&".join(f"{name}={value}" for name, value in filters.items())
+        answer = self.operator().get(f"/v1/audit/events?{query}" if query else "/v1/audit/events")
+        assert answer.status_code == 200, answer.text
+        return list(answer.json()["events"])
+
+    def stop(self, sig: int = signal.SIGTERM, seconds: float = 30) -> int:
+        """Signal the supervisor and wait."""
+        if self.process.poll() is None:
+            self.process.send_signal(sig)
+        try:
+            return self.process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait(10)
+            raise AssertionError(f"the gateway did not stop; its log:\n{self.log.read_text()[-4000:]}") from None
+
+
+@contextmanager
+def gateway(folder: Path, config: str = "", **environment: str) -> Iterator[Gateway]:
+    """Run `gateway dev` in `folder` until the block ends. `config` is the text of a TOML file."""
+    arguments = ["dev", "--listen", "127.0.0.1:0", "--state-dir", str(folder / "state")]
+    if config:
+        (folder / "gateway.toml").write_text(config)
+        arguments += ["--config", str(folder / "gateway.toml")]
+    log = folder / "gateway.log"
+    command = [str(Path(sys.executable).with_name("gateway")), *arguments]
+    with log.open("ab") as errors:
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL, text=True,
+            env=os.environ | environment,
+        )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        assert line, f"the gateway ended with {process.wait(10)}; its log:\n{log.read_text()[-4000:]}"
+        ready = json.loads(line)
+        with httpx.Client(base_url=ready["base_url"], timeout=30) as http:
+            running = Gateway(process, ready, log, http)
+            try:
+                yield running
+            finally:
+                for client in running.clients:
+                    client.close()
+                running.stop()
+    finally:
+        process.stdout.close()
+        if process.poll() is None:
+            process.kill()
+            process.wait(10)
+
+
+def wait_for(condition: Callable[[], Any], what: str, seconds: float = 10.0) -> Any:
+    """Ask until the answer is true; fail with `what` at the deadline."""
+    deadline = time.monotonic() + seconds
+    while True:
+        found = condition()
+        if found:
+            return found
+        assert time.monotonic() < deadline, f"waited {seconds:g} s for {what}"
+        time.sleep(0.02)
+
+
+def config_for(address: str, more: str = "") -> str:
+    """The configuration that sends the examples' upstream to `address`."""
+    return f'{more}\n[egress]\nunsafe_resolve = {{"upstream.gateway.test" = "{address}"}}\n'

@@ -1,0 +1,113 @@
+"""A supervisor in a process of its own over fake children (tests/supervisor/programs), and how to drive it."""
+
+import json
+import signal
+import socket
+import subprocess
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from ipc.settings import Settings
+
+
+def wait_until(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
+    """Poll a condition in another process until it holds; the deadline fails the test."""
+    deadline = time.monotonic() + seconds
+    while not (found := condition()):
+        assert time.monotonic() < deadline, "the condition did not come true in time"
+        time.sleep(0.01)
+    return found
+
+
+def is_alive(pid: int) -> bool:
+    """Whether a process runs; one that has ended and is not reaped yet does not."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+@dataclass
+class Running:
+    """One supervisor with its fake children."""
+
+    process: subprocess.Popen[str]
+    settings: Settings
+    log_file: Path
+    known: set[int] = field(default_factory=set)
+
+    def wait_ready(self) -> None:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line == "ready\n", self.log()
+
+    def ask(self, **command: Any) -> Any:
+        """One command to the front that listens now; None when it went away without an answer."""
+        with socket.socket(socket.AF_UNIX) as sock:
+            sock.settimeout(10)
+            try:
+                sock.connect(self.settings.listen_uds_path)
+                sock.sendall(json.dumps(command).encode() + b"\n")
+                answer = sock.makefile("rb").readline()
+            except (ConnectionError, FileNotFoundError):
+                return None
+        return json.loads(answer) if answer else None
+
+    def send(self, **message: Any) -> None:
+        """Make the front send a message to the supervisor."""
+        self.ask(do="send", message=message)
+
+    def state(self) -> dict[str, Any]:
+        """What the front has seen; asks until one answers."""
+        state: dict[str, Any] = wait_until(lambda: self.ask(do="state"))
+        return state
+
+    def eventually(self, condition: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
+        """Wait until the front's state meets the condition."""
+        found: dict[str, Any] = {}
+
+        def look() -> bool:
+            found.update(self.state())
+            return bool(condition(found))
+
+        wait_until(look)
+        return found
+
+    def family(self) -> dict[str, int]:
+        """Title without `gateway: ` -> pid of every process below the supervisor."""
+        found = {}
+        for process in psutil.Process(self.process.pid).children(recursive=True):
+            try:
+                title = process.cmdline()[0]
+            except (psutil.NoSuchProcess, IndexError):
+                continue
+            found[title.removeprefix("gateway: ")] = process.pid
+        self.known.update(found.values())
+        return found
+
+    def whole_family(self, size: int = 6) -> dict[str, int]:
+        """The family once every process has its title; by default front, policy, template and three workers."""
+
+        def look() -> dict[str, int] | None:
+            found = {title: pid for title, pid in self.family().items() if "python" not in title}
+            return found if len(found) == size else None
+
+        family: dict[str, int] = wait_until(look)
+        return family
+
+    def signal(self, number: signal.Signals) -> None:
+        self.process.send_signal(number)
+
+    def wait(self, seconds: float = 15) -> int:
+        return self.process.wait(seconds)
+
+    def log(self) -> str:
+        return self.log_file.read_text()
+
+
+Start = Callable[..., Running]

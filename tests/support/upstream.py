@@ -1,0 +1,85 @@
+"""A real upstream HTTP server on loopback that remembers what it was asked, for tests and nobody else."""
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+
+@dataclass
+class Seen:
+    """One request as it arrived."""
+
+    method: str
+    path: str
+    headers: dict[str, str]
+    body: bytes
+
+    def json(self) -> Any:
+        """The body as JSON."""
+        return json.loads(self.body)
+
+
+@dataclass
+class Upstream:
+    """Address and memory of the server."""
+
+    address: str
+    seen: list[Seen] = field(default_factory=list)
+    hold: threading.Event = field(default_factory=threading.Event)
+    """`/wait` answers once this is set."""
+
+
+class _Handler(BaseHTTPRequestHandler):
+    protocol_version = "HTTP/1.1"
+    server: "_Server"
+
+    def _answer(self) -> None:
+        length = int(self.headers.get("content-length") or 0)
+        body = self.rfile.read(length)
+        up = self.server.upstream
+        up.seen.append(Seen(self.command, self.path, {k.lower(): v for k, v in self.headers.items()}, body))
+        parts = self.path.split("?")[0].strip("/").split("/")
+        status, answer = 200, {"ok": True, "path": self.path}
+        if parts[0] == "status":
+            status = int(parts[1])
+        elif parts[0] == "wait":
+            up.hold.wait(20)
+        elif self.path == "/v1/transfers":
+            status, answer = 201, {"transfer": "tr-1", "status": "accepted"}
+        raw = json.dumps(answer).encode()
+        self.send_response(status)
+        if 300 <= status < 400:
+            self.send_header("Location", "http://127.0.0.1:1/elsewhere")
+        self.send_header("Content-Type", "application/json")
+        self.send_header("Content-Length", str(len(raw)))
+        self.end_headers()
+        self.wfile.write(raw)
+
+    do_GET = do_POST = do_PUT = do_DELETE = _answer  # noqa: N815 - the names that http.server looks for
+
+    def log_message(self, *_: Any) -> None:
+        """Tests read `seen`, not lines."""
+
+
+class _Server(ThreadingHTTPServer):
+    daemon_threads = True
+    upstream: Upstream
+
+
+@contextmanager
+def upstream() -> Iterator[Upstream]:
+    """Serve until the block ends."""
+    with _Server(("127.0.0.1", 0), _Handler) as server:
+        up = server.upstream = Upstream(f"127.0.0.1:{server.server_address[1]}")
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05})
+        thread.start()
+        try:
+            yield up
+        finally:
+            up.hold.set()
+            server.shutdown()
+            thread.join(10)
