@@ -113,8 +113,9 @@ async def serve(control_socket: socket.socket) -> Exit:
     """Run one front to its end."""
     control = Control(control_socket)
     start, listeners = await control.start()
-    setproctitle(f"gateway: {start.front_id}")
-    configure_logs(start.front_id)
+    name = " ".join(start.front_id.split("-")[:2])
+    setproctitle(f"gateway: {name}")
+    configure_logs(name)
     try:
         house = await open_house(start, control)
     except (StoreUnavailable, LedgerUnavailable) as error:

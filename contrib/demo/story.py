@@ -66,7 +66,7 @@ def http_fetch(cast: Cast) -> str:
 
 def http_post(cast: Cast) -> str:
     line = verified(cast.agent.do("execute", action="http_post", body={"path": "messages", "message": "good morning"}))
-    token = cast.world.seen[-1]["headers"].get("Authorization", "")
+    token = cast.world.seen[-1]["headers"].get("authorization", "")
     expect(token.startswith("Bearer "), "the upstream saw no secret")
     return f"{line} · the host added a secret of {len(token) - 7} characters that the agent never saw"
 

@@ -15,7 +15,8 @@ class _Handler(BaseHTTPRequestHandler):
         body = self.rfile.read(int(self.headers.get("content-length") or 0))
         server = self.server
         assert isinstance(server, World)
-        server.seen.append({"method": self.command, "path": self.path, "headers": dict(self.headers), "body": body})
+        headers = {name.lower(): value for name, value in self.headers.items()}
+        server.seen.append({"method": self.command, "path": self.path, "headers": headers, "body": body})
         status = 201 if self.command == "POST" else 200
         raw = json.dumps({"path": self.path, "received": len(body)}).encode()
         self.send_response(status)

@@ -48,7 +48,7 @@ def test_it_hears_why_it_is_denied(gate: Gateway) -> None:
             await client.execute("forbidden_export", {"table": "customers"})
         with pytest.raises(LatchGateDenied, match="schema_violation: "):
             await client.execute("text_digest", {"text": 1})
-        with pytest.raises(LatchGateDenied, match="action_not_found"):
+        with pytest.raises(LatchGateUnavailable, match="action_not_found"):
             await client.execute("nothing", {})
         with pytest.raises(LatchGateUnavailable, match="action_execution_failed"):
             await client.execute("http_fetch", {"path": "/status/503"})

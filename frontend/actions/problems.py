@@ -1,0 +1,64 @@
+"""What is wrong with a manifest: every problem with its place and its mend.
+
+Owns the form in which problems are collected and shown. Guarantees that text from a file is shortened and escaped
+before it is shown. Never decides what is a problem.
+"""
+
+import difflib
+import json
+from collections.abc import Iterable
+
+import msgspec
+
+_SHOWN_CHARACTERS = 60
+
+
+class Problem(msgspec.Struct, frozen=True, order=True):
+    """One thing to mend. `line` counts from 1, 0 for the whole file; `message` and `mend` are sentences."""
+
+    file: str
+    line: int
+    field: str
+    """Dotted path of the field, `` for the file itself."""
+    message: str
+    mend: str
+
+    def __str__(self) -> str:
+        """`/etc/gateway/actions/payment.yaml:9  resource_limits.fuel = 0: must be 1 or more. Raise it.`"""
+        place = f"{self.file}:{self.line}" if self.line else self.file
+        return f"{place}  {self.message} {self.mend}".rstrip()
+
+
+class Report:
+    """Collects the problems of one file."""
+
+    def __init__(self, file: str) -> None:
+        self.file = file
+        self.problems: list[Problem] = []
+
+    def add(self, line: int, field: str, message: str, mend: str) -> None:
+        """Note one problem; the same one twice counts once."""
+        problem = Problem(self.file, line, field, message, mend)
+        if problem not in self.problems:
+            self.problems.append(problem)
+
+    def wrong(self, line: int, field: str, value: object, rule: str, mend: str) -> None:
+        """Note that `field` holds `value` and that `rule` forbids it: `fuel = 0: must be 1 or more.`"""
+        self.add(line, field, f"{field} = {shown(value)}: {rule}.", mend)
+
+
+def shown(value: object) -> str:
+    """A value of a file for people: JSON in ASCII, shortened, so that no character of it can disturb a terminal."""
+    text = json.dumps(value, default=str)
+    return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """A mend for a name that nobody knows: the closest known one, else the whole list."""
+    names = sorted(known)
+    if not names:
+        return "Remove it."
+    close = difflib.get_close_matches(name, names, n=1, cutoff=0.6)
+    if close:
+        return f"Did you mean {close[0]}?"
+    return f"Known here: {', '.join(names)}."

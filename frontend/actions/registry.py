@@ -1,0 +1,166 @@
+"""The registry: every action that can be called, compiled once per load.
+
+A Registry is immutable; a reload builds another and the caller swaps one reference. Guarantees that an Action holds
+whatever does not depend on the request, so that a call computes only what it must. Never reads a file per request.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from frontend.actions.manifest import Manifest
+from frontend.actions.modules import by_module, module_key
+from frontend.actions.problems import Problem, Report
+from frontend.actions.reading import manifest_of, read_file
+from frontend.actions.schema import Validator
+from frontend.actions.templates import CompiledTemplate
+from frontend.actions.trust import BUILT_IN, TRUSTED_FILE, Trusted
+from frontend.actions.views import manifest_view, summary
+from ipc.messages import ModuleVerdict
+from ipc.plan import Limits, SecretUse
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    """One action, ready to be called. `trust_verdict`: digest_ok, mismatch or not_registered."""
+
+    manifest: Manifest
+    action_id: str
+    version: str
+    risk_level: str
+    digest: str
+    """`sha256:<hex>` of the module; empty when a built-in one did not load."""
+    trust_verdict: str
+    profile: str
+    required_scopes: tuple[str, ...]
+    sinks: tuple[str, ...]
+    limits: Limits
+    secrets: tuple[SecretUse, ...]
+    secret_names: tuple[str, ...]
+    egress_profile: str
+    allowed_domains: tuple[str, ...]
+    allowed_methods: tuple[str, ...]
+    max_request_bytes: int
+    request_schema: dict[str, Any] | None
+    request_validator: Validator | None
+    response_schema: str | None
+    """JSON text."""
+    verification_config: str
+    """JSON text."""
+    template: CompiledTemplate | None
+    path_steps: tuple[str, ...]
+    """Keys that lead to the path in a request of an fs action."""
+
+    def accept(self, body: Any) -> Any:
+        """The request that `body` makes, after null-dropping. Raises GateError schema_violation."""
+        return body if self.request_validator is None else self.request_validator.accept(body)
+
+
+class Registry:
+    """All actions of one load, by id."""
+
+    def __init__(self, actions: Iterable[Action] = ()) -> None:
+        self._actions = {action.action_id: action for action in sorted(actions, key=lambda action: action.action_id)}
+        self._modules = frozenset(a.digest for a in self._actions.values() if a.trust_verdict == "digest_ok")
+        self._summaries = [summary(action.manifest) for action in self._actions.values()]
+
+    @classmethod
+    def build(cls, manifests: Sequence[Manifest], verdicts: Sequence[ModuleVerdict], trusted: Trusted) -> "Registry":
+        """Compile manifests without problems. `verdicts` answer modules.module_files(manifests); raises ValueError
+        when they do not."""
+        modules = by_module(manifests, verdicts)
+        return cls(_action(manifest, modules[module_key(manifest)], trusted) for manifest in manifests)
+
+    def __len__(self) -> int:
+        return len(self._actions)
+
+    def get(self, action_id: str) -> Action | None:
+        """The action of that id."""
+        return self._actions.get(action_id)
+
+    @property
+    def actions(self) -> tuple[Action, ...]:
+        """All actions, by id."""
+        return tuple(self._actions.values())
+
+    def has_module(self, digest: str) -> bool:
+        """True when an action of this load runs the module `digest` and it is trusted."""
+        return digest in self._modules
+
+    def summaries(self) -> list[dict[str, Any]]:
+        """Items of GET /v1/actions (interface specification, "Action summary")."""
+        return self._summaries
+
+    def manifest_view(self, action: Action) -> dict[str, Any]:
+        """GET /v1/actions/{action_id} (interface specification, "Action manifest")."""
+        return manifest_view(action.manifest, action.digest, action.sinks)
+
+
+def load_manifests(manifests_dir: Path, *, has_proxy: bool) -> tuple[tuple[Manifest, ...], list[Problem]]:
+    """Every manifest (`*.yaml`, `*.yml`) of a folder, and every problem, sorted by file and line.
+
+    With problems, nothing of the folder may be used. `has_proxy`: the configuration sets egress_proxy_url.
+    """
+    try:
+        paths = sorted(manifests_dir.iterdir())
+    except OSError as error:
+        message = f"the manifests folder cannot be read: {error.strerror}."
+        return (), [Problem(str(manifests_dir), 0, "", message, "Create it, or correct manifests_dir.")]
+    found: dict[str, Manifest] = {}
+    problems: list[Problem] = []
+    for path in paths:
+        if path.suffix not in {".yaml", ".yml"} or path.name.startswith(".") or path.name == TRUSTED_FILE:
+            continue
+        report = Report(str(path))
+        tree = read_file(path, report)
+        manifest = manifest_of(tree, report, has_proxy=has_proxy) if tree else None
+        if manifest is not None and tree is not None:
+            first = found.setdefault(manifest.action_id, manifest)
+            if first is not manifest:
+                message = f"action_id = {manifest.action_id} is taken by {first.file}."
+                report.add(
+                    tree.line_at(("action_id",)), "action_id", message, "Give it another id, or remove one file."
+                )
+        problems += report.problems
+    return tuple(found.values()), sorted(problems)
+
+
+def _action(manifest: Manifest, module: ModuleVerdict, trusted: Trusted) -> Action:
+    reference = manifest.provider_module_digest
+    template, files, egress, io = manifest.template, manifest.files, manifest.egress, manifest.io
+    pointer = files.path_pointer.split("/")[1:] if files else []
+    return Action(
+        manifest=manifest,
+        action_id=manifest.action_id,
+        version=manifest.version,
+        risk_level=manifest.risk_level,
+        digest=(module.digest or "") if reference.startswith(BUILT_IN) else reference,
+        trust_verdict=trusted.verdict(reference, module),
+        profile=manifest.profile,
+        required_scopes=manifest.required_scopes,
+        sinks=tuple(sorted(manifest.declared_side_effects)),
+        limits=manifest.limits,
+        secrets=manifest.secrets,
+        secret_names=tuple(secret.name for secret in manifest.secrets),
+        egress_profile=egress.profile,
+        allowed_domains=egress.allowed_domains,
+        allowed_methods=egress.allowed_methods or ((template.method,) if template else ()),
+        max_request_bytes=io.max_request_bytes,
+        request_schema=io.request_schema,
+        request_validator=Validator(io.request_schema) if io.request_schema is not None else None,
+        response_schema=msgspec.json.encode(io.response_schema).decode() if io.response_schema is not None else None,
+        verification_config=_verification_config(manifest),
+        template=CompiledTemplate(template) if template else None,
+        path_steps=tuple(step.replace("~1", "/").replace("~0", "~") for step in pointer),
+    )
+
+
+def _verification_config(manifest: Manifest) -> str:
+    """JSON text. A file is verified where the action writes it, whatever its verifier's own default is."""
+    config = manifest.verification_config
+    if manifest.verifier_kind == "fs_hash" and manifest.files is not None:
+        config = {"path_pointer": manifest.files.path_pointer, **config}
+    return msgspec.json.encode(config, order="sorted").decode()

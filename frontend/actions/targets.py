@@ -1,0 +1,95 @@
+"""What one request would touch: the HTTP request it sends, the file it names, and which of that is new.
+
+Guarantees that policy, the operator and the worker are told the same thing. A domain or path that the action's lists
+do not hold is unresolved, which policy holds for a person; one that the manifest denies ends here. Never asks policy.
+"""
+
+from typing import Any
+
+import msgspec
+
+from frontend.actions.manifest import Files
+from frontend.actions.registry import Action
+from frontend.egress import domains, paths
+from frontend.errors import GateError
+from ipc.plan import FileAccess, PlannedRequest
+
+
+class Targets(msgspec.Struct, frozen=True):
+    """`targets` for people and policy: `METHOD url` or `fs:<operation> <path>`."""
+
+    targets: tuple[str, ...] = ()
+    sinks: tuple[str, ...] = ()
+    http_request: PlannedRequest | None = None
+    files: FileAccess | None = None
+    fs_path: str | None = None
+    unresolved_domains: tuple[str, ...] = ()
+    unresolved_paths: tuple[str, ...] = ()
+
+
+class Learned(msgspec.Struct, frozen=True):
+    """What operators have added to an action's own lists."""
+
+    domains: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+
+
+NOTHING_LEARNED = Learned()
+
+
+def targets_of(action: Action, request: Any, learned: Learned, state_dir: str) -> Targets:
+    """The targets of `request`, which the action has accepted.
+
+    Raises GateError schema_violation for a value that has no place in the URL or is no plain path, and policy_denied
+    for a path that the manifest denies.
+    """
+    if action.template is not None:
+        return _http(action, request, learned)
+    if action.manifest.files is not None:
+        return _file(action, action.manifest.files, request, learned, state_dir)
+    return Targets(sinks=action.sinks)
+
+
+def _http(action: Action, request: Any, learned: Learned) -> Targets:
+    assert action.template is not None
+    planned, host = action.template.render(request)
+    is_known = domains.matches(host, action.allowed_domains) or domains.matches(host, learned.domains)
+    return Targets(
+        targets=(f"{planned.method} {planned.url}",),
+        sinks=action.sinks,
+        http_request=planned,
+        unresolved_domains=() if is_known else (host,),
+    )
+
+
+def _file(action: Action, files: Files, request: Any, learned: Learned, state_dir: str) -> Targets:
+    path = _path(action, files, request)
+    if paths.matches(path, files.denied_paths):
+        raise GateError("policy_denied", cause="fs.denied_paths", deny_reason="the action's manifest denies this path")
+    is_known = paths.matches(path, files.allowed_paths) or paths.matches(path, learned.paths)
+    return Targets(
+        targets=(f"fs:{files.operation} {path}",),
+        sinks=action.sinks,
+        files=FileAccess(
+            root=f"{state_dir}/{files.root}",
+            allowed_operations=files.allowed_operations,
+            allowed_paths=files.allowed_paths + learned.paths,
+            denied_paths=files.denied_paths,
+            max_file_bytes=files.max_file_bytes,
+        ),
+        fs_path=path,
+        unresolved_paths=() if is_known else (path,),
+    )
+
+
+def _path(action: Action, files: Files, request: Any) -> str:
+    value = request
+    for step in action.path_steps:
+        value = value.get(step) if isinstance(value, dict) else None
+    if not isinstance(value, str):
+        raise GateError("schema_violation", reason=f"{files.path_pointer}: type")
+    try:
+        paths.check_path(value)
+    except paths.InvalidPath as error:
+        raise GateError("schema_violation", reason=f"{files.path_pointer}: {error.rule}") from None
+    return value

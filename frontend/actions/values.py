@@ -1,0 +1,29 @@
+"""A request's values where a template puts them: as text, or refused with their place.
+
+Shared by what renders URLs, headers and bodies. A refusal names the property and a rule, never the value.
+"""
+
+from typing import Any, NoReturn
+
+from frontend.errors import GateError
+from frontend.evidence.canonical import canonical_bytes
+
+
+def refuse_value(name: str, rule: str) -> NoReturn:
+    """Raises GateError schema_violation for the request's property `name`."""
+    place = "/" + escaped_name(name) if name else "(body)"
+    raise GateError("schema_violation", reason=f"{place}: {rule}")
+
+
+def escaped_name(name: str) -> str:
+    """One step of a JSON pointer (RFC 6901 §3)."""
+    return name.replace("~", "~0").replace("/", "~1")
+
+
+def scalar_text(name: str, value: Any) -> str:
+    """A string as it is; a number or truth value as its canonical JSON. Raises GateError for anything else."""
+    if isinstance(value, str):
+        return value
+    if isinstance(value, bool | int | float):
+        return canonical_bytes(value).decode()
+    refuse_value(name, "required" if value is None else "type")

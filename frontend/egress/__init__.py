@@ -1,0 +1,1 @@
+"""Rules for where effects may go: domain names and file paths."""

@@ -1,0 +1,54 @@
+"""Canonical JSON (RFC 8785): one value, one sequence of bytes. What is hashed and signed here is always this.
+
+msgspec writes the same bytes as RFC 8785 for values with ASCII names and integers, thirty times faster than the pure
+Python encoder, which serves the rest: floats and other names. A property test holds the two together.
+"""
+
+import hashlib
+from typing import Any
+
+import msgspec
+import rfc8785
+
+MAX_SAFE_INTEGER = 2**53 - 1
+"""Beyond it JSON numbers have no agreed value (RFC 7493 §2.2)."""
+
+_encode_sorted = msgspec.json.Encoder(order="sorted").encode
+
+
+class NotCanonical(ValueError):
+    """A value without a canonical form: NaN, infinities, integers beyond 2^53, lone surrogates, names not strings."""
+
+
+def canonical_bytes(value: object) -> bytes:
+    """The canonical form of a JSON value (dict, list, tuple, str, int, float, bool, None). Raises NotCanonical."""
+    try:
+        if is_plain(value):
+            return _encode_sorted(value)
+        return _encode_slowly(value)
+    except (rfc8785.CanonicalizationError, UnicodeEncodeError, RecursionError) as error:
+        raise NotCanonical(str(error)) from None
+
+
+def is_plain(value: Any) -> bool:
+    """True when msgspec in sorted order writes this value's canonical form. May raise RecursionError."""
+    kind = type(value)
+    if kind is str or value is None or kind is bool:
+        return True
+    if kind is int:
+        return bool(-MAX_SAFE_INTEGER <= value <= MAX_SAFE_INTEGER)
+    if kind is dict:
+        return all(type(name) is str and name.isascii() and is_plain(item) for name, item in value.items())
+    if kind is list or kind is tuple:
+        return all(map(is_plain, value))
+    return False
+
+
+def _encode_slowly(value: object) -> bytes:
+    encoded: bytes = rfc8785.dumps(value)  # type: ignore[arg-type]  # it checks what it is given
+    return encoded
+
+
+def sha256_hex(data: bytes) -> str:
+    """`sha256:<hex>`, the form in which every hash is shown and stored."""
+    return "sha256:" + hashlib.sha256(data).hexdigest()

@@ -1,0 +1,167 @@
+"""One connection from its first byte to its close: requests in order, one answer each, every phase with its deadline.
+
+One task, no nursery. While a handler runs nothing is read, so a client that leaves never cancels what it started.
+Guarantees an answer with a JSON body for whatever is refused here; what cannot be framed safely ends the connection.
+"""
+
+import socket
+from collections.abc import Awaitable, Callable
+from typing import NamedTuple
+
+import structlog
+import trio
+
+from frontend.errors import GateError
+from frontend.http.answers import INTERNAL_ERROR, Answer, encode_answer, error_answer
+from frontend.http.bodies import StreamedBody
+from frontend.http.heads import Head, head_size, parse_head
+from frontend.http.peercred import PeerCredentials
+from frontend.http.requests import CompleteBody, Request
+from frontend.http.wire import TooLate, Wire
+from ipc.settings import LimitSettings
+
+log = structlog.get_logger()
+
+Respond = Callable[[Request], Awaitable[Answer]]
+
+LINGER_SECONDS = 1.0
+"""How long a connection that we close swallows what its client still sends."""
+
+
+class Endpoint(NamedTuple):
+    """What all connections of one listening socket share."""
+
+    kind: str
+    respond: Respond
+    limits: LimitSettings
+
+
+class Connection:
+    """Serves one accepted socket. `run` ends when the socket is closed."""
+
+    def __init__(self, sock: socket.socket, endpoint: Endpoint, peer: PeerCredentials | None) -> None:
+        self._wire = Wire(sock)
+        self._endpoint = endpoint
+        self._peer = peer
+        self._waiting: trio.CancelScope | None = None
+        self._is_last = False
+        self.idle_since = trio.current_time()
+        """Trio clock; meaningful while `is_idle`."""
+
+    @property
+    def is_idle(self) -> bool:
+        """True while no byte of a next request has been seen and nobody has asked to finish."""
+        return self._waiting is not None and not self._is_last
+
+    def finish(self) -> None:
+        """Close at once when idle, otherwise with the answer that is under way."""
+        self._is_last = True
+        if self._waiting is not None:
+            self._waiting.cancel()
+
+    async def run(self) -> None:
+        """Serve until either side ends it. Raises nothing but Cancelled."""
+        at_once = False
+        try:
+            while (head := await self._next_head()) is not None:
+                if not await self._serve(head):
+                    await self._wire.linger(LINGER_SECONDS)
+                    break
+        except GateError as error:
+            await self._refuse(error)
+        except TooLate:
+            at_once = True
+        except OSError:
+            pass
+        finally:
+            self._wire.close(at_once=at_once)
+
+    async def _next_head(self) -> Head | None:
+        """The next request's head; None when there will be none. Raises OSError, GateError for what is no request."""
+        buffer = self._wire.buffer
+        if not buffer:
+            await self._wait_idle()
+            if not buffer:
+                return None
+        else:
+            # Pipelined requests must not starve other connections.
+            await trio.lowlevel.checkpoint()
+        deadline, searched = 0.0, 0
+        while not (size := head_size(buffer, searched)):
+            searched = len(buffer)
+            deadline = deadline or trio.current_time() + self._endpoint.limits.header_timeout_seconds
+            try:
+                if not await self._wire.read_before(deadline):
+                    return None
+            except TooLate:
+                raise GateError("request_timeout") from None
+        head = bytes(memoryview(buffer)[:size])
+        del buffer[:size]
+        return parse_head(head)
+
+    async def _wait_idle(self) -> None:
+        """Until bytes come; leaves the buffer empty at the end of the stream or of our patience. Raises OSError."""
+        if not self._is_last:
+            self.idle_since = now = trio.current_time()
+            with trio.CancelScope(deadline=now + self._endpoint.limits.idle_timeout_seconds) as self._waiting:
+                await self._wire.wait_and_read()
+            interrupted, self._waiting = self._waiting.cancelled_caught, None
+            if not interrupted:
+                return
+            self._is_last = True
+        # A request that was sent in this very moment is served, as the last one.
+        self._wire.take_what_is_there()
+
+    async def _serve(self, head: Head) -> bool:
+        """Answer one request; False when the connection has to close. Raises OSError, TooLate."""
+        buffer = self._wire.buffer
+        streamed: StreamedBody | None = None
+        if head.is_chunked or head.length > len(buffer):
+            streamed = StreamedBody(self._wire, head, self._endpoint.limits.body_timeout_seconds)
+            body: StreamedBody | CompleteBody = streamed
+        else:
+            body = CompleteBody(bytes(memoryview(buffer)[: head.length]))
+            del buffer[: head.length]
+        request = Request(
+            head.method, head.path, head.query, head.headers,
+            peer=self._peer, listener=self._endpoint.kind, body=body,
+        )  # fmt: skip
+        answer = await self._answer(request)
+        stays = head.keeps_alive and not self._is_last
+        if streamed is not None:
+            stays = stays and (streamed.is_whole or streamed.may_be_skipped)
+            streamed.abandon()
+        await self._send(answer, without_body=head.method == "HEAD", close=not stays)
+        if stays and streamed is not None and not streamed.is_whole:
+            return await streamed.skip()
+        return stays
+
+    async def _answer(self, request: Request) -> Answer:
+        try:
+            return await self._endpoint.respond(request)
+        except GateError as error:
+            return error_answer(error)
+        except Exception:
+            log.exception("a handler failed", method=request.method, path=request.path)
+        except BaseExceptionGroup as group:
+            cancelled, rest = group.split(trio.Cancelled)
+            log.error("a handler failed", method=request.method, path=request.path, exc_info=rest or group)
+            if cancelled is not None:
+                raise cancelled from None
+        return INTERNAL_ERROR
+
+    async def _send(self, answer: Answer, *, without_body: bool, close: bool) -> None:
+        try:
+            data = encode_answer(answer, without_body=without_body, close=close)
+        except (ValueError, KeyError):
+            log.exception("an answer cannot be written", status=answer.status)
+            data = encode_answer(INTERNAL_ERROR, without_body=without_body, close=close)
+        await self._wire.send(data, self._endpoint.limits.send_timeout_seconds)
+
+    async def _refuse(self, error: GateError) -> None:
+        """Answer what is no request, then close: where the next request would begin is unknown."""
+        try:
+            await self._send(error_answer(error), without_body=False, close=True)
+            await self._wire.linger(LINGER_SECONDS)
+        except (OSError, TooLate):
+            return

@@ -1,0 +1,73 @@
+"""A request as handlers see it: method, raw path, headers, peer, and a body that is read only when asked for.
+
+Nothing is decoded but bytes to text: the path is the raw one that routing and the proof's `htu` are compared with.
+"""
+
+from collections.abc import Awaitable
+from typing import Protocol
+
+from frontend.errors import GateError
+from frontend.http.peercred import PeerCredentials
+
+MAX_BODY_BYTES = 1_048_576
+"""Request body of any endpoint (interface specification "Limits", 1 MB)."""
+
+
+class Body(Protocol):
+    """Where a request's body comes from."""
+
+    def read(self, cap: int) -> Awaitable[bytes]:
+        """See Request.read_body."""
+        ...
+
+
+class CompleteBody:
+    """A body that has arrived whole."""
+
+    __slots__ = ("_data",)
+
+    def __init__(self, data: bytes = b"") -> None:
+        self._data = data
+
+    async def read(self, cap: int) -> bytes:
+        """The body. Raises GateError("body_too_large")."""
+        if len(self._data) > cap:
+            raise GateError("body_too_large")
+        return self._data
+
+
+class Request:
+    """One request. Header names are lower case, values are ISO 8859-1 text, both in the order they came in."""
+
+    __slots__ = ("_body", "headers", "listener", "method", "path", "peer", "query")
+
+    def __init__(
+        self, method: str, path: str, query: str = "", headers: list[tuple[str, str]] | None = None, *,
+        peer: PeerCredentials | None = None, listener: str = "merged", body: Body | None = None,
+    ) -> None:  # fmt: skip
+        self.method = method
+        self.path = path
+        """Raw, as sent, without query; begins with a slash. Printable ASCII, never percent-decoded."""
+        self.query = query
+        """Raw, as sent, without the question mark; empty when there is none."""
+        self.headers = headers if headers is not None else []
+        self.peer = peer
+        """Credentials of the peer on a Unix socket, None on TCP."""
+        self.listener = listener
+        """Kind of the socket it came in on: client, admin or merged."""
+        self._body = body if body is not None else CompleteBody()
+
+    def header_values(self, name: str) -> list[str]:
+        """Every value of a header, in order; `name` in lower case."""
+        return [value for key, value in self.headers if key == name]
+
+    def read_body(self, cap: int = MAX_BODY_BYTES) -> Awaitable[bytes]:
+        """Read the whole body, at most `cap` bytes; may be asked again, from one task at a time.
+
+        Raises GateError: body_too_large (at once when Content-Length says so), request_timeout, bad_request (bad
+        framing, or the client left inside the body). After any of these the connection closes with the answer.
+        """
+        return self._body.read(cap)
+
+    def __repr__(self) -> str:
+        return f"<Request {self.method} {self.path}>"

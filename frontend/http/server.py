@@ -1,0 +1,188 @@
+"""The listening sockets and all connections on them: accept, count, refuse what is too much, drain.
+
+Each listening socket has its own ceiling, so that a flood of clients never takes the operators' place. At the ceiling
+the connection that has been idle longest makes room; when none is idle the newcomer hears 503 and is closed.
+Never gives up for want of file descriptors or memory: it waits until a connection ends and tries again.
+"""
+
+import errno
+import socket
+from collections.abc import Sequence
+from contextlib import suppress
+from typing import NamedTuple
+
+import structlog
+import trio
+
+from frontend.http.answers import OVERLOADED, encode_answer
+from frontend.http.connection import LINGER_SECONDS, Connection, Endpoint, Respond
+from frontend.http.peercred import peer_credentials
+from frontend.http.wire import Wire
+from ipc.settings import LimitSettings
+
+log = structlog.get_logger()
+
+MIN_IDLE_SECONDS = 1.0
+"""A connection idle for less is not closed to make room: its request may be on the way."""
+MAX_REFUSALS = 64
+"""Newcomers that are being told 503 at the same time; beyond this they are closed without a word."""
+RETRY_SECONDS = 0.1
+"""Longest pause after accept failed for want of resources."""
+
+_BROKEN_LISTENER = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK, errno.EOPNOTSUPP})
+
+
+class ListeningSocket(NamedTuple):
+    """A bound, listening stream socket (TCP or Unix). `kind` is client, admin or merged."""
+
+    kind: str
+    sock: socket.socket
+
+
+class Server:
+    """All listeners of one front. `run` once; `drain` from another task ends it."""
+
+    def __init__(self, listeners: Sequence[ListeningSocket], respond: Respond, limits: LimitSettings) -> None:
+        self._listeners = listeners
+        self._respond = respond
+        self._limits = limits
+        self._accepting = trio.CancelScope()
+        self._serving = trio.CancelScope()
+        self._ended = trio.Event()
+        self._room = trio.Event()
+        self._connections: dict[int, set[Connection]] = {}
+        self._refusals = 0
+        self._is_starved = False
+
+    @property
+    def connections(self) -> int:
+        """Open connections of all listeners."""
+        return sum(map(len, self._connections.values()))
+
+    async def run(self, task_status: trio.TaskStatus["Server"] = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve until drained. Takes the listening sockets over and closes them. Raises OSError for a broken one."""
+        try:
+            with self._serving:
+                async with trio.open_nursery() as nursery:
+                    task_status.started(self)
+                    await self._accept_until_drained(nursery)
+        finally:
+            self._ended.set()
+
+    async def drain(self, seconds: float) -> bool:
+        """Stop accepting, let answers under way finish, close idle connections now, cut what is left after `seconds`.
+
+        True when nothing had to be cut. Listening sockets that another process shares stay open there.
+        """
+        self._accepting.cancel()
+        for connections in self._connections.values():
+            for connection in connections:
+                connection.finish()
+        with trio.move_on_after(seconds):
+            await self._ended.wait()
+            return True
+        log.warning("connections cut at the end of drain", connections=self.connections)
+        self._serving.cancel()
+        await self._ended.wait()
+        return False
+
+    async def _accept_until_drained(self, nursery: trio.Nursery) -> None:
+        try:
+            with self._accepting:
+                async with trio.open_nursery() as acceptors:
+                    for index, listener in enumerate(self._listeners):
+                        self._connections[index] = set()
+                        acceptors.start_soon(self._accept_all, index, listener, nursery)
+        finally:
+            for listener in self._listeners:
+                listener.sock.close()
+
+    async def _accept_all(self, index: int, listener: ListeningSocket, nursery: trio.Nursery) -> None:
+        endpoint = Endpoint(listener.kind, self._respond, self._limits)
+        connections = self._connections[index]
+        listener.sock.setblocking(False)
+        while True:
+            await trio.lowlevel.wait_readable(listener.sock)
+            try:
+                sock, _ = listener.sock.accept()
+            except BlockingIOError:
+                continue
+            except OSError as error:
+                await self._after_failed_accept(error)
+                continue
+            self._is_starved = False
+            if len(connections) < self._limits.max_connections or _make_room(connections):
+                self._admit(sock, endpoint, connections, nursery)
+            else:
+                self._turn_away(sock, nursery)
+
+    def _admit(
+        self, sock: socket.socket, endpoint: Endpoint, connections: set[Connection], nursery: trio.Nursery
+    ) -> None:
+        try:
+            if sock.family != socket.AF_UNIX:
+                sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            connection = Connection(sock, endpoint, peer_credentials(sock))
+        except OSError:
+            sock.close()
+            return
+        connections.add(connection)
+        nursery.start_soon(self._run, connection, connections)
+
+    async def _run(self, connection: Connection, connections: set[Connection]) -> None:
+        try:
+            await connection.run()
+        except Exception:
+            log.exception("a connection failed")
+        finally:
+            connections.discard(connection)
+            self._room.set()
+
+    def _turn_away(self, sock: socket.socket, nursery: trio.Nursery) -> None:
+        if self._refusals >= MAX_REFUSALS:
+            sock.close()
+            return
+        self._refusals += 1
+        nursery.start_soon(self._say_overloaded, Wire(sock))
+
+    async def _say_overloaded(self, wire: Wire) -> None:
+        try:
+            with suppress(OSError):
+                wire.send_now(encode_answer(OVERLOADED, close=True))
+                await wire.linger(LINGER_SECONDS)
+        finally:
+            wire.close()
+            self._refusals -= 1
+
+    async def _after_failed_accept(self, error: OSError) -> None:
+        if error.errno in _BROKEN_LISTENER:
+            raise error
+        if not self._is_starved:
+            self._is_starved = True
+            log.warning("accept failed", error=errno.errorcode.get(error.errno or 0, str(error)))
+        self._room = trio.Event()
+        with trio.move_on_after(RETRY_SECONDS):
+            await self._room.wait()
+
+
+def _make_room(connections: set[Connection]) -> bool:
+    """Close the connection that has been idle longest; False when none has been for long enough."""
+    longest_idle = min(
+        (connection for connection in connections if connection.is_idle), key=lambda idle: idle.idle_since, default=None
+    )
+    if longest_idle is None or trio.current_time() - longest_idle.idle_since < MIN_IDLE_SECONDS:
+        return False
+    longest_idle.finish()
+    return True
+
+
+async def serve(
+    listeners: Sequence[ListeningSocket], respond: Respond, limits: LimitSettings, *,
+    task_status: trio.TaskStatus[Server] = trio.TASK_STATUS_IGNORED,
+) -> None:  # fmt: skip
+    """Serve `listeners` until the Server handed to `nursery.start` is drained, or cancelled.
+
+    `respond` turns each request into an answer; a GateError it raises becomes the answer of the table, anything else
+    500 internal_error and a log line.
+    """
+    await Server(listeners, respond, limits).run(task_status)

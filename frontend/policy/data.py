@@ -1,0 +1,129 @@
+"""data.json of a policy: its shape, and a strict reading of it (docs/policy.md, "Data").
+
+A typing error in access control must be loud: unknown fields of an entry, names that can't occur, a name given twice
+are problems with their line. What stands under other names at the top level belongs to the policy's author.
+"""
+
+import json
+import re
+from typing import Any
+
+import msgspec
+
+from ipc.limits import MAX_DEPTH_JSON
+
+MAX_VERSION = 128
+
+_PRINCIPAL = re.compile(r"\*|[A-Za-z0-9][A-Za-z0-9._:@-]{0,255}")
+_ACTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,255}")
+
+
+class AclEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What one principal may call, and the sinks it may reach."""
+
+    actions: tuple[str, ...]
+    sinks: tuple[str, ...] = ()
+    inherits_wildcard: bool = False
+
+
+class PolicyData(msgspec.Struct, frozen=True):
+    """What the default policy reads of data.json."""
+
+    policy_version: str
+    acl: dict[str, AclEntry] = {}
+    """Principal, or `*` for those without an entry."""
+    allowlist: dict[str, dict[str, bool]] = {}
+    """Action -> principal -> true: no hold."""
+    denied_actions: dict[str, str] = {}
+    """Action -> the reason why nobody may call it."""
+
+
+_SECTIONS: dict[str, Any] = {"acl": AclEntry, "allowlist": dict[str, bool], "denied_actions": str}
+
+
+def parse_data(text: str) -> PolicyData | list[str]:
+    """Parse and check the text of data.json. Returns it, or problems that begin with `:line: ` or `: `."""
+    try:
+        document = json.loads(text, object_pairs_hook=_once, parse_constant=_refuse_constant)
+        text.encode()
+        json.dumps(document, ensure_ascii=False).encode()
+    except json.JSONDecodeError as error:
+        return [f":{error.lineno}: {error.msg}"]
+    except UnicodeEncodeError:
+        return [": holds half a surrogate pair"]
+    except _BadName as error:
+        return [f":{_line_of(text, error.name, error.name)}: {error}"]
+    except (ValueError, RecursionError) as error:
+        return [f": {error}"]
+    if not isinstance(document, dict):
+        return [":1: must be an object"]
+    if _depth(document) > MAX_DEPTH_JSON:
+        return [f": nested deeper than {MAX_DEPTH_JSON}"]
+    problems = _structure_problems(document, text)
+    return problems or msgspec.convert(document, PolicyData)
+
+
+def _structure_problems(document: dict[str, Any], text: str) -> list[str]:
+    problems: list[str] = []
+
+    def note(sentence: str, *keys: str) -> None:
+        problems.append(f":{_line_of(text, *keys)}: {'.'.join(keys)}: {sentence}")
+
+    version = document.get("policy_version")
+    if not isinstance(version, str) or not 0 < len(version) <= MAX_VERSION or not version.isprintable():
+        note(f"must be a string of 1 to {MAX_VERSION} printable characters", "policy_version")
+    if "gateway" in document:
+        note("is the name of the package that decides", "gateway")
+    for section, kind in _SECTIONS.items():
+        value = document.get(section, {})
+        if not isinstance(value, dict):
+            note("must be an object", section)
+            continue
+        for name, item in value.items():
+            if not (_PRINCIPAL if section == "acl" else _ACTION).fullmatch(name):
+                note("is not a name that can occur", section, name)
+            try:
+                msgspec.convert(item, kind)
+            except msgspec.ValidationError as error:
+                note(str(error), section, name)
+    return problems
+
+
+class _BadName(ValueError):
+    def __init__(self, name: str) -> None:
+        super().__init__(f'"{name}" appears twice in one object')
+        self.name = name
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found: dict[str, Any] = {}
+    for name, value in pairs:
+        if name in found:
+            raise _BadName(name)
+        found[name] = value
+    return found
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is not JSON")
+
+
+def _depth(value: object) -> int:
+    deepest, waiting = 0, [(value, 1)]
+    while waiting:
+        item, depth = waiting.pop()
+        deepest = max(deepest, depth)
+        inner = item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+        waiting += [(part, depth + 1) for part in inner]
+    return deepest
+
+
+def _line_of(text: str, *keys: str) -> int:
+    """Line where the last of nested keys stands, looking for each behind the one before it; 1 when it is not there."""
+    position = 0
+    for key in keys:
+        match = re.compile(re.escape(json.dumps(key, ensure_ascii=False)) + r"\s*:").search(text, position)
+        if match is None:
+            break
+        position = match.end()
+    return text.count("\n", 0, position) + 1

@@ -1,0 +1,235 @@
+"""The embedded policy engine: keeps one policy process busy, and denies whenever it does not answer.
+
+Owns which policy is in force, the questions that are open and their deadlines. A process that dies, hangs or lies is
+given up and its successor asked for; what it had not answered is asked again while there is time, except the question
+that it was working on. No path from here leads to an allow that the process did not give.
+"""
+
+import contextlib
+import itertools
+import socket
+from collections.abc import Awaitable, Callable
+
+import trio
+
+from frontend.errors import GateError
+from frontend.policy.engine import QUESTION_SECONDS, PolicyRefused, PolicySources
+from frontend.policy.process import Asked, PolicyProcess, ProcessLost
+from frontend.policy.question import Decision, Question, parse_decision
+
+LOAD_SECONDS = 10.0
+"""How long a policy may take to compile, a process to come included."""
+
+MAX_OPEN_QUESTIONS = 1024
+"""More than any admission ceiling lets through; beyond it the engine is unavailable."""
+
+_MAX_ATTEMPTS = 2
+_UNAVAILABLE = "policy_engine_unavailable"
+_TIMEOUT = "policy_engine_timeout"
+
+
+class EmbeddedPolicy:
+    """A PolicyEngine over processes that the supervisor hands over with `attach`."""
+
+    def __init__(self, ask_replacement: Callable[[int, str], Awaitable[None]]) -> None:
+        """`ask_replacement(pid, reason)` has the supervisor kill that process, if it lives, and attach another."""
+        self._ask_replacement = ask_replacement
+        self._question_ids = itertools.count(1)
+        self._load_ids = itertools.count(1)
+        self._open: dict[int, Asked] = {}
+        self._active: PolicySources | None = None
+        self._attached: tuple[socket.socket, int] | None = None
+        self._arrived = trio.Event()
+        self._process: PolicyProcess | None = None
+        self._is_serving = False
+        self._is_up = trio.Event()
+        self._watch_wakes = trio.Event()
+        self._is_running = False
+        self._loading = trio.Lock()
+
+    @property
+    def policy_version(self) -> str:
+        """Version of the policy in force; empty before the first one."""
+        return self._active.policy_version if self._active else ""
+
+    @property
+    def is_available(self) -> bool:
+        """Whether a process holds the policy in force."""
+        return self._is_serving
+
+    def attach(self, sock: socket.socket, pid: int) -> None:
+        """Take over a fresh process, instead of the one before it if there is one."""
+        if self._attached is not None:
+            self._attached[0].close()
+        self._attached = (sock, pid)
+        self._arrived.set()
+        if self._process is not None:
+            self._process.lose("another process took its place")
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Serve until cancelled. Closes whatever it holds, and fails every open question."""
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._watch)
+                self._is_running = True
+                task_status.started()
+                while True:
+                    await self._arrived.wait()
+                    assert self._attached is not None
+                    (sock, pid), self._attached, self._arrived = self._attached, None, trio.Event()
+                    await self._serve(PolicyProcess(sock, pid, self._forget))
+        finally:
+            self._is_running = False
+            if self._attached is not None:
+                self._attached[0].close()
+            for asked in list(self._open.values()):
+                self._settle(asked, _UNAVAILABLE, "the policy engine stops")
+
+    # ------------------------------------------------------------------ questions
+
+    async def decide(self, question: Question) -> Decision:
+        """Ask, and wait at most QUESTION_SECONDS.
+
+        Raises GateError policy_engine_timeout when the process had the question and did not answer in time, and
+        policy_engine_unavailable for everything else that is not a whole decision.
+        """
+        if not self._is_running:
+            raise GateError(_UNAVAILABLE, cause="the policy engine does not run")
+        if len(self._open) >= MAX_OPEN_QUESTIONS:
+            raise GateError(_UNAVAILABLE, cause=f"{MAX_OPEN_QUESTIONS} questions are open")
+        asked = Asked(next(self._question_ids), question.as_input(), trio.current_time() + QUESTION_SECONDS)
+        self._open[asked.id] = asked
+        self._watch_wakes.set()
+        if self._is_serving and self._process is not None and not self._process.is_compiling:
+            await self._process.ask(asked)
+        await asked.wait()
+        if asked.error is not None:
+            raise GateError(asked.error[0], cause=asked.error[1])
+        assert asked.document is not None
+        return parse_decision(asked.document)
+
+    def _forget(self, asked: Asked) -> None:
+        self._open.pop(asked.id, None)
+
+    def _settle(self, asked: Asked, code: str, cause: str) -> None:
+        self._open.pop(asked.id, None)
+        asked.settle(None, (code, cause))
+
+    async def _watch(self) -> None:
+        """Hold every question to its deadline. All have the same time, so the first asked is the first due."""
+        while True:
+            first = next(iter(self._open.values()), None)
+            if first is None:
+                self._watch_wakes = trio.Event()
+                await self._watch_wakes.wait()
+            else:
+                await trio.sleep_until(first.deadline)
+                self._expire(trio.current_time())
+
+    def _expire(self, now: float) -> None:
+        for asked in list(self._open.values()):
+            if asked.deadline > now:
+                break
+            if not asked.is_sent:
+                self._settle(asked, _UNAVAILABLE, "no policy process was ready in time")
+                continue
+            self._settle(asked, _TIMEOUT, f"no answer within {QUESTION_SECONDS} s")
+            if self._process is not None:
+                self._process.lose(f"question {asked.id} was not answered within {QUESTION_SECONDS} s")
+
+    # ------------------------------------------------------------------ processes
+
+    async def _serve(self, process: PolicyProcess) -> None:
+        """Bring one process up and use it until it is lost."""
+        self._process = process
+        try:
+            with process.lost:
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(process.listen)
+                    await self._bring_up(process)
+        finally:
+            self._process, self._is_serving = None, False
+            if self._is_up.is_set():
+                self._is_up = trio.Event()
+            self._take_back(process)
+            process.close()
+        if self._attached is None:
+            # Asked for even when the process is dead already: whoever hears of it first, one successor comes.
+            await self._ask_replacement(process.pid, process.lost_because or "lost")
+
+    async def _bring_up(self, process: PolicyProcess) -> None:
+        if self._active is not None:
+            with trio.move_on_after(LOAD_SECONDS) as scope:
+                try:
+                    problem = await self._compile_and_use(process, self._active)
+                except ProcessLost:
+                    return
+                if problem is not None:
+                    process.lose(f"it refused the policy in force: {problem}")
+                    return
+            if scope.cancelled_caught:
+                process.lose(f"it did not compile the policy in force within {LOAD_SECONDS} s")
+                return
+        self._is_up.set()
+
+    async def _compile_and_use(self, process: PolicyProcess, sources: PolicySources) -> str | None:
+        """Two phases. Returns what is wrong with the candidate; without, it is in force whatever becomes of `process`.
+
+        Raises ProcessLost when the first phase has no outcome.
+        """
+        load_id = f"load-{next(self._load_ids)}"
+        problem = await process.compile(load_id, sources)
+        if problem is None:
+            self._active = sources
+            # Lost now, the successor brings it up.
+            with contextlib.suppress(ProcessLost):
+                await process.use(load_id)
+                self._is_serving = self._process is process
+        if self._is_serving:
+            for asked in list(self._open.values()):
+                if not asked.is_sent:
+                    await process.ask(asked)
+        return problem
+
+    def _take_back(self, process: PolicyProcess) -> None:
+        """Have what `process` did not answer asked again.
+
+        It answers in order, so the oldest question is the one it was working on: perhaps the one that killed it.
+        """
+        reason = f"the policy process was lost: {process.lost_because}"
+        for position, asked in enumerate(process.in_flight.values()):
+            if asked.is_settled:
+                continue
+            if position == 0 or asked.attempts >= _MAX_ATTEMPTS:
+                self._settle(asked, _UNAVAILABLE, reason)
+            else:
+                asked.is_sent = False
+
+    # ------------------------------------------------------------------ policies
+
+    async def load(self, sources: PolicySources) -> None:
+        """Compile and probe `sources` beside the policy in force, then swap.
+
+        Raises PolicyRefused, with the policy in force unchanged, when the candidate is broken, crashes the process or
+        takes longer than LOAD_SECONDS. Questions wait for the compilation, within their own deadlines.
+        """
+        async with self._loading:
+            tried: PolicyProcess | None = None
+            with trio.move_on_after(LOAD_SECONDS):
+                tried = await self._ready_process()
+                try:
+                    problem = await self._compile_and_use(tried, sources)
+                except ProcessLost as lost:
+                    problem = f"the policy process was lost while it tried this policy: {lost}"
+                if problem is not None:
+                    raise PolicyRefused(tuple(problem.split("\n")))
+                return
+            if tried is None:
+                raise PolicyRefused((f"no policy process was ready within {LOAD_SECONDS} s",))
+            tried.lose(f"it did not compile a policy within {LOAD_SECONDS} s")
+            raise PolicyRefused((f"it did not compile within {LOAD_SECONDS} s",))
+
+    async def _ready_process(self) -> PolicyProcess:
+        while self._process is None or not self._is_up.is_set():
+            await self._is_up.wait()
+        return self._process

@@ -1,0 +1,169 @@
+"""One policy process as the front sees it: what was sent, what may be answered, and why it can't be trusted any more.
+
+Guarantees that an answer reaches exactly the question it belongs to. An answer that nobody asked for, a second answer,
+bytes that are no message, a closed channel: each ends the relation with a reason. Never decides what to do about it.
+"""
+
+import socket
+from collections.abc import Callable
+
+import trio
+
+from frontend.policy.engine import PolicySources
+from ipc.blocking import ChannelClosed
+from ipc.framing import FrameError
+from ipc.limits import MAX_POLICY_FRAME, MAX_VERDICT_FRAME
+from ipc.messages import Ask, LoadPolicy, Message, PolicyCompiled, PolicyToFront, UsePolicy, Verdict
+from ipc.nonblocking import TrioChannel
+from ipc.sessions import POLICY_TO_FRONT, ProtocolError
+
+SEND_SECONDS = 1.0
+"""A process that does not read for this long is lost. Sends are shielded: a cut frame would cost the channel."""
+
+
+class ProcessLost(Exception):
+    """The process died or was given up; the text says why."""
+
+
+class Asked:
+    """A question on its way: asked of one process, perhaps of a second one, and settled exactly once."""
+
+    __slots__ = ("_settled", "attempts", "deadline", "document", "error", "id", "input", "is_sent", "is_settled")
+
+    def __init__(self, question_id: int, document: dict[str, object], deadline: float) -> None:
+        self.id = question_id
+        self.input = document
+        self.deadline = deadline
+        self.attempts = 0
+        self.is_sent = False
+        self.is_settled = False
+        self.document: str | None = None
+        self.error: tuple[str, str] | None = None
+        self._settled = trio.Event()
+
+    def settle(self, document: str | None, error: tuple[str, str] | None = None) -> None:
+        """Give it its answer or its error (code and cause). What comes second is without effect."""
+        if not self.is_settled:
+            self.is_settled = True
+            self.document, self.error = document, error
+            self._settled.set()
+
+    async def wait(self) -> None:
+        """Until it is settled."""
+        await self._settled.wait()
+
+
+class PolicyProcess:
+    """The front's end of one process. `on_settled` hears of every question that was answered."""
+
+    def __init__(self, sock: socket.socket, pid: int, on_settled: Callable[[Asked], None]) -> None:
+        self.pid = pid
+        self.in_flight: dict[int, Asked] = {}
+        self.lost_because: str | None = None
+        self.lost = trio.CancelScope()
+        self._on_settled = on_settled
+        self._compiling: str | None = None
+        self._compiled: tuple[trio.Event, list[str | None]] = (trio.Event(), [])
+        self._channel: TrioChannel[PolicyToFront] = TrioChannel(
+            sock, PolicyToFront, table=POLICY_TO_FRONT, start="open",
+            cap_in=MAX_VERDICT_FRAME, cap_out=MAX_POLICY_FRAME,
+        )  # fmt: skip
+
+    @property
+    def is_compiling(self) -> bool:
+        """Whether a candidate was sent and has no outcome yet: a question sent now would wait behind it."""
+        return self._compiling is not None
+
+    def lose(self, reason: str) -> None:
+        """Give the process up: nothing that it says from now on counts."""
+        if self.lost_because is None:
+            self.lost_because = reason
+            self.lost.cancel()
+            self._compiled[0].set()
+
+    async def ask(self, asked: Asked) -> None:
+        """Send one question. It is settled here only when it can't be put into a frame."""
+        if self.lost_because is not None:
+            return
+        asked.is_sent = True
+        asked.attempts += 1
+        self.in_flight[asked.id] = asked
+        try:
+            await self._send(Ask(asked.id, asked.input))
+        except ProcessLost:
+            return
+        except (FrameError, UnicodeEncodeError) as error:
+            del self.in_flight[asked.id]
+            asked.settle(None, ("policy_engine_unavailable", f"the question can't be sent: {error}"))
+            self._on_settled(asked)
+
+    async def compile(self, load_id: str, sources: PolicySources) -> str | None:
+        """Have a candidate compiled and probed. Returns what is wrong with it, or None. Raises ProcessLost."""
+        self._compiling, self._compiled = load_id, (trio.Event(), [])
+        try:
+            await self._send(LoadPolicy(load_id, sources.modules, sources.data))
+            await self._compiled[0].wait()
+        except (FrameError, UnicodeEncodeError) as error:
+            self._compiling = None
+            return f"it can't be sent: {error}"
+        if not self._compiled[1]:
+            raise ProcessLost(self.lost_because or "lost")
+        return self._compiled[1][0]
+
+    async def use(self, load_id: str) -> None:
+        """Put the compiled candidate in force. Raises ProcessLost."""
+        await self._send(UsePolicy(load_id))
+
+    async def _send(self, message: Message) -> None:
+        if self.lost_because is not None:
+            raise ProcessLost(self.lost_because)
+        with trio.CancelScope(deadline=trio.current_time() + SEND_SECONDS, shield=True) as scope:
+            try:
+                await self._channel.send(message)
+            except (OSError, trio.ClosedResourceError) as error:
+                self.lose(f"its channel broke: {error or type(error).__name__}")
+        if scope.cancelled_caught:
+            self.lose("it does not read its channel")
+        if self.lost_because is not None:
+            raise ProcessLost(self.lost_because)
+
+    async def listen(self) -> None:
+        """Receive until the process is lost; says why in `lost_because`."""
+        try:
+            while True:
+                message = await self._channel.receive()
+                match message:
+                    case Verdict():
+                        self._answer_verdict(message)
+                    case PolicyCompiled():
+                        self._answer_compiled(message)
+        except ChannelClosed:
+            self.lose("it closed its channel")
+        except (OSError, trio.ClosedResourceError) as error:
+            self.lose(f"its channel broke: {error or type(error).__name__}")
+        except (FrameError, ProtocolError) as error:
+            self.lose(f"it broke the protocol: {error}")
+
+    def _answer_verdict(self, verdict: Verdict) -> None:
+        asked = self.in_flight.pop(verdict.question_id, None)
+        if asked is None:
+            raise ProtocolError(f"an answer to question {verdict.question_id}, which is not open")
+        if (verdict.document is None) == (verdict.error is None):
+            self.in_flight[asked.id] = asked
+            raise ProtocolError("an answer must hold either a document or an error")
+        if verdict.document is None:
+            asked.settle(None, ("policy_engine_unavailable", f"the engine failed: {verdict.error}"))
+        else:
+            asked.settle(verdict.document)
+        self._on_settled(asked)
+
+    def _answer_compiled(self, message: PolicyCompiled) -> None:
+        if message.load_id != self._compiling:
+            raise ProtocolError(f"PolicyCompiled for {message.load_id!r}, which was not sent")
+        self._compiling = None
+        self._compiled[1].append(message.error)
+        self._compiled[0].set()
+
+    def close(self) -> None:
+        """Close the channel."""
+        self._channel.close()

@@ -1,0 +1,120 @@
+"""What policy is asked and what it answers: the input and the decision document of docs/policy.md.
+
+Guarantees that only a whole, correctly typed decision becomes a Decision; everything else is an engine that failed,
+never an allow. Never asks anybody anything.
+"""
+
+import json
+import re
+from typing import Any
+
+import msgspec
+
+from frontend.errors import GateError
+
+MAX_REASON = 500
+"""Characters of a deny reason (interface specification, "Limits")."""
+
+_MAX_NAME = 128
+_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
+
+
+class Question(msgspec.Struct, frozen=True):
+    """One call, as policy sees it (decisions, "Policy")."""
+
+    principal: str
+    owner: str | None
+    action_id: str
+    action_version: str
+    action_risk_level: str
+    action_trust_verdict: str
+    """digest_ok, mismatch or not_registered."""
+    scopes: tuple[str, ...]
+    required_scopes: tuple[str, ...]
+    requested_sinks: tuple[str, ...]
+    requested_secrets: tuple[str, ...]
+    egress_profile: str
+    targets: tuple[str, ...]
+    unresolved_domains: tuple[str, ...]
+    unresolved_paths: tuple[str, ...]
+    fs_path: str | None
+    calls_remaining: int | None
+    """None for a lease without budgets."""
+    request_hash: str
+
+    def as_input(self) -> dict[str, object]:
+        """The input document. Every field is always there, so that no rule meets an undefined one."""
+        return {
+            "principal": self.principal,
+            "owner": self.owner,
+            "action_id": self.action_id,
+            "action_version": self.action_version,
+            "action_risk_level": self.action_risk_level,
+            "action_trust_verdict": self.action_trust_verdict,
+            "scopes": self.scopes,
+            "required_scopes": self.required_scopes,
+            "requested_sinks": self.requested_sinks,
+            "requested_secrets": self.requested_secrets,
+            "egress_profile": self.egress_profile,
+            "targets": self.targets,
+            "unresolved_domains": self.unresolved_domains,
+            "unresolved_paths": self.unresolved_paths,
+            "fs_path": self.fs_path,
+            "budgets_before": {"calls_remaining": self.calls_remaining},
+            "request_hash": self.request_hash,
+        }
+
+
+class Decision(msgspec.Struct, frozen=True):
+    """The decision document. Fields that a policy adds are ignored; a missing or mistyped one is no decision."""
+
+    allow: bool
+    requires_approval: bool
+    deny_reason: str
+    """Cleaned; never empty for a denial, empty otherwise."""
+    rule: str
+    allowed_sinks: tuple[str, ...]
+    policy_version: str
+
+
+_decoder = msgspec.json.Decoder(Decision, strict=True)
+
+
+def clean_reason(reason: str) -> str:
+    """Control and bidirectional characters stripped, cut to 500 characters (interface specification, "Errors")."""
+    return _UNPRINTABLE.sub("", reason)[:MAX_REASON]
+
+
+def parse_decision(document: str) -> Decision:
+    """Return the decision in this JSON text.
+
+    Raises GateError("policy_engine_unavailable") unless every documented field is there once, with its exact type.
+    """
+    try:
+        decision = _decoder.decode(document)
+        json.loads(document, object_pairs_hook=_without_duplicates)
+    except (ValueError, RecursionError) as error:
+        raise _no_decision(str(error)) from None
+    if not (_is_name(decision.rule) and _is_name(decision.policy_version)):
+        raise _no_decision("rule and policy_version must be 1 to 128 printable characters")
+    if decision.allow:
+        reason = ""
+    else:
+        reason = clean_reason(decision.deny_reason).strip() or f"denied by rule {decision.rule}"
+    return msgspec.structs.replace(decision, deny_reason=reason) if reason != decision.deny_reason else decision
+
+
+def _is_name(text: str) -> bool:
+    return 0 < len(text) <= _MAX_NAME and text.isprintable()
+
+
+def _no_decision(cause: str) -> GateError:
+    return GateError("policy_engine_unavailable", cause=f"not a decision document: {cause}")
+
+
+def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    # SECURITY: two `allow` in one document, and parsers differ over which of them counts.
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a name appears twice in one object")
+    return found

@@ -1,0 +1,156 @@
+"""All workers of this front: one pool per profile, leases on single workers, and the words with the supervisor.
+
+Guarantees that no caller's cancellation ever cuts a message to the supervisor in two: those are sent by one task of
+the pools' own, in order. Never starts a process.
+"""
+
+import socket
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from functools import partial
+from types import TracebackType
+from typing import NamedTuple
+
+import structlog
+import trio
+
+from frontend.pool.channel import WorkerChannel, WorkerLost
+from frontend.pool.profile import NoWorker, ProfilePool
+from ipc.messages import AttachWorker
+from ipc.settings import WorkerSettings
+
+__all__ = ["Census", "Lease", "NoWorker", "Pools", "WorkerLost"]
+
+log = structlog.get_logger()
+
+TEND_SECONDS, MIN_TEND_SECONDS = 1.0, 0.05
+MAX_UNSENT = 1024
+"""Requests to the supervisor that have not been sent; beyond this it is not reading, and more words do not help."""
+
+Word = Callable[[], Awaitable[None]]
+
+
+class Census(NamedTuple):
+    """One profile now: idle workers, all that are attached, and calls that wait."""
+
+    idle: int
+    members: int
+    waiting: int
+
+
+class Lease:
+    """`async with` this: one worker for one call. A lease that ends during a call has the worker killed."""
+
+    __slots__ = ("_channel", "_is_isolated", "_pool", "_seconds")
+
+    def __init__(self, pool: ProfilePool, is_isolated: bool, seconds: float) -> None:
+        self._pool = pool
+        self._is_isolated = is_isolated
+        self._seconds = seconds
+        self._channel: WorkerChannel | None = None
+
+    async def __aenter__(self) -> WorkerChannel:
+        self._channel = await self._pool.acquire(self._is_isolated, self._seconds)
+        return self._channel
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        channel, self._channel = self._channel, None
+        if channel is not None:
+            self._pool.release(channel, reuse=not (self._is_isolated and channel.calls))
+
+
+class Pools:
+    """Start `run` in the front's nursery before anything is attached or leased."""
+
+    def __init__(
+        self, settings: WorkerSettings, grant_jwks: str,
+        need: Callable[[str], Awaitable[None]], kill: Callable[[str, str], Awaitable[None]],
+    ) -> None:  # fmt: skip
+        """`grant_jwks`: public keys as JSON text. `need(profile)` sends NeedWorker, `kill(id, reason)` KillWorker."""
+        self._grant_jwks = grant_jwks
+        self._idle_seconds = settings.idle_seconds
+        self._nursery: trio.Nursery | None = None
+        self._say: trio.MemorySendChannel[Word]
+        self._unsent: trio.MemoryReceiveChannel[Word]
+        self._say, self._unsent = trio.open_memory_channel(MAX_UNSENT)
+        self._pools = {
+            profile: ProfilePool(profile, sizes, partial(self._ask, need, profile), partial(self._end, kill))
+            for profile, sizes in (("compute", settings.compute), ("http", settings.http), ("fs", settings.fs))
+        }
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Greet, tend and speak until cancelled; then close all channels. Raises what `need` and `kill` raise."""
+        try:
+            async with trio.open_nursery() as self._nursery:
+                self._nursery.start_soon(self._tend)
+                task_status.started()
+                async for word in self._unsent:
+                    await word()
+        finally:
+            self._nursery = None
+            self._say.close()
+            self._unsent.close()
+            for pool in self._pools.values():
+                pool.close()
+
+    def attach(self, message: AttachWorker, fd: int) -> None:
+        """Take over a fresh worker's channel (the descriptor is ours from now on). It serves once it is greeted."""
+        sock = socket.socket(fileno=fd)
+        pool = self._pools.get(message.profile)
+        if pool is None or self._nursery is None:
+            log.warning("a worker came that nobody can use", worker_id=message.worker_id, profile=message.profile)
+            sock.close()
+            return
+        channel = WorkerChannel(message, sock)
+        pool.attach(channel)
+        self._nursery.start_soon(self._greet, pool, channel)
+
+    def gone(self, worker_id: str, reason: str) -> None:
+        """A worker's process has ended (WorkerGone). A call it was serving ends with WorkerLost by itself."""
+        log.debug("worker gone", worker_id=worker_id, reason=reason)
+        for pool in self._pools.values():
+            pool.gone(worker_id)
+
+    def require_generation(self, generation: int) -> None:
+        """Use only workers that have seen at least this many module loads; others retire as they come free."""
+        for pool in self._pools.values():
+            pool.require_generation(generation)
+
+    def lease(self, profile: str, isolation: str, wait_seconds: float) -> Lease:
+        """`async with pools.lease(…) as worker: result = await worker.call(call)`.
+
+        `isolation` "process": a worker that has never served a call and never serves another. Raises NoWorker on
+        entering when none comes free in `wait_seconds`; `call` raises WorkerLost.
+        """
+        pool = self._pools.get(profile)
+        if pool is None:
+            raise NoWorker(f"there are no {profile} workers")
+        return Lease(pool, isolation == "process", wait_seconds)
+
+    def census(self) -> dict[str, Census]:
+        """Profile -> what it has now."""
+        return {name: Census(pool.idle, pool.members, pool.waiting) for name, pool in self._pools.items()}
+
+    async def _greet(self, pool: ProfilePool, channel: WorkerChannel) -> None:
+        try:
+            await channel.greet(self._grant_jwks)
+        except WorkerLost as error:
+            pool.discard(channel, error.reason)
+        else:
+            pool.release(channel)
+
+    async def _tend(self) -> None:
+        while True:
+            await trio.sleep(max(MIN_TEND_SECONDS, min(TEND_SECONDS, self._idle_seconds)))
+            for pool in self._pools.values():
+                pool.tend(self._idle_seconds)
+
+    def _ask(self, need: Callable[[str], Awaitable[None]], profile: str) -> None:
+        with suppress(trio.WouldBlock, trio.ClosedResourceError):
+            self._say.send_nowait(partial(need, profile))
+
+    def _end(self, kill: Callable[[str, str], Awaitable[None]], worker_id: str, reason: str) -> None:
+        with suppress(trio.WouldBlock, trio.ClosedResourceError):
+            self._say.send_nowait(partial(kill, worker_id, reason))

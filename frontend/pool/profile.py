@@ -1,0 +1,235 @@
+"""The workers of one profile and the calls that wait for one. Decides; touches no process and waits for no channel.
+
+Guarantees: first come, first served; a worker serves one call at a time; one that broke its word, was used for an
+isolated call or has seen too few module loads is never handed out again; what is asked for is bounded by `max`.
+A worker counts until the supervisor says it is gone, so that two processes never stand on one place.
+"""
+
+from collections import deque
+from collections.abc import Callable, Iterator
+
+import structlog
+import trio
+
+from frontend.pool.channel import WorkerChannel
+from ipc.settings import PoolSettings
+
+log = structlog.get_logger()
+
+MAX_WAITERS = 1024
+"""Calls that wait for one profile; one more is refused at once."""
+ASK_SECONDS = 5.0
+"""A worker that was asked for and has not come by then is asked for again."""
+LEAVE_SECONDS = 5.0
+"""A worker that was retired and is not gone by then is killed."""
+
+
+class NoWorker(Exception):
+    """No worker came free in time, or too many calls wait for one. Nothing was sent to anybody."""
+
+
+class _Waiter:
+    __slots__ = ("arrived", "channel", "wants_fresh")
+
+    def __init__(self, wants_fresh: bool) -> None:
+        self.wants_fresh = wants_fresh
+        self.arrived = trio.Event()
+        self.channel: WorkerChannel | None = None
+
+
+class ProfilePool:
+    """`need()` asks for one more worker, `kill(worker_id, reason)` for the end of one; both return at once."""
+
+    def __init__(
+        self, profile: str, settings: PoolSettings, need: Callable[[], None], kill: Callable[[str, str], None]
+    ) -> None:
+        self._profile = profile
+        self._settings = settings
+        self._need = need
+        self._kill = kill
+        self._members: dict[str, WorkerChannel] = {}
+        self._used: list[WorkerChannel] = []
+        self._unused: list[WorkerChannel] = []
+        self._leaving: dict[str, float] = {}
+        self._waiters: deque[_Waiter] = deque()
+        self._asked: deque[float] = deque()
+        self._generation = 0
+
+    @property
+    def idle(self) -> int:
+        """Workers that could take a call now."""
+        return len(self._used) + len(self._unused)
+
+    @property
+    def members(self) -> int:
+        """Workers that are attached and not gone, in whatever state."""
+        return len(self._members)
+
+    @property
+    def waiting(self) -> int:
+        """Calls that wait for a worker."""
+        return len(self._waiters)
+
+    async def acquire(self, wants_fresh: bool, seconds: float) -> WorkerChannel:
+        """A worker for one call, to be given to `release` whatever happens. Raises NoWorker after `seconds`.
+
+        `wants_fresh`: one that has never served a call. Returns at once, without a checkpoint, when one is idle.
+        """
+        # Whatever becomes idle is offered to those who wait first, so an idle worker is one that nobody waits for.
+        channel = self._take(wants_fresh)
+        if channel is not None:
+            return channel
+        if len(self._waiters) >= MAX_WAITERS:
+            raise NoWorker(f"too many calls wait for a {self._profile} worker")
+        waiter = _Waiter(wants_fresh)
+        self._waiters.append(waiter)
+        if self._used and self._lacks_room:
+            self._retire(self._used.pop(0))
+        self._grow()
+        try:
+            with trio.move_on_after(seconds):
+                await waiter.arrived.wait()
+        except trio.Cancelled:
+            if waiter.channel is not None:
+                self.release(waiter.channel)
+            raise
+        finally:
+            if waiter.channel is None:
+                self._waiters.remove(waiter)
+        if waiter.channel is None:
+            raise NoWorker(f"no {self._profile} worker came free in {seconds:g} s")
+        return waiter.channel
+
+    def release(self, channel: WorkerChannel, *, reuse: bool = True) -> None:
+        """Take a worker back after its call, or after none; decides from its state what becomes of it."""
+        if self._members.get(channel.worker_id) is not channel:
+            channel.close()
+        elif channel.is_leaving:
+            self._let_go(channel)
+        elif not channel.is_reusable:
+            self.discard(channel, channel.lost or "its call was abandoned")
+        elif not reuse or channel.attached.generation < self._generation:
+            self._retire(channel)
+        else:
+            self._offer(channel)
+
+    def attach(self, channel: WorkerChannel) -> None:
+        """Count a worker that has not been greeted yet."""
+        self._members[channel.worker_id] = channel
+        if self._asked:
+            self._asked.popleft()
+
+    def discard(self, channel: WorkerChannel, reason: str) -> None:
+        """Close the channel of a worker that cannot be trusted and have it killed."""
+        channel.close()
+        if channel.worker_id in self._members:
+            log.warning("worker lost", worker_id=channel.worker_id, reason=reason)
+            self._kill(channel.worker_id, reason)
+
+    def gone(self, worker_id: str) -> None:
+        """Forget a worker whose process has ended, if it is one of ours."""
+        channel = self._members.pop(worker_id, None)
+        if channel is None:
+            return
+        self._leaving.pop(worker_id, None)
+        for idle in (self._used, self._unused):
+            if channel in idle:
+                idle.remove(channel)
+                channel.close()
+        # One that is busy ends by itself: what it sent before its end is still to be read.
+        self._grow()
+
+    def require_generation(self, generation: int) -> None:
+        """Retire, as soon as they are idle, workers that have seen fewer module loads than `generation`."""
+        self._generation = max(generation, self._generation)
+        for channel in list(self._all_idle()):
+            if channel.attached.generation < self._generation:
+                self._remove_idle(channel)
+                self._retire(channel)
+
+    def tend(self, idle_seconds: float) -> None:
+        """What time brings: silent breakers of the protocol, retirement above `min_spare`, overdue promises."""
+        now = trio.current_time()
+        for channel in sorted(self._all_idle(), key=lambda idle: idle.idle_since):
+            if not channel.is_reusable:
+                self._remove_idle(channel)
+                self.discard(channel, "spoke or left while idle")
+            elif self._staying > self._settings.min_spare and channel.idle_since + idle_seconds <= now:
+                self._remove_idle(channel)
+                self._retire(channel)
+        for worker_id in [name for name, since in self._leaving.items() if since + LEAVE_SECONDS <= now]:
+            del self._leaving[worker_id]
+            self._kill(worker_id, "did not leave when retired")
+        while self._asked and self._asked[0] + ASK_SECONDS <= now:
+            self._asked.popleft()
+        self._grow()
+
+    def close(self) -> None:
+        """Close every channel: the workers see the end of theirs and leave."""
+        for channel in self._members.values():
+            channel.close()
+
+    @property
+    def _staying(self) -> int:
+        return len(self._members) - len(self._leaving)
+
+    @property
+    def _coming(self) -> int:
+        return len(self._asked) + sum(1 for channel in self._members.values() if channel.is_starting)
+
+    @property
+    def _lacks_room(self) -> bool:
+        """True when somebody waits for a fresh worker and none can come unless a used one leaves."""
+        fresh = sum(1 for waiter in self._waiters if waiter.wants_fresh)
+        is_full = len(self._members) + len(self._asked) >= self._settings.max
+        return is_full and fresh > self._coming + len(self._leaving)
+
+    def _all_idle(self) -> Iterator[WorkerChannel]:
+        yield from self._used
+        yield from self._unused
+
+    def _remove_idle(self, channel: WorkerChannel) -> None:
+        (self._used if channel.calls else self._unused).remove(channel)
+
+    def _take(self, wants_fresh: bool) -> WorkerChannel | None:
+        # Used ones first: they are warm, and isolated calls need the others. The latest first: the rest may retire.
+        for idle in (self._unused,) if wants_fresh else (self._used, self._unused):
+            while idle:
+                channel = idle.pop()
+                if channel.is_reusable:
+                    return channel
+                self.discard(channel, "spoke or left while idle")
+        return None
+
+    def _offer(self, channel: WorkerChannel) -> None:
+        for waiter in self._waiters:
+            if waiter.wants_fresh and channel.calls:
+                if self._lacks_room:
+                    self._retire(channel)
+                    return
+                continue
+            self._waiters.remove(waiter)
+            waiter.channel = channel
+            waiter.arrived.set()
+            return
+        channel.idle_since = trio.current_time()
+        (self._used if channel.calls else self._unused).append(channel)
+
+    def _retire(self, channel: WorkerChannel) -> None:
+        if channel.retire():
+            self._let_go(channel)
+        else:
+            self.discard(channel, "could not be retired")
+
+    def _let_go(self, channel: WorkerChannel) -> None:
+        channel.close()
+        if channel.worker_id in self._members:
+            self._leaving[channel.worker_id] = trio.current_time()
+
+    def _grow(self) -> None:
+        wanted = min(
+            len(self._waiters) - self._coming, self._settings.max - len(self._members) - len(self._asked)
+        )  # fmt: skip
+        for _ in range(wanted):
+            self._asked.append(trio.current_time())
+            self._need()

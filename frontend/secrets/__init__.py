@@ -1,0 +1,1 @@
+"""Secret values by name, from one file; values leave this folder only towards the worker that runs their plan."""

@@ -1,0 +1,173 @@
+"""Secret values from one file: JSON, plain with mode 0600 or encrypted with age.
+
+Guarantees that only a regular file of our own user that nobody else can read is believed, and that no value shows in a
+repr, an exception or its context. Values leave only through `for_plan`, for the names that a plan declares.
+"""
+
+import json
+import os
+import re
+import stat
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import pyrage
+
+from frontend.secrets.cache import FileCache, FileKey, file_key
+from ipc.plan import SecretUse
+from ipc.settings import SecretSettings
+
+MAX_FILE_BYTES = 1_048_576
+MAX_IDENTITY_BYTES = 65_536
+MAX_VALUE_CHARACTERS = 8192
+_VALUE = re.compile(r"[!-~](?:[ -~]*[!-~])?")
+_IDENTITY = "AGE-SECRET-KEY-"
+
+
+class SecretMissing(Exception):
+    """A plan needs a secret that there is not. Names the secret."""
+
+
+class SecretsUnavailable(Exception):
+    """The file can't be read, or must not be believed. Names the file and the reason, never content."""
+
+
+class _Values:
+    """Secret values that do not show."""
+
+    __slots__ = ("by_name",)
+
+    def __init__(self, by_name: dict[str, str]) -> None:
+        self.by_name = by_name
+
+    def __repr__(self) -> str:
+        return f"<{len(self.by_name)} secrets>"
+
+
+class Secrets:
+    """The secrets of this gateway. Reading is blocking and takes well under a millisecond."""
+
+    def __init__(self, settings: SecretSettings, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._settings = settings
+        self._cache: FileCache[_Values] = FileCache(monotonic)
+
+    def for_plan(self, uses: Sequence[SecretUse]) -> dict[str, str]:
+        """Values by name for the secrets of one plan; optional ones that are missing are left out.
+
+        Raises SecretMissing for a required one, SecretsUnavailable when the file is not to be believed.
+        """
+        if not uses:
+            return {}
+        # SECURITY: no plain value is a local variable of a frame that raises; some log formats show those.
+        values = self._values()
+        for use in uses:
+            if use.required and use.name not in values.by_name:
+                raise SecretMissing(f"the secret {use.name} is not in the secrets file")
+        return {use.name: values.by_name[use.name] for use in uses if use.name in values.by_name}
+
+    def __repr__(self) -> str:
+        return "<Secrets>"
+
+    def _values(self) -> _Values:
+        path = self._settings.file
+        if path is None:
+            return _Values({})
+        try:
+            kept = self._cache.get(file_key(os.stat(path, follow_symlinks=False)))
+        except OSError as error:
+            self._cache.clear()
+            raise SecretsUnavailable(f"{path}: {error.strerror}") from None
+        if kept is not None:
+            return kept
+        key, found = self._read(path)
+        if isinstance(found, str):
+            raise SecretsUnavailable(f"{path}: {found}")
+        self._cache.put(key, found)
+        return found
+
+    def _read(self, path: str) -> "tuple[FileKey, _Values | str]":
+        """The file's key, and its values or what is wrong with them."""
+        identity_path = self._settings.age_identity_file
+        identities = _identities(identity_path) if identity_path is not None else None
+        data, key = _read_private(path, MAX_FILE_BYTES)
+        if identities is not None:
+            try:
+                data = bytes(pyrage.decrypt(data, identities))
+            except pyrage.DecryptError:
+                return key, f"cannot be decrypted with {identity_path}"
+        return key, _parsed(data)
+
+
+def _read_private(path: str, most: int) -> tuple[bytes, FileKey]:
+    """Content and key of a file that is ours alone.
+
+    SECURITY: the checks look at the descriptor that is read, so that nothing can be put in its place in between.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+    except OSError as error:
+        raise SecretsUnavailable(f"{path}: {error.strerror}") from None
+    try:
+        found = os.fstat(fd)
+        _refuse_shared(path, found)
+        if found.st_size > most:
+            raise SecretsUnavailable(f"{path}: larger than {most} bytes")
+        with os.fdopen(fd, "rb", closefd=False) as file:
+            return file.read(found.st_size), file_key(found)
+    finally:
+        os.close(fd)
+
+
+def _refuse_shared(path: str, found: os.stat_result) -> None:
+    if not stat.S_ISREG(found.st_mode):
+        raise SecretsUnavailable(f"{path}: not a regular file")
+    if found.st_uid != os.geteuid():
+        raise SecretsUnavailable(f"{path}: belongs to uid {found.st_uid}, not to uid {os.geteuid()}")
+    if found.st_mode & 0o077:
+        raise SecretsUnavailable(f"{path}: mode {stat.S_IMODE(found.st_mode):04o}, must be 0600")
+
+
+def _identities(path: str) -> list[pyrage.x25519.Identity]:
+    data, _ = _read_private(path, MAX_IDENTITY_BYTES)
+    lines = [line.strip() for line in data.decode("ascii", "replace").splitlines()]
+    keys = [_identity(line) for line in lines if line.startswith(_IDENTITY)]
+    found = [key for key in keys if key is not None]
+    if not found or len(found) < len(keys):
+        raise SecretsUnavailable(f"{path}: holds no age identity, or a broken one")
+    return found
+
+
+def _identity(text: str) -> pyrage.x25519.Identity | None:
+    try:
+        return pyrage.x25519.Identity.from_str(text)
+    except pyrage.IdentityError:
+        return None
+
+
+def _parsed(data: bytes) -> _Values | str:
+    """The values of `{name: value}`, or what is wrong: returned, since the parser's exceptions hold the text."""
+    values = _loaded(data)
+    if values is None:
+        return "is not a JSON object of texts, each name once"
+    for name, value in values.items():
+        if len(value) > MAX_VALUE_CHARACTERS or not _VALUE.fullmatch(value):
+            return f"the value of {name!r} is not printable ASCII of at most {MAX_VALUE_CHARACTERS} characters"
+    return _Values(values)
+
+
+def _loaded(data: bytes) -> dict[str, str] | None:
+    try:
+        loaded = json.loads(data.decode("utf-8"), object_pairs_hook=_once)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(loaded, dict) or not all(isinstance(value, str) for value in loaded.values()):
+        return None
+    return loaded
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError
+    return found

@@ -1,0 +1,186 @@
+"""One SQLite file, as the gateway uses it: opened with the same settings everywhere, reopened after a failure.
+
+Guarantees: WAL with synchronous FULL, mode 0600, a file that is created only when its owner asks for it and never by a
+reopening, and that a connection which has seen an I/O error is not used again. Every failure is a DatabaseGone with a
+sentence for the log. For one thread at a time; knows no tables.
+"""
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+from urllib.parse import quote
+
+LOCK_SECONDS = 2.0
+"""How long a unit waits for a writer that takes no turns (a backup tool, an administrator's shell)."""
+CHECKPOINT_PAGES = 4000
+"""WAL pages (16 MB) after which the commit that finds them copies them into the file: some 10 ms every 250 calls."""
+CACHE_KIB = 8192
+
+
+Result = TypeVar("Result")
+
+
+class DatabaseGone(Exception):
+    """The file cannot be used now: missing, full disk, damaged, read-only, locked for too long."""
+
+
+def connect(path: Path, *, writes: bool, lock_seconds: float = LOCK_SECONDS) -> sqlite3.Connection:
+    """Open an existing file. Raises sqlite3.Error."""
+    connection = sqlite3.connect(
+        file_uri(path, "rw" if writes else "ro"), uri=True, timeout=lock_seconds, isolation_level=None,
+        check_same_thread=False,
+    )  # fmt: skip
+    try:
+        for pragma in (
+            "synchronous=FULL",
+            f"wal_autocheckpoint={CHECKPOINT_PAGES}",
+            f"cache_size=-{CACHE_KIB}",
+            # Compiled in differently everywhere. Zeroing what is deleted doubles the pages that a sweep writes.
+            "secure_delete=OFF",
+            "temp_store=MEMORY",
+            # SECURITY: whoever could write the schema must not get functions called by it.
+            "trusted_schema=OFF",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def file_uri(path: Path, mode: str, **options: str) -> str:
+    """The SQLite URI of a file; `mode` is ro, rw or rwc."""
+    rest = "".join(f"&{name}={value}" for name, value in options.items())
+    return f"file:{quote(str(path.absolute()))}?mode={mode}{rest}"
+
+
+class Database:
+    """The writing connection of one thread.
+
+    `prepare` creates or checks the schema; it runs inside a transaction when the file is opened for the first time, and
+    raises DatabaseGone for a file that it does not know. Later openings are of that very file, or none.
+    """
+
+    def __init__(
+        self, path: Path, prepare: Callable[[sqlite3.Connection], None], *, lock_seconds: float = LOCK_SECONDS
+    ) -> None:
+        self.path = path.absolute()
+        self._prepare = prepare
+        self._lock_seconds = lock_seconds
+        self._connection: sqlite3.Connection | None = None
+        self._identity: tuple[int, int] | None = None
+
+    def open(self) -> None:
+        """Create the file where it is missing, and its schema. Raises DatabaseGone."""
+        try:
+            _create(self.path)
+            self._identity = _identity_of(self.path)
+            self._connection = connect(self.path, writes=True, lock_seconds=self._lock_seconds)
+            (mode,) = self._connection.execute("PRAGMA journal_mode=WAL").fetchone()
+        except (sqlite3.Error, OSError) as error:
+            self.close()
+            raise DatabaseGone(self._sentence(error)) from error
+        if mode != "wal":
+            self.close()
+            raise DatabaseGone(f"{self.path}: SQLite's WAL mode does not work on this file system")
+        with self.unit() as connection:
+            self._prepare(connection)
+
+    @contextlib.contextmanager
+    def unit(self, *, writes: bool = True) -> Iterator[sqlite3.Connection]:
+        """One transaction: durable when the block has ended, rolled back whole when it raises.
+
+        SQLite's errors, in the block or of the commit, are raised as DatabaseGone.
+        """
+        connection = self._usable()
+        try:
+            connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+            yield connection
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                self.close()
+            self._roll_back()
+            raise DatabaseGone(self._sentence(error)) from error
+        except BaseException:
+            self._roll_back()
+            raise
+
+    def checkpoint(self) -> None:
+        """Copy the WAL into the file as far as readers allow, so that no call has to. Errors show at the next unit."""
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+    def close(self) -> None:
+        """Release the file; a transaction that is open is rolled back. The next unit opens the file again."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                connection.close()
+
+    def _usable(self) -> sqlite3.Connection:
+        try:
+            # A connection to a file that was moved away would go on writing what nobody will ever find.
+            if _identity_of(self.path) != self._identity:
+                self.close()
+                raise DatabaseGone(f"{self.path}: is not the file any more that was opened at start")
+            if self._connection is None:
+                self._connection = connect(self.path, writes=True, lock_seconds=self._lock_seconds)
+        except (sqlite3.Error, OSError) as error:
+            self.close()
+            raise DatabaseGone(self._sentence(error)) from error
+        return self._connection
+
+    def _roll_back(self) -> None:
+        if self._connection is not None and self._connection.in_transaction:
+            try:
+                self._connection.execute("ROLLBACK")
+            except sqlite3.Error:
+                self.close()
+
+    def _sentence(self, error: Exception) -> str:
+        return f"{self.path}: {error.strerror if isinstance(error, OSError) else error}"
+
+
+def each(
+    connection: sqlite3.Connection, works: Sequence[Callable[[sqlite3.Connection], Result]]
+) -> list[Result | Exception]:
+    """Perform every piece of work inside the transaction that is open, each whole or not at all.
+
+    An exception undoes its own piece and stands in its place; an error of SQLite is raised, since it fails them all.
+    """
+    outcomes: list[Result | Exception] = []
+    for work in works:
+        connection.execute("SAVEPOINT piece")
+        try:
+            outcomes.append(work(connection))
+        except sqlite3.Error:
+            raise
+        except Exception as error:
+            connection.execute("ROLLBACK TO piece")
+            outcomes.append(error)
+        connection.execute("RELEASE piece")
+    return outcomes
+
+
+def _identity_of(path: Path) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
+
+
+def _create(path: Path) -> None:
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        # It must not be opened to look at it: closing that descriptor would release SQLite's locks on the file.
+        return
+    os.close(descriptor)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

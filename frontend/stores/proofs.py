@@ -1,0 +1,81 @@
+"""Replay cache and revocation epoch in SQLite: one visit for each authenticated request.
+
+A proof's key is a hash and lands anywhere; what keeps that cheap is that keys lie in buckets of a minute of expiry: a
+bucket that is over is swept page after page, without a second index. Functions of a connection inside a transaction.
+"""
+
+import sqlite3
+from collections.abc import Callable
+
+from frontend.stores.interface import CheckIn
+
+TABLES = (
+    """
+    CREATE TABLE proofs (
+        bucket INTEGER NOT NULL, key TEXT NOT NULL, expires_at REAL NOT NULL, PRIMARY KEY (bucket, key)
+    ) STRICT, WITHOUT ROWID
+    """,
+    "CREATE TABLE epochs (id INTEGER PRIMARY KEY CHECK (id = 1), epoch INTEGER NOT NULL) STRICT",
+    "INSERT INTO epochs (id, epoch) VALUES (1, 0)",
+)
+
+BUCKET_SECONDS = 60
+SWEPT_AT_ONCE = 2000
+
+# Looks into every bucket that is not over; a proof seen again may come with another expiry.
+_LOOK = """
+WITH RECURSIVE live (bucket) AS (
+    SELECT min(bucket) FROM proofs WHERE bucket >= ?1
+    UNION ALL
+    SELECT (SELECT min(bucket) FROM proofs WHERE bucket > live.bucket) FROM live WHERE bucket IS NOT NULL
+)
+SELECT epoch, EXISTS (
+    SELECT 1 FROM live JOIN proofs ON proofs.bucket = live.bucket AND key = ?2 WHERE expires_at > ?3
+) FROM epochs
+"""
+_INSERT = "INSERT OR REPLACE INTO proofs (bucket, key, expires_at) VALUES (?, ?, ?)"
+
+
+def check_in(proof_key: str, expires_at: float, now: float) -> Callable[[sqlite3.Connection], CheckIn]:
+    """Record a proof unless it is there and has not expired; read the epoch."""
+
+    def work(connection: sqlite3.Connection) -> CheckIn:
+        epoch, is_known = connection.execute(_LOOK, (_bucket(now), proof_key, now)).fetchone()
+        if not is_known:
+            connection.execute(_INSERT, (_bucket(expires_at), proof_key, expires_at))
+        return CheckIn(is_fresh=not is_known, epoch=epoch)
+
+    return work
+
+
+def epoch(connection: sqlite3.Connection) -> int:
+    """The epoch in force."""
+    return int(connection.execute("SELECT epoch FROM epochs").fetchone()[0])
+
+
+def raise_epoch(connection: sqlite3.Connection) -> tuple[int, int]:
+    """(previous, current)."""
+    (current,) = connection.execute("UPDATE epochs SET epoch = epoch + 1 RETURNING epoch").fetchall()[0]
+    return current - 1, current
+
+
+def sweep(now: float) -> Callable[[sqlite3.Connection], bool]:
+    """Forget at most SWEPT_AT_ONCE proofs of buckets that are over. True when there are more."""
+
+    def work(connection: sqlite3.Connection) -> bool:
+        over = (_bucket(now),)
+        last = connection.execute(
+            f"SELECT bucket, key FROM proofs WHERE bucket < ? ORDER BY bucket, key LIMIT 1 OFFSET {SWEPT_AT_ONCE - 1}",  # noqa: S608
+            over,
+        ).fetchone()
+        if last is None:
+            connection.execute("DELETE FROM proofs WHERE bucket < ?", over)
+            return False
+        connection.execute("DELETE FROM proofs WHERE (bucket, key) <= (?, ?)", last)
+        return True
+
+    return work
+
+
+def _bucket(moment: float) -> int:
+    return int(moment // BUCKET_SECONDS)

@@ -1,0 +1,165 @@
+import hashlib
+import json
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import pytest
+import rfc8785
+
+from frontend.actions.planning import Draft, build_plan, draft
+from frontend.actions.registry import Action
+from frontend.actions.targets import Learned
+from frontend.auth.lease import Lease
+from frontend.errors import GateError
+from ipc.plan import Plan, SecretUse, plan_hash
+from ipc.settings import EgressSettings, Settings
+
+ActionOf = Callable[..., Action]
+
+
+@pytest.fixture
+def drafted(lease: Lease, settings: Settings) -> Callable[..., Draft]:
+    def make(action: Action, body: Any, learned: Learned | None = None, **changes: Any) -> Draft:
+        changed = msgspec.structs.replace(settings, **changes)
+        return draft(action, body, lease, 7, 3, learned or Learned(), settings=changed)
+
+    return make
+
+
+def plan_of(drafted: Draft, **options: bool) -> Plan:
+    return build_plan(drafted, "trc_1", "2026-11-20.1", "allow", "2026-11-21T11:12:13.123Z", **options)
+
+
+def test_the_request_is_canonical_and_its_hash_is_that_of_its_bytes(
+    action_of: ActionOf, drafted: Callable[..., Draft]
+) -> None:
+    action = action_of("compute", {"io": {"request_schema": {"additionalProperties": True, "required": []}}})
+    body: Any = {"z": 1.0, "a": "é\u2028", "n": 1e21, "k": [True, None]}
+    found = drafted(action, body)
+    assert found.request.encode() == rfc8785.dumps(body)
+    assert found.request_hash == "sha256:" + hashlib.sha256(rfc8785.dumps(body)).hexdigest()
+    assert found.provider_input == found.request
+
+
+def test_dropped_nulls_are_neither_hashed_nor_sent(action_of: ActionOf, drafted: Callable[..., Draft]) -> None:
+    action = action_of("http")
+    sent, unsent = drafted(action, {"path": "a", "message": None, "q": None}), drafted(action, {"path": "a"})
+    assert sent == unsent
+    assert sent.request == '{"path":"a"}'
+
+
+def test_the_provider_of_a_template_gets_the_planned_call_beside_the_request(
+    action_of: ActionOf, drafted: Callable[..., Draft]
+) -> None:
+    found = drafted(action_of("http"), {"path": "/items", "message": 'a "b"', "q": "x y"})
+    assert json.loads(found.provider_input) == {
+        "request": {"message": 'a "b"', "path": "/items", "q": "x y"},
+        "call": {
+            "method": "POST",
+            "url": "https://api.example.com/items?q=x%20y",
+            "headers": [["X-Kind", "post"], ["Content-Type", "application/json"]],
+            "body": '{"fixed":[1,null],"message":"a \\"b\\""}',
+        },
+    }
+    plan = plan_of(found)
+    assert msgspec.json.decode(plan.provider_input)["call"] == msgspec.json.decode(
+        msgspec.json.encode(plan.http_request)
+    )
+
+
+def test_a_plan_holds_everything_that_the_draft_and_the_action_say(
+    action_of: ActionOf, drafted: Callable[..., Draft], lease: Lease
+) -> None:
+    verified = {"verifier_kind": "http_status", "verification_config": {"expected": [201, "3xx"]}}
+    action = action_of("http", {"io": {"response_schema": {"type": "object"}}, **verified})
+    found = drafted(action, {"path": "items"})
+    plan = plan_of(found)
+    assert (plan.action_id, plan.action_version, plan.risk_level) == ("http_post", "1.0.0", "high")
+    assert (plan.principal, plan.owner, plan.session_id, plan.lease_jti) == ("agent", "team", "ses_1", "lea_1")
+    assert (plan.profile, plan.isolation, plan.required_imports) == ("http", "pooled", ("http",))
+    assert (plan.calls_remaining, plan.epoch, plan.scopes) == (7, 3, lease.scopes)
+    assert (plan.policy_version, plan.policy_rule) == ("2026-11-20.1", "allow")
+    assert plan.verification_config == '{"expected":[201,"3xx"]}'
+    assert plan.response_schema == '{"type":"object"}'
+    assert plan.enforce_response_schema
+    assert plan.secrets == (SecretUse("token", True, "Authorization", "Bearer {value}"),)
+    assert plan.egress.allowed_methods == ("POST",)
+    assert plan.targets == found.targets
+    assert plan.provider_module_digest == action.digest
+    assert plan.created_at == "2026-11-21T11:12:13.123Z"
+    assert plan_hash(plan) == plan_hash(plan_of(drafted(action, {"path": "items"})))
+    assert plan_hash(plan) != plan_hash(plan_of(drafted(action, {"path": "items2"})))
+
+
+def test_egress_comes_from_the_manifest_what_was_learned_and_the_settings(
+    action_of: ActionOf, drafted: Callable[..., Draft]
+) -> None:
+    learned = Learned(domains=("learned.example",))
+    resolve = {"api.example.com": "127.0.0.1:8080"}
+    found = drafted(action_of("http"), {"path": "a"}, learned, egress=EgressSettings(unsafe_resolve=resolve))
+    assert found.egress.allowed_domains == ("api.example.com", "learned.example")
+    assert found.egress.unsafe_resolve == resolve
+    assert found.egress.proxy_url is None, "a direct action does not go through the proxy"
+    proxied = action_of("http", {"egress": {"profile": "proxy_allowlist"}}, has_proxy=True)
+    assert drafted(proxied, {"path": "a"}).egress.proxy_url == "http://proxy.example.com:3128"
+    assert drafted(action_of("compute"), {"text": "a"}).egress.profile == "none"
+
+
+def test_a_file_is_verified_where_the_action_writes_it(action_of: ActionOf, drafted: Callable[..., Draft]) -> None:
+    schema = {"properties": {"file": {"type": "string"}}, "required": ["file", "content"]}
+    change = {"io": {"request_schema": schema}, "fs": {"path_pointer": "/file"}, "verifier_kind": "fs_hash"}
+    found = drafted(action_of("files", change), {"file": "notes/a", "content": ""})
+    assert plan_of(found).verification_config == '{"path_pointer":"/file"}'
+
+
+def test_methods_default_to_that_of_the_template(action_of: ActionOf, drafted: Callable[..., Draft]) -> None:
+    action = action_of("http", {"egress": {"allowed_methods": None}})
+    assert drafted(action, {"path": "a"}).egress.allowed_methods == ("POST",)
+
+
+def test_what_is_unresolved_is_allowed_only_in_a_plan_that_waits_for_a_person(
+    action_of: ActionOf, drafted: Callable[..., Draft]
+) -> None:
+    found = drafted(action_of("http", {"egress": {"allowed_domains": ["other.example"]}}), {"path": "a"})
+    assert plan_of(found).egress.allowed_domains == ("other.example",)
+    held = plan_of(found, is_held=True)
+    assert held.egress.allowed_domains == ("other.example", "api.example.com")
+    assert held.unresolved_domains == ("api.example.com",)
+
+    found = drafted(action_of("files"), {"path": "other/a", "content": ""})
+    plan, held = plan_of(found), plan_of(found, is_held=True)
+    assert plan.files is not None
+    assert held.files is not None
+    assert plan.files.allowed_paths == ("notes/**",)
+    assert held.files.allowed_paths == ("notes/**", "other/a")
+
+
+def test_holding_changes_nothing_else(action_of: ActionOf, drafted: Callable[..., Draft]) -> None:
+    found = drafted(action_of("http"), {"path": "a"})
+    assert plan_of(found) == plan_of(found, is_held=True)
+
+
+def test_a_request_above_the_actions_own_limit_is_refused(action_of: ActionOf, drafted: Callable[..., Draft]) -> None:
+    action = action_of("compute", {"io": {"max_request_bytes": 20}})
+    assert drafted(action, {"text": "x" * 9})
+    with pytest.raises(GateError) as refused:
+        drafted(action, {"text": "x" * 10})
+    assert (refused.value.code, refused.value.status) == ("body_too_large", 413)
+
+
+def test_a_violation_of_the_schema_ends_before_anything_is_drafted(
+    action_of: ActionOf, drafted: Callable[..., Draft]
+) -> None:
+    with pytest.raises(GateError, match="schema_violation"):
+        drafted(action_of("compute"), {"text": 5})
+
+
+def test_a_response_schema_that_only_warns_is_planned_so(action_of: ActionOf, drafted: Callable[..., Draft]) -> None:
+    assert not plan_of(
+        drafted(action_of("compute"), {"text": "a"}, response_schema_enforcement="warn")
+    ).enforce_response_schema
+
+
+def test_no_secret_value_has_a_place_in_a_plan() -> None:
+    assert set(SecretUse.__struct_fields__) == {"name", "required", "header", "format"}

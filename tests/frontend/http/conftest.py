@@ -1,0 +1,43 @@
+"""A real server on real sockets."""
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from frontend.http.server import ListeningSocket, serve
+from ipc.settings import LimitSettings
+from tests.support.http_socket import Respond, Running, Serving, echo
+
+
+@pytest.fixture
+def serving(tmp_path: Path) -> Serving:
+    """Starts servers; see Serving."""
+
+    numbers = count()
+
+    @asynccontextmanager
+    async def start(respond: Respond = echo, **limits: Any) -> AsyncIterator[Running]:
+        tcp = socket.create_server(("127.0.0.1", 0))
+        unix = socket.socket(socket.AF_UNIX)
+        path = f"{tmp_path}/{next(numbers)}"
+        unix.bind(path)
+        unix.listen()
+        running: Running
+        async with trio.open_nursery() as nursery:
+            server = await nursery.start(
+                serve,
+                [ListeningSocket("merged", tcp), ListeningSocket("client", unix)],
+                respond,
+                LimitSettings(**limits),
+            )
+            running = Running(server, tcp.getsockname(), path)
+            yield running
+            nursery.cancel_scope.cancel()
+
+    return start

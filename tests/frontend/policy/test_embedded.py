@@ -1,0 +1,493 @@
+"""The embedded engine against processes that the test plays: whatever they do, nothing is allowed that they did not."""
+
+import json
+import math
+from collections.abc import Awaitable, Callable
+
+import pytest
+import trio
+import trio.testing
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from frontend.errors import GateError
+from frontend.policy.embedded import LOAD_SECONDS, MAX_OPEN_QUESTIONS, EmbeddedPolicy
+from frontend.policy.engine import QUESTION_SECONDS, PolicyRefused
+from frontend.policy.question import Decision
+from ipc.framing import encode_frame
+from ipc.messages import LoadPolicy, PolicyCompiled, UsePolicy, Verdict
+from tests.support.played_policy import PlayedHouse, PlayedPeer, playing
+from tests.support.policy import ALLOW_ALL, question, sources
+
+ALLOWED = json.dumps(
+    {"allow": True, "requires_approval": False, "deny_reason": "", "rule": "played", "allowed_sinks": [],
+     "policy_version": "p"}
+)  # fmt: skip
+SECOND = sources("decision := 2", version="second")
+
+
+class Outcome:
+    """What one question came to: a Decision or the code and cause of a GateError."""
+
+    def __init__(self) -> None:
+        self.decision: Decision | None = None
+        self.error: GateError | None = None
+        self.done = trio.Event()
+        self.seconds = math.inf
+
+    async def ask(self, engine: EmbeddedPolicy, **changes: object) -> None:
+        began = trio.current_time()
+        try:
+            self.decision = await engine.decide(question(**changes))
+        except GateError as error:
+            self.error = error
+        self.seconds = trio.current_time() - began
+        self.done.set()
+
+    async def code(self) -> str:
+        await self.done.wait()
+        assert self.decision is None
+        assert self.error is not None
+        return self.error.code
+
+    async def rule(self) -> str:
+        await self.done.wait()
+        assert self.decision is not None, self.error and self.error.cause
+        return self.decision.rule
+
+
+def asking(nursery: trio.Nursery, house: PlayedHouse, **changes: object) -> Outcome:
+    outcome = Outcome()
+    nursery.start_soon(lambda: outcome.ask(house.engine, **changes))
+    return outcome
+
+
+async def serving(house: PlayedHouse) -> PlayedPeer:
+    peer = house.attach_peer()
+    await house.load(peer, ALLOW_ALL)
+    assert house.engine.is_available
+    return peer
+
+
+async def test_an_answer_reaches_its_own_question(house: PlayedHouse, nursery: trio.Nursery) -> None:
+    peer = await serving(house)
+    first, second = asking(nursery, house, action_id="a"), asking(nursery, house, action_id="b")
+    asked = [await peer.asked(), await peer.asked()]
+    for ask in reversed(asked):
+        await peer.send(Verdict(ask.question_id, ALLOWED.replace("played", str(ask.input["action_id"]))))
+    assert (await first.rule(), await second.rule()) == ("a", "b")
+
+
+Act = Callable[[PlayedPeer, int], Awaitable[None]]
+
+
+async def _garbage(peer: PlayedPeer, _: int) -> None:
+    await peer.send_bytes(b"\0\0\0\x05hello")
+
+
+async def _oversized(peer: PlayedPeer, _: int) -> None:
+    await peer.send_bytes(b"\xff\xff\xff\xff")
+
+
+async def _foreign(peer: PlayedPeer, _: int) -> None:
+    await peer.send(UsePolicy("x"))
+
+
+async def _close(peer: PlayedPeer, _: int) -> None:
+    peer.close()
+
+
+async def _half_frame(peer: PlayedPeer, question_id: int) -> None:
+    await peer.send_bytes(encode_frame(Verdict(question_id, ALLOWED), 10_000)[:-3])
+    peer.close()
+
+
+async def _unknown(peer: PlayedPeer, question_id: int) -> None:
+    await peer.send(Verdict(question_id + 1, ALLOWED))
+
+
+async def _neither(peer: PlayedPeer, question_id: int) -> None:
+    await peer.send(Verdict(question_id, None))
+
+
+async def _both(peer: PlayedPeer, question_id: int) -> None:
+    await peer.send(Verdict(question_id, ALLOWED, "an error"))
+
+
+async def _compiled(peer: PlayedPeer, _: int) -> None:
+    await peer.send(PolicyCompiled("load-9", None))
+
+
+@pytest.mark.parametrize(
+    ("act", "reason"),
+    [
+        (_garbage, "it broke the protocol: not a message"),
+        (_oversized, "it broke the protocol: frame of 4294967295 bytes"),
+        (_foreign, "it broke the protocol: not a message"),
+        (_close, "it closed its channel"),
+        (_half_frame, "it broke the protocol: stream ended inside a frame"),
+        (_unknown, "it broke the protocol: an answer to question 2, which is not open"),
+        (_neither, "it broke the protocol: an answer must hold either"),
+        (_both, "it broke the protocol: an answer must hold either"),
+        (_compiled, "it broke the protocol: PolicyCompiled for 'load-9', which was not sent"),
+    ],
+)
+async def test_a_process_that_lies_or_leaves_is_given_up_and_its_question_denied(
+    house: PlayedHouse, nursery: trio.Nursery, act: Act, reason: str
+) -> None:
+    peer = await serving(house)
+    outcome = asking(nursery, house)
+    await act(peer, (await peer.asked()).question_id)
+    assert await outcome.code() == "policy_engine_unavailable"
+    assert (await house.reason()).startswith(reason)
+    assert house.asked_for[-1][0] == 1
+    assert not house.engine.is_available
+
+
+async def test_a_second_answer_costs_the_process_and_not_the_first_answer(
+    house: PlayedHouse, nursery: trio.Nursery
+) -> None:
+    peer = await serving(house)
+    outcome = asking(nursery, house)
+    question_id = (await peer.asked()).question_id
+    await peer.send(Verdict(question_id, ALLOWED))
+    await peer.send(Verdict(question_id, ALLOWED))
+    assert await outcome.rule() == "played"
+    assert "which is not open" in await house.reason()
+
+
+@pytest.mark.parametrize("document", ["", "null", "{}", ALLOWED.replace("true", "1"), ALLOWED.replace("allow", "alow")])
+async def test_an_answer_that_is_no_decision_denies(house: PlayedHouse, nursery: trio.Nursery, document: str) -> None:
+    peer = await serving(house)
+    outcome = asking(nursery, house)
+    await peer.send(Verdict((await peer.asked()).question_id, document))
+    assert await outcome.code() == "policy_engine_unavailable"
+    assert house.asked_for == []
+
+
+async def test_an_engine_that_failed_denies_with_its_message(house: PlayedHouse, nursery: trio.Nursery) -> None:
+    peer = await serving(house)
+    outcome = asking(nursery, house)
+    await peer.send(Verdict((await peer.asked()).question_id, None, "divide by zero"))
+    assert await outcome.code() == "policy_engine_unavailable"
+    assert outcome.error is not None
+    assert outcome.error.cause == "the engine failed: divide by zero"
+
+
+async def test_what_waited_behind_the_lost_question_is_asked_of_the_successor(
+    house: PlayedHouse, nursery: trio.Nursery
+) -> None:
+    peer = await serving(house)
+    first = asking(nursery, house, action_id="a")
+    await peer.asked()
+    second = asking(nursery, house, action_id="b")
+    await peer.asked()
+    peer.close()
+    assert await first.code() == "policy_engine_unavailable"
+    successor = house.attach_peer()
+    load = await successor.accept_policy()
+    assert load.modules == ALLOW_ALL.modules
+    ask = await successor.asked()
+    assert ask.input["action_id"] == "b"
+    await successor.send(Verdict(ask.question_id, ALLOWED))
+    assert await second.rule() == "played"
+
+
+async def test_a_question_is_asked_of_two_processes_and_of_no_third(house: PlayedHouse, nursery: trio.Nursery) -> None:
+    peer = await serving(house)
+    outcomes = []
+    for name in "abc":
+        outcomes.append(asking(nursery, house, action_id=name))
+        await peer.asked()
+    peer.close()
+    successor = house.attach_peer()
+    await successor.accept_policy()
+    assert [(await successor.asked()).input["action_id"] for _ in "bc"] == ["b", "c"]
+    successor.close()
+    assert [await outcome.code() for outcome in outcomes] == ["policy_engine_unavailable"] * 3
+
+
+async def test_a_silent_process_times_out_and_the_rest_is_asked_again_in_its_own_time(
+    house: PlayedHouse, nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    peer = await serving(house)
+    first = asking(nursery, house, action_id="a")
+    await peer.asked()
+    await trio.sleep(QUESTION_SECONDS / 2)
+    second = asking(nursery, house, action_id="b")
+    third = asking(nursery, house, action_id="c")
+    await peer.asked()
+    assert await first.code() == "policy_engine_timeout"
+    assert first.seconds == pytest.approx(QUESTION_SECONDS)
+    assert await house.reason() == "question 1 was not answered within 1.0 s"
+    successor = house.attach_peer()
+    await successor.accept_policy()
+    ask = await successor.asked()
+    assert ask.input["action_id"] == "b"
+    await successor.send(Verdict(ask.question_id, ALLOWED))
+    assert await second.rule() == "played"
+    assert await third.code() == "policy_engine_timeout"
+    assert third.seconds == pytest.approx(QUESTION_SECONDS)
+
+
+async def test_without_a_process_questions_are_denied_in_time(
+    house: PlayedHouse, nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    outcome = asking(nursery, house)
+    assert await outcome.code() == "policy_engine_unavailable"
+    assert outcome.seconds == pytest.approx(QUESTION_SECONDS)
+
+
+async def test_a_process_without_a_policy_decides_nothing(
+    house: PlayedHouse, nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    house.attach_peer()
+    assert await asking(nursery, house).code() == "policy_engine_unavailable"
+    assert not house.engine.is_available
+    assert house.engine.policy_version == ""
+
+
+async def test_a_question_that_can_not_be_written_fails_alone(house: PlayedHouse, nursery: trio.Nursery) -> None:
+    peer = await serving(house)
+    assert await asking(nursery, house, fs_path="\ud800").code() == "policy_engine_unavailable"
+    assert await asking(nursery, house, fs_path="x" * (17 << 20)).code() == "policy_engine_unavailable"
+    outcome = asking(nursery, house)
+    await peer.send(Verdict((await peer.asked()).question_id, ALLOWED))
+    assert await outcome.rule() == "played"
+
+
+async def test_the_answer_to_a_caller_who_left_does_no_harm(house: PlayedHouse, nursery: trio.Nursery) -> None:
+    peer = await serving(house)
+    async with trio.open_nursery() as leaving:
+        asking(leaving, house)
+        ask = await peer.asked()
+        leaving.cancel_scope.cancel()
+    await peer.send(Verdict(ask.question_id, ALLOWED))
+    outcome = asking(nursery, house)
+    await peer.send(Verdict((await peer.asked()).question_id, ALLOWED))
+    assert await outcome.rule() == "played"
+    assert house.asked_for == []
+
+
+async def test_a_hanging_question_whose_caller_left_still_costs_the_process(
+    house: PlayedHouse, autojump_clock: trio.testing.MockClock
+) -> None:
+    peer = await serving(house)
+    async with trio.open_nursery() as leaving:
+        asking(leaving, house)
+        await peer.asked()
+        leaving.cancel_scope.cancel()
+    assert "was not answered" in await house.reason()
+
+
+async def test_a_process_that_does_not_read_is_given_up(
+    house: PlayedHouse, nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
+    await serving(house)
+    outcome = asking(nursery, house, fs_path="x" * (4 << 20))
+    assert await outcome.code() in ("policy_engine_timeout", "policy_engine_unavailable")
+    assert house.asked_for != []
+
+
+async def test_open_questions_are_bounded(house: PlayedHouse) -> None:
+    async with trio.open_nursery() as nursery:
+        for _ in range(MAX_OPEN_QUESTIONS):
+            asking(nursery, house)
+        await trio.testing.wait_all_tasks_blocked()
+        with pytest.raises(GateError) as refusal:
+            await house.engine.decide(question())
+        assert refusal.value.code == "policy_engine_unavailable"
+        nursery.cancel_scope.cancel()
+
+
+async def test_an_engine_that_does_not_run_denies() -> None:
+    async def nobody(pid: int, reason: str) -> None:
+        raise AssertionError
+
+    with pytest.raises(GateError) as refusal:
+        await EmbeddedPolicy(nobody).decide(question())
+    assert refusal.value.code == "policy_engine_unavailable"
+
+
+async def test_questions_that_are_open_when_the_engine_stops_are_denied(nursery: trio.Nursery) -> None:
+    async with playing() as house:
+        peer = await serving(house)
+        outcome = asking(nursery, house)
+        await peer.asked()
+    assert await outcome.code() == "policy_engine_unavailable"
+
+
+async def test_a_process_that_is_attached_takes_the_place_of_the_one_before(
+    house: PlayedHouse, nursery: trio.Nursery
+) -> None:
+    await serving(house)
+    unused = house.attach_peer()
+    successor = house.attach_peer()
+    await successor.accept_policy()
+    outcome = asking(nursery, house)
+    await successor.send(Verdict((await successor.asked()).question_id, ALLOWED))
+    assert await outcome.rule() == "played"
+    with pytest.raises(Exception):  # noqa: B017, PT011 - closed, in whichever way the system says so
+        await unused.asked()
+    assert house.asked_for == []
+
+
+# ---------------------------------------------------------------------- policies
+
+
+async def test_a_refused_candidate_leaves_the_policy_in_force(house: PlayedHouse, nursery: trio.Nursery) -> None:
+    peer = await serving(house)
+
+    async def refuse() -> None:
+        load = await peer.channel.receive()
+        assert isinstance(load, LoadPolicy)
+        await peer.send(PolicyCompiled(load.load_id, "gateway.rego:3: bad\ngateway.rego:4: worse"))
+
+    nursery.start_soon(refuse)
+    with pytest.raises(PolicyRefused) as refusal:
+        await house.engine.load(SECOND)
+    assert refusal.value.problems == ("gateway.rego:3: bad", "gateway.rego:4: worse")
+    assert house.engine.policy_version == ALLOW_ALL.policy_version
+    outcome = asking(nursery, house)
+    await peer.send(Verdict((await peer.asked()).question_id, ALLOWED))
+    assert await outcome.rule() == "played"
+
+
+async def test_questions_wait_for_a_compilation_and_are_asked_after_it(
+    house: PlayedHouse, nursery: trio.Nursery
+) -> None:
+    peer = await serving(house)
+    nursery.start_soon(house.engine.load, SECOND)
+    load = await peer.channel.receive()
+    assert isinstance(load, LoadPolicy)
+    outcome = asking(nursery, house)
+    await trio.testing.wait_all_tasks_blocked()
+    await peer.send(PolicyCompiled(load.load_id, None))
+    assert await peer.channel.receive() == UsePolicy(load.load_id)
+    await peer.send(Verdict((await peer.asked()).question_id, ALLOWED))
+    assert await outcome.rule() == "played"
+    assert house.engine.policy_version == "second"
+
+
+async def test_a_candidate_that_kills_the_process_is_refused_and_the_successor_gets_the_old_policy(
+    house: PlayedHouse, nursery: trio.Nursery
+) -> None:
+    peer = await serving(house)
+
+    async def die() -> None:
+        await peer.channel.receive()
+        peer.close()
+
+    nursery.start_soon(die)
+    with pytest.raises(PolicyRefused, match="was lost while it tried this policy: it closed its channel"):
+        await house.engine.load(SECOND)
+    successor = house.attach_peer()
+    assert (await successor.accept_policy()).modules == ALLOW_ALL.modules
+    assert house.engine.policy_version == ALLOW_ALL.policy_version
+
+
+async def test_a_candidate_that_compiled_is_in_force_even_if_the_process_dies_then(
+    house: PlayedHouse, nursery: trio.Nursery
+) -> None:
+    peer = await serving(house)
+
+    async def compile_and_die() -> None:
+        load = await peer.channel.receive()
+        assert isinstance(load, LoadPolicy)
+        await peer.send(PolicyCompiled(load.load_id, None))
+        peer.close()
+
+    nursery.start_soon(compile_and_die)
+    await house.engine.load(SECOND)
+    assert house.engine.policy_version == "second"
+    await house.reason()
+    assert (await house.attach_peer().accept_policy()).modules == SECOND.modules
+
+
+async def test_a_candidate_that_never_compiles_costs_the_process(
+    house: PlayedHouse, autojump_clock: trio.testing.MockClock
+) -> None:
+    await serving(house)
+    began = trio.current_time()
+    with pytest.raises(PolicyRefused, match="did not compile within"):
+        await house.engine.load(SECOND)
+    assert trio.current_time() - began == pytest.approx(LOAD_SECONDS)
+    assert "did not compile a policy" in await house.reason()
+    assert house.engine.policy_version == ALLOW_ALL.policy_version
+
+
+async def test_a_policy_can_not_be_loaded_without_a_process(
+    house: PlayedHouse, autojump_clock: trio.testing.MockClock
+) -> None:
+    with pytest.raises(PolicyRefused, match="no policy process was ready"):
+        await house.engine.load(ALLOW_ALL)
+
+
+async def test_a_load_waits_for_the_process_to_come(house: PlayedHouse, nursery: trio.Nursery) -> None:
+    nursery.start_soon(house.engine.load, ALLOW_ALL)
+    await trio.testing.wait_all_tasks_blocked()
+    await house.attach_peer().accept_policy()
+    with trio.fail_after(5):
+        while not house.engine.is_available:
+            await trio.lowlevel.checkpoint()
+
+
+@pytest.mark.parametrize("is_silent", [True, False])
+async def test_a_successor_that_does_not_take_the_policy_in_force_is_given_up(
+    house: PlayedHouse, autojump_clock: trio.testing.MockClock, is_silent: bool
+) -> None:
+    (await serving(house)).close()
+    await house.reason()
+    successor = house.attach_peer()
+    load = await successor.channel.receive()
+    assert isinstance(load, LoadPolicy)
+    if not is_silent:
+        await successor.send(PolicyCompiled(load.load_id, "not any more"))
+    await trio.sleep(LOAD_SECONDS + 1)
+    assert "the policy in force" in house.asked_for[-1][1]
+    assert len(house.asked_for) == 2
+    assert not house.engine.is_available
+
+
+async def test_two_loads_come_one_after_the_other(house: PlayedHouse, nursery: trio.Nursery) -> None:
+    peer = await serving(house)
+    nursery.start_soon(house.engine.load, SECOND)
+    await trio.testing.wait_all_tasks_blocked()
+    nursery.start_soon(house.engine.load, sources("decision := 3", version="third"))
+    assert (await peer.accept_policy()).modules == SECOND.modules
+    await peer.accept_policy()
+    await trio.testing.wait_all_tasks_blocked()
+    assert house.engine.policy_version == "third"
+
+
+verdicts = st.builds(
+    Verdict,
+    question_id=st.integers(-1, 3),
+    document=st.none() | st.sampled_from(["", "{}", ALLOWED.replace("true", '"true"'), ALLOWED.replace("{", "[")]),
+    error=st.none() | st.just("x"),
+)
+streams = st.lists(
+    st.one_of(
+        st.binary(max_size=12),
+        verdicts.map(lambda verdict: encode_frame(verdict, 10_000)),
+        st.builds(PolicyCompiled, load_id=st.text(max_size=3), error=st.none()).map(lambda m: encode_frame(m, 100)),
+        st.builds(lambda cut: encode_frame(Verdict(1, ALLOWED), 10_000)[:cut], st.integers(0, 60)),
+    ),
+    max_size=4,
+).map(b"".join)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.differing_executors])
+@given(stream=streams)
+def test_no_stream_of_bytes_that_holds_no_whole_answer_allows(stream: bytes) -> None:
+    async def play() -> None:
+        async with playing() as house, trio.open_nursery() as nursery:
+            peer = await serving(house)
+            outcome = asking(nursery, house)
+            await peer.asked()
+            if stream:
+                await peer.send_bytes(stream)
+            peer.close()
+            assert await outcome.code() in ("policy_engine_unavailable", "policy_engine_timeout")
+
+    trio.run(play, clock=trio.testing.MockClock(autojump_threshold=0))

@@ -1,0 +1,46 @@
+"""Pools over real worker processes."""
+
+import subprocess
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+
+from frontend.pool.pool import Pools
+from ipc.settings import PoolSettings, WorkerSettings
+from tests.support.worker_desk import DEADLINE, Desk, Pooling, until
+
+
+@pytest.fixture
+def processes() -> Iterator[list[subprocess.Popen[bytes]]]:
+    """Processes that end with the test, whatever becomes of it."""
+    found: list[subprocess.Popen[bytes]] = []
+    yield found
+    for process in found:
+        process.kill()
+        process.wait(DEADLINE)
+
+
+@pytest.fixture
+def pooling(processes: list[subprocess.Popen[bytes]]) -> Pooling:
+    """Starts pools; see Pooling."""
+
+    @asynccontextmanager
+    async def start(workers: int = 0, *, idle_seconds: float = 60.0, **sizes: int) -> AsyncIterator[Desk]:
+        desk = Desk()
+        settings = WorkerSettings(compute=PoolSettings(**sizes), idle_seconds=idle_seconds)
+        desk.pools = Pools(settings, '{"keys": []}', desk.need, desk.kill)
+        try:
+            async with trio.open_nursery() as nursery:
+                await nursery.start(desk.pools.run)
+                nursery.start_soon(desk.watch)
+                for _ in range(workers):
+                    desk.start()
+                await until(lambda: desk.idle() == workers)
+                yield desk
+                nursery.cancel_scope.cancel()
+        finally:
+            processes.extend(desk.processes.values())
+
+    return start
