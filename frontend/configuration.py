@@ -5,6 +5,7 @@ after the policy engine has accepted the new policy, so no call ever sees half o
 """
 
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import structlog
@@ -56,7 +57,8 @@ class Configuration:
     async def _prepare(self) -> tuple[Registry, int, PolicySources]:
         settings = self.settings
         folder = Path(settings.manifests_dir)
-        manifests, problems = load_manifests(folder, has_proxy=settings.egress_proxy_url is not None)
+        read = partial(load_manifests, folder, has_proxy=settings.egress_proxy_url is not None)
+        manifests, problems = await trio.to_thread.run_sync(read)  # milliseconds each: calls go on meanwhile
         trusted, more = load_trusted(folder)
         found = [str(problem) for problem in sorted([*problems, *more])]
         sources: PolicySources | None = None

@@ -36,6 +36,8 @@ class StartFront(Message, frozen=True):
     """Fronts that are alive now, this one included: claims held by others are orphaned."""
     settings: Settings
     listeners: tuple[Listener, ...]
+    number: int = 1
+    """Counts front processes, for titles and logs; `front_id` is new with each life of a front."""
 
 
 class AttachPolicy(Message, frozen=True):

@@ -48,7 +48,8 @@ SUPERVISOR_TO_FRONT: Table = {("new", m.StartFront): "started"} | {
     ("started", kind): "started"
     for kind in (m.AttachPolicy, m.AttachWorker, m.WorkerGone, m.ModulesLoaded, m.Drain, m.Reload, m.Reloaded)
 } | {("started", m.Stop): "stopping"} | {
-    ("stopping", kind): "stopping" for kind in (m.AttachPolicy, m.AttachWorker, m.WorkerGone, m.Drain, m.Stop)
+    ("stopping", kind): "stopping"
+    for kind in (m.AttachPolicy, m.AttachWorker, m.WorkerGone, m.ModulesLoaded, m.Drain, m.Reloaded, m.Stop)
 }  # fmt: skip
 
 # What a front may send, as the supervisor sees it.

@@ -1,27 +1,27 @@
 """The offline check of a whole ledger file: chain, receipts, intents, and the file itself.
 
 What an auditor wants to know beyond the chain: that every receipt which an event names is there, says the same, and
-carries a signature by a listed key; that every intent is resolved or shown as unresolved. Reads one snapshot, once,
-with constant memory. Never writes to the file, never asks the service.
+carries a signature by a listed key; that every intent is resolved or shown as unresolved. Reads each row once, with
+constant memory. Never writes to the file, never asks the service.
 """
 
 import sqlite3
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from frontend.evidence.receipts import Receipt, decode_receipt
+from frontend.evidence.receipts import decode_receipt
 from frontend.evidence.schema import SCHEMA_VERSION, read_head, schema_version
 from frontend.evidence.signing import ReceiptKeys
-from frontend.evidence.verify import EVENT_COLUMNS, Break, Walk, is_damage
+from frontend.evidence.verify import CHUNK, EVENT_COLUMNS, Break, Walk, is_damage
 from frontend.stores.database import file_uri
 
 _ROWS = f"""
 SELECT {EVENT_COLUMNS}, receipts.receipt_id, receipts.approval_id, receipts.bytes
-FROM events LEFT JOIN receipts USING (seq) ORDER BY events.seq
+FROM events LEFT JOIN receipts USING (seq) WHERE events.seq > ? ORDER BY events.seq LIMIT ?
 """  # noqa: S608 - names of columns
 _EVENT_WIDTH = 10
 
@@ -33,7 +33,7 @@ SIGNATURE_PROBLEMS = {
 
 
 class CannotCheck(Exception):
-    """There is nothing to check: no such file, no ledger, not readable. A sentence for people."""
+    """Nothing can be said: no such file, no ledger, not readable. The text is a sentence for people."""
 
 
 class _Names(msgspec.Struct):
@@ -47,25 +47,18 @@ _names_of = msgspec.json.Decoder(_Names).decode
 
 @dataclass(slots=True)
 class Findings:
-    """What the check has seen. `broken` is the first thing that does not fit, `also` what else was found."""
+    """What the check has seen. `receipts` have a signature that holds; `broken` is the first thing that is wrong."""
 
     events: int = 0
     receipts: int = 0
-    verified: int = 0
     unresolved: int = 0
     broken: Break | None = None
-    also: list[str] = field(default_factory=list)
-
-    @property
-    def is_whole(self) -> bool:
-        """Nothing was found."""
-        return self.broken is None and not self.also
 
 
 def open_read_only(path: Path) -> sqlite3.Connection:
     """Open a ledger without changing it; a copy without its `-wal` is fine. Raises CannotCheck."""
     if not path.is_file():
-        raise CannotCheck(f"{path}: no such file.")
+        raise CannotCheck(f"{path} does not exist.")
     wal = path.with_name(path.name + "-wal")
     # Without a WAL beside it nobody has the file open, and SQLite need not create the files with which it would share
     # it; they could not be created on a read-only medium.
@@ -78,71 +71,124 @@ def open_read_only(path: Path) -> sqlite3.Connection:
             connection.close()
             raise
     except sqlite3.OperationalError as error:
-        raise CannotCheck(f"{path}: cannot be read ({error}). Copy it and its -wal where you can write.") from None
+        raise CannotCheck(f"{path} cannot be read: {error}. Copy it and its -wal to where you can write.") from None
     except sqlite3.DatabaseError as error:
-        raise CannotCheck(f"{path}: is not a ledger ({error}).") from None
+        raise CannotCheck(f"{path} is not a ledger: {error}.") from None
     if version != SCHEMA_VERSION:
         connection.close()
-        raise CannotCheck(f"{path}: is not a ledger that this version knows.")
+        raise CannotCheck(f"{path} is not a ledger that this version knows.")
     return connection
 
 
 def check(connection: sqlite3.Connection, keys: ReceiptKeys, progress: Callable[[int, int], None]) -> Findings:
-    """Check everything. `progress` hears events done and events in all."""
-    findings = Findings()
+    """Check everything, up to the first thing that does not fit. `progress` hears events done and events in all.
+
+    A gateway may go on writing to the file meanwhile: what it appends is checked too. Raises CannotCheck.
+    """
+    audit = _Audit(connection, keys)
     try:
-        connection.execute("BEGIN")
-        _check_content(connection, keys, findings, progress)
-        if findings.is_whole:
-            _check_structure(connection, findings)
+        head = read_head(connection)
+        total = head.seq if head else 0
+        while audit.read(CHUNK):
+            progress(audit.findings.events, total)
+        audit.findings.broken = audit.findings.broken or audit.end()
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
-            raise CannotCheck(f"the file cannot be read to its end ({error}).") from None
-        findings.also.append(f"the file is damaged after event number {findings.events}: {error}")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-    return findings
+            raise CannotCheck(f"The file could not be read to its end: {error}.") from None
+        audit.findings.broken = audit.findings.broken or audit.damage(error)
+    return audit.findings
 
 
-def neighbours(connection: sqlite3.Connection, seq: int) -> list[tuple[int, str, bytes]]:
-    """(number, id, stored bytes) of an event and those next to it."""
-    rows = connection.execute(
-        "SELECT seq, event_id, bytes FROM events WHERE seq IN"
-        " (SELECT max(seq) FROM events WHERE seq < ?1 UNION SELECT ?1 UNION SELECT min(seq) FROM events WHERE seq > ?1)"
-        " ORDER BY seq",
-        (seq,),
-    )
-    return [(number, str(event_id), _as_bytes(stored)) for number, event_id, stored in rows]
+def neighbours(connection: sqlite3.Connection, seq: int) -> list[tuple[int, bytes]]:
+    """(number, stored bytes) of an event and those next to it, as far as they can be read."""
+    try:
+        rows = connection.execute(
+            "SELECT seq, CAST(bytes AS BLOB) FROM events WHERE seq = ?1"
+            " OR seq = (SELECT max(seq) FROM events WHERE seq < ?1)"
+            " OR seq = (SELECT min(seq) FROM events WHERE seq > ?1) ORDER BY seq",
+            (seq,),
+        )
+        return rows.fetchall()
+    except sqlite3.DatabaseError:
+        return []
 
 
-def _check_content(
-    connection: sqlite3.Connection, keys: ReceiptKeys, findings: Findings, progress: Callable[[int, int], None]
-) -> None:
-    head = read_head(connection)
-    total = head.seq if head else 0
-    walk = Walk()
-    resolved = 0
+class _Audit:
+    """One check on its way along the file."""
 
-    def rows() -> Iterator[tuple[Any, ...]]:
-        # The walk takes an event from here only after the one before it was found to fit.
-        nonlocal resolved
-        before: tuple[Any, ...] | None = None
-        for row in connection.execute(_ROWS):
-            if before is not None:
-                resolved += _check_receipt(before, keys, findings)
-            findings.events = row[0] - 1
-            progress(findings.events, total)
-            yield row[:_EVENT_WIDTH]
-            if findings.broken is not None:
-                return
-            before = row
-        if before is not None:
-            resolved += _check_receipt(before, keys, findings)
+    def __init__(self, connection: sqlite3.Connection, keys: ReceiptKeys) -> None:
+        self.findings = Findings()
+        self._connection = connection
+        self._keys = keys
+        self._walk = Walk()
+        self._resolved = 0
 
-    broken = walk.step(rows())
-    findings.broken = findings.broken or broken or walk.end(head)
-    findings.events = walk.head.seq
-    progress(findings.events, total)
-    if findings.broken is None:
-        _check_intents(connection, findings, resolved)
+    def read(self, limit: int) -> bool:
+        """Check the next events with what belongs to them. False at the end, or when something does not fit."""
+        rows = self._connection.execute(_ROWS, (self._walk.head.seq, limit)).fetchall()
+        broken = self._walk.step(row[:_EVENT_WIDTH] for row in rows)
+        for row in rows:
+            if row[0] > self._walk.head.seq:
+                break
+            self.findings.events = row[0]
+            if (problem := self._problem_of_receipt(row)) is not None:
+                broken = Break(row[1], row[0], problem)
+                break
+        self.findings.broken = broken
+        return bool(rows) and broken is None
+
+    def end(self) -> Break | None:
+        """Check what was appended meanwhile, the head and the counts, all in one snapshot."""
+        self._connection.execute("BEGIN")
+        try:
+            while self.read(CHUNK):
+                pass
+            return (
+                self.findings.broken
+                or self._walk.end(read_head(self._connection))
+                or self._problem_of_counts()
+                or self._problem_of_structure()
+            )
+        finally:
+            self._connection.execute("ROLLBACK")
+
+    def damage(self, error: sqlite3.DatabaseError) -> Break:
+        """What to say when a page can't be read."""
+        return Break(self._walk.last_id, self._walk.head.seq or None, f"the file is damaged after it: {error}")
+
+    def _problem_of_receipt(self, row: tuple[Any, ...]) -> str | None:
+        names = _names_of(row[9])
+        self._resolved += names.intent_id is not None
+        receipt_id, approval_id, stored = row[_EVENT_WIDTH:]
+        if receipt_id != names.receipt_id:
+            return f"it names the receipt {names.receipt_id}, and the one beside it is {receipt_id}"
+        if receipt_id is None:
+            return None
+        self.findings.receipts += 1
+        try:
+            receipt = decode_receipt(stored)
+        except (ValueError, TypeError):
+            return f"the bytes of its receipt {receipt_id} are not those of a receipt"
+        if receipt.receipt_id != receipt_id or approval_id != names.approval_id:
+            return f"the columns of its receipt {receipt_id} do not say what the receipt and the event say"
+        status = self._keys.status(receipt)
+        return None if status == "verified" else f"its receipt {receipt_id} {SIGNATURE_PROBLEMS[status]}"
+
+    def _problem_of_counts(self) -> Break | None:
+        receipts, intents, unresolved = (
+            self._connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - names in this line
+            for table in ("receipts", "intents", "unresolved")
+        )
+        self.findings.unresolved = unresolved
+        if receipts != self.findings.receipts:
+            return Break(None, None, f"{receipts - self.findings.receipts} receipts belong to no event")
+        if intents != self._resolved + unresolved:
+            return Break(
+                None, None, f"{intents} intents are there, {self._resolved} resolved by events and {unresolved} open"
+            )
+        return None
+
+    def _problem_of_structure(self) -> Break | None:
+        # An index that leaves out a row hides it from every query, and from no walk.
+        (answer,) = self._connection.execute("PRAGMA integrity_check(1)").fetchone()
+        return None if answer == "ok" else Break(None, None, f"the file's own structure is damaged: {answer}")

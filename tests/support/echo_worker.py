@@ -97,7 +97,7 @@ def main() -> int:
     parser.add_argument("--worker-id", required=True)
     parser.add_argument("--profile", required=True)
     parser.add_argument(
-        "--first", default="ready", choices=("ready", "silence", "another id", "another profile", "noise")
+        "--first", default="ready", choices=("ready", "silence", "another id", "another profile", "noise", "deaf")
     )
     arguments = parser.parse_args()
     die_with_parent(arguments.parent)
@@ -115,6 +115,8 @@ def main() -> int:
     served = 0
     try:
         channel.send(WorkerReady(worker_id, os.getpid(), profile))
+        if arguments.first == "deaf":
+            signal.pause()
         while True:
             message = channel.receive()
             if isinstance(message, Retire):

@@ -43,7 +43,9 @@ def start_policy_process(parent: int | None = None) -> tuple[socket.socket, "sub
 def end(process: "subprocess.Popen[bytes]") -> None:
     """Kill it, if it lives, and take back what it held."""
     process.kill()
-    process.communicate()
+    process.wait()
+    if process.stdout is not None:
+        process.stdout.close()
 
 
 def document(**changes: object) -> str:
