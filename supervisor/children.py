@@ -1,0 +1,157 @@
+"""Child processes: started with exactly the descriptors they need, ended with deadlines, reaped in one place.
+
+Guarantees that no child outlives the supervisor: each one ties itself to its parent (`ipc/parent.py`), the supervisor
+adopts what its children leave behind, and `kill_everything` ends whatever is left. Only the main thread starts
+processes, since PDEATHSIG follows the thread.
+"""
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import trio
+
+from ipc.exits import Exit
+from supervisor.logs import log
+
+_INHERITED = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "NO_COLOR", "SSL_CERT_FILE", "SSL_CERT_DIR")
+"""Environment that children see; everything they must know comes in a message."""
+
+_INTERPRETER = (sys.executable, "-I")
+"""SECURITY: isolated, so that neither PYTHON* variables nor a folder that someone else writes to add code."""
+
+
+@dataclass(frozen=True)
+class Programs:
+    """What follows the interpreter on the command line of each kind of child."""
+
+    front: tuple[str, ...] = ("-m", "frontend.main")
+    policy: tuple[str, ...] = ("-m", "workers.rego")
+    template: tuple[str, ...] = ("-m", "workers.template")
+
+
+class Child:
+    """One process of ours. Its pid is valid until it is reaped, which only Children does: no signal goes astray."""
+
+    def __init__(self, name: str, process: "subprocess.Popen[bytes] | None") -> None:
+        self.name = name
+        self.pid = process.pid if process else 0
+        self.status: int | None = None
+        """Exit code, or minus a signal; None while it lives."""
+        self._process = process
+        self._ended = trio.Event()
+
+    def note_end(self, status: int) -> None:
+        """Called once, by the reaper."""
+        self.status = status
+        if self._process is not None:
+            self._process.returncode = status
+        self._ended.set()
+
+    async def wait(self) -> int:
+        """Wait for the end and return the status."""
+        await self._ended.wait()
+        assert self.status is not None
+        return self.status
+
+    def signal(self, number: signal.Signals) -> None:
+        """Send a signal; nothing happens when the process has ended."""
+        if self.status is None:
+            os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self.signal(signal.SIGKILL)
+
+    async def stop(self, grace: float) -> bool:
+        """SIGTERM, `grace` seconds, SIGKILL. True when it had to be killed; cancelled, it is killed at once."""
+        self.signal(signal.SIGTERM)
+        try:
+            with trio.move_on_after(grace):
+                await self.wait()
+                return False
+        finally:
+            self.kill()
+        await self.wait()
+        return True
+
+
+class Children:
+    """Starts and reaps. `reap` must be called whenever SIGCHLD arrived."""
+
+    def __init__(self, environ: Mapping[str, str]) -> None:
+        self._environ = {name: environ[name] for name in _INHERITED if name in environ}
+        self._alive: dict[int, Child] = {}
+
+    def spawn(self, name: str, program: tuple[str, ...], channel: socket.socket, option: str = "control-fd") -> Child:
+        """Start `program --control-fd N --parent PID` with `channel` as descriptor N, and close our copy.
+
+        It sees descriptors 0 (nothing), 1 and 2 (our standard error: standard output belongs to the ready line) and N.
+        One that could not even be started has ended with Exit.FAILED.
+        """
+        arguments = (f"--{option}", str(channel.fileno()), "--parent", str(os.getpid()))
+        try:
+            with channel:
+                process = subprocess.Popen(
+                    [*_INTERPRETER, *program, *arguments],
+                    stdin=subprocess.DEVNULL,
+                    stdout=2,
+                    pass_fds=(channel.fileno(),),
+                    close_fds=True,
+                    start_new_session=True,
+                    cwd="/",
+                    env=self._environ,
+                )
+        except OSError as error:
+            log.error(f"{name} could not be started", error=str(error))
+            child = Child(name, None)
+            child.note_end(Exit.FAILED)
+            return child
+        child = self._alive[process.pid] = Child(name, process)
+        return child
+
+    def reap(self) -> None:
+        """Collect every process that has ended, ours or inherited from a child that died."""
+        while True:
+            try:
+                pid, raw = os.waitpid(-1, os.WNOHANG)
+            except ChildProcessError:
+                return
+            if pid == 0:
+                return
+            child = self._alive.pop(pid, None)
+            if child is not None:
+                child.note_end(os.waitstatus_to_exitcode(raw))
+
+
+def kill_everything(seconds: float = 5.0) -> None:
+    """SIGKILL every child, and what they leave to us, until there is none. Blocks up to `seconds`; for the very end."""
+    deadline = time.monotonic() + seconds
+    while pids := _direct_children():
+        for pid in pids:
+            handle = os.pidfd_open(pid)
+            try:
+                os.kill(pid, signal.SIGKILL)
+                waiting = select.poll()
+                waiting.register(handle, select.POLLIN)
+                waiting.poll(max(0.0, deadline - time.monotonic()) * 1000)
+            finally:
+                os.close(handle)
+            os.waitpid(pid, os.WNOHANG)
+        if time.monotonic() > deadline:
+            log.error("processes that can't be killed are left behind", pids=pids)
+            return
+
+
+def _direct_children() -> list[int]:
+    found: list[int] = []
+    for thread in Path("/proc/self/task").iterdir():
+        found += [int(pid) for pid in (thread / "children").read_text().split()]
+    return found

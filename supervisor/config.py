@@ -1,0 +1,208 @@
+"""Configuration: a checked `ipc.settings.Settings`, or every problem at once.
+
+Guarantees that whatever the file, the environment and the flags hold, the outcome is settings or problems, each with
+its place, what is wrong and how to mend it. Whether settings are safe for production is `supervisor/production.py`.
+"""
+
+import difflib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path as FilePath
+from typing import Any
+
+import msgspec
+
+from ipc.settings import OperatorSettings, Settings
+from supervisor import schema
+from supervisor.document import Document, apply_environment, read_document
+from supervisor.kinds import Context, Wrong
+from supervisor.operators import KeyRefused, operator_settings
+from supervisor.problems import Problem
+from supervisor.toml_lines import Path
+
+_MAX_SHOWN = 60
+_NOTHING = object()
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """Outcome of a load: `settings` is None exactly when there are problems."""
+
+    document: Document
+    problems: tuple[Problem, ...]
+    settings: Settings | None
+
+
+def open_document(file: FilePath | None, environ: Mapping[str, str]) -> tuple[Document, Context, list[Problem]]:
+    """Read the file, if one is given, and put the environment over it. Relative paths start at the file's folder."""
+    folder = FilePath.cwd() if file is None else FilePath.cwd() / file.parent
+    context = Context(folder, environ)
+    document, problems = (Document(), []) if file is None else read_document(file)
+    problems += apply_environment(document, environ, context)
+    return document, context, problems
+
+
+def check(document: Document, context: Context, problems: list[Problem]) -> Loaded:
+    """Check a document against the schema. `problems` are those found before; a broken file is not checked further."""
+    if document.is_broken:
+        return Loaded(document, tuple(problems), None)
+    reader = _Reader(document, context, list(problems))
+    values = reader.read(schema.SCHEMA, document.data, ())
+    assert isinstance(values, dict)
+    settings = reader.settings(values)
+    if reader.problems:
+        return Loaded(document, tuple(reader.problems), None)
+    return Loaded(document, (), settings)
+
+
+class _Reader:
+    """Walks the document beside the schema; what is wrong is noted and left out of the result."""
+
+    def __init__(self, document: Document, context: Context, problems: list[Problem]) -> None:
+        self.document = document
+        self.context = context
+        self.problems = problems
+
+    def note(self, path: Path, text: str) -> None:
+        self.problems.append(self.document.problem(path, text))
+
+    def read(self, node: schema.Node, value: object, path: Path) -> object:
+        if isinstance(node, schema.Leaf):
+            return self.read_leaf(node, value, path)
+        if isinstance(node, schema.Rows):
+            return self.read_rows(node, value, path)
+        if not isinstance(value, dict):
+            self.note(path, f"{_dotted(path)}{_shown(value)}: must be a table. Write [{_dotted(path)}].")
+            return _NOTHING
+        if isinstance(node, schema.Names):
+            return self.read_names(node, value, path)
+        found = {}
+        for key, child in value.items():
+            if key not in node.fields:
+                self.note((*path, key), _unknown(key, node, path))
+                continue
+            checked = self.read(node.fields[key], child, (*path, key))
+            if checked is not _NOTHING:
+                found[key] = checked
+        return found
+
+    def read_leaf(self, node: schema.Leaf, value: object, path: Path) -> object:
+        try:
+            return node.kind(value, self.context)
+        except Wrong as wrong:
+            shown = "" if wrong.is_secret else _shown(value)
+            self.note(path, f"{_dotted(path)}{shown}: {wrong.what}." + (f" {wrong.mend}" if wrong.mend else ""))
+            return _NOTHING
+
+    def read_rows(self, node: schema.Rows, value: object, path: Path) -> object:
+        if not isinstance(value, list):
+            self.note(path, f"{_dotted(path)}: must be an array of tables. Write [[{_dotted(path)}]].")
+            return _NOTHING
+        rows = [(index, self.read(node.row, row, (*path, index))) for index, row in enumerate(value)]
+        return {index: row for index, row in rows if row is not _NOTHING}
+
+    def read_names(self, node: schema.Names, value: dict[str, object], path: Path) -> object:
+        found = {}
+        for key, child in value.items():
+            try:
+                name = node.key(key, self.context)
+            except Wrong as wrong:
+                mend = f" {wrong.mend}" if wrong.mend else ""
+                self.note((*path, key), f'key "{_short(key)}" in [{_dotted(path)}] {wrong.what}.{mend}')
+                continue
+            checked = self.read(node.value, child, (*path, key))
+            if checked is not _NOTHING:
+                found[name] = checked
+        return found
+
+    # ------------------------------------------------------------- from values of the file to the struct
+
+    def settings(self, values: dict[str, Any]) -> Settings | None:
+        """Check what spans several settings and build the struct. None when anything was noted."""
+        self.require(("state_dir",), 'Name the folder for state, like "/var/lib/gateway".')
+        self.require(("public_base_url",), 'Name the URL that clients use, like "https://gateway.example".')
+        operators = self.operators(values.pop("operators", {}))
+        identity = values.pop("identity", {})
+        identity |= identity.pop("peercred", {})
+        for uid in identity.get("principals", {}):
+            self.require(("identity", "peercred", "principals", uid, "principal"), "Name who this user acts as.")
+        self.check_pools(values.get("workers", {}))
+        if "age_identity_file" in values.get("secrets", {}):
+            self.require(("secrets", "file"), "Name the encrypted file.")
+        if self.problems:
+            return None
+        settings = msgspec.convert(values | {"identity": identity, "operators": operators}, Settings)
+        if settings.listen_uds_path == settings.listen_admin_uds_path:
+            self.note(("listen_admin_uds_path",), "listen_admin_uds_path: must differ from listen_uds_path.")
+        return settings
+
+    def require(self, path: Path, mend: str) -> None:
+        if not self.document.has(path):
+            self.note(path, f"{_dotted(path)}: is missing. {mend}")
+
+    def check_pools(self, workers: dict[str, Any]) -> None:
+        for profile in ("compute", "http", "fs"):
+            pool = {"min_spare": 1, "max": 4} | workers.get(profile, {})
+            if pool["min_spare"] > pool["max"]:
+                path = f"workers.{profile}"
+                given = "min_spare" if "min_spare" in workers[profile] else "max"
+                text = f"{path}.min_spare = {pool['min_spare']}: must not be above {path}.max = {pool['max']}."
+                self.note(("workers", profile, given), text)
+
+    def operators(self, rows: dict[int, dict[str, str]]) -> list[OperatorSettings]:
+        found: list[OperatorSettings] = []
+        for index, row in rows.items():
+            path: Path = ("operators", index)
+            self.require((*path, "name"), "Name the person or system that holds the key.")
+            if "name" not in row:
+                continue
+            try:
+                operator = operator_settings(row)
+            except KeyRefused as refused:
+                where = (*path, refused.setting) if refused.setting else path
+                self.note(where, f'{_dotted(where)} of "{row["name"]}" {refused.what}')
+                continue
+            for other in found:
+                if other.name == operator.name:
+                    self.note((*path, "name"), f'{_dotted(path)}.name = "{operator.name}": is there twice.')
+                elif other.api_key_sha256 == operator.api_key_sha256:
+                    self.note(path, f'{_dotted(path)}: "{operator.name}" and "{other.name}" share one key.')
+            found.append(operator)
+        return found
+
+
+def _unknown(key: str, table: schema.Table, path: Path) -> str:
+    """The text for a key that the schema does not have, with the likeliest one that it does have."""
+    place = f" in [{_dotted(path)}]" if path else ""
+    siblings = difflib.get_close_matches(key, table.fields, n=1)
+    if siblings:
+        spelt = dict(schema.spellings(table, tuple(str(part) for part in path)))[siblings[0]]
+        mend = spelt.split(" in [")[0]
+    else:
+        everywhere = dict(schema.spellings())
+        close = difflib.get_close_matches(key, everywhere, n=1)
+        mend = everywhere[close[0]] if close else ""
+    return f'unknown key "{_short(key)}"{place}.' + (f" Did you mean {mend}?" if mend else "")
+
+
+def _dotted(path: Path) -> str:
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{_short(part)}" if text else _short(part)
+    return text
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, str):
+        return f' = "{_short(value)}"'
+    if isinstance(value, bool):
+        return f" = {str(value).lower()}"
+    if isinstance(value, float) or (isinstance(value, int) and value.bit_length() < 128):
+        return f" = {value}"
+    return ""
+
+
+def _short(text: str) -> str:
+    escaped = json.dumps(text, ensure_ascii=not text.isprintable())[1:-1]
+    return escaped if len(escaped) <= _MAX_SHOWN else escaped[: _MAX_SHOWN - 1] + "…"

@@ -1,0 +1,102 @@
+"""Fronts: one keeper per front process, one Front per life of it.
+
+Listening sockets stay here, so that a front that ends loses the calls it was serving and no others: new connections
+wait in the backlog for its successor. A front's policy process lives and ends with it.
+"""
+
+import os
+import secrets
+from collections.abc import Callable, Mapping
+
+import trio
+
+from ipc import messages as m
+from ipc.exits import Exit
+from ipc.sessions import FRONT_TO_SUPERVISOR
+from supervisor.backoff import Backoff, reason_of
+from supervisor.children import Child
+from supervisor.control import Control
+from supervisor.house import House
+from supervisor.logs import log
+from supervisor.policies import PolicyKeeper
+from supervisor.sockets import Listener
+
+READY_SECONDS = 300.0
+"""From start to FrontReady. Long, because modules that were never seen are compiled first."""
+
+Answers = Mapping[type[m.Message], Callable[["Front", m.Message], None]]
+
+
+class Front:
+    """One life of a front. `front_id` is new with each life: claims that an earlier one held are orphaned."""
+
+    def __init__(self, house: House, number: int) -> None:
+        self.number = number
+        self.name = f"front {number}"
+        self.front_id = f"front-{number}-{secrets.token_hex(4)}"
+        self.policy = PolicyKeeper(house, number)
+        self.child: Child | None = None
+        self.is_ready = False
+        self.is_drained = False
+        self.in_flight = 0
+        self._house = house
+        self._control: Control[m.Message] = Control(m.FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting")
+
+    def post(self, message: m.Message, fds: tuple[int, ...] = ()) -> None:
+        """Queue a message; see Control.post."""
+        self._control.post(message, fds)
+
+    def note_in_flight(self, in_flight: int) -> None:
+        """What the front says is in flight; once it drains, none means drained."""
+        self.in_flight = in_flight
+        self.is_drained = in_flight == 0 and self._house.lifecycle.is_draining
+        self._house.bell.ring()
+
+    async def live(self, listeners: tuple[Listener, ...], live_fronts: tuple[str, ...], answers: Answers) -> int:
+        """From start to end; returns the status. Whatever way it ends, the process is gone then."""
+        self.child = self._house.children.spawn(self.name, self._house.programs.front, self._control.child_end)
+        self.post(self._start(listeners, live_fronts), tuple(os.dup(one.sock.fileno()) for one in listeners))
+        if self._house.lifecycle.is_draining:
+            self.post(m.Drain())
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self.policy.run, self.post)
+            nursery.start_soon(self._house.expect_up, self.child, lambda: self.is_ready, READY_SECONDS)
+            await self._control.serve_until_end(self.child, lambda message: answers[type(message)](self, message))
+            nursery.cancel_scope.cancel()
+        return await self.child.wait()
+
+    def _start(self, listeners: tuple[Listener, ...], live_fronts: tuple[str, ...]) -> m.StartFront:
+        handed = tuple(m.Listener(kind=one.kind, address=one.address) for one in listeners)
+        live = (*live_fronts, self.front_id)
+        return m.StartFront(self.front_id, live, self._house.settings, handed, number=self.number)
+
+
+class FrontKeeper:
+    """Holds one front alive. `current` is its present life."""
+
+    def __init__(self, house: House, number: int, listeners: tuple[Listener, ...]) -> None:
+        self.current: Front | None = None
+        self._house = house
+        self._number = number
+        self._listeners = listeners
+
+    async def run(
+        self, answers: Answers, other_ids: Callable[[], tuple[str, ...]], on_end: Callable[[Front], None]
+    ) -> None:
+        """Live after life, until the gateway leaves. `other_ids` are the fronts that live besides this one."""
+        backoff = Backoff()
+        while not self._house.is_leaving:
+            front = self.current = Front(self._house, self._number)
+            await front.live(self._listeners, other_ids(), answers)
+            self.current = None
+            on_end(front)
+            self._house.bell.ring()
+            assert front.child is not None
+            assert front.child.status is not None
+            if self._house.is_leaving:
+                if front.child.status != Exit.OK:
+                    log.error(f"{front.name} ended", reason=reason_of(front.child.status), in_flight=front.in_flight)
+                    self._house.has_lost_front = True
+                return
+            if not await self._house.after_end("front", front.child, backoff, had_served=front.is_ready):
+                return

@@ -1,0 +1,244 @@
+"""Kinds of values that a setting may have: each checks one value and returns it in the form of `ipc.settings`.
+
+Pure but for nothing: no file is opened, no name resolved. A value that will not do raises Wrong with what is wrong
+and how to mend it; the place and the name of the setting are the caller's.
+"""
+
+import ipaddress
+import math
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+
+MAX_SOCKET_PATH = 107
+"""Bytes that fit into sockaddr_un besides the final NUL (unix(7))."""
+
+_CREDENTIALS = "CREDENTIALS_DIRECTORY"
+_IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,255}")
+_PRINCIPAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,255}")
+_SCOPE = re.compile(r"(?=.*:)[a-z0-9:_-]{4,64}")
+_HOST_NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
+_THUMBPRINT = re.compile(r"[A-Za-z0-9_-]{43}")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_MAX_UID = 2**32 - 2
+_MAX_PORT = 65535
+
+
+class Wrong(Exception):
+    """A value that will not do. `mend` is a sentence; with `is_secret` the value is never shown."""
+
+    def __init__(self, what: str, mend: str = "", *, is_secret: bool = False) -> None:
+        super().__init__(what)
+        self.what = what
+        self.mend = mend
+        self.is_secret = is_secret
+
+
+@dataclass(frozen=True)
+class Context:
+    """What paths are resolved against: the folder of the configuration file, and the environment."""
+
+    folder: Path
+    environ: Mapping[str, str]
+
+
+Kind = Callable[[object, Context], object]
+
+
+def text(value: object, _: Context) -> str:
+    """Any text without control characters."""
+    if not isinstance(value, str):
+        raise Wrong("must be a text in quotes")
+    if not value or any(ord(character) < 0x20 or ord(character) == 0x7F for character in value):
+        raise Wrong("must be a text of one line, not empty")
+    return value
+
+
+def flag(value: object, _: Context) -> bool:
+    """true or false."""
+    if not isinstance(value, bool):
+        raise Wrong("must be true or false, without quotes")
+    return value
+
+
+def whole(low: int, high: int) -> Kind:
+    """A whole number from `low` to `high`."""
+
+    def check(value: object, _: Context) -> int:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise Wrong("must be a whole number", f"Use {low} to {high}.")
+        if value < low:
+            raise Wrong(f"must be {low} or more", f"Use {low} to {high}.")
+        if value > high:
+            raise Wrong(f"must be {high} or less", f"Use {low} to {high}.")
+        return value
+
+    return check
+
+
+def seconds(low: float, high: float) -> Kind:
+    """A time from `low` to `high` seconds; fractions allowed."""
+
+    def check(value: object, _: Context) -> float:
+        mend = f"Use {low:g} to {high:g}."
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise Wrong("must be a number of seconds", mend)
+        if value < low:
+            raise Wrong(f"must be {low:g} or more", mend)
+        if value > high:
+            raise Wrong(f"must be {high:g} or less", mend)
+        return float(value)
+
+    return check
+
+
+def choice(*allowed: str) -> Kind:
+    """One of a few words."""
+
+    def check(value: object, _: Context) -> str:
+        if not isinstance(value, str) or value not in allowed:
+            raise Wrong("must be " + " or ".join(f'"{word}"' for word in allowed))
+        return value
+
+    return check
+
+
+def _matching(pattern: re.Pattern[str], what: str) -> Kind:
+    def check(value: object, _: Context) -> str:
+        if not isinstance(value, str) or not pattern.fullmatch(value):
+            raise Wrong(f"must be {what}")
+        return value
+
+    return check
+
+
+name = _matching(_IDENTIFIER, "letters, digits, dot, underscore or dash, at most 256, a letter or digit first")
+principal = _matching(_PRINCIPAL, "letters, digits and . _ : @ -, at most 256, a letter or digit first")
+scope = _matching(_SCOPE, "4 to 64 of a-z 0-9 : _ - with a colon, like tools:call")
+thumbprint = _matching(_THUMBPRINT, "an RFC 7638 thumbprint: 43 characters of base64url")
+host_name = _matching(_HOST_NAME, "a host name in lower case")
+
+
+def sha256(value: object, _: Context) -> str:
+    """64 hexadecimal digits, with or without `sha256:` in front; returned without."""
+    digits = value.removeprefix("sha256:").lower() if isinstance(value, str) else ""
+    if not _SHA256.fullmatch(digits):
+        # Not shown: it may be the key itself, put in the wrong place.
+        raise Wrong("must be a SHA-256: 64 hexadecimal digits", is_secret=True)
+    return digits
+
+
+def secret_text(value: object, context: Context) -> str:
+    """A text that is never shown."""
+    try:
+        return text(value, context)
+    except Wrong as wrong:
+        raise Wrong(wrong.what, is_secret=True) from None
+
+
+def user_id(value: object, _: Context) -> str:
+    """A user id in decimal, as a key of a table."""
+    if not isinstance(value, str) or not re.fullmatch(r"0|[1-9][0-9]{0,9}", value) or int(value) > _MAX_UID:
+        raise Wrong("is not a user id", 'Use the number that "id -u NAME" prints.')
+    return value
+
+
+def path(value: object, context: Context) -> str:
+    """An absolute path; a relative one starts at the folder of the configuration file.
+
+    `$CREDENTIALS_DIRECTORY` or `${CREDENTIALS_DIRECTORY}` may stand in front (systemd credentials); no other variable.
+    """
+    given = text(value, context)
+    for variable in ("${" + _CREDENTIALS + "}", "$" + _CREDENTIALS):
+        if given == variable or given.startswith(variable + "/"):
+            folder = context.environ.get(_CREDENTIALS)
+            if not folder:
+                raise Wrong(f"{_CREDENTIALS} is not set", "Start the gateway with systemd credentials or name a path.")
+            given = folder + given.removeprefix(variable)
+            break
+    if "$" in given:
+        raise Wrong(f"only ${_CREDENTIALS} is replaced in a path", "Write the path out.")
+    return os.path.normpath(context.folder / given)
+
+
+def socket_path(value: object, context: Context) -> str:
+    """The path of a Unix socket: short enough for the kernel."""
+    resolved = path(value, context)
+    if len(os.fsencode(resolved)) > MAX_SOCKET_PATH:
+        raise Wrong(f"a socket's path has at most {MAX_SOCKET_PATH} bytes", "Choose a shorter folder.")
+    return resolved
+
+
+def base_url(value: object, context: Context) -> str:
+    """http or https, a host, perhaps a port and a path; nothing behind. Returned without a final slash."""
+    given = text(value, context)
+    mend = 'Use a form like "https://gateway.example".'
+    try:
+        parts = urlsplit(given)
+        port = parts.port
+    except ValueError:
+        raise Wrong("is not a URL", mend) from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise Wrong("must be an http or https URL with a host", mend)
+    if "@" in parts.netloc or parts.query or parts.fragment or "?" in given or "#" in given:
+        raise Wrong("must hold neither user, query nor fragment", mend)
+    if not given.isascii() or any(character in ' "<>\\^`{|}' for character in given):
+        raise Wrong("holds a character that a URL can't", mend)
+    return given.rstrip("/")
+
+
+def split_address(given: str) -> tuple[str, int]:
+    """`127.0.0.1:3000`, `[::1]:3000` or `localhost:3000` -> (IP address, port). Raises ValueError.
+
+    Only addresses, so that no resolver decides where the gateway listens or connects.
+    """
+    host, colon, port_text = given.rpartition(":")
+    if not colon or not re.fullmatch(r"[0-9]{1,5}", port_text) or int(port_text) > _MAX_PORT:
+        raise ValueError(given)
+    if host == "localhost":
+        return "127.0.0.1", int(port_text)
+    is_bracketed = host.startswith("[") and host.endswith("]")
+    address = ipaddress.ip_address(host[1:-1] if is_bracketed else host)
+    if (address.version == 6) != is_bracketed:
+        raise ValueError(given)
+    return str(address), int(port_text)
+
+
+def listen_address(value: object, _: Context) -> str:
+    """`ADDRESS:PORT`, port 0 for a free one. Returned with localhost as 127.0.0.1."""
+    try:
+        host, port = split_address(value if isinstance(value, str) else "")
+    except ValueError:
+        raise Wrong("must be an IP address and a port", 'Use a form like "127.0.0.1:3000".') from None
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def peer_address(value: object, context: Context) -> str:
+    """`ADDRESS:PORT` to connect to: like a listening address, but port 0 says nothing."""
+    given = listen_address(value, context)
+    if given.endswith(":0"):
+        raise Wrong("port 0 can't be connected to", "Name the port.")
+    return given
+
+
+def list_of(kind: Kind) -> Kind:
+    """An array, every item of one kind; not empty."""
+
+    def check(value: object, context: Context) -> tuple[object, ...]:
+        if not isinstance(value, list) or not value:
+            raise Wrong("must be an array with at least one item")
+        return tuple(kind(item, context) for item in value)
+
+    return check
+
+
+def not_yet(sentence: str) -> Kind:
+    """A setting of a later version: refused in so many words, so that nobody believes it is in force."""
+
+    def check(_: object, __: Context) -> object:
+        raise Wrong("is not part of this version yet", sentence, is_secret=True)
+
+    return check

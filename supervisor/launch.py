@@ -1,0 +1,104 @@
+"""From checked settings to a running gateway and back to nothing: the order in which things are taken and given back.
+
+Signals are received before anything is taken. Whatever is taken goes onto one exit stack, so that a refusal in the
+middle, a stop and a crash all leave nothing behind: no process, no socket file, no lock.
+"""
+
+import os
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import trio
+
+from ipc.exits import Exit
+from ipc.parent import adopt_orphans, refuse_core_dumps
+from ipc.settings import Settings
+from supervisor.children import Children, Programs, kill_everything
+from supervisor.house import House
+from supervisor.logs import log
+from supervisor.production import weakened
+from supervisor.refusal import Refused
+from supervisor.signals import RECEIVED
+from supervisor.sockets import ADMIN_MODE, CLIENT_MODE, Listener, listen_tcp, listen_unix
+from supervisor.state_dir import hold_state_dir
+from supervisor.supervise import supervise
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a mode of the gateway has made ready: final settings, sockets, and what to call when it serves."""
+
+    settings: Settings
+    listeners: tuple[Listener, ...]
+    announce: Callable[[], None]
+
+
+Prepare = Callable[[ExitStack], Prepared]
+
+
+def launch(prepare: Prepare, environ: Mapping[str, str], programs: Programs) -> Exit:
+    """Prepare, run until told to stop, clean up. Raises Refused when the gateway can't start."""
+    os.umask(0o077)
+    adopt_orphans()
+    # SECURITY: a process of the same user, a worker that was taken over for one, can't attach to this one.
+    refuse_core_dumps()
+    try:
+        return trio.run(_launch, prepare, environ, programs)
+    except Refused:
+        raise
+    except Exception:
+        log.exception("the supervisor ended by an error")
+        return Exit.FAILED
+    finally:
+        kill_everything()
+
+
+async def _launch(prepare: Prepare, environ: Mapping[str, str], programs: Programs) -> Exit:
+    with trio.open_signal_receiver(*RECEIVED) as received, ExitStack() as cleanup:
+        prepared = prepare(cleanup)
+        settings = msgspec.structs.replace(prepared.settings, weakened=weakened(prepared.settings))
+        log.info("starting", pid=os.getpid(), state_dir=settings.state_dir, version=settings.version)
+        if settings.weakened:
+            log.warning("this configuration weakens the gateway", weakened=list(settings.weakened))
+        house = House(settings, programs, Children(environ))
+        code = await supervise(house, prepared.listeners, received, prepared.announce)
+        log.info("stopped", exit=code.name)
+        # Sockets and lock are given back only when nobody uses them any more.
+        kill_everything()
+        return code
+
+
+def listen(settings: Settings, cleanup: ExitStack) -> tuple[Listener, ...]:
+    """Open the Unix sockets of these settings; they are closed and unlinked at the end. Raises Refused."""
+    listeners = []
+    for kind, path, mode in (
+        ("client", settings.listen_uds_path, CLIENT_MODE),
+        ("admin", settings.listen_admin_uds_path, ADMIN_MODE),
+    ):
+        listeners.append(listen_unix(kind, path, mode))
+        cleanup.callback(listeners[-1].close)
+    return tuple(listeners)
+
+
+def listen_merged(address: str, cleanup: ExitStack) -> Listener:
+    """Open the TCP listener. Raises Refused."""
+    listener = listen_tcp(address)
+    cleanup.callback(listener.close)
+    return listener
+
+
+def prepare_run(settings: Settings) -> Prepare:
+    """What `gateway run` makes ready: state directory, lock and sockets."""
+
+    def prepare(cleanup: ExitStack) -> Prepared:
+        merged = () if settings.listen_http_addr is None else (listen_merged(settings.listen_http_addr, cleanup),)
+        hold_state_dir(Path(settings.state_dir), cleanup, is_private=False)
+        listeners = (*listen(settings, cleanup), *merged)
+        lease_key = settings.lease_signing_key_path or str(Path(settings.state_dir) / "keys" / "lease.pem")
+        final = msgspec.structs.replace(settings, lease_signing_key_path=lease_key)
+        return Prepared(final, listeners, lambda: log.info("serving", sockets=[one.address for one in listeners]))
+
+    return prepare

@@ -1,0 +1,58 @@
+"""The life of the gateway as a table: starting, serving, draining, stopping, stopped. No I/O."""
+
+from collections.abc import Mapping
+
+STARTING = "starting"
+SERVING = "serving"
+DRAINING = "draining"
+STOPPING = "stopping"
+STOPPED = "stopped"
+
+MOVES: Mapping[tuple[str, str], str] = {
+    (STARTING, "ready"): SERVING,
+    (STARTING, "drain"): DRAINING,
+    (STARTING, "stop"): STOPPING,
+    (SERVING, "drain"): DRAINING,
+    (SERVING, "stop"): STOPPING,
+    (DRAINING, "ready"): DRAINING,
+    (DRAINING, "drain"): DRAINING,
+    (DRAINING, "stop"): STOPPING,
+    (STOPPING, "stop"): STOPPING,
+    (STOPPING, "ended"): STOPPED,
+}
+"""(state, event) -> state. A drain that was asked for is never taken back; the way out is a restart."""
+
+
+class IllegalMove(Exception):
+    """The table has no such move: a fault of ours."""
+
+
+class Lifecycle:
+    """Where the gateway is. Events: ready, drain, stop, ended."""
+
+    def __init__(self) -> None:
+        self.state = STARTING
+
+    def move(self, event: str) -> bool:
+        """Take one step. True when the state changed. Raises IllegalMove."""
+        before = self.state
+        try:
+            self.state = MOVES[before, event]
+        except KeyError:
+            raise IllegalMove(f"{event} while {before}") from None
+        return self.state != before
+
+    @property
+    def is_starting(self) -> bool:
+        """Nothing has been served yet."""
+        return self.state == STARTING
+
+    @property
+    def is_draining(self) -> bool:
+        """New work is refused."""
+        return self.state == DRAINING
+
+    @property
+    def may_replace(self) -> bool:
+        """Whether a process that ends gets a successor."""
+        return self.state in (STARTING, SERVING, DRAINING)

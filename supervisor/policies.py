@@ -1,0 +1,58 @@
+"""The policy process of one front: started beside it, replaced when it ends, killed when the front asks or ends."""
+
+import signal
+import socket
+from collections.abc import Callable
+
+import trio
+
+from ipc import messages as m
+from supervisor.backoff import Backoff
+from supervisor.children import Child
+from supervisor.house import House
+from supervisor.logs import log
+
+SERVED_AFTER_SECONDS = 2.0
+"""The supervisor does not see verdicts: a policy process that lived this long has worked, and so has one that ended
+itself because an evaluation passed its deadline (SIGALRM)."""
+
+Post = Callable[[m.Message, tuple[int, ...]], None]
+
+
+class PolicyKeeper:
+    """Holds one policy process alive and its channel at the front."""
+
+    def __init__(self, house: House, number: int) -> None:
+        self._house = house
+        self._number = number
+        self._name = f"policy {number}"
+        self._current: Child | None = None
+        self._was_asked = False
+
+    async def run(self, post: Post) -> None:
+        """Start, attach through `post`, wait for the end, again. Cancelled, the process is killed."""
+        backoff = Backoff()
+        while True:
+            fronts_end, policys_end = socket.socketpair()
+            self._was_asked = False
+            born = trio.current_time()
+            program = (*self._house.programs.policy, "--number", str(self._number))
+            child = self._current = self._house.children.spawn(self._name, program, policys_end, "channel-fd")
+            if child.status is None:
+                post(m.AttachPolicy(pid=child.pid), (fronts_end.detach(),))
+            fronts_end.close()
+            try:
+                await child.wait()
+            finally:
+                child.kill()
+            age = trio.current_time() - born
+            had_served = self._was_asked or child.status == -signal.SIGALRM or age > SERVED_AFTER_SECONDS
+            if not await self._house.after_end("policy", child, backoff, had_served=had_served):
+                return
+
+    def replace(self, message: m.ReplacePolicy) -> None:
+        """The front is done with this process. A pid that is not the current one's has been replaced already."""
+        if self._current is not None and self._current.pid == message.pid:
+            log.warning(f"{self._name} is replaced", pid=message.pid, reason=message.reason)
+            self._was_asked = True
+            self._current.kill()

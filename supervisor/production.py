@@ -1,0 +1,116 @@
+"""What refuses to start outside dev mode, and what a configuration weakens: two tables, each row a rule.
+
+Source: interface specification, "Rules that hold for the whole service". A rule looks at settings alone, does no I/O
+and says which setting to point at, what is wrong and how to mend it.
+"""
+
+import ipaddress
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+from ipc.settings import Settings
+from supervisor.kinds import split_address
+from supervisor.toml_lines import Path
+
+IN_PRODUCTION = "not allowed in production"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A broken rule. `path` is the setting as the configuration file names it."""
+
+    path: Path
+    text: str
+
+
+def _identity_none(settings: Settings) -> Iterable[Finding]:
+    if settings.identity.provider == "none":
+        yield Finding(("identity", "provider"), f'identity.provider = "none": {IN_PRODUCTION}. Use "peercred".')
+
+
+def _allow_unmapped(settings: Settings) -> Iterable[Finding]:
+    if settings.identity.allow_unmapped:
+        name = "identity.peercred.allow_unmapped"
+        text = f"{name} = true: {IN_PRODUCTION}. Map each user id in [identity.peercred.principals]."
+        yield Finding(("identity", "peercred", "allow_unmapped"), text)
+
+
+def _no_operators(settings: Settings) -> Iterable[Finding]:
+    if not settings.operators:
+        text = "operators: is missing. Name at least one in [[operators]], with api_key_sha256 and dpop_jkt."
+        yield Finding(("operators",), text)
+
+
+def _operator_without_key_binding(settings: Settings) -> Iterable[Finding]:
+    for index, operator in enumerate(settings.operators):
+        if operator.dpop_jkt is None:
+            text = f'operators[{index}].dpop_jkt of "{operator.name}": is missing. A key alone is {IN_PRODUCTION}.'
+            yield Finding(("operators", index, "dpop_jkt"), text)
+
+
+def _tcp_listener(settings: Settings) -> Iterable[Finding]:
+    if settings.listen_http_addr is not None and not settings.unsafe_expose_http:
+        text = f'listen_http_addr = "{settings.listen_http_addr}": {IN_PRODUCTION}. Use the Unix sockets.'
+        yield Finding(("listen_http_addr",), text)
+
+
+def _unsafe_resolve(settings: Settings) -> Iterable[Finding]:
+    if settings.egress.unsafe_resolve:
+        yield Finding(("egress", "unsafe_resolve"), f"egress.unsafe_resolve: {IN_PRODUCTION}. Remove it.")
+
+
+def _ephemeral(name: str) -> Callable[[Settings], Iterable[Finding]]:
+    def rule(settings: Settings) -> Iterable[Finding]:
+        if getattr(settings, name) is None:
+            yield Finding((name,), f"{name}: is missing. Keys that die with the process are {IN_PRODUCTION}.")
+
+    return rule
+
+
+def _warn_only(settings: Settings) -> Iterable[Finding]:
+    if settings.response_schema_enforcement == "warn":
+        name = "response_schema_enforcement"
+        yield Finding((name,), f'{name} = "warn": {IN_PRODUCTION}. Use "deny".')
+
+
+RULES: tuple[Callable[[Settings], Iterable[Finding]], ...] = (
+    _identity_none,
+    _allow_unmapped,
+    _no_operators,
+    _operator_without_key_binding,
+    _tcp_listener,
+    _unsafe_resolve,
+    _ephemeral("receipt_signing_key_path"),
+    _ephemeral("grant_signing_key_path"),
+    _ephemeral("receipt_keys_jwks_path"),
+    _warn_only,
+)
+"""The lease key is not among them: without a path it is kept in `state_dir/keys`, never in memory alone."""
+
+
+def broken_rules(settings: Settings) -> list[Finding]:
+    """Every rule that these settings break, in the order of the table."""
+    return [finding for rule in RULES for finding in rule(settings)]
+
+
+def _is_open_to_the_network(settings: Settings) -> bool:
+    if settings.listen_http_addr is None:
+        return False
+    return not ipaddress.ip_address(split_address(settings.listen_http_addr)[0]).is_loopback
+
+
+WEAKNESSES: tuple[tuple[str, Callable[[Settings], bool]], ...] = (
+    ("dev_mode", lambda settings: settings.dev_mode),
+    ("identity.provider=none", lambda settings: settings.identity.provider == "none"),
+    ("identity.peercred.allow_unmapped", lambda settings: settings.identity.allow_unmapped),
+    ("operators without dpop_jkt", lambda settings: any(one.dpop_jkt is None for one in settings.operators)),
+    ("unsafe_expose_http", lambda settings: settings.listen_http_addr is not None),
+    ("listen_http_addr beyond loopback", _is_open_to_the_network),
+    ("egress.unsafe_resolve", lambda settings: bool(settings.egress.unsafe_resolve)),
+    ("response_schema_enforcement=warn", lambda settings: settings.response_schema_enforcement == "warn"),
+)
+
+
+def weakened(settings: Settings) -> tuple[str, ...]:
+    """Names of what these settings weaken, for the log, status and every audit event."""
+    return tuple(name for name, is_weak in WEAKNESSES if is_weak(settings))

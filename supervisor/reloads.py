@@ -1,0 +1,92 @@
+"""Reloads: one at a time, told to every front, and the outcome told to whoever asked.
+
+A reload reads manifests and policy again; settings of the gateway itself need a restart. It succeeds when every front
+that lives says so.
+"""
+
+from dataclasses import dataclass, field
+from typing import NoReturn
+
+import trio
+
+from ipc import messages as m
+from supervisor.fronts import Front
+from supervisor.house import House
+from supervisor.logs import log
+
+MAX_WAITING = 8
+RELOAD_SECONDS = 120.0
+"""A new module may have to be compiled; one that takes longer is a failed reload."""
+
+
+@dataclass
+class _Reload:
+    request_id: str
+    requested_by: str
+    asker: Front | None
+    outcomes: dict[str, m.Reloaded] = field(default_factory=dict)
+
+
+class Reloads:
+    """Serialises reloads. `fronts()` are the fronts that live at the moment."""
+
+    def __init__(self, house: House) -> None:
+        self._house = house
+        self._queue, self._queued = trio.open_memory_channel[_Reload](MAX_WAITING)
+        self._active: _Reload | None = None
+        self._fronts: list[Front] = []
+
+    def set_fronts(self, fronts: list[Front]) -> None:
+        """The fronts that serve now; one that is not among them any more has nothing to answer."""
+        self._fronts = fronts
+        self._house.bell.ring()
+
+    def request(self, request_id: str, requested_by: str, asker: Front | None) -> None:
+        """Ask for a reload; the answer goes to `asker`, if there is one, and to the log."""
+        reload = _Reload(request_id, requested_by, asker)
+        try:
+            self._queue.send_nowait(reload)
+        except trio.WouldBlock:
+            self._tell(reload, m.Reloaded(request_id, "too many reloads are waiting", 0, ""))
+
+    def answer_reloaded(self, front: Front, message: m.Reloaded) -> None:
+        """A front's outcome. One that belongs to no reload in progress came too late and counts for nothing."""
+        if self._active is not None and message.request_id == self._active.request_id:
+            self._active.outcomes[front.front_id] = message
+            self._house.bell.ring()
+
+    async def run(self) -> NoReturn:
+        """Take one reload after the other."""
+        while True:
+            self._active = reload = await self._queued.receive()
+            # A front that has been told to stop would take a Reload for a broken protocol.
+            fronts = self._fronts if self._house.lifecycle.may_replace else []
+            told = {front.front_id for front in fronts}
+            for front in fronts:
+                front.post(m.Reload(reload.request_id, reload.requested_by))
+            with trio.move_on_after(RELOAD_SECONDS):
+                await self._house.bell.until(lambda: self._awaited(told) <= set(reload.outcomes))  # noqa: B023
+            self._active = None
+            self._tell(reload, self._summary(reload, told))
+
+    def _awaited(self, told: set[str]) -> set[str]:
+        return told & {front.front_id for front in self._fronts}
+
+    def _summary(self, reload: _Reload, told: set[str]) -> m.Reloaded:
+        outcomes = list(reload.outcomes.values())
+        errors = [outcome.error for outcome in outcomes if outcome.error is not None]
+        if len(outcomes) < len(told):
+            errors.append("a front did not answer")
+        if not told:
+            errors.append("no front is serving")
+        if errors:
+            return m.Reloaded(reload.request_id, errors[0], 0, "")
+        return m.Reloaded(reload.request_id, None, outcomes[0].actions, outcomes[0].policy_version)
+
+    def _tell(self, reload: _Reload, outcome: m.Reloaded) -> None:
+        if outcome.error is None:
+            log.info("reloaded", actions=outcome.actions, policy_version=outcome.policy_version, by=reload.requested_by)
+        else:
+            log.error("reload failed, the earlier state stays active", error=outcome.error, by=reload.requested_by)
+        if reload.asker is not None:
+            reload.asker.post(outcome)

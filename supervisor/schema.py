@@ -1,0 +1,193 @@
+"""The configuration file as one table: every setting, its kind and its bounds.
+
+Names are those of the interface specification and of `docs/decisions.md`. Defaults are those of `ipc.settings`; the
+structure test holds both against each other. A setting of a later version is listed too, so that it is refused by
+name and never silently ignored.
+"""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from supervisor import kinds
+from supervisor.kinds import Kind
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """One value."""
+
+    kind: Kind
+
+
+@dataclass(frozen=True)
+class Table:
+    """A table of named settings."""
+
+    fields: Mapping[str, "Node"]
+
+
+@dataclass(frozen=True)
+class Names:
+    """A table whose keys are free, within `key`."""
+
+    key: Kind
+    value: "Node"
+
+
+@dataclass(frozen=True)
+class Rows:
+    """An array of tables."""
+
+    row: Table
+
+
+Node: TypeAlias = Leaf | Table | Names | Rows
+
+_POOL = Table(
+    {
+        "min_spare": Leaf(kinds.whole(0, 256)),
+        "max": Leaf(kinds.whole(1, 256)),
+    }
+)
+
+_ONE_FRONT = "More than one front comes later: leave it out or use 1."
+
+
+def _front_processes(value: object, context: kinds.Context) -> object:
+    if isinstance(value, int) and not isinstance(value, bool) and value > 1:
+        raise kinds.Wrong("is not part of this version yet", _ONE_FRONT)
+    return kinds.whole(1, 1)(value, context)
+
+
+def _ledger_path(value: object, context: kinds.Context) -> object:
+    if isinstance(value, str) and "://" in value:
+        raise kinds.Wrong("PostgreSQL is not part of this version yet", "Name a file.", is_secret=True)
+    return kinds.path(value, context)
+
+
+SCHEMA = Table(
+    {
+        "state_dir": Leaf(kinds.path),
+        "public_base_url": Leaf(kinds.base_url),
+        "listen_uds_path": Leaf(kinds.socket_path),
+        "listen_admin_uds_path": Leaf(kinds.socket_path),
+        "listen_http_addr": Leaf(kinds.listen_address),
+        "unsafe_expose_http": Leaf(kinds.flag),
+        "front_processes": Leaf(_front_processes),
+        "manifests_dir": Leaf(kinds.path),
+        "policy_dir": Leaf(kinds.path),
+        "modules_dir": Leaf(kinds.path),
+        "opa_url": Leaf(kinds.not_yet("Leave it out: the embedded policy engine is used.")),
+        "egress_proxy_url": Leaf(kinds.not_yet("Leave it out: use the egress profile direct_allowlist.")),
+        "lease_ttl_seconds": Leaf(kinds.whole(1, 3600)),
+        "lease_signing_key_path": Leaf(kinds.path),
+        "receipt_signing_key_path": Leaf(kinds.path),
+        "grant_signing_key_path": Leaf(kinds.path),
+        "receipt_keys_jwks_path": Leaf(kinds.path),
+        "response_schema_enforcement": Leaf(kinds.choice("deny", "warn")),
+        "identity": Table(
+            {
+                "provider": Leaf(kinds.choice("peercred", "none")),
+                "peercred": Table(
+                    {
+                        "allow_unmapped": Leaf(kinds.flag),
+                        "principals": Names(
+                            kinds.user_id,
+                            Table(
+                                {
+                                    "principal": Leaf(kinds.principal),
+                                    "scopes": Leaf(kinds.list_of(kinds.scope)),
+                                    "owner": Leaf(kinds.principal),
+                                }
+                            ),
+                        ),
+                    }
+                ),
+            }
+        ),
+        "operators": Rows(
+            Table(
+                {
+                    "name": Leaf(kinds.name),
+                    "dpop_jkt": Leaf(kinds.thumbprint),
+                    "api_key": Leaf(kinds.secret_text),
+                    "api_key_file": Leaf(kinds.path),
+                    "api_key_sha256": Leaf(kinds.sha256),
+                }
+            )
+        ),
+        "store": Table({"redis_url": Leaf(kinds.not_yet("Leave it out: the embedded store is used."))}),
+        "ledger": Table(
+            {
+                "path": Leaf(_ledger_path),
+                "url": Leaf(kinds.not_yet("PostgreSQL comes later; leave it out: a SQLite file is used.")),
+            }
+        ),
+        "egress": Table({"unsafe_resolve": Names(kinds.host_name, Leaf(kinds.peer_address))}),
+        "limits": Table(
+            {
+                "max_in_flight": Leaf(kinds.whole(1, 100_000)),
+                "max_connections": Leaf(kinds.whole(1, 100_000)),
+                "header_timeout_seconds": Leaf(kinds.seconds(0.1, 600)),
+                "body_timeout_seconds": Leaf(kinds.seconds(0.1, 600)),
+                "idle_timeout_seconds": Leaf(kinds.seconds(0.1, 3600)),
+                "send_timeout_seconds": Leaf(kinds.seconds(0.1, 600)),
+                "worker_wait_seconds": Leaf(kinds.seconds(0.01, 600)),
+                "drain_seconds": Leaf(kinds.seconds(0.1, 3600)),
+            }
+        ),
+        "workers": Table(
+            {
+                "compute": _POOL,
+                "http": _POOL,
+                "fs": _POOL,
+                "recycle_after_calls": Leaf(kinds.whole(1, 10_000_000)),
+                "idle_seconds": Leaf(kinds.seconds(0.1, 86_400)),
+            }
+        ),
+        "secrets": Table({"file": Leaf(kinds.path), "age_identity_file": Leaf(kinds.path)}),
+        "compat": Table({"actions_envelope": Leaf(kinds.flag)}),
+        "webhooks": Leaf(kinds.not_yet("Remove the [[webhooks]] tables: nothing would be delivered.")),
+    }
+)
+
+
+def spellings(node: Node = SCHEMA, path: tuple[str, ...] = ()) -> Iterator[tuple[str, str]]:
+    """Every key with the way it is written in the file: `("max", "max in [workers.http]")`, `("store", "[store]")`."""
+    fields: Mapping[str, Node] = {}
+    if isinstance(node, Table):
+        fields = node.fields
+    elif isinstance(node, Rows):
+        fields = node.row.fields
+    for key, child in fields.items():
+        dotted = ".".join((*path, key))
+        if isinstance(child, Rows) or dotted == "webhooks":
+            yield key, f"[[{dotted}]]"
+        elif isinstance(child, Leaf):
+            yield key, f"{key} in [{'.'.join(path)}]" if path else key
+        else:
+            yield key, f"[{dotted}]"
+        yield from spellings(child, (*path, key))
+
+
+def leaf_paths(node: Node = SCHEMA, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
+    """The path of every setting that a name can be given for; free keys and arrays end a path."""
+    if isinstance(node, Table):
+        for key, child in node.fields.items():
+            yield from leaf_paths(child, (*path, key))
+    else:
+        yield path
+
+
+def node_at(path: tuple[str, ...]) -> Node | None:
+    """What the table says about a path; None when it says nothing."""
+    node: Node = SCHEMA
+    for key in path:
+        if isinstance(node, Table) and key in node.fields:
+            node = node.fields[key]
+        elif isinstance(node, Names):
+            node = node.value
+        else:
+            return None
+    return node

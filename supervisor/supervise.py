@@ -1,0 +1,147 @@
+"""The wiring: which message of which child goes where, and the life of the gateway from first start to last exit.
+
+Everything is decided in one step per event by the parts (`fronts`, `templates`, `workers_desk`, `reloads`, `stop`);
+this module only connects them.
+"""
+
+import signal
+from collections.abc import AsyncIterator, Callable
+from typing import TypeVar, cast
+
+import trio
+
+from ipc import messages as m
+from ipc.exits import Exit
+from supervisor.fronts import Answers, Front, FrontKeeper
+from supervisor.house import House
+from supervisor.logs import log
+from supervisor.refusal import Refused
+from supervisor.reloads import Reloads
+from supervisor.signals import answer_signals
+from supervisor.sockets import Listener
+from supervisor.stop import begin_drain, stop_fronts
+from supervisor.templates import TemplateKeeper
+
+M = TypeVar("M", bound=m.Message)
+
+
+async def supervise(
+    house: House,
+    listeners: tuple[Listener, ...],
+    received: AsyncIterator[int],
+    announce: Callable[[], None],
+) -> Exit:
+    """Run the gateway until it is asked to stop or can't go on; return why. `announce` is called once, when it serves.
+
+    `received` are signals as `trio.open_signal_receiver` gives them, opened with `signals.RECEIVED`.
+    """
+    async with trio.open_nursery() as nursery:
+        gateway = _Gateway(house, listeners, nursery)
+        nursery.start_soon(answer_signals, received, gateway.signal_answers())
+        gateway.start(nursery)
+        nursery.start_soon(gateway.announce_when_ready, announce)
+        await house.bell.until(lambda: house.is_leaving)
+        code = await stop_fronts(house, gateway.fronts)
+        await gateway.template.stop()
+        house.lifecycle.move("ended")
+        nursery.cancel_scope.cancel()
+        return code
+    raise AssertionError("the nursery was cancelled by somebody else")
+
+
+class _Gateway:
+    def __init__(self, house: House, listeners: tuple[Listener, ...], nursery: trio.Nursery) -> None:
+        self.house = house
+        self.hangups = 0
+        self.reloads = Reloads(house)
+        self.template = TemplateKeeper(house, nursery)
+        count = house.settings.front_processes
+        self.keepers = [FrontKeeper(house, number, listeners) for number in range(1, count + 1)]
+
+    def start(self, nursery: trio.Nursery) -> None:
+        nursery.start_soon(self.reloads.run)
+        nursery.start_soon(self.template.run)
+        for keeper in self.keepers:
+            nursery.start_soon(keeper.run, self.answers(), self.live_ids, self.front_ended)
+
+    def fronts(self) -> list[Front]:
+        return [keeper.current for keeper in self.keepers if keeper.current is not None]
+
+    def live_ids(self) -> tuple[str, ...]:
+        return tuple(front.front_id for front in self.fronts() if front.child is not None)
+
+    def is_ready(self) -> bool:
+        fronts = self.fronts()
+        all_there = len(fronts) == len(self.keepers)
+        return all_there and all(front.is_ready and self.template.desk.has_spares(front) for front in fronts)
+
+    async def announce_when_ready(self, announce: Callable[[], None]) -> None:
+        await self.house.bell.until(self.is_ready)
+        if self.house.is_leaving:
+            return
+        self.house.lifecycle.move("ready")
+        try:
+            announce()
+        except Refused as refused:
+            self.house.halt(refused.code, refused.sentence)
+
+    # ----------------------------------------------------------------- signals
+
+    def signal_answers(self) -> dict[signal.Signals, Callable[[], None]]:
+        return {
+            signal.SIGCHLD: self.house.children.reap,
+            signal.SIGTERM: self.answer_term,
+            signal.SIGINT: self.answer_int,
+            signal.SIGHUP: self.answer_hup,
+        }
+
+    def answer_term(self) -> None:
+        log.info("asked to stop")
+        self.house.leave()
+
+    def answer_int(self) -> None:
+        if self.house.is_leaving:
+            log.warning("asked to stop now")
+            self.house.patience.cancel()
+        else:
+            self.answer_term()
+
+    def answer_hup(self) -> None:
+        self.hangups += 1
+        self.reloads.request(f"hangup-{self.hangups}", "signal", None)
+
+    # ----------------------------------------------------------------- fronts
+
+    def answers(self) -> Answers:
+        """What is done with each message of a front."""
+        desk = self.template.desk
+        return {
+            m.FrontReady: self.answer_ready,
+            m.FrontStatus: _typed(m.FrontStatus, lambda front, status: front.note_in_flight(status.in_flight)),
+            m.Draining: _typed(m.Draining, lambda front, draining: front.note_in_flight(draining.in_flight)),
+            m.RequestDrain: lambda _front, _message: begin_drain(self.house, self.fronts()),
+            m.LoadModules: _typed(m.LoadModules, self.template.load),
+            m.NeedWorker: _typed(m.NeedWorker, lambda front, need: desk.need(front, need.profile)),
+            m.KillWorker: _typed(m.KillWorker, desk.kill),
+            m.ReplacePolicy: _typed(m.ReplacePolicy, lambda front, message: front.policy.replace(message)),
+            m.RequestReload: _typed(m.RequestReload, self.answer_reload),
+            m.Reloaded: _typed(m.Reloaded, self.reloads.answer_reloaded),
+        }
+
+    def answer_ready(self, front: Front, _: m.Message) -> None:
+        front.is_ready = True
+        log.info(f"{front.name} is ready", pid=front.child.pid if front.child else None)
+        self.reloads.set_fronts([one for one in self.fronts() if one.is_ready])
+        self.house.bell.ring()
+
+    def answer_reload(self, front: Front, message: m.RequestReload) -> None:
+        self.reloads.request(message.request_id, message.requested_by, front)
+
+    def front_ended(self, front: Front) -> None:
+        self.template.remove_front(front)
+        self.reloads.set_fronts([one for one in self.fronts() if one.is_ready])
+
+
+def _typed(_: type[M], answer: Callable[[Front, M], None]) -> Callable[[Front, m.Message], None]:
+    """An answer to one type of message as an answer to any: the table's key is what makes it right."""
+    return cast(Callable[[Front, m.Message], None], answer)

@@ -1,0 +1,171 @@
+"""The template process: held alive, told which modules to load, and told all of them again after a restart.
+
+Relays LoadModules and ModulesLoaded between fronts and template, and counts generations over all templates, so that
+what a front once required holds for the workers of a later template too.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import trio
+
+from ipc import messages as m
+from ipc.sessions import TEMPLATE_TO_SUPERVISOR
+from supervisor.backoff import Backoff
+from supervisor.children import Child
+from supervisor.control import Control
+from supervisor.fronts import Front
+from supervisor.house import House
+from supervisor.logs import log
+from supervisor.workers_desk import WorkersDesk
+
+MAX_REMEMBERED = 10_000
+MAX_LOADS = 64
+MAX_LOAD_ATTEMPTS = 3
+"""A load that a template did not survive this often is answered as refused."""
+READY_SECONDS = 60.0
+"""From start to TemplateReady: the runtime is imported, nothing is compiled yet."""
+STOP_SECONDS = 1.0
+
+_REPLAY = "replay"
+
+
+@dataclass
+class _Load:
+    """A LoadModules of a front that is not answered yet."""
+
+    front: Front
+    message: m.LoadModules
+    attempts: int = 0
+
+
+class TemplateKeeper:
+    """Holds one template alive."""
+
+    def __init__(self, house: House, nursery: trio.Nursery) -> None:
+        self.desk = WorkersDesk(house, nursery, self._send, self._kill_stuck)
+        self._house = house
+        self._control: Control[m.Message] | None = None
+        self._child: Child | None = None
+        self._is_ready = False
+        self._loads: dict[str, _Load] = {}
+        self._loads_begun = 0
+        self._remembered: dict[m.ModuleFile, None] = {}
+        self._earlier_generations = 0
+        self._generation = 0
+        self._answers: dict[type[m.Message], Callable[[m.Message], None]] = {
+            m.TemplateReady: self._answer_ready,
+            m.ModulesLoaded: self._answer_loaded,
+            m.WorkerStarted: self._answer_started,
+            m.WorkerExited: self._answer_exited,
+        }
+
+    async def run(self) -> None:
+        """Life after life, until the gateway stops."""
+        backoff = Backoff()
+        while self._house.lifecycle.may_replace:
+            child = await self._live()
+            had_served = self._is_ready
+            self._forget_life()
+            if not await self._house.after_end("template", child, backoff, had_served=had_served):
+                return
+
+    def load(self, front: Front, message: m.LoadModules) -> None:
+        """A front wants modules. Answered by ModulesLoaded with the front's own request id."""
+        if len(self._loads) >= MAX_LOADS:
+            self._refuse(front, message, "too many loads are waiting")
+            return
+        self._loads_begun += 1
+        load_id = f"load-{self._loads_begun}"
+        self._loads[load_id] = _Load(front, message)
+        if self._is_ready:
+            self._post_load(load_id)
+
+    def remove_front(self, front: Front) -> None:
+        """A front ended: nobody waits for its loads, and its workers end."""
+        self._loads = {key: load for key, load in self._loads.items() if load.front is not front}
+        self.desk.remove_front(front)
+
+    async def stop(self) -> None:
+        """End the template, and with it every worker."""
+        if self._child is not None:
+            await self._child.stop(STOP_SECONDS)
+
+    # ----------------------------------------------------------------- one life
+
+    async def _live(self) -> Child:
+        house = self._house
+        control: Control[m.Message] = Control(m.TemplateToSupervisor, TEMPLATE_TO_SUPERVISOR, "starting")
+        child = house.children.spawn("template", house.programs.template, control.child_end)
+        self._control, self._child = control, child
+        cache_dir = str(Path(house.settings.state_dir) / "modules-cache")
+        control.post(m.StartTemplate(cache_dir, house.settings.workers.recycle_after_calls))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(house.expect_up, child, lambda: self._is_ready, READY_SECONDS)
+            await control.serve_until_end(child, lambda message: self._answers[type(message)](message))
+            nursery.cancel_scope.cancel()
+        return child
+
+    def _forget_life(self) -> None:
+        self._control = self._child = None
+        self._is_ready = False
+        self._earlier_generations = self._generation
+        self.desk.close()
+        for load_id, load in list(self._loads.items()):
+            if load.attempts >= MAX_LOAD_ATTEMPTS:
+                del self._loads[load_id]
+                self._refuse(load.front, load.message, "the template process ended while it loaded this module")
+
+    def _refuse(self, front: Front, message: m.LoadModules, detail: str) -> None:
+        verdicts = tuple(m.ModuleVerdict(one.reference, "refused", None, detail) for one in message.modules)
+        front.post(m.ModulesLoaded(message.request_id, self._generation, verdicts))
+
+    def _send(self, message: m.Message, fds: tuple[int, ...]) -> None:
+        if self._control is not None:
+            self._control.post(message, fds)
+
+    def _kill_stuck(self) -> None:
+        if self._child is not None:
+            log.error("template is killed: it did not fork in time", pid=self._child.pid)
+            self._child.kill()
+
+    # ----------------------------------------------------------------- what the template says
+
+    def _answer_ready(self, _: m.Message) -> None:
+        self._is_ready = True
+        self._house.bell.ring()
+        if self._remembered:
+            self._send(m.LoadModules(_REPLAY, tuple(self._remembered)), ())
+        else:
+            self.desk.open()
+        for load_id in self._loads:
+            self._post_load(load_id)
+
+    def _answer_loaded(self, message: m.Message) -> None:
+        assert isinstance(message, m.ModulesLoaded)
+        self._generation = max(self._generation, self._earlier_generations + message.generation)
+        if message.request_id == _REPLAY:
+            self.desk.open()
+            return
+        load = self._loads.pop(message.request_id, None)
+        if load is None:
+            return  # Its front is gone.
+        for module, verdict in zip(load.message.modules, message.verdicts, strict=False):
+            if verdict.verdict == "ok" and len(self._remembered) < MAX_REMEMBERED:
+                self._remembered[module] = None
+        load.front.post(m.ModulesLoaded(load.message.request_id, self._generation, message.verdicts))
+        self.desk.add_front(load.front)
+
+    def _answer_started(self, message: m.Message) -> None:
+        assert isinstance(message, m.WorkerStarted)
+        self.desk.answer_started(message, self._earlier_generations + message.generation)
+
+    def _answer_exited(self, message: m.Message) -> None:
+        assert isinstance(message, m.WorkerExited)
+        self.desk.answer_exited(message)
+
+    def _post_load(self, load_id: str) -> None:
+        load = self._loads[load_id]
+        load.attempts += 1
+        self._send(m.LoadModules(load_id, load.message.modules), ())

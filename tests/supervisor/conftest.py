@@ -1,0 +1,67 @@
+"""The real supervisor in a process of its own, over fake children that do what a test tells them."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from ipc.settings import LimitSettings, PoolSettings, Settings, WorkerSettings
+from tests.support.supervised import Running, Start, is_alive, wait_until
+
+RUN_GATEWAY = Path(__file__).parent / "programs" / "run_gateway.py"
+ONE_EACH = PoolSettings(min_spare=1, max=2)
+
+
+@pytest.fixture
+def start(tmp_path: Path) -> Iterator[Start]:
+    """Start a supervisor: `front` and `template` are the scripts of the fakes, the rest are settings.
+
+    With `is_real` only the front is a fake.
+    """
+    started: list[Running] = []
+
+    def begin(
+        *, front: dict[str, Any] | None = None, template: dict[str, Any] | None = None, is_real: bool = False,
+        **changes: Any,
+    ) -> Running:  # fmt: skip
+        state_dir = tmp_path / "state"
+        state_dir.mkdir(mode=0o700, exist_ok=True)
+        for name, script in (("front", front), ("template", template)):
+            if script is not None:
+                (state_dir / f"fake-{name}.json").write_text(json.dumps(script))
+        settings = Settings(
+            state_dir=str(state_dir),
+            public_base_url="http://gateway.test",
+            listen_uds_path=str(tmp_path / "run" / "gate.sock"),
+            listen_admin_uds_path=str(tmp_path / "run" / "gate-admin.sock"),
+            workers=WorkerSettings(compute=ONE_EACH, http=ONE_EACH, fs=ONE_EACH),
+            limits=LimitSettings(drain_seconds=10.0),
+        )
+        settings = msgspec.structs.replace(settings, **changes)
+        log_file = tmp_path / f"log-{len(started)}"
+        with log_file.open("w") as log:
+            arguments = [msgspec.json.encode(settings).decode(), *(["real"] if is_real else [])]
+            process = subprocess.Popen(
+                [sys.executable, str(RUN_GATEWAY), *arguments],
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True, env=os.environ,
+            )  # fmt: skip
+        started.append(Running(process, settings, log_file))
+        return started[-1]
+
+    yield begin
+    left = []
+    for running in started:
+        if running.process.poll() is None:
+            running.family()
+        running.process.kill()
+        running.process.wait(10)
+        assert running.process.stdout is not None
+        running.process.stdout.close()
+        left += [pid for pid in running.known if is_alive(pid)]
+    wait_until(lambda: not any(is_alive(pid) for pid in left))

@@ -1,0 +1,167 @@
+"""A front without services: speaks the supervisor's channel and does what a test tells it over its client socket.
+
+One JSON object a line in, one out. `{"do": "state"}` tells what it has seen; `send` sends any message to the
+supervisor; `exit`, `garbage`, `worker`, `policy`, `busy` misbehave. How it starts is read from `fake-front.json`.
+"""
+
+import argparse
+import json
+import os
+import signal
+import socket
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import trio
+from setproctitle import setproctitle
+
+from ipc import messages as m
+from ipc.blocking import ChannelClosed
+from ipc.limits import MAX_CONTROL_FRAME
+from ipc.nonblocking import TrioChannel
+from ipc.parent import die_with_parent
+from ipc.sessions import SUPERVISOR_TO_FRONT
+
+# The descriptor that lists the folder is gone once the list is there.
+FDS_AT_START = [fd for fd in sorted(map(int, os.listdir("/proc/self/fd"))) if os.path.exists(f"/proc/self/fd/{fd}")]
+
+
+class FakeFront:
+    def __init__(self, control: socket.socket) -> None:
+        self.raw = control.dup()
+        self.channel: TrioChannel[m.Message] = TrioChannel(
+            control, m.SupervisorToFront, table=SUPERVISOR_TO_FRONT, start="new",
+            cap_in=MAX_CONTROL_FRAME, cap_out=MAX_CONTROL_FRAME, carries_fds=True,
+        )  # fmt: skip
+        self.workers: dict[str, m.AttachWorker] = {}
+        self.channels: dict[str, socket.socket] = {}
+        self.policy: socket.socket | None = None
+        self.seen: dict[str, Any] = {
+            "pid": os.getpid(), "fds": FDS_AT_START, "workers": {}, "gone": [], "policies": [], "loaded": [],
+            "reloads": [], "reloaded": [], "drained": False, "stopping": False, "environment": sorted(os.environ),
+        }  # fmt: skip
+        self.in_flight = 0
+        self.reload_error: str | None = None
+        self.answers_reload = True
+        self.stops = True
+        self.idle = trio.Event()
+
+    async def run(self) -> None:
+        start = await self.channel.receive()
+        assert isinstance(start, m.StartFront)
+        setproctitle(f"gateway: front {start.number}")
+        self.seen |= {
+            "front_id": start.front_id, "live_fronts": start.live_fronts, "weakened": start.settings.weakened,
+            "listeners": [[one.kind, one.address] for one in start.listeners],
+        }  # fmt: skip
+        self.script = json.loads(read_script(Path(start.settings.state_dir)))
+        if "exit_at_start" in self.script:
+            os._exit(self.script["exit_at_start"])
+        listeners = [self.channel.fds.popleft() for _ in start.listeners]
+        async with trio.open_nursery() as nursery:
+            for fd in listeners:
+                sock = socket.socket(fileno=fd)
+                sock.setblocking(False)
+                nursery.start_soon(
+                    trio.serve_listeners, self.talk, [trio.SocketListener(trio.socket.from_stdlib_socket(sock))]
+                )
+            modules = tuple(m.ModuleFile(name, None, ()) for name in self.script.get("modules", ["builtin:echo"]))
+            await self.channel.send(m.LoadModules("first", modules))
+            try:
+                while True:
+                    await self.answer(await self.channel.receive())
+            except ChannelClosed:
+                os._exit(11)
+
+    async def answer(self, message: m.Message) -> None:
+        match message:
+            case m.AttachPolicy():
+                self.seen["policies"].append(message.pid)
+                if self.policy is not None:
+                    self.policy.close()
+                self.policy = socket.socket(fileno=self.channel.fds.popleft())
+            case m.AttachWorker():
+                self.seen["workers"][message.worker_id] = [message.profile, message.pid, message.generation]
+                self.channels[message.worker_id] = socket.socket(fileno=self.channel.fds.popleft())
+            case m.WorkerGone():
+                self.seen["gone"].append([message.worker_id, message.reason])
+                self.seen["workers"].pop(message.worker_id, None)
+                if message.worker_id in self.channels:
+                    self.channels.pop(message.worker_id).close()
+            case m.ModulesLoaded():
+                verdicts = [verdict.verdict for verdict in message.verdicts]
+                self.seen["loaded"].append([message.request_id, message.generation, verdicts])
+                if message.request_id == "first" and not self.script.get("never_ready"):
+                    await self.channel.send(m.FrontReady(1))
+            case m.Drain():
+                self.seen["drained"] = True
+                await self.channel.send(m.Draining(self.in_flight))
+            case m.Reload():
+                self.seen["reloads"].append([message.request_id, message.requested_by])
+                if self.answers_reload:
+                    await self.channel.send(m.Reloaded(message.request_id, self.reload_error, 7, "v1"))
+            case m.Reloaded():
+                self.seen["reloaded"].append([message.request_id, message.error, message.actions])
+            case m.Stop():
+                self.seen["stopping"] = True
+                if self.stops:
+                    os._exit(self.script.get("exit_at_stop", 0))
+
+    async def talk(self, stream: trio.SocketStream) -> None:
+        buffer = b""
+        async with stream:
+            while chunk := await stream.receive_some():
+                buffer += chunk
+                while b"\n" in buffer:
+                    line, _, buffer = buffer.partition(b"\n")
+                    await stream.send_all(json.dumps(await self.obey(json.loads(line))).encode() + b"\n")
+
+    async def obey(self, command: dict[str, Any]) -> Any:
+        match command["do"]:
+            case "state":
+                return self.seen
+            case "send":
+                await self.channel.send(msgspec.convert(command["message"], m.FrontToSupervisor))
+            case "exit":
+                os._exit(command["code"])
+            case "garbage":
+                await trio.lowlevel.wait_writable(self.raw)
+                self.raw.send(bytes.fromhex(command["hex"]))
+            case "close":
+                self.raw.shutdown(socket.SHUT_WR)
+            case "worker" | "policy":
+                sock = self.policy if command["do"] == "policy" else self.channels[command["worker_id"]]
+                assert sock is not None
+                sock.send(command["text"].encode())
+                if command["text"] == "fds":
+                    await trio.lowlevel.wait_readable(sock)
+                    return json.loads(sock.recv(4096))
+            case "busy":
+                self.in_flight = command["in_flight"]
+                await self.channel.send(m.FrontStatus(self.in_flight, 0, 0, 1))
+            case "set":
+                for name, value in command["values"].items():
+                    assert hasattr(self, name)
+                    setattr(self, name, value)
+        return "done"
+
+
+def read_script(state_dir: Path) -> str:
+    try:
+        return (state_dir / "fake-front.json").read_text()
+    except FileNotFoundError:
+        return "{}"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--control-fd", type=int, required=True)
+    parser.add_argument("--parent", type=int, required=True)
+    options = parser.parse_args()
+    die_with_parent(options.parent)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    trio.run(FakeFront(socket.socket(fileno=options.control_fd)).run)
+
+
+main()

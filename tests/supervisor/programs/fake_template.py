@@ -1,0 +1,128 @@
+"""A template without WebAssembly: forks workers that do what a line of text tells them. Scripted by a file.
+
+`fake-template.json` in the state directory: `exit_at_start`, an exit code; `deadly` and `refused`, modules that end it
+or do not load.
+"""
+
+import argparse
+import json
+import os
+import select
+import signal
+import socket
+from pathlib import Path
+
+from setproctitle import setproctitle
+
+from ipc import messages as m
+from ipc.blocking import BlockingChannel, ChannelClosed
+from ipc.limits import MAX_CONTROL_FRAME
+from ipc.parent import die_with_parent
+from ipc.sessions import SUPERVISOR_TO_TEMPLATE
+
+
+def work(channel: socket.socket, parent: int, title: str) -> None:
+    """A worker: `exit N` leaves with N, `fds` answers with the open descriptors, the end of the channel ends it."""
+    die_with_parent(parent)
+    setproctitle(title)
+    while data := channel.recv(4096):
+        word, _, argument = data.decode().partition(" ")
+        if word == "exit":
+            os._exit(int(argument))
+        found = [fd for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}")]
+        channel.send(json.dumps(sorted(map(int, found))).encode())
+    os._exit(11)
+
+
+class FakeTemplate:
+    def __init__(self, sock: socket.socket) -> None:
+        self.sock = sock
+        self.channel: BlockingChannel[m.Message] = BlockingChannel(
+            sock, m.SupervisorToTemplate, table=SUPERVISOR_TO_TEMPLATE, start="new",
+            cap_in=MAX_CONTROL_FRAME, cap_out=MAX_CONTROL_FRAME,
+        )  # fmt: skip
+        self.alive: dict[int, str] = {}
+        self.loaded: set[str] = set()
+        self.generation = 0
+
+    def run(self) -> None:
+        start = self.channel.receive()
+        assert isinstance(start, m.StartTemplate)
+        script = Path(start.cache_dir).parent / "fake-template.json"
+        self.script = json.loads(script.read_text()) if script.exists() else {}
+        if "exit_at_start" in self.script:
+            os._exit(self.script["exit_at_start"])
+        self.channel.send(m.TemplateReady())
+        wake, waker = socket.socketpair()
+        waker.setblocking(False)
+        signal.set_wakeup_fd(waker.fileno(), warn_on_full_buffer=False)
+        signal.signal(signal.SIGCHLD, lambda *_: None)
+        poll = select.poll()
+        poll.register(self.channel.fileno(), select.POLLIN)
+        poll.register(wake.fileno(), select.POLLIN)
+        while True:
+            for fd, _ in poll.poll():
+                if fd == wake.fileno():
+                    wake.recv(64)
+                    self.reap()
+                else:
+                    self.channel.fill()
+                    while (message := self.channel.pending()) is not None:
+                        self.answer(message)
+
+    def reap(self) -> None:
+        while self.alive:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                return
+            self.channel.send(m.WorkerExited(self.alive.pop(pid), pid, os.waitstatus_to_exitcode(status)))
+
+    def answer(self, message: m.Message) -> None:
+        match message:
+            case m.LoadModules():
+                self.load(message)
+            case m.SpawnWorker():
+                self.spawn(message)
+            case m.KillForked():
+                for pid, worker_id in self.alive.items():
+                    if worker_id == message.worker_id:
+                        os.kill(pid, signal.SIGKILL)
+
+    def load(self, message: m.LoadModules) -> None:
+        names = [module.reference for module in message.modules]
+        if set(names) & set(self.script.get("deadly", [])):
+            os._exit(1)
+        refused = self.script.get("refused", [])
+        new = set(names) - self.loaded - set(refused)
+        self.generation += bool(new)
+        self.loaded |= new
+        verdicts = tuple(m.ModuleVerdict(name, "refused" if name in refused else "ok", None) for name in names)
+        self.channel.send(m.ModulesLoaded(message.request_id, self.generation, verdicts))
+
+    def spawn(self, message: m.SpawnWorker) -> None:
+        channel = socket.socket(fileno=self.channel.fds.popleft())
+        parent = os.getpid()
+        pid = os.fork()
+        if pid == 0:
+            signal.set_wakeup_fd(-1)
+            self.sock.close()
+            work(channel, parent, message.title)
+        channel.close()
+        self.alive[pid] = message.worker_id
+        self.channel.send(m.WorkerStarted(message.worker_id, pid, self.generation))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--control-fd", type=int, required=True)
+    parser.add_argument("--parent", type=int, required=True)
+    options = parser.parse_args()
+    die_with_parent(options.parent)
+    setproctitle("gateway: template")
+    try:
+        FakeTemplate(socket.socket(fileno=options.control_fd)).run()
+    except ChannelClosed:
+        os._exit(0)
+
+
+main()

@@ -1,0 +1,42 @@
+"""Runs the real supervisor over the fake programs: settings as JSON on the command line, `ready` on standard output.
+
+With `real` behind them template and policy are the real ones."""
+
+import os
+import sys
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import msgspec
+
+from ipc.settings import Settings
+from supervisor.children import Programs
+from supervisor.launch import Prepared, launch, prepare_run
+from supervisor.logs import configure_logs
+from supervisor.refusal import Refused
+
+HERE = Path(__file__).parent
+FAKES = Programs(
+    front=(str(HERE / "fake_front.py"),),
+    policy=(str(HERE / "fake_policy.py"),),
+    template=(str(HERE / "fake_template.py"),),
+)
+
+
+def main() -> int:
+    settings = msgspec.json.decode(sys.argv[1], type=Settings)
+    programs = replace(Programs(), front=FAKES.front) if sys.argv[2:] == ["real"] else FAKES
+    configure_logs()
+
+    def prepare(cleanup: ExitStack) -> Prepared:
+        return replace(prepare_run(settings)(cleanup), announce=lambda: print("ready", flush=True))
+
+    try:
+        return launch(prepare, os.environ, programs)
+    except Refused as refused:
+        print(refused.sentence, file=sys.stderr)
+        return refused.code
+
+
+sys.exit(main())

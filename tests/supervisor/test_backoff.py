@@ -1,0 +1,74 @@
+"""Back-off and exit codes as tables."""
+
+import signal
+
+import pytest
+
+from ipc.exits import Exit
+from supervisor.backoff import MAX_FAILURES_AT_START, Backoff, fatal_exit, reason_of
+
+
+def test_what_had_served_is_replaced_at_once() -> None:
+    backoff = Backoff()
+    assert [backoff.delay(now, had_served=True) for now in (0.0, 1.0, 2.0)] == [0.0, 0.0, 0.0]
+
+
+def test_what_fails_before_it_serves_is_replaced_ever_more_slowly() -> None:
+    backoff = Backoff(step=0.25, ceiling=10.0, burst=100)
+    delays = [backoff.delay(float(now), had_served=False) for now in range(9)]
+    assert delays == [0.0, 0.25, 0.5, 1.0, 2.0, 4.0, 8.0, 10.0, 10.0]
+
+
+def test_having_served_once_forgets_earlier_failures() -> None:
+    backoff = Backoff()
+    for now in range(4):
+        backoff.delay(float(now), had_served=False)
+    assert backoff.delay(5.0, had_served=True) == 0.0
+    assert backoff.failures == 0
+    assert backoff.delay(6.0, had_served=False) == 0.0
+
+
+def test_a_storm_of_crashes_is_bounded_even_when_each_had_served() -> None:
+    backoff = Backoff(burst=3, window=60.0, ceiling=10.0)
+    assert [backoff.delay(now * 1.0, had_served=True) for now in range(5)] == [0.0, 0.0, 0.0, 10.0, 10.0]
+    assert backoff.delay(200.0, had_served=True) == 0.0
+
+
+def test_failures_without_end_never_overflow() -> None:
+    backoff = Backoff(burst=10_000)
+    assert max(backoff.delay(now * 100.0, had_served=False) for now in range(5000)) == 10.0
+
+
+@pytest.mark.parametrize(
+    ("kind", "status", "is_starting", "failures", "code"),
+    [
+        ("front", Exit.CONFIG, True, 1, Exit.CONFIG),
+        ("front", Exit.CONFIG, False, 1, Exit.CONFIG),
+        ("template", Exit.SANDBOX, False, 1, Exit.SANDBOX),
+        ("front", Exit.UNAVAILABLE, True, 1, Exit.UNAVAILABLE),
+        ("front", Exit.UNAVAILABLE, False, 1, None),
+        ("front", Exit.FAILED, True, MAX_FAILURES_AT_START - 1, None),
+        ("front", Exit.FAILED, True, MAX_FAILURES_AT_START, Exit.FAILED),
+        ("front", -signal.SIGKILL, True, MAX_FAILURES_AT_START, Exit.FAILED),
+        ("front", Exit.FAILED, False, 50, None),
+        ("front", -signal.SIGSEGV, False, 1, None),
+        ("front", Exit.OK, False, 0, None),
+        ("worker", Exit.SANDBOX, True, 1, Exit.SANDBOX),
+        ("worker", Exit.SANDBOX, False, 1, None),
+        ("worker", Exit.CONFIG, False, 1, None),
+        ("policy", Exit.CONFIG, True, 1, Exit.CONFIG),
+        ("policy", Exit.CONFIG, False, 1, None),
+    ],
+)
+def test_which_ends_stop_the_whole_gateway(
+    kind: str, status: int, is_starting: bool, failures: int, code: Exit | None
+) -> None:
+    assert fatal_exit(kind, int(status), is_starting=is_starting, failures=failures) == code
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [(10, "RECYCLED"), (3, "exit 3"), (-9, "SIGKILL"), (-signal.SIGALRM, "SIGALRM"), (-200, "signal 200")],
+)
+def test_an_end_has_a_name(status: int, reason: str) -> None:
+    assert reason_of(status) == reason

@@ -1,0 +1,347 @@
+"""Configuration: settings or every problem at once, each with its place and its mend."""
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ipc.settings import OperatorSettings, PrincipalMapping, Settings
+from supervisor.config import check, open_document
+from supervisor.document import Document, parse_document
+from supervisor.kinds import Context
+from supervisor.operators import digest_of
+from supervisor.problems import Problem, in_order, report
+
+NEEDED = 'state_dir = "/var/lib/gateway"\npublic_base_url = "https://gate.example"\n'
+KEY = "key-ada-" + "0a" * 16
+JKT = "x" * 43
+
+
+def problems_of(text: str, environ: Mapping[str, str] | None = None, folder: Path = Path("/etc/gateway")) -> list[str]:
+    context = Context(folder, environ or {})
+    loaded = check(*with_context(parse_document("g.toml", text.encode()), context))
+    assert (loaded.settings is None) == bool(loaded.problems)
+    return [str(problem) for problem in in_order(loaded.problems)]
+
+
+def with_context(
+    parsed: tuple[Document, list[Problem]], context: Context
+) -> tuple[Document, Context, list[Problem]]:  # fmt: skip
+    document, problems = parsed
+    return document, context, problems
+
+
+def settings_of(text: str, folder: Path = Path("/etc/gateway")) -> Settings:
+    loaded = check(*with_context(parse_document("g.toml", text.encode()), Context(folder, {})))
+    assert loaded.settings is not None, loaded.problems
+    return loaded.settings
+
+
+def test_a_minimal_file_gives_the_defaults() -> None:
+    assert settings_of(NEEDED) == Settings(state_dir="/var/lib/gateway", public_base_url="https://gate.example")
+
+
+def test_every_section_ends_up_where_the_processes_look_for_it() -> None:
+    found = settings_of(
+        NEEDED
+        + f'''
+manifests_dir = "actions"
+listen_http_addr = "localhost:3000"
+lease_ttl_seconds = 60
+[identity]
+provider = "peercred"
+[identity.peercred]
+allow_unmapped = true
+[identity.peercred.principals.1004]
+principal = "billing-agent"
+owner = "team-billing"
+scopes = ["tools:call", "pay:out"]
+[[operators]]
+name = "ada"
+api_key = "{KEY}"
+dpop_jkt = "{JKT}"
+[egress]
+unsafe_resolve = {{"upstream.gateway.test" = "127.0.0.1:9"}}
+[limits]
+drain_seconds = 5
+[workers.http]
+max = 9
+[secrets]
+file = "s.json"
+[compat]
+actions_envelope = true
+'''
+    )
+    assert found.manifests_dir == "/etc/gateway/actions"
+    assert found.listen_http_addr == "127.0.0.1:3000"
+    assert found.lease_ttl_seconds == 60
+    assert found.identity.allow_unmapped
+    mapping = PrincipalMapping(principal="billing-agent", scopes=("tools:call", "pay:out"), owner="team-billing")
+    assert found.identity.principals == {"1004": mapping}
+    assert found.operators == (OperatorSettings(name="ada", dpop_jkt=JKT, api_key_sha256=digest_of(KEY)),)
+    assert found.egress.unsafe_resolve == {"upstream.gateway.test": "127.0.0.1:9"}
+    assert found.limits.drain_seconds == 5.0
+    assert (found.workers.http.min_spare, found.workers.http.max) == (1, 9)
+    assert found.secrets.file == "/etc/gateway/s.json"
+    assert found.compat.actions_envelope
+
+
+def test_all_problems_come_at_once_in_the_order_of_the_file() -> None:
+    text = (
+        NEEDED
+        + """lease_ttl_seconds = 0
+[egress]
+webhook = 1
+[limits]
+max_in_flight = "many"
+drain_second = 3
+"""
+    )
+    assert problems_of(text) == [
+        "g.toml:3  lease_ttl_seconds = 0: must be 1 or more. Use 1 to 3600.",
+        'g.toml:5  unknown key "webhook" in [egress]. Did you mean [[webhooks]]?',
+        'g.toml:7  limits.max_in_flight = "many": must be a whole number. Use 1 to 100000.',
+        'g.toml:8  unknown key "drain_second" in [limits]. Did you mean drain_seconds?',
+    ]
+
+
+def test_the_report_says_how_many_and_that_nothing_was_started() -> None:
+    document, problems = parse_document("g.toml", (NEEDED + "a = 1").encode())
+    loaded = check(document, Context(Path("/"), {}), problems)
+    assert report(loaded.problems).endswith('unknown key "a".\n1 problem, nothing started.\n')
+    empty = check(parse_document("e.toml", b"")[0], Context(Path("/"), {}), [])
+    assert "2 problems, nothing started." in report(empty.problems)
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ('state_dir = ""', "must be a text of one line, not empty"),
+        ("state_dir = 3", "must be a text in quotes"),
+        ('public_base_url = "gate.example"', "must be an http or https URL"),
+        ('public_base_url = "https://u:p@gate.example"', "neither user, query nor fragment"),
+        ('public_base_url = "https://gate.example/?a=1"', "neither user, query nor fragment"),
+        ('public_base_url = "https://gate.example:99999"', "is not a URL"),
+        ('listen_http_addr = "gate.example:80"', "must be an IP address and a port"),
+        ('listen_http_addr = "127.0.0.1:70000"', "must be an IP address and a port"),
+        ('listen_http_addr = "::1:80"', "must be an IP address and a port"),
+        ('listen_uds_path = "/' + "d" * 120 + '"', "at most 107 bytes"),
+        ('unsafe_expose_http = "yes"', "must be true or false"),
+        ("front_processes = 2", "is not part of this version yet"),
+        ("front_processes = 0", "must be 1 or more"),
+        ("lease_ttl_seconds = 3601", "must be 3600 or less"),
+        ("lease_ttl_seconds = true", "must be a whole number"),
+        ("lease_ttl_seconds = 1.5", "must be a whole number"),
+        ('response_schema_enforcement = "off"', 'must be "deny" or "warn"'),
+        ('opa_url = "http://127.0.0.1:8181"', "is not part of this version yet"),
+        ('egress_proxy_url = "http://127.0.0.1:3128"', "is not part of this version yet"),
+        ('store.redis_url = "redis://h"', "is not part of this version yet"),
+        ('ledger.url = "postgresql://h"', "is not part of this version yet"),
+        ('ledger.path = "postgresql://h"', "PostgreSQL is not part of this version yet"),
+        ('[[webhooks]]\nname = "w"', "is not part of this version yet"),
+        ("limits = 3", "must be a table"),
+        ("operators = 3", "must be an array of tables"),
+        ("operators = [3]", "must be a table"),
+        ("limits.drain_seconds = nan", "must be a number of seconds"),
+        ("limits.drain_seconds = inf", "must be a number of seconds"),
+        ("limits.drain_seconds = -1", "must be 0.1 or more"),
+        ("workers.http.max = 0", "must be 1 or more"),
+        ("workers.http.min_spare = 5", "must not be above workers.http.max = 4"),
+        ('identity.provider = "oidc"', 'must be "peercred" or "none"'),
+        ('identity.peercred.principals.root.principal = "a"', "is not a user id"),
+        ('identity.peercred.principals.01.principal = "a"', "is not a user id"),
+        ('identity.peercred.principals.4294967295.principal = "a"', "is not a user id"),
+        ('identity.peercred.principals.1 = {principal = "a", scopes = []}', "must be an array with at least one item"),
+        ('identity.peercred.principals.1 = {principal = "a", scopes = ["call"]}', "with a colon"),
+        ('identity.peercred.principals.1 = {owner = "a"}', "principal: is missing"),
+        ('egress.unsafe_resolve = {"a.test" = "b.test:80"}', "must be an IP address and a port"),
+        ('egress.unsafe_resolve = {"a.test" = "127.0.0.1:0"}', "can't be connected to"),
+        ('egress.unsafe_resolve = {"A.test" = "127.0.0.1:1"}', "must be a host name in lower case"),
+        ('secrets.age_identity_file = "k"', "secrets.file: is missing"),
+        ('listen_uds_path = "/run/gateway/gate-admin.sock"', "must differ from listen_uds_path"),
+        ('dev_mode = true', 'unknown key "dev_mode"'),
+        ('version = "9"', 'unknown key "version"'),
+    ],
+)  # fmt: skip
+def test_each_wrong_setting_is_named_with_what_is_wrong(line: str, said: str) -> None:
+    key = line.split(" ")[0].split(".")[0].strip("[]")
+    text = "\n".join(one for one in NEEDED.splitlines() if not one.startswith(key)) + "\n" + line
+    found = problems_of(text)
+    assert any(said in problem for problem in found), found
+    assert len(found) == 1, found
+
+
+@pytest.mark.parametrize(
+    ("rows", "said"),
+    [
+        ('name = "ada"', "needs exactly one of"),
+        (f'name = "ada"\napi_key = "{KEY}"\napi_key_sha256 = "{"0" * 64}"', "needs exactly one of"),
+        (f'api_key = "{KEY}"', "name: is missing"),
+        ('name = "ada"\napi_key = "key-bob-' + "0" * 32 + '"', "must have the form key-ada-<32"),
+        (f'name = "ada"\napi_key_sha256 = "{KEY}"', "64 hexadecimal digits"),
+        (f'name = "a/b"\napi_key = "{KEY}"', "must be letters, digits"),
+        (f'name = "ada"\ndpop_jkt = "short"\napi_key = "{KEY}"', "RFC 7638 thumbprint"),
+        ('name = "ada"\napi_key_file = "/nowhere/key"', "cannot be read: No such file or directory"),
+        (f'name = "ada"\napi_key = "{KEY}"\n[[operators]]\nname = "ada"\napi_key_sha256 = "{"1" * 64}"', "twice"),
+        (
+            f'name = "ada"\napi_key = "{KEY}"\n[[operators]]\nname = "bob"\napi_key_sha256 = "{digest_of(KEY)}"',
+            '"bob" and "ada" share one key',
+        ),
+    ],
+)
+def test_each_wrong_operator_is_named_with_what_is_wrong_and_without_the_key(rows: str, said: str) -> None:
+    found = problems_of(NEEDED + "[[operators]]\n" + rows)
+    assert any(said in problem for problem in found), found
+    assert not any(KEY in problem or "0" * 32 in problem for problem in found)
+
+
+def test_an_operator_key_may_lie_in_a_private_file(tmp_path: Path) -> None:
+    file = tmp_path / "ada.key"
+    file.write_text(KEY + "\n")
+    text = NEEDED + '[[operators]]\nname = "ada"\napi_key_file = "ada.key"\n'
+    file.chmod(0o640)
+    assert "is open to other users" in problems_of(text, folder=tmp_path)[0]
+    file.chmod(0o600)
+    assert settings_of(text, folder=tmp_path).operators[0].api_key_sha256 == digest_of(KEY)
+
+
+@pytest.mark.parametrize("form", ["$CREDENTIALS_DIRECTORY/secrets.json", "${CREDENTIALS_DIRECTORY}/secrets.json"])
+def test_paths_may_start_at_the_credentials_directory(form: str) -> None:
+    text = NEEDED + f'secrets.file = "{form}"'
+    context = Context(Path("/etc/gateway"), {"CREDENTIALS_DIRECTORY": "/run/credentials/gateway"})
+    loaded = check(*with_context(parse_document("g.toml", text.encode()), context))
+    assert loaded.settings is not None
+    assert loaded.settings.secrets.file == "/run/credentials/gateway/secrets.json"
+    assert "CREDENTIALS_DIRECTORY is not set" in problems_of(text)[0]
+
+
+def test_no_other_variable_is_replaced_in_a_path() -> None:
+    assert "only $CREDENTIALS_DIRECTORY is replaced" in problems_of(NEEDED + 'modules_dir = "$HOME/m"')[0]
+
+
+# ------------------------------------------------------------------------- sources
+
+
+def loaded_with(tmp_path: Path, text: str, **environ: str) -> tuple[Settings | None, list[str]]:
+    file = tmp_path / "gateway.toml"
+    file.write_text(text)
+    loaded = check(*open_document(file, environ))
+    return loaded.settings, [str(problem) for problem in in_order(loaded.problems)]
+
+
+def test_the_environment_goes_over_the_file(tmp_path: Path) -> None:
+    found, problems = loaded_with(
+        tmp_path,
+        NEEDED + "[limits]\nmax_in_flight = 3\nmax_connections = 4\n",
+        GATEWAY__LIMITS__MAX_IN_FLIGHT="7",
+        GATEWAY__PUBLIC_BASE_URL="https://other.example/",
+        GATEWAY__STATE_DIR="/srv/123",
+        GATEWAY__UNSAFE_EXPOSE_HTTP="true",
+        GATEWAY__EGRESS__UNSAFE_RESOLVE='{ "a.test" = "127.0.0.1:9" }',
+        GATEWAY__IDENTITY__PEERCRED__PRINCIPALS__1004__PRINCIPAL="ada",
+        GATEWAY_UNRELATED="x",
+    )
+    assert not problems
+    assert found is not None
+    assert (found.limits.max_in_flight, found.limits.max_connections) == (7, 4)
+    assert (found.public_base_url, found.state_dir) == ("https://other.example", "/srv/123")
+    assert found.unsafe_expose_http
+    assert found.egress.unsafe_resolve == {"a.test": "127.0.0.1:9"}
+    assert found.identity.principals["1004"].principal == "ada"
+
+
+def test_a_text_that_looks_like_a_number_stays_a_text_where_a_text_is_wanted(tmp_path: Path) -> None:
+    found, _ = loaded_with(tmp_path, NEEDED, GATEWAY__STATE_DIR="123", GATEWAY__MANIFESTS_DIR='"/quoted"')
+    assert found is not None
+    assert (found.state_dir, found.manifests_dir) == (str(tmp_path / "123"), "/quoted")
+
+
+def test_what_is_wrong_in_the_environment_is_named_by_its_variable_after_the_file(tmp_path: Path) -> None:
+    _, problems = loaded_with(
+        tmp_path,
+        NEEDED + "nonsense_key_here = 1\n",
+        GATEWAY__LIMITS__MAX_INFLIGHT="7",
+        GATEWAY__LIMITS__DRAIN_SECONDS="soon",
+        GATEWAY__LIMITS="3",
+        GATEWAY__STATE_DIR="1\nlease_ttl_seconds = 9",
+    )
+    assert problems[0].endswith('gateway.toml:3  unknown key "nonsense_key_here".')
+    assert [problem.split("  ")[0] for problem in problems[1:]] == [
+        "environment GATEWAY__LIMITS",
+        "environment GATEWAY__LIMITS__DRAIN_SECONDS",
+        "environment GATEWAY__LIMITS__MAX_INFLIGHT",
+        "environment GATEWAY__STATE_DIR",
+    ]
+    assert "Did you mean GATEWAY__LIMITS__MAX_IN_FLIGHT?" in problems[3]
+
+
+@pytest.mark.parametrize(
+    ("raw", "said"),
+    [
+        (b"a = \n", "g.toml:1  is not TOML: Invalid value."),
+        (b"a = 1\nb = \"x", "g.toml:2  is not TOML"),
+        (b"a = 1\na = 2", "g.toml:2  is not TOML: Cannot overwrite a value."),
+        (b"ok = 1\nbad = \"\xff\"", "g.toml:2  is not UTF-8."),
+        (b"a = " + b"[" * 5000, "nested too deeply"),
+        (b"a = " + b"9" * 5000, "is not TOML"),
+    ],
+)  # fmt: skip
+def test_a_file_that_is_not_toml_is_the_only_problem(raw: bytes, said: str) -> None:
+    document, problems = parse_document("g.toml", raw)
+    loaded = check(document, Context(Path("/"), {}), problems)
+    assert [said in str(problem) for problem in loaded.problems] == [True], loaded.problems
+
+
+def test_a_missing_or_huge_file_is_a_problem_not_a_crash(tmp_path: Path) -> None:
+    for file in (tmp_path / "none.toml", tmp_path):
+        assert "cannot be read" in str(check(*open_document(file, {})).problems[0])
+    huge = tmp_path / "huge.toml"
+    with huge.open("wb") as stream:
+        os.truncate(stream.fileno(), 2_000_000)
+    assert "is larger than" in str(check(*open_document(huge, {})).problems[0])
+
+
+# ------------------------------------------------------------------------- anything at all
+
+WORDS = [
+    "state_dir", "limits", "max_in_flight", "operators", "name", "api_key", "identity", "peercred", "principals",
+    "principal", "egress", "unsafe_resolve", "workers", "http", "webhooks", "1004", "x",
+]  # fmt: skip
+VALUE = st.sampled_from(
+    ["1", "-1", "true", "nan", "0x" + "f" * 4000, '""', '"a\\u0000b"', "[]", "[[1]]", "{}", "{name = 3}", "1979-05-27",
+     '"/var"', "[{}]", "[{name = 'a'}, 3]", '{"1" = {principal = "p"}}'],
+)  # fmt: skip
+DOTTED = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(".".join)
+DOCUMENT = st.lists(
+    st.one_of(
+        st.tuples(DOTTED, VALUE).map(" = ".join),
+        DOTTED.map("[{}]".format),
+        DOTTED.map("[[{}]]".format),
+    ),
+    max_size=8,
+).map("\n".join)
+
+
+@settings(max_examples=400, deadline=None)
+@given(st.one_of(DOCUMENT.map(str.encode), st.binary(max_size=60), st.text(max_size=60).map(str.encode)))
+def test_any_bytes_give_settings_or_problems_and_nothing_else(raw: bytes) -> None:
+    document, problems = parse_document("g.toml", raw)
+    loaded = check(document, Context(Path("/etc/gateway"), {}), problems)
+    assert (loaded.settings is None) == bool(loaded.problems)
+    assert all("\n" not in str(problem) for problem in loaded.problems)
+
+
+@settings(max_examples=200, deadline=None)
+@given(
+    st.dictionaries(
+        st.lists(st.sampled_from(WORDS), max_size=4).map(lambda words: "GATEWAY__" + "__".join(words).upper()),
+        st.one_of(VALUE, st.text(max_size=20)),
+        max_size=4,
+    )
+)
+def test_any_environment_gives_settings_or_problems_and_nothing_else(environ: dict[str, str]) -> None:
+    loaded = check(*open_document(None, environ))
+    assert (loaded.settings is None) == bool(loaded.problems)

@@ -1,0 +1,298 @@
+"""`gateway dev`: what it makes, what it prints, what it refuses, what it leaves behind."""
+
+import json
+import os
+import pty
+import select
+import signal
+import socket
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipc.exits import Exit
+from supervisor.dev import EXAMPLES, default_state_dir
+from tests.support.supervised import wait_until
+
+RUN_CLI = str(Path(__file__).parent / "programs" / "run_cli.py")
+KEYS = {"event", "base_url", "public_base_url", "pid", "state_dir", "client_socket", "admin_socket", "operator"}
+
+pytestmark = pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not in this checkout")
+
+
+class Dev:
+    """One `gateway dev` over fake children."""
+
+    def __init__(self, folder: Path, *arguments: str, **environ: str) -> None:
+        self.log = folder / "dev.log"
+        with self.log.open("w") as log:
+            self.process = subprocess.Popen(
+                [sys.executable, RUN_CLI, "dev", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                stderr=log, text=True, cwd=folder, env=os.environ | environ,
+            )  # fmt: skip
+
+    def ready(self) -> dict[str, Any]:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        assert line, self.log.read_text()
+        ready: dict[str, Any] = json.loads(line)
+        return ready
+
+    def end(self) -> int:
+        """Wait for the end; nothing may have been printed since."""
+        assert self.process.stdout is not None
+        assert self.process.stdout.read() == ""
+        return self.process.wait(15)
+
+    def stop(self) -> int:
+        self.process.terminate()
+        return self.end()
+
+
+@pytest.fixture
+def devs() -> Iterator[list[Dev]]:
+    """What is put in here is gone at the end."""
+    started: list[Dev] = []
+    yield started
+    for one in started:
+        one.process.kill()
+        one.process.wait(10)
+        assert one.process.stdout is not None
+        one.process.stdout.close()
+
+
+def begin(devs: list[Dev], folder: Path, *arguments: str, **environ: str) -> Dev:
+    devs.append(Dev(folder, "--listen", "127.0.0.1:0", "--state-dir", "state", *arguments, **environ))
+    return devs[-1]
+
+
+def ask(family: socket.AddressFamily, address: Any) -> dict[str, Any]:
+    with socket.socket(family) as sock:
+        sock.settimeout(10)
+        sock.connect(address)
+        sock.sendall(b'{"do": "state"}\n')
+        answer: dict[str, Any] = json.loads(sock.makefile().readline())
+        return answer
+
+
+def files_below(folder: Path) -> dict[str, int]:
+    return {
+        str(one.relative_to(folder)): stat.S_IMODE(one.lstat().st_mode)
+        for one in folder.rglob("*")
+        if one.is_file() and "modules-cache" not in one.parts
+    }
+
+
+def test_the_first_start_makes_everything_and_says_it_serves_in_one_line(devs: list[Dev], tmp_path: Path) -> None:
+    gateway = begin(devs, tmp_path, "--ready-file", "ready.json")
+    ready = gateway.ready()
+    state = tmp_path / "state"
+    assert set(ready) == KEYS
+    assert next(iter(ready)) == "event"
+    assert ready["event"] == "ready"
+    assert ready["pid"] == gateway.process.pid
+    assert ready["base_url"] == ready["public_base_url"]
+    assert ready["state_dir"] == str(state)
+    assert json.loads((tmp_path / "ready.json").read_text()) == ready
+    operator = ready["operator"]
+    assert set(operator) == {"name", "key", "private_key_file"}
+    assert operator["name"] == "dev"
+    assert operator["key"].startswith("key-dev-")
+    assert len(operator["key"]) == len("key-dev-") + 32
+    assert Path(operator["private_key_file"]).read_text().startswith("-----BEGIN PRIVATE KEY-----")
+    assert stat.S_IMODE(state.stat().st_mode) == 0o700
+    assert files_below(state) == dict.fromkeys(
+        [
+            "gateway.lock", "operator.key", "operator.pem", "secrets.json", "receipt-keys.jwks.json",
+            "keys/lease.pem", "keys/grant.pem", "keys/receipt.pem",
+        ],
+        0o600,
+    )  # fmt: skip
+    assert set(json.loads((state / "secrets.json").read_text())) == {"upstream_token", "bank_token"}
+    assert (state / "files").is_dir()
+    host, port = ready["base_url"].removeprefix("http://").split(":")
+    answers = [
+        ask(socket.AF_INET, (host, int(port))),
+        ask(socket.AF_UNIX, ready["client_socket"]),
+        ask(socket.AF_UNIX, ready["admin_socket"]),
+    ]
+    assert len({answer["pid"] for answer in answers}) == 1
+    assert [kind for kind, _ in answers[0]["listeners"]] == ["merged", "client", "admin"]
+    assert answers[0]["weakened"] == ["dev_mode", "identity.provider=none", "unsafe_expose_http"]
+    assert "this configuration weakens the gateway" in gateway.log.read_text()
+    assert gateway.stop() == Exit.OK
+    assert not (tmp_path / "ready.json").exists()
+    assert not list((state / "run").iterdir())
+
+
+def test_a_second_start_keeps_every_key_and_secret(devs: list[Dev], tmp_path: Path) -> None:
+    first = begin(devs, tmp_path)
+    operator = first.ready()["operator"]
+    assert first.stop() == Exit.OK
+    kept = {name: (tmp_path / "state" / name).read_bytes() for name in files_below(tmp_path / "state")}
+    second = begin(devs, tmp_path)
+    assert second.ready()["operator"] == operator
+    again = {name: (tmp_path / "state" / name).read_bytes() for name in kept if name != "gateway.lock"}
+    assert again == {name: kept[name] for name in again}
+    assert second.stop() == Exit.OK
+
+
+def test_a_configuration_file_overrides_what_dev_mode_would_choose(devs: list[Dev], tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(
+        'public_base_url = "https://gate.example"\nlisten_uds_path = "mine.sock"\n'
+        '[identity]\nprovider = "peercred"\n[egress]\nunsafe_resolve = {"upstream.gateway.test" = "127.0.0.1:9"}\n'
+    )
+    gateway = begin(devs, tmp_path, "--config", "mine.toml", GATEWAY__LIMITS__DRAIN_SECONDS="3")
+    ready = gateway.ready()
+    assert ready["public_base_url"] == "https://gate.example"
+    assert ready["base_url"].startswith("http://127.0.0.1:")
+    assert ready["client_socket"] == str(tmp_path / "mine.sock")
+    weakened = ask(socket.AF_UNIX, ready["client_socket"])["weakened"]
+    assert weakened == ["dev_mode", "unsafe_expose_http", "egress.unsafe_resolve"]
+    assert gateway.stop() == Exit.OK
+
+
+def test_what_is_wrong_with_the_configuration_is_printed_and_nothing_is_made(devs: list[Dev], tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(
+        f'unsafe_expose_http = false\n[[operators]]\nname = "dev"\napi_key_sha256 = "{"0" * 64}"\n'
+    )
+    gateway = begin(devs, tmp_path, "--config", "mine.toml")
+    assert gateway.end() == Exit.CONFIG
+    assert gateway.log.read_text() == (
+        "mine.toml:1  unsafe_expose_http = false: gateway dev always listens on TCP. Remove it.\n"
+        'mine.toml:2  operators: the name "dev" is that of the operator that gateway dev makes. Choose another.\n'
+        "2 problems, nothing started.\n"
+    )
+    assert not (tmp_path / "state").exists()
+
+
+def test_a_wrong_flag_is_a_problem_like_any_other(devs: list[Dev], tmp_path: Path) -> None:
+    gateway = Dev(tmp_path, "--listen", "gate.example:80", "--state-dir", "state")
+    devs.append(gateway)
+    assert gateway.end() == Exit.CONFIG
+    assert gateway.log.read_text().startswith('--listen  listen_http_addr = "gate.example:80": must be an IP address')
+
+
+def test_a_port_in_use_is_one_sentence_and_leaves_nothing_behind(devs: list[Dev], tmp_path: Path) -> None:
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        gateway = Dev(tmp_path, "--listen", address, "--state-dir", "state/deep")
+        devs.append(gateway)
+        assert gateway.end() == Exit.UNAVAILABLE
+    assert gateway.log.read_text() == f"gateway: {address} is in use by another program; choose another port.\n"
+    assert sorted(one.name for one in tmp_path.iterdir()) == ["dev.log"]
+
+
+def test_a_state_directory_that_is_held_is_one_sentence_with_the_holder(devs: list[Dev], tmp_path: Path) -> None:
+    first = begin(devs, tmp_path)
+    pid = first.ready()["pid"]
+    (tmp_path / "second").mkdir()
+    second = Dev(tmp_path / "second", "--listen", "127.0.0.1:0", "--state-dir", str(tmp_path / "state"))
+    devs.append(second)
+    assert second.end() == Exit.LOCKED
+    said = f"gateway: state directory {tmp_path / 'state'} is held by another gateway (pid {pid}).\n"
+    assert second.log.read_text() == said
+    assert first.stop() == Exit.OK
+
+
+def test_a_state_directory_that_can_not_be_made_is_one_sentence(devs: list[Dev], tmp_path: Path) -> None:
+    (tmp_path / "state").touch()
+    gateway = Dev(tmp_path, "--listen", "127.0.0.1:0", "--state-dir", "state/deep")
+    devs.append(gateway)
+    assert gateway.end() == Exit.NO_PERMISSION
+    said = f"gateway: state directory {tmp_path / 'state/deep'} can't be made: Not a directory.\n"
+    assert gateway.log.read_text() == said
+
+
+def test_a_ready_file_that_can_not_be_written_is_said_before_anything_starts(devs: list[Dev], tmp_path: Path) -> None:
+    gateway = begin(devs, tmp_path, "--ready-file", "missing/ready.json")
+    assert gateway.end() == Exit.NO_PERMISSION
+    assert (
+        gateway.log.read_text()
+        == "gateway: ready file missing/ready.json can't be written: No such file or directory.\n"
+    )
+
+
+def test_a_stale_ready_file_is_gone_before_the_new_one_comes(devs: list[Dev], tmp_path: Path) -> None:
+    file = tmp_path / "ready.json"
+    file.write_text("{}")
+    (tmp_path / "state").mkdir(mode=0o700)
+    (tmp_path / "state" / "fake-front.json").write_text('{"never_ready": true}')
+    gateway = begin(devs, tmp_path, "--ready-file", "ready.json")
+    wait_until(lambda: not file.exists())
+    assert gateway.stop() == Exit.OK
+
+
+def test_sockets_of_a_very_deep_state_directory_lie_in_a_short_one(devs: list[Dev], tmp_path: Path) -> None:
+    deep = tmp_path.joinpath(*["d" * 30] * 4)
+    runtime = tmp_path / "x"
+    runtime.mkdir(mode=0o700)
+    gateway = Dev(tmp_path, "--listen", "127.0.0.1:0", "--state-dir", str(deep), XDG_RUNTIME_DIR=str(runtime))
+    devs.append(gateway)
+    ready = gateway.ready()
+    assert ready["client_socket"].startswith(f"{runtime}/gateway-dev-")
+    assert ask(socket.AF_UNIX, ready["client_socket"])["pid"]
+    assert gateway.stop() == Exit.OK
+    assert not list(runtime.iterdir())
+
+
+def test_an_interrupted_start_leaves_no_socket_and_no_process(devs: list[Dev], tmp_path: Path) -> None:
+    (tmp_path / "state").mkdir(mode=0o700)
+    (tmp_path / "state" / "fake-front.json").write_text('{"never_ready": true}')
+    gateway = begin(devs, tmp_path)
+    wait_until(lambda: (tmp_path / "state" / "run" / "gate.sock").exists())
+    gateway.process.send_signal(signal.SIGINT)
+    assert gateway.end() == Exit.OK
+    assert not list((tmp_path / "state" / "run").iterdir())
+
+
+def test_a_closed_standard_output_does_not_keep_it_from_serving(devs: list[Dev], tmp_path: Path) -> None:
+    gateway = begin(devs, tmp_path, "--ready-file", "ready.json")
+    assert gateway.process.stdout is not None
+    gateway.process.stdout.close()
+    wait_until(lambda: (tmp_path / "ready.json").exists())
+    ready = json.loads((tmp_path / "ready.json").read_text())
+    assert ask(socket.AF_UNIX, ready["client_socket"])["pid"]
+    gateway.process.terminate()
+    assert gateway.process.wait(15) == Exit.OK
+
+
+def test_a_terminal_gets_five_lines_for_people_on_standard_error(tmp_path: Path) -> None:
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        [sys.executable, RUN_CLI, "dev", "--listen", "127.0.0.1:0", "--state-dir", "state"],
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs, text=True, cwd=tmp_path,
+    )  # fmt: skip
+    os.close(theirs)
+    seen = b""
+    try:
+        assert process.stdout is not None
+        ready = json.loads(process.stdout.readline())
+        while b"/v1/actions" not in seen and select.select([ours], [], [], 10)[0]:
+            seen += os.read(ours, 4096)
+    finally:
+        process.terminate()
+        process.wait(15)
+        process.stdout.close() if process.stdout else None
+        os.close(ours)
+    text = seen.decode().replace("\r\n", "\n")
+    lines = text[text.index("gateway dev serves") :].splitlines()[:5]
+    assert ready["base_url"] in lines[0]
+    assert ready["state_dir"] in lines[1]
+    assert "operator.key" in lines[2]
+    assert lines[3].startswith("  WEAKENED  dev_mode, identity.provider=none")
+    assert lines[4] == f"  try       curl -s {ready['base_url']}/v1/actions"
+    assert ready["operator"]["key"] not in text
+
+
+def test_the_state_directory_follows_the_conventions_of_the_desktop() -> None:
+    assert default_state_dir({"XDG_STATE_HOME": "/x/state", "HOME": "/h"}) == Path("/x/state/gateway-dev")
+    assert default_state_dir({"XDG_STATE_HOME": "relative", "HOME": "/h"}) == Path("/h/.local/state/gateway-dev")
+    assert default_state_dir({}).name == "gateway-dev"

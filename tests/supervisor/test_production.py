@@ -1,0 +1,85 @@
+"""What refuses to start outside dev mode: one test a rule; and what a configuration weakens."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from ipc.settings import EgressSettings, IdentitySettings, OperatorSettings, Settings
+from supervisor.production import RULES, broken_rules, weakened
+
+ADA = OperatorSettings(name="ada", dpop_jkt="x" * 43, api_key_sha256="0" * 64)
+SAFE = Settings(
+    state_dir="/var/lib/gateway",
+    public_base_url="https://gate.example",
+    receipt_signing_key_path="/k/receipt.pem",
+    grant_signing_key_path="/k/grant.pem",
+    receipt_keys_jwks_path="/k/jwks.json",
+    operators=(ADA,),
+)
+
+BROKEN: list[tuple[dict[str, Any], tuple[str | int, ...], str]] = [
+    ({"identity": IdentitySettings(provider="none")}, ("identity", "provider"), 'Use "peercred".'),
+    (
+        {"identity": IdentitySettings(allow_unmapped=True)},
+        ("identity", "peercred", "allow_unmapped"),
+        "Map each user id",
+    ),
+    ({"operators": ()}, ("operators",), "Name at least one"),
+    (
+        {"operators": (ADA, OperatorSettings(name="bob", api_key_sha256="1" * 64))},
+        ("operators", 1, "dpop_jkt"),
+        'operators[1].dpop_jkt of "bob": is missing',
+    ),
+    ({"listen_http_addr": "127.0.0.1:3000"}, ("listen_http_addr",), "Use the Unix sockets."),
+    ({"egress": EgressSettings(unsafe_resolve={"a.test": "127.0.0.1:1"})}, ("egress", "unsafe_resolve"), "Remove it."),
+    ({"receipt_signing_key_path": None}, ("receipt_signing_key_path",), "is missing"),
+    ({"grant_signing_key_path": None}, ("grant_signing_key_path",), "is missing"),
+    ({"receipt_keys_jwks_path": None}, ("receipt_keys_jwks_path",), "is missing"),
+    ({"response_schema_enforcement": "warn"}, ("response_schema_enforcement",), 'Use "deny".'),
+]
+
+
+def test_a_safe_configuration_breaks_no_rule() -> None:
+    assert broken_rules(SAFE) == []
+    assert weakened(SAFE) == ()
+
+
+def test_every_rule_has_a_row_here() -> None:
+    assert len(BROKEN) == len(RULES)
+
+
+@pytest.mark.parametrize(("changes", "path", "said"), BROKEN)
+def test_each_rule_refuses_what_breaks_it_and_says_where_and_what_to_do(
+    changes: dict[str, Any], path: tuple[str | int, ...], said: str
+) -> None:
+    (finding,) = broken_rules(msgspec.structs.replace(SAFE, **changes))
+    assert finding.path == path
+    assert said in finding.text
+
+
+def test_a_tcp_listener_that_is_named_unsafe_is_served_and_shown_as_weakened() -> None:
+    settings = msgspec.structs.replace(SAFE, listen_http_addr="127.0.0.1:3000", unsafe_expose_http=True)
+    assert broken_rules(settings) == []
+    assert weakened(settings) == ("unsafe_expose_http",)
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"dev_mode": True}, "dev_mode"),
+        ({"identity": IdentitySettings(provider="none")}, "identity.provider=none"),
+        ({"identity": IdentitySettings(allow_unmapped=True)}, "identity.peercred.allow_unmapped"),
+        ({"operators": (OperatorSettings(name="bob", api_key_sha256="1" * 64),)}, "operators without dpop_jkt"),
+        ({"egress": EgressSettings(unsafe_resolve={"a.test": "127.0.0.1:1"})}, "egress.unsafe_resolve"),
+        ({"response_schema_enforcement": "warn"}, "response_schema_enforcement=warn"),
+    ],
+)
+def test_each_weakness_has_a_name(changes: dict[str, Any], name: str) -> None:
+    assert weakened(msgspec.structs.replace(SAFE, **changes)) == (name,)
+
+
+@pytest.mark.parametrize("address", ["0.0.0.0:1", "[::]:1", "10.0.0.1:1"])
+def test_a_listener_that_the_network_reaches_is_named_too(address: str) -> None:
+    settings = msgspec.structs.replace(SAFE, listen_http_addr=address, unsafe_expose_http=True)
+    assert weakened(settings) == ("unsafe_expose_http", "listen_http_addr beyond loopback")

@@ -1,0 +1,39 @@
+"""The supervisor over the real template and the real policy process; only the front is a fake."""
+
+import os
+import signal
+
+from ipc.exits import Exit
+from tests.support.supervised import Start, is_alive, wait_until
+
+
+def test_the_real_template_forks_workers_and_is_told_its_modules_again_after_a_kill(start: Start) -> None:
+    gateway = start(front={"modules": ["builtin:text_digest"]}, is_real=True)
+    gateway.wait_ready()
+    before = gateway.eventually(lambda state: len(state["workers"]) == 3 and state["policies"])
+    assert before["loaded"] == [["first", 1, ["ok"]]]
+    family = gateway.whole_family()
+    os.kill(family["template"], signal.SIGKILL)
+    after = gateway.eventually(lambda state: len(state["gone"]) == 3 and len(state["workers"]) == 3)
+    assert all(generation == 2 for _, _, generation in after["workers"].values())
+    gateway.signal(signal.SIGTERM)
+    assert gateway.wait() == Exit.OK
+    assert not [pid for pid in gateway.known if is_alive(pid)]
+
+
+def test_real_children_die_with_a_killed_supervisor(start: Start) -> None:
+    gateway = start(front={"modules": ["builtin:text_digest"]}, is_real=True)
+    gateway.wait_ready()
+    family = gateway.whole_family()
+    gateway.process.kill()
+    wait_until(lambda: not [title for title, pid in family.items() if is_alive(pid)])
+
+
+def test_a_real_worker_and_the_real_policy_process_are_replaced(start: Start) -> None:
+    gateway = start(front={"modules": ["builtin:text_digest"]}, is_real=True)
+    gateway.wait_ready()
+    family = gateway.whole_family()
+    os.kill(family["policy 1"], signal.SIGKILL)
+    os.kill(family["worker fs 1"], signal.SIGKILL)
+    state = gateway.eventually(lambda state: len(state["policies"]) == 2 and "fs-2" in state["workers"])
+    assert state["gone"] == [["fs-1", "SIGKILL"]]

@@ -1,0 +1,270 @@
+"""What ends is replaced, what can't be replaced ends the gateway, and nobody misses a message."""
+
+import os
+import signal
+import time
+
+import pytest
+
+from ipc.exits import Exit
+from ipc.settings import PoolSettings, WorkerSettings
+from tests.support.supervised import Running, Start, is_alive, wait_until
+
+NONE = PoolSettings(min_spare=0, max=1)
+
+
+@pytest.fixture
+def gateway(start: Start) -> Running:
+    """A gateway that serves, with one worker of each profile and room for two."""
+    running = start()
+    running.wait_ready()
+    running.eventually(lambda state: len(state["workers"]) == 3 and len(state["policies"]) == 1)
+    return running
+
+
+def workers(state: dict[str, object], profile: str) -> list[str]:
+    found = state["workers"]
+    assert isinstance(found, dict)
+    return [worker_id for worker_id, (kind, _, _) in found.items() if kind == profile]
+
+
+# ------------------------------------------------------------------------- front
+
+
+def test_a_killed_front_serves_again_within_two_seconds_with_everything_new(gateway: Running) -> None:
+    before, family = gateway.state(), gateway.whole_family()
+    began = time.monotonic()
+    os.kill(before["pid"], signal.SIGKILL)
+    after = gateway.eventually(lambda state: state["pid"] != before["pid"] and len(state["workers"]) == 3)
+    assert time.monotonic() - began < 2.0
+    assert after["front_id"] != before["front_id"]
+    assert after["live_fronts"] == [after["front_id"]]
+    assert after["policies"] != before["policies"]
+    assert not set(after["workers"]) & set(before["workers"])
+    assert gateway.whole_family()["template"] == family["template"]
+    old = [pid for title, pid in family.items() if title != "template"]
+    wait_until(lambda: not any(is_alive(pid) for pid in old))
+
+
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        ({"do": "garbage", "hex": "ffffffff"}, "exceeds the cap"),
+        ({"do": "garbage", "hex": "00000001c1"}, "not a message of this direction"),
+        ({"do": "send", "message": {"type": "FrontReady", "actions": 1}}, "FrontReady while serving"),
+        ({"do": "close"}, "closed its channel"),
+    ],
+)
+def test_a_front_that_breaks_the_protocol_is_killed_and_replaced(
+    gateway: Running, command: dict[str, object], said: str
+) -> None:
+    before = gateway.state()
+    gateway.ask(**command)
+    gateway.eventually(lambda state: state["pid"] != before["pid"])
+    assert not is_alive(before["pid"])
+    assert said in gateway.log()
+
+
+def test_a_front_that_leaves_by_itself_is_replaced(gateway: Running) -> None:
+    before = gateway.state()
+    gateway.ask(do="exit", code=0)
+    gateway.eventually(lambda state: state["pid"] != before["pid"])
+
+
+# ------------------------------------------------------------------------- policy
+
+
+def test_a_policy_process_that_ends_is_replaced_and_attached(gateway: Running) -> None:
+    (before,) = gateway.state()["policies"]
+    os.kill(before, signal.SIGKILL)
+    state = gateway.eventually(lambda state: len(state["policies"]) == 2)
+    assert gateway.whole_family()["policy 1"] == state["policies"][1]
+
+
+def test_a_front_may_have_its_policy_process_replaced_but_only_the_present_one(gateway: Running) -> None:
+    (first,) = gateway.state()["policies"]
+    for _ in range(2):
+        gateway.send(type="ReplacePolicy", pid=first, reason="a question took too long")
+    state = gateway.eventually(lambda state: len(state["policies"]) == 2)
+    gateway.send(type="ReplacePolicy", pid=first, reason="too late")
+    gateway.send(type="ReplacePolicy", pid=gateway.process.pid, reason="not a policy process")
+    assert gateway.state()["policies"] == state["policies"]
+    assert is_alive(state["policies"][1])
+
+
+def test_a_policy_process_that_was_taken_over_can_not_stop_the_gateway_by_its_exit_code(gateway: Running) -> None:
+    gateway.ask(do="policy", text=f"exit {int(Exit.CONFIG)}")
+    gateway.eventually(lambda state: len(state["policies"]) == 2)
+    assert gateway.process.poll() is None
+
+
+# ------------------------------------------------------------------------- workers
+
+
+def test_a_killed_worker_is_reported_and_replaced_at_once(gateway: Running) -> None:
+    before = gateway.state()
+    os.kill(before["workers"]["http-1"][1], signal.SIGKILL)
+    after = gateway.eventually(lambda state: workers(state, "http") == ["http-2"])
+    assert after["gone"] == [["http-1", "SIGKILL"]]
+
+
+def test_a_recycled_worker_gets_a_successor_when_the_pool_is_at_its_smallest(gateway: Running) -> None:
+    gateway.ask(do="worker", worker_id="fs-1", text=f"exit {int(Exit.RECYCLED)}")
+    after = gateway.eventually(lambda state: workers(state, "fs") == ["fs-2"])
+    assert after["gone"] == [["fs-1", "RECYCLED"]]
+
+
+def test_a_pool_grows_on_demand_up_to_its_maximum_and_shrinks_without_successors(gateway: Running) -> None:
+    for _ in range(3):
+        gateway.send(type="NeedWorker", profile="compute")
+    gateway.eventually(lambda state: workers(state, "compute") == ["compute-1", "compute-2"])
+    # The two demands that were over the maximum are met as workers end, and then there are no more.
+    for number in (1, 2):
+        gateway.ask(do="worker", worker_id=f"compute-{number}", text=f"exit {int(Exit.RECYCLED)}")
+    gateway.eventually(lambda state: workers(state, "compute") == ["compute-3", "compute-4"])
+    gateway.ask(do="worker", worker_id="compute-3", text=f"exit {int(Exit.RECYCLED)}")
+    after = gateway.eventually(lambda state: "compute-3" not in state["workers"])
+    assert workers(after, "compute") == ["compute-4"]
+
+
+def test_a_front_may_kill_its_workers_and_nothing_else(gateway: Running) -> None:
+    before = gateway.state()
+    gateway.send(type="KillWorker", worker_id="no-such-worker", reason="")
+    gateway.send(type="NeedWorker", profile="no such profile")
+    gateway.send(type="KillWorker", worker_id="http-1", reason="past its deadline")
+    after = gateway.eventually(lambda state: workers(state, "http") == ["http-2"])
+    assert after["gone"] == [["http-1", "SIGKILL"]]
+    assert after["workers"]["fs-1"] == before["workers"]["fs-1"]
+
+
+def test_workers_hold_exactly_the_descriptors_they_need(gateway: Running) -> None:
+    # 0, 1, 2, its channel, and the wake-up pair of the template of these tests.
+    assert len(gateway.ask(do="worker", worker_id="http-1", text="fds")) == 6
+
+
+def test_a_worker_that_was_taken_over_can_not_stop_the_gateway_by_its_exit_code(gateway: Running) -> None:
+    gateway.ask(do="worker", worker_id="http-1", text=f"exit {int(Exit.SANDBOX)}")
+    gateway.eventually(lambda state: workers(state, "http") == ["http-2"])
+    assert gateway.process.poll() is None
+
+
+# ------------------------------------------------------------------------- template
+
+
+def test_a_killed_template_is_replaced_told_all_modules_and_forks_all_workers_again(gateway: Running) -> None:
+    gateway.send(type="LoadModules", request_id="more", modules=[module("builtin:http")])
+    before = gateway.eventually(lambda state: len(state["loaded"]) == 2)
+    family = gateway.whole_family()
+    os.kill(family["template"], signal.SIGKILL)
+    after = gateway.eventually(lambda state: len(state["gone"]) == 3 and len(state["workers"]) == 3)
+    assert {reason for _, reason in after["gone"]} == {"SIGKILL"}
+    assert not set(after["workers"]) & set(before["workers"])
+    # Every successor counts as younger than any generation that the front has heard of.
+    highest = max(generation for _, generation, _ in before["loaded"])
+    assert all(generation > highest for _, _, generation in after["workers"].values())
+    wait_until(lambda: not any(is_alive(pid) for title, pid in family.items() if "worker" in title))
+    gateway.send(type="LoadModules", request_id="again", modules=[module("builtin:echo"), module("builtin:http")])
+    last = gateway.eventually(lambda state: len(state["loaded"]) == 3)["loaded"][-1]
+    # The new template had both already: nothing was added by this load.
+    assert last == ["again", max(one[2] for one in after["workers"].values()), ["ok", "ok"]]
+
+
+def test_a_module_that_ends_every_template_is_refused_and_the_gateway_goes_on(start: Start) -> None:
+    gateway = start(template={"deadly": ["builtin:poison"]})
+    gateway.wait_ready()
+    gateway.send(type="LoadModules", request_id="bad", modules=[module("builtin:poison")])
+    state = gateway.eventually(lambda state: len(state["loaded"]) == 2 and len(state["workers"]) == 3)
+    assert state["loaded"][1][0] == "bad"
+    assert state["loaded"][1][2] == ["refused"]
+
+
+def test_a_refused_module_is_not_loaded_again_into_a_new_template(start: Start) -> None:
+    gateway = start(front={"modules": ["builtin:bad"]}, template={"refused": ["builtin:bad"]})
+    gateway.wait_ready()
+    assert gateway.state()["loaded"] == [["first", 0, ["refused"]]]
+    os.kill(gateway.whole_family()["template"], signal.SIGKILL)
+    gateway.eventually(lambda state: len(state["gone"]) == 3 and len(state["workers"]) == 3)
+
+
+def test_front_and_template_may_die_together(gateway: Running) -> None:
+    before = gateway.state()
+    os.kill(gateway.whole_family()["template"], signal.SIGKILL)
+    os.kill(before["pid"], signal.SIGKILL)
+    gateway.eventually(lambda state: state["pid"] != before["pid"] and len(state["workers"]) == 3)
+
+
+# ------------------------------------------------------------------------- drain and reload
+
+
+def test_a_drain_asked_for_by_an_operator_reaches_the_front_and_its_successors_and_stops_nothing(
+    gateway: Running,
+) -> None:
+    before = gateway.state()
+    gateway.send(type="RequestDrain")
+    gateway.eventually(lambda state: state["drained"])
+    os.kill(before["pid"], signal.SIGKILL)
+    gateway.eventually(lambda state: state["pid"] != before["pid"] and state["drained"])
+    gateway.signal(signal.SIGTERM)
+    assert gateway.wait() == Exit.OK
+
+
+def test_a_reload_asked_for_by_an_operator_is_told_to_the_front_and_answered(gateway: Running) -> None:
+    gateway.send(type="RequestReload", request_id="r1", requested_by="ada")
+    state = gateway.eventually(lambda state: state["reloaded"])
+    assert state["reloads"] == [["r1", "ada"]]
+    assert state["reloaded"] == [["r1", None, 7]]
+
+
+def test_a_reload_that_fails_says_why(gateway: Running) -> None:
+    gateway.ask(do="set", values={"reload_error": "payment.yaml:9 fuel"})
+    gateway.send(type="RequestReload", request_id="r1", requested_by="ada")
+    assert gateway.eventually(lambda state: state["reloaded"])["reloaded"] == [["r1", "payment.yaml:9 fuel", 0]]
+
+
+def test_hangup_reloads(gateway: Running) -> None:
+    gateway.signal(signal.SIGHUP)
+    state = gateway.eventually(lambda state: state["reloads"])
+    assert state["reloads"] == [["hangup-1", "signal"]]
+    wait_until(lambda: '"message": "reloaded"' in gateway.log())
+
+
+def test_a_front_that_dies_in_a_reload_does_not_block_the_next_one(gateway: Running) -> None:
+    before = gateway.state()
+    gateway.ask(do="set", values={"answers_reload": False})
+    gateway.signal(signal.SIGHUP)
+    gateway.eventually(lambda state: state["reloads"])
+    os.kill(before["pid"], signal.SIGKILL)
+    gateway.eventually(lambda state: state["pid"] != before["pid"])
+    wait_until(lambda: "a front did not answer" in gateway.log())
+    wait_until(lambda: gateway.log().count("front 1 is ready") == 2)
+    gateway.signal(signal.SIGHUP)
+    assert gateway.eventually(lambda state: state["reloads"])["reloads"] == [["hangup-2", "signal"]]
+
+
+# ------------------------------------------------------------------------- several fronts
+
+
+def test_two_fronts_have_their_own_workers_and_both_hear_of_drain_and_reload(start: Start) -> None:
+    gateway = start(front_processes=2, workers=WorkerSettings(compute=PoolSettings(1, 1), http=NONE, fs=NONE))
+    gateway.wait_ready()
+    assert sorted(gateway.whole_family(7)) == [
+        "front 1", "front 2", "policy 1", "policy 2", "template", "worker compute 1", "worker compute 2",
+    ]  # fmt: skip
+    seen: dict[str, dict[str, object]] = {}
+
+    def both(has: str) -> bool:
+        state = gateway.state()
+        seen[state["front_id"]] = state
+        return len(seen) == 2 and all(one[has] for one in seen.values())
+
+    gateway.signal(signal.SIGHUP)
+    wait_until(lambda: both("reloads"))
+    assert all(len(workers(one, "compute")) == 1 for one in seen.values())
+    gateway.send(type="RequestDrain")
+    wait_until(lambda: both("drained"))
+    gateway.signal(signal.SIGTERM)
+    assert gateway.wait() == Exit.OK
+
+
+def module(reference: str) -> dict[str, object]:
+    return {"reference": reference, "path": None, "required_imports": []}
