@@ -126,6 +126,9 @@ class Server:
         except OSError:
             sock.close()
             return
+        if self._accepting.cancel_called:
+            # Accepted in the very moment in which drain began.
+            connection.finish()
         connections.add(connection)
         nursery.start_soon(self._run, connection, connections)
 
