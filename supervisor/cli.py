@@ -13,10 +13,12 @@ from ipc.settings import Settings
 from supervisor import dev
 from supervisor.children import Programs
 from supervisor.config import Loaded, check, open_document
+from supervisor.keys import make_keys
 from supervisor.launch import launch, prepare_run
 from supervisor.logs import configure_logs
 from supervisor.problems import report
 from supervisor.production import broken_rules, weakened
+from supervisor.provision import provision
 from supervisor.refusal import Refused
 
 _EXITS = """exit codes:
@@ -73,6 +75,13 @@ def _parser() -> argparse.ArgumentParser:
     check_config.add_argument("--config", type=Path, required=True, metavar="FILE", help="configuration (TOML)")
     check_config.set_defaults(run=_check)
 
+    keys = commands.add_parser("keys", help="make the keys that a configuration names")
+    keys_commands = keys.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    make = keys_commands.add_parser("make", help="make signing keys and one operator's credential, keep what is there")
+    make.add_argument("folder", type=Path, metavar="DIR", help="where they are kept, mode 0700")
+    make.add_argument("--operator", default="admin", metavar="NAME", help="the operator's name (default admin)")
+    make.set_defaults(run=_keys_make)
+
     ledger = commands.add_parser("ledger", help="work on a ledger file without the service")
     ledger_commands = ledger.add_subparsers(title="commands", required=True, metavar="COMMAND")
     verify = ledger_commands.add_parser("verify", help="check the chain of events and every receipt's signature")
@@ -124,6 +133,11 @@ def _check(options: argparse.Namespace) -> int:
         return Exit.CONFIG
     names = weakened(loaded.settings)
     print(f"{options.config}: no problems." + (f" Weakened: {', '.join(names)}." if names else ""))
+    return Exit.OK
+
+
+def _keys_make(options: argparse.Namespace) -> int:
+    print(provision(options.folder, options.operator, make_keys), end="")
     return Exit.OK
 
 
