@@ -31,13 +31,13 @@ class TrioChannel(Generic[M]):
         carries_fds: bool = False,
     ) -> None:  # fmt: skip
         sock.setblocking(False)
-        self._sock = trio.socket.from_stdlib_socket(sock)
+        self._plain = sock
         self._decoder: Decoder[M] = Decoder(union, cap_in)
         self._session = Session(table, start)
         self._cap_out = cap_out
         self._carries_fds = carries_fds
         self._send_lock = trio.StrictFIFOLock()
-        self._broken = False
+        self._is_broken = False
         self.fds: deque[int] = deque()
 
     @property
@@ -46,30 +46,47 @@ class TrioChannel(Generic[M]):
         return self._session
 
     async def send(self, message: Message, fds: tuple[int, ...] = ()) -> None:
-        """Send one message whole.
+        """Send one message whole; without a wait where the socket takes it at once, which is nearly always.
 
         Raises FrameError over the cap and OSError when the peer is gone. Cancelled in the middle of a frame the
         channel is broken for good, since the peer could not find the next frame: every later send raises OSError.
         """
         frame = memoryview(encode_frame(message, self._cap_out))
-        async with self._send_lock:
-            if self._broken:
+        try:
+            self._send_lock.acquire_nowait()
+        except trio.WouldBlock:
+            await self._send_lock.acquire()
+        try:
+            if self._is_broken:
                 raise BrokenPipeError("an earlier frame was cut")
-            self._broken = True
-            if fds:
-                frame = frame[await self._sock.sendmsg([frame], packed(fds)) :]
-            while frame:
-                frame = frame[await self._sock.send(frame) :]
-            self._broken = False
+            rest = frame[self._send_now(frame, fds) :]
+            while rest:
+                self._is_broken = len(rest) < len(frame)
+                await trio.lowlevel.wait_writable(self._plain)
+                rest = rest[self._send_now(rest, fds if len(rest) == len(frame) else ()) :]
+            self._is_broken = False
+        finally:
+            self._send_lock.release()
+
+    def _send_now(self, data: memoryview, fds: tuple[int, ...]) -> int:
+        """Bytes that the socket took, 0 when it takes none now. Descriptors go with the first byte."""
+        try:
+            return self._plain.sendmsg([data], packed(fds)) if fds else self._plain.send(data)
+        except BlockingIOError:
+            return 0
 
     async def receive(self) -> M:
         """Wait for the next message.
 
         Raises ChannelClosed at an end between frames, FrameError inside one, ProtocolError for a message that the
-        session table does not allow, OSError for a broken socket.
+        session table does not allow, OSError for a broken socket, trio.ClosedResourceError when it is closed here.
         """
         while (message := self._decoder.next_message()) is None:
-            data = await (self._read_with_fds() if self._carries_fds else self._sock.recv(_CHUNK))
+            await trio.lowlevel.wait_readable(self._plain)
+            try:
+                data = self._read_with_fds() if self._carries_fds else self._plain.recv(_CHUNK)
+            except BlockingIOError:
+                continue
             if not data:
                 if self._decoder.is_empty:
                     raise ChannelClosed
@@ -78,12 +95,14 @@ class TrioChannel(Generic[M]):
         self._session.accept(message)
         return message
 
-    async def _read_with_fds(self) -> bytes:
-        data, ancillary, flags, _ = await self._sock.recvmsg(_CHUNK, ANCILLARY_BYTES, RECEIVE_FLAGS)
+    def _read_with_fds(self) -> bytes:
+        data, ancillary, flags, _ = self._plain.recvmsg(_CHUNK, ANCILLARY_BYTES, RECEIVE_FLAGS)
         unpack_into(self.fds, ancillary, flags)
-        return bytes(data)
+        return data
 
     def close(self) -> None:
-        """Close the socket and every descriptor that nobody took."""
+        """Close the socket and every descriptor that nobody took; a task that waits here gets ClosedResourceError."""
         close_all(self.fds)
-        self._sock.close()
+        if self._plain.fileno() >= 0:
+            trio.lowlevel.notify_closing(self._plain)
+        self._plain.close()

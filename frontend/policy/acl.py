@@ -14,7 +14,7 @@ from frontend.policy.data import PolicyData, parse_data
 from frontend.policy.engine import PolicyRefused, PolicySources
 
 MAX_POLICY_BYTES = 1024 * 1024
-"""All files together. A megabyte of data takes about two seconds to compile, and questions wait meanwhile."""
+"""All files together. A megabyte of data takes one to two seconds to compile, and questions wait meanwhile."""
 
 MAX_POLICY_FILES = 64
 RISK_LEVELS = ("low", "medium", "high", "critical")

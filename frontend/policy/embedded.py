@@ -20,6 +20,10 @@ from frontend.policy.question import Decision, Question, parse_decision
 LOAD_SECONDS = 10.0
 """How long a policy may take to compile, a process to come included."""
 
+STALL_SECONDS = 0.9 * QUESTION_SECONDS
+"""A process that has answered nothing for this long when a question runs out of time is given up. A hanging evaluation
+that began later ends by itself: the process has an alarm of its own."""
+
 MAX_OPEN_QUESTIONS = 1024
 """More than any admission ceiling lets through; beyond it the engine is unavailable."""
 
@@ -77,7 +81,7 @@ class EmbeddedPolicy:
                     await self._arrived.wait()
                     assert self._attached is not None
                     (sock, pid), self._attached, self._arrived = self._attached, None, trio.Event()
-                    await self._serve(PolicyProcess(sock, pid, self._forget))
+                    await self._serve(PolicyProcess(sock, pid, self._note_settled))
         finally:
             self._is_running = False
             if self._attached is not None:
@@ -108,7 +112,7 @@ class EmbeddedPolicy:
         assert asked.document is not None
         return parse_decision(asked.document)
 
-    def _forget(self, asked: Asked) -> None:
+    def _note_settled(self, asked: Asked) -> None:
         self._open.pop(asked.id, None)
 
     def _settle(self, asked: Asked, code: str, cause: str) -> None:
@@ -134,7 +138,8 @@ class EmbeddedPolicy:
                 self._settle(asked, _UNAVAILABLE, "no policy process was ready in time")
                 continue
             self._settle(asked, _TIMEOUT, f"no answer within {QUESTION_SECONDS} s")
-            if self._process is not None:
+            # One that goes on answering is busy, not hung: to kill it would cost everybody else's question too.
+            if self._process is not None and self._process.stalled_for() >= STALL_SECONDS:
                 self._process.lose(f"question {asked.id} was not answered within {QUESTION_SECONDS} s")
 
     # ------------------------------------------------------------------ processes

@@ -61,6 +61,7 @@ class PolicyProcess:
         self.in_flight: dict[int, Asked] = {}
         self.lost_because: str | None = None
         self.lost = trio.CancelScope()
+        self._moved_at = 0.0
         self._on_settled = on_settled
         self._compiling: str | None = None
         self._compiled: tuple[trio.Event, list[str | None]] = (trio.Event(), [])
@@ -73,6 +74,10 @@ class PolicyProcess:
     def is_compiling(self) -> bool:
         """Whether a candidate was sent and has no outcome yet: a question sent now would wait behind it."""
         return self._compiling is not None
+
+    def stalled_for(self) -> float:
+        """Seconds since it last answered, or was last given something to do; 0 while it owes nothing."""
+        return trio.current_time() - self._moved_at if self.in_flight else 0.0
 
     def lose(self, reason: str) -> None:
         """Give the process up: nothing that it says from now on counts."""
@@ -87,6 +92,8 @@ class PolicyProcess:
             return
         asked.is_sent = True
         asked.attempts += 1
+        if not self.in_flight:
+            self._moved_at = trio.current_time()
         self.in_flight[asked.id] = asked
         try:
             await self._send(Ask(asked.id, asked.input))
@@ -145,6 +152,7 @@ class PolicyProcess:
             self.lose(f"it broke the protocol: {error}")
 
     def _answer_verdict(self, verdict: Verdict) -> None:
+        self._moved_at = trio.current_time()
         asked = self.in_flight.pop(verdict.question_id, None)
         if asked is None:
             raise ProtocolError(f"an answer to question {verdict.question_id}, which is not open")

@@ -78,6 +78,8 @@ class Decision(msgspec.Struct, frozen=True):
 
 
 _decoder = msgspec.json.Decoder(Decision, strict=True)
+_FIELDS = len(Decision.__struct_fields__)
+_NAME_END = re.compile(r'"\s*:')
 
 
 def clean_reason(reason: str) -> str:
@@ -92,7 +94,9 @@ def parse_decision(document: str) -> Decision:
     """
     try:
         decision = _decoder.decode(document)
-        json.loads(document, object_pairs_hook=_without_duplicates)
+        # Every name is followed by a colon: with as many as there are fields, and every field found, none comes twice.
+        if len(_NAME_END.findall(document)) != _FIELDS:
+            json.loads(document, object_pairs_hook=_without_duplicates)
     except (ValueError, RecursionError) as error:
         raise _no_decision(str(error)) from None
     if not (_is_name(decision.rule) and _is_name(decision.policy_version)):

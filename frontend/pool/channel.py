@@ -50,7 +50,6 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
             cap_in=MAX_RESULT_FRAME,
             cap_out=MAX_CALL_FRAME,
         )
-        self._plain = sock
         self._poll = select.poll()
         self._poll.register(sock, select.POLLIN)
         self._is_leaving = False

@@ -60,6 +60,8 @@ def test_what_is_no_object_is_none(document: str) -> None:
         '{"allow":false,' + json.dumps(WHOLE)[1:],
         json.dumps(WHOLE)[:-1] + ',"allow":true}',
         json.dumps(WHOLE)[:-1] + ', "requires_approval" : false}',
+        json.dumps(WHOLE)[:-1] + ', "requires_approval"\n\t\r :false}',
+        json.dumps(WHOLE)[:-1] + ', "\\u0061llow":false}',
         json.dumps(WHOLE)[:-1] + ',"detail":{"a":1,"a":2}}',
     ],
 )
