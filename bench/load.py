@@ -55,14 +55,14 @@ class Identity:
         numbers = self._key.public_key().public_numbers()
         x, y = (b64(number.to_bytes(32, "big")) for number in (numbers.x, numbers.y))
         self.jwk = {"kty": "EC", "crv": "P-256", "x": x, "y": y}
-        self._head = b64(json.dumps({"typ": "dpop+jwt", "alg": "ES256", "jwk": self.jwk}).encode())
+        self._head = b64(msgspec.json.encode({"typ": "dpop+jwt", "alg": "ES256", "jwk": self.jwk}))
         self.token = b64(hashlib.sha512(self._head.encode()).digest() * 8)
 
     def proof(self, method: str, url: str) -> str:
         """A fresh proof."""
         ath = b64(hashlib.sha256(self.token.encode()).digest())
         claims = {"jti": str(uuid.uuid4()), "htm": method, "htu": url, "iat": int(time.time()), "ath": ath}
-        text = f"{self._head}.{b64(json.dumps(claims).encode())}"
+        text = f"{self._head}.{b64(msgspec.json.encode(claims))}"
         r, s = decode_dss_signature(self._key.sign(text.encode(), ec.ECDSA(hashes.SHA256())))
         return f"{text}.{b64(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
 

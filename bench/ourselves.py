@@ -101,13 +101,17 @@ def after_a_kill(gate: Gate) -> dict[str, float]:
             started = time.perf_counter()
             for pid in old:
                 psutil.Process(pid).kill()
-            wait_until(lambda old=old: _computing(gate) - old, "a successor")
+            _wait_for_successor(gate, old)
             replaced.append(time.perf_counter() - started)
             wait_until(
                 lambda: _execute(http, gate, identity, "text_digest", {"text": "x"}).status_code == 200, "a served call"
             )
             served.append(time.perf_counter() - started)
     return {"served_ms": statistics.median(served) * 1000, "successor_seen_ms": statistics.median(replaced) * 1000}
+
+
+def _wait_for_successor(gate: Gate, old: set[int]) -> None:
+    wait_until(lambda: _computing(gate) - old, "a successor")
 
 
 def _computing(gate: Gate) -> set[int]:
@@ -125,4 +129,3 @@ def verification(gate: Gate) -> dict[str, float]:
         if not report["intact"]:
             raise RuntimeError(f"the chain is broken at {report['broken_at']}")
     return {"events": count, "seconds_per_100k": min(taken) / count * 100_000}
-

@@ -22,10 +22,26 @@ class NotCanonical(ValueError):
 
 def canonical_bytes(value: object) -> bytes:
     """The canonical form of a JSON value (dict, list, tuple, str, int, float, bool, None). Raises NotCanonical."""
+    return _written(value)[0]
+
+
+def durable_bytes(value: object) -> bytes:
+    """The canonical form, of a value that whoever reads it can write again. Raises NotCanonical for any other.
+
+    RFC 8785 writes the float 1e16 as 10000000000000000, which a reader may take for an integer, and then has a number
+    that I-JSON does not allow: a hash or signature over it could not be checked by everybody.
+    """
+    written, was_plain = _written(value)
+    if not was_plain and canonical_bytes(msgspec.json.decode(written)) != written:
+        raise NotCanonical("a number would be read as another")
+    return written
+
+
+def _written(value: object) -> tuple[bytes, bool]:
     try:
         if is_plain(value):
-            return _encode_sorted(value)
-        return _encode_slowly(value)
+            return _encode_sorted(value), True
+        return rfc8785.dumps(value), False  # type: ignore[arg-type]  # it checks what it is given
     except (rfc8785.CanonicalizationError, UnicodeEncodeError, RecursionError) as error:
         raise NotCanonical(str(error)) from None
 
@@ -42,11 +58,6 @@ def is_plain(value: Any) -> bool:
     if kind is list or kind is tuple:
         return all(map(is_plain, value))
     return False
-
-
-def _encode_slowly(value: object) -> bytes:
-    encoded: bytes = rfc8785.dumps(value)  # type: ignore[arg-type]  # it checks what it is given
-    return encoded
 
 
 def sha256_hex(data: bytes) -> str:

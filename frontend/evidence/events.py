@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from frontend.clock import parse_iso
-from frontend.evidence.canonical import NotCanonical, canonical_bytes, is_plain, sha256_hex
+from frontend.evidence.canonical import NotCanonical, durable_bytes, is_plain, sha256_hex
 
 ACTION_CALL: Final = "ActionCall"
 LEASE_ISSUED: Final = "LeaseIssued"
@@ -102,7 +102,7 @@ def open_event(event: AuditEvent) -> OpenEvent:
     free = (event.runtime, event.budgets_before, event.budgets_after)
     linked = msgspec.structs.replace(event, prev_hash=None)
     try:
-        encoded = _encode(linked) if all(map(is_plain, free)) else canonical_bytes(msgspec.to_builtins(linked))
+        encoded = _encode(linked) if all(map(is_plain, free)) else durable_bytes(msgspec.to_builtins(linked))
     except (UnicodeEncodeError, RecursionError) as error:
         raise NotCanonical(str(error)) from None
     # A quotation mark inside a text is escaped, so that no text can hold the gap; a name in a dict could.
@@ -125,6 +125,6 @@ def _second(text: str) -> int:
 def milliseconds(timestamp: str) -> int:
     """An event's `timestamp` as milliseconds since the Unix epoch. Raises ValueError for any other form of time."""
     fraction = timestamp[20:23]
-    if len(timestamp) != 24 or timestamp[19] != "." or timestamp[23] != "Z" or not fraction.isdecimal():
+    if len(timestamp) != 24 or timestamp[19] + timestamp[23] != ".Z" or not (fraction.isascii() and fraction.isdigit()):
         raise ValueError("not a time of the form 2026-11-21T11:12:13.123Z")
     return _second(timestamp[:19]) + int(fraction)

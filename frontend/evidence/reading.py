@@ -11,7 +11,9 @@ from frontend.evidence.ledger import EventQuery, IntentView
 from frontend.evidence.receipts import Receipt, decode_receipt
 from frontend.stores.database import DatabaseGone
 
-_INTENT = "SELECT intent_id, trace_id, action_id, principal, dispatched_at, grant_id, provider_module FROM intents"
+_INTENT = """
+SELECT intents.intent_id, trace_id, action_id, principal, dispatched_at, grant_id, provider_module
+"""
 
 _INDEXES = {
     "trace_id": "events_by_trace",
@@ -45,13 +47,16 @@ def receipt_id_of_approval(connection: sqlite3.Connection, approval_id: str) -> 
 
 def intent_of_approval(connection: sqlite3.Connection, approval_id: str, now: float) -> IntentView | None:
     """An approved call's intent."""
-    row = connection.execute(f"{_INTENT} WHERE approval_id = ?", (approval_id,)).fetchone()
+    row = connection.execute(f"{_INTENT} FROM intents WHERE approval_id = ?", (approval_id,)).fetchone()
     return None if row is None else _intent_view(row, now)
 
 
 def unresolved_intents(connection: sqlite3.Connection, limit: int, now: float) -> list[IntentView]:
-    """Oldest first; intent ids grow with time."""
-    rows = connection.execute(f"{_INTENT} JOIN unresolved USING (seq, intent_id) ORDER BY seq LIMIT ?", (limit,))
+    """Oldest first."""
+    # CROSS keeps SQLite from walking all intents in order instead of looking up the few that are open.
+    rows = connection.execute(
+        f"{_INTENT} FROM unresolved CROSS JOIN intents USING (seq) ORDER BY intents.seq LIMIT ?", (limit,)
+    )
     return [_intent_view(row, now) for row in rows]
 
 

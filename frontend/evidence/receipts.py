@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from frontend.evidence.canonical import NotCanonical, canonical_bytes, sha256_hex
+from frontend.evidence.canonical import NotCanonical, canonical_bytes, durable_bytes, sha256_hex
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -74,10 +74,10 @@ def build_receipt(
         "failure_class": failure_class,
     }
     try:
-        envelope = canonical_bytes(fields)
+        envelope = durable_bytes(fields)
     except NotCanonical:
         fields = {name: _kept(value) for name, value in fields.items()}
-        envelope = canonical_bytes(fields)
+        envelope = durable_bytes(fields)
     return Receipt(
         **fields, result_hash=sha256_hex(envelope), receipt_signature=signer.sign(envelope), signing_key_id=signer.kid
     )
@@ -123,7 +123,7 @@ def _with_texts(value: Any) -> Any:
     if isinstance(value, str):
         return value.encode("utf-8", "backslashreplace").decode()
     try:
-        canonical_bytes(value)
+        durable_bytes(value)
     except NotCanonical:
         return str(value)
     return value
