@@ -21,7 +21,7 @@ from frontend.stores.database import file_uri
 
 _ROWS = f"""
 SELECT {EVENT_COLUMNS}, receipts.receipt_id, receipts.approval_id, receipts.bytes
-FROM events LEFT JOIN receipts USING (seq) WHERE events.seq > ? ORDER BY events.seq LIMIT ?
+FROM events LEFT JOIN receipts USING (seq) WHERE events.seq >= ? ORDER BY events.seq LIMIT ?
 """  # noqa: S608 - names of columns
 _EVENT_WIDTH = 10
 
@@ -125,11 +125,10 @@ class _Audit:
 
     def read(self, limit: int) -> bool:
         """Check the next events with what belongs to them. False at the end, or when something does not fit."""
-        rows = self._connection.execute(_ROWS, (self._walk.head.seq, limit)).fetchall()
+        before = self._walk.head.seq
+        rows = self._connection.execute(_ROWS, (self._walk.next_seq, limit)).fetchall()
         broken = self._walk.step(row[:_EVENT_WIDTH] for row in rows)
-        for row in rows:
-            if row[0] > self._walk.head.seq:
-                break
+        for row in rows[: self._walk.head.seq - before]:
             self.findings.events = row[0]
             if (problem := self._problem_of_receipt(row)) is not None:
                 broken = Break(row[1], row[0], problem)
@@ -181,7 +180,7 @@ class _Audit:
         )
         self.findings.unresolved = unresolved
         if receipts != self.findings.receipts:
-            return Break(None, None, f"{receipts - self.findings.receipts} receipts belong to no event")
+            return Break(None, None, f"receipts that belong to no event: {receipts - self.findings.receipts}")
         if intents != self._resolved + unresolved:
             return Break(
                 None, None, f"{intents} intents are there, {self._resolved} resolved by events and {unresolved} open"

@@ -20,7 +20,7 @@ from frontend.evidence.schema import Head, read_head
 CHUNK = 256
 COLUMNS = ("event_id", "event_type", "time", "trace_id", "principal", "session_id", "action_id", "decision")
 EVENT_COLUMNS = ", ".join(f"events.{name}" for name in ("seq", *COLUMNS, "bytes"))
-_READ_REST = f"SELECT {EVENT_COLUMNS} FROM events WHERE seq > ? ORDER BY seq"  # noqa: S608 - names above
+_READ_REST = f"SELECT {EVENT_COLUMNS} FROM events WHERE seq >= ? ORDER BY seq"  # noqa: S608 - names above
 _READ = f"{_READ_REST} LIMIT {CHUNK}"
 
 
@@ -55,6 +55,11 @@ class Walk:
     def __init__(self) -> None:
         self.head = Head()
         self.last_id: str | None = None
+
+    @property
+    def next_seq(self) -> int:
+        """Where to read on. At first the smallest of all numbers: what was put in front must not go unseen."""
+        return self.head.seq + 1 if self.head.seq else -(2**63)
 
     def step(self, rows: Iterable[tuple[Any, ...]]) -> Break | None:
         """Check the next events: rows of EVENT_COLUMNS, in order."""
@@ -117,7 +122,7 @@ def verify_chain(connection: sqlite3.Connection, progress: Callable[[int], None]
     found: Break | None = None
     total = 0
     try:
-        while found is None and (rows := connection.execute(_READ, (walk.head.seq,)).fetchall()):
+        while found is None and (rows := connection.execute(_READ, (walk.next_seq,)).fetchall()):
             found = walk.step(rows)
             if progress is not None:
                 progress(walk.head.seq)
@@ -143,7 +148,7 @@ def _end(connection: sqlite3.Connection, walk: Walk, found: Break | None) -> tup
         head = read_head(connection)
         total = head.seq if head else walk.head.seq
         if found is None:
-            rows = connection.execute(_READ_REST, (walk.head.seq,))
+            rows = connection.execute(_READ_REST, (walk.next_seq,))
             found = walk.step(rows) or walk.end(head)
             rows.close()
         return total, found

@@ -1,0 +1,66 @@
+"""Manifest and policy folders for tests: the examples with changes, and small ones from nothing."""
+
+import copy
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+REPOSITORY = Path(__file__).parents[2]
+EXAMPLES = REPOSITORY / "contrib" / "examples"
+PROVIDERS = REPOSITORY / "workers" / "providers"
+
+
+def example(action_id: str, **changes: Any) -> dict[str, Any]:
+    """One of the example manifests; a mapping among `changes` is merged into the section, anything else replaces it."""
+    found: dict[str, Any] = yaml.safe_load((EXAMPLES / "actions" / f"{action_id}.yaml").read_text())
+    return _merged(found, changes)
+
+
+def _merged(old: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
+    found = copy.deepcopy(old)
+    for name, value in changes.items():
+        both = isinstance(value, dict) and isinstance(found.get(name), dict)
+        found[name] = _merged(found[name], value) if both else value
+    return found
+
+
+def write_manifests(folder: Path, *manifests: dict[str, Any]) -> Path:
+    """Write each into `<action_id>.yaml` of `folder`, made when missing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for manifest in manifests:
+        (folder / f"{manifest['action_id']}.yaml").write_text(yaml.safe_dump(manifest, sort_keys=False))
+    return folder
+
+
+def all_examples(folder: Path, **changes: dict[str, Any]) -> Path:
+    """A folder with every example manifest; `changes` by action."""
+    names = sorted(path.stem for path in (EXAMPLES / "actions").glob("*.yaml"))
+    return write_manifests(folder, *(example(name, **changes.get(name, {})) for name in names))
+
+
+def put_module(folder: Path, data: bytes, *, as_digest: str | None = None) -> str:
+    """Write a provider into `folder/modules` under its digest (or under another's); returns that digest."""
+    digest = as_digest or hashlib.sha256(data).hexdigest()
+    (folder / "modules").mkdir(parents=True, exist_ok=True)
+    (folder / "modules" / f"{digest}.wasm").write_bytes(data)
+    return f"sha256:{digest}"
+
+
+def trust(folder: Path, *digests: str) -> None:
+    """Enter digests into the folder's trusted_modules.yaml."""
+    entries = dict.fromkeys(digests, "for a test")
+    (folder / "trusted_modules.yaml").write_text(yaml.safe_dump({"digests": entries}))
+
+
+def open_policy(folder: Path, *more_actions: str, version: str = "test-1") -> Path:
+    """The example policy with further actions for everybody."""
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "gateway.rego").write_text((EXAMPLES / "policy" / "gateway.rego").read_text())
+    data = json.loads((EXAMPLES / "policy" / "data.json").read_text())
+    data["policy_version"] = version
+    data["acl"]["dev:anonymous"]["actions"] += more_actions
+    (folder / "data.json").write_text(json.dumps(data))
+    return folder

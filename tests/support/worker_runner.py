@@ -1,0 +1,55 @@
+"""A Runner inside the test's own process: real engine, real components, no fork."""
+
+import hashlib
+from typing import Any
+
+from wasmtime import Engine
+from wasmtime.component import Component
+
+from ipc.messages import Result
+from ipc.plan import Plan
+from tests.support.worker_plans import Signer
+from workers.grant import GrantVerifier
+from workers.host.connection import make_tls
+from workers.host.resolver import Resolver
+from workers.runtime.call import Outside, Runner
+from workers.runtime.contract import check_contract
+from workers.runtime.interfaces import ENTRY
+from workers.runtime.modules import Module, make_engine
+from workers.runtime.ticker import EpochTicker
+from workers.sandbox.profiles import PROFILES
+
+
+class Bench:
+    """One engine and its ticker for a whole test session; modules are compiled when they are first asked for."""
+
+    def __init__(self) -> None:
+        self.engine: Engine = make_engine()
+        self.signer = Signer()
+        self.ticker = EpochTicker(self.engine)
+        self.ticker.start()
+        self.modules: dict[str, Module] = {}
+
+    def add(self, data: bytes) -> str:
+        """Compile a component; returns its digest."""
+        digest = "sha256:" + hashlib.sha256(data).hexdigest()
+        if digest not in self.modules:
+            component = Component(self.engine, data)
+            interfaces = check_contract(self.engine, component)
+            entry = component.get_export_index(ENTRY)
+            assert entry is not None
+            self.modules[digest] = Module(digest, component, entry, interfaces)
+        return digest
+
+    def runner(self, profile: str = "compute") -> Runner:
+        """A fresh Runner of a profile."""
+        outside = None
+        if profile == "http":
+            outside = Outside(Resolver(), make_tls())
+            outside.resolver.start()
+        verifier = GrantVerifier(self.signer.jwks)
+        return Runner(self.engine, self.modules, PROFILES[profile], verifier, self.ticker, outside)
+
+    def run(self, plan: Plan, secrets: dict[str, str] | None = None, **claims: Any) -> Result:
+        """Run a plan as a worker of its own profile would."""
+        return self.runner(plan.profile).run(self.signer.call(plan, secrets=secrets, **claims))

@@ -1,0 +1,159 @@
+"""A real template process and real workers, driven by a test as supervisor and front drive them."""
+
+import os
+import select
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, TypeVar
+
+from ipc import messages as m
+from ipc.blocking import BlockingChannel
+from ipc.limits import MAX_CALL_FRAME, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
+from ipc.sessions import TEMPLATE_TO_SUPERVISOR, WORKER_TO_FRONT
+
+WAIT_SECONDS = 20.0
+
+M = TypeVar("M", bound=m.Message)
+
+
+@dataclass
+class Worker:
+    """The front's end of one worker."""
+
+    worker_id: str
+    pid: int
+    sock: socket.socket
+    channel: BlockingChannel[Any]
+
+    def welcome(self, jwks: str) -> None:
+        """Read WorkerReady, send Welcome."""
+        self.ready = self.receive(m.WorkerReady)
+        self.channel.send(m.Welcome(jwks))
+
+    def receive(self, kind: type[M]) -> M:
+        """The next message, which must be of this kind."""
+        message = self.channel.receive()
+        assert isinstance(message, kind), message
+        return message
+
+    def call(self, call: m.Call) -> m.Result:
+        """Run one call."""
+        self.channel._session.state = "calling"  # the pool moves it when it sends; here the test does
+        self.channel.send(call)
+        return self.receive(m.Result)
+
+    def raw(self, data: bytes) -> None:
+        """Bytes as they are, for hostile fronts."""
+        self.sock.sendall(data)
+
+
+@dataclass
+class Template:
+    """The supervisor's end of one template."""
+
+    process: "subprocess.Popen[bytes]"
+    sock: socket.socket
+    channel: BlockingChannel[Any]
+    early: list[m.Message] = field(default_factory=list)
+    workers: list[Worker] = field(default_factory=list)
+
+    def receive(self, kind: type[M], seconds: float = WAIT_SECONDS) -> M:
+        """The next message of this kind; others are kept for who asks for them."""
+        for message in self.early:
+            if isinstance(message, kind):
+                self.early.remove(message)
+                return message
+        deadline = time.monotonic() + seconds
+        while True:
+            self.sock.settimeout(max(0.01, deadline - time.monotonic()))
+            message = self.channel.receive()
+            if isinstance(message, kind):
+                return message
+            self.early.append(message)
+
+    def load(self, *modules: m.ModuleFile, request_id: str = "r") -> m.ModulesLoaded:
+        """Load modules and wait for their verdicts."""
+        self.channel.send(m.LoadModules(request_id, modules))
+        return self.receive(m.ModulesLoaded)
+
+    def spawn(self, profile: str = "compute", worker_id: str | None = None) -> Worker:
+        """Fork a worker and take the front's end of its channel."""
+        ours, theirs = socket.socketpair()
+        worker_id = worker_id or f"w{len(self.workers)}"
+        with theirs:
+            message = m.SpawnWorker(worker_id, profile, f"gateway: worker {profile} {worker_id}")
+            self.channel.send(message, (theirs.fileno(),))
+        ours.settimeout(WAIT_SECONDS)
+        started = self.receive(m.WorkerStarted)
+        channel: BlockingChannel[Any] = BlockingChannel(
+            ours, m.WorkerToFront, table=WORKER_TO_FRONT, start="starting", cap_in=MAX_RESULT_FRAME,
+            cap_out=MAX_CALL_FRAME,
+        )  # fmt: skip
+        worker = Worker(worker_id, started.pid, ours, channel)
+        self.workers.append(worker)
+        return worker
+
+    def exit_code(self, seconds: float = WAIT_SECONDS) -> int:
+        """Wait for the template to end."""
+        return self.process.wait(seconds)
+
+
+@contextmanager
+def template(folder: Path, *, recycle_after_calls: int = 1000, start: bool = True) -> Iterator[Template]:
+    """Run `python -m workers.template` until the block ends. Its log goes to `folder/template.log`."""
+    ours, theirs = socket.socketpair()
+    with theirs, (folder / "template.log").open("ab") as log:
+        process = subprocess.Popen(
+            [
+                sys.executable, "-I", "-m", "workers.template", "--control-fd", str(theirs.fileno()),
+                "--parent", str(os.getpid()),
+            ],
+            stdin=subprocess.DEVNULL, stdout=2, stderr=log, pass_fds=(theirs.fileno(),), cwd="/",
+            env={name: os.environ[name] for name in ("SSL_CERT_FILE", "LANG") if name in os.environ},
+            start_new_session=True,
+        )  # fmt: skip
+    channel: BlockingChannel[Any] = BlockingChannel(
+        ours, m.TemplateToSupervisor, table=TEMPLATE_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
+        cap_out=MAX_CONTROL_FRAME,
+    )  # fmt: skip
+    running = Template(process, ours, channel)
+    try:
+        if start:
+            channel.send(m.StartTemplate(str(folder / "modules-cache"), recycle_after_calls))
+            running.receive(m.TemplateReady)
+        yield running
+    finally:
+        for worker in running.workers:
+            worker.channel.close()
+        channel.close()
+        try:
+            process.wait(WAIT_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def has_ended(pid: int, seconds: float = WAIT_SECONDS) -> bool:
+    """Whether a process ends in time, whoever its parent is."""
+    try:
+        handle = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return True
+    try:
+        waiting = select.poll()
+        waiting.register(handle, select.POLLIN)
+        return bool(waiting.poll(seconds * 1000))
+    finally:
+        os.close(handle)
+
+
+def kill(pid: int) -> None:
+    """SIGKILL to a process that this test's template started."""
+    os.kill(pid, signal.SIGKILL)

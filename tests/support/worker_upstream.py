@@ -1,0 +1,130 @@
+"""An upstream that answers with exact bytes, at exact moments, or not at all; with TLS when a test wants it."""
+
+import datetime
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.x509.oid import NameOID
+
+Answer = Callable[[socket.socket], None]
+"""Writes to the connection once a request's head has come."""
+
+
+@dataclass
+class Upstream:
+    """Where it listens, and the bytes of every request that came."""
+
+    address: str
+    requests: list[bytes] = field(default_factory=list)
+    stop: threading.Event = field(default_factory=threading.Event)
+
+
+def saying(data: bytes) -> Answer:
+    """Answers with these bytes and closes."""
+    return lambda connection: connection.sendall(data)
+
+
+def ok(body: bytes = b"{}", status: str = "200 OK", more: bytes = b"") -> Answer:
+    """A whole answer."""
+    return saying(b"HTTP/1.1 %s\r\nContent-Length: %d\r\n%s\r\n%s" % (status.encode(), len(body), more, body))
+
+
+@contextmanager
+def upstream(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Upstream]:
+    """Serve until the block ends, each connection in a thread."""
+    listener = socket.create_server(("127.0.0.1", 0))
+    up = Upstream(f"127.0.0.1:{listener.getsockname()[1]}")
+    threads: list[threading.Thread] = []
+
+    def converse(connection: socket.socket) -> None:
+        with suppress(OSError):
+            if tls is not None:
+                connection = tls.wrap_socket(connection, server_side=True)
+            connection.settimeout(10)
+            data = _whole_request(connection)
+            up.requests.append(data)
+            answer(connection)
+            # A close with unread bytes would be a reset; a reset may overtake what was sent.
+            with suppress(OSError):
+                connection.shutdown(socket.SHUT_WR)
+                while connection.recv(65536):
+                    pass
+        connection.close()
+
+    def accept() -> None:
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            thread = threading.Thread(target=converse, args=(connection,), daemon=True)
+            thread.start()
+            threads.append(thread)
+
+    accepting = threading.Thread(target=accept, daemon=True)
+    accepting.start()
+    try:
+        yield up
+    finally:
+        up.stop.set()
+        listener.shutdown(socket.SHUT_RDWR)
+        listener.close()
+        accepting.join(10)
+        for thread in threads:
+            thread.join(10)
+
+
+def _whole_request(connection: socket.socket) -> bytes:
+    data = b""
+    while b"\r\n\r\n" not in data:
+        piece = connection.recv(65536)
+        if not piece:
+            return data
+        data += piece
+    head, _, body = data.partition(b"\r\n\r\n")
+    length = 0
+    for line in head.split(b"\r\n"):
+        if line.lower().startswith(b"content-length:"):
+            length = int(line.split(b":")[1])
+    while len(body) < length:
+        body += connection.recv(65536)
+    return head + b"\r\n\r\n" + body
+
+
+def certificate(folder: Path, name: str) -> tuple[Path, ssl.SSLContext]:
+    """A self-signed certificate for `name`: (file with it, server context)."""
+    key = ec.generate_private_key(ec.SECP256R1())
+    subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
+    now = datetime.datetime.now(datetime.UTC)
+    made = (
+        x509.CertificateBuilder()
+        .subject_name(subject)
+        .issuer_name(subject)
+        .public_key(key.public_key())
+        .serial_number(x509.random_serial_number())
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName(name)]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    path = folder / f"{name}.pem"
+    path.write_bytes(made.public_bytes(serialization.Encoding.PEM))
+    whole = folder / f"{name}.key.pem"
+    whole.write_bytes(
+        key.private_bytes(
+            serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+        )
+        + path.read_bytes()
+    )  # fmt: skip
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(whole)
+    return path, context

@@ -1,0 +1,424 @@
+"""The http host call against real servers: where it goes, what it sends, what it makes of the answer."""
+
+import hashlib
+import os
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from ipc.messages import Observation
+from ipc.plan import Egress, Plan, PlannedRequest, SecretUse
+from tests.support.worker_plans import http_plan
+from tests.support.worker_upstream import Answer, Upstream, certificate, ok, saying, upstream
+from workers.host.connection import make_tls
+from workers.host.http import HttpHost, Request
+from workers.host.meter import HostError, IoBudgetExceeded, Meter
+from workers.host.resolver import Resolver
+from workers.host.wire import Response
+
+URL = "http://upstream.test/path?q=1"
+TLS = make_tls()
+
+
+class Names(Resolver):
+    """A resolver whose answers a test decides; it remembers what it was asked."""
+
+    def __init__(self, *answers: list[str]) -> None:
+        super().__init__()
+        self.answers = list(answers)
+        self.questions: list[str] = []
+
+    def resolve(self, host: str, seconds: float) -> list[str]:
+        self.questions.append(host)
+        return self.answers.pop(0)
+
+
+def request(url: str = URL, method: str = "GET", **changes: Any) -> Request:
+    values: dict[str, Any] = {"headers": (), "body": "", "body_encoding": "utf8", "timeout_ms": None}
+    return Request(method, url, **(values | changes))
+
+
+class Client:
+    """A host for one call."""
+
+    def __init__(
+        self, plan: Plan, *, secrets: dict[str, str] | None = None, seconds: float = 10, names: Resolver | None = None,
+        tls: ssl.SSLContext | None = None, is_approved: bool = False, budget: int = 10,
+    ) -> None:  # fmt: skip
+        self.meter = Meter(budget, time.monotonic() + seconds)
+        self.host = HttpHost(
+            plan, secrets or {}, self.meter, resolver=names or Names(), tls=tls or TLS, is_approved=is_approved
+        )  # fmt: skip
+
+    def send(self, wanted: Request) -> Response:
+        return self.host.send(wanted)
+
+    def refused(self, wanted: Request) -> tuple[str, str]:
+        """(kind, message) of a request that had no response."""
+        with pytest.raises(HostError) as caught:
+            self.host.send(wanted)
+        seen = self.meter.observations[-1]
+        assert (seen.kind, seen.ok, seen.status) == ("http", False, None)
+        return caught.value.failure.kind, caught.value.failure.message
+
+
+def asked(answer: Answer, wanted: Request, seconds: float = 10, **changes: Any) -> tuple[Response, Upstream, Client]:
+    with upstream(answer) as up:
+        client = Client(http_plan(address=up.address, **changes), seconds=seconds)
+        return client.send(wanted), up, client
+
+
+def failing(answer: Answer, wanted: Request | None = None, seconds: float = 10, **changes: Any) -> tuple[str, str]:
+    with upstream(answer) as up:
+        return Client(http_plan(address=up.address, **changes), seconds=seconds).refused(wanted or request())
+
+
+def lines(up: Upstream) -> list[str]:
+    return up.requests[0].split(b"\r\n\r\n")[0].decode("latin-1").split("\r\n")
+
+
+def test_a_request_goes_out_and_its_answer_is_observed() -> None:
+    response, up, client = asked(
+        ok(b'{"a":1}', "201 Created", b"X-Trace: t\r\n"),
+        request(method="POST", headers=(("Content-Type", "application/json"), ("X-One", "1")), body='{"b":"\u00e9"}'),
+    )
+    assert (response.status, response.body, dict(response.headers)["x-trace"]) == (201, b'{"a":1}', "t")
+    head = lines(up)
+    assert head[0] == "POST /path?q=1 HTTP/1.1"
+    assert {"host: upstream.test", "connection: close", "content-length: 10", "content-type: application/json"} <= set(
+        head
+    )
+    assert up.requests[0].endswith('\r\n\r\n{"b":"é"}'.encode())
+    assert client.meter.observations == [
+        Observation(
+            "http", f"POST {URL}", ok=True, status=201, bytes=7,
+            body_sha256="sha256:" + hashlib.sha256(b'{"a":1}').hexdigest(),
+        )
+    ]  # fmt: skip
+    assert client.meter.io_calls == 1
+
+
+def test_a_body_may_be_bytes() -> None:
+    _, up, _ = asked(ok(), request(method="POST", body="/wBB", body_encoding="base64"))
+    assert up.requests[0].endswith(b"\r\n\r\n\xff\x00A")
+
+
+@pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See", "307 Temporary", "308 Permanent"])
+def test_a_redirect_is_returned_and_not_followed(status: str) -> None:
+    response, up, _ = asked(ok(b"", status, b"Location: http://upstream.test/again\r\n"), request())
+    assert response.status == int(status[:3])
+    assert len(up.requests) == 1
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://other.test/",
+        "http://x.upstream.test/",
+        "http://upstream.test.evil.test/",
+        "http://127.0.0.1/",
+        "nonsense",
+    ],
+)
+def test_only_allowed_domains_are_asked(url: str) -> None:
+    with upstream(ok()) as up:
+        names = Names()
+        client = Client(http_plan(address=up.address), names=names)
+        assert client.refused(request(url))[0] in ("denied", "invalid-input")
+        assert (up.requests, names.questions) == ([], [])
+
+
+def test_a_wildcard_allows_what_lies_below() -> None:
+    with upstream(ok()) as up:
+        egress = Egress(
+            profile="direct_allowlist", allowed_domains=("*.upstream.test",), allowed_methods=("GET",),
+            unsafe_resolve={"a.upstream.test": up.address},
+        )  # fmt: skip
+        plan = http_plan(egress=egress)
+        assert Client(plan).send(request("http://a.upstream.test/")).status == 200
+        assert Client(plan).refused(request("http://upstream.test/"))[0] == "denied"
+
+
+@pytest.mark.parametrize("method", ["DELETE", "get", "CONNECT", "TRACE", "GET / HTTP/1.1\r\nX:", "", "PATCH"])
+def test_only_allowed_methods_are_used(method: str) -> None:
+    assert failing(ok(), request(method=method))[0] == "denied"
+
+
+def test_without_egress_nothing_goes_out() -> None:
+    assert Client(http_plan(egress=Egress())).refused(request())[0] == "denied"
+
+
+@pytest.mark.parametrize("proxy", [None, "http://proxy.test:3128"])
+def test_an_action_that_must_use_a_proxy_never_goes_out_directly(proxy: str | None) -> None:
+    with upstream(ok()) as up:
+        plan = http_plan(address=up.address)
+        egress = msgspec.structs.replace(plan.egress, profile="proxy_allowlist", proxy_url=proxy)
+        client = Client(msgspec.structs.replace(plan, egress=egress))
+        assert client.refused(request())[0] == "unavailable"
+        assert up.requests == []
+
+
+@pytest.mark.parametrize(
+    "address",
+    [
+        "127.0.0.1", "10.1.2.3", "169.254.169.254", "192.168.0.1", "100.64.0.1", "::1", "::ffff:127.0.0.1", "fd00::1",
+        "fe80::1", "64:ff9b::7f00:1",
+    ],
+)  # fmt: skip
+def test_a_name_that_leads_to_a_private_address_is_denied(address: str) -> None:
+    names = Names([address])
+    kind, message = Client(http_plan(), names=names).refused(request())
+    assert kind == "denied"
+    assert address not in message
+
+
+def test_of_several_addresses_only_public_ones_are_used() -> None:
+    with upstream(ok()) as up:
+        host, port = up.address.split(":")
+        names = Names([host, "10.0.0.1"])
+        assert Client(http_plan(url_host="upstream.test"), names=names).refused(request())[0] == "denied"
+        assert up.requests == []
+        assert port
+
+
+def test_a_name_is_resolved_once_for_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
+    dialled: list[tuple[str, int]] = []
+
+    def refuse(_: socket.socket, address: tuple[str, int]) -> None:
+        dialled.append(address)
+        raise ConnectionRefusedError
+
+    monkeypatch.setattr(socket.socket, "connect", refuse)
+    # The second answer is what a rebinding server would say to whoever asks again.
+    names = Names(["8.8.8.8", "1.1.1.1"], ["127.0.0.1"])
+    assert Client(http_plan(), names=names).refused(request())[0] == "unavailable"
+    assert names.questions == ["upstream.test"]
+    assert dialled == [("8.8.8.8", 80), ("1.1.1.1", 80)]
+
+
+def test_a_port_of_its_own_is_only_for_a_planned_request() -> None:
+    names = Names()
+    url = "http://upstream.test:22/"
+    assert Client(http_plan(), names=names).refused(request(url))[0] == "denied"
+    assert names.questions == []
+
+
+def planned(url: str = URL, **changes: Any) -> dict[str, Any]:
+    values: dict[str, Any] = {"method": "POST", "url": url, "headers": (("X-Plan", "yes"),), "body": '{"to":"a"}'}
+    return {"http_request": PlannedRequest(**(values | changes))}
+
+
+def test_a_planned_request_is_sent_with_the_plans_headers_and_not_the_guests() -> None:
+    wanted = request(method="POST", body='{"to":"a"}', headers=(("X-Guest", "1"), ("X-HTTP-Method-Override", "DELETE")))
+    _, up, _ = asked(ok(), wanted, **planned())
+    head = lines(up)
+    assert "x-plan: yes" in head
+    assert not any("guest" in line or "override" in line for line in head)
+
+
+@pytest.mark.parametrize(
+    "wanted",
+    [
+        request(method="GET", body='{"to":"a"}'),
+        request(method="POST", body='{"to":"b"}'),
+        request(method="POST", body='{"to":"a"} '),
+        request(method="POST", body=""),
+        request("http://upstream.test/path?q=2", method="POST", body='{"to":"a"}'),
+        request("http://upstream.test/path", method="POST", body='{"to":"a"}'),
+        request("http://UPSTREAM.test/path?q=1", method="POST", body='{"to":"a"}'),
+    ],
+    ids=["method", "body", "space", "no body", "query", "path", "spelling"],
+)
+def test_any_other_request_than_the_planned_one_is_denied(wanted: Request) -> None:
+    with upstream(ok()) as up:
+        client = Client(http_plan(address=up.address, **planned()))
+        assert client.refused(wanted) == ("denied", "the request is not the one that was planned")
+        assert up.requests == []
+
+
+def test_a_planned_request_without_a_body_has_none() -> None:
+    _, up, _ = asked(ok(), request(), **planned(method="GET", body=None))
+    assert up.requests[0].endswith(b"\r\n\r\n")
+
+
+def test_an_unresolved_domain_is_asked_only_when_a_person_approved() -> None:
+    names = Names(["127.0.0.1"])
+    plan = http_plan(unresolved_domains=("new.test",))
+    assert Client(plan, names=names).refused(request("http://new.test/"))[1].startswith("the domain is not in")
+    kind, message = Client(plan, names=names, is_approved=True).refused(request("http://new.test/"))
+    assert (kind, message) == ("denied", "the domain leads to a private or reserved address")
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        ("Host", "evil.test"), ("Connection", "upgrade"), ("Content-Length", "5"), ("Transfer-Encoding", "chunked"),
+        ("TE", "trailers"), ("Upgrade", "h2c"), ("Expect", "100-continue"), ("Keep-Alive", "1"), ("Trailer", "x"),
+        ("Proxy-Authorization", "x"), ("Proxy-Anything", "x"), ("X", "a\r\nY: b"), ("X", "a\nb"), ("X", "a\rb"),
+        ("X", "a\0b"),
+        ("X\r\nY", "a"), ("X Y", "a"), ("X:", "a"), ("", "a"), ("X", "é"), ("X", "\u0100"), ("X", "y" * 9000),
+    ],
+)  # fmt: skip
+def test_a_header_that_could_change_the_message_is_refused(header: tuple[str, str]) -> None:
+    assert failing(ok(), request(headers=(header,)))[0] == "invalid-input"
+
+
+def test_too_many_headers_are_refused() -> None:
+    assert failing(ok(), request(headers=tuple((f"X-{n}", "1") for n in range(65))))[0] == "invalid-input"
+
+
+SECRET = "s3cret-value"
+
+
+def with_secret(**changes: Any) -> dict[str, Any]:
+    return {"secrets": (SecretUse("token", **({"header": "Authorization", "format": "Bearer {value}"} | changes)),)}
+
+
+def test_a_secret_is_added_by_the_host_in_place_of_what_the_guest_sends() -> None:
+    with upstream(ok()) as up:
+        client = Client(http_plan(address=up.address, **with_secret()), secrets={"token": SECRET})
+        client.send(request(headers=(("authorization", "guest"),)))
+    assert [line for line in lines(up) if line.startswith("authorization")] == [f"authorization: Bearer {SECRET}"]
+
+
+def test_a_secret_without_a_header_is_not_sent() -> None:
+    with upstream(ok()) as up:
+        Client(http_plan(address=up.address, **with_secret(header=None)), secrets={"token": SECRET}).send(request())
+    assert SECRET.encode() not in up.requests[0]
+
+
+def test_an_optional_secret_may_be_absent_and_a_required_one_may_not() -> None:
+    with upstream(ok()) as up:
+        Client(http_plan(address=up.address, **with_secret(required=False))).send(request())
+        assert Client(http_plan(address=up.address, **with_secret())).refused(request())[0] == "unavailable"
+        assert len(up.requests) == 1
+
+
+def test_a_secret_goes_nowhere_without_tls() -> None:
+    client = Client(http_plan(**with_secret()), secrets={"token": SECRET}, names=Names(["8.8.8.8"]))
+    assert client.refused(request()) == ("denied", "a secret is never sent without TLS")
+
+
+@pytest.mark.parametrize("value", ["a\r\nX: y", "a\nb", "a\0b", "é", "x" * 9000])
+def test_a_secret_that_would_break_the_head_is_not_sent_and_not_shown(value: str) -> None:
+    with upstream(ok()) as up:
+        client = Client(http_plan(address=up.address, **with_secret()), secrets={"token": value})
+        kind, message = client.refused(request())
+        assert kind == "internal"
+        assert value not in message
+        assert up.requests == []
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        saying(b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 2_000_000),
+        saying(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n"),
+        saying(b"HTTP/1.1 200 OK\r\nA: " + b"x" * 200_000),
+        saying(b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 10_000),
+    ],
+    ids=["endless body", "announced body", "endless header", "many headers"],
+)
+def test_an_answer_beyond_its_caps_is_too_large(answer: Answer) -> None:
+    assert failing(answer, max_response_bytes=100_000)[0] == "too-large"
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        saying(b""), saying(b"SSH-2.0-OpenSSH\r\n"), saying(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc"),
+        saying(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
+    ],
+)  # fmt: skip
+def test_an_answer_that_is_no_whole_http_is_unavailable(answer: Answer) -> None:
+    assert failing(answer)[0] == "unavailable"
+
+
+def dripping(connection: socket.socket) -> None:
+    """A byte every now and then: each read succeeds, the whole never does."""
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+    for _ in range(200):
+        connection.sendall(b"x")
+        time.sleep(0.02)
+
+
+def silent(connection: socket.socket) -> None:
+    connection.settimeout(2)
+    connection.recv(1)
+
+
+@pytest.mark.parametrize("answer", [dripping, silent], ids=["slow", "silent"])
+@pytest.mark.parametrize(("seconds", "timeout_ms"), [(0.3, None), (10, 300)])
+def test_a_slow_upstream_ends_at_the_deadline(
+    answer: Callable[[socket.socket], None], seconds: float, timeout_ms: int | None
+) -> None:
+    begun = time.monotonic()
+    kind, _ = failing(answer, request(timeout_ms=timeout_ms), seconds=seconds)
+    assert kind == "timeout"
+    assert time.monotonic() - begun < 3.5
+
+
+def test_an_upstream_that_is_not_there_is_unavailable_and_worth_another_try() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        address = f"127.0.0.1:{listener.getsockname()[1]}"
+    with pytest.raises(HostError) as caught:
+        Client(http_plan(address=address)).send(request())
+    assert (caught.value.failure.kind, caught.value.failure.retryable) == ("unavailable", True)
+    assert address not in caught.value.failure.message
+
+
+def test_every_attempt_counts_and_the_budget_ends_the_call() -> None:
+    client = Client(http_plan(), budget=1)
+    client.refused(request("nonsense"))
+    with pytest.raises(IoBudgetExceeded):
+        client.send(request())
+    assert client.meter.is_exceeded
+
+
+def tls_client(up: Upstream, trusted: Path, name: str = "upstream.test") -> Client:
+    context = make_tls()
+    context.load_verify_locations(trusted)
+    return Client(http_plan(url_host=name, address=up.address), tls=context)
+
+
+def test_tls_is_verified_against_the_name(tmp_path: Path) -> None:
+    path, context = certificate(tmp_path, "upstream.test")
+    with upstream(ok(b"safe"), context) as up:
+        assert tls_client(up, path).send(request("https://upstream.test/")).body == b"safe"
+
+
+def test_a_certificate_for_another_name_is_refused(tmp_path: Path) -> None:
+    path, context = certificate(tmp_path, "other.test")
+    with upstream(ok(), context) as up:
+        kind, message = tls_client(up, path).refused(request("https://upstream.test/"))
+        assert (kind, up.requests) == ("unavailable", [])
+        assert "certificate" in message
+
+
+def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path: Path) -> None:
+    _, context = certificate(tmp_path, "upstream.test")
+    with upstream(ok(), context) as up:
+        assert Client(http_plan(address=up.address)).refused(request("https://upstream.test/"))[0] == "unavailable"
+        assert up.requests == []
+
+
+def test_plain_text_where_tls_was_asked_for_is_refused() -> None:
+    assert failing(ok(), request("https://upstream.test/"), seconds=0.5)[0] in ("unavailable", "timeout")
+
+
+def test_a_body_cut_off_under_tls_does_not_pass_for_a_whole_one(tmp_path: Path) -> None:
+    path, context = certificate(tmp_path, "upstream.test")
+
+    def cut(connection: socket.socket) -> None:
+        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\nhalf")
+        with socket.socket(fileno=os.dup(connection.fileno())) as raw:
+            raw.shutdown(socket.SHUT_RDWR)
+
+    with upstream(cut, context) as up:
+        assert tls_client(up, path).refused(request("https://upstream.test/"))[0] == "unavailable"

@@ -1,0 +1,262 @@
+"""One call, from plan to Result: every outcome, and what is known of it afterwards."""
+
+import time
+from typing import Any
+
+import pytest
+
+from ipc.messages import Result
+from ipc.plan import Limits
+from tests.support import worker_wat as wat
+from tests.support.worker_plans import Signer, builtin, digest_of, file_plan, make_plan, text
+from tests.support.worker_runner import Bench
+from workers.host import calls
+from workers.runtime.call import Runner
+from workers.runtime.traps import linear_memory_bytes
+
+NOT_VERIFIED = "provider_failed_before_verification"
+
+
+def run(
+    bench: Bench, component: bytes, request: str = "{}", secrets: dict[str, str] | None = None, **changes: Any
+) -> Result:
+    plan = make_plan(provider_module_digest=bench.add(component), request=request, **changes)
+    return bench.run(plan, secrets)
+
+
+def test_a_successful_call_gives_output_fuel_and_time(bench: Bench) -> None:
+    result = run(bench, builtin("text_digest"), text({"text": "hello"}))
+    assert result.outcome == "success"
+    assert result.output is not None
+    assert '"bytes":5' in result.output
+    assert result.failure is None
+    assert result.fuel_consumed is not None
+    assert 1000 < result.fuel_consumed < 100_000
+    assert result.duration_us > 0
+    assert (result.io_calls, result.observations) == (0, ())
+    assert result.verification.outcome == "skipped"
+
+
+def test_the_same_call_takes_the_same_fuel(bench: Bench) -> None:
+    first, second = (run(bench, builtin("text_digest"), text({"text": "x" * 500})) for _ in range(2))
+    assert first.fuel_consumed == second.fuel_consumed
+
+
+@pytest.mark.parametrize(
+    ("body", "limits", "outcome"),
+    [
+        (wat.LOOP, Limits(fuel=100_000), "fuel"),
+        (wat.LOOP, Limits(fuel=2**60, timeout_seconds=0.2), "timeout"),
+        (wat.UNREACHABLE, Limits(), "trap"),
+        (wat.DEEP, Limits(fuel=10**9), "trap"),
+        (wat.DIVIDE, Limits(), "trap"),
+        (wat.OUT_OF_BOUNDS, Limits(), "trap"),
+        (wat.BAD_RESULT_POINTER, Limits(), "trap"),
+        (wat.GROW_THEN_FAIL, Limits(memory_mb=16), "memory"),
+        (wat.FAIL, Limits(), "provider_error"),
+        (wat.SUCCEED, Limits(), "success"),
+    ],
+    ids=[
+        "fuel", "timeout", "unreachable", "stack", "division", "bounds", "result pointer", "memory", "provider error",
+        "success",
+    ],
+)  # fmt: skip
+def test_each_way_of_ending_has_its_outcome(bench: Bench, body: str, limits: Limits, outcome: str) -> None:
+    result = run(bench, wat.provider(body), limits=limits)
+    assert result.outcome == outcome
+    if outcome != "success":
+        assert result.output is None
+        assert result.verification.outcome == NOT_VERIFIED
+    assert (result.fuel_consumed is None) == (outcome == "timeout")
+
+
+def test_a_call_out_of_fuel_has_used_all_of_it(bench: Bench) -> None:
+    assert run(bench, wat.provider(wat.LOOP), limits=Limits(fuel=12_345)).fuel_consumed == 12_345
+
+
+def test_a_call_ends_soon_after_its_deadline(bench: Bench) -> None:
+    begun = time.monotonic()
+    run(bench, wat.provider(wat.LOOP), limits=Limits(fuel=2**60, timeout_seconds=0.1))
+    assert 0.1 <= time.monotonic() - begun < 0.6
+
+
+def test_a_call_after_one_that_timed_out_is_not_disturbed(bench: Bench) -> None:
+    runner = bench.runner()
+    digest, echo = bench.add(wat.provider(wat.LOOP)), bench.add(builtin("echo"))
+    slow = make_plan(provider_module_digest=digest, limits=Limits(fuel=2**60, timeout_seconds=0.05))
+    for _ in range(5):
+        assert runner.run(bench.signer.call(slow)).outcome == "timeout"
+        assert runner.run(bench.signer.call(make_plan(provider_module_digest=echo))).outcome == "success"
+
+
+def test_time_spent_in_host_calls_counts(bench: Bench) -> None:
+    result = run(
+        bench, builtin("spin"), text({"seconds": 5}), required_imports=("clock",),
+        limits=Limits(fuel=2**60, timeout_seconds=0.2),
+    )  # fmt: skip
+    assert result.outcome == "timeout"
+
+
+def test_the_caller_may_give_less_time_than_the_plan(bench: Bench) -> None:
+    plan = make_plan(provider_module_digest=bench.add(wat.provider(wat.LOOP)), limits=Limits(fuel=2**60))
+    call = bench.signer.call(plan)
+    shorter = type(call)(call.call_id, plan, call.grant, {}, 0.1)
+    assert bench.runner().run(shorter).outcome == "timeout"
+
+
+def test_a_module_that_needs_more_memory_than_its_limit_never_starts(bench: Bench) -> None:
+    result = run(bench, wat.provider(wat.SUCCEED, pages=32), limits=Limits(memory_mb=1))
+    assert (result.outcome, result.fuel_consumed) == ("memory", 0)
+
+
+def test_growth_beyond_the_limit_is_refused_to_the_guest(bench: Bench) -> None:
+    result = run(
+        bench, builtin("spin"), text({"memory_mb": 200}), required_imports=("clock",), limits=Limits(memory_mb=64)
+    )  # fmt: skip
+    assert result.outcome == "provider_error"
+    assert result.failure is not None
+    assert result.failure.kind == "too-large"
+    assert run(
+        bench, builtin("spin"), text({"memory_mb": 50}), required_imports=("clock",), limits=Limits(memory_mb=64)
+    ).outcome == "success"  # fmt: skip
+
+
+def test_a_store_gives_its_memory_back(bench: Bench) -> None:
+    run(bench, builtin("spin"), text({"memory_mb": 50}), required_imports=("clock",))
+    assert linear_memory_bytes() == 0
+
+
+def test_a_start_function_is_bound_by_the_same_limits(bench: Bench) -> None:
+    start = "(func $s (loop $again (br $again))) (start $s)"
+    assert run(bench, wat.provider(wat.SUCCEED, start=start), limits=Limits(fuel=10_000)).outcome == "fuel"
+    result = run(bench, wat.provider(wat.SUCCEED, start="(func $s unreachable) (start $s)"))
+    assert result.outcome == "trap"
+
+
+def test_a_provider_error_keeps_its_fields(bench: Bench) -> None:
+    result = run(bench, wat.provider(wat.FAIL), '{"why":"no"}')
+    assert result.failure is not None
+    assert (result.failure.kind, result.failure.message, result.failure.details, result.failure.retryable) == (
+        "conflict", '{"why":"no"}', None, True,
+    )  # fmt: skip
+
+
+def test_a_long_message_of_a_provider_is_cut(bench: Bench) -> None:
+    result = run(bench, wat.provider(wat.FAIL, pages=4), text({"v": "é" * 50_000}))
+    assert result.failure is not None
+    assert 1000 <= len(result.failure.message) <= 2000
+
+
+@pytest.mark.parametrize(
+    ("request_text", "cap", "outcome"),
+    [
+        ("[]", 1000, "bad_output"),
+        ("not json", 1000, "bad_output"),
+        ("", 1000, "bad_output"),
+        ('{"a":1,"a":2}', 1000, "bad_output"),
+        (text({"v": "x" * 2000}), 1000, "bad_output"),
+        (text({"v": "é" * 300}), 1000, "success"),
+    ],
+)
+def test_an_output_that_is_no_plain_object_is_bad(bench: Bench, request_text: str, cap: int, outcome: str) -> None:
+    result = run(bench, builtin("echo"), request_text, max_response_bytes=cap)
+    assert result.outcome == outcome
+    assert (result.output is None) == (outcome == "bad_output")
+
+
+def test_an_output_outside_its_schema_is_reported_with_the_output(bench: Bench) -> None:
+    schema = text({"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]})
+    good = run(bench, builtin("echo"), '{"n":1}', response_schema=schema)
+    assert good.outcome == "success"
+    bad = run(bench, builtin("echo"), '{"n":"s3cret"}', response_schema=schema)
+    assert (bad.outcome, bad.output) == ("response_schema", '{"n":"s3cret"}')
+    assert bad.failure is not None
+    assert bad.failure.message == "/n: type"
+    assert bad.verification.outcome == NOT_VERIFIED
+    lax = run(bench, builtin("echo"), '{"n":"s3cret"}', response_schema=schema, enforce_response_schema=False)
+    assert lax.outcome == "success"
+
+
+def test_a_grant_for_another_plan_runs_nothing(bench: Bench) -> None:
+    plan = make_plan(provider_module_digest=bench.add(wat.provider(wat.LOOP)), limits=Limits(fuel=2**60))
+    call = bench.signer.call(plan)
+    other = make_plan(provider_module_digest=plan.provider_module_digest, limits=plan.limits, request='{"a":1}')
+    result = bench.runner().run(type(call)("c", other, call.grant, {}, 10.0))
+    assert (result.outcome, result.fuel_consumed) == ("grant_refused", None)
+    assert result.failure is not None
+    assert "another plan" in result.failure.message
+
+
+def test_a_grant_by_a_key_that_is_not_the_fronts_runs_nothing(bench: Bench) -> None:
+    plan = make_plan(provider_module_digest=bench.add(builtin("echo")))
+    stranger = Signer()
+    assert bench.runner().run(stranger.call(plan)).outcome == "grant_refused"
+
+
+def test_a_module_that_this_worker_does_not_have_is_missing(bench: Bench) -> None:
+    plan = make_plan(provider_module_digest=digest_of(b"something else"))
+    assert bench.run(plan).outcome == "module_missing"
+
+
+@pytest.mark.parametrize(
+    "changes", [{"profile": "http"}, {"required_imports": ("http",)}, {"required_imports": ("fs", "log")}]
+)
+def test_a_plan_for_another_profile_is_refused(bench: Bench, changes: dict[str, Any]) -> None:
+    plan = make_plan(provider_module_digest=bench.add(builtin("echo")), **changes)
+    assert bench.runner("compute").run(bench.signer.call(plan)).outcome == "grant_refused"
+
+
+def test_a_module_gets_no_import_that_the_plan_does_not_list(bench: Bench) -> None:
+    plan = make_plan(provider_module_digest=bench.add(builtin("spin")), request=text({"fuel": 1}))
+    assert bench.run(plan).outcome not in ("success", "provider_error")
+
+
+def test_a_host_failure_that_fails_the_provider_is_host_io(bench: Bench, tmp_path: Any) -> None:
+    bench.add(builtin("file_write"))
+    result = bench.run(file_plan(tmp_path, request=text({"path": "../x", "content": "y"})))
+    assert result.outcome == "host_io"
+    assert result.failure is not None
+    assert result.failure.kind == "invalid-input"
+    assert result.io_calls == 1
+    assert [observation.ok for observation in result.observations] == [False]
+
+
+def test_a_call_beyond_its_io_budget_ends_whatever_the_provider_would_do(bench: Bench, tmp_path: Any) -> None:
+    steps = [{"operation": "write", "path": f"f{number}", "data": "x"} for number in range(5)]
+    plan = file_plan(
+        tmp_path, provider_module_digest=bench.add(builtin("fs_probe")), request=text({"steps": steps}),
+        limits=Limits(max_io_calls=3),
+    )  # fmt: skip
+    result = bench.run(plan)
+    assert (result.outcome, result.io_calls, len(result.observations)) == ("io_calls", 3, 3)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["f0", "f1", "f2"]
+
+
+def test_no_io_at_all_is_a_budget_too(bench: Bench, tmp_path: Any) -> None:
+    bench.add(builtin("file_write"))
+    plan = file_plan(tmp_path, request=text({"path": "a", "content": ""}), limits=Limits(max_io_calls=0))
+    assert bench.run(plan).outcome == "io_calls"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "exception", [KeyError("x"), SystemExit(3), KeyboardInterrupt(), MemoryError(), GeneratorExit()]
+)
+def test_no_exception_leaves_a_host_function(
+    bench: Bench, exception: BaseException, monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    def broken(*_: Any) -> Any:
+        raise exception
+
+    monkeypatch.setattr(calls.HostFunctions, "_files", broken)
+    bench.add(builtin("file_write"))
+    result = bench.run(file_plan(tmp_path, request=text({"path": "a", "content": ""})))
+    assert result.outcome == "host_io"
+    assert result.failure is not None
+    assert result.failure.kind == "internal"
+
+
+def test_the_runner_keeps_nothing_of_a_call(bench: Bench) -> None:
+    runner: Runner = bench.runner()
+    runner.run(bench.signer.call(make_plan(provider_module_digest=bench.add(builtin("echo")))))
+    assert runner._functions.current is None

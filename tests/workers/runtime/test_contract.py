@@ -1,0 +1,54 @@
+"""A component that uses the interface's names with other types is no provider."""
+
+import pytest
+from wasmtime.component import Component
+
+from tests.support import worker_wat as wat
+from tests.support.worker_plans import builtin
+from tests.support.worker_runner import Bench
+from workers.runtime.contract import ContractBroken, check_contract
+
+
+@pytest.mark.parametrize(
+    ("name", "interfaces"),
+    [("echo", set()), ("http", {"http"}), ("file_write", {"fs"}), ("spin", {"clock"}), ("log_probe", {"log"})],
+)
+def test_the_built_in_providers_keep_to_it(bench: Bench, name: str, interfaces: set[str]) -> None:
+    assert check_contract(bench.engine, Component(bench.engine, builtin(name))) == interfaces
+
+
+def broken(bench: Bench, data: bytes) -> str:
+    with pytest.raises(ContractBroken) as caught:
+        check_contract(bench.engine, Component(bench.engine, data))
+    return str(caught.value)
+
+
+def test_a_component_without_run_is_refused(bench: Bench) -> None:
+    assert "run" in broken(bench, b"\0asm\x0d\0\x01\0")
+
+
+def test_run_of_another_type_is_refused(bench: Bench) -> None:
+    assert "another type" in broken(bench, wat.provider(wat.SUCCEED, result="string"))
+
+
+def test_an_interface_function_of_another_type_is_refused(bench: Bench) -> None:
+    imports = """
+      (import "gateway:provider/clock@1.0.0" (instance $clock (export "now" (func (param "a" (list u8)) (result u64)))))
+    """
+    assert "'now' of another type" in broken(bench, wat.provider(wat.SUCCEED, imports=imports))
+
+
+def test_a_function_that_the_interface_does_not_have_is_refused(bench: Bench) -> None:
+    imports = '(import "gateway:provider/clock@1.0.0" (instance (export "set" (func (param "to" u64)))))'
+    assert "does not have" in broken(bench, wat.provider(wat.SUCCEED, imports=imports))
+
+
+def test_types_with_a_function_in_it_are_refused(bench: Bench) -> None:
+    types = wat.TYPES.replace(
+        '(export "encoding" (type (eq $c0)))', '(export "encoding" (type (eq $c0))) (export "f" (func))'
+    )
+    assert "'f'" in broken(bench, wat.provider(wat.SUCCEED, types=types))
+
+
+def test_a_foreign_import_is_refused(bench: Bench) -> None:
+    assert "evil" in broken(bench, wat.provider(wat.SUCCEED, imports='(import "evil" (func))'))

@@ -1,0 +1,102 @@
+"""One outgoing connection: to the address that was checked, with TLS for the name that was allowed, within a deadline.
+
+Guarantees that no wait outlives the deadline and that certificates are verified against the system's authorities and
+the name. Never resolves a name.
+"""
+
+import socket
+import ssl
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from workers.host.meter import HostError
+
+MAX_ADDRESSES = 4
+"""Of a name's addresses, how many are tried."""
+
+
+def make_tls() -> ssl.SSLContext:
+    """Client context: TLS 1.2 or later, system authorities, names checked. Made once, in the template."""
+    context = ssl.create_default_context()
+    context.set_alpn_protocols(["http/1.1"])
+    return context
+
+
+class Connection:
+    """A connected stream whose every operation ends at `deadline` (time.monotonic())."""
+
+    def __init__(self, stream: socket.socket, deadline: float) -> None:
+        self._stream = stream
+        self._deadline = deadline
+
+    def send(self, data: bytes) -> None:
+        """Send everything. Raises HostError."""
+        with _translated("sending to the upstream"):
+            self._stream.settimeout(_left(self._deadline))
+            self._stream.sendall(data)
+
+    def receive(self, count: int) -> bytes:
+        """Up to `count` bytes; b"" at a proper end. Raises HostError."""
+        with _translated("waiting for the upstream's answer"):
+            self._stream.settimeout(_left(self._deadline))
+            return self._stream.recv(count)
+
+
+@contextmanager
+def connect(
+    addresses: Sequence[tuple[str, int]], deadline: float, tls: ssl.SSLContext | None, name: str
+) -> Iterator[Connection]:
+    """Connect to the first address that answers, with TLS for `name` unless `tls` is None. Raises HostError."""
+    stream = _dial(addresses[:MAX_ADDRESSES], deadline)
+    try:
+        if tls is not None:
+            with _translated("agreeing on TLS with the upstream"):
+                stream.settimeout(_left(deadline))
+                # An end without close_notify must not pass for the end of a body.
+                stream = tls.wrap_socket(stream, server_hostname=name, suppress_ragged_eofs=False)
+        yield Connection(stream, deadline)
+    finally:
+        stream.close()
+
+
+def _dial(addresses: Sequence[tuple[str, int]], deadline: float) -> socket.socket:
+    for position, (address, port) in enumerate(addresses):
+        share = _left(deadline) / (len(addresses) - position)
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        stream = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        try:
+            stream.settimeout(share)
+            stream.connect((address, port))
+            stream.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        except OSError:
+            stream.close()
+            continue
+        return stream
+    _left(deadline)
+    raise HostError("unavailable", "the upstream can't be reached", retryable=True)
+
+
+def _left(deadline: float) -> float:
+    left = deadline - time.monotonic()
+    if left <= 0:
+        raise HostError("timeout", "the upstream did not answer in time")
+    return left
+
+
+class _translated:  # noqa: N801 - used as a with statement
+    """Turns what the operating system or TLS says into provider errors. SECURITY: never with addresses or bytes."""
+
+    def __init__(self, what: str) -> None:
+        self._what = what
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
+        if isinstance(error, TimeoutError):
+            raise HostError("timeout", "the upstream did not answer in time") from None
+        if isinstance(error, ssl.SSLCertVerificationError):
+            raise HostError("unavailable", "the upstream's certificate is not valid for its name") from None
+        if isinstance(error, OSError):
+            raise HostError("unavailable", f"the connection broke while {self._what}") from None

@@ -1,0 +1,174 @@
+"""The http host call: one request to where the plan allows, with the plan's secrets, and what came back.
+
+Guarantees that the name that was allowed is resolved once and that very address connected to, that nothing private is
+reached, that a planned request is sent as it was planned and no other, and that secrets go into headers and nowhere
+else. Redirects are answers like any other: nothing follows them.
+"""
+
+import hashlib
+import re
+import ssl
+import time
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from ipc.messages import Observation
+from ipc.plan import Plan
+from workers.host.addresses import is_public, split_address
+from workers.host.connection import connect
+from workers.host.encoding import to_bytes
+from workers.host.meter import HostError, Meter
+from workers.host.resolver import Resolver
+from workers.host.urls import MAX_URL_CHARACTERS, Target, is_allowed, parse_url
+from workers.host.wire import Headers, Response, encode_request, read_response
+
+MAX_REQUEST_HEADERS = 64
+USER_AGENT = "action-gateway"
+_METHOD = re.compile(r"[A-Z]{1,16}")
+_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
+_VALUE = re.compile(r"[\t -~]{0,8192}")
+_HOSTS_OWN = frozenset({
+    "connection", "content-length", "expect", "host", "http2-settings", "keep-alive", "te", "trailer",
+    "transfer-encoding", "upgrade",
+})  # fmt: skip
+"""Headers that say how the message travels (RFC 9110 §7.6.1): only the host writes them."""
+_WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+
+
+class Request(NamedTuple):
+    """What a guest asks for. `timeout_ms` can only shorten the call's own deadline."""
+
+    method: str
+    url: str
+    headers: Headers
+    body: str
+    body_encoding: str
+    timeout_ms: int | None
+
+
+class HttpHost:
+    """Outgoing HTTP of one call."""
+
+    def __init__(
+        self, plan: Plan, secrets: Mapping[str, str], meter: Meter, *, resolver: Resolver, tls: ssl.SSLContext,
+        is_approved: bool,
+    ) -> None:  # fmt: skip
+        """`is_approved`: a person approved this very plan, and with it the domains that it calls unresolved."""
+        self._plan = plan
+        self._egress = plan.egress
+        self._secrets = secrets
+        self._meter = meter
+        self._resolver = resolver
+        self._tls = tls
+        self._domains = plan.egress.allowed_domains + (plan.unresolved_domains if is_approved else ())
+
+    def send(self, request: Request) -> Response:
+        """Send one request. Raises HostError when no response came, IoBudgetExceeded when the call may not go on."""
+        self._meter.charge()
+        target = f"{request.method[:16]} {request.url[:MAX_URL_CHARACTERS]}"
+        try:
+            response = self._send(request)
+        except HostError as error:
+            problem = f"{error.failure.kind}: {error.failure.message}"
+            self._meter.observe(Observation("http", target, ok=False, error=problem))
+            raise
+        seen = "sha256:" + hashlib.sha256(response.body).hexdigest()
+        self._meter.observe(
+            Observation(
+                "http", target, ok=True, status=response.status, bytes=len(response.body), body_sha256=seen
+            )
+        )  # fmt: skip
+        return response
+
+    def _send(self, request: Request) -> Response:
+        deadline = time.monotonic() + self._meter.remaining()
+        if request.timeout_ms is not None:
+            deadline = min(deadline, time.monotonic() + request.timeout_ms / 1000)
+        body = to_bytes(request.body, request.body_encoding)
+        target = self._permitted(request, body)
+        headers = self._headers(target, request, body)
+        addresses = self._addresses(target, deadline)
+        tls = self._tls if target.scheme == "https" else None
+        with connect(addresses, deadline, tls, target.host) as connection:
+            connection.send(encode_request(request.method, target.path, headers, body))
+            return read_response(connection.receive, request.method, self._plan.max_response_bytes)
+
+    def _permitted(self, request: Request, body: bytes) -> Target:
+        """Raises HostError denied unless the plan allows this request."""
+        if self._egress.profile == "proxy_allowlist":
+            raise HostError("unavailable", "this action goes out through a proxy, and none is in service")
+        if self._egress.profile != "direct_allowlist":
+            raise HostError("denied", "the action has no egress")
+        if not _METHOD.fullmatch(request.method) or request.method not in self._egress.allowed_methods:
+            raise HostError("denied", "the method is not in the action's allowed methods")
+        target = parse_url(request.url)
+        if not is_allowed(target.host, self._domains):
+            raise HostError("denied", "the domain is not in the action's allowed domains")
+        planned = self._plan.http_request
+        if planned is None:
+            if not target.has_own_port and target.host not in self._egress.unsafe_resolve:
+                raise HostError("denied", "a port of its own is only for a request that the action's template names")
+        elif (request.method, request.url, body) != (planned.method, planned.url, (planned.body or "").encode()):
+            raise HostError("denied", "the request is not the one that was planned")
+        return target
+
+    def _headers(self, target: Target, request: Request, body: bytes) -> Headers:
+        # SECURITY: with a planned request, its headers are sent and the guest's are not even looked at.
+        planned = self._plan.http_request
+        given = planned.headers if planned is not None else request.headers
+        secret = self._secret_headers(target)
+        taken = {name for name, _ in secret}
+        headers = [(name.lower(), value) for name, value in given if name.lower() not in taken]
+        _check_headers(headers)
+        names = {name for name, _ in headers} | taken
+        defaults = [("user-agent", USER_AGENT), ("accept", "*/*"), ("accept-encoding", "identity")]
+        length = [("content-length", str(len(body)))] if body or request.method in _WITH_BODY else []
+        return (
+            ("host", target.authority),
+            ("connection", "close"),
+            *length,
+            *(entry for entry in defaults if entry[0] not in names),
+            *headers,
+            *secret,
+        )
+
+    def _secret_headers(self, target: Target) -> Headers:
+        found = []
+        for use in self._plan.secrets:
+            value = self._secrets.get(use.name)
+            if value is None and use.required:
+                raise HostError("unavailable", "a secret that the action needs was not given")
+            if value is None or use.header is None:
+                continue
+            if target.scheme != "https" and target.host not in self._egress.unsafe_resolve:
+                raise HostError("denied", "a secret is never sent without TLS")
+            text = use.format.replace("{value}", value)
+            if not _NAME.fullmatch(use.header) or not _VALUE.fullmatch(text):
+                raise HostError("internal", "a secret can't be written as the header that the action names")
+            found.append((use.header.lower(), text))
+        return tuple(found)
+
+    def _addresses(self, target: Target, deadline: float) -> list[tuple[str, int]]:
+        """Where to connect: resolved once, here, and never again for this request."""
+        mapped = self._egress.unsafe_resolve.get(target.host)
+        if mapped is not None:
+            try:
+                return [split_address(mapped)]
+            except ValueError:
+                raise HostError("internal", "egress.unsafe_resolve names no address for this host") from None
+        left = deadline - time.monotonic()
+        found = [address for address in self._resolver.resolve(target.host, left) if is_public(address)]
+        if not found:
+            raise HostError("denied", "the domain leads to a private or reserved address")
+        return [(address, target.port) for address in found]
+
+
+def _check_headers(headers: list[tuple[str, str]]) -> None:
+    """Raises HostError invalid-input for what could end a line, begin another request, or change the framing."""
+    if len(headers) > MAX_REQUEST_HEADERS:
+        raise HostError("invalid-input", "the request has too many headers")
+    for name, value in headers:
+        if not _NAME.fullmatch(name) or not _VALUE.fullmatch(value):
+            raise HostError("invalid-input", "a header of the request can't be sent")
+        if name in _HOSTS_OWN or name.startswith("proxy-"):
+            raise HostError("invalid-input", f"the header {name} is the host's own")

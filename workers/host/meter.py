@@ -1,0 +1,64 @@
+"""What one call may still ask of its host, and what its host calls did.
+
+One meter a call. Guarantees that the I/O budget is counted before anything happens, that every host call is observed
+at most once, and that the first failure of the host is remembered: a provider that fails after it failed because of it.
+"""
+
+import time
+
+from ipc.messages import Observation, ProviderFailure
+
+MAX_OBSERVATIONS = 1000
+"""Beyond this host calls are refused whatever the budget says: observations travel in one frame."""
+
+
+class HostError(Exception):
+    """A host call that did not do what it was asked; reaches the guest as a provider-error.
+
+    `kind` is one of the WIT's. SECURITY: message and details are seen by guest, receipt and log; they never hold a
+    secret, an address behind a name, or a path outside the grant.
+    """
+
+    def __init__(self, kind: str, message: str, *, details: str | None = None, retryable: bool = False) -> None:
+        super().__init__(message)
+        self.failure = ProviderFailure(kind, message, details, retryable)
+
+
+class IoBudgetExceeded(Exception):
+    """More I/O calls than the action may make: ends the call, whatever the provider would do about it."""
+
+
+class Meter:
+    """Budget, deadline and observations of one call."""
+
+    def __init__(self, max_io_calls: int, deadline: float) -> None:
+        """`deadline` is time.monotonic() of the call's end."""
+        self.deadline = deadline
+        self.io_calls = 0
+        self.observations: list[Observation] = []
+        self.failure: ProviderFailure | None = None
+        self.is_exceeded = False
+        self._max_io_calls = min(max_io_calls, MAX_OBSERVATIONS)
+
+    def remaining(self) -> float:
+        """Seconds left. Raises HostError timeout when there are none."""
+        left = self.deadline - time.monotonic()
+        if left <= 0:
+            raise HostError("timeout", "the call's time is over")
+        return left
+
+    def charge(self) -> None:
+        """Count one I/O call. Raises IoBudgetExceeded."""
+        if self.io_calls >= self._max_io_calls:
+            self.is_exceeded = True
+            raise IoBudgetExceeded
+        self.io_calls += 1
+
+    def observe(self, observation: Observation) -> None:
+        """Keep what the host saw."""
+        self.observations.append(observation)
+
+    def note_failure(self, failure: ProviderFailure) -> None:
+        """Remember the first failure."""
+        if self.failure is None:
+            self.failure = failure

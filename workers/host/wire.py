@@ -1,0 +1,174 @@
+"""HTTP/1.1 as a client: one request out, one response in (RFC 9112), from a stranger who may lie.
+
+Strict where leniency is how requests are smuggled: bare line feeds, folded headers, two lengths, or a length beside a
+transfer coding are refused. Every line, header block and body has a cap that is checked while reading. No I/O of its
+own: bytes come from a function.
+"""
+
+import re
+from collections.abc import Callable
+from typing import NamedTuple
+
+from workers.host.meter import HostError
+
+MAX_LINE_BYTES = 16 * 1024
+MAX_HEADER_BYTES = 64 * 1024
+MAX_HEADERS = 128
+MAX_INTERIM_RESPONSES = 5
+_CHUNK = 64 * 1024
+_STATUS_LINE = re.compile(rb"HTTP/1\.([01]) ([1-9][0-9]{2})(?: [\t -~\x80-\xff]*)?")
+_HEADER = re.compile(rb"([!#$%&'*+.^_`|~0-9A-Za-z-]+):[ \t]*([\t -~\x80-\xff]*)")
+_CHUNK_LINE = re.compile(rb"([0-9A-Fa-f]{1,15})(?:[ \t]*;[\t -~\x80-\xff]*)?")
+_LENGTH = re.compile(r"[0-9]{1,15}")
+
+Receive = Callable[[int], bytes]
+"""Up to n bytes, b"" at the end of the stream; raises HostError."""
+
+Headers = tuple[tuple[str, str], ...]
+
+
+class Response(NamedTuple):
+    """A response with its whole body. Header names are lower case."""
+
+    status: int
+    headers: Headers
+    body: bytes
+
+
+def encode_request(method: str, path: str, headers: Headers, body: bytes) -> bytes:
+    """The bytes of one request. Everything must have been checked: nothing is escaped here."""
+    lines = [f"{method} {path} HTTP/1.1", *(f"{name}: {value}" for name, value in headers), "", ""]
+    return "\r\n".join(lines).encode("latin-1") + body
+
+
+def read_response(receive: Receive, method: str, max_body: int) -> Response:
+    """The final response to a request of this method.
+
+    Raises HostError: too-large beyond a cap, unavailable for what is no HTTP/1.1 response or ends early.
+    """
+    reader = _Reader(receive)
+    for _ in range(MAX_INTERIM_RESPONSES + 1):
+        version, status = _status(reader.line())
+        headers = _headers(reader)
+        if status == 101:
+            raise _malformed("it switches protocols")
+        if status >= 200:
+            break
+    else:
+        raise _malformed("it has too many interim responses")
+    return Response(status, headers, _body(reader, method, status, headers, version, max_body))
+
+
+class _Reader:
+    """Lines and stretches of bytes from a stream."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self._buffer = bytearray()
+
+    def _fill(self) -> bool:
+        data = self._receive(_CHUNK)
+        self._buffer += data
+        return bool(data)
+
+    def line(self) -> bytes:
+        """Up to the next CRLF, which is dropped."""
+        searched = 0
+        while (end := self._buffer.find(b"\n", searched)) < 0:
+            searched = len(self._buffer)
+            if searched > MAX_LINE_BYTES:
+                raise _too_large("a line of its head")
+            if not self._fill():
+                raise _malformed("it ends early")
+        if end > MAX_LINE_BYTES:
+            raise _too_large("a line of its head")
+        if self._buffer[end - 1 : end] != b"\r":
+            raise _malformed("a line does not end with CRLF")
+        found = bytes(self._buffer[: end - 1])
+        del self._buffer[: end + 1]
+        return found
+
+    def exactly(self, count: int) -> bytes:
+        """The next `count` bytes."""
+        while len(self._buffer) < count:
+            if not self._fill():
+                raise _malformed("it ends early")
+        found = bytes(self._buffer[:count])
+        del self._buffer[:count]
+        return found
+
+    def rest(self, cap: int) -> bytes:
+        """Everything up to the end of the stream."""
+        while len(self._buffer) <= cap and self._fill():
+            pass
+        if len(self._buffer) > cap:
+            raise _too_large("its body")
+        return bytes(self._buffer)
+
+
+def _status(line: bytes) -> tuple[bytes, int]:
+    found = _STATUS_LINE.fullmatch(line)
+    if found is None:
+        raise _malformed("its first line is no status line")
+    return found.group(1), int(found.group(2))
+
+
+def _headers(reader: _Reader) -> Headers:
+    found: list[tuple[str, str]] = []
+    size = 0
+    while line := reader.line():
+        size += len(line)
+        if size > MAX_HEADER_BYTES or len(found) == MAX_HEADERS:
+            raise _too_large("its head")
+        header = _HEADER.fullmatch(line)
+        if header is None:
+            raise _malformed("one of its headers can't be read")
+        found.append((header.group(1).decode("ascii").lower(), header.group(2).decode("latin-1").rstrip(" \t")))
+    return tuple(found)
+
+
+def _body(reader: _Reader, method: str, status: int, headers: Headers, version: bytes, cap: int) -> bytes:
+    """RFC 9112 §6.3."""
+    lengths = [value for name, value in headers if name == "content-length"]
+    codings = [value for name, value in headers if name == "transfer-encoding"]
+    if codings and (lengths or version == b"0"):
+        raise _malformed("its length is told twice")
+    if method == "HEAD" or status in (204, 304):
+        return b""
+    if codings:
+        if [coding.lower() for coding in codings] != ["chunked"]:
+            raise _malformed("its transfer coding is not chunked")
+        return _chunked(reader, cap)
+    if not lengths:
+        return reader.rest(cap)
+    if len(lengths) > 1 or not _LENGTH.fullmatch(lengths[0]):
+        raise _malformed("its length can't be read")
+    if int(lengths[0]) > cap:
+        raise _too_large("its body")
+    return reader.exactly(int(lengths[0]))
+
+
+def _chunked(reader: _Reader, cap: int) -> bytes:
+    body = bytearray()
+    while True:
+        found = _CHUNK_LINE.fullmatch(reader.line())
+        if found is None:
+            raise _malformed("a chunk's size can't be read")
+        size = int(found.group(1), 16)
+        if size == 0:
+            break
+        if len(body) + size > cap:
+            raise _too_large("its body")
+        body += reader.exactly(size)
+        if reader.exactly(2) != b"\r\n":
+            raise _malformed("a chunk is longer than its size")
+    _headers(reader)
+    return bytes(body)
+
+
+def _malformed(why: str) -> HostError:
+    return HostError("unavailable", f"the upstream's answer is not HTTP/1.1 as it should be: {why}")
+
+
+def _too_large(what: str) -> HostError:
+    return HostError("too-large", f"the upstream's answer is too large: {what}")

@@ -1,0 +1,209 @@
+"""Loading modules: find the bytes, hold them against digest and imports, have them compiled, map them.
+
+Owns the modules that workers forked from now on will have. Guarantees a verdict for every module asked for, in order,
+and that one that is refused never disturbs those that serve. Compiling goes on beside everything else the template
+does: `advance` takes the next step and never waits.
+"""
+
+import gc
+import hashlib
+import os
+import re
+import stat
+import time
+from collections import deque
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from wasmtime import Engine
+
+from ipc.messages import LoadModules, ModuleFile, ModulesLoaded, ModuleVerdict
+from workers.compile import Cache, Compilation, start_compilation
+from workers.log import write_line
+from workers.runtime.contract import ContractBroken
+from workers.runtime.imports import NotAComponent, component_imports, refused_import
+from workers.runtime.interfaces import INTERFACES
+from workers.runtime.modules import Module, NotMapped, map_module
+
+MAX_MODULE_BYTES = 128 * 1024 * 1024
+MAX_COMPILERS = 2
+BUILTINS = Path(__file__).with_name("providers")
+_BUILTIN = re.compile(r"builtin:([a-z0-9_]{1,64})")
+_DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
+_SUMS_LINE = re.compile(r"([0-9a-f]{64}) [ *]([a-z0-9_]{1,64})\.wasm")
+
+
+class _Refused(Exception):
+    """This module is not loaded: verdict, what is known of its digest, and why."""
+
+    def __init__(self, verdict: str, digest: str | None, detail: str) -> None:
+        super().__init__(detail)
+        self.verdict = verdict
+        self.digest = digest
+
+
+@dataclass
+class _Job:
+    """One LoadModules under way."""
+
+    request: LoadModules
+    verdicts: list[ModuleVerdict] = field(default_factory=list)
+    waiting: dict[int, str] = field(default_factory=dict)
+    """Position of a module that is being compiled -> its digest."""
+    next: int = 0
+    has_new: bool = False
+
+
+class Loader:
+    """Modules that are mapped, and those on the way."""
+
+    def __init__(self, engine: Engine, cache: Cache) -> None:
+        self.modules: dict[str, Module] = {}
+        self.generation = 0
+        self.compilations: dict[str, Compilation] = {}
+        self._engine = engine
+        self._cache = cache
+        self._jobs: deque[_Job] = deque()
+
+    def submit(self, request: LoadModules) -> None:
+        """Queue a request; requests are answered in order."""
+        self._jobs.append(_Job(request))
+
+    def next_deadline(self) -> float | None:
+        """When a compiler that is under way has had its time (time.monotonic)."""
+        return min((one.deadline for one in self.compilations.values()), default=None)
+
+    def advance(self) -> Iterator[ModulesLoaded]:
+        """Take every step that needs no waiting; yields the answer of each request that is done."""
+        self._collect()
+        while self._jobs:
+            job = self._jobs[0]
+            self._work_on(job)
+            if job.next < len(job.request.modules) or job.waiting:
+                return
+            self._jobs.popleft()
+            self.generation += job.has_new
+            # What is loaded now lives as long as the template: a collector in a worker must never touch (and copy) it.
+            gc.collect()
+            gc.freeze()
+            yield ModulesLoaded(job.request.request_id, self.generation, tuple(job.verdicts))
+
+    def _collect(self) -> None:
+        """Take the results of compilers that have ended or run out of time."""
+        now = time.monotonic()
+        for digest, compilation in list(self.compilations.items()):
+            if not compilation.child.has_ended() and now < compilation.deadline:
+                continue
+            del self.compilations[digest]
+            problem = compilation.finish()
+            if problem is None:
+                problem = self._map(digest)
+            if problem is not None:
+                write_line("warning", "module refused", digest=digest, reason=problem)
+            for job in self._jobs:
+                self._settle(job, digest, problem)
+
+    def _settle(self, job: _Job, digest: str, problem: str | None) -> None:
+        for position in [at for at, waited in job.waiting.items() if waited == digest]:
+            del job.waiting[position]
+            reference = job.request.modules[position].reference
+            verdict = "ok" if problem is None else "refused"
+            job.verdicts[position] = ModuleVerdict(reference, verdict, digest, problem or "")
+            job.has_new |= problem is None
+
+    def _work_on(self, job: _Job) -> None:
+        while job.next < len(job.request.modules):
+            if len(self.compilations) >= MAX_COMPILERS:
+                return
+            position = job.next
+            file = job.request.modules[position]
+            job.next += 1
+            try:
+                digest, data = _examine(file)
+                if digest not in self.modules:
+                    self._obtain(job, position, digest, data)
+            except _Refused as refused:
+                job.verdicts.append(ModuleVerdict(file.reference, refused.verdict, refused.digest, str(refused)))
+            else:
+                job.verdicts.append(ModuleVerdict(file.reference, "ok", digest))
+
+    def _obtain(self, job: _Job, position: int, digest: str, data: bytes) -> None:
+        """Map from the cache, or have it compiled; then its verdict comes later."""
+        if digest not in self.compilations:
+            if self._cache.find(digest) is not None and self._map(digest) is None:
+                job.has_new = True
+                return
+            try:
+                self.compilations[digest] = start_compilation(self._engine, self._cache, digest, data)
+            except OSError as error:
+                raise _Refused(
+                    "refused", digest, f"no compiler could be started: {os.strerror(error.errno or 0)}"
+                ) from None
+        job.waiting[position] = digest
+
+    def _map(self, digest: str) -> str | None:
+        """Map the cached code of a module. Returns why it can't be used; such a file is dropped."""
+        path = self._cache.find(digest)
+        try:
+            if path is None:
+                return "the compiled module is not where it was written"
+            self.modules[digest] = map_module(self._engine, digest, path)
+        except (NotMapped, ContractBroken) as error:
+            self._cache.forget(digest)
+            return str(error)
+        return None
+
+
+def _examine(file: ModuleFile) -> tuple[str, bytes]:
+    """(digest, bytes) of a module that may be loaded. Raises _Refused."""
+    unknown = [name for name in file.required_imports if name not in INTERFACES]
+    if unknown:
+        raise _Refused("refused", None, f"required_imports names {unknown[0]}, which is no interface")
+    path, wanted = _locate(file)
+    data = _read(path)
+    digest = "sha256:" + hashlib.sha256(data).hexdigest()
+    if digest != wanted:
+        raise _Refused("mismatch", digest, f"the module is {digest}, not {wanted}")
+    try:
+        excess = refused_import(component_imports(data), file.required_imports)
+    except NotAComponent as error:
+        raise _Refused("refused", digest, str(error)) from None
+    if excess is not None:
+        raise _Refused("refused", digest, f"imports {excess}, which required_imports does not list")
+    return digest, data
+
+
+def _locate(file: ModuleFile) -> tuple[Path, str]:
+    """(where a module lies, the digest it must have)."""
+    if found := _BUILTIN.fullmatch(file.reference):
+        digests = _builtin_digests()
+        name = found.group(1)
+        if name not in digests:
+            raise _Refused("missing", None, f"there is no built-in provider {name}")
+        return BUILTINS / f"{name}.wasm", digests[name]
+    if _DIGEST.fullmatch(file.reference) and file.path is not None:
+        return Path(file.path), file.reference
+    raise _Refused("refused", None, "the reference is neither builtin:NAME nor sha256:<hex> with a path")
+
+
+def _builtin_digests() -> dict[str, str]:
+    try:
+        text = (BUILTINS / "SHA256SUMS").read_text("ascii")
+    except (OSError, UnicodeDecodeError):
+        return {}
+    return {name: f"sha256:{digest}" for digest, name in _SUMS_LINE.findall(text)}
+
+
+def _read(path: Path) -> bytes:
+    try:
+        # Non-blocking: a FIFO that lies there must not stop the template.
+        with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                raise _Refused("missing", None, "the module is no regular file")
+            data = file.read(MAX_MODULE_BYTES + 1)
+    except OSError as error:
+        raise _Refused("missing", None, f"the module can't be read: {os.strerror(error.errno or 0)}") from None
+    if len(data) > MAX_MODULE_BYTES:
+        raise _Refused("refused", None, f"the module has more than {MAX_MODULE_BYTES} bytes")
+    return data

@@ -1,0 +1,1 @@
+"""WebAssembly: the engine, what a component may look like, one call from instance to outcome."""

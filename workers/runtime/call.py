@@ -1,0 +1,197 @@
+"""One call: one store, one instance, one run, one outcome.
+
+Owns the order of a call: grant, module, execution, output, verification. Guarantees that nothing of a plan runs before
+its grant was checked, that a store never serves twice, and that every path ends in a Result. Holds the secrets of one
+call for its length.
+"""
+
+import ssl
+import time
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from wasmtime import Engine, Store, WasmtimeError
+from wasmtime.component import _enter
+
+from ipc.messages import Call, Observation, ProviderFailure, Result, Verification
+from ipc.plan import Plan
+from workers.grant import Grant, GrantRefused, GrantVerifier
+from workers.host.calls import HostCalls, HostFunctions
+from workers.host.fs import FileHost
+from workers.host.http import HttpHost
+from workers.host.meter import Meter
+from workers.host.notes import Notes
+from workers.host.resolver import Resolver
+from workers.runtime.entry import TooLong, call_entry
+from workers.runtime.modules import Module
+from workers.runtime.output import BadOutput, parse_output
+from workers.runtime.ticker import EPOCH_DEADLINE, EpochTicker
+from workers.runtime.traps import classify, remaining_fuel
+from workers.sandbox.profiles import MAX_GUEST_MEMORY_MB, MIB, Profile
+from workers.verifiers.schema import SchemaViolated, check_schema
+from workers.verifiers.verify import FAILED_BEFORE, verify
+
+MAX_INSTANCES, MAX_TABLES, MAX_TABLE_ELEMENTS, MAX_MEMORIES = 64, 64, 100_000, 1
+"""Of one store. One memory, because the limit on memory is per memory."""
+
+
+class Outside(NamedTuple):
+    """What the http profile needs beside the plan."""
+
+    resolver: Resolver
+    tls: ssl.SSLContext
+
+
+class _Ran(NamedTuple):
+    outcome: str
+    text: str | None = None
+    failure: ProviderFailure | None = None
+    fuel: int | None = None
+
+
+class Runner:
+    """Runs calls, one at a time, for a worker of one profile."""
+
+    def __init__(
+        self, engine: Engine, modules: Mapping[str, Module], profile: Profile, grants: GrantVerifier,
+        ticker: EpochTicker, outside: Outside | None,
+    ) -> None:  # fmt: skip
+        """`modules` by digest; `outside` only for the http profile."""
+        self._engine = engine
+        self._modules = modules
+        self._profile = profile
+        self._grants = grants
+        self._ticker = ticker
+        self._outside = outside
+        self._functions = HostFunctions(engine)
+
+    def run(self, call: Call) -> Result:
+        """Run a plan to its outcome. Raises nothing that the plan or its provider can cause."""
+        begun = time.monotonic()
+        plan = call.plan
+        meter = Meter(plan.limits.max_io_calls, begun + min(call.deadline_seconds, plan.limits.timeout_seconds))
+        verification = FAILED_BEFORE
+        try:
+            grant = self._grants.check(call.grant, plan)
+            self._check_profile(plan)
+        except GrantRefused as error:
+            ran = _Ran("grant_refused", failure=ProviderFailure("denied", str(error)))
+        else:
+            ran, value = self._execute(call, grant, meter)
+            if ran.outcome == "success":
+                verification = verify(plan, value, tuple(meter.observations), meter.remaining)
+        return Result(
+            call_id=call.call_id,
+            outcome=ran.outcome,
+            output=ran.text,
+            failure=ran.failure,
+            verification=verification,
+            observations=tuple(meter.observations),
+            fuel_consumed=ran.fuel,
+            duration_us=int((time.monotonic() - begun) * 1e6),
+            io_calls=meter.io_calls,
+        )
+
+    def _check_profile(self, plan: Plan) -> None:
+        if plan.profile != self._profile.name:
+            raise GrantRefused(f"the plan is for a worker of the profile {plan.profile}")
+        if not self._profile.interfaces.issuperset(plan.required_imports):
+            raise GrantRefused(f"the plan requires imports that the profile {plan.profile} does not have")
+
+    def _execute(self, call: Call, grant: Grant, meter: Meter) -> tuple[_Ran, dict[str, Any]]:
+        """What the provider did, and its answer as a value."""
+        plan = call.plan
+        module = self._modules.get(plan.provider_module_digest)
+        if module is None:
+            problem = ProviderFailure("not-found", "this worker does not have the module")
+            return _Ran("module_missing", failure=problem), {}
+        self._functions.current = self._host_calls(call, grant, meter)
+        try:
+            ran = self._run_module(module, plan, meter)
+        finally:
+            self._functions.current = None
+            # The last exception of a conversion keeps its frames alive, and with them what they hold.
+            _enter.LAST_EXCEPTION = None
+        return _checked(ran, plan)
+
+    def _host_calls(self, call: Call, grant: Grant, meter: Meter) -> HostCalls:
+        plan = call.plan
+        http = files = None
+        if self._outside is not None and "http" in plan.required_imports:
+            resolver, tls = self._outside
+            http = HttpHost(plan, call.secrets, meter, resolver=resolver, tls=tls, is_approved=grant.is_approved)
+        if plan.files is not None and "fs" in plan.required_imports:
+            files = FileHost(plan.files, meter, plan.unresolved_paths if grant.is_approved else ())
+        return HostCalls(meter, Notes(plan.trace_id, plan.action_id), http, files)
+
+    def _run_module(self, module: Module, plan: Plan, meter: Meter) -> _Ran:
+        limits = plan.limits
+        memory = min(limits.memory_mb, MAX_GUEST_MEMORY_MB) * MIB
+        linker = self._functions.linker(frozenset(plan.required_imports))
+        with Store(self._engine) as store:
+            store.set_limits(memory, MAX_TABLE_ELEMENTS, MAX_INSTANCES, MAX_TABLES, MAX_MEMORIES)
+            store.set_fuel(limits.fuel)
+            store.set_epoch_deadline(EPOCH_DEADLINE)
+            self._ticker.arm(meter.deadline)
+            try:
+                instance = linker.instantiate(store, module.component)
+                entry = instance.get_func(store, module.entry)
+                assert entry is not None, "the module's run was found when it was mapped"
+                answer = call_entry(store, entry, plan.provider_input, plan.max_response_bytes)
+            except WasmtimeError:
+                return self._trapped(store, plan, meter, memory)
+            except TooLong:
+                problem = ProviderFailure("too-large", f"the output has more than {plan.max_response_bytes} bytes")
+                return _Ran("bad_output", failure=problem, fuel=limits.fuel - remaining_fuel(store))
+            finally:
+                self._ticker.disarm()
+            fuel = limits.fuel - remaining_fuel(store)
+        if isinstance(answer, str):
+            return _Ran("success", text=answer, fuel=fuel)
+        return _failed(_Ran("provider_error", failure=answer, fuel=fuel), meter)
+
+    def _trapped(self, store: Store, plan: Plan, meter: Meter, memory: int) -> _Ran:
+        left = remaining_fuel(store)
+        is_late = time.monotonic() >= meter.deadline
+        used = None if is_late else plan.limits.fuel - left
+        if used == 0 and not meter.io_calls:
+            # Nothing was executed: the store's limits refused the instance before its first instruction.
+            return _Ran("memory", failure=ProviderFailure("too-large", "the module needs more than its limits"), fuel=0)
+        outcome = classify(is_late=is_late, fuel_left=left, memory_limit=memory)
+        if outcome in ("trap", "memory") or meter.is_exceeded:
+            return _failed(_Ran(outcome, fuel=used), meter)
+        return _Ran(outcome, fuel=used)
+
+
+def _failed(ran: _Ran, meter: Meter) -> _Ran:
+    """A provider that fails after the host failed it, failed because of that."""
+    if meter.is_exceeded:
+        return ran._replace(outcome="io_calls", failure=None)
+    if meter.failure is not None:
+        return ran._replace(outcome="host_io", failure=meter.failure)
+    return ran
+
+
+def _checked(ran: _Ran, plan: Plan) -> tuple[_Ran, dict[str, Any]]:
+    """The answer as a value, once it is what an answer must be."""
+    if ran.outcome != "success" or ran.text is None:
+        return ran, {}
+    try:
+        value = parse_output(ran.text, plan.max_response_bytes)
+        if plan.response_schema is not None and plan.enforce_response_schema:
+            check_schema(plan.response_schema, value)
+    except BadOutput as error:
+        return _Ran("bad_output", failure=ProviderFailure("invalid-input", str(error)), fuel=ran.fuel), {}
+    except SchemaViolated as error:
+        return ran._replace(outcome="response_schema", failure=ProviderFailure("invalid-input", str(error))), {}
+    return ran, value
+
+
+def broken_result(call: Call, observations: tuple[Observation, ...] = ()) -> Result:
+    """What is reported when a whole result can't be sent: too large for a frame."""
+    return Result(
+        call_id=call.call_id, outcome="bad_output", output=None,
+        failure=ProviderFailure("too-large", "the result is larger than a frame"),
+        verification=Verification(FAILED_BEFORE.outcome), observations=observations[:10], fuel_consumed=None,
+        duration_us=0, io_calls=len(observations),
+    )  # fmt: skip

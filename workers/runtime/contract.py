@@ -1,0 +1,78 @@
+"""Holds a compiled component against the provider interface: what it imports, and what it exports as `run`.
+
+The linker of wasmtime's Python API takes a host function for any type that a guest claims; so the types are compared
+here, once, when a module is mapped. Guarantees that host functions only ever see arguments of their own types.
+"""
+
+from wasmtime import Engine, component
+
+from workers.runtime.interfaces import ENTRY, ENTRY_TYPE, FUNCTIONS, INTERFACES, TYPES
+
+_SCALARS: dict[type[object], str] = {
+    component.Bool: "bool", component.S8: "s8", component.U8: "u8", component.S16: "s16", component.U16: "u16",
+    component.S32: "s32", component.U32: "u32", component.S64: "s64", component.U64: "u64", component.F32: "f32",
+    component.F64: "f64", component.Char: "char", component.String: "string",
+}  # fmt: skip
+_BY_NAME = {name: short for short, name in INTERFACES.items()}
+
+
+class ContractBroken(Exception):
+    """The component is no provider of this interface; the message says where it differs, for people."""
+
+
+def check_contract(engine: Engine, compiled: component.Component) -> frozenset[str]:
+    """Short names of the interfaces it imports. Raises ContractBroken for any import or `run` of another type."""
+    try:
+        with compiled.type as shape:
+            found = [_interface(engine, name, item.ty) for name, item in shape.imports(engine).items()]
+            exported = shape.exports(engine).get(ENTRY)
+            if exported is None:
+                raise ContractBroken(f"exports no function {ENTRY!r}")
+            if describe(exported.ty) != ENTRY_TYPE:
+                raise ContractBroken(f"exports {ENTRY!r} with another type than the interface")
+    except RecursionError:
+        raise ContractBroken("its types are nested too deeply") from None
+    return frozenset(name for name in found if name)
+
+
+def _interface(engine: Engine, name: str, item: object) -> str | None:
+    if not isinstance(item, component.ComponentInstanceType):
+        if isinstance(item, component.ValType):
+            return None
+        raise ContractBroken(f"imports {name}, which is no interface of a provider")
+    short = _BY_NAME.get(name)
+    if short is None and name != TYPES:
+        raise ContractBroken(f"imports {name}, which is no interface of a provider")
+    expected = FUNCTIONS[short] if short else {}
+    for function, entry in item.exports(engine).items():
+        kind = entry.ty
+        if isinstance(kind, component.ValType):
+            continue
+        if function not in expected:
+            raise ContractBroken(f"imports {name} with {function!r}, which it does not have")
+        if describe(kind) != expected[function]:
+            raise ContractBroken(f"imports {name} with {function!r} of another type")
+    return short
+
+
+def describe(item: object) -> str:
+    """A type as text, close to WIT; `unknown` for what no provider needs (resources, streams, flags, variants)."""
+    match item:
+        case component.FuncType():
+            params = ", ".join(f"{name}: {describe(kind)}" for name, kind in item.params)
+            result = item.result
+            return f"func({params})" + (f" -> {describe(result)}" if result is not None else "")
+        case component.RecordType():
+            return "record{" + ", ".join(f"{name}: {describe(kind)}" for name, kind in item.fields) + "}"
+        case component.EnumType():
+            return "enum{" + ", ".join(item.names) + "}"
+        case component.ResultType():
+            ok, err = item.ok, item.err
+            return f"result<{describe(ok) if ok is not None else '_'}, {describe(err) if err is not None else '_'}>"
+        case component.OptionType():
+            return f"option<{describe(item.payload)}>"
+        case component.ListType():
+            return f"list<{describe(item.element)}>"
+        case component.TupleType():
+            return "tuple<" + ", ".join(describe(kind) for kind in item.elements) + ">"
+    return _SCALARS.get(type(item), "unknown")

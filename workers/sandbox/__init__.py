@@ -1,0 +1,1 @@
+"""The walls that the operating system builds around a worker, by profile."""

@@ -1,0 +1,237 @@
+"""The template: imports the runtime once, maps the modules, forks workers. `python -m workers.template`.
+
+Owns the compiled modules and the pids of all workers. Stays single-threaded, runs no call and reads no request, so
+that every fork is a clean copy. Answers messages, compilers that end and workers that die from one poll; nothing here
+waits for anything else.
+"""
+
+import ctypes
+import gc
+import os
+import selectors
+import signal
+import socket
+import sys
+import time
+from dataclasses import dataclass
+from typing import NoReturn
+
+import msgspec
+import setproctitle
+
+from ipc import messages as m
+from ipc.blocking import BlockingChannel, ChannelClosed
+from ipc.exits import Exit
+from ipc.framing import FrameError
+from ipc.limits import MAX_CONTROL_FRAME
+from ipc.parent import die_with_parent, refuse_core_dumps
+from ipc.sessions import SUPERVISOR_TO_TEMPLATE, ProtocolError
+from workers.compile import Cache, CacheRefused
+from workers.forking import Forked, fork, leave
+from workers.grant import check_known_answer
+from workers.host.connection import make_tls
+from workers.loading import Loader
+from workers.log import write_failure, write_line
+from workers.runtime.modules import make_engine
+from workers.worker import Birth, live
+
+SEND_SECONDS = 30.0
+"""A supervisor that does not read for this long is gone for all purposes."""
+
+_M_ARENA_MAX = -8
+
+_Channel = BlockingChannel[m.StartTemplate | m.LoadModules | m.SpawnWorker | m.KillForked]
+
+
+@dataclass(frozen=True)
+class Options:
+    """The command line."""
+
+    control_fd: int
+    parent: int
+    title: str
+
+
+class Template:
+    """The serving template. `serve` returns an exit code in the template, a Birth in each child that it forks."""
+
+    def __init__(self, channel: _Channel) -> None:
+        self._channel = channel
+        self._engine = make_engine()
+        self._tls = make_tls()
+        self._workers: dict[str, Forked] = {}
+        self._start: m.StartTemplate | None = None
+        self._loader: Loader | None = None
+        # poll(2), not epoll: an epoll set would be shared with every child.
+        self._selector = selectors.PollSelector()
+        self._selector.register(channel, selectors.EVENT_READ)
+
+    def serve(self) -> Exit | Birth:
+        """Serve until the supervisor closes the channel. Raises FrameError and ProtocolError for its mistakes."""
+        _warm_up()
+        while True:
+            ready = {key.fileobj for key, _ in self._selector.select(self._timeout())}
+            self._reap()
+            if self._channel in ready:
+                try:
+                    self._channel.fill()
+                except ChannelClosed:
+                    return Exit.ORPHANED
+                while (message := self._channel.pending()) is not None:
+                    born = self._answer(message)
+                    if born is not None:
+                        return born
+            self._advance()
+
+    def _timeout(self) -> float | None:
+        deadline = self._loader.next_deadline() if self._loader else None
+        return None if deadline is None else max(0.0, deadline - time.monotonic())
+
+    def _answer(self, message: m.Message) -> Birth | Exit | None:
+        match message:
+            case m.StartTemplate():
+                return self._answer_start(message)
+            case m.LoadModules() if self._loader is not None:
+                self._loader.submit(message)
+            case m.SpawnWorker():
+                return self._answer_spawn(message)
+            case m.KillForked():
+                worker = self._workers.get(message.worker_id)
+                if worker is not None:
+                    worker.kill()
+        return None
+
+    def _answer_start(self, message: m.StartTemplate) -> Exit | None:
+        self._start = message
+        try:
+            self._loader = Loader(self._engine, Cache(message.cache_dir))
+        except CacheRefused as error:
+            write_line("error", "the folder of compiled modules is refused", reason=str(error))
+            return Exit.NO_PERMISSION
+        self._channel.send(m.TemplateReady())
+        return None
+
+    def _answer_spawn(self, message: m.SpawnWorker) -> Birth | None:
+        if not self._channel.fds:
+            raise ProtocolError("SpawnWorker without its descriptor")
+        assert self._loader is not None, "the session table lets no SpawnWorker come before StartTemplate"
+        assert self._start is not None, "set together with the loader"
+        descriptor = self._channel.fds.popleft()
+        gc.freeze()
+        try:
+            child = fork()
+        except OSError as error:
+            os.close(descriptor)
+            write_line("error", "a worker could not be forked", reason=os.strerror(error.errno or 0))
+            self._channel.send(m.WorkerExited(message.worker_id, 0, Exit.UNAVAILABLE))
+            return None
+        if child is None:
+            # Ours no more: closed here by their owners, so that nothing closes a reused number later.
+            self._channel.close()
+            self._selector.close()
+            return Birth(
+                worker_id=message.worker_id, profile=message.profile, title=message.title, descriptor=descriptor,
+                recycle_after_calls=self._start.recycle_after_calls, engine=self._engine,
+                modules=dict(self._loader.modules), tls=self._tls,
+            )  # fmt: skip
+        os.close(descriptor)
+        self._workers[message.worker_id] = child
+        self._selector.register(child.handle, selectors.EVENT_READ)
+        self._channel.send(m.WorkerStarted(message.worker_id, child.pid, self._loader.generation))
+        return None
+
+    def _reap(self) -> None:
+        for worker_id, worker in list(self._workers.items()):
+            if worker.has_ended():
+                del self._workers[worker_id]
+                self._selector.unregister(worker.handle)
+                self._channel.send(m.WorkerExited(worker_id, worker.pid, worker.reap()))
+
+    def _advance(self) -> None:
+        """Take the next steps of loading, and wait for the compilers that are under way now."""
+        if self._loader is None:
+            return
+        for answer in self._loader.advance():
+            self._channel.send(answer)
+        wanted = {one.child.handle for one in self._loader.compilations.values()}
+        workers = {worker.handle for worker in self._workers.values()}
+        watched = {key.fd for key in self._selector.get_map().values()} - workers - {self._channel.fileno()}
+        for handle in watched - wanted:
+            self._selector.unregister(handle)
+        for handle in wanted - watched:
+            self._selector.register(handle, selectors.EVENT_READ)
+
+
+def parse_options(arguments: list[str]) -> Options:
+    """`--control-fd N --parent PID [--title TEXT]`. Raises ValueError."""
+    given = dict(zip(arguments[::2], arguments[1::2], strict=True))
+    options = Options(
+        int(given.pop("--control-fd", "")), int(given.pop("--parent", "")), given.pop("--title", "gateway: template")
+    )
+    if given:
+        raise ValueError(f"unknown option {next(iter(given))}")
+    return options
+
+
+def main(arguments: list[str]) -> int:
+    """Run until the supervisor is done with us. Returns an exit code; in a forked child it never returns."""
+    try:
+        options = parse_options(arguments)
+    except ValueError:
+        sys.stderr.write("usage: python -m workers.template --control-fd N --parent PID [--title TEXT]\n")
+        return Exit.USAGE
+    die_with_parent(options.parent)
+    refuse_core_dumps()
+    setproctitle.setproctitle(options.title)
+    control = socket.socket(fileno=options.control_fd)
+    control.set_inheritable(False)
+    control.settimeout(SEND_SECONDS)
+    channel: _Channel = BlockingChannel(
+        control, m.SupervisorToTemplate, table=SUPERVISOR_TO_TEMPLATE, start="new", cap_in=MAX_CONTROL_FRAME,
+        cap_out=MAX_CONTROL_FRAME,
+    )  # fmt: skip
+    template = Template(channel)
+    template_pid = os.getpid()
+    try:
+        ended = template.serve()
+    except BaseException as error:
+        if os.getpid() != template_pid:
+            leave(error)
+        return _exit_after(error)
+    if isinstance(ended, Birth):
+        _live(ended)
+    return ended
+
+
+def _warm_up() -> None:
+    """Do once, here, what every worker would otherwise do for itself and pay for in memory of its own."""
+    msgspec.msgpack.Decoder(m.FrontToWorker)
+    check_known_answer()
+    # One heap for all threads of a worker: a second one would cost it a hundred kilobytes.
+    ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
+    # The parent's death is how a worker learns to stop; an interrupt is none of its business.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    gc.collect()
+    gc.freeze()
+
+
+def _exit_after(error: BaseException) -> Exit:
+    if isinstance(error, FrameError | ProtocolError):
+        write_line("error", "the supervisor broke the protocol", reason=str(error))
+        return Exit.PROTOCOL
+    if isinstance(error, OSError):
+        write_line("error", "the supervisor's channel broke", reason=os.strerror(error.errno or 0))
+        return Exit.ORPHANED
+    write_failure("the template failed", error)
+    return Exit.FAILED
+
+
+def _live(birth: Birth) -> NoReturn:
+    try:
+        leave(live(birth))
+    except BaseException as error:
+        leave(error)
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
