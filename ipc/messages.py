@@ -186,7 +186,7 @@ FrontToSupervisor = (
 
 
 class StartTemplate(Message, frozen=True):
-    """First message to the template. `cache_dir` holds compiled modules, `memory_mb` the largest any action may ask."""
+    """First message to the template. `cache_dir` holds compiled modules; a worker leaves after so many calls."""
 
     cache_dir: str
     recycle_after_calls: int

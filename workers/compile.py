@@ -18,17 +18,18 @@ from wasmtime.component import Component
 
 from workers.forking import Forked, fork, leave, settle
 from workers.runtime.modules import CONFIG_HASH, runtime_version
-from workers.sandbox.limits import apply_limits, refuse_new_privileges
+from workers.sandbox.limits import apply_limits, data_in_use, refuse_new_privileges
 
 COMPILE_SECONDS = 60.0
 _GIB = 1 << 30
 _LIMITS = {
     resource.RLIMIT_CORE: 0,
     resource.RLIMIT_CPU: 90,
-    resource.RLIMIT_DATA: 3 * _GIB,
     resource.RLIMIT_FSIZE: _GIB // 2,
     resource.RLIMIT_NOFILE: 16,
 }
+_DATA_BYTES = 3 * _GIB
+"""What the largest modules need (a Python interpreter: 18 MB of wasm), beyond what the template has."""
 _REPORT_BYTES = 2000
 _REFUSED, _DONE = 1, 0
 _TEMPORARY = ".tmp-"
@@ -148,7 +149,7 @@ def _compile(engine: Engine, cache: Cache, digest: str, data: bytes, report: int
     try:
         settle({report})
         refuse_new_privileges()
-        apply_limits(_LIMITS)
+        apply_limits(_LIMITS | {resource.RLIMIT_DATA: data_in_use() + _DATA_BYTES})
         try:
             code = bytes(Component(engine, data).serialize())
         except WasmtimeError as error:

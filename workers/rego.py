@@ -128,7 +128,9 @@ def main(arguments: list[str] | None = None) -> int:
     # Rego's print() writes to standard output, which belongs to the gateway's one line of JSON.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    # Signals to the whole group are the supervisor's business: calls under way end well.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     with socket.socket(fileno=options.channel_fd) as sock:
         sock.setblocking(True)
         os.set_inheritable(sock.fileno(), False)

@@ -210,7 +210,9 @@ def _warm_up() -> None:
     # One heap for all threads of a worker: a second one would cost it a hundred kilobytes.
     ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
     # The parent's death is how a worker learns to stop; an interrupt is none of its business.
+    # Signals to the whole group are the supervisor's business: calls under way end well.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
     gc.collect()
     gc.freeze()
 

@@ -56,7 +56,7 @@ def limits(top: Section) -> Limits:
         return Limits()
     found = Limits(
         fuel=section.integer("fuel", 10_000_000, 1, 10**15),
-        memory_mb=section.integer("memory_mb", 64, 1, 4096),
+        memory_mb=section.integer("memory_mb", 64, 1, 1024),
         timeout_seconds=section.positive("timeout_seconds", 30.0, 3600.0),
         max_io_calls=section.integer("max_io_calls", 10, 0, 10_000),
     )

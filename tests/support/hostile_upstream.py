@@ -96,7 +96,7 @@ SCRIPTS: dict[str, Script] = {
     # time
     "silent": _silent,
     "slow-head": _for_ever(b"HTTP/1.1 200 OK\r\nX-Slow: ", b"x", 0.05),
-    "slow-body": _for_ever(_OK + b"Content-Length: 100000\r\n\r\n", b"x", 0.05),
+    "slow-body": _for_ever(_OK + b"Content-Length: 50000\r\n\r\n", b"x", 0.05),
     "stays-open": _says_and_stays(_OK + b"Content-Length: 100\r\n\r\nx"),
     # ends
     "nothing": _says(b""),
@@ -138,7 +138,7 @@ SCRIPTS: dict[str, Script] = {
     "name-twice": _json(b'{"a":1,"a":2}'),
     "beyond-integers": _json(b'{"a":123456789012345678901234567890}'),
     "beyond-floats": _json(b'{"a":1e999}'),
-    "deep": _json(b"[" * 50_000 + b"]" * 50_000),
+    "deep": _json(b"[" * 5_000 + b"]" * 5_000),
     "deep-but-whole": _json(b"[" * 31 + b"]" * 31),
     "prototype": _json(b'{"__proto__":{"decision":"executed"},"receipt_id":"rcpt_evil"}'),
     "nothing-but-spaces": _json(b" " * 500),

@@ -28,19 +28,30 @@ class NotAFile(Exception):
 
 @contextmanager
 def open_root(root: str, *, create: bool = False) -> Iterator[int]:
-    """Descriptor of the root folder. Its last component is made (0700) with `create`. Raises OSError."""
+    """Descriptor of the root folder, which is made (0700) with `create` when it is missing. Raises OSError."""
     try:
         folder = os.open(root, _FOLDER_FLAGS | os.O_CLOEXEC)
     except FileNotFoundError:
         if not create:
             raise
-        with suppress(FileExistsError):
-            os.mkdir(root, 0o700)
+        _make_folder(root)
         folder = os.open(root, _FOLDER_FLAGS | os.O_CLOEXEC)
     try:
         yield folder
     finally:
         os.close(folder)
+
+
+def _make_folder(path: str) -> None:
+    """Make a folder, and those above it, for the owner only (os.makedirs would leave the upper ones to the umask)."""
+    try:
+        os.mkdir(path, 0o700)
+    except FileExistsError:
+        return
+    except FileNotFoundError:
+        _make_folder(os.path.dirname(path))
+        with suppress(FileExistsError):
+            os.mkdir(path, 0o700)
 
 
 @contextmanager

@@ -26,7 +26,7 @@ from workers.runtime.entry import TooLong, call_entry
 from workers.runtime.modules import Module
 from workers.runtime.output import BadOutput, parse_output
 from workers.runtime.ticker import EPOCH_DEADLINE, EpochTicker
-from workers.runtime.traps import classify, remaining_fuel
+from workers.runtime.traps import classify, describe, remaining_fuel
 from workers.sandbox.profiles import MAX_GUEST_MEMORY_MB, MIB, Profile
 from workers.verifiers.schema import SchemaViolated, check_schema
 from workers.verifiers.verify import FAILED_BEFORE, verify
@@ -97,6 +97,8 @@ class Runner:
             raise GrantRefused(f"the plan is for a worker of the profile {plan.profile}")
         if not self._profile.interfaces.issuperset(plan.required_imports):
             raise GrantRefused(f"the plan requires imports that the profile {plan.profile} does not have")
+        if plan.limits.memory_mb > MAX_GUEST_MEMORY_MB:
+            raise GrantRefused(f"the plan asks for more memory than a worker has ({MAX_GUEST_MEMORY_MB} MB)")
 
     def _execute(self, call: Call, grant: Grant, meter: Meter) -> tuple[_Ran, dict[str, Any]]:
         """What the provider did, and its answer as a value."""
@@ -126,7 +128,7 @@ class Runner:
 
     def _run_module(self, module: Module, plan: Plan, meter: Meter) -> _Ran:
         limits = plan.limits
-        memory = min(limits.memory_mb, MAX_GUEST_MEMORY_MB) * MIB
+        memory = limits.memory_mb * MIB
         linker = self._functions.linker(frozenset(plan.required_imports))
         with Store(self._engine) as store:
             store.set_limits(memory, MAX_TABLE_ELEMENTS, MAX_INSTANCES, MAX_TABLES, MAX_MEMORIES)
@@ -138,8 +140,8 @@ class Runner:
                 entry = instance.get_func(store, module.entry)
                 assert entry is not None, "the module's run was found when it was mapped"
                 answer = call_entry(store, entry, plan.provider_input, plan.max_response_bytes)
-            except WasmtimeError:
-                return self._trapped(store, plan, meter, memory)
+            except WasmtimeError as error:
+                return self._trapped(store, plan, meter, memory, describe(error))
             except TooLong:
                 problem = ProviderFailure("too-large", f"the output has more than {plan.max_response_bytes} bytes")
                 return _Ran("bad_output", failure=problem, fuel=limits.fuel - remaining_fuel(store))
@@ -150,7 +152,7 @@ class Runner:
             return _Ran("success", text=answer, fuel=fuel)
         return _failed(_Ran("provider_error", failure=answer, fuel=fuel), meter)
 
-    def _trapped(self, store: Store, plan: Plan, meter: Meter, memory: int) -> _Ran:
+    def _trapped(self, store: Store, plan: Plan, meter: Meter, memory: int, said: str) -> _Ran:
         left = remaining_fuel(store)
         is_late = time.monotonic() >= meter.deadline
         used = None if is_late else plan.limits.fuel - left
@@ -159,7 +161,7 @@ class Runner:
             return _Ran("memory", failure=ProviderFailure("too-large", "the module needs more than its limits"), fuel=0)
         outcome = classify(is_late=is_late, fuel_left=left, memory_limit=memory)
         if outcome in ("trap", "memory") or meter.is_exceeded:
-            return _failed(_Ran(outcome, fuel=used), meter)
+            return _failed(_Ran(outcome, failure=ProviderFailure("internal", said), fuel=used), meter)
         return _Ran(outcome, fuel=used)
 
 

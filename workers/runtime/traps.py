@@ -22,6 +22,12 @@ def remaining_fuel(store: Store) -> int:
         return 0
 
 
+def describe(error: WasmtimeError) -> str:
+    """What the runtime says happened, in one short line for people; the backtrace above it names the guest's own."""
+    said = str(error).strip().rpartition("\n")[2].strip()
+    return "".join(character for character in said if character.isprintable())[:200]
+
+
 def classify(*, is_late: bool, fuel_left: int, memory_limit: int) -> str:
     """Outcome of a call that trapped: timeout, fuel, memory or trap. Call it before the store is closed.
 

@@ -133,7 +133,7 @@ def test_problems_read_like_sentences(read_text: Read) -> None:
         ("declared_side_effects: [HTTP]", "declared_side_effects[0]"),
         ("resource_limits: 5", "resource_limits"),
         ("resource_limits: {memory_mb: 0}", "resource_limits.memory_mb"),
-        ("resource_limits: {memory_mb: 4097}", "resource_limits.memory_mb"),
+        ("resource_limits: {memory_mb: 1025}", "resource_limits.memory_mb"),
         ("resource_limits: {timeout_seconds: 0}", "resource_limits.timeout_seconds"),
         ("resource_limits: {timeout_seconds: 1e4}", "resource_limits.timeout_seconds"),
         ("resource_limits: {max_io_calls: -1}", "resource_limits.max_io_calls"),

@@ -178,23 +178,26 @@ def test_a_name_that_leads_to_a_private_address_is_denied(address: str) -> None:
     assert address not in message
 
 
-def test_of_several_addresses_only_public_ones_are_used() -> None:
-    with upstream(ok()) as up:
-        host, port = up.address.split(":")
-        names = Names([host, "10.0.0.1"])
-        assert Client(http_plan(url_host="upstream.test"), names=names).refused(request())[0] == "denied"
-        assert up.requests == []
-        assert port
-
-
-def test_a_name_is_resolved_once_for_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
-    dialled: list[tuple[str, int]] = []
+@pytest.fixture
+def dialled(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
+    """Addresses that were connected to; every one refuses."""
+    found: list[tuple[str, int]] = []
 
     def refuse(_: socket.socket, address: tuple[str, int]) -> None:
-        dialled.append(address)
+        found.append(address)
         raise ConnectionRefusedError
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
+    return found
+
+
+def test_of_several_addresses_only_public_ones_are_used(dialled: list[tuple[str, int]]) -> None:
+    names = Names(["10.0.0.1", "8.8.8.8", "::1", "2606:4700::1111"])
+    assert Client(http_plan(), names=names).refused(request())[0] == "unavailable"
+    assert dialled == [("8.8.8.8", 80), ("2606:4700::1111", 80)]
+
+
+def test_a_name_is_resolved_once_for_a_request(dialled: list[tuple[str, int]]) -> None:
     # The second answer is what a rebinding server would say to whoever asks again.
     names = Names(["8.8.8.8", "1.1.1.1"], ["127.0.0.1"])
     assert Client(http_plan(), names=names).refused(request())[0] == "unavailable"

@@ -70,6 +70,12 @@ def test_each_way_of_ending_has_its_outcome(bench: Bench, body: str, limits: Lim
     assert (result.fuel_consumed is None) == (outcome == "timeout")
 
 
+def test_a_trap_says_what_the_runtime_says(bench: Bench) -> None:
+    result = run(bench, wat.provider(wat.DIVIDE))
+    assert result.failure is not None
+    assert result.failure.message == "wasm trap: integer divide by zero"
+
+
 def test_a_call_out_of_fuel_has_used_all_of_it(bench: Bench) -> None:
     assert run(bench, wat.provider(wat.LOOP), limits=Limits(fuel=12_345)).fuel_consumed == 12_345
 
@@ -204,6 +210,11 @@ def test_a_module_that_this_worker_does_not_have_is_missing(bench: Bench) -> Non
 def test_a_plan_for_another_profile_is_refused(bench: Bench, changes: dict[str, Any]) -> None:
     plan = make_plan(provider_module_digest=bench.add(builtin("echo")), **changes)
     assert bench.runner("compute").run(bench.signer.call(plan)).outcome == "grant_refused"
+
+
+def test_a_plan_that_asks_for_more_memory_than_a_worker_has_is_refused(bench: Bench) -> None:
+    plan = make_plan(provider_module_digest=bench.add(builtin("echo")), limits=Limits(memory_mb=1025))
+    assert bench.run(plan).outcome == "grant_refused"
 
 
 def test_a_module_gets_no_import_that_the_plan_does_not_list(bench: Bench) -> None:
