@@ -70,18 +70,6 @@ class Child:
         """SIGKILL."""
         self.signal(signal.SIGKILL)
 
-    async def stop(self, grace: float) -> bool:
-        """SIGTERM, `grace` seconds, SIGKILL. True when it had to be killed; cancelled, it is killed at once."""
-        self.signal(signal.SIGTERM)
-        try:
-            with trio.move_on_after(grace):
-                await self.wait()
-                return False
-        finally:
-            self.kill()
-        await self.wait()
-        return True
-
 
 class Children:
     """Starts and reaps. `reap` must be called whenever SIGCHLD arrived."""
