@@ -27,7 +27,8 @@ INSERT INTO events (seq, event_id, event_type, time, trace_id, principal, sessio
 """
 _INSERT_RECEIPT = "INSERT INTO receipts (seq, receipt_id, approval_id, bytes) VALUES (?, ?, ?, ?)"
 _INSERT_OUTBOX = "INSERT INTO outbox (event_id, kind, payload) VALUES (?, ?, ?)"
-_PROBE = "UPDATE meta SET value = value WHERE key = 'ledger_id'"
+# Something else each time: SQLite does not write a page that stays as it is.
+_PROBE = "INSERT OR REPLACE INTO meta (key, value) VALUES ('probe', hex(randomblob(8)))"
 
 
 class Begin(msgspec.Struct, frozen=True):
@@ -72,12 +73,12 @@ class Record(msgspec.Struct, frozen=True):
 
 
 class Probe(msgspec.Struct, frozen=True):
-    """Come as far as a write does; with `writes`, make one that changes nothing, as far as the disk."""
+    """Come as far as a write does; with `writes`, make one that means nothing, as far as the disk."""
 
     writes: bool
 
     def write(self, connection: sqlite3.Connection, head: Head) -> Head:
-        """Touch a row, or nothing: then there is nothing to commit either."""
+        """Change a row of no meaning, or nothing: then there is nothing to commit either."""
         if self.writes:
             connection.execute(_PROBE)
         return head

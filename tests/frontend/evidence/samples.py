@@ -1,0 +1,75 @@
+"""Intents, receipts and events for the tests of evidence, and keys that sign them."""
+
+from typing import Any
+
+import msgspec
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from frontend.clock import iso
+from frontend.evidence.events import AuditEvent
+from frontend.evidence.ledger import Intent, Ledger
+from frontend.evidence.receipts import Receipt, build_receipt
+from frontend.evidence.signing import ReceiptSigner, public_jwk
+from frontend.identifiers import new
+
+NOW = 1_790_000_000.0
+DIGEST = "sha256:" + "d" * 64
+
+
+def make_signer(seed: int = 1) -> ReceiptSigner:
+    """A signer with a key of its own, the same for the same seed."""
+    key = Ed25519PrivateKey.from_private_bytes(bytes([seed]) * 32)
+    return ReceiptSigner(key, {"keys": [public_jwk(key)]})
+
+
+SIGNER = make_signer()
+
+
+def make_intent(**given: Any) -> Intent:
+    fields = {
+        "intent_id": new("intent_"), "trace_id": new("trc_"), "action_id": "text_digest", "principal": "uid:1000",
+        "dispatched_at": iso(NOW), "grant_id": new("grant_"), "provider_module": DIGEST, "plan_hash": DIGEST,
+    }  # fmt: skip
+    return Intent(**fields | given)
+
+
+def make_receipt(signer: ReceiptSigner = SIGNER, **given: Any) -> Receipt:
+    fields = {
+        "receipt_id": new("rcpt_"), "grant_id": new("grant_"), "provider_module_digest": DIGEST,
+        "provider_receipt": {"bytes": 5, "sha256": "a" * 64},
+        "normalized_result": {"kind": "success", "summary": "done"},
+        "verification_outcome": {"status": "verified", "evidence": [{"status": 201}]},
+        "effect_evidence": [{"status": 201}], "started_at": iso(NOW), "finished_at": iso(NOW + 1),
+        "failure_class": None,
+    }  # fmt: skip
+    return build_receipt(signer, **fields | given)
+
+
+def make_event(**given: Any) -> AuditEvent:
+    fields = {
+        "event_id": new("evt_"), "event_type": "ActionCall", "timestamp": iso(NOW), "trace_id": new("trc_"),
+        "principal": "uid:1000", "session_id": "ses_1", "action_id": "text_digest", "decision": "allow",
+        "allowed_sinks": ("http_read",), "budgets_before": {"calls_remaining": 2},
+        "budgets_after": {"calls_remaining": 1},
+        "runtime": {"duration_ms": 3, "exit_code": 0, "fuel_consumed": 1234},
+    }  # fmt: skip
+    return AuditEvent(**fields | given)
+
+
+async def record_call(
+    ledger: Ledger, *, signer: ReceiptSigner = SIGNER, **given: Any
+) -> tuple[Intent, Receipt, AuditEvent]:
+    """One whole call, as execution leaves it; `given` are fields of the event."""
+    intent = make_intent(approval_id=given.get("approval_id"))
+    await ledger.begin(intent)
+    receipt = make_receipt(signer, grant_id=intent.grant_id)
+    event = make_event(
+        receipt_id=receipt.receipt_id, intent_id=intent.intent_id, grant_id=intent.grant_id, **given
+    )  # fmt: skip
+    await ledger.record(receipt=receipt, event=event, intent_id=intent.intent_id)
+    return intent, receipt, event
+
+
+def changed(struct: Any, **fields: Any) -> Any:
+    """The same struct with other fields."""
+    return msgspec.structs.replace(struct, **fields)

@@ -1,0 +1,78 @@
+"""Grants, read by another implementation."""
+
+import json
+from typing import Any
+
+import jwt
+import msgspec
+import pytest
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from frontend.auth.keys import KeyRefused
+from frontend.evidence.grants import ApprovalBinding, GrantSigner
+from ipc.plan import Egress, Limits, Plan, plan_hash
+from tests.frontend.evidence.samples import DIGEST, NOW, changed
+
+PLAN = Plan(
+    trace_id="trc_1", action_id="a", action_version="1.0.0", risk_level="low", provider_module_digest=DIGEST,
+    required_imports=(), profile="compute", isolation="pooled", principal="p", owner=None, session_id="ses_1",
+    scopes=("tools:call",), lease_jti="lea_1", request="{}", request_hash=DIGEST, provider_input="{}", limits=Limits(),
+    egress=Egress(), files=None, http_request=None, secrets=(), targets=(), sinks=(), unresolved_domains=(),
+    unresolved_paths=(), verifier_kind="none", verification_config="{}", response_schema=None,
+    enforce_response_schema=True, max_response_bytes=1, policy_version="1", policy_rule="allow", calls_remaining=None,
+    epoch=7, created_at="2026-11-21T11:12:13.123Z",
+)  # fmt: skip
+SIGNER = GrantSigner(ec.generate_private_key(ec.SECP256R1()))
+
+
+def read(token: str, signer: GrantSigner = SIGNER) -> dict[str, Any]:
+    key = jwt.PyJWKSet.from_json(signer.jwks_json)[jwt.get_unverified_header(token)["kid"]]
+    options: Any = {"verify_exp": False, "verify_iat": False}
+    return jwt.decode(token, key, algorithms=["ES256"], options=options)
+
+
+def test_a_grant_says_what_may_run_and_until_when() -> None:
+    token = SIGNER.sign(PLAN, "grant_1", now=NOW + 0.7, ttl=60, approval=None)
+    assert read(token) == {
+        "grant_id": "grant_1", "plan_hash": plan_hash(PLAN), "module_digest": DIGEST, "epoch": 7, "iat": int(NOW),
+        "exp": int(NOW) + 60, "trace_id": "trc_1",
+    }  # fmt: skip
+    header = jwt.get_unverified_header(token)
+    assert (header["alg"], header["typ"]) == ("ES256", "gateway-grant+jwt")
+
+
+def test_an_approved_grant_binds_the_operator() -> None:
+    binding = ApprovalBinding("apr_1", "alice", "thumbprint", "jti-1")
+    token = SIGNER.sign(PLAN, "grant_1", now=NOW, ttl=60, approval=binding)
+    assert read(token)["approval"] == {
+        "approval_id": "apr_1", "approved_by": "alice", "operator_jkt": "thumbprint", "operator_proof_jti": "jti-1",
+    }  # fmt: skip
+
+
+def test_another_plan_has_another_hash_in_its_grant() -> None:
+    tokens = [
+        SIGNER.sign(plan, "g", now=NOW, ttl=60, approval=None) for plan in (PLAN, changed(PLAN, request='{"a":1}'))
+    ]
+    assert len({read(token)["plan_hash"] for token in tokens}) == 2
+
+
+def test_another_key_does_not_verify() -> None:
+    other = GrantSigner(ec.generate_private_key(ec.SECP256R1()))
+    token = SIGNER.sign(PLAN, "g", now=NOW, ttl=60, approval=None)
+    with pytest.raises(KeyError):
+        read(token, other)
+    forged = json.loads(other.jwks_json)
+    forged["keys"][0]["kid"] = json.loads(SIGNER.jwks_json)["keys"][0]["kid"]
+    other.jwks_json = json.dumps(forged)
+    with pytest.raises(jwt.InvalidSignatureError):
+        read(token, other)
+
+
+def test_the_published_keys_hold_nothing_private() -> None:
+    (jwk,) = msgspec.json.decode(SIGNER.jwks_json)["keys"]
+    assert set(jwk) == {"kty", "crv", "x", "y", "kid", "use", "alg"}
+
+
+def test_a_key_on_another_curve_is_refused() -> None:
+    with pytest.raises(KeyRefused):
+        GrantSigner(ec.generate_private_key(ec.SECP384R1()))
