@@ -10,7 +10,7 @@ from frontend.actions.fields import Section, TextRule
 from frontend.actions.manifest import EgressRules, Files, Io, Template
 from frontend.actions.problems import Report, shown
 from frontend.egress.domains import InvalidDomain, normal_rule
-from frontend.egress.paths import InvalidPath, check_path, check_pattern
+from ipc.paths import InvalidPath, check_path, check_pattern
 from ipc.plan import Limits, SecretUse
 
 MAX_REQUEST_BYTES = 1_048_576

@@ -10,8 +10,8 @@ import msgspec
 
 from frontend.actions.manifest import Files
 from frontend.actions.registry import Action
-from frontend.egress import domains, paths
 from frontend.errors import GateError
+from ipc import domains, paths
 from ipc.plan import FileAccess, PlannedRequest
 
 
@@ -64,9 +64,10 @@ def _http(action: Action, request: Any, learned: Learned) -> Targets:
 
 def _file(action: Action, files: Files, request: Any, learned: Learned, state_dir: str) -> Targets:
     path = _path(action, files, request)
-    if paths.matches(path, files.denied_paths):
+    segments = path.split("/")
+    if paths.matches(segments, files.denied_paths):
         raise GateError("policy_denied", cause="fs.denied_paths", deny_reason="the action's manifest denies this path")
-    is_known = paths.matches(path, files.allowed_paths) or paths.matches(path, learned.paths)
+    is_known = paths.matches(segments, files.allowed_paths) or paths.matches(segments, learned.paths)
     return Targets(
         targets=(f"fs:{files.operation} {path}",),
         sinks=action.sinks,

@@ -1,1 +1,1 @@
-"""Rules for where effects may go: domain names and file paths."""
+"""Rules for where effects may go: domain names in their one normal form."""

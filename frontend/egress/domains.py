@@ -5,7 +5,6 @@ their IDNA form. Guarantees that what matches here is byte for byte what is conn
 """
 
 import re
-from collections.abc import Iterable
 
 import idna
 
@@ -41,11 +40,6 @@ def normal_rule(rule: str) -> str:
     if rule.startswith("*."):
         return "*." + normal_domain(rule[2:])
     return normal_domain(rule)
-
-
-def matches(domain: str, allowed: Iterable[str]) -> bool:
-    """True when one of the rules allows `domain` (both in normal form). `*.` matches any name below, at any depth."""
-    return any(rule == domain or (rule.startswith("*.") and domain.endswith(rule[1:])) for rule in allowed)
 
 
 def _encoded(name: str) -> str:

@@ -12,6 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeVar
 
 from ipc.messages import Observation
+from ipc.paths import matches
 from ipc.plan import FileAccess
 from workers.host.encoding import to_bytes, to_text
 from workers.host.folders import (
@@ -26,7 +27,7 @@ from workers.host.folders import (
     write_whole,
 )
 from workers.host.meter import HostError, Meter
-from workers.host.paths import TEMPORARY_PREFIX, matches, split_path
+from workers.host.paths import TEMPORARY_PREFIX, split_path
 
 MAX_ENTRIES = 1000
 

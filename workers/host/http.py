@@ -12,6 +12,7 @@ import time
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from ipc.domains import matches
 from ipc.messages import Observation
 from ipc.plan import Plan
 from workers.host.addresses import is_public, split_address
@@ -19,7 +20,7 @@ from workers.host.connection import connect
 from workers.host.encoding import to_bytes
 from workers.host.meter import HostError, Meter
 from workers.host.resolver import Resolver
-from workers.host.urls import MAX_URL_CHARACTERS, Target, is_allowed, parse_url
+from workers.host.urls import MAX_URL_CHARACTERS, Target, parse_url
 from workers.host.wire import Headers, Response, encode_request, read_response
 
 MAX_REQUEST_HEADERS = 64
@@ -102,7 +103,7 @@ class HttpHost:
         if not _METHOD.fullmatch(request.method) or request.method not in self._egress.allowed_methods:
             raise HostError("denied", "the method is not in the action's allowed methods")
         target = parse_url(request.url)
-        if not is_allowed(target.host, self._domains):
+        if not matches(target.host, self._domains):
             raise HostError("denied", "the domain is not in the action's allowed domains")
         planned = self._plan.http_request
         if planned is None:

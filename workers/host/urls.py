@@ -5,7 +5,6 @@ refused, so that the name that was allowed is the name that is connected to. Nev
 """
 
 import re
-from collections.abc import Iterable
 from typing import NamedTuple
 
 from workers.host.meter import HostError
@@ -58,8 +57,3 @@ def parse_url(url: str) -> Target:
     if port > _MAX_PORT:
         raise HostError("invalid-input", "the port is out of range")
     return Target(scheme, host, port, (path or "/") + query)
-
-
-def is_allowed(host: str, rules: Iterable[str]) -> bool:
-    """True when a rule is this name, or `*.` before a name that it lies below, at any depth."""
-    return any(rule == host or (rule.startswith("*.") and host.endswith(rule[1:])) for rule in rules)

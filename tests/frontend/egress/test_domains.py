@@ -2,7 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontend.egress.domains import InvalidDomain, matches, normal_domain, normal_rule
+from frontend.egress.domains import InvalidDomain, normal_domain, normal_rule
+from ipc.domains import matches
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""File paths that effects may go to: one spelling each, patterns, matching.
+"""File paths in a plan: one spelling each, patterns, matching. The front decides and the worker enforces by this.
 
 A path is relative, in NFC, without empty, `.` or `..` segments, so that the text that was decided about names one
 file. Patterns match per segment: `*` any part of a segment, `?` one character, `**` any number of segments. Never
@@ -43,9 +43,8 @@ def check_pattern(pattern: str) -> None:
         raise InvalidPath("double_star_in_segment")
 
 
-def matches(path: str, patterns: Iterable[str]) -> bool:
-    """True when one of the patterns matches the whole of `path`. `a/**` matches `a` too."""
-    segments = path.split("/")
+def matches(segments: Sequence[str], patterns: Iterable[str]) -> bool:
+    """True when one of the patterns matches all segments of a path. `a/**` matches `a` too."""
     return any(_glob(segments, pattern.split("/"), "**", _segment_matches) for pattern in patterns)
 
 
