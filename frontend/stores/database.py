@@ -17,7 +17,10 @@ LOCK_SECONDS = 2.0
 """How long a unit waits for a writer that takes no turns (a backup tool, an administrator's shell)."""
 CHECKPOINT_PAGES = 4000
 """WAL pages (16 MB) after which the commit that finds them copies them into the file: some 10 ms every 250 calls."""
-CACHE_KIB = 8192
+RESERVED_PAGES = CHECKPOINT_PAGES + 500
+"""What the WAL is made to hold from the start: a commit that lengthens the file costs twice one that does not."""
+WRITER_CACHE_KIB, READER_CACHE_KIB = 8192, 2048
+_WAL_HEADER_BYTES, _FRAME_BYTES = 32, 24 + 4096
 
 
 Result = TypeVar("Result")
@@ -37,7 +40,7 @@ def connect(path: Path, *, writes: bool, lock_seconds: float = LOCK_SECONDS) -> 
         for pragma in (
             "synchronous=FULL",
             f"wal_autocheckpoint={CHECKPOINT_PAGES}",
-            f"cache_size=-{CACHE_KIB}",
+            f"cache_size=-{WRITER_CACHE_KIB if writes else READER_CACHE_KIB}",
             # Compiled in differently everywhere. Zeroing what is deleted doubles the pages that a sweep writes.
             "secure_delete=OFF",
             "temp_store=MEMORY",
@@ -88,6 +91,9 @@ class Database:
             raise DatabaseGone(f"{self.path}: SQLite's WAL mode does not work on this file system")
         with self.unit() as connection:
             self._prepare(connection)
+        with self.unit():
+            # Nobody else writes while this unit is open.
+            _reserve(self.path.with_name(f"{self.path.name}-wal"))
 
     @contextlib.contextmanager
     def unit(self, *, writes: bool = True) -> Iterator[sqlite3.Connection]:
@@ -167,6 +173,18 @@ def each(
     return outcomes
 
 
+def _reserve(wal: Path) -> None:
+    """Lengthen the WAL with zeros. SQLite reads it up to the first frame whose checksum does not fit.
+
+    Only for speed: where there is no room for it, the WAL grows as it is used.
+    """
+    with contextlib.suppress(OSError), open(wal, "r+b", buffering=0) as file:
+        missing = _WAL_HEADER_BYTES + RESERVED_PAGES * _FRAME_BYTES - file.seek(0, os.SEEK_END)
+        while missing > 0:
+            missing -= file.write(bytes(min(missing, 1 << 20)))
+        os.fdatasync(file.fileno())
+
+
 def _identity_of(path: Path) -> tuple[int, int]:
     found = os.stat(path)
     return found.st_dev, found.st_ino
@@ -176,7 +194,8 @@ def _create(path: Path) -> None:
     try:
         descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
     except FileExistsError:
-        # It must not be opened to look at it: closing that descriptor would release SQLite's locks on the file.
+        # It must not be opened to look at it: closing that descriptor would release SQLite's locks, which are on this
+        # file and its -shm.
         return
     os.close(descriptor)
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

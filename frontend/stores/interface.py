@@ -73,7 +73,7 @@ class Store(Protocol):
         """(previous, current) after adding one, durably."""
 
     async def budget_open(self, session_id: str, max_calls: int, expires_at: float) -> None:
-        """Create the counter of a new session."""
+        """Create the counter of a new session. One that is there stays as it is."""
 
     async def budget_read(self, session_id: str) -> Budget:
         """Look without debiting."""
@@ -104,10 +104,11 @@ class Store(Protocol):
         unexpired_at: float | None = None,
     ) -> ApprovalRecord | None:  # fmt: skip
         """Compare and swap: the record after the move, or None when it is not in `from_state` (or has expired at
-        `unexpired_at`). Exactly one of any number of concurrent callers gets the record."""
+        `unexpired_at`). Exactly one of any number of concurrent callers gets the record. `outcome` and `holder` take
+        the place of those that were there."""
 
     async def approval_expire(self, now: float, limit: int) -> list[ApprovalRecord]:
-        """Move pending ones whose time is over to expired; those moved by this call."""
+        """Move at most `limit` pending ones whose time is over to expired, oldest first; those moved by this call."""
 
     async def approval_claimed_by_others(self, live_holders: tuple[str, ...]) -> list[ApprovalRecord]:
         """Claimed approvals whose holder is not alive."""
@@ -116,7 +117,8 @@ class Store(Protocol):
         """Approvals that wait for an operator."""
 
     async def sweep(self, now: float, keep_ended_seconds: float) -> None:
-        """Forget proofs, budgets and ended approvals whose time is over."""
+        """Forget proofs and budgets whose time is over, and ended approvals `keep_ended_seconds` after theirs (their
+        `expires_at`). A little at a time: what is left after a bounded number of rounds is left for the next sweep."""
 
     async def close(self) -> None:
         """Finish what is queued and release the store."""

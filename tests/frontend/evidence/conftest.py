@@ -8,11 +8,18 @@ from pathlib import Path
 import pytest
 
 from frontend.evidence.sqlite import SqliteLedger
+from frontend.stores import database
 
 ROOT = Path(__file__).resolve().parents[3]
 
 OpenLedger = Callable[[], Awaitable[SqliteLedger]]
 Start = Callable[..., "subprocess.Popen[str]"]
+
+
+@pytest.fixture(autouse=True)
+def _small_wal(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Hundreds of short tests need not write 18 MB each before they begin."""
+    monkeypatch.setattr(database, "RESERVED_PAGES", 0)
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ from pathlib import Path
 import trio
 
 from frontend.stores.database import Database, DatabaseGone
-from frontend.stores.interface import ApprovalRecord
+from frontend.stores.interface import ApprovalRecord, StoreUnavailable
 from frontend.stores.sqlite import SqliteStore
 from frontend.stores.turns import Turn
 
@@ -78,6 +78,33 @@ def fill_disk(path: Path) -> None:
     say(f"kept exactly what was written: {names == expected}")
 
 
+def commit_on_full_disk(path: Path) -> None:
+    """Ten visits that share a commit which fails, and the same again with room; say how they ended."""
+    signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+
+    async def use() -> None:
+        store = await SqliteStore.open(path)
+        outcomes: list[str] = []
+
+        async def visit(number: int) -> None:
+            try:
+                outcomes.append(f"fresh {(await store.check_in(f'p{number}', 1e10, 0.0)).is_fresh}")
+            except StoreUnavailable:
+                outcomes.append("unavailable")
+
+        _, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+        for limit in (4096, hard, hard):
+            outcomes.clear()
+            resource.setrlimit(resource.RLIMIT_FSIZE, (limit, hard))
+            async with trio.open_nursery() as nursery:
+                for number in range(10):
+                    nursery.start_soon(visit, number)
+            say(", ".join(sorted(set(outcomes))))
+        await store.close()
+
+    trio.run(use)
+
+
 def write_read_only(path: Path) -> None:
     """Open as somebody who may only read; say what happens."""
     if os.geteuid() == 0:
@@ -113,7 +140,7 @@ def use_store(path: Path, name: str) -> None:
 
 
 ROLES: dict[str, Callable[..., None]] = {
-    role.__name__: role for role in (hold_turn, take_turns, fill_disk, write_read_only, use_store)
+    role.__name__: role for role in (hold_turn, take_turns, fill_disk, commit_on_full_disk, write_read_only, use_store)
 }
 
 if __name__ == "__main__":

@@ -1,6 +1,7 @@
 """One SQLite file, in good and in bad days."""
 
 import os
+import shutil
 import sqlite3
 import stat
 import time
@@ -10,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from frontend.stores import database as module
 from frontend.stores.database import Database, DatabaseGone, each
 from tests.frontend.stores.children import table
 from tests.frontend.stores.conftest import Start, line_of
@@ -43,6 +45,32 @@ def test_its_files_are_for_their_owner_alone(database: Database) -> None:
     put(database, "a")
     modes = {path.suffix: stat.S_IMODE(path.stat().st_mode) for path in database.path.parent.iterdir()}
     assert modes == {".sqlite3": 0o600, ".sqlite3-wal": 0o600, ".sqlite3-shm": 0o600}
+
+
+def test_a_wal_that_was_lengthened_beforehand_is_read_as_far_as_it_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "RESERVED_PAGES", 1000)
+    first, second = Database(tmp_path / "db", table), Database(tmp_path / "db", table)
+    first.open()
+    wal = tmp_path / "db-wal"
+    assert wal.stat().st_size == 32 + 1000 * (24 + 4096)
+    put(first, "a")
+    second.open()
+    put(second, "b")
+    assert names(first) == ["a", "b"]
+    assert wal.stat().st_size == 32 + 1000 * (24 + 4096)
+    # As it lies there after a crash: another process finds what was committed, and goes on behind it.
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in ("db", "db-wal"):
+        shutil.copy(tmp_path / name, copy / name)
+    third = Database(copy / "db", table)
+    third.open()
+    put(third, "c")
+    assert names(third) == ["a", "b", "c"]
+    for database in (first, second, third):
+        database.close()
 
 
 def test_a_unit_that_raises_leaves_nothing(database: Database) -> None:

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from frontend.stores import counters, holds, proofs
 from frontend.stores.interface import StoreUnavailable
 from frontend.stores.sqlite import SqliteStore
-from tests.frontend.stores.conftest import Start
+from tests.frontend.stores.conftest import Start, line_of
 from tests.frontend.stores.contract import NOW, OpenStore, StoreContract, pending
 from tests.frontend.stores.model import Step, hold_against_model, steps
 
@@ -83,6 +83,11 @@ async def test_every_operation_fails_closed_while_the_file_is_locked_and_works_a
         stranger.execute("ROLLBACK")
     assert (await store.check_in("p", NOW + 1, NOW)).is_fresh
     assert await store.raise_epoch() == (0, 1)
+
+
+def test_a_commit_that_fails_fails_all_that_shared_it_and_leaves_nothing(tmp_path: Path, start: Start) -> None:
+    child = start("commit_on_full_disk", tmp_path / "store.sqlite3")
+    assert [line_of(child) for _ in range(3)] == ["unavailable", "fresh True", "fresh False"]
 
 
 async def test_a_store_that_lost_its_file_concludes_nothing(open_store: OpenStore, tmp_path: Path) -> None:
