@@ -95,7 +95,8 @@ class Control(Generic[M]):
             self._broken.set()
 
     def _break_as_closed(self) -> None:
-        self.was_closed = not self._broken.is_set()
+        # Both directions notice: what the second one finds is the same close.
+        self.was_closed = self.was_closed or not self._broken.is_set()
         self._break("closed its channel and did not leave")
 
     async def _send(self) -> None:

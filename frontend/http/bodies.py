@@ -37,7 +37,9 @@ class StreamedBody:
 
     @property
     def may_be_skipped(self) -> bool:
-        """True when the client will send the rest unasked and it is little."""
+        """True when the client will send the rest unasked, in time as far as is known, and it is little."""
+        if self._error is not None and self._error.code != "body_too_large":
+            return False
         return self._length is not None and self._length <= MAX_SKIPPED_BYTES and not self._expected
 
     async def read(self, cap: int) -> bytes:
