@@ -89,6 +89,7 @@ def make_keys(folder: Path) -> str:
             capture_output=True,
             text=True,
             cwd="/",
+            env={},
             timeout=MAKE_SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired) as error:

@@ -13,9 +13,9 @@ EXAMPLES = REPOSITORY / "contrib" / "examples"
 PROVIDERS = REPOSITORY / "workers" / "providers"
 
 
-def example(action_id: str, **changes: Any) -> dict[str, Any]:
+def example(name: str, /, **changes: Any) -> dict[str, Any]:
     """One of the example manifests; a mapping among `changes` is merged into the section, anything else replaces it."""
-    found: dict[str, Any] = yaml.safe_load((EXAMPLES / "actions" / f"{action_id}.yaml").read_text())
+    found: dict[str, Any] = yaml.safe_load((EXAMPLES / "actions" / f"{name}.yaml").read_text())
     return _merged(found, changes)
 
 

@@ -1,0 +1,371 @@
+"""Bytes that are no ordinary requests, sent to a running gateway: each gets its answer, and the gateway lives."""
+
+import json
+import select
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
+from tests.support.raw_http import RawConnection, Reply, raw, request
+from tests.support.upstream import Upstream
+
+EXECUTE = "/v1/actions/text_digest/execute"
+MB = 1_048_576
+LIMITS = """
+[limits]
+header_timeout_seconds = 0.7
+body_timeout_seconds = 0.7
+send_timeout_seconds = 0.7
+"""
+
+
+@pytest.fixture(scope="module")
+def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A gateway with little patience, which must be the same process at the end as at the start."""
+    folder: Path = tmp_path_factory.mktemp("gate")
+    with gateway(folder, config_for(up.address, LIMITS)) as running:
+        front = running.child("front").pid
+        yield running
+        assert running.child("front").pid == front
+        assert "Traceback" not in running.log.read_text()
+
+
+def is_alive(gate: Gateway) -> bool:
+    with raw(gate.ready["base_url"]) as line:
+        reply = line.ask(request("GET", "/healthz"))
+    return reply is not None and reply.json == {"status": "ok"}
+
+
+def refused(reply: Reply | None, status: int, code: str) -> None:
+    assert reply is not None
+    assert (reply.status, reply.json["error"]) == (status, code)
+    assert reply.headers["content-type"] == "application/json"
+    assert reply.headers.get("connection") == "close"
+
+
+@dataclass(frozen=True)
+class Row:
+    """Bytes, and the one answer they get before the connection is closed."""
+
+    name: str
+    data: bytes
+    status: int = 400
+    code: str = "bad_request"
+
+
+def head(*lines: str, start: str = "POST /v1/leases HTTP/1.1", host: str = "Host: x") -> bytes:
+    return "\r\n".join([start, *([host] if host else []), *lines, "", ""]).encode("latin-1")
+
+
+SMUGGLED = b"GET /v1/actions HTTP/1.1\r\nHost: x\r\n\r\n"
+CHUNKED = "Transfer-Encoding: chunked"
+
+ROWS = (
+    # two ways to read where the body ends
+    Row("CL and TE", head("Content-Length: 5", CHUNKED) + b"0\r\n\r\n" + SMUGGLED),
+    Row("TE and CL", head(CHUNKED, "Content-Length: 5") + b"0\r\n\r\n" + SMUGGLED),
+    Row("CL and TE in other cases", head("content-LENGTH: 5", "TRANSFER-encoding: CHUNKED") + b"0\r\n\r\n" + SMUGGLED),
+    Row("two lengths", head("Content-Length: 0", f"Content-Length: {len(SMUGGLED)}") + SMUGGLED),
+    Row("the same length twice", head("Content-Length: 2", "Content-Length: 2") + b"{}"),
+    Row("a list of lengths", head("Content-Length: 2, 2") + b"{}"),
+    Row("a negative length", head("Content-Length: -1") + SMUGGLED),
+    Row("a length with a sign", head("Content-Length: +2") + b"{}"),
+    Row("a length in hexadecimal", head("Content-Length: 0x2") + b"{}"),
+    Row("a length in words", head("Content-Length: two") + b"{}"),
+    Row("an empty length", head("Content-Length: ") + SMUGGLED),
+    Row("a length of many digits", head("Content-Length: " + "9" * 400) + b"{}"),
+    Row("a space before the colon", head("Content-Length : 5") + SMUGGLED),
+    Row("chunked twice", head(CHUNKED, CHUNKED) + b"0\r\n\r\n" + SMUGGLED),
+    Row("chunked and identity", head("Transfer-Encoding: chunked, identity") + b"0\r\n\r\n"),
+    Row("a coding that nobody knows", head("Transfer-Encoding: xchunked") + b"0\r\n\r\n", 400),
+    Row("chunked hidden by a tab", head("Transfer-Encoding:\tchunked, cow") + b"0\r\n\r\n"),
+    Row("chunked in HTTP/1.0", head(CHUNKED, start="POST /v1/leases HTTP/1.0") + b"0\r\n\r\n" + SMUGGLED),
+    # chunks
+    Row("a chunk of negative size", head(CHUNKED) + b"-1\r\n\r\n0\r\n\r\n"),
+    Row("a chunk of overflowing size", head(CHUNKED) + b"fffffffffffffffff\r\n"),
+    Row("a chunk without a size", head(CHUNKED) + b"\r\n{}\r\n0\r\n\r\n"),
+    Row("a chunk that is longer than it says", head(CHUNKED) + b"1\r\n{}\r\n0\r\n\r\n"),
+    Row("a size that ends in LF", head(CHUNKED) + b"2\n{}\r\n0\r\n\r\n"),
+    Row("an extension without end", head(CHUNKED) + b"2;" + b"x" * 5000),
+    Row("a length among the trailers", head(CHUNKED) + b"2\r\n{}\r\n0\r\nbad trailer\r\n\r\n"),
+    Row("one byte a chunk", head(CHUNKED) + b"1\r\n \r\n" * 40_000 + b"0\r\n\r\n"),
+    # lines
+    Row("bare line feeds", head().replace(b"\r\n", b"\n")),
+    Row("a folded header", head("X: a", " b")),
+    Row("a NUL in a value", head("X: a\0b")),
+    Row("a carriage return in a value", head("X: a\rb")),
+    Row("a header without a name", head(": x")),
+    Row("a header without a colon", head("nothing")),
+    Row("a NUL in the path", head(start="GET /he\0althz HTTP/1.1")),
+    Row("a space in the path", head(start="GET /health z HTTP/1.1")),
+    Row("a letter beyond ASCII in the path", head(start="GET /h\xe9althz HTTP/1.1")),
+    Row("a fragment in the path", head(start="GET /healthz#x HTTP/1.1")),
+    Row("no path", head(start="GET HTTP/1.1")),
+    Row("no method", head(start=" /healthz HTTP/1.1")),
+    Row("a method with brackets", head(start="G[E]T /healthz HTTP/1.1")),
+    Row("CONNECT", head(start="CONNECT gateway.test:80 HTTP/1.1")),
+    Row("an asterisk", head(start="OPTIONS * HTTP/1.1")),
+    Row("a user in the absolute form", head(start="GET http://user@x/healthz HTTP/1.1")),
+    Row("another scheme", head(start="GET ftp://x/healthz HTTP/1.1")),
+    Row("no Host", head(host="", start="GET /healthz HTTP/1.1")),
+    Row("two Hosts", head("Host: y", start="GET /healthz HTTP/1.1")),
+    Row("a Host with a path", head(host="Host: x/y", start="GET /healthz HTTP/1.1")),
+    # other protocols
+    Row("HTTP/0.9", b"GET /healthz\r\n\r\n"),
+    Row("HTTP/2", b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"),
+    Row("HTTP/3.0", head(start="GET /healthz HTTP/3.0")),
+    Row("http/1.1", head(start="GET /healthz http/1.1")),
+    Row("TLS", b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(range(256))),
+    Row("SSH", b"SSH-2.0-OpenSSH_9.2\r\n\r\n"),
+    Row("a proxy's greeting", b"PROXY TCP4 10.0.0.1 10.0.0.2 1 2\r\n\r\n"),
+    Row("a line break first", b"\r\n" + request("GET", "/healthz")),
+    # floods
+    Row("a hundred and one headers", head(*(f"X-{n}: y" for n in range(101))), 431, "headers_too_large"),
+    Row("one long header", head("X: " + "y" * 40_000), 431, "headers_too_large"),
+    Row("a head that never ends", b"GET /healthz HTTP/1.1\r\n" + b"X: y\r\n" * 200_000, 431, "headers_too_large"),
+    Row("a line that never ends", b"GET /" + b"a" * 4_000_000, 431, "headers_too_large"),
+    Row("a body of twelve digits", head("Content-Length: 999999999999"), 413, "body_too_large"),
+    Row("a body of twelve digits, chunked", head(CHUNKED) + b"ffffffff\r\n" + b"x" * 100, 413, "body_too_large"),
+    Row(
+        "a body too large, on hold", head("Content-Length: 2000000", "Expect: 100-continue"), 413, "body_too_large"
+    ),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("row", ROWS, ids=lambda row: row.name)
+def test_what_is_no_request_gets_one_answer_and_the_connection_ends(gate: Gateway, row: Row) -> None:
+    with raw(gate.ready["base_url"]) as line:
+        line.send(row.data)
+        replies = line.replies()
+    assert len(replies) == 1, replies
+    refused(replies[0], row.status, row.code)
+    assert is_alive(gate)
+
+
+@pytest.mark.parametrize("socket_name", ["client_socket", "admin_socket"])
+def test_the_unix_sockets_are_as_strict(gate: Gateway, socket_name: str) -> None:
+    for row in ROWS[::4]:
+        with raw(gate.ready[socket_name]) as line:
+            line.send(row.data)
+            first = line.reply()
+        assert first is not None, row.name
+        # POST /v1/leases is not the admin socket's, so its body is never looked at there.
+        assert first.status == row.status or (first.status == 404 and socket_name == "admin_socket"), row.name
+        assert first.json["error"]
+
+
+# ------------------------------------------------------------------------------------------------ what is served
+
+
+def test_an_absolute_target_is_served_like_its_path(gate: Gateway, agent: Bearer) -> None:
+    with raw(gate.ready["base_url"]) as line:
+        for target in ("http://gateway.test/healthz", "HTTP://other.test:99/healthz", "https://x/healthz?y"):
+            reply = line.ask(head(start=f"GET {target} HTTP/1.1"))
+            assert reply is not None
+            assert reply.json == {"status": "ok"}
+        headers = agent.headers("POST", EXECUTE)
+        data = request("POST", f"http://evil.test{EXECUTE}", headers, b'{"text":"x"}')
+        reply = line.ask(data, "POST")
+        assert reply is not None
+        assert reply.status == 200, reply.body
+
+
+def test_pipelined_requests_are_answered_in_order(gate: Gateway, agent: Bearer) -> None:
+    paths = ["/healthz", "/v1/nothing", "/readyz", "/v1/actions/spin", "/healthz"]
+    execute = request("POST", EXECUTE, agent.headers("POST", EXECUTE), b'{"text":"in the middle"}')
+    with raw(gate.ready["base_url"]) as line:
+        line.send(b"".join(request("GET", path) for path in paths) + execute + request("GET", "/healthz"))
+        replies = [line.reply("POST" if number == len(paths) else "GET") for number in range(len(paths) + 2)]
+    statuses = [reply.status for reply in replies if reply is not None]
+    assert statuses == [200, 404, 200, 200, 200, 200, 200]
+    assert replies[3] is not None
+    assert replies[3].json["action_id"] == "spin"
+    assert replies[5] is not None
+    assert replies[5].json["output"]["bytes"] == len("in the middle")
+
+
+def test_a_thousand_pipelined_requests_starve_nobody(gate: Gateway) -> None:
+    with raw(gate.ready["base_url"]) as line:
+        sender = threading.Thread(target=line.send, args=(request("GET", "/healthz") * 1000,))
+        sender.start()
+        assert is_alive(gate)
+        assert all(line.reply() is not None for _ in range(1000))
+        sender.join(10)
+
+
+def test_what_follows_a_bad_request_is_never_read(gate: Gateway) -> None:
+    with raw(gate.ready["base_url"]) as line:
+        line.send(request("GET", "/healthz") + head("Content-Length: 1", CHUNKED) + request("GET", "/readyz"))
+        replies = line.replies()
+    assert [reply.status for reply in replies] == [200, 400]
+
+
+def test_a_client_that_has_said_all_is_still_answered(gate: Gateway, agent: Bearer) -> None:
+    with raw(gate.ready["base_url"]) as line:
+        line.send(request("POST", EXECUTE, agent.headers("POST", EXECUTE), b'{"text":"bye"}'))
+        line.half_close()
+        replies = [line.reply("POST"), line.reply()]
+    assert replies[0] is not None
+    assert replies[0].status == 200
+    assert replies[1] is None
+
+
+def test_a_client_that_leaves_in_the_middle_of_its_request_is_nothing(gate: Gateway, agent: Bearer) -> None:
+    whole = request("POST", EXECUTE, agent.headers("POST", EXECUTE), b'{"text":"' + b"x" * 5000 + b'"}')
+    before = len(gate.events(session_id=agent.session_id))
+    for cut in (1, 40, whole.index(b"\r\n\r\n") + 2):
+        with raw(gate.ready["base_url"]) as line:
+            line.send(whole[:cut])
+            line.half_close()
+            reply = line.reply("POST")
+            assert reply is None or reply.status == 400
+    assert len(gate.events(session_id=agent.session_id)) == before
+    with raw(gate.ready["base_url"]) as line:
+        line.send(whole[:-2000])
+        line.half_close()
+        refused(line.reply("POST"), 400, "bad_request")
+    wait_for(lambda: len(gate.events(session_id=agent.session_id)) == before + 1, "the event of the half request")
+    assert is_alive(gate)
+
+
+def test_a_call_whose_client_has_gone_is_finished_with_evidence(gate: Gateway) -> None:
+    agent = gate.agent(max_calls=5)
+    body = json.dumps({"fuel": 0, "memory_mb": 0, "seconds": 0.4}).encode()
+    path = "/v1/actions/spin/execute"
+    with raw(gate.ready["base_url"]) as line:
+        line.send(request("POST", path, agent.headers("POST", path), body))
+        status = gate.operator()
+        wait_for(lambda: status.get("/v1/admin/status").json()["in_flight_executions"], "the call in flight")
+    event = wait_for(lambda: gate.events(session_id=agent.session_id, event_type="ActionCall"), "its event")[0]
+    assert event["decision"] == "allow"
+    assert event["budgets_after"] == {"calls_remaining": 4}
+    receipt = agent.get(f"/v1/receipts/{event['receipt_id']}").json()
+    assert receipt["normalized_result"]["kind"] == "success"
+    assert gate.operator().get("/v1/admin/status").json()["unresolved_intents"] == 0
+
+
+# ------------------------------------------------------------------------------------------------ slow clients
+
+
+def drip(line: RawConnection, data: bytes, seconds: float) -> float:
+    """Send a byte every 50 ms until an answer comes; returns how long that took."""
+    began = time.monotonic()
+    for byte in data:
+        line.send(bytes([byte]))
+        if select.select([line.sock], [], [], 0.05)[0]:
+            break
+        assert time.monotonic() - began < seconds, "the gateway waits for ever"
+    return time.monotonic() - began
+
+
+def test_a_head_that_comes_byte_by_byte_is_408(gate: Gateway) -> None:
+    with raw(gate.ready["base_url"]) as line:
+        assert 0.5 < drip(line, b"GET /healthz HTTP/1.1\r\nX: " + b"y" * 1000, 5) < 5
+        refused(line.reply(), 408, "request_timeout")
+        assert line.reply() is None
+
+
+def test_a_body_that_comes_byte_by_byte_is_408(gate: Gateway) -> None:
+    with raw(gate.ready["base_url"]) as line:
+        line.send(head("Content-Length: 1000"))
+        assert 0.5 < drip(line, b"{" + b" " * 998, 5) < 5
+        refused(line.reply("POST"), 408, "request_timeout")
+
+
+def test_a_body_that_never_comes_is_408_and_costs_no_budget(gate: Gateway) -> None:
+    agent = gate.agent(max_calls=1)
+    with raw(gate.ready["base_url"]) as line:
+        line.send(request("POST", EXECUTE, agent.headers("POST", EXECUTE) | {"Content-Length": "100"}))
+        refused(line.reply("POST"), 408, "request_timeout")
+    assert gate.events(session_id=agent.session_id)[0]["error_code"] == "request_timeout"
+    assert agent.execute("text_digest", {"text": "now"}).status_code == 200
+
+
+def test_slow_clients_hold_up_nobody_else(gate: Gateway, agent: Bearer) -> None:
+    with raw(gate.ready["base_url"]) as first, raw(gate.ready["base_url"]) as second:
+        first.send(b"GET /heal")
+        second.send(head("Content-Length: 1000") + b"{")
+        assert agent.execute("text_digest", {"text": "meanwhile"}).status_code == 200
+        refused(first.reply(), 408, "request_timeout")
+
+
+def test_a_client_that_stops_reading_is_cut_off(gate: Gateway) -> None:
+    with raw(gate.ready["base_url"], receive_buffer=4096) as line:
+        line.sock.setblocking(False)
+        data = request("GET", "/v1/actions/http_post") * 200
+
+        def is_cut() -> bool:
+            try:
+                line.sock.send(data)
+            except BlockingIOError:
+                pass
+            except (ConnectionResetError, BrokenPipeError):
+                return True
+            return line.was_cut()
+
+        wait_for(is_cut, "the end of a connection whose client does not read", 8)
+    assert is_alive(gate)
+
+
+# ------------------------------------------------------------------------------------------------ large bodies
+
+
+@pytest.mark.parametrize("length", [MB + 1, 10**12], ids=str)
+def test_a_body_that_is_announced_too_large_is_413_before_a_byte_of_it(
+    gate: Gateway, agent: Bearer, length: int
+) -> None:
+    with raw(gate.ready["base_url"]) as line:
+        headers = agent.headers("POST", EXECUTE) | {"Content-Length": str(length), "Content-Type": "application/json"}
+        # Not a byte of it is sent: a gateway that waited for one would answer 408.
+        refused(line.ask(request("POST", EXECUTE, headers), "POST"), 413, "body_too_large")
+    assert gate.events(session_id=agent.session_id)[0]["error_code"] == "body_too_large"
+
+
+def test_a_body_that_grows_too_large_is_413_while_it_is_read(gate: Gateway, agent: Bearer) -> None:
+    front = gate.child("front")
+    before = front.memory_info().rss
+    headers = agent.headers("POST", EXECUTE) | {"Transfer-Encoding": "chunked", "Content-Type": "application/json"}
+    with raw(gate.ready["base_url"]) as line:
+        line.send(request("POST", EXECUTE, headers))
+        chunk = b"10000\r\n" + b"x" * 65536 + b"\r\n"
+        for _ in range(200):
+            line.send(chunk)
+            if select.select([line.sock], [], [], 0)[0]:
+                break
+        refused(line.reply("POST"), 413, "body_too_large")
+    assert front.memory_info().rss - before < 8 * MB
+
+
+def test_a_body_of_exactly_the_limit_is_read(gate: Gateway, agent: Bearer) -> None:
+    frame = len(b'{"text":""}')
+    for size, status in ((MB, 200), (MB + 1, 413)):
+        body = b'{"text":"' + b"x" * (size - frame) + b'"}'
+        headers = agent.headers("POST", EXECUTE) | {"Content-Type": "application/json"}
+        assert gate.http.post(EXECUTE, headers=headers, content=body).status_code == status
+
+
+def test_without_credentials_nobody_makes_the_gateway_read_a_body(gate: Gateway) -> None:
+    with raw(gate.ready["base_url"]) as line:
+        reply = line.ask(request("POST", EXECUTE, {"Content-Length": "1000000"}), "POST")
+        refused(reply, 401, "missing_auth_header")
+
+
+def test_a_client_that_waits_for_leave_is_told_to_go_on_only_when_its_body_will_be_read(
+    gate: Gateway, agent: Bearer
+) -> None:
+    headers = agent.headers("POST", EXECUTE) | {"Content-Length": "12", "Expect": "100-continue"}
+    with raw(gate.ready["base_url"]) as line:
+        line.send(request("POST", EXECUTE, headers))
+        line.sock.settimeout(5)
+        assert line.sock.recv(100) == b"HTTP/1.1 100 Continue\r\n\r\n"
+        reply = line.ask(b'{"text":"x"}', "POST")
+        assert reply is not None
+        assert reply.status == 200
+    with raw(gate.ready["base_url"]) as line:
+        headers = {"Content-Length": "12", "Expect": "100-continue"}
+        refused(line.ask(request("POST", EXECUTE, headers), "POST"), 401, "missing_auth_header")

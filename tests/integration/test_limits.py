@@ -1,0 +1,371 @@
+"""Limits of actions, of egress and of the service: what is over one is refused, named in evidence, and harms nobody."""
+
+import hashlib
+import os
+import shutil
+import socket
+import subprocess
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.background import Background, in_flight
+from tests.support.gateway import Bearer, Gateway, gateway, wait_for
+from tests.support.manifests import all_examples, example, open_policy, write_manifests
+from tests.support.processes import GATEWAY, started
+from tests.support.upstream import Upstream, upstream
+
+
+def closed_port() -> int:
+    """A port of this machine that nobody listens on."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        return int(server.getsockname()[1])
+
+
+def fetching(action_id: str, host: str, **changes: Any) -> dict[str, Any]:
+    """An http_fetch from another host."""
+    return example(
+        "http_fetch", action_id=action_id, egress={"allowed_domains": [host.partition(":")[0]]},
+        template={"url_template": f"http://{host}/{{+path}}"}, **changes,
+    )  # fmt: skip
+
+
+ACTIONS: dict[str, dict[str, Any]] = {
+    "no_io": example("http_fetch", action_id="no_io", resource_limits={"max_io_calls": 0}),
+    "unknown_host": fetching("unknown_host", "nowhere.gateway.invalid", resource_limits={"timeout_seconds": 5}),
+    "closed_port": fetching("closed_port", "closed.gateway.test"),
+    "open_secret": example(
+        "http_post", action_id="open_secret", egress={"allowed_domains": ["plain.gateway.invalid"]},
+        template={"url_template": "http://plain.gateway.invalid/{+path}"},
+    ),
+    "any_host": example(
+        "http_fetch", action_id="any_host", template={"url_template": "https://{host}/x"},
+        io={"request_schema": {"required": ["host"], "properties": {"host": {"type": "string"}}}},
+        resource_limits={"timeout_seconds": 2},
+    ),
+    "no_such_secret": example(
+        "http_post", action_id="no_such_secret",
+        secrets=[{"name": "never_given", "inject": {"header": "Authorization", "format": "Bearer {value}"}}],
+    ),
+    "optional_secret": example(
+        "http_post", action_id="optional_secret",
+        secrets=[{"name": "never_given", "required": False, "inject": {"header": "Authorization"}}],
+    ),
+    "small_request": example("text_digest", action_id="small_request", io={"max_request_bytes": 64}),
+    "small_answer": example("http_fetch", action_id="small_answer", io={"max_response_bytes": 16}),
+    "other_answer": example(
+        "text_digest", action_id="other_answer",
+        io={"response_schema": {"required": ["never"], "additionalProperties": True}},
+    ),
+    "small_file": example("file_write", action_id="small_file", fs={"max_file_bytes": 8}),
+    "few_files": example("file_write", action_id="few_files", fs={"allowed_paths": ["ok/*"]}),
+    "little_fuel": example("text_digest", action_id="little_fuel", resource_limits={"fuel": 1000}),
+    "little_memory": example("spin", action_id="little_memory", resource_limits={"memory_mb": 1}),
+    "little_time": example("spin", action_id="little_time", resource_limits={"timeout_seconds": 0.1}),
+}  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A gateway with one action for each limit."""
+    folder: Path = tmp_path_factory.mktemp("gate")
+    actions = write_manifests(all_examples(folder / "actions"), *ACTIONS.values())
+    policy = open_policy(folder / "policy", *ACTIONS)
+    config = f'manifests_dir = "{actions}"\npolicy_dir = "{policy}"\n[egress.unsafe_resolve]\n'
+    config += f'"upstream.gateway.test" = "{up.address}"\n"closed.gateway.test" = "127.0.0.1:{closed_port()}"\n'
+    with gateway(folder, config) as running:
+        yield running
+
+
+def failure(gate: Gateway, agent: Bearer, answer: httpx.Response) -> dict[str, Any]:
+    """The receipt of a 502; its event says the same."""
+    assert (answer.status_code, answer.json()) == (502, {"error": "action_execution_failed"}), answer.text
+    event = gate.events(session_id=agent.session_id, event_type="ActionCall")[0]
+    receipt: dict[str, Any] = agent.get(f"/v1/receipts/{event['receipt_id']}").json()
+    assert receipt["signature_status"] == "verified"
+    assert receipt["verification_outcome"] == {"status": "provider_failed_before_verification"}
+    assert event["reason"] == receipt["normalized_result"]["reason"]
+    assert (event["decision"], event["error_code"]) == ("error", "action_execution_failed")
+    return receipt
+
+
+# ------------------------------------------------------------------------------------------------ of one call
+
+FETCH = {"path": "x"}
+POST = {"path": "x", "message": "m"}
+OVER_A_LIMIT: list[tuple[str, dict[str, Any], str, str, str]] = [
+    # action, request, kind, failure class, words of the reason
+    ("no_io", FETCH, "provider_failure", "policy_violation", "I/O call limit of 0 reached"),
+    ("small_answer", FETCH, "provider_failure", "provider_error", "too-large"),
+    ("other_answer", {"text": "x"}, "provider_failure", "policy_violation", "response_schema"),
+    ("small_file", {"path": "a", "content": "123456789"}, "provider_failure", "provider_error", "too-large"),
+    ("little_fuel", {"text": "x"}, "provider_failure", "policy_violation", "fuel limit of 1000 reached"),
+    ("little_memory", {"memory_mb": 1}, "provider_failure", "provider_error", "memory limit"),
+    ("little_time", {"seconds": 1}, "timeout", "timeout", "time limit of 0.1 s reached"),
+    ("unknown_host", FETCH, "provider_failure", "provider_error", "resolved"),
+    ("closed_port", FETCH, "provider_failure", "provider_error", "the upstream can't be reached"),
+    ("open_secret", POST, "provider_failure", "provider_error", "a secret is never sent without TLS"),
+]
+
+
+@pytest.mark.parametrize(
+    ("action", "body", "kind", "failure_class", "words"), OVER_A_LIMIT, ids=[row[0] for row in OVER_A_LIMIT]
+)
+def test_a_call_over_a_limit_is_502_with_a_receipt_that_names_it(
+    gate: Gateway, up: Upstream, action: str, body: dict[str, Any], kind: str, failure_class: str, words: str
+) -> None:
+    agent = gate.agent(max_calls=2)
+    before = len(up.seen)
+    receipt = failure(gate, agent, agent.execute(action, body))
+    assert words in receipt["normalized_result"]["reason"]
+    assert (receipt["normalized_result"]["kind"], receipt["failure_class"]) == (kind, failure_class)
+    assert len(up.seen) - before == (1 if action == "small_answer" else 0)
+    assert "127.0.0.1" not in str(receipt)
+    event = gate.events(session_id=agent.session_id, event_type="ActionCall")[0]
+    assert event["budgets_after"] == {"calls_remaining": 1}  # what was dispatched is not given back
+    assert agent.execute("text_digest", {"text": "x"}).status_code == 200
+
+
+def test_nothing_is_left_of_a_file_that_was_too_large(gate: Gateway, agent: Bearer) -> None:
+    failure(gate, agent, agent.execute("small_file", {"path": "large", "content": "x" * 9}))
+    assert not (gate.state / "files" / "large").exists()
+    assert agent.execute("small_file", {"path": "large", "content": "x" * 8}).status_code == 200
+
+
+def test_a_path_beyond_the_manifests_waits_for_a_person_who_may_allow_this_one(
+    gate: Gateway, agent: Bearer, operator: Bearer
+) -> None:
+    assert agent.execute("few_files", {"path": "ok/a", "content": "x"}).status_code == 200
+    answer = agent.execute("few_files", {"path": "elsewhere/a", "content": "x"})
+    assert answer.status_code == 202
+    detail = operator.get(f"/v1/approvals/{answer.json()['approval_id']}").json()
+    assert detail["unresolved_paths"] == ["elsewhere/a"]
+    assert not (gate.state / "files" / "elsewhere").exists()
+    approved = operator.post(f"/v1/approvals/{answer.json()['approval_id']}/approve")
+    assert approved.status_code == 200, approved.text
+    assert (gate.state / "files" / "elsewhere" / "a").read_text() == "x"
+    assert agent.execute("few_files", {"path": "elsewhere/b", "content": "x"}).status_code == 202
+
+
+def test_a_request_over_the_actions_own_size_is_413(gate: Gateway) -> None:
+    agent = gate.agent(max_calls=1)
+    answer = agent.execute("small_request", {"text": "x" * 64})
+    assert (answer.status_code, answer.json()) == (413, {"error": "body_too_large"})
+    assert gate.events(session_id=agent.session_id)[0]["error_code"] == "body_too_large"
+    assert agent.execute("small_request", {"text": "x"}).status_code == 200
+
+
+def test_a_required_secret_that_nobody_gave_is_denied_by_name_before_anything_is_sent(
+    gate: Gateway, up: Upstream
+) -> None:
+    agent = gate.agent(max_calls=1)
+    before = len(up.seen)
+    answer = agent.execute("no_such_secret", POST)
+    assert (answer.status_code, answer.json()["error"]) == (403, "policy_denied")
+    assert "never_given" in answer.json()["deny_reason"]
+    assert agent.execute("optional_secret", POST).status_code == 200
+    assert len(up.seen) == before + 1
+    assert "authorization" not in up.seen[-1].headers
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        "127.0.0.1", "localhost", "LOCALHOST", "x.localhost", "0", "0x7f000001", "2130706433", "127.1", "[::1]", "::1",
+        "169.254.169.254", "evil", "evil.test:80", "user@evil.test", "evil.test/x", "evil.test#", "evil.test?", "a..b",
+        "-a.test", "evil.test\\x", "\u24d4vil.test/", "", ".", "*.test", "evil.test\r\nX: y", "\uff11\uff12\uff17.1",
+    ],
+    ids=ascii,
+)  # fmt: skip
+def test_a_host_that_is_no_plain_domain_name_is_422(gate: Gateway, host: str) -> None:
+    agent = gate.agent(max_calls=1)
+    answer = agent.execute("any_host", {"host": host})
+    assert (answer.status_code, answer.json()["error"]) == (422, "schema_violation"), answer.text
+    assert len(host) < 5 or host not in answer.text
+
+
+def test_a_host_beyond_the_manifests_waits_for_a_person(gate: Gateway, agent: Bearer, operator: Bearer) -> None:
+    answer = agent.execute("any_host", {"host": "other.gateway.invalid"})
+    assert answer.status_code == 202, answer.text
+    approval_id = answer.json()["approval_id"]
+    detail = operator.get(f"/v1/approvals/{approval_id}").json()
+    assert detail["unresolved_domains"] == ["other.gateway.invalid"]
+    assert detail["approved_targets"] == ["GET https://other.gateway.invalid/x"]
+    answer = operator.post(f"/v1/approvals/{approval_id}/approve")
+    receipt = failure(gate, agent, answer)
+    assert "resolved" in receipt["normalized_result"]["reason"]
+
+
+# ------------------------------------------------------------------------------------------------ private addresses
+
+HOSTS = {
+    "loopback.gateway.test": "127.0.0.1",
+    "loopback6.gateway.test": "::1",
+    "mapped.gateway.test": "::ffff:127.0.0.1",
+    "zero.gateway.test": "0.0.0.0",
+    "metadata.gateway.test": "169.254.169.254",
+    "private.gateway.test": "10.1.2.3",
+    "shared.gateway.test": "100.64.0.1",
+    "unique.gateway.test": "fd00::1",
+    "multicast.gateway.test": "224.0.0.1",
+}
+
+
+def can_change_hosts() -> bool:
+    """Whether this process may give another one a hosts file of its own."""
+    if os.geteuid() != 0 or shutil.which("unshare") is None:
+        return False
+    return subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True, timeout=10).returncode == 0
+
+
+@pytest.mark.skipif(not can_change_hosts(), reason="needs a mount namespace, to give names to private addresses")
+def test_a_name_that_leads_to_a_private_address_is_refused_and_nobody_is_connected_to(
+    tmp_path: Path,
+) -> None:
+    with upstream() as up:
+        port = up.address.rsplit(":", 1)[1]
+        actions = [fetching(name.split(".")[0], f"{name}:{port}") for name in HOSTS]
+        folder = write_manifests(all_examples(tmp_path / "actions"), *actions)
+        policy = open_policy(tmp_path / "policy", *(action["action_id"] for action in actions))
+        (tmp_path / "hosts").write_text("".join(f"{address} {name}\n" for name, address in HOSTS.items()))
+        with gateway_with_hosts(tmp_path, f'manifests_dir = "{folder}"\npolicy_dir = "{policy}"\n') as gate:
+            agent = gate.agent()
+            for action in actions:
+                receipt = failure(gate, agent, agent.execute(action["action_id"], {"path": "x"}))
+                reason = receipt["normalized_result"]["reason"]
+                assert "denied: the domain leads to a private or reserved address" in reason, (action, reason)
+        assert not up.seen
+
+
+def gateway_with_hosts(folder: Path, config: str) -> AbstractContextManager[Gateway]:
+    """`gateway dev` that reads `folder/hosts` in place of the machine's own hosts file."""
+    script = folder / "bin" / "gateway"
+    script.parent.mkdir()
+    mount = f"mount --bind {folder / 'hosts'} /etc/hosts"
+    script.write_text(f'#!/bin/sh\nexec unshare -m sh -c \'{mount} && exec {GATEWAY} "$@"\' gateway "$@"\n')
+    script.chmod(0o755)
+    return started(folder, config, program=str(script))
+
+
+# ------------------------------------------------------------------------------------------------ of the service
+
+
+def hurry(gate: Gateway, call: Any, count: int) -> Counter[int]:
+    """Status codes of many calls at once."""
+    codes: Counter[int] = Counter()
+    lock = threading.Lock()
+    left = iter(range(count))
+
+    def work() -> None:
+        with httpx.Client(base_url=gate.ready["base_url"], timeout=30) as http:
+            while True:
+                with lock:
+                    if next(left, None) is None:
+                        return
+                answer = call(http)
+                if answer.status_code == 429:
+                    assert answer.json() == {"error": "rate_limit_exceeded"}
+                    assert answer.headers["retry-after"] == "1"
+                with lock:
+                    codes[answer.status_code] += 1
+
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    return codes
+
+
+def test_more_than_fifty_leases_a_second_are_429(gate: Gateway, agent: Bearer) -> None:
+    lease = {"scopes": ["tools:call"], "dpop_jwk": agent.prover.jwk}
+    began = time.monotonic()
+    codes = hurry(gate, lambda http: http.post("/v1/leases", json=lease), 150)
+    took = time.monotonic() - began
+    assert set(codes) <= {200, 429}
+    assert codes[200] <= 50 + 50 * took + 1
+    assert codes[429] or took > 2
+    assert agent.execute("text_digest", {"text": "x"}).status_code == 200
+    wait_for(lambda: gate.http.post("/v1/leases", json=lease).status_code == 200, "another lease")
+
+
+def test_more_than_twenty_writes_of_operators_a_second_are_429_and_reads_go_on(gate: Gateway, operator: Bearer) -> None:
+    path = "/v1/approvals/apr_none/deny"
+    began = time.monotonic()
+    codes = hurry(gate, lambda http: http.post(path, headers=operator.headers("POST", path)), 60)
+    took = time.monotonic() - began
+    assert set(codes) <= {404, 429}
+    assert codes[404] <= 20 + 20 * took + 1
+    assert codes[429] or took > 2
+    assert operator.get("/v1/admin/status").status_code == 200
+
+
+def test_a_stranger_can_not_use_up_the_operators_rate(gate: Gateway, agent: Bearer, operator: Bearer) -> None:
+    path = "/v1/approvals/apr_none/deny"
+    codes = hurry(gate, lambda http: http.post(path, headers=agent.headers("POST", path)), 60)
+    assert codes == {401: 60}
+    wait_for(lambda: operator.post(path).status_code == 404, "a write of the operator", 5)
+
+
+def test_over_the_ceiling_of_calls_in_flight_it_is_503_at_once_and_leaves_no_event(tmp_path: Path) -> None:
+    with gateway(tmp_path, "[limits]\nmax_in_flight = 2\n") as gate:
+        agent, late = gate.agent(), gate.agent(max_calls=1)
+        calls = [Background(lambda: agent.execute("spin", {"seconds": 1})) for _ in range(2)]
+        wait_for(lambda: in_flight(gate) == 2, "two calls in flight")
+        answer = late.execute("text_digest", {"text": "x"})
+        assert (answer.status_code, answer.json()) == (503, {"error": "overloaded"})
+        assert answer.headers["retry-after"] == "1"
+        assert gate.http.get("/healthz").status_code == 200
+        assert [call.status() for call in calls] == [200, 200]
+        assert late.execute("text_digest", {"text": "x"}).status_code == 200
+        assert len(gate.events(session_id=late.session_id, event_type="ActionCall")) == 1
+
+
+def test_without_a_worker_in_time_a_call_is_503_and_gives_its_budget_back(tmp_path: Path) -> None:
+    config = "[limits]\nworker_wait_seconds = 0.2\n[workers]\ncompute = {min_spare = 1, max = 1}\n"
+    with gateway(tmp_path, config) as gate:
+        agent, late = gate.agent(), gate.agent(max_calls=1)
+        call = Background(lambda: agent.execute("spin", {"seconds": 1}))
+        wait_for(lambda: in_flight(gate) == 1, "a call in flight")
+        answer = late.execute("text_digest", {"text": "x"})
+        assert (answer.status_code, answer.json()) == (503, {"error": "overloaded"})
+        assert answer.headers["retry-after"] == "1"
+        assert late.execute("file_write", {"path": "a", "content": "b"}).status_code == 200  # another pool
+        events = gate.events(session_id=late.session_id, decision="error")
+        assert [event["error_code"] for event in events] == ["overloaded"]
+        assert call.status() == 200
+        assert gate.operator().get("/v1/admin/status").json()["unresolved_intents"] == 0
+
+
+def test_what_is_over_a_limit_is_over_it_for_its_own_call_alone(gate: Gateway) -> None:
+    """Calls that fail in every way beside calls that must not notice."""
+    wrong: list[Any] = []
+
+    def fail(action: str, body: dict[str, Any]) -> None:
+        agent = gate.agent()
+        wrong.extend(
+            answer.text for answer in [agent.execute(action, body) for _ in range(3)] if answer.status_code != 502
+        )
+
+    threads = [
+        threading.Thread(target=fail, args=row)
+        for row in (("little_fuel", {"text": "x"}), ("little_time", {"seconds": 1}), ("no_io", FETCH))
+    ]
+    for thread in threads:
+        thread.start()
+    agent = gate.agent()
+    for number in range(15):
+        text = f"well {number}"
+        answer = agent.execute("text_digest", {"text": text})
+        assert answer.status_code == 200, answer.text
+        assert answer.json()["output"]["sha256"] == hashlib.sha256(text.encode()).hexdigest()
+    for thread in threads:
+        thread.join(30)
+    assert not wrong

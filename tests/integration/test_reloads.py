@@ -1,0 +1,191 @@
+"""SIGHUP: manifests and policy are read again and swapped whole, or not at all, and evidence says which it was."""
+
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from tests.support.background import Background, in_flight
+from tests.support.gateway import Gateway, config_for, gateway, wait_for
+from tests.support.manifests import (
+    PROVIDERS,
+    all_examples,
+    example,
+    open_policy,
+    put_module,
+    trust,
+    write_manifests,
+)
+from tests.support.processes import family
+from tests.support.upstream import Upstream
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Holds the manifests (`actions`) and the policy (`policy`) of `gate`."""
+    found: Path = tmp_path_factory.mktemp("reloads")
+    all_examples(found / "actions")
+    open_policy(found / "policy", "more", version="v1")
+    return found
+
+
+@pytest.fixture(scope="module")
+def gate(up: Upstream, folder: Path) -> Iterator[Gateway]:
+    """A gateway whose manifests and policy may be changed; a test that spoils them mends them."""
+    more = f'manifests_dir = "{folder / "actions"}"\npolicy_dir = "{folder / "policy"}"'
+    with gateway(folder, config_for(up.address, more)) as running:
+        yield running
+
+
+def reload(gate: Gateway) -> dict[str, Any]:
+    """Send SIGHUP; returns the AdminReload event that it leaves."""
+    before = len(gate.events(event_type="AdminReload", limit=1000))
+    gate.process.send_signal(signal.SIGHUP)
+
+    def found() -> list[dict[str, Any]] | None:
+        events = gate.events(event_type="AdminReload", limit=1000)
+        return events if len(events) > before else None
+
+    event: dict[str, Any] = wait_for(found, "the event of the reload")[0]
+    return event
+
+
+def version_of(gate: Gateway, action_id: str) -> str:
+    return str(gate.http.get(f"/v1/actions/{action_id}").json()["version"])
+
+
+def test_a_changed_manifest_is_in_force_after_a_hangup(gate: Gateway, folder: Path) -> None:
+    write_manifests(folder / "actions", example("text_digest", version="2.0.0", description="anew"))
+    before = family(gate.process.pid)
+    assert reload(gate)["decision"] == "allow"
+    assert version_of(gate, "text_digest") == "2.0.0"
+    answer = gate.agent().execute("text_digest", {"text": "x"})
+    assert gate.events(trace_id=answer.json()["trace_id"])[0]["action_version"] == "2.0.0"
+    assert family(gate.process.pid) == before  # nothing was restarted for it
+
+
+ENDLESS = """package gateway
+
+import rego.v1
+
+decision := {} if count([1 | some x in numbers.range(1, 9000); some y in numbers.range(1, 9000); x == y + 0.5]) == 1
+"""
+BROKEN: list[tuple[str, Callable[[Path], None], str]] = [
+    ("a manifest with an unknown field", lambda f: _append(f / "actions" / "spin.yaml", "fule: 1\n"), "fule"),
+    ("a manifest that is no YAML", lambda f: _write(f / "actions" / "spin.yaml", "a: [\n"), "spin.yaml"),
+    ("a manifest without its module", lambda f: _module(f, "builtin:nothing"), "spin.yaml"),
+    ("a module that imports more", lambda f: _module(f, "builtin:http"), "gateway:provider/http"),
+    ("two manifests of one action", lambda f: _copy(f / "actions", "spin.yaml", "spun.yaml"), "spun.yaml"),
+    ("a policy that does not compile", lambda f: _append(f / "policy" / "gateway.rego", "x := {\n"), "gateway.rego"),
+    ("a policy that decides nothing", lambda f: _write(f / "policy" / "gateway.rego", "package gateway\n"), "decision"),
+    ("a policy without end", lambda f: _write(f / "policy" / "gateway.rego", ENDLESS), "the policy process was lost"),
+    ("policy data that is no JSON", lambda f: _write(f / "policy" / "data.json", "{"), "data.json"),
+    ("policy data with a typing error", lambda f: _replace(f / "policy" / "data.json", "sinks", "sink"), "data.json"),
+    ("no policy", lambda f: (f / "policy" / "gateway.rego").unlink(), "rego"),
+]  # fmt: skip
+
+
+def _write(path: Path, text: str) -> None:
+    path.write_text(text)
+
+
+def _append(path: Path, text: str) -> None:
+    path.write_text(path.read_text() + text)
+
+
+def _replace(path: Path, old: str, new: str) -> None:
+    path.write_text(path.read_text().replace(old, new))
+
+
+def _copy(folder: Path, old: str, new: str) -> None:
+    (folder / new).write_text((folder / old).read_text())
+
+
+def _module(folder: Path, reference: str) -> None:
+    write_manifests(folder / "actions", example("spin", provider_module_digest=reference))
+
+
+@pytest.mark.parametrize(("spoil", "word"), [row[1:] for row in BROKEN], ids=[row[0] for row in BROKEN])
+def test_a_reload_that_fails_leaves_everything_as_it_was_and_says_why(
+    gate: Gateway, folder: Path, spoil: Callable[[Path], None], word: str
+) -> None:
+    whole = {path: path.read_bytes() for path in folder.glob("*/*") if path.suffix in (".yaml", ".rego", ".json")}
+    version = version_of(gate, "http_fetch")
+    policy = gate.operator().get("/v1/admin/status").json()["policy_version"]
+    try:
+        # Half of the new configuration is in order, and must not come into force either.
+        write_manifests(folder / "actions", example("http_fetch", version="9.9.9"))
+        _replace(folder / "policy" / "data.json", policy, "v9")
+        spoil(folder)
+        event = reload(gate)
+        assert event["decision"] == "error"
+        assert word in event["reason"]
+        assert version_of(gate, "http_fetch") == version
+        assert gate.operator().get("/v1/admin/status").json()["policy_version"] == policy
+        assert gate.agent().execute("text_digest", {"text": "x"}).status_code == 200
+        assert gate.http.get("/readyz").json()["status"] == "ready"
+    finally:
+        for path in folder.glob("*/*"):
+            if path.is_file() and path not in whole and path.suffix == ".yaml":
+                path.unlink()
+        for path, data in whole.items():
+            path.write_bytes(data)
+    assert reload(gate)["decision"] == "allow"
+
+
+def test_a_module_that_comes_with_a_reload_runs_and_calls_under_way_end_well(gate: Gateway, folder: Path) -> None:
+    agent = gate.agent()
+    call = Background(lambda: agent.execute("spin", {"seconds": 1}))
+    wait_for(lambda: in_flight(gate) == 1, "a call in flight")
+    # The same provider with a custom section at its end: other bytes, so another module.
+    data = (PROVIDERS / "text_digest.wasm").read_bytes() + b"\x00\x05\x04test"
+    digest = put_module(folder / "actions", data)
+    manifest = example("text_digest", action_id="more", provider_module_digest=digest)
+    write_manifests(folder / "actions", manifest)
+    assert reload(gate)["decision"] == "allow"
+    answer = gate.agent().execute("more", {"text": "x"})
+    assert (answer.status_code, answer.json()["error"]) == (403, "action_not_registered")
+    trust(folder / "actions", digest)
+    assert reload(gate)["decision"] == "allow"
+    agent_after = gate.agent()
+    answer = agent_after.execute("more", {"text": "x"})
+    assert answer.status_code == 200, answer.text
+    receipt = agent_after.get(f"/v1/receipts/{answer.json()['receipt_id']}").json()
+    assert receipt["provider_module_digest"] == digest
+    assert call.status() == 200
+
+
+def test_a_removed_action_is_gone_and_what_it_held_can_not_be_approved(gate: Gateway, folder: Path) -> None:
+    data = (PROVIDERS / "echo.wasm").read_bytes() + b"\x00\x05\x04held"
+    digest = put_module(folder / "actions", data)
+    trust(folder / "actions", digest, *_trusted(folder))
+    manifest = example("forbidden_export", action_id="more", provider_module_digest=digest)
+    write_manifests(folder / "actions", manifest)
+    assert reload(gate)["decision"] == "allow"
+    agent = gate.agent(max_calls=1)
+    held = agent.execute("more", {"table": "x"})
+    assert held.status_code == 202, held.text
+    (folder / "actions" / "more.yaml").unlink()
+    assert reload(gate)["decision"] == "allow"
+    assert agent.execute("more", {"table": "x"}).json() == {"error": "action_not_found"}
+    answer = gate.operator().post(f"/v1/approvals/{held.json()['approval_id']}/approve")
+    assert (answer.status_code, answer.json()["error"]) == (409, "plan_integrity")
+    assert agent.get(f"/v1/approvals/{held.json()['approval_id']}/poll").json()["state"] == "failed"
+    assert agent.execute("text_digest", {"text": "the call was given back"}).status_code == 200
+
+
+def _trusted(folder: Path) -> list[str]:
+    path = folder / "actions" / "trusted_modules.yaml"
+    return list(yaml.safe_load(path.read_text())["digests"]) if path.exists() else []
+
+
+def test_many_hangups_at_once_are_all_answered(gate: Gateway, folder: Path) -> None:
+    before = gate.child("front").pid
+    for _ in range(30):
+        gate.process.send_signal(signal.SIGHUP)
+    assert reload(gate)["decision"] == "allow"
+    assert gate.agent().execute("text_digest", {"text": "x"}).status_code == 200
+    assert gate.child("front").pid == before

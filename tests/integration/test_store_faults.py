@@ -1,0 +1,332 @@
+"""A clock, a store and a ledger that fail or were changed behind the gateway's back: refused, shown, never guessed."""
+
+import json
+import sqlite3
+import time
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.support.background import Background
+from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
+from tests.support.upstream import Upstream, upstream
+
+PAYMENT = {"to": "acct-1", "amount_cents": 100, "currency": "EUR"}
+
+
+def database(gate: Gateway, name: str) -> sqlite3.Connection:
+    """The store or the ledger of a gateway, as a stranger opens it."""
+    return sqlite3.connect(gate.state / f"{name}.sqlite3", isolation_level=None, timeout=10)
+
+
+@contextmanager
+def blocked(gate: Gateway, name: str) -> Iterator[None]:
+    """Nobody writes into this file: as with a full disk, or a neighbour that is stuck."""
+    with closing(database(gate, name)) as connection:
+        connection.execute("begin immediate")
+        yield
+        connection.execute("rollback")
+
+
+def change(gate: Gateway, name: str, statement: str, *values: Any) -> int:
+    """One statement; returns how many rows it changed."""
+    with closing(database(gate, name)) as connection:
+        return connection.execute(statement, values).rowcount
+
+
+def error_of(answer: httpx.Response) -> tuple[int, Any]:
+    return answer.status_code, answer.json().get("error")
+
+
+def is_not_ready(gate: Gateway, dependency: str) -> bool:
+    """Whether readiness says so, and names the dependency."""
+    answer = gate.http.get("/readyz")
+    found = answer.json()
+    return answer.status_code == 503 and found["status"] == "not_ready" and found[dependency] is False
+
+
+def answered(call: Background) -> httpx.Response:
+    answer = call.answer()
+    assert answer is not None
+    return answer
+
+
+def held(agent: Bearer, **changes: Any) -> str:
+    answer = agent.execute("payment_transfer", PAYMENT | changes)
+    assert answer.status_code == 202, answer.text
+    return str(answer.json()["approval_id"])
+
+
+# ------------------------------------------------------------------------------------------------ clock
+
+
+def test_a_clock_behind_the_newest_evidence_refuses_everything_until_it_is_right_again(tmp_path: Path) -> None:
+    with gateway(tmp_path) as gate:
+        base, agent = gate.base, gate.agent()
+        assert agent.execute("text_digest", {"text": "x"}).status_code == 200
+        assert gate.stop() == 0
+        future = time.time() + 10
+        statement = "update events set time = ? where seq = (select max(seq) from events)"
+        assert change(gate, "ledger", statement, int(future * 1000)) == 1
+    with gateway(tmp_path, f'public_base_url = "{base}"\n') as gate:
+        agent.http = gate.http
+        assert error_of(agent.execute("text_digest", {"text": "x"})) == (503, "clock_error")
+        assert error_of(agent.get("/v1/receipts/rcpt_x")) == (503, "clock_error")
+        lease = {"scopes": ["tools:call"], "dpop_jwk": agent.prover.jwk}
+        assert error_of(gate.http.post("/v1/leases", json=lease)) == (503, "clock_error")
+        operator = gate.operator()
+        operator.base = base
+        assert error_of(operator.get("/v1/admin/status")) == (503, "clock_error")
+        assert gate.http.get("/healthz").status_code == 200
+        assert time.time() < future - 5
+        wait_for(lambda: agent.execute("text_digest", {"text": "x"}).status_code == 200, "the right time", 20)
+
+
+# ------------------------------------------------------------------------------------------------ budgets
+
+
+def test_a_session_whose_counter_is_gone_is_refused(gate: Gateway) -> None:
+    agent = gate.agent(max_calls=3)
+    assert agent.execute("text_digest", {"text": "x"}).status_code == 200
+    assert change(gate, "store", "delete from budgets where session_id = ?", agent.session_id) == 1
+    assert error_of(agent.execute("text_digest", {"text": "x"})) == (403, "budget_session_not_found")
+    event = gate.events(session_id=agent.session_id, decision="deny")[0]
+    assert event["error_code"] == "budget_session_not_found"
+    assert gate.agent().execute("text_digest", {"text": "x"}).status_code == 200
+
+
+def test_a_counter_that_says_less_than_nothing_is_exhausted(gate: Gateway) -> None:
+    agent = gate.agent(max_calls=3)
+    change(gate, "store", "update budgets set remaining = -5 where session_id = ?", agent.session_id)
+    assert error_of(agent.execute("text_digest", {"text": "x"})) == (403, "budget_exhausted")
+
+
+# ------------------------------------------------------------------------------------------------ store
+
+
+def test_a_store_that_takes_nothing_refuses_calls_and_still_lets_leases_be_issued(gate: Gateway) -> None:
+    agent, operator = gate.agent(), gate.operator()
+    lease = {"scopes": ["tools:call"], "dpop_jwk": agent.prover.jwk}
+    with blocked(gate, "store"):
+        calls = [
+            Background(lambda: agent.execute("text_digest", {"text": "x"})),
+            Background(lambda: operator.get("/v1/admin/status")),
+            Background(lambda: gate.http.post("/v1/leases", json=lease | {"budgets": {"max_calls": 1}})),
+        ]
+        assert gate.http.post("/v1/leases", json=lease).status_code == 200
+        assert [error_of(answered(call)) for call in calls] == [
+            (503, "replay_cache_unavailable"), (503, "replay_cache_unavailable"), (503, "budget_store_unavailable"),
+        ]  # fmt: skip
+        wait_for(lambda: is_not_ready(gate, "redis"), "readiness that says so")
+    wait_for(lambda: agent.execute("text_digest", {"text": "x"}).status_code == 200, "recovery")
+    assert gate.events(session_id=agent.session_id, decision="error")[0]["error_code"] == "replay_cache_unavailable"
+    wait_for(lambda: gate.http.get("/readyz").json()["status"] == "ready", "readiness")
+
+
+@pytest.mark.parametrize("name", ["store", "ledger"])
+def test_a_file_that_was_moved_away_is_not_made_anew(gate: Gateway, name: str) -> None:
+    agent = gate.agent()
+    path = gate.state / f"{name}.sqlite3"
+    assert agent.execute("text_digest", {"text": "x"}).status_code == 200
+    path.rename(path.with_suffix(".away"))
+    try:
+        answer = agent.execute("text_digest", {"text": "x"})
+        assert answer.status_code in (500, 503), answer.text
+        assert answer.json()["error"] in ("replay_cache_unavailable", "evidence_persistence_failed")
+        wait_for(lambda: is_not_ready(gate, "redis" if name == "store" else "ledger"), "readiness that says so")
+        assert not path.exists()
+    finally:
+        path.with_suffix(".away").rename(path)
+    wait_for(lambda: agent.execute("text_digest", {"text": "x"}).status_code == 200, "recovery")
+    assert gate.operator().get("/v1/audit/verify").json()["intact"] is True
+
+
+# ------------------------------------------------------------------------------------------------ ledger
+
+
+def test_evidence_that_can_not_be_written_after_the_provider_ran_leaves_an_intent_that_shows(tmp_path: Path) -> None:
+    with upstream() as up, gateway(tmp_path, config_for(up.address)) as gate:
+        agent = gate.agent(max_calls=2)
+        call = Background(lambda: agent.execute("http_post", {"path": "wait", "message": "sent"}))
+        wait_for(lambda: up.seen, "the request at the upstream")
+        with blocked(gate, "ledger"):
+            up.hold.set()
+            answer = answered(call)
+            assert answer.status_code == 500
+            assert answer.json() == {"error": "evidence_persistence_failed"}
+        operator = gate.operator()
+        wait_for(lambda: operator.get("/v1/admin/status").status_code == 200, "recovery")
+        assert len(up.seen) == 1
+        assert operator.get("/v1/admin/status").json()["unresolved_intents"] == 1
+        intent = operator.get("/v1/admin/intents").json()["intents"][0]
+        assert (intent["action_id"], intent["principal"]) == ("http_post", "dev:anonymous")
+        assert agent.execute("text_digest", {"text": "x"}).status_code == 200
+        event = gate.events(session_id=agent.session_id, decision="allow", event_type="ActionCall")[0]
+        assert event["budgets_before"] == {"calls_remaining": 1}  # the first call was not given back
+        assert error_of(agent.execute("text_digest", {"text": "x"})) == (403, "budget_exhausted")
+        assert gate.stop() == 0
+    with gateway(tmp_path) as gate:
+        assert gate.operator().get("/v1/admin/intents").json()["intents"][0]["intent_id"] == intent["intent_id"]
+        assert gate.operator().get("/v1/audit/verify").json()["intact"] is True
+
+
+def test_what_has_no_evidence_does_not_happen_and_is_given_back(gate: Gateway, up: Upstream) -> None:
+    """A call, a hold, an approval and a lease, while the ledger takes nothing: none of them is, then or later."""
+    caller, holder, approved, operator = gate.agent(max_calls=1), gate.agent(max_calls=1), gate.agent(), gate.operator()
+    approval_id = held(approved, amount_cents=8)
+    lease = {"scopes": ["tools:call"], "dpop_jwk": caller.prover.jwk}
+    before = len(up.seen)
+    with blocked(gate, "ledger"):
+        calls = [
+            Background(lambda: caller.execute("http_post", {"path": "never", "message": "sent"})),
+            Background(lambda: holder.execute("payment_transfer", PAYMENT | {"amount_cents": 7})),
+            Background(lambda: operator.post(f"/v1/approvals/{approval_id}/approve")),
+            Background(lambda: gate.http.post("/v1/leases", json=lease)),
+        ]
+        assert [error_of(answered(call)) for call in calls] == [(500, "evidence_persistence_failed")] * 4
+    wait_for(lambda: gate.http.get("/readyz").json()["ledger"], "recovery")
+    assert len(up.seen) == before
+    assert operator.get("/v1/admin/status").json()["unresolved_intents"] == 0
+    assert holder.session_id not in [
+        item["session_id"] for item in operator.get("/v1/approvals?status=pending").json()["approvals"]
+    ]
+    assert approved.get(f"/v1/approvals/{approval_id}/poll").json()["state"] == "failed"
+    assert error_of(operator.post(f"/v1/approvals/{approval_id}/approve")) == (404, "approval_not_found")
+    for agent in (caller, holder):
+        assert agent.execute("text_digest", {"text": "given back"}).status_code == 200
+    assert len(up.seen) == before
+
+
+def test_a_changed_event_is_found_by_the_running_gateway(gate: Gateway) -> None:
+    agent = gate.agent()
+    for _ in range(3):
+        agent.execute("text_digest", {"text": "x"})
+    with closing(database(gate, "ledger")) as ledger:
+        rows = ledger.execute("select seq, event_id, bytes from events order by seq desc limit 3").fetchall()
+        seq, event_id, data = rows[-1]
+        changed = bytes(data).replace(b"text_digest", b"text_digezt", 1)
+        ledger.execute("update events set bytes = ? where seq = ?", (changed, seq))
+        try:
+            report = gate.operator().get("/v1/audit/verify").json()
+            assert report["intact"] is False
+            following = ledger.execute("select event_id from events where seq = ?", (seq + 1,)).fetchone()
+            assert report["broken_at"] in (event_id, following[0])
+        finally:
+            ledger.execute("update events set bytes = ? where seq = ?", (bytes(data), seq))
+    assert gate.operator().get("/v1/audit/verify").json()["intact"] is True
+
+
+def test_a_changed_receipt_says_so_itself(gate: Gateway) -> None:
+    agent = gate.agent()
+    receipt_id = agent.execute("text_digest", {"text": "x"}).json()["receipt_id"]
+    with closing(database(gate, "ledger")) as ledger:
+        (data,) = ledger.execute("select bytes from receipts where receipt_id = ?", (receipt_id,)).fetchone()
+        assert b'"words":1' in bytes(data)
+        changed = bytes(data).replace(b'"words":1', b'"words":2')
+        ledger.execute("update receipts set bytes = ? where receipt_id = ?", (changed, receipt_id))
+    receipt = agent.get(f"/v1/receipts/{receipt_id}").json()
+    assert receipt["signature_status"] == "signature_invalid"
+    assert receipt["provider_receipt"]["words"] == 2
+
+
+# ------------------------------------------------------------------------------------------------ holds
+
+
+def expire(gate: Gateway, approval_id: str) -> None:
+    """Let five minutes pass for one hold."""
+    past = time.time() - 1
+    assert change(gate, "store", "update approvals set expires_at = ? where approval_id = ?", past, approval_id) == 1
+
+
+def test_a_hold_that_nobody_decides_expires_and_gives_its_call_back(gate: Gateway, up: Upstream) -> None:
+    agent, operator = gate.agent(max_calls=1), gate.operator()
+    approval_id = held(agent)
+    before = len(up.seen)
+    expire(gate, approval_id)
+    for verb in ("approve", "deny"):  # whether or not the sweep has been there
+        assert error_of(operator.post(f"/v1/approvals/{approval_id}/{verb}")) == (404, "approval_not_found")
+    event = wait_for(lambda: gate.events(session_id=agent.session_id, event_type="ApprovalExpired"), "the event")[0]
+    assert (event["decision"], event["approval_id"]) == ("deny", approval_id)
+    assert agent.get(f"/v1/approvals/{approval_id}/poll").json()["state"] == "expired"
+    listed = operator.get("/v1/approvals?status=pending").json()["approvals"]
+    assert approval_id not in [item["approval_id"] for item in listed]
+    assert len(up.seen) == before
+    wait_for(lambda: agent.execute("text_digest", {"text": "given back"}).status_code == 200, "the call given back")
+    assert len(gate.events(session_id=agent.session_id, event_type="ApprovalExpired")) == 1
+
+
+def test_the_detail_of_an_expired_hold_is_gone(gate: Gateway) -> None:
+    """Interface specification, admin socket: `GET /v1/approvals/{approval_id}` is 404 if not found or expired."""
+    agent, operator = gate.agent(), gate.operator()
+    approval_id = held(agent, amount_cents=2)
+    assert operator.get(f"/v1/approvals/{approval_id}").status_code == 200
+    expire(gate, approval_id)
+    assert error_of(operator.get(f"/v1/approvals/{approval_id}")) == (404, "approval_not_found")
+
+
+def test_the_same_call_after_an_expired_hold_is_a_new_hold(gate: Gateway) -> None:
+    agent = gate.agent(max_calls=2)
+    first = held(agent, amount_cents=3)
+    expire(gate, first)
+    second = held(agent, amount_cents=3)
+    assert second != first
+    assert agent.get(f"/v1/approvals/{second}/poll").json()["state"] == "pending"
+
+
+def test_a_stored_plan_that_was_changed_is_not_executed(gate: Gateway, up: Upstream) -> None:
+    agent, operator = gate.agent(max_calls=1), gate.operator()
+    approval_id = held(agent, amount_cents=4)
+    with closing(database(gate, "store")) as store:
+        (body,) = store.execute("select body from approvals where approval_id = ?", (approval_id,)).fetchone()
+        changed = body.replace("acct-1", "acct-6")
+        assert changed != body
+        store.execute("update approvals set body = ? where approval_id = ?", (changed, approval_id))
+    before = len(up.seen)
+    assert error_of(operator.post(f"/v1/approvals/{approval_id}/approve")) == (409, "plan_integrity")
+    assert len(up.seen) == before
+    assert agent.get(f"/v1/approvals/{approval_id}/poll").json()["state"] == "failed"
+    assert agent.execute("text_digest", {"text": "given back"}).status_code == 200
+
+
+def test_a_hold_of_an_epoch_that_was_revoked_is_not_executed(tmp_path: Path) -> None:
+    with upstream() as up, gateway(tmp_path, config_for(up.address)) as gate:
+        agent, operator = gate.agent(), gate.operator()
+        approval_id = held(agent)
+        change(gate, "store", "update epochs set epoch = epoch + 1")  # what revoke-all does
+        assert error_of(agent.execute("text_digest", {"text": "x"})) == (401, "invalid_lease")
+        assert error_of(operator.post(f"/v1/approvals/{approval_id}/approve")) == (409, "plan_integrity")
+        assert not up.seen
+        fresh = wait_for(lambda: _served(gate), "a lease of the new epoch")
+        assert fresh.execute("text_digest", {"text": "x"}).status_code == 200
+
+
+def _served(gate: Gateway) -> Bearer | None:
+    agent = gate.agent()
+    return agent if agent.execute("text_digest", {"text": "x"}).status_code == 200 else None
+
+
+def test_a_claim_that_its_front_did_not_live_to_settle_is_failed_and_given_back(tmp_path: Path) -> None:
+    with upstream() as up, gateway(tmp_path, config_for(up.address)) as gate:
+        agent = gate.agent(max_calls=1)
+        approval_id = held(agent)
+        outcome = json.dumps({"claimed_by": "dev", "claimed_at": "2026-01-01T00:00:00.000Z"})
+        statement = "update approvals set state = 'claimed', holder = 'front-1-dead', outcome = ? where approval_id = ?"
+        assert change(gate, "store", statement, outcome, approval_id) == 1
+        polled = agent.get(f"/v1/approvals/{approval_id}/poll").json()
+        assert (polled["state"], polled["status"]) == ("claimed", "pending")
+        gate.child("front").kill()
+
+        def is_settled() -> bool:
+            try:
+                return bool(agent.get(f"/v1/approvals/{approval_id}/poll").json()["state"] == "failed")
+            except httpx.TransportError:
+                return False
+
+        wait_for(is_settled, "recovery by the next front")
+        assert not up.seen
+        assert error_of(gate.operator().post(f"/v1/approvals/{approval_id}/approve"))[0] == 404
+        assert agent.execute("text_digest", {"text": "given back"}).status_code == 200

@@ -1,0 +1,128 @@
+"""What the documents name is there: files, names in files, fields of a manifest."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+from frontend.actions.problems import Report
+from frontend.actions.reading import manifest_of, read_bytes
+from frontend.actions.registry import load_manifests
+
+ROOT = Path(__file__).resolve().parents[2]
+ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()
+MANIFESTS = (ROOT / "docs" / "manifests.md").read_text()
+CODE = re.compile(r"`([^`\n]+)`")
+PATH = re.compile(r"(?:ipc|supervisor|frontend|workers|providers|contrib|bench|tests|docs|scripts)/[\w./-]*|[A-Z]+\.md")
+
+
+def spans() -> list[tuple[str, list[str]]]:
+    """Every path in backticks, with the names in backticks that follow it before the next path."""
+    found: list[tuple[str, list[str]]] = []
+    for paragraph in re.split(r"\n\n|\n(?=\|)", re.sub(r"```.*?```", "", ARCHITECTURE, flags=re.DOTALL)):
+        current: list[str] | None = None
+        end = 0
+        for match in CODE.finditer(paragraph):
+            # Names belong to a path only as long as nothing but a few words stands between them.
+            if current is not None and len(paragraph[end : match.start()].split()) > 2:
+                current = None
+            text, end = match[1], match.end()
+            if PATH.fullmatch(text):
+                current = []
+                found.append((text, current))
+            elif current is not None and re.fullmatch(r"[A-Za-z_]\w*", text):
+                current.append(text)
+    return found
+
+
+def names_in(path: Path) -> set[str]:
+    """Classes, functions, methods and constants of a module."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Assign):
+            found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+        elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
+            found.add(node.target.id)
+    return found
+
+
+def test_every_file_that_the_architecture_names_exists() -> None:
+    named = [path for path, _ in spans()]
+    assert len(named) > 80
+    assert not [path for path in named if not (ROOT / path).exists()]
+
+
+def test_every_name_stands_in_the_file_that_the_architecture_says() -> None:
+    wrong = [
+        f"{path} {name}"
+        for path, names in spans()
+        if path.endswith(".py")
+        for name in names
+        if name not in names_in(ROOT / path)
+    ]
+    assert not wrong
+
+
+@pytest.mark.parametrize("title", ["supervisor", "front 1", "policy 1", "template", "worker http 1"])
+def test_the_architecture_shows_every_kind_of_process(title: str) -> None:
+    assert f"gateway: {title}\n" in ARCHITECTURE
+
+
+def test_the_manifest_in_the_document_loads(tmp_path: Path) -> None:
+    blocks = re.findall(r"```yaml\n(action_id.*?)```", MANIFESTS, re.DOTALL)
+    assert blocks
+    for number, block in enumerate(blocks):
+        (tmp_path / f"{number}.yaml").write_text(block)
+    manifests, problems = load_manifests(tmp_path, has_proxy=False)
+    assert not problems
+    assert len(manifests) == len(blocks)
+
+
+def test_every_field_that_a_manifest_may_have_is_documented() -> None:
+    """The reader itself says what it knows, when it is asked for what it does not know."""
+    sections = ("resource_limits", "io", "egress", "template", "fs", "verification_config")
+    lines = ["zzz: 1", "verifier_kind: fs_hash", "secrets: [{zzz: 1, inject: {zzz: 1}}]"]
+    lines += [f"{name}: {{zzz: 1}}" for name in sections]
+    report = Report("m.yaml")
+    tree = read_bytes("\n".join(lines).encode(), report)
+    assert tree is not None
+    manifest_of(tree, report, has_proxy=False)
+    known = [problem.mend for problem in report.problems if problem.message.startswith('unknown field "zzz"')]
+    assert len(known) == len(sections) + 3
+    fields = {name for mend in known for name in mend.removeprefix("Known here: ").rstrip(".").split(", ")}
+    assert len(fields) > 40
+    documented = set(re.findall(r"`(?:inject\.)?(\w+)`", MANIFESTS)) | {"inject"}
+    assert not fields - documented
+
+
+BOUNDS = re.findall(r"^\| `(\w+)` \| integer \| (\d+) \| ([\d^]+) to ([\d^]+)", MANIFESTS, re.MULTILINE)
+
+
+def number(text: str) -> int:
+    base, _, power = text.partition("^")
+    return int(base) ** int(power) if power else int(base)
+
+
+@pytest.mark.parametrize(("name", "default", "low", "high"), BOUNDS, ids=[row[0] for row in BOUNDS])
+def test_the_bounds_of_a_number_are_those_that_the_document_says(name: str, default: str, low: str, high: str) -> None:
+    def problem(value: int) -> str:
+        report = Report("m.yaml")
+        text = "\n".join(f"{section}: {{{name}: {value}}}" for section in ("resource_limits", "io", "fs"))
+        tree = read_bytes(text.encode(), report)
+        assert tree is not None
+        manifest_of(tree, report, has_proxy=False)
+        return "".join(found.message + found.mend for found in report.problems if f"{name} = {value}:" in found.message)
+
+    assert not problem(number(low))
+    assert not problem(number(high))
+    assert f"must be {number(low)} or more.The default is {default}." in problem(number(low) - 1)
+    assert f"must be {number(high)} or less.The default is {default}." in problem(number(high) + 1)
+
+
+def test_every_number_has_its_bounds_in_the_document() -> None:
+    assert {row[0] for row in BOUNDS} == {
+        "fuel", "memory_mb", "max_io_calls", "max_request_bytes", "max_response_bytes", "max_file_bytes",
+    }  # fmt: skip

@@ -1,0 +1,150 @@
+"""What the kernel says about the processes of a running gateway, and gateways started in unusual ways."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import psutil
+
+from tests.support.gateway import Gateway
+
+GATEWAY = str(Path(sys.executable).with_name("gateway"))
+NOBODYS_GROUP = 65534
+MOST_SEARCHED = 1 << 30
+
+
+def title(pid: int) -> str:
+    """What `ps` shows."""
+    return Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0 ").decode()
+
+
+def descriptors(pid: int) -> dict[int, str]:
+    """Number -> what it is. Only root may look into a process that is not dumpable."""
+    folder = f"/proc/{pid}/fd"
+    return {int(name): os.readlink(f"{folder}/{name}") for name in os.listdir(folder)}
+
+
+def limits(pid: int) -> dict[str, tuple[str, str]]:
+    """Name of a resource limit -> (soft, hard)."""
+    lines = Path(f"/proc/{pid}/limits").read_text().splitlines()[1:]
+    found = (re.match(r"(Max .+?) {2,}(\S+) +(\S+)", line) for line in lines)
+    return {match[1]: (match[2], match[3]) for match in found if match}
+
+
+def status(pid: int, name: str) -> str:
+    """One line of /proc/PID/status."""
+    lines = Path(f"/proc/{pid}/status").read_text().splitlines()
+    return next(line.partition(":")[2].strip() for line in lines if line.startswith(f"{name}:"))
+
+
+def is_dumpable(pid: int) -> bool:
+    """Whether the process' own user may look into it, attach to it and get its core.
+
+    The kernel tells by the owner of what is below /proc/PID: the process' own user and group, or root. A process of
+    root tells by its group, so it must run under another one than root's.
+    """
+    own = (int(status(pid, "Uid").split()[1]), int(status(pid, "Gid").split()[1]))
+    assert own != (0, 0), "this process tells nothing"
+    found = os.stat(f"/proc/{pid}/fd")
+    return (found.st_uid, found.st_gid) == own
+
+
+def holds_text(pid: int, text: bytes) -> bool:
+    """Whether the bytes are anywhere in the memory that a process can write to. For root.
+
+    What is reserved by the hundred gigabytes (the policy evaluator's allocator does that) is left out.
+    """
+    with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
+        for line in maps:
+            span, rights, *_ = line.split()
+            if not rights.startswith("rw") or line.rstrip().endswith(("[vvar]", "[vsyscall]")):
+                continue
+            start, end = (int(part, 16) for part in span.split("-"))
+            if end - start > MOST_SEARCHED:
+                continue
+            memory.seek(start)
+            try:
+                if text in memory.read(end - start):
+                    return True
+            except OSError:
+                continue
+    return False
+
+
+def is_running(pid: int) -> bool:
+    """Whether a process exists and has not ended."""
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def family(pid: int) -> dict[int, str]:
+    """pid -> title of every process below one, however deep."""
+    found = {}
+    for child in psutil.Process(pid).children(recursive=True):
+        try:
+            found[child.pid] = title(child.pid)
+        except OSError:
+            continue
+    return found
+
+
+@contextmanager
+def started(
+    folder: Path, config: str = "", *, arguments: tuple[str, ...] = (), pass_fds: tuple[int, ...] = (),
+    group: int | None = None, program: str = GATEWAY, **environment: str,
+) -> Iterator[Gateway]:  # fmt: skip
+    """`gateway dev` as in tests/support/gateway.py, in a session of its own, and in a group when asked for."""
+    command = [program, "dev", "--listen", "127.0.0.1:0", "--state-dir", str(folder / "state"), *arguments]
+    if config:
+        (folder / "gateway.toml").write_text(config)
+        command += ["--config", str(folder / "gateway.toml")]
+    log = folder / "gateway.log"
+    with log.open("ab") as errors:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=errors, text=True,
+            env=os.environ | environment, start_new_session=True, pass_fds=pass_fds, group=group,
+        )  # fmt: skip
+    assert process.stdout is not None
+    try:
+        line = process.stdout.readline()
+        assert line, f"the gateway ended with {process.wait(10)}; its log:\n{log.read_text()[-4000:]}"
+        ready = json.loads(line)
+        with httpx.Client(base_url=ready["base_url"], timeout=30) as http:
+            running = Gateway(process, ready, log, http)
+            yield running
+            for client in running.clients:
+                client.close()
+            running.stop()
+    finally:
+        process.stdout.close()
+        if process.poll() is None:
+            process.kill()
+            process.wait(10)
+
+
+def launched(folder: Path) -> "subprocess.Popen[bytes]":
+    """A `gateway dev` that nobody waits for; the caller ends it."""
+    command = [GATEWAY, "dev", "--listen", "127.0.0.1:0", "--state-dir", str(folder / "state")]
+    with (folder / "log").open("wb") as log:
+        return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+
+
+def attempt(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
+    """Run `gateway` with these arguments to its end, which must come within half a minute."""
+    return subprocess.run(
+        [GATEWAY, *arguments], capture_output=True, text=True, timeout=30, check=False, stdin=subprocess.DEVNULL,
+        env=os.environ | environment,
+    )  # fmt: skip
+
+
+def sentences(done: "subprocess.CompletedProcess[str]") -> list[str]:
+    """What a person reads on standard error: the lines that are no log lines."""
+    return [line for line in done.stderr.splitlines() if not line.startswith("{")]
