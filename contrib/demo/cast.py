@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -22,6 +23,8 @@ from contrib.demo.upstream import World, world
 
 START_SECONDS = 60.0
 ANSWER_SECONDS = 30.0
+BUSY_SECONDS = 0.1
+"""Processor time that only a worker in the middle of a call uses."""
 
 
 class Agent:
@@ -114,12 +117,22 @@ class Cast:
         return Path(self.ready["state_dir"])
 
     def busy_worker(self) -> psutil.Process:
-        """The computing worker that has used most processor time."""
-        found = []
-        for process in psutil.Process(self.gateway.pid).children(recursive=True):
-            if " ".join(process.cmdline()).startswith("gateway: worker compute"):
-                found.append((sum(process.cpu_times()[:2]), process.pid))
-        return psutil.Process(max(found)[1])
+        """The computing worker that is using the processor now."""
+        before = self._computing()
+        deadline = time.monotonic() + ANSWER_SECONDS
+        while time.monotonic() < deadline:
+            for pid, seconds in self._computing().items():
+                if seconds - before.setdefault(pid, seconds) >= BUSY_SECONDS:
+                    return psutil.Process(pid)
+            time.sleep(0.02)
+        raise RuntimeError("no worker computes")
+
+    def _computing(self) -> dict[int, float]:
+        return {
+            process.pid: sum(process.cpu_times()[:2])
+            for process in psutil.Process(self.gateway.pid).children(recursive=True)
+            if " ".join(process.cmdline()).startswith("gateway: worker compute")
+        }
 
 
 def _start(folder: Path, world_address: str, log: Path) -> subprocess.Popen[str]:

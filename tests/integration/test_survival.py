@@ -33,8 +33,12 @@ def test_a_worker_killed_in_a_call_costs_that_call_and_leaves_a_receipt(tmp_path
         assert agent.execute("text_digest", {"text": "warm"}).status_code == 200
         thread, answers = in_background(lambda: agent.execute("spin", SPIN))
         wait_for(lambda: in_flight(gate) == 1, "a call in flight")
-        busy = max(gate.children("worker compute"), key=lambda process: sum(process.cpu_times()[:2]))
-        busy.kill()
+        before = {process.pid: sum(process.cpu_times()[:2]) for process in gate.children("worker compute")}
+        busy = wait_for(
+            lambda: [p for p in gate.children("worker compute") if sum(p.cpu_times()[:2]) > before.get(p.pid, 0) + 0.1],
+            "a worker that computes",
+        )
+        busy[0].kill()
         thread.join(20)
         assert (answers[0].status_code, answers[0].json()) == (502, {"error": "action_execution_failed"})
         event = gate.events(session_id=agent.session_id, decision="error")[0]
