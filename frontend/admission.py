@@ -21,6 +21,7 @@ class Admission:
         self._idle = trio.Event()
         self._idle.set()
         self.is_draining = False
+        self._is_closed = False
 
     @property
     def in_flight(self) -> int:
@@ -31,6 +32,10 @@ class Admission:
         """Refuse new work from now on. True when that was so already (irreversible in a process' lifetime)."""
         was, self.is_draining = self.is_draining, True
         return was
+
+    def close(self) -> None:
+        """Refuse operators too: the process leaves, and what began now would be cut."""
+        self.is_draining = self._is_closed = True
 
     def refuse_when_draining(self) -> None:
         """Raises GateError draining."""
@@ -43,7 +48,7 @@ class Admission:
 
         `while_draining` is for operators: admin endpoints stay operational (interface specification, "Gate lifecycle").
         """
-        if not while_draining:
+        if self._is_closed or not while_draining:
             self.refuse_when_draining()
         if self._in_flight >= self._ceiling:
             raise GateError("overloaded")

@@ -20,6 +20,15 @@ REPLAY_SECONDS = 180.0
 
 
 @dataclass(frozen=True, slots=True)
+class Claim:
+    """What a request says of itself: a lease of ours, and a proof that nobody has checked yet."""
+
+    lease: Lease
+    token: str
+    proof: str
+
+
+@dataclass(frozen=True, slots=True)
 class Caller:
     """An agent that has proven its lease. `epoch` is the one in force."""
 
@@ -52,10 +61,17 @@ class Authentication:
 
     async def agent(self, request: Request) -> Caller:
         """Authenticate by lease. Codes: all 401, replay_cache_unavailable, clock_error."""
-        token, proof_text = parse_authorization(request.headers)
-        now = self.now()
-        lease = self.leases.verify(token)
-        proof = self._proof(proof_text, request, token, lease.jkt, now)
+        return await self.prove(request, self.claim(request))
+
+    def claim(self, request: Request) -> Claim:
+        """The lease that a request comes with. Whoever sends it has proven nothing yet: for evidence of refusals."""
+        token, proof = parse_authorization(request.headers)
+        return Claim(self.leases.verify(token), token, proof)
+
+    async def prove(self, request: Request, claim: Claim) -> Caller:
+        """The caller, once the proof holds, is new, and the lease's epoch is in force."""
+        now, lease = self.now(), claim.lease
+        proof = self._proof(claim.proof, request, claim.token, lease.jkt, now)
         epoch = await self._record(proof, now)
         if lease.epoch != epoch:  # a store that lost its epoch must not bring revoked leases back
             raise GateError("invalid_lease", cause=f"epoch {lease.epoch} of the lease, {epoch} is in force")

@@ -9,7 +9,10 @@ from dataclasses import dataclass
 import structlog
 
 from frontend.auth.lease import Lease
+from frontend.case import Case
 from frontend.errors import GateError
+from frontend.evidence.events import BUDGET_ROLLBACK_FAILED
+from frontend.journal import Journal
 from frontend.stores.interface import Budget, Store, StoreUnavailable
 
 log = structlog.get_logger()
@@ -20,12 +23,12 @@ class Budgets:
     """Looks at, debits and refunds the budget of one session."""
 
     store: Store
+    journal: Journal
 
     async def snapshot(self, lease: Lease) -> int | None:
         """Calls left before policy is asked; None without a limit.
 
-        Raises GateError budget_session_not_found, budget_store_unavailable, and budget_exhausted: at zero policy is
-        not asked.
+        Raises GateError budget_session_not_found, budget_store_unavailable.
         """
         if not lease.has_budget:
             return None
@@ -33,31 +36,41 @@ class Budgets:
             budget = await self.store.budget_read(lease.session_id)
         except StoreUnavailable as error:
             raise GateError("budget_store_unavailable", cause=str(error)) from None
-        return self._remaining(budget, budget.found and budget.remaining > 0)
+        return self._found(budget).remaining
 
     async def debit(self, lease: Lease) -> int | None:
-        """Take one call, atomically; calls left afterwards. Raises as `snapshot` does."""
+        """Take one call, atomically; calls left afterwards. Raises as `snapshot` does, and budget_exhausted."""
         if not lease.has_budget:
             return None
         try:
             budget = await self.store.budget_debit(lease.session_id)
         except StoreUnavailable as error:
             raise GateError("budget_store_unavailable", cause=str(error)) from None
-        return self._remaining(budget, budget.debited)
-
-    async def refund(self, session_id: str) -> bool:
-        """Give one call back; False when the store could not: the caller leaves evidence of that."""
-        try:
-            await self.store.budget_refund(session_id)
-        except StoreUnavailable as error:
-            log.error("a call could not be given back to its budget", session_id=session_id, cause=str(error))
-            return False
-        return True
-
-    @staticmethod
-    def _remaining(budget: Budget, has_call: bool) -> int:
-        if not budget.found:
-            raise GateError("budget_session_not_found")
-        if not has_call:
+        if not self._found(budget).debited:
             raise GateError("budget_exhausted")
         return budget.remaining
+
+    async def give_back(self, case: Case, session_id: str) -> bool:
+        """Refund the call of this case; False, and an event of its own, when the store could not. Never raises."""
+        try:
+            await self.store.budget_refund(session_id)
+            return True
+        except StoreUnavailable as error:
+            problem = str(error)
+            log.error("a call could not be given back to its budget", session_id=session_id, cause=problem)
+        except Exception as error:
+            problem = type(error).__name__
+            log.exception("a call could not be given back to its budget", session_id=session_id)
+        try:
+            await self.journal.noted(
+                case, BUDGET_ROLLBACK_FAILED, "error", error_code="budget_store_unavailable", reason=problem
+            )
+        except GateError as error:
+            log.error("a budget that was not refunded left no event", trace_id=case.trace_id, cause=error.cause)
+        return False
+
+    @staticmethod
+    def _found(budget: Budget) -> Budget:
+        if not budget.found:
+            raise GateError("budget_session_not_found")
+        return budget

@@ -1,11 +1,15 @@
 """One call as far as it is known: what each step of the pipeline has found out, and the audit event it makes.
 
-Filled from top to bottom, so that an outcome at any step leaves an event with all that was known there. Never holds
-the request's values: those live in the plan.
+Filled from top to bottom, so that an outcome at any step leaves an event with all that was known there. Knows whether
+its decision is in evidence and whether its debit is spent, so that neither happens twice, whatever went wrong in
+between. Never holds the request's values: those live in the plan.
 """
 
+import time
 from dataclasses import dataclass, field
 from typing import Any
+
+import structlog
 
 from frontend.actions.registry import Action
 from frontend.auth.lease import Lease
@@ -15,6 +19,10 @@ from frontend.identifiers import new
 from frontend.policy.question import Decision
 from frontend.telemetry.marks import Marks
 from ipc.plan import Plan
+
+log = structlog.get_logger()
+
+MAX_ACTION_ID = 256
 
 
 @dataclass(slots=True)
@@ -32,6 +40,21 @@ class Case:
     calls_before: int | None = None
     calls_after: int | None = None
     identity_method: str | None = None
+    started: float = field(default_factory=time.monotonic)
+    is_spent: bool = False
+    """The call is on its way to a worker, or held: what it was debited is not given back by whoever debited it."""
+    is_decided: bool = False
+    """The one event of its decision is durable."""
+
+    def __post_init__(self) -> None:
+        # An agent chooses it: what is too long to be an id is cut, and can't be one afterwards either.
+        if len(self.action_id) > MAX_ACTION_ID:
+            self.action_id = self.action_id[:MAX_ACTION_ID] + "…"
+
+    @classmethod
+    def of_plan(cls, plan: Plan, identity_method: str, marks: Marks) -> "Case":
+        """The file of a call that was held, opened again."""
+        return cls(plan.action_id, marks, plan.trace_id, plan=plan, identity_method=identity_method or None)
 
     def event(self, clock: Clock, decision: str, **found: Any) -> AuditEvent:
         """The event for this outcome (an ActionCall unless `event_type` says otherwise); `found` are further fields."""
@@ -46,6 +69,24 @@ class Case:
             decision=decision,
             **{name: value for name, value in fields.items() if value is not None},
         )
+
+    def say(self, decision: str, code: str | None = None, cause: str | None = None) -> None:
+        """The one log line of a decision; said when its event is durable. `cause` is ours, never a caller's text."""
+        milliseconds = round((time.monotonic() - self.started) * 1000)
+        principal = self._principal or "-"
+        found = {"code": code} if code else {}
+        if cause:
+            found["cause"] = cause
+        (log.warning if decision == "error" else log.info)(
+            f"{decision} {self.action_id} {principal} {milliseconds} ms", decision=decision, action_id=self.action_id,
+            principal=principal, duration_ms=milliseconds, trace_id=self.trace_id, **found,
+        )  # fmt: skip
+
+    @property
+    def _principal(self) -> str | None:
+        if self.plan is not None:
+            return self.plan.principal
+        return self.lease.principal if self.lease is not None else None
 
     def _caller(self) -> dict[str, Any]:
         if self.plan is not None:

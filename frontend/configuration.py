@@ -1,19 +1,23 @@
 """What a reload swaps: manifests with their modules, and policy. Read whole, swapped whole, or not at all.
 
 Loading collects every problem of every file before it refuses. The active registry is replaced by one assignment
-after the policy engine has accepted the new policy, so no call ever sees half of a new configuration.
+after the policy engine has accepted the new policy. A call that is being decided in that moment may be decided by the
+new policy on the action as it was; its event names both versions. Files are read in a thread, with a deadline: calls go
+on meanwhile, whatever disk or file the configuration lies on.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import structlog
 import trio
 
+from frontend.actions.manifest import Manifest
 from frontend.actions.modules import module_files, module_problems
 from frontend.actions.registry import Registry, load_manifests
-from frontend.actions.trust import load_trusted
+from frontend.actions.trust import Trusted, load_trusted
 from frontend.control import Control, SupervisorSilent
 from frontend.policy.acl import read_policy
 from frontend.policy.engine import PolicyEngine, PolicyRefused, PolicySources
@@ -21,6 +25,10 @@ from frontend.pool.pool import Pools
 from ipc.settings import Settings
 
 log = structlog.get_logger()
+
+READ_SECONDS = 30.0
+
+T = TypeVar("T")
 
 
 class ConfigurationRefused(Exception):
@@ -56,18 +64,8 @@ class Configuration:
 
     async def _prepare(self) -> tuple[Registry, int, PolicySources]:
         settings = self.settings
+        manifests, trusted, sources = await _in_thread(lambda: _read(settings))
         folder = Path(settings.manifests_dir)
-        read = partial(load_manifests, folder, has_proxy=settings.egress_proxy_url is not None)
-        manifests, problems = await trio.to_thread.run_sync(read)  # milliseconds each: calls go on meanwhile
-        trusted, more = load_trusted(folder)
-        found = [str(problem) for problem in sorted([*problems, *more])]
-        sources: PolicySources | None = None
-        try:
-            sources = read_policy(settings.policy_dir).sources
-        except PolicyRefused as error:
-            found += error.problems
-        if found or sources is None:
-            raise ConfigurationRefused(found)
         try:
             loaded = await self.control.load_modules(
                 module_files(manifests, Path(settings.modules_dir or folder / "modules"))
@@ -77,4 +75,28 @@ class Configuration:
         refused = [str(problem) for problem in module_problems(manifests, loaded.verdicts)]
         if refused:
             raise ConfigurationRefused(refused)
-        return Registry.build(manifests, loaded.verdicts, trusted), loaded.generation, sources
+        registry = await _in_thread(lambda: Registry.build(manifests, loaded.verdicts, trusted))
+        return registry, loaded.generation, sources
+
+
+def _read(settings: Settings) -> tuple[Sequence[Manifest], Trusted, PolicySources]:
+    folder = Path(settings.manifests_dir)
+    manifests, problems = load_manifests(folder, has_proxy=settings.egress_proxy_url is not None)
+    trusted, more = load_trusted(folder)
+    found = [str(problem) for problem in sorted([*problems, *more])]
+    try:
+        policy = read_policy(settings.policy_dir)
+    except PolicyRefused as error:
+        raise ConfigurationRefused([*found, *error.problems]) from None
+    if found:
+        raise ConfigurationRefused(found)
+    return manifests, trusted, policy.sources
+
+
+async def _in_thread(read: Callable[[], T]) -> T:
+    with trio.move_on_after(READ_SECONDS):
+        try:
+            return await trio.to_thread.run_sync(read, abandon_on_cancel=True)
+        except OSError as error:
+            raise ConfigurationRefused([f"the configuration can't be read: {error}"]) from None
+    raise ConfigurationRefused([f"the configuration was not read within {READ_SECONDS:g} s"])

@@ -1,7 +1,8 @@
 """The front's end of its control channel: what the supervisor tells it, and what it asks for.
 
-Every question has an id and a deadline; an answer that nobody waits for is dropped. When the channel closes the
-supervisor is gone, and so is this process.
+Every question has an id and a deadline; an answer that nobody waits for is dropped. What is said goes out in order from
+a bounded queue, by one task: no caller waits for a supervisor that does not read, and none cuts a frame when it is
+cancelled. When the channel closes the supervisor is gone, and so is this process.
 """
 
 import os
@@ -21,6 +22,8 @@ log = structlog.get_logger()
 
 LOAD_SECONDS = 120.0
 """The template may have to compile large modules."""
+MAX_UNSENT = 256
+"""Messages that the supervisor has not taken; more of them would not help it."""
 
 
 class SupervisorSilent(Exception):
@@ -57,6 +60,7 @@ class Control:
             sock, m.SupervisorToFront, table=SUPERVISOR_TO_FRONT, start="new", cap_in=MAX_CONTROL_FRAME,
             cap_out=MAX_CONTROL_FRAME, carries_fds=True,
         )  # fmt: skip
+        self._unsent_in, self._unsent_out = trio.open_memory_channel[m.Message](MAX_UNSENT)
         self._loads: dict[str, m.ModulesLoaded] = {}
         self._awaited: dict[str, trio.Event] = {}
 
@@ -74,7 +78,7 @@ class Control:
         request_id = new("load_")
         self._awaited[request_id] = trio.Event()
         try:
-            await self._channel.send(m.LoadModules(request_id, modules))
+            self.post(m.LoadModules(request_id, modules))
             with trio.fail_after(LOAD_SECONDS):
                 await self._awaited[request_id].wait()
             return self._loads.pop(request_id)
@@ -83,26 +87,43 @@ class Control:
         finally:
             del self._awaited[request_id]
 
-    async def send(self, message: m.Message) -> None:
-        """Tell the supervisor. Raises OSError when it is gone."""
-        await self._channel.send(message)
+    def post(self, message: m.Message) -> None:
+        """Queue a message to the supervisor. Never waits; one that finds no room is dropped, and the log says so."""
+        try:
+            self._unsent_in.send_nowait(message)
+        except trio.WouldBlock:
+            log.error("the supervisor does not read: a message is dropped", kind=type(message).__name__)
+
+    def post_status(self, status: m.FrontStatus) -> None:
+        """Queue a status, unless something has to be said before it: the next one follows in a second."""
+        if not self._unsent_in.statistics().current_buffer_used:
+            self.post(status)
 
     async def need_worker(self, profile: str) -> None:
         """Ask for one more worker."""
-        await self.send(m.NeedWorker(profile))
+        self.post(m.NeedWorker(profile))
 
     async def kill_worker(self, worker_id: str, reason: str) -> None:
         """Ask for a worker's end."""
-        await self.send(m.KillWorker(worker_id, reason))
+        self.post(m.KillWorker(worker_id, reason))
 
     async def replace_policy(self, pid: int, reason: str) -> None:
         """Ask for another policy process."""
-        await self.send(m.ReplacePolicy(pid, reason))
+        self.post(m.ReplacePolicy(pid, reason))
 
     async def run(self, listener: Hears) -> None:
-        """Hand on what the supervisor says, until its channel closes (raises ChannelClosed)."""
-        while True:
-            self._hand_on(await self._channel.receive(), listener)
+        """Say what is posted and hand on what the supervisor says, until its channel closes.
+
+        Raises, in a group, ChannelClosed or OSError when it is gone, FrameError and ProtocolError.
+        """
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._speak)
+            while True:
+                self._hand_on(await self._channel.receive(), listener)
+
+    async def _speak(self) -> None:
+        async for message in self._unsent_out:
+            await self._channel.send(message)
 
     def _hand_on(self, message: m.Message, listener: Hears) -> None:
         match message:
@@ -126,6 +147,8 @@ class Control:
 
     def close(self) -> None:
         """Close the channel."""
+        self._unsent_in.close()
+        self._unsent_out.close()
         self._channel.close()
 
 

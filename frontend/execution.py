@@ -2,21 +2,25 @@
 
 secrets -> worker -> grant -> intent -> dispatch -> receipt and event -> answer. Guarantees: the intent and the use of
 the grant are durable before the worker hears of the plan, the receipt and the event before anybody hears the result;
-a worker that dies leaves a receipt. Never decides whether a plan may run.
+a worker that dies leaves a receipt, and so does a call that the end of this process cuts. Never decides whether a plan
+may run.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
+
+import structlog
+import trio
 
 from frontend.case import Case
 from frontend.clock import Clock, ClockError
 from frontend.errors import GateError
 from frontend.evidence.grants import ApprovalBinding, GrantSigner
-from frontend.evidence.ledger import Intent, Ledger, LedgerUnavailable
+from frontend.evidence.ledger import EvidenceRefused, Intent, Ledger, LedgerUnavailable
 from frontend.evidence.receipts import Receipt
 from frontend.evidence.signing import ReceiptSigner
 from frontend.identifiers import new
-from frontend.outcomes import FULLY_SUCCESSFUL, Conclusion, conclude, conclude_lost, receipt_of
+from frontend.outcomes import CUT, FULLY_SUCCESSFUL, Conclusion, conclude, conclude_lost, receipt_of
 from frontend.pool.channel import WorkerChannel, WorkerLost
 from frontend.pool.pool import NoWorker, Pools
 from frontend.secrets.files import SecretMissing, Secrets, SecretsUnavailable
@@ -24,12 +28,22 @@ from ipc.framing import FrameError
 from ipc.messages import Call
 from ipc.plan import Plan, plan_hash
 
+log = structlog.get_logger()
+
 GRANT_MARGIN_SECONDS = 30.0
 """A grant outlives its call's deadline by this much: clocks are read twice, by two processes."""
+CLEAN_UP_SECONDS = 12.0
+"""What a cancelled call may take to leave its evidence: beyond the deadline of one write."""
 
 
-class NotDispatched(GateError):
-    """Nothing was sent to a worker: the caller gives the budget back and leaves the evidence."""
+class Dispatched(NamedTuple):
+    """What is known of a call from its intent on."""
+
+    plan: Plan
+    approval: ApprovalBinding | None
+    grant_id: str
+    intent_id: str
+    started_at: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,28 +91,26 @@ class Execution:
     async def run(self, case: Case, plan: Plan, approval: ApprovalBinding | None = None) -> Executed:
         """Execute `plan` once.
 
-        Raises NotDispatched when nothing was sent (budget to be given back), and GateError
-        evidence_persistence_failed when the provider ran but its evidence could not be written: then the intent
-        stays unresolved and shows.
+        Raises GateError. `case.is_spent` says whether a worker was told: if not, whoever debited gives the call back;
+        if so, it can only be evidence_persistence_failed: then the intent stays unresolved and shows.
         """
         values = self._secret_values(plan)
-        grant_id, intent_id = new("grant_"), new("intent_")
+        dispatched, conclusion = None, CUT
         try:
             async with self.pools.lease(plan.profile, plan.isolation, self.worker_wait_seconds) as worker:
-                started_at, grant = await self._grant(plan, grant_id, intent_id, approval)
+                dispatched, grant = await self._grant(plan, approval)
+                case.is_spent = True
                 conclusion = await _dispatch(
                     worker, Call(plan.trace_id, plan, grant, values, plan.limits.timeout_seconds)
                 )
-        except ClockError as error:
-            raise NotDispatched("clock_error", cause=str(error)) from None
+            receipt = await self._conclude(case, dispatched, conclusion)
         except NoWorker as error:
-            raise NotDispatched("overloaded", cause=str(error)) from None
-        try:
-            receipt = receipt_of(conclusion, plan, grant_id, started_at, self.clock.iso(), self.signer)
-            await self._record(case, receipt, conclusion, intent_id, approval)
-        except (LedgerUnavailable, ClockError) as error:
-            raise GateError("evidence_persistence_failed", cause=str(error)) from None
-        return Executed(plan, receipt, conclusion, grant_id)
+            raise GateError("overloaded", cause=str(error)) from None
+        except trio.Cancelled:
+            if dispatched is not None:
+                await self._conclude_all_the_same(case, dispatched, conclusion)
+            raise
+        return Executed(plan, receipt, conclusion, dispatched.grant_id)
 
     def _secret_values(self, plan: Plan) -> dict[str, str]:
         if not plan.secrets:
@@ -106,17 +118,13 @@ class Execution:
         try:
             return self.secrets.for_plan(plan.secrets)
         except SecretMissing as error:
-            raise NotDispatched("policy_denied", cause=str(error), deny_reason=str(error)) from None
+            raise GateError("policy_denied", cause=str(error), deny_reason=str(error)) from None
         except SecretsUnavailable as error:
-            raise NotDispatched("internal_error", cause=str(error)) from None
+            raise GateError("internal_error", cause=str(error)) from None
 
-    async def _grant(
-        self, plan: Plan, grant_id: str, intent_id: str, approval: ApprovalBinding | None
-    ) -> tuple[str, str]:
-        """Sign, then make intent and consumption of the grant durable: only what this returns may be sent.
-
-        (time of dispatch, grant).
-        """
+    async def _grant(self, plan: Plan, approval: ApprovalBinding | None) -> tuple[Dispatched, str]:
+        """Sign, then make intent and consumption of the grant durable: only then may the grant be sent."""
+        grant_id, intent_id = new("grant_"), new("intent_")
         now = self.clock.now()
         ttl = plan.limits.timeout_seconds + GRANT_MARGIN_SECONDS
         grant = self.grants.sign(plan, grant_id, now=now, ttl=ttl, approval=approval)
@@ -127,19 +135,40 @@ class Execution:
         )  # fmt: skip
         try:
             await self.ledger.begin(intent)
-        except LedgerUnavailable as error:
-            raise NotDispatched("evidence_persistence_failed", cause=str(error)) from None
-        return intent.dispatched_at, grant
+        except (LedgerUnavailable, EvidenceRefused) as error:
+            raise GateError("evidence_persistence_failed", cause=str(error)) from None
+        return Dispatched(plan, approval, grant_id, intent_id, intent.dispatched_at), grant
 
-    async def _record(
-        self, case: Case, receipt: Receipt, conclusion: Conclusion, intent_id: str, approval: ApprovalBinding | None
-    ) -> None:
+    async def _conclude(self, case: Case, dispatched: Dispatched, conclusion: Conclusion) -> Receipt:
+        """Receipt and event, durable. Raises GateError evidence_persistence_failed for whatever prevents them."""
+        try:
+            receipt = receipt_of(
+                conclusion, dispatched.plan, dispatched.grant_id, dispatched.started_at, self.clock.iso(), self.signer
+            )
+            await self._record(case, receipt, conclusion, dispatched)
+        except (LedgerUnavailable, ClockError) as error:
+            raise GateError("evidence_persistence_failed", cause=str(error)) from None
+        except Exception as error:  # what ran has run: no fault of ours makes another answer of it
+            log.exception("evidence could not be made")
+            raise GateError("evidence_persistence_failed", cause=type(error).__name__) from None
+        return receipt
+
+    async def _conclude_all_the_same(self, case: Case, dispatched: Dispatched, conclusion: Conclusion) -> None:
+        """The process leaves and nobody will hear the answer; what was dispatched leaves its evidence. Never raises."""
+        try:
+            with trio.CancelScope(shield=True, deadline=trio.current_time() + CLEAN_UP_SECONDS):
+                await self._conclude(case, dispatched, conclusion)
+        except GateError as error:
+            log.error("a call that was cut left no receipt", trace_id=case.trace_id, cause=error.cause)
+
+    async def _record(self, case: Case, receipt: Receipt, conclusion: Conclusion, dispatched: Dispatched) -> None:
+        approval = dispatched.approval
         succeeded = conclusion.kind == "success"
         found: dict[str, Any] = {
             "runtime": conclusion.runtime,
             "grant_id": receipt.grant_id,
             "receipt_id": receipt.receipt_id,
-            "intent_id": intent_id,
+            "intent_id": dispatched.intent_id,
             "verification_outcome": conclusion.verification.outcome,
             "response_hash": conclusion.response_hash,
             "error_code": None if succeeded else "action_execution_failed",
@@ -153,7 +182,8 @@ class Execution:
                 "operator_proof_jti": approval.operator_proof_jti,
             }
         event = case.event(self.clock, "allow" if succeeded else "error", **found)
-        await self.ledger.record(receipt=receipt, event=event, intent_id=intent_id)
+        await self.ledger.record(receipt=receipt, event=event, intent_id=dispatched.intent_id)
+        case.is_decided = True
 
 
 async def _dispatch(worker: WorkerChannel, call: Call) -> Conclusion:

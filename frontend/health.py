@@ -1,10 +1,79 @@
 """Health as operators and load balancers see it: every dependency by name, and what that makes of the whole.
 
-Field names are the contract's: `redis` is the key-value store and `opa` the policy engine, whatever serves them.
+Field names are the contract's: `redis` is the key-value store and `opa` the policy engine, whatever serves them. One
+task a dependency asks it, once a second and whenever somebody wants to know: all who want to know at the same time
+share one question, so that no flood of health checks reaches a store, and nobody waits long for one that is stuck.
 """
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Generic, TypeVar
+
+import structlog
+import trio
+
+log = structlog.get_logger()
+
+Found = TypeVar("Found")
+
+ROUND_SECONDS = 1.0
+OVERDUE_SECONDS = 2.0
+"""A dependency that has not answered for this long is down, whatever it said before."""
+
+
+class Pulse(Generic[Found]):
+    """What one dependency says. `ask` raises when there is no answer."""
+
+    def __init__(self, name: str, ask: Callable[[], Awaitable[Found]]) -> None:
+        self._name = name
+        self._ask = ask
+        self._asked_at: float | None = None
+        self._found: Found | None = None
+        self._wanted = trio.Event()
+        self._answered = trio.Event()
+
+    @property
+    def found(self) -> Found | None:
+        """The last answer; None when the last question had none, or the present one is overdue."""
+        return None if self._is_overdue else self._found
+
+    @property
+    def _is_overdue(self) -> bool:
+        return self._asked_at is not None and trio.current_time() - self._asked_at > OVERDUE_SECONDS
+
+    async def fresh(self) -> Found | None:
+        """The answer to a question that is asked from now on; None when there is none in OVERDUE_SECONDS."""
+        if self._is_overdue:
+            return None
+        with trio.move_on_after(OVERDUE_SECONDS):
+            if self._asked_at is not None:
+                await self._answered.wait()
+            self._wanted.set()
+            await self._answered.wait()
+            return self._found
+        return None
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Ask for ever; started after the first answer, or its absence."""
+        await self._beat()
+        task_status.started()
+        while True:
+            with trio.move_on_after(ROUND_SECONDS):
+                await self._wanted.wait()
+            self._wanted = trio.Event()
+            await self._beat()
+
+    async def _beat(self) -> None:
+        self._asked_at = trio.current_time()
+        try:
+            self._found = await self._ask()
+        except Exception as error:
+            if self._found is not None:
+                log.warning(f"{self._name} is down", cause=str(error))
+            self._found = None
+        self._asked_at = None
+        self._answered.set()
+        self._answered = trio.Event()
 
 
 @dataclass(frozen=True, slots=True)

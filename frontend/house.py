@@ -5,18 +5,20 @@ ends the process with the exit code that says so.
 """
 
 import time
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
-import structlog
 import trio
 
 from frontend.actions.registry import Registry
 from frontend.admission import Admission
+from frontend.approvals.expiry import Expiry
 from frontend.approvals.hold import Holds
+from frontend.approvals.moves import Moves
+from frontend.approvals.recovery import Recovery
 from frontend.approvals.settle import Settlement
+from frontend.approvals.upkeep import Upkeep
 from frontend.auth.dpop import DpopVerifier
 from frontend.auth.keyfiles import load_p256
 from frontend.auth.lease import LeaseAuthority
@@ -32,20 +34,25 @@ from frontend.evidence.ledger import Ledger, LedgerUnavailable
 from frontend.evidence.signing import ReceiptSigner
 from frontend.evidence.sqlite import SqliteLedger
 from frontend.execution import Execution
-from frontend.health import Health
+from frontend.health import Health, Pulse
 from frontend.journal import Journal
 from frontend.limits import Rates
 from frontend.pipeline import Pipeline
 from frontend.policy.embedded import EmbeddedPolicy
 from frontend.pool.pool import Pools
 from frontend.secrets.files import Secrets
-from frontend.stores.interface import Store, StoreUnavailable
+from frontend.stores.interface import Store
 from frontend.stores.sqlite import SqliteStore
 from frontend.telemetry.marks import Marks
 from ipc import messages as m
 from ipc.settings import Settings
 
-log = structlog.get_logger()
+
+class Shelf(NamedTuple):
+    """What the store says when it is asked how it is."""
+
+    held: int
+    epoch: int
 
 
 @dataclass(slots=True)
@@ -56,7 +63,6 @@ class House:
     front_id: str
     control: Control
     clock: Clock
-    marks: Marks
     store: Store
     ledger: Ledger
     leases: LeaseAuthority
@@ -65,14 +71,23 @@ class House:
     pools: Pools
     signer: ReceiptSigner
     configuration: Configuration
-    holds: Holds
     settlement: Settlement
+    upkeep: Upkeep
     pipeline: Pipeline
     admission: Admission
     epochs: Epochs
     journal: Journal
     rates: Rates = field(default_factory=Rates)
     started: float = field(default_factory=time.monotonic)
+    verifying: trio.Lock = field(default_factory=trio.Lock)
+    """Held by whoever walks the chain: a walk keeps a reader of the ledger, and a core, for as long as it takes."""
+    store_pulse: Pulse[Shelf] = field(init=False)
+    ledger_pulse: Pulse[int] = field(init=False)
+    """Intents that are not resolved."""
+
+    def __post_init__(self) -> None:
+        self.store_pulse = Pulse("the key-value store", self._shelf)
+        self.ledger_pulse = Pulse("the ledger", self._unresolved)
 
     @property
     def registry(self) -> Registry:
@@ -80,30 +95,22 @@ class House:
         return self.configuration.registry
 
     async def health(self) -> Health:
-        """Ask every dependency, each with its own deadline."""
-        try:
-            await self.store.epoch()
-            store = True
-        except StoreUnavailable:
-            store = False
-        return Health(store, self.policy.is_available, await self.ledger.health(), None, len(self.registry))
+        """A fresh look at every dependency, all at once, OVERDUE_SECONDS at most."""
+        return self._health(*await self._look())
 
     async def status(self) -> dict[str, Any]:
         """Interface specification, "Admin status"; what the stores can't tell is null rather than a guess."""
-        health = await self.health()
-        found: dict[str, Any] = {"pending_approvals": None, "revocation_epoch": None, "unresolved_intents": None}
-        try:
-            found["pending_approvals"] = await self.store.pending_count(time.time())
-            found["revocation_epoch"] = await self.store.epoch()
-            found["unresolved_intents"] = await self.ledger.unresolved_count()
-        except (StoreUnavailable, LedgerUnavailable) as error:
-            log.warning("status is incomplete", cause=str(error))
+        shelf, unresolved = await self._look()
+        health = self._health(shelf, unresolved)
         draining = self.admission.is_draining
-        return found | {
+        return {
             "status": health.status(draining=draining),
             "version": self.settings.version,
             "uptime_seconds": int(time.monotonic() - self.started),
             "actions_registered": health.actions,
+            "pending_approvals": shelf.held if shelf else None,
+            "revocation_epoch": shelf.epoch if shelf else None,
+            "unresolved_intents": unresolved,
             "draining": draining,
             "in_flight_executions": self.admission.in_flight,
             "dependencies": {"redis": health.store, "opa": health.policy},
@@ -112,17 +119,43 @@ class House:
             "weakened": list(self.settings.weakened),
         }
 
-    async def announce_drain(self) -> None:
-        """Tell the supervisor, which tells every front."""
-        await self.control.send(m.RequestDrain())
+    async def _look(self) -> tuple[Shelf | None, int | None]:
+        shelf: Shelf | None = None
+        unresolved: int | None = None
 
-    async def front_status(self) -> m.FrontStatus:
-        """What the supervisor shows in its status line; minus one for what can't be told."""
-        held = unresolved = -1
-        with suppress(StoreUnavailable, LedgerUnavailable):
-            held = await self.store.pending_count(time.time())
-            unresolved = await self.ledger.unresolved_count()
-        return m.FrontStatus(self.admission.in_flight, held, unresolved, len(self.registry))
+        async def at_the_ledger() -> None:
+            nonlocal unresolved
+            unresolved = await self.ledger_pulse.fresh()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(at_the_ledger)
+            shelf = await self.store_pulse.fresh()
+        return shelf, unresolved
+
+    def _health(self, shelf: Shelf | None, unresolved: int | None) -> Health:
+        return Health(shelf is not None, self.policy.is_available, unresolved is not None, None, len(self.registry))
+
+    def announce_drain(self) -> None:
+        """Tell the supervisor, which tells every front."""
+        self.control.post(m.RequestDrain())
+
+    def front_status(self) -> m.FrontStatus:
+        """What the supervisor shows in its status line; minus one for what can't be told. Asks nobody."""
+        shelf, unresolved = self.store_pulse.found, self.ledger_pulse.found
+        return m.FrontStatus(
+            self.admission.in_flight,
+            shelf.held if shelf else -1,
+            -1 if unresolved is None else unresolved,
+            len(self.registry),
+        )
+
+    async def _shelf(self) -> Shelf:
+        return Shelf(await self.store.pending_count(time.time()), await self.store.epoch())
+
+    async def _unresolved(self) -> int:
+        if not await self.ledger.health():
+            raise LedgerUnavailable("the next write would not succeed")
+        return await self.ledger.unresolved_count()
 
     async def close(self) -> None:
         """Release stores and ledger, the ledger last."""
@@ -131,12 +164,18 @@ class House:
 
 
 async def open_house(start: m.StartFront, control: Control) -> House:
-    """Build every service. Raises StoreUnavailable, LedgerUnavailable, OSError or ValueError with a clear sentence."""
-    settings = start.settings
-    state = Path(settings.state_dir)
-    ledger = await SqliteLedger.open(settings.ledger.path or state / "ledger.sqlite3")
+    """Open stores and build every service. Raises StoreUnavailable, LedgerUnavailable, OSError or ValueError with a
+    clear sentence."""
+    state = Path(start.settings.state_dir)
+    ledger = await SqliteLedger.open(start.settings.ledger.path or state / "ledger.sqlite3")
     store = await SqliteStore.open(state / "store.sqlite3")
     clock = SystemClock(await ledger.last_time() or 0.0)
+    return build_house(start, control, store, ledger, clock)
+
+
+def build_house(start: m.StartFront, control: Control, store: Store, ledger: Ledger, clock: Clock) -> House:
+    """Every service over these stores. Raises OSError or ValueError with a clear sentence."""
+    settings, front_id = start.settings, start.front_id
     marks = Marks(dev_mode=settings.dev_mode)
     leases = LeaseAuthority(load_p256(_key(settings.lease_signing_key_path)), clock, settings.lease_ttl_seconds)
     authentication = Authentication(
@@ -147,21 +186,23 @@ async def open_house(start: m.StartFront, control: Control) -> House:
     policy = EmbeddedPolicy(control.replace_policy)
     pools = Pools(settings.workers, grants.jwks_json, control.need_worker, control.kill_worker)
     configuration = Configuration(settings, control, policy, pools, Registry(), trio.Lock())
-    budgets = Budgets(store)
+    journal = Journal(clock, marks, ledger)
+    budgets = Budgets(store, journal)
     execution = Execution(
         clock, ledger, Secrets(settings.secrets), grants, signer, pools, settings.limits.worker_wait_seconds
     )
     admission = Admission(settings.limits.max_in_flight)
-    holds = Holds(clock, store, ledger, budgets, marks, start.front_id)
-    settlement = Settlement(clock, store, ledger, budgets, execution, marks, start.front_id)
+    moves = Moves(clock, store, front_id)
+    settlement = Settlement(store, journal, budgets, execution, moves)
+    recovery = Recovery(store, ledger, journal, budgets, moves)
+    upkeep = Upkeep(clock, store, Expiry(clock, store, journal, budgets), recovery)
     pipeline = Pipeline(
-        settings, clock, marks, admission, authentication, lambda: configuration.registry, policy, budgets, holds,
-        execution, ledger,
+        settings, clock, marks, admission, authentication, lambda: configuration.registry, policy, budgets,
+        Holds(clock, store, journal, front_id), execution, journal,
     )  # fmt: skip
     return House(
-        settings, start.front_id, control, clock, marks, store, ledger, leases, authentication, policy, pools, signer,
-        configuration, holds, settlement, pipeline, admission, Epochs(store),
-        Journal(clock, marks, ledger),
+        settings, front_id, control, clock, store, ledger, leases, authentication, policy, pools, signer,
+        configuration, settlement, upkeep, pipeline, admission, Epochs(store), journal,
     )  # fmt: skip
 
 

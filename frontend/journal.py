@@ -1,29 +1,45 @@
-"""Audit events that belong to no call: leases, operators' acts, the gateway's own life.
+"""Evidence that has no receipt: refusals and holds of calls, leases, operators' acts, the gateway's own life.
 
-Each is durable before what it records is answered. Calls leave theirs through frontend/case.py.
+Each event is durable before what it records is answered. A call that ran leaves its event with its receipt
+(frontend/execution.py).
 """
 
 from dataclasses import dataclass
 from typing import Any
 
+import structlog
+
 from frontend.auth.identity import Identity
 from frontend.auth.lease import IssuedLease
 from frontend.authentication import OperatorCaller
+from frontend.case import Case
 from frontend.clock import Clock
 from frontend.errors import GateError
 from frontend.evidence.events import AuditEvent
-from frontend.evidence.ledger import Ledger, LedgerUnavailable
+from frontend.evidence.ledger import EvidenceRefused, Ledger, LedgerUnavailable
 from frontend.identifiers import new
+from frontend.policy.question import clean_reason
 from frontend.telemetry.marks import Marks
+
+log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """Every method raises GateError evidence_persistence_failed when the ledger does not take the event."""
+    """Every method raises GateError: evidence_persistence_failed when the ledger does not take it, clock_error."""
 
     clock: Clock
     marks: Marks
     ledger: Ledger
+
+    async def decided(self, case: Case, decision: str, **found: Any) -> None:
+        """The one event of a call's decision."""
+        await self._write(case.event(self.clock, decision, **_bounded(found)))
+        case.is_decided = True
+
+    async def noted(self, case: Case, event_type: str, decision: str, **found: Any) -> None:
+        """Something else that happened to a call."""
+        await self._write(case.event(self.clock, decision, event_type=event_type, **_bounded(found)))
 
     async def operator_act(self, event_type: str, operator: OperatorCaller, **found: Any) -> None:
         """An operator did something that is audited."""
@@ -39,20 +55,43 @@ class Journal:
             lease_jti=lease.lease_jti, identity_method=identity.method,
         )  # fmt: skip
 
+    async def lease_refused(self, error: GateError, uid: int | None) -> None:
+        """Somebody may not have the lease they asked for: a user of this host where `uid` is known."""
+        log.info("a lease was refused", code=error.code, cause=error.cause)
+        await self._append(
+            "LeaseIssued", decision="error" if error.status >= 500 else "deny", error_code=error.code,
+            reason=error.cause, principal=None if uid is None else f"uid:{uid}",
+        )  # fmt: skip
+
     async def own(self, event_type: str, **found: Any) -> None:
         """Something in the gateway's own life."""
         await self._append(event_type, **({"principal": "gateway"} | found))
 
     async def _append(self, event_type: str, *, decision: str = "allow", **found: Any) -> None:
+        fields = self.marks.fields() | _bounded(found)
         event = AuditEvent(
             event_id=new("evt_"),
             event_type=event_type,
             timestamp=self.clock.iso(),
             trace_id=new("trc_"),
             decision=decision,
-            **{name: value for name, value in (self.marks.fields() | found).items() if value is not None},
+            **{name: value for name, value in fields.items() if value is not None},
         )
+        await self._write(event)
+
+    async def _write(self, event: AuditEvent) -> None:
         try:
             await self.ledger.append(event)
-        except LedgerUnavailable as error:
+        except (LedgerUnavailable, EvidenceRefused) as error:
             raise GateError("evidence_persistence_failed", cause=str(error)) from None
+        except ValueError as error:
+            log.exception("an event that can't be written", event_type=event.event_type)
+            raise GateError("evidence_persistence_failed", cause=type(error).__name__) from None
+
+
+def _bounded(found: dict[str, Any]) -> dict[str, Any]:
+    """Texts that others wrote are cut and cleaned: no cause may be too long, or too strange, to be evidence."""
+    for name in ("reason", "deny_reason"):
+        if isinstance(found.get(name), str):
+            found[name] = clean_reason(found[name])
+    return found

@@ -35,14 +35,19 @@ from ipc.sessions import ProtocolError
 log = structlog.get_logger()
 
 STATUS_SECONDS = 1.0
+BEGIN_AGAIN_SECONDS = 1.0
 CLOSE_SECONDS = 2.0
 """How long answers under way may take to reach slow readers once nothing is in flight."""
+CUT_SECONDS = 0.1
+"""The same when calls are in flight whose time is over: what is left is for their evidence."""
 
 
 class Front:
     """One front between its first message and its last; hears the supervisor (frontend/control.py, Hears)."""
 
     def __init__(self, house: House, server: Server, nursery: trio.Nursery) -> None:
+        self.opening = trio.CancelScope()
+        """Around everything before the first request: a front that is told to stop by then just leaves."""
         self._house = house
         self._server = server
         self._nursery = nursery
@@ -64,7 +69,7 @@ class Front:
     def drain(self) -> None:
         """Refuse new work, and say how much is in flight."""
         self._house.admission.drain()
-        self._nursery.start_soon(self._house.control.send, m.Draining(self._house.admission.in_flight))
+        self._house.control.post(m.Draining(self._house.admission.in_flight))
 
     def reload(self, message: m.Reload) -> None:
         """Reload in a task of its own: calls go on with what they have."""
@@ -74,6 +79,7 @@ class Front:
         """Finish what is in flight, at most this long."""
         self._stop_within = seconds
         self._stopping.set()
+        self.opening.cancel()
 
     async def _reload(self, message: m.Reload) -> None:
         problem: str | None = None
@@ -82,31 +88,74 @@ class Front:
         except ConfigurationRefused as error:
             problem = str(error)
             log.error("the configuration was not reloaded; the previous one stays active", problems=error.problems)
+        except Exception as error:  # a fault of ours in reading files is no reason to stop serving
+            problem = f"an error nobody foresaw: {type(error).__name__}"
+            log.exception("the configuration was not reloaded; the previous one stays active")
         decision, found = ("error", {"reason": problem}) if problem else ("allow", {})
         try:
             await self._house.journal.own("AdminReload", decision=decision, principal=message.requested_by, **found)
         except GateError as error:
             log.error("a reload left no event", cause=error.cause)
         version = self._house.policy.policy_version
-        answer = m.Reloaded(message.request_id, problem, len(self._house.registry), version)
-        await self._house.control.send(answer)
+        self._house.control.post(m.Reloaded(message.request_id, problem, len(self._house.registry), version))
 
     async def report(self) -> None:
         """Once a second, what the supervisor's status line needs."""
         while True:
-            await self._house.control.send(await self._house.front_status())
+            self._house.control.post_status(self._house.front_status())
             await trio.sleep(STATUS_SECONDS)
 
-    async def until_stopped(self) -> None:
-        """Wait for Stop, let calls finish, close the door."""
+    async def open(self, live_fronts: tuple[str, ...]) -> Exit | None:
+        """Everything before the first request; the exit code when that fails, None when the door may open."""
+        house = self._house
+        try:
+            await house.configuration.load()
+            await self._begin(live_fronts)
+        except ConfigurationRefused as error:
+            for problem in error.problems:
+                log.error("configuration refused", problem=problem)
+            return Exit.CONFIG
+        except ClockError as error:
+            log.error("the clock is wrong: everything is refused until it is right again", cause=error.cause)
+            self._nursery.start_soon(self._begin_later, live_fronts)
+        except (GateError, StoreUnavailable, LedgerUnavailable) as error:
+            log.error("the front can't start", cause=getattr(error, "cause", None) or str(error))
+            return Exit.UNAVAILABLE
+        await self._nursery.start(house.store_pulse.run)
+        await self._nursery.start(house.ledger_pulse.run)
+        self._nursery.start_soon(house.upkeep.run)
+        return None
+
+    async def _begin(self, live_fronts: tuple[str, ...]) -> None:
+        """Evidence of what fronts that are gone did not live to write, and of the start. May be tried again."""
+        self._house.clock.now()
+        await self._house.upkeep.at_start(live_fronts)
+        await self._house.journal.own("GatewayStarted")
+
+    async def _begin_later(self, live_fronts: tuple[str, ...]) -> None:
+        """Once the clock tells the time again."""
+        while True:
+            await trio.sleep(BEGIN_AGAIN_SECONDS)
+            try:
+                return await self._begin(live_fronts)
+            except (GateError, StoreUnavailable, LedgerUnavailable):
+                continue
+
+    async def until_stopped(self) -> Exit:
+        """Wait for Stop, let calls finish, close the door. Exit.KILLED when calls had to be cut."""
         await self._stopping.wait()
         self._house.admission.drain()
         with trio.move_on_after(self._stop_within or 0) as scope:
             await self._house.admission.wait_idle()
         if scope.cancelled_caught:
             log.error("stopped with calls in flight", in_flight=self._house.admission.in_flight)
-        await self._server.drain(CLOSE_SECONDS)
-        await self._house.journal.own("GatewayStopped")
+        self._house.admission.close()
+        await self._server.drain(CUT_SECONDS if scope.cancelled_caught else CLOSE_SECONDS)
+        try:
+            await self._house.journal.own("GatewayStopped")
+        except GateError as error:
+            log.error("the end of this front left no event", code=error.code, cause=error.cause)
+        return Exit.KILLED if scope.cancelled_caught else Exit.OK
 
 
 async def serve(control_socket: socket.socket) -> Exit:
@@ -142,26 +191,18 @@ async def _live(house: House, control: Control, start: m.StartFront, listeners: 
         await nursery.start(house.policy.run)
         await nursery.start(house.pools.run)
         nursery.start_soon(control.run, front)
-        try:
-            await house.configuration.load()
-            await house.settlement.recover(start.live_fronts)
-            await house.journal.own("GatewayStarted")
-        except ConfigurationRefused as error:
-            for problem in error.problems:
-                log.error("configuration refused", problem=problem)
+        refused = None
+        with front.opening:
+            refused = await front.open(start.live_fronts)
+        if refused is not None or front.opening.cancelled_caught:
             nursery.cancel_scope.cancel()
-            return Exit.CONFIG
-        except (GateError, StoreUnavailable, LedgerUnavailable, ClockError) as error:
-            log.error("the front can't start", cause=getattr(error, "cause", None) or str(error))
-            nursery.cancel_scope.cancel()
-            return Exit.UNAVAILABLE
-        nursery.start_soon(house.holds.run)
+            return refused or Exit.OK
         await nursery.start(server.run)
-        await control.send(m.FrontReady(len(house.registry)))
+        control.post(m.FrontReady(len(house.registry)))
         nursery.start_soon(front.report)
-        await front.until_stopped()
+        code = await front.until_stopped()
         nursery.cancel_scope.cancel()
-    return Exit.OK
+    return code
 
 
 def main() -> None:

@@ -1,7 +1,8 @@
 """The way of a call, from headers to an answer with evidence: a straight line of steps.
 
 admit -> authenticate -> resolve -> validate -> decide -> debit -> (hold | execute). Each step returns or raises
-GateError; every outcome past admission leaves exactly one audit event for the decision before it is answered.
+GateError; every outcome past admission leaves exactly one audit event for the decision before it is answered, and a
+debit that nothing was dispatched for is given back, whatever went wrong, the end of this process included.
 Never runs a provider (frontend/execution.py) and never judges by itself (the policy engine decides).
 """
 
@@ -10,6 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import structlog
+import trio
 
 from frontend.actions.planning import Draft, build_plan, draft
 from frontend.actions.registry import Action, Registry
@@ -19,11 +21,11 @@ from frontend.approvals.hold import Holds
 from frontend.authentication import Authentication, Caller
 from frontend.budgets import Budgets
 from frontend.case import Case
-from frontend.clock import Clock, ClockError
+from frontend.clock import Clock
 from frontend.errors import GateError
-from frontend.evidence.ledger import Ledger, LedgerUnavailable
-from frontend.execution import Executed, Execution, NotDispatched
+from frontend.execution import CLEAN_UP_SECONDS, Executed, Execution
 from frontend.http.requests import Request
+from frontend.journal import Journal
 from frontend.policy.engine import PolicyEngine
 from frontend.policy.question import Decision, Question
 from frontend.stores.interface import ApprovalRecord
@@ -68,7 +70,7 @@ class Pipeline:
     budgets: Budgets
     holds: Holds
     execution: Execution
-    ledger: Ledger
+    journal: Journal
 
     async def call(self, request: Request, action_id: str) -> Executed | Held:
         """Enforce one call. Raises GateError for every other outcome, with its evidence durable."""
@@ -76,28 +78,41 @@ class Pipeline:
             case = Case(action_id, self.marks)
             structlog.contextvars.bind_contextvars(trace_id=case.trace_id)
             try:
-                return await self._enforce(case, request)
+                outcome = await self._enforce(case, request)
             except GateError as error:
                 await self._refused(case, error)
                 raise
+            except trio.Cancelled:
+                await self._cut(case)
+                raise
+            except Exception:
+                log.exception("a call failed by a fault of ours", action_id=case.action_id)
+                fault = GateError("internal_error")
+                await self._refused(case, fault)
+                raise fault from None
+            _say(case, outcome)
+            return outcome
 
     async def _enforce(self, case: Case, request: Request) -> Executed | Held:
-        caller = await self.authentication.agent(request)
-        case.lease, case.identity_method = caller.lease, caller.lease.identity_method
+        claim = self.authentication.claim(request)
+        case.lease, case.identity_method = claim.lease, claim.lease.identity_method
+        caller = await self.authentication.prove(request, claim)
         action = self._resolve(case)
         body = parse_body(await request.read_body(min(MAX_BODY_BYTES, action.max_request_bytes)))
         case.calls_before = await self.budgets.snapshot(caller.lease)
         drafted = draft(action, body, caller.lease, case.calls_before, caller.epoch, settings=self.settings)
         case.request_hash = drafted.request_hash
+        if case.calls_before is not None and case.calls_before < 1:
+            return await self._exhausted(case, drafted)
         decision = await self._decide(case, drafted)
         if decision.requires_approval and (record := await self.holds.repeated(case, drafted)):
             return Held(record, case.trace_id)
         case.calls_after = await self.budgets.debit(caller.lease)
         try:
             return await self._dispatch(case, caller, drafted, decision)
-        except NotDispatched:
-            await self._give_back(case, caller)
-            raise
+        finally:
+            if not case.is_spent:
+                await self._give_back(case, caller)
 
     def _resolve(self, case: Case) -> Action:
         action = self.registry().get(case.action_id)
@@ -107,6 +122,13 @@ class Pipeline:
         if action.trust_verdict != "digest_ok":
             raise GateError(TRUST_CODES[action.trust_verdict])
         return action
+
+    async def _exhausted(self, case: Case, drafted: Draft) -> Held:
+        """No call is left, so policy is not asked; what was held with the last one is still answered with its hold."""
+        record = await self.holds.repeated(case, drafted)
+        if record is None:
+            raise GateError("budget_exhausted")
+        return Held(record, case.trace_id)
 
     async def _decide(self, case: Case, drafted: Draft) -> Decision:
         decision = case.decision = await self.policy.decide(_question(drafted))
@@ -127,29 +149,49 @@ class Pipeline:
         )
         if not decision.requires_approval:
             return await self.execution.run(case, plan)
-        pending = await self.holds.hold(case, plan, caller.lease.has_budget)
-        if pending.is_repeat:
-            await self._give_back(case, caller)
-        return Held(pending.record, case.trace_id)
+        return Held(await self.holds.hold(case, plan, caller.lease.has_budget), case.trace_id)
 
     async def _give_back(self, case: Case, caller: Caller) -> None:
-        if caller.lease.has_budget and await self.budgets.refund(caller.lease.session_id):
-            case.calls_after = case.calls_before
+        if not caller.lease.has_budget:
+            return
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + CLEAN_UP_SECONDS):
+            if await self.budgets.give_back(case, caller.lease.session_id):
+                case.calls_after = case.calls_before
 
     async def _refused(self, case: Case, error: GateError) -> None:
-        """The one audit event of a refused call. An outcome without evidence becomes evidence_persistence_failed."""
-        log.info("refused", code=error.code, action_id=case.action_id, cause=error.cause)
+        """The one audit event of a refused call. A denial without evidence raises what prevents it instead."""
+        decision = "error" if error.status >= 500 else "deny"
         found = {
             "error_code": error.code,
             "deny_reason": error.extra.get("deny_reason"),
             "reason": error.cause or error.extra.get("reason"),
         }
         try:
-            await self.ledger.append(case.event(self.clock, "error" if error.status >= 500 else "deny", **found))
-        except (LedgerUnavailable, ClockError) as problem:
-            log.error("a refusal left no event", code=error.code, action_id=case.action_id, cause=str(problem))
+            if not case.is_decided:
+                await self.journal.decided(case, decision, **found)
+        except GateError as problem:
+            log.error("a refusal left no event", code=error.code, action_id=case.action_id, cause=problem.cause)
             if error.status < 500:
-                raise GateError("evidence_persistence_failed", cause=str(problem)) from None
+                case.say("error", problem.code)
+                raise
+        case.say(decision, error.code, error.cause)
+
+    async def _cut(self, case: Case) -> None:
+        """This process leaves, and nobody hears the answer: the evidence says so, unless execution has said more."""
+        if case.is_spent:
+            return
+        error = GateError("draining", cause="the gateway stopped before the call was dispatched")
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + CLEAN_UP_SECONDS):
+            await self._refused(case, error)
+
+
+def _say(case: Case, outcome: Executed | Held) -> None:
+    if isinstance(outcome, Held):
+        case.say("pending_approval")
+    elif outcome.succeeded:
+        case.say("allow")
+    else:
+        case.say("error", "action_execution_failed", outcome.conclusion.detail["outcome"])
 
 
 def _question(drafted: Draft) -> Question:

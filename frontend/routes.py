@@ -126,6 +126,9 @@ class Dispatch:
         try:
             return await self._answer(request)
         except GateError as error:
+            trace_id = structlog.contextvars.get_contextvars().get("trace_id")
+            if trace_id is not None:  # a decision: it has said its own line
+                return json_answer(error.status, error.body(), (*error.headers(), ("X-Trace-Id", trace_id)))
             if error.status >= 500:
                 log.warning("answered with an error", code=error.code, path=request.path, cause=error.cause)
             return json_answer(error.status, error.body(), error.headers())
@@ -139,6 +142,8 @@ class Dispatch:
         if not allowed:
             return _wrong_method(routes)
         route = allowed[0] if len(allowed) == 1 else _by_credential(allowed, request)
+        if method != "GET":
+            _check_media_type(request)
         if route.auth is Auth.NONE:
             self._house.rates.take(route.rate.value)
             return await route.handler(self._house, request, *values)
@@ -157,8 +162,26 @@ def _wrong_method(routes: list[Route]) -> Answer:
     return json_answer(405, {"error": "method_not_allowed"}, (("Allow", ", ".join(methods)),))
 
 
+def _check_media_type(request: Request) -> None:
+    """A body that says what it is must say JSON. Raises GateError unsupported_media_type.
+
+    An empty body may be called anything: some clients name a form's type whenever they POST. A body without a type is
+    taken for what this interface speaks.
+    """
+    types, has_body = [], False
+    for name, value in request.headers:
+        if name == "content-type":
+            types.append(value)
+        elif name == "transfer-encoding" or (name == "content-length" and value.strip("0 ")):
+            has_body = True
+    if has_body and types and [one.partition(";")[0].strip().lower() for one in types] != ["application/json"]:
+        raise GateError("unsupported_media_type")
+
+
 def _by_credential(routes: list[Route], request: Request) -> Route:
     """On the merged address a path may serve agents and operators: the kind of credential tells whom."""
-    token = next((value for name, value in request.headers if name == "authorization"), "")
-    wanted = Auth.OPERATOR if token.removeprefix("DPoP ").startswith("key-") else Auth.LEASE
+    value = next((value for name, value in request.headers if name == "authorization"), "")
+    token = value.partition(" ")[2].strip(" ")
+    is_lease = token.startswith("eyJ") and token.count(".") == 2  # a compact JWS
+    wanted = Auth.LEASE if is_lease else Auth.OPERATOR
     return next((route for route in routes if route.auth is wanted), routes[0])

@@ -1,59 +1,36 @@
 """Holding a call: the plan is stored, the agent gets an approval id, and time runs.
 
-Guarantees: the same call twice is one hold with one debit; a session has a bounded number of holds; a hold that
-expires gives its call back. A hold is evident (audit event) before the agent hears of it.
+Guarantees: the same call twice is one hold with one debit; a session has a bounded number of holds. A hold is evident
+(audit event) before the agent hears of it, and one without evidence never waits for an operator.
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import structlog
 import trio
 
 from frontend.actions.planning import Draft
-from frontend.approvals.record import Body, Outcome, body_of, encode
-from frontend.approvals.states import (
-    CLAIMED,
-    FAILED,
-    KEEP_ENDED_SECONDS,
-    MAX_PENDING_PER_SESSION,
-    PENDING,
-    TTL_SECONDS,
-)  # fmt: skip
-from frontend.budgets import Budgets
+from frontend.approvals.record import Body, Outcome, encode
+from frontend.approvals.states import CLAIMED, FAILED, MAX_PENDING_PER_SESSION, PENDING, TTL_SECONDS
 from frontend.case import Case
-from frontend.clock import Clock, ClockError
+from frontend.clock import Clock
 from frontend.errors import GateError
-from frontend.evidence.ledger import Ledger, LedgerUnavailable
-from frontend.execution import NotDispatched
+from frontend.execution import CLEAN_UP_SECONDS
 from frontend.identifiers import new
+from frontend.journal import Journal
 from frontend.stores.interface import ApprovalRecord, Store, StoreUnavailable
-from frontend.telemetry.marks import Marks
 from ipc.plan import Plan, plan_hash
 
 log = structlog.get_logger()
 
-SWEEP_SECONDS = 1.0
-EXPIRE_AT_ONCE = 100
-
-
-@dataclass(frozen=True, slots=True)
-class Pending:
-    """A hold in force. `is_repeat`: another call of the same request holds it already."""
-
-    record: ApprovalRecord
-    is_repeat: bool
-
 
 @dataclass(frozen=True, slots=True)
 class Holds:
-    """Stores pending approvals and ends those that nobody decided."""
+    """Stores pending approvals."""
 
     clock: Clock
     store: Store
-    ledger: Ledger
-    budgets: Budgets
-    marks: Marks
+    journal: Journal
     front_id: str
 
     async def repeated(self, case: Case, drafted: Draft) -> ApprovalRecord | None:
@@ -65,14 +42,15 @@ class Holds:
         except StoreUnavailable as error:
             raise GateError("approval_store_unavailable", cause=str(error)) from None
         if record is not None:
-            await self._append(case, record)
+            await self.journal.decided(case, "pending_approval", approval_id=record.approval_id)
         return record
 
-    async def hold(self, case: Case, plan: Plan, has_budget: bool) -> Pending:
-        """Store the plan as pending and write the event. The caller has debited.
+    async def hold(self, case: Case, plan: Plan, has_budget: bool) -> ApprovalRecord:
+        """The hold that is in force for this call, with its event; the caller has debited.
 
-        `is_repeat` says that the same call won a race: the caller gives its own debit back. Raises
-        NotDispatched with too_many_pending_approvals, approval_store_unavailable or evidence_persistence_failed.
+        `case.is_spent` says whether the debit stays with it: not when the same call won a race, and not with an error.
+        Raises GateError: too_many_pending_approvals, approval_store_unavailable, evidence_persistence_failed,
+        clock_error.
         """
         now = self.clock.now()
         body = Body(plan, plan_hash(plan), case.identity_method or "", has_budget)
@@ -81,55 +59,50 @@ class Holds:
             request_hash=plan.request_hash, state=PENDING, created_at=now, expires_at=now + TTL_SECONDS,
             body=encode(body),
         )  # fmt: skip
+        held = await self._stored(case, record, now)
+        if held.approval_id != record.approval_id:
+            case.calls_after = case.calls_before
+            await self.journal.decided(case, "pending_approval", approval_id=held.approval_id)
+            return held
+        try:
+            await self.journal.decided(case, "pending_approval", approval_id=held.approval_id)
+        except (GateError, trio.Cancelled):
+            case.is_spent = not await self._withdraw(record)
+            raise
+        case.is_spent = True
+        return held
+
+    async def _stored(self, case: Case, record: ApprovalRecord, now: float) -> ApprovalRecord:
         try:
             hold = await self.store.approval_hold(record, MAX_PENDING_PER_SESSION, now)
-        except StoreUnavailable as error:
-            raise NotDispatched("approval_store_unavailable", cause=str(error)) from None
-        if hold.kind == "too_many" or hold.record is None:
-            raise NotDispatched("too_many_pending_approvals")
-        try:
-            await self._append(case, hold.record)
-        except GateError as error:
-            if hold.kind == "stored":
-                await self._withdraw(record)
-            raise NotDispatched(error.code, cause=error.cause) from None
-        return Pending(hold.record, hold.kind == "existing")
+        except (StoreUnavailable, trio.Cancelled) as error:
+            # What came too late for us may be done all the same, and would wait for an operator without evidence.
+            case.is_spent = not await self._withdraw(record)
+            if isinstance(error, trio.Cancelled):
+                raise
+            raise GateError("approval_store_unavailable", cause=str(error)) from None
+        if hold.record is None:
+            raise GateError("too_many_pending_approvals")
+        return hold.record
 
-    async def _append(self, case: Case, record: ApprovalRecord) -> None:
-        try:
-            await self.ledger.append(case.event(self.clock, "pending_approval", approval_id=record.approval_id))
-        except LedgerUnavailable as error:
-            raise GateError("evidence_persistence_failed", cause=str(error)) from None
-
-    async def _withdraw(self, record: ApprovalRecord) -> None:
-        """A hold without evidence must not wait for an operator."""
-        outcome = encode(Outcome(error_code="evidence_persistence_failed", completed_at=self.clock.iso()))
-        try:
-            for before, after in ((PENDING, CLAIMED), (CLAIMED, FAILED)):
-                await self.store.approval_move(record.approval_id, before, after, outcome=outcome, holder=self.front_id)
-        except StoreUnavailable as error:
-            log.error(
-                "a hold without evidence could not be withdrawn", approval_id=record.approval_id, cause=str(error)
-            )
-
-    async def run(self) -> None:
-        """End what nobody decided, forget what is long over; for ever, a second apart."""
-        while True:
+    async def _withdraw(self, record: ApprovalRecord) -> bool:
+        """End a hold without evidence; True when it is certain that it never runs. Never raises."""
+        outcome = encode(Outcome(error_code="evidence_persistence_failed"))
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + CLEAN_UP_SECONDS):
             try:
-                await self.expire()
-                await self.store.sweep(self.clock.now(), KEEP_ENDED_SECONDS)
-            except (StoreUnavailable, LedgerUnavailable, ClockError) as error:
-                log.warning("holds could not be swept", cause=str(error))
-            await trio.sleep(SWEEP_SECONDS)
+                moved = await self._move(record, PENDING, CLAIMED, outcome)
+                return await self._move(record, CLAIMED, FAILED, outcome) if moved else not await self._exists(record)
+            except StoreUnavailable as error:
+                log.error(
+                    "a hold without evidence could not be withdrawn", approval_id=record.approval_id, cause=str(error)
+                )
+        return False
 
-    async def expire(self) -> int:
-        """One round: expired holds get their event and give their call back. Returns how many."""
-        expired = await self.store.approval_expire(self.clock.now(), EXPIRE_AT_ONCE)
-        for record in expired:
-            body = body_of(record)
-            case = Case(record.action_id, self.marks, body.plan.trace_id, plan=body.plan)
-            found: dict[str, Any] = {"approval_id": record.approval_id, "reason": "five minutes without a decision"}
-            await self.ledger.append(case.event(self.clock, "deny", event_type="ApprovalExpired", **found))
-            if body.has_budget:
-                await self.budgets.refund(record.session_id)
-        return len(expired)
+    async def _move(self, record: ApprovalRecord, before: str, after: str, outcome: str) -> bool:
+        moved = await self.store.approval_move(
+            record.approval_id, before, after, outcome=outcome, holder=self.front_id
+        )  # fmt: skip
+        return moved is not None
+
+    async def _exists(self, record: ApprovalRecord) -> bool:
+        return await self.store.approval_get(record.approval_id) is not None

@@ -11,8 +11,11 @@ from typing import Any
 import msgspec
 
 from frontend.approvals.states import DENIED, FAILED, RETRY_AFTER_SECONDS, as_polled, state_at
+from frontend.case import Case
 from frontend.clock import iso
+from frontend.errors import GateError
 from frontend.stores.interface import ApprovalRecord
+from frontend.telemetry.marks import Marks
 from ipc.plan import Plan, plan_hash
 
 
@@ -36,6 +39,20 @@ class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     error_code: str | None = None
 
 
+class _Shown(msgspec.Struct, frozen=True):
+    """What the operator's list shows of a plan: the rest of it, perhaps megabytes, is skipped and not decoded."""
+
+    action_version: str | None = None
+    principal: str | None = None
+    owner: str | None = None
+    risk_level: str | None = None
+
+
+class _Summary(msgspec.Struct, frozen=True):
+    plan: _Shown = _Shown()
+
+
+_summary = msgspec.json.Decoder(_Summary)
 _body = msgspec.json.Decoder(Body)
 _outcome = msgspec.json.Decoder(Outcome)
 
@@ -46,13 +63,35 @@ def encode(value: Body | Outcome) -> str:
 
 
 def body_of(record: ApprovalRecord) -> Body:
-    """Decode the immutable part. Raises ValueError when the store holds something else."""
-    return _body.decode(record.body)
+    """Decode the immutable part. Raises GateError plan_integrity when the store holds something else."""
+    body = readable_body(record)
+    if body is None:
+        raise GateError("plan_integrity", cause="the stored plan can't be read")
+    return body
+
+
+def readable_body(record: ApprovalRecord) -> Body | None:
+    """The immutable part, or None when the store holds something else."""
+    try:
+        return _body.decode(record.body)
+    except (ValueError, RecursionError):
+        return None
 
 
 def outcome_of(record: ApprovalRecord) -> Outcome:
-    """Decode the growing part. Raises ValueError when the store holds something else."""
-    return _outcome.decode(record.outcome)
+    """Decode the growing part; empty when the store holds something else: states rule, this only tells of them."""
+    try:
+        return _outcome.decode(record.outcome)
+    except (ValueError, RecursionError):
+        return Outcome()
+
+
+def case_of(record: ApprovalRecord, marks: Marks) -> Case:
+    """The file of the held call, opened again; without a readable plan, with what the record itself says."""
+    body = readable_body(record)
+    if body is not None:
+        return Case.of_plan(body.plan, body.identity_method, marks)
+    return Case(record.action_id, marks)
 
 
 def is_intact(body: Body) -> bool:
@@ -81,8 +120,11 @@ def polled(record: ApprovalRecord, now: float) -> dict[str, Any]:
 
 
 def listed(record: ApprovalRecord, now: float) -> dict[str, Any]:
-    """One item of the operator's list."""
-    plan = body_of(record).plan
+    """One item of the operator's list. What only the plan tells is null when it can't be read: the rest still shows."""
+    try:
+        plan = _summary.decode(record.body).plan
+    except (ValueError, RecursionError):
+        plan = _Shown()
     state = state_at(record.state, record.expires_at, now)
     return {
         "approval_id": record.approval_id,
@@ -101,8 +143,13 @@ def listed(record: ApprovalRecord, now: float) -> dict[str, Any]:
 
 
 def detailed(record: ApprovalRecord, now: float) -> dict[str, Any]:
-    """What an operator reads before deciding: everything that will happen, nothing that will not."""
+    """What an operator reads before deciding: everything that will happen, nothing that will not.
+
+    Raises GateError plan_integrity when there is no whole plan to show.
+    """
     body, outcome = body_of(record), outcome_of(record)
+    if not is_intact(body):
+        raise GateError("plan_integrity", cause="the stored plan does not hash to its stored hash")
     plan = body.plan
     return listed(record, now) | {
         "trace_id": plan.trace_id,

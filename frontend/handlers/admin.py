@@ -19,10 +19,13 @@ async def status(house: House, _request: Request, _operator: OperatorCaller) -> 
 
 
 async def drain(house: House, _request: Request, operator: OperatorCaller) -> Answer:
-    """Refuse new work from now on; irreversible. The caller polls status until nothing is in flight."""
-    await house.journal.operator_act("AdminDrain", operator)
+    """Refuse new work from now on; irreversible. The caller polls status until nothing is in flight.
+
+    Draining comes before its evidence: a gateway whose ledger fails must still be able to refuse work.
+    """
     already = house.admission.drain()
-    await house.announce_drain()
+    house.announce_drain()
+    await house.journal.operator_act("AdminDrain", operator)
     body = {"draining": True, "already_draining": already, "in_flight_executions": house.admission.in_flight}
     return json_answer(200, body)
 

@@ -1,7 +1,7 @@
 """Approvals: the agent's poll; the operator's list, detail, approve and deny."""
 
 from frontend.approvals.record import detailed, listed, polled
-from frontend.approvals.states import LISTABLE, PENDING, state_at
+from frontend.approvals.states import EXPIRED, LISTABLE, PENDING, state_at
 from frontend.authentication import Caller, OperatorCaller
 from frontend.errors import GateError
 from frontend.handlers.queries import choice, number, object_of, query_of
@@ -38,8 +38,12 @@ async def listing(house: House, request: Request, _operator: OperatorCaller) -> 
 
 
 async def detail(house: House, _request: Request, _operator: OperatorCaller, approval_id: str) -> Answer:
-    """Everything an operator must see before deciding."""
-    return json_answer(200, detailed(await _get(house, approval_id), house.authentication.now()))
+    """Everything an operator must see before deciding. 404 when it has expired, as the contract says: what is kept of
+    it for forensics stands in the list and in the audit."""
+    record, now = await _get(house, approval_id), house.authentication.now()
+    if state_at(record.state, record.expires_at, now) == EXPIRED:
+        raise GateError("approval_not_found")
+    return json_answer(200, detailed(record, now))
 
 
 async def approve(house: House, request: Request, operator: OperatorCaller, approval_id: str) -> Answer:
@@ -49,7 +53,7 @@ async def approve(house: House, request: Request, operator: OperatorCaller, appr
     with house.admission.enter(while_draining=True):
         approved = await house.settlement.approve(approval_id, operator, house.registry)
     if not approved.executed.succeeded:
-        raise GateError("action_execution_failed", cause=approved.executed.conclusion.reason)
+        raise GateError("action_execution_failed", cause=approved.executed.conclusion.detail["outcome"])
     return json_answer(200, approved.body(), (("X-Trace-Id", approved.executed.plan.trace_id),))
 
 
@@ -60,7 +64,8 @@ async def deny(house: House, request: Request, operator: OperatorCaller, approva
     if reason is not None and not isinstance(reason, str):
         raise GateError("invalid_request", message="reason: a string")
     cleaned = None if reason is None else clean_reason(reason)
-    return json_answer(200, await house.settlement.deny(approval_id, operator, cleaned))
+    denied = await house.settlement.deny(approval_id, operator, cleaned)
+    return json_answer(200, denied, (("X-Trace-Id", denied["trace_id"]),))
 
 
 async def _get(house: House, approval_id: str) -> ApprovalRecord:

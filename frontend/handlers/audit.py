@@ -33,9 +33,10 @@ async def events(house: House, request: Request, _operator: OperatorCaller) -> A
 
 
 async def verify(house: House, _request: Request, _operator: OperatorCaller) -> Answer:
-    """Walk the whole chain."""
+    """Walk the whole chain, one walk at a time: whoever comes second waits, and gets a walk of their own."""
     try:
-        report = await house.ledger.verify()
+        async with house.verifying:
+            report = await house.ledger.verify()
     except LedgerUnavailable as error:
         raise GateError("ledger_unavailable", cause=str(error)) from None
     return json_answer(200, msgspec.to_builtins(report))

@@ -13,5 +13,5 @@ async def execute(house: House, request: Request, action_id: str) -> Answer:
     if not isinstance(outcome, Executed):
         return json_answer(202, outcome.body(), (("X-Trace-Id", outcome.trace_id),))
     if not outcome.succeeded:
-        raise GateError("action_execution_failed", cause=outcome.conclusion.reason)
+        raise GateError("action_execution_failed", cause=outcome.conclusion.detail["outcome"])
     return json_answer(200, outcome.body(), (("X-Trace-Id", outcome.plan.trace_id),))

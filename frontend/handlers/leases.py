@@ -24,9 +24,13 @@ async def issue(house: House, request: Request) -> Answer:
     except ValueError:
         raise GateError("invalid_request", message="the body must be a JSON object") from None
     wanted = parse_lease_request(body)
-    identity = identify(house.settings.identity, request.peer)
-    scopes = intersect_scopes(wanted.scopes, identity.scopes_allowed)
     house.authentication.now()
+    try:
+        identity = identify(house.settings.identity, request.peer)
+        scopes = intersect_scopes(wanted.scopes, identity.scopes_allowed)
+    except GateError as error:
+        await house.journal.lease_refused(error, None if request.peer is None else request.peer.uid)
+        raise
     lease = house.leases.issue(
         principal=identity.principal,
         owner=identity.owner,

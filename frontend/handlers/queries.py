@@ -20,7 +20,7 @@ def query_of(request: Request, known: tuple[str, ...]) -> dict[str, str]:
     found: dict[str, str] = {}
     for name, value in pairs:
         if name not in known:
-            raise GateError("invalid_request", message=f"unknown query parameter; known are {', '.join(known)}")
+            raise GateError("invalid_request", message=f"unknown query parameter; known are: {_list(known)}")
         if name in found:
             raise GateError("invalid_request", message=f"{name}: given twice")
         if len(value) > MAX_TEXT:
@@ -69,5 +69,9 @@ async def object_of(request: Request, known: tuple[str, ...]) -> dict[str, objec
         raise GateError("invalid_request", message="the body must be a JSON object") from None
     unknown = sorted(set(body) - set(known))
     if unknown:
-        raise GateError("invalid_request", message=f"unknown member; known are {', '.join(known) or 'none'}")
+        raise GateError("invalid_request", message=f"unknown member; known are: {_list(known)}")
     return body
+
+
+def _list(known: tuple[str, ...]) -> str:
+    return ", ".join(known) or "none"

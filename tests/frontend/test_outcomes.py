@@ -6,11 +6,13 @@ import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from frontend.evidence.canonical import canonical_bytes
 from frontend.evidence.signing import ReceiptSigner, public_jwk
-from frontend.outcomes import CONCLUSIONS, NOT_VERIFIED, conclude, conclude_lost, receipt_of
+from frontend.outcomes import CONCLUSIONS, CUT, NOT_VERIFIED, conclude, conclude_lost, receipt_of
 from ipc.messages import FAILED_OUTCOMES, ProviderFailure, Result, Verification
 from tests.support.plans import a_plan
 
+PLAN = a_plan(verifier_kind="http_status", max_response_bytes=1000)
 NOW = "2026-01-01T00:00:00.000Z"
 
 
@@ -31,7 +33,7 @@ def signer() -> ReceiptSigner:
 
 @pytest.mark.parametrize("outcome", ["success", *FAILED_OUTCOMES])
 def test_every_outcome_that_a_worker_may_report_has_a_row(outcome: str) -> None:
-    conclusion = conclude(result(outcome), a_plan())
+    conclusion = conclude(result(outcome), PLAN)
     assert (conclusion.kind, conclusion.failure_class) == CONCLUSIONS[outcome]
     assert (conclusion.kind == "success") == (outcome == "success")
     assert (conclusion.verification == NOT_VERIFIED) == (outcome != "success")
@@ -39,15 +41,15 @@ def test_every_outcome_that_a_worker_may_report_has_a_row(outcome: str) -> None:
 
 def test_a_success_that_failed_its_verification_says_so_in_the_receipt() -> None:
     failed = Verification("verification_failed", reason="status 404 is not expected")
-    conclusion = conclude(result(verification=failed), a_plan())
-    receipt = receipt_of(conclusion, a_plan(), "grant_1", NOW, NOW, signer())
+    conclusion = conclude(result(verification=failed), PLAN)
+    receipt = receipt_of(conclusion, PLAN, "grant_1", NOW, NOW, signer())
     assert receipt.failure_class == "verification_failed"
     assert receipt.normalized_result["kind"] == "success"
     assert receipt.verification_outcome == {"status": "verification_failed", "reason": "status 404 is not expected"}
 
 
 def test_a_verified_success_carries_its_evidence() -> None:
-    receipt = receipt_of(conclude(result(), a_plan()), a_plan(), "grant_1", NOW, NOW, signer())
+    receipt = receipt_of(conclude(result(), PLAN), PLAN, "grant_1", NOW, NOW, signer())
     assert receipt.effect_evidence == [{"status": 200}]
     assert receipt.verification_outcome == {"status": "verified", "evidence": [{"status": 200}]}
     assert receipt.failure_class is None
@@ -55,7 +57,7 @@ def test_a_verified_success_carries_its_evidence() -> None:
 
 
 def test_a_lost_worker_is_an_internal_error_with_its_reason() -> None:
-    receipt = receipt_of(conclude_lost("channel closed"), a_plan(), "grant_1", NOW, NOW, signer())
+    receipt = receipt_of(conclude_lost("channel closed"), PLAN, "grant_1", NOW, NOW, signer())
     assert receipt.normalized_result == {"kind": "internal_error", "reason": "worker lost: channel closed"}
     assert receipt.verification_outcome == {"status": "provider_failed_before_verification"}
 
@@ -68,9 +70,45 @@ def test_a_lost_worker_is_an_internal_error_with_its_reason() -> None:
         result(verification=Verification("perfectly_fine")),
         result(verification=Verification("verified", evidence=("{",))),
         msgspec.structs.replace(result(), outcome="splendid"),
+        result(output="[1]"),
+        result(output='{"a":"' + "x" * 1000 + '"}'),
+        result(verification=Verification("verified", evidence=('"x"' * 30_000,))),
+        result(verification=Verification("skipped")),
+        result(verification=Verification("unverifiable_declared")),
+        result(verification=Verification("provider_failed_before_verification")),
+        result(fuel_consumed=2**60),
+        result(duration_us=2**62),
+        result("fuel", io_calls=2**60),
     ],
-    ids=["half output", "deep output", "unknown verification", "half evidence", "unknown outcome"],
-)
+    ids=[
+        "half output", "deep output", "unknown verification", "half evidence", "unknown outcome", "no object",
+        "too much output", "too much evidence", "verification left out", "verification declared away",
+        "verification of a failure", "endless fuel", "endless time", "endless calls",
+    ],
+)  # fmt: skip
 def test_a_result_that_makes_no_sense_counts_as_a_lost_worker(lie: Result) -> None:
-    conclusion = conclude(lie, a_plan())
+    conclusion = conclude(lie, PLAN)
     assert (conclusion.kind, conclusion.failure_class) == CONCLUSIONS["worker_lost"]
+
+
+@pytest.mark.parametrize(("kind", "outcome"), [("none", "skipped"), ("unverifiable", "unverifiable_declared")])
+def test_an_action_without_a_verifier_is_never_verified(kind: str, outcome: str) -> None:
+    plan = a_plan(verifier_kind=kind)
+    assert conclude(result(verification=Verification(outcome)), plan).verification.outcome == outcome
+    assert conclude(result(), plan).detail["outcome"] == "worker_lost"
+
+
+def test_what_a_provider_says_of_its_failure_is_cut_and_cleaned_before_it_is_evidence() -> None:
+    failure = ProviderFailure("internal", "\x1b[31m\u202e" + "x" * 1_000_000, details="y" * 1_000_000)
+    conclusion = conclude(result("provider_error", failure=failure), PLAN)
+    assert conclusion.reason is not None
+    assert conclusion.reason.isprintable()
+    assert len(conclusion.reason) <= 500
+    assert len(str(conclusion.detail)) < 5000
+    assert len(str(receipt_of(conclusion, PLAN, "grant_1", NOW, NOW, signer()))) < 10_000
+
+
+def test_every_conclusion_can_be_evidence() -> None:
+    for conclusion in (conclude(result("fuel", fuel_consumed=2**53 - 1), PLAN), conclude_lost("died"), CUT):
+        canonical_bytes(conclusion.runtime)
+        receipt_of(conclusion, PLAN, "grant_1", NOW, NOW, signer())

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from frontend.approvals.record import Body, Outcome, body_of, detailed, encode, escaped, is_intact, listed, polled
+from frontend.errors import GateError
 from frontend.stores.interface import ApprovalRecord
 from ipc.plan import plan_hash
 from tests.support.plans import a_plan
@@ -35,7 +36,7 @@ def test_a_changed_plan_is_noticed() -> None:
 
 
 def test_a_body_that_is_none_is_refused() -> None:
-    with pytest.raises(ValueError, match=r".+"):
+    with pytest.raises(GateError, match="plan_integrity"):
         body_of(msgspec.structs.replace(a_record(), body='{"plan": 1}'))
 
 
@@ -65,6 +66,16 @@ def test_the_list_has_no_request_and_the_detail_all_of_it() -> None:
     assert detail["request"] == {"to": "acct"}
     assert detail["plan_hash"].startswith("sha256:")
     assert detail["budget_snapshot"] == {"calls_remaining": 3}
+
+
+def test_the_list_does_not_decode_what_it_does_not_show() -> None:
+    record = a_record()
+    whole = listed(record, NOW)
+    # Only the detail looks at the request: a list of two hundred would otherwise decode them all.
+    assert (
+        listed(msgspec.structs.replace(record, body=record.body.replace('"request":"', '"request":1,"x":"')), NOW)
+        == whole
+    )
 
 
 @given(st.text())

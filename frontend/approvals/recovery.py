@@ -1,0 +1,99 @@
+"""Approvals that were claimed and not settled: by a front that died, or by this one while the store failed.
+
+What the ledger holds decides how each of them ends; nothing is executed. Guarantees that of several fronts one ends an
+approval, that its call is given back only when nothing was dispatched, and that its end is in evidence.
+"""
+
+from dataclasses import dataclass
+
+import msgspec
+import structlog
+
+from frontend.approvals.moves import Moves
+from frontend.approvals.record import case_of, readable_body
+from frontend.approvals.states import APPROVED, DENIED, FAILED
+from frontend.budgets import Budgets
+from frontend.errors import GateError
+from frontend.evidence.events import ACTION_CALL, APPROVAL_DENIED
+from frontend.evidence.ledger import EventQuery, Ledger
+from frontend.journal import Journal
+from frontend.stores.interface import ApprovalRecord, Store
+
+log = structlog.get_logger()
+
+
+class _Seen(msgspec.Struct):
+    event_type: str
+    decision: str | None = None
+    deny_reason: str | None = None
+
+
+class _End(msgspec.Struct, frozen=True):
+    """How an approval ends. `is_told`: an event says so already; `is_spent`: something was dispatched."""
+
+    state: str
+    found: dict[str, str | None]
+    is_told: bool
+    is_spent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Recovery:
+    """Ends what nobody is settling. Methods raise StoreUnavailable, LedgerUnavailable and GateError clock_error."""
+
+    store: Store
+    ledger: Ledger
+    journal: Journal
+    budgets: Budgets
+    moves: Moves
+
+    async def at_start(self, live_fronts: tuple[str, ...]) -> int:
+        """End approvals that a front claimed and did not live to settle. Returns how many."""
+        return await self._end_all(await self.store.approval_claimed_by_others(live_fronts))
+
+    async def of_own(self) -> int:
+        """End approvals of this front that no task of it is settling any more. Returns how many."""
+        return await self._end_all(await self.moves.unresolved_claims())
+
+    async def _end_all(self, records: list[ApprovalRecord]) -> int:
+        return sum([await self._finish(record, await self._end_of(record)) for record in records])
+
+    async def _end_of(self, record: ApprovalRecord) -> _End:
+        receipt_id = await self.ledger.receipt_of_approval(record.approval_id)
+        if receipt_id is not None:
+            return _End(APPROVED, {"receipt_id": receipt_id}, is_told=True, is_spent=True)
+        seen = await self._seen(record)
+        is_told = any(event.event_type == ACTION_CALL and event.decision != "pending_approval" for event in seen)
+        if await self.ledger.intent_of_approval(record.approval_id) is not None:
+            # Dispatched, and nobody knows what it did: never executed again, shown as an unresolved intent.
+            return _End(FAILED, {"error_code": "evidence_persistence_failed"}, is_told=is_told, is_spent=True)
+        for event in seen:
+            if event.event_type == APPROVAL_DENIED:
+                return _End(DENIED, {"deny_reason": event.deny_reason}, is_told=True, is_spent=False)
+        return _End(FAILED, {"error_code": "interrupted"}, is_told=is_told, is_spent=False)
+
+    async def _seen(self, record: ApprovalRecord) -> list[_Seen]:
+        body = readable_body(record)
+        if body is None:
+            return []
+        events = await self.ledger.query(EventQuery(trace_id=body.plan.trace_id))
+        return [msgspec.json.decode(event, type=_Seen) for event in events]
+
+    async def _finish(self, record: ApprovalRecord, end: _End) -> bool:
+        if not await self.moves.end(record, end.state, **end.found):
+            return False
+        log.warning(
+            "an approval was left claimed", approval_id=record.approval_id, holder=record.holder, ends=end.state
+        )
+        case, body = case_of(record, self.journal.marks), readable_body(record)
+        if not end.is_spent and body is not None and body.has_budget:
+            await self.budgets.give_back(case, record.session_id)
+        if not end.is_told:
+            try:
+                await self.journal.decided(
+                    case, "error", approval_id=record.approval_id, session_id=record.session_id,
+                    error_code=end.found["error_code"], reason="left claimed by a front that did not settle it",
+                )  # fmt: skip
+            except GateError as error:
+                log.error("an interrupted approval left no event", trace_id=case.trace_id, cause=error.cause)
+        return True

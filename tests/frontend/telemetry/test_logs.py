@@ -1,0 +1,98 @@
+"""Log lines as a reader gets them: whole, without anybody else's control characters, and never at a call's cost."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[3]
+
+DECISION = (
+    'log.info("allow text_digest dev:anonymous 3 ms", decision="allow", action_id="text_digest", '
+    'principal="dev:anonymous", duration_ms=3, trace_id="trc_1")'
+)
+FAILURE = 'secret = "hush-" + "hush"\ntry:\n    1 / 0\nexcept ZeroDivisionError:\n    log.exception("broken")'
+
+
+def program(statements: str, *, human: bool) -> str:
+    return (
+        "import structlog\nfrom frontend.telemetry.logs import configure_logs\n"
+        f"configure_logs('front 1', to_terminal={human})\nlog = structlog.get_logger()\n{statements}\nprint('alive')"
+    )
+
+
+def said(statements: str, *, human: bool, **environment: str) -> str:
+    """What a process that runs these statements writes to standard error."""
+    done = subprocess.run(
+        [sys.executable, "-c", program(statements, human=human)], cwd=ROOT, capture_output=True, text=True, timeout=30,
+        env=os.environ | environment,
+    )  # fmt: skip
+    assert done.stdout == "alive\n", done.stderr
+    return done.stderr
+
+
+def line(statements: str) -> dict[str, Any]:
+    (only,) = said(statements, human=False).splitlines()
+    found: dict[str, Any] = json.loads(only)
+    return found
+
+
+def test_a_decision_is_one_line_of_json_with_every_field() -> None:
+    found = line(DECISION)
+    assert list(found)[:3] == ["level", "time", "message"]
+    assert {name: found[name] for name in found if name not in ("time", "message")} == {
+        "level": "info", "decision": "allow", "action_id": "text_digest", "principal": "dev:anonymous",
+        "duration_ms": 3, "trace_id": "trc_1", "process": "front 1",
+    }  # fmt: skip
+
+
+def test_a_decision_is_one_line_in_columns_on_a_terminal() -> None:
+    (only,) = said(DECISION, human=True).splitlines()
+    assert re.fullmatch(
+        r"\d\d:\d\d:\d\d\.\d{3} allow  text_digest  dev:anonymous  3 ms  trc_1", only
+    ), only  # fmt: skip
+
+
+def test_nobodys_text_moves_a_terminals_cursor() -> None:
+    hostile = 'log.info("x", cause="\\x1b[2J\\u202egpj.exe\\nallow", decision_of="\\x07")'
+    shown = re.sub(r"\x1b\[\d+m", "", said(hostile, human=True))  # structlog's own colours
+    assert shown.count("\n") == 1
+    assert all(character.isprintable() for character in shown.rstrip("\n"))
+
+
+def test_what_has_no_json_is_said_all_the_same() -> None:
+    found = line('log.info("x", broken="\\ud800", thing=object, number=2**70, inner={1: b"2"})')
+    assert found["message"] == "x"
+    assert found["number"] == 2**70
+
+
+def test_a_stack_trace_shows_no_variable_even_where_rich_is_installed(tmp_path: Path) -> None:
+    package = tmp_path / "rich"
+    package.mkdir()
+    (package / "__init__.py").write_text("")
+    (package / "console.py").write_text(
+        "class Console:\n    def __init__(self, file, **_):\n        self.file = file\n"
+        "    def print(self, thing):\n        self.file.write(f'VARIABLES {thing}')\n"
+    )
+    (package / "traceback.py").write_text(
+        "class Traceback:\n    @classmethod\n    def from_exception(cls, *_, **__):\n        return 'hush-hush'\n"
+    )
+    for human in (False, True):
+        shown = said(FAILURE, human=human, PYTHONPATH=f"{tmp_path}:{ROOT}")
+        assert "ZeroDivisionError" in shown
+        assert "VARIABLES" not in shown
+        assert "hush-hush" not in shown
+
+
+def test_a_log_that_nobody_reads_any_more_ends_nothing() -> None:
+    reading, writing = os.pipe()
+    os.close(reading)
+    done = subprocess.run(
+        [sys.executable, "-c", program(f"{DECISION}\n{FAILURE}", human=False)], cwd=ROOT, stdout=subprocess.PIPE,
+        stderr=writing, timeout=30,
+    )  # fmt: skip
+    os.close(writing)
+    assert (done.returncode, done.stdout) == (0, b"alive\n")

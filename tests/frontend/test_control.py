@@ -1,0 +1,143 @@
+"""The front's end of the control channel, before a supervisor that is slow, stuck, gone or lying."""
+
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from frontend import control as control_module
+from frontend.control import MAX_UNSENT, Control, SupervisorSilent
+from ipc import messages as m
+from ipc.blocking import ChannelClosed
+from ipc.limits import MAX_CONTROL_FRAME
+from ipc.nonblocking import TrioChannel
+from ipc.sessions import FRONT_TO_SUPERVISOR, ProtocolError
+from ipc.settings import Settings
+
+
+class Listener:
+    """Notes what it hears."""
+
+    def __init__(self) -> None:
+        self.heard: list[Any] = []
+
+    def attach_policy(self, message: m.AttachPolicy, sock: socket.socket) -> None:
+        sock.close()
+
+    def attach_worker(self, message: m.AttachWorker, sock: socket.socket) -> None:
+        sock.close()
+
+    def worker_gone(self, message: m.WorkerGone) -> None:
+        self.heard.append(message)
+
+    def drain(self) -> None:
+        self.heard.append("drain")
+
+    def reload(self, message: m.Reload) -> None:
+        self.heard.append(message)
+
+    def stop(self, seconds: float) -> None:
+        self.heard.append(seconds)
+
+
+class Supervisor:
+    """The other end."""
+
+    def __init__(self, sock: socket.socket) -> None:
+        self.channel: TrioChannel[m.Message] = TrioChannel(
+            sock, m.FrontToSupervisor, table=FRONT_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
+            cap_out=MAX_CONTROL_FRAME,
+        )  # fmt: skip
+
+    async def say(self, message: m.Message) -> None:
+        await self.channel.send(message)
+
+
+@asynccontextmanager
+async def both() -> AsyncIterator[tuple[Control, Supervisor]]:
+    ours, theirs = socket.socketpair()
+    control, supervisor = Control(ours), Supervisor(theirs)
+    await supervisor.say(m.StartFront("front-1-a", (), Settings("/", "http://x"), ()))
+    await control.start()
+    try:
+        yield control, supervisor
+    finally:
+        control.close()
+        supervisor.channel.close()
+
+
+async def test_what_is_posted_arrives_in_order() -> None:
+    async with both() as (control, supervisor), trio.open_nursery() as nursery:
+        nursery.start_soon(control.run, Listener())
+        for number in range(100):
+            control.post(m.NeedWorker(str(number)))
+        with trio.fail_after(5):
+            found = [await supervisor.channel.receive() for _ in range(100)]
+        assert found == [m.NeedWorker(str(number)) for number in range(100)]
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_supervisor_that_does_not_read_delays_nobody_and_costs_bounded_memory() -> None:
+    async with both() as (control, _), trio.open_nursery() as nursery:
+        nursery.start_soon(control.run, Listener())
+        with trio.fail_after(10):
+            for _ in range(20):
+                for _ in range(MAX_UNSENT):
+                    control.post(m.KillWorker("w", "x" * 1000))
+                await control.need_worker("compute")
+                await control.kill_worker("w", "r")
+                await control.replace_policy(1, "r")
+                control.post_status(m.FrontStatus(0, 0, 0, 0))
+                await trio.lowlevel.checkpoint()
+        assert control._unsent_in.statistics().current_buffer_used <= MAX_UNSENT
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_caller_that_is_cancelled_cuts_no_frame() -> None:
+    async with both() as (control, supervisor), trio.open_nursery() as nursery:
+        nursery.start_soon(control.run, Listener())
+        big = m.ModuleFile("sha256:" + "0" * 64, "/" + "x" * 500_000, ())
+        with trio.move_on_after(0.05):
+            await control.load_modules((big,))
+        control.post(m.NeedWorker("fs"))
+        with trio.fail_after(5):
+            assert isinstance(await supervisor.channel.receive(), m.LoadModules)
+            assert await supervisor.channel.receive() == m.NeedWorker("fs")
+        nursery.cancel_scope.cancel()
+
+
+async def test_modules_that_are_never_loaded_are_an_answer_too(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(control_module, "LOAD_SECONDS", 0.5)
+    async with both() as (control, supervisor), trio.open_nursery() as nursery:
+        nursery.start_soon(control.run, Listener())
+        with pytest.raises(SupervisorSilent):
+            await control.load_modules(())
+        asked = await supervisor.channel.receive()
+        assert isinstance(asked, m.LoadModules)
+        await supervisor.say(m.ModulesLoaded(asked.request_id, 1, ()))  # too late: dropped
+        await supervisor.say(m.ModulesLoaded("load_nobody", 1, ()))
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.cancel_scope.cancel()
+
+
+async def test_the_end_of_the_channel_ends_the_front() -> None:
+    async with both() as (control, supervisor):
+        supervisor.channel.close()
+        with trio.fail_after(5), pytest.RaisesGroup(ChannelClosed):
+            await control.run(Listener())
+
+
+async def test_a_message_that_the_table_does_not_allow_is_fatal() -> None:
+    async with both() as (control, supervisor):
+        await supervisor.say(m.Stop(1.0))
+        await supervisor.say(m.Reload("r", "signal"))
+        listener = Listener()
+        with trio.fail_after(5), pytest.RaisesGroup(ProtocolError):
+            await control.run(listener)
+        assert listener.heard == [1.0]

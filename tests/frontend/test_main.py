@@ -1,0 +1,143 @@
+"""The front between its supervisor's words: reloads that fail in ways nobody foresaw, and the last event."""
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import trio
+
+from frontend.actions.registry import Registry
+from frontend.configuration import Configuration, ConfigurationRefused
+from frontend.evidence.ledger import LedgerUnavailable
+from frontend.http.server import Server
+from frontend.main import Front
+from ipc import messages as m
+from ipc.exits import Exit
+from ipc.settings import LimitSettings
+from tests.support.front_core import Core, front_core, refuses
+
+FULL = LedgerUnavailable("the disk is full")
+
+
+class Loading:
+    """A configuration whose load ends as it is told."""
+
+    def __init__(self, outcome: Exception | None = None) -> None:
+        self.registry = Registry()
+        self.outcome = outcome
+
+    async def load(self) -> None:
+        await trio.lowlevel.checkpoint()
+        if self.outcome is not None:
+            raise self.outcome
+
+
+@asynccontextmanager
+async def fronted(folder: Path, outcome: Exception | None = None) -> AsyncIterator[tuple[Core, Front, list[m.Message]]]:
+    """A front, and what it posts to its supervisor."""
+    async with front_core(folder, workers=0) as core, trio.open_nursery() as nursery:
+        core.house.configuration = cast(Configuration, Loading(outcome))
+        server = Server([], core.dispatch.respond, LimitSettings())
+        front = Front(core.house, server, nursery)
+        posted: list[m.Message] = []
+
+        async def take() -> None:
+            async for message in core.house.control._unsent_out:
+                posted.append(message)
+
+        nursery.start_soon(take)
+        await nursery.start(server.run)
+        yield core, front, posted
+        nursery.cancel_scope.cancel()
+
+
+async def posts(posted: list[m.Message]) -> Any:
+    with trio.fail_after(5):
+        while not posted:  # noqa: ASYNC110
+            await trio.sleep(0.002)
+    return posted[0]
+
+
+@pytest.mark.parametrize(
+    "outcome", [ConfigurationRefused(["a.yaml:1 no", "b.yaml:2 no"]), RuntimeError("ours"), OSError("disk")], ids=str
+)
+async def test_a_reload_that_fails_however_it_fails_is_answered_and_told(tmp_path: Path, outcome: Exception) -> None:
+    async with fronted(tmp_path, outcome) as (core, front, posted):
+        front.reload(m.Reload("hangup-1", "signal"))
+        answer = await posts(posted)
+        assert (answer.request_id, bool(answer.error)) == ("hangup-1", True)
+        (event,) = await core.events(event_type="AdminReload")
+        assert (event["decision"], event["principal"]) == ("error", "signal")
+        assert event["reason"]
+
+
+async def test_a_reload_is_told_with_who_asked(tmp_path: Path) -> None:
+    async with fronted(tmp_path) as (core, front, posted):
+        front.reload(m.Reload("r-1", "signal"))
+        assert (await posts(posted)).error is None
+        (event,) = await core.events(event_type="AdminReload")
+        assert event["decision"] == "allow"
+
+
+async def test_a_list_of_a_thousand_problems_is_evidence_of_bounded_size(tmp_path: Path) -> None:
+    async with fronted(tmp_path, ConfigurationRefused(["x" * 200] * 1000)) as (core, front, posted):
+        front.reload(m.Reload("r-1", "signal"))
+        await posts(posted)
+        (event,) = await core.events(event_type="AdminReload")
+        assert len(event["reason"]) <= 500
+
+
+async def test_the_last_event_is_written_after_the_last_answer(tmp_path: Path) -> None:
+    async with fronted(tmp_path) as (core, front, _posted):
+        front.stop(1.0)
+        with trio.fail_after(5):
+            assert await front.until_stopped() is Exit.OK
+        assert (await core.events())[0]["event_type"] == "GatewayStopped"
+
+
+async def test_a_front_that_had_to_cut_calls_says_so_with_its_exit_code(tmp_path: Path) -> None:
+    async with fronted(tmp_path) as (core, front, _posted):
+        with core.house.admission.enter(), trio.fail_after(5):
+            front.stop(0.05)
+            assert await front.until_stopped() is Exit.KILLED
+
+
+async def test_a_front_whose_ledger_fails_still_ends_as_it_was_told(tmp_path: Path) -> None:
+    async with fronted(tmp_path) as (core, front, _posted):
+        core.ledger.faults["append"] = refuses(FULL)
+        front.stop(0.1)
+        with trio.fail_after(5):
+            assert await front.until_stopped() is Exit.OK
+
+
+async def test_a_front_that_can_not_write_its_start_does_not_open(tmp_path: Path) -> None:
+    async with fronted(tmp_path) as (core, front, _posted):
+        core.ledger.faults["append"] = refuses(FULL)
+        assert await front.open(()) is Exit.UNAVAILABLE
+
+
+async def test_a_front_with_a_wrong_clock_opens_refuses_and_begins_once_it_is_right(tmp_path: Path) -> None:
+    async with fronted(tmp_path) as (core, front, _posted):
+        core.clock.is_broken = True
+        assert await front.open(()) is None
+        assert (await core.operate("GET", "/v1/admin/status"))[1] == {"error": "clock_error"}
+        core.clock.is_broken = False
+        with trio.fail_after(5):
+            while not await core.events(event_type="GatewayStarted"):  # noqa: ASYNC110
+                await trio.sleep(0.05)
+        assert len(await core.events(event_type="GatewayStarted")) == 1
+
+
+async def test_a_front_that_is_told_to_stop_while_it_opens_just_leaves(tmp_path: Path) -> None:
+    class Endless(Loading):
+        async def load(self) -> None:
+            await trio.sleep_forever()
+
+    async with fronted(tmp_path) as (core, front, _posted):
+        core.house.configuration = cast(Configuration, Endless())
+        with trio.fail_after(5), front.opening:
+            front.stop(1.0)
+            await front.open(())
+        assert front.opening.cancelled_caught

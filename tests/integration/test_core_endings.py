@@ -1,0 +1,152 @@
+"""How a gateway ends and what its log says, as the people who run it see both."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.support.background import Background
+from tests.support.gateway import Gateway, config_for, gateway, wait_for
+from tests.support.upstream import upstream
+
+CANARY = "canary-7f3a9c"
+
+
+def lines(gate: Gateway) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in gate.log.read_text().splitlines()]
+
+
+def test_a_call_that_outlives_the_time_to_stop_leaves_a_receipt_that_says_so(tmp_path: Path) -> None:
+    with upstream() as up:
+        short = config_for(up.address, "[limits]\ndrain_seconds = 3.0\n")
+        with gateway(tmp_path, short) as gate:
+            agent = gate.agent(max_calls=3)
+            call = Background(lambda: agent.execute("http_post", {"path": "wait", "message": "x"}))
+            wait_for(lambda: up.seen, "the request at the upstream")
+            began = time.monotonic()
+            code = gate.stop(signal.SIGTERM)
+            assert time.monotonic() - began < 8
+            up.hold.set()
+            del call
+            assert code != 0, "calls were cut"
+        with gateway(tmp_path, short) as gate:
+            status = gate.operator().get("/v1/admin/status").json()
+            assert status["unresolved_intents"] == 0
+            (event,) = gate.events(session_id=agent.session_id, event_type="ActionCall")
+            assert (event["decision"], event["error_code"]) == ("error", "action_execution_failed")
+            receipt = gate.operator().get(f"/v1/receipts/{event['receipt_id']}").json()
+            assert receipt["normalized_result"]["kind"] == "cancelled"
+            assert receipt["signature_status"] == "verified"
+            assert gate.operator().get("/v1/audit/verify").json()["intact"] is True
+            kinds = [event["event_type"] for event in gate.events() if event["event_type"].startswith("Gateway")]
+            assert kinds == ["GatewayStarted", "GatewayStopped", "GatewayStarted"]
+
+
+def test_a_gateway_that_is_still_reading_its_configuration_stops_at_once(tmp_path: Path) -> None:
+    manifests = tmp_path / "actions"
+    manifests.mkdir()
+    os.mkfifo(manifests / "never.yaml")  # a disk that does not answer
+    config = tmp_path / "gateway.toml"
+    config.write_text(f'manifests_dir = "{manifests}"\n')
+    command = [str(Path(sys.executable).with_name("gateway")), "dev", "--listen", "127.0.0.1:0"]
+    command += ["--state-dir", str(tmp_path / "state"), "--config", str(config)]
+    log = tmp_path / "log"
+    with log.open("wb") as errors:
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=errors)
+    try:
+        wait_for(lambda: (tmp_path / "state" / "ledger.sqlite3").exists(), "a front that opens", 20)
+        began = time.monotonic()
+        process.send_signal(signal.SIGTERM)
+        assert process.wait(20) == 0, log.read_text()
+        assert time.monotonic() - began < 6
+    finally:
+        process.kill()
+        process.wait(10)
+
+
+def test_every_decision_is_one_line_of_the_log_with_its_trace(gate: Gateway) -> None:
+    agent, operator = gate.agent(max_calls=5), gate.operator()
+    traces = {}
+    for name, body in (
+        ("text_digest", {"text": CANARY}),
+        ("forbidden_export", {"table": "customers"}),
+        ("text_digest", {"nothing": CANARY}),
+        ("nothing", {"a": CANARY}),
+        ("spin", {"fuel": 50_000_000_000, "memory_mb": 0, "seconds": 0}),
+        ("payment_transfer", {"to": CANARY, "amount_cents": 1, "currency": "EUR"}),
+        ("payment_transfer", {"to": CANARY, "amount_cents": 1, "currency": "EUR"}),
+    ):
+        answer = agent.execute(name, body)
+        traces[answer.headers["x-trace-id"]] = answer
+    held = list(traces.values())[-1].json()["approval_id"]
+    assert operator.post(f"/v1/approvals/{held}/deny", {"reason": CANARY}).status_code == 200
+    said = wait_for(
+        lambda: (
+            (found := [one for one in lines(gate) if one.get("trace_id") in traces and "decision" in one])
+            and len(found) == len(traces) + 1
+            and found
+        ),
+        "a line for each decision",
+    )
+    assert [(one["decision"], one["action_id"], one.get("code")) for one in said] == [
+        ("allow", "text_digest", None),
+        ("deny", "forbidden_export", "policy_denied"),
+        ("deny", "text_digest", "schema_violation"),
+        ("deny", "nothing", "action_not_found"),
+        ("error", "spin", "action_execution_failed"),
+        ("pending_approval", "payment_transfer", None),
+        ("pending_approval", "payment_transfer", None),
+        ("deny", "payment_transfer", "approval_denied"),
+    ]
+    for one in said:
+        assert one["principal"] == "dev:anonymous"
+        assert isinstance(one["duration_ms"], int)
+
+
+def test_no_body_token_proof_or_key_stands_in_the_log(gate: Gateway) -> None:
+    agent, operator = gate.agent(), gate.operator()
+    path = "/v1/actions/text_digest/execute"
+    headers = agent.headers("POST", path)
+    for body in ({"text": CANARY}, {"text": 5, CANARY: CANARY}, [CANARY]):
+        gate.http.post(path, headers=agent.headers("POST", path), json=body)
+    for _ in range(2):
+        gate.http.post(path, headers=headers, json={"text": CANARY})
+    gate.http.post(path, headers=headers | {"Authorization": f"DPoP {agent.token[:-4]}AAAA"}, json={})
+    gate.http.post(path, headers=headers | {"DPoP": headers["DPoP"][:-4] + "AAAA"}, json={})
+    agent.execute("http_fetch", {"path": f"/status/500?{CANARY}"})
+    agent.execute("file_write", {"path": f"../{CANARY}", "content": CANARY})
+    operator.get(f"/v1/audit/events?principal={CANARY}&nonsense=1")
+    operator.post("/v1/approvals/apr_x/deny", {"reason": CANARY})
+    text = gate.log.read_text()
+    for secret in (CANARY, agent.token, headers["DPoP"], operator.token, agent.token.rpartition(".")[2]):
+        assert secret not in text
+
+
+def test_a_log_that_nobody_reads_any_more_does_not_end_the_answers(tmp_path: Path) -> None:
+    reading, writing = os.pipe()
+    command = [str(Path(sys.executable).with_name("gateway")), "dev", "--listen", "127.0.0.1:0"]
+    command += ["--state-dir", str(tmp_path / "state")]
+    process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=writing, stdin=subprocess.DEVNULL, text=True)
+    os.close(writing)
+    assert process.stdout is not None
+    try:
+        ready = json.loads(process.stdout.readline())
+        os.close(reading)
+        with httpx.Client(base_url=ready["base_url"], timeout=10) as http:
+            gate = Gateway(process, ready, tmp_path / "none", http)
+            agent = gate.agent()
+            for _ in range(3):
+                assert agent.execute("text_digest", {"text": "x"}).status_code == 200
+                assert agent.execute("nothing").status_code == 404
+            process.send_signal(signal.SIGTERM)
+            assert process.wait(20) == 0
+    finally:
+        process.stdout.close()
+        process.kill()
+        process.wait(10)

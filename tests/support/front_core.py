@@ -1,0 +1,315 @@
+"""A whole front in the test's own process, over real stores, a real ledger and real worker processes.
+
+Requests go in where the HTTP skin hands them on, answers come out as it would send them. What a test can break: any
+operation of the store or the ledger (`Breakable`), the policy engine's answer, the clock, the supervisor's reading.
+"""
+
+import socket
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import msgspec
+import trio
+
+from frontend.actions.registry import Registry, load_manifests
+from frontend.actions.trust import Trusted
+from frontend.auth.make_keys import make_keys
+from frontend.clock import ClockError, iso
+from frontend.control import Control
+from frontend.evidence.ledger import EventQuery, Ledger
+from frontend.evidence.sqlite import SqliteLedger
+from frontend.house import House, build_house
+from frontend.http.answers import Answer
+from frontend.http.requests import CompleteBody, Request
+from frontend.policy.engine import PolicySources
+from frontend.policy.question import Decision, Question
+from frontend.routes import Dispatch
+from frontend.stores.interface import Store
+from frontend.stores.sqlite import SqliteStore
+from ipc import messages as m
+from ipc.settings import IdentitySettings, LimitSettings, OperatorSettings, PoolSettings, Settings, WorkerSettings
+from tests.support.manifests import write_manifests
+from tests.support.proofs import Key, proof
+from tests.support.worker_desk import Desk, until
+
+BASE = "http://gate.test"
+API_KEY = "key-op-0123456789abcdef0123456789abcdef"
+DIGEST = "sha256:" + "7" * 64
+
+ALLOW = Decision(True, False, "", "allow", (), "p1")
+HOLD = Decision(True, True, "", "hold", (), "p1")
+DENY = Decision(False, False, "not you", "acl", (), "p1")
+
+Operation = Callable[..., Awaitable[Any]]
+Fault = Callable[[Operation, tuple[Any, ...], dict[str, Any]], Awaitable[Any]]
+
+
+def refuses(error: Exception) -> Fault:
+    """Nothing is done."""
+
+    async def fault(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        await trio.lowlevel.checkpoint()
+        raise error
+
+    return fault
+
+
+def does_and_says(error: Exception) -> Fault:
+    """It is done, and the answer is lost: what a deadline that passes may mean."""
+
+    async def fault(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        await operation(*args, **kwargs)
+        raise error
+
+    return fault
+
+
+def hangs(reached: trio.Event, *, first_does: bool = False) -> Fault:
+    """Never answers; `reached` tells that it was asked."""
+
+    async def fault(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if first_does:
+            await operation(*args, **kwargs)
+        reached.set()
+        await trio.sleep_forever()
+
+    return fault
+
+
+def then(follow: Callable[[], None]) -> Fault:
+    """It is done; then something else happens before its caller goes on."""
+
+    async def fault(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        found = await operation(*args, **kwargs)
+        follow()
+        return found
+
+    return fault
+
+
+class Breakable:
+    """A real store or ledger; `faults` maps names of operations to what becomes of them."""
+
+    def __init__(self, real: Any) -> None:
+        self._real = real
+        self.faults: dict[str, Fault] = {}
+        self.asked: list[str] = []
+
+    def __getattr__(self, name: str) -> Operation:
+        operation: Operation = getattr(self._real, name)
+
+        async def ask(*args: Any, **kwargs: Any) -> Any:
+            self.asked.append(name)
+            fault = self.faults.get(name)
+            return await (operation(*args, **kwargs) if fault is None else fault(operation, args, kwargs))
+
+        return ask
+
+
+class TestClock:
+    """The machine's clock, moved by `ahead` seconds; `is_broken` refuses to tell the time."""
+
+    __test__ = False
+
+    def __init__(self) -> None:
+        self.ahead = 0.0
+        self.is_broken = False
+
+    @property
+    def right(self) -> float:
+        """The time, whether or not it is told."""
+        return time.time() + self.ahead
+
+    def now(self) -> float:
+        if self.is_broken:
+            raise ClockError("the wall clock has stepped back")
+        return self.right
+
+    def iso(self, t: float | None = None) -> str:
+        return iso(self.now() if t is None else t)
+
+
+class ScriptedPolicy:
+    """A policy engine that answers what it is told to; `before` is awaited first."""
+
+    policy_version = "p1"
+    is_available = True
+
+    def __init__(self) -> None:
+        self.answer: Decision | Exception = ALLOW
+        self.questions: list[Question] = []
+        self.before: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
+
+    async def decide(self, question: Question) -> Decision:
+        self.questions.append(question)
+        await self.before()
+        if isinstance(self.answer, Exception):
+            raise self.answer
+        return msgspec.structs.replace(self.answer, allowed_sinks=question.requested_sinks)
+
+    async def load(self, sources: PolicySources) -> None:
+        """Takes any."""
+
+
+def action(action_id: str = "echo", **changes: Any) -> dict[str, Any]:
+    """A manifest whose module the echo worker plays; what it does is its id."""
+    return {
+        "action_id": action_id, "version": "1.0.0", "provider_module_digest": DIGEST, "risk_level": "low",
+        "required_imports": [], "verifier_kind": "unverifiable", "resource_limits": {"timeout_seconds": 5},
+        "io": {"max_request_bytes": 1024, "request_schema": {"type": "object", "required": ["n"]}},
+    } | changes  # fmt: skip
+
+
+class Core:
+    """One front, its parts, and clients for it."""
+
+    def __init__(self, house: House, store: Breakable, ledger: Breakable, clock: TestClock, desk: Desk) -> None:
+        self.house = house
+        self.store = store
+        self.ledger = ledger
+        self.clock = clock
+        self.desk = desk
+        self.policy = ScriptedPolicy()
+        self.operator_key = Key()
+        self.dispatch = Dispatch(house)
+        object.__setattr__(house.pipeline, "policy", self.policy)
+
+    async def ask(
+        self, method: str, path: str, body: bytes | object = b"", headers: list[tuple[str, str]] | None = None
+    ) -> Answer:
+        """One request as the skin hands it on; bodies that are no bytes are sent as JSON."""
+        data = body if isinstance(body, bytes) else msgspec.json.encode(body)
+        found = list(headers or [])
+        if data:
+            found.append(("content-length", str(len(data))))
+        plain, _, query = path.partition("?")
+        return await self.dispatch.respond(Request(method, plain, query, found, body=CompleteBody(data)))
+
+    async def agent(self, max_calls: int | None = None) -> "Agent":
+        """A fresh lease."""
+        key = Key()
+        body: dict[str, Any] = {"scopes": ["tools:call"], "dpop_jwk": key.jwk}
+        if max_calls is not None:
+            body["budgets"] = {"max_calls": max_calls}
+        answer = await self.ask("POST", "/v1/leases", body)
+        assert answer.status == 200, answer.body
+        lease = msgspec.json.decode(answer.body)
+        return Agent(self, key, lease["lease_jwt"], lease["session_id"])
+
+    async def operate(self, method: str, path: str, body: bytes | object = b"") -> tuple[int, Any]:
+        """A request of the operator: (status, body)."""
+        headers = signed(self.operator_key, method, path, API_KEY, now=self.clock.right)
+        answer = await self.ask(method, path, body, headers)
+        return answer.status, msgspec.json.decode(answer.body)
+
+    async def events(self, **filters: Any) -> list[dict[str, Any]]:
+        """Audit events, newest first, from the ledger itself."""
+        found = await self.ledger._real.query(EventQuery(**filters, limit=1000))
+        return [msgspec.json.decode(event) for event in found]
+
+    async def remaining(self, agent: "Agent") -> int:
+        """What is left of a session's budget, from the store itself."""
+        budget = await self.store._real.budget_read(agent.session_id)
+        assert budget.found
+        return int(budget.remaining)
+
+
+class Agent:
+    """Whoever holds one lease."""
+
+    def __init__(self, core: Core, key: Key, token: str, session_id: str) -> None:
+        self.core = core
+        self.key = key
+        self.token = token
+        self.session_id = session_id
+
+    async def send(self, method: str, path: str, body: bytes | object = b"", **claims: Any) -> Answer:
+        """A request with a fresh proof; `claims` replace the proof's."""
+        headers = signed(self.key, method, path, self.token, **({"now": self.core.clock.right} | claims))
+        return await self.core.ask(method, path, body, headers)
+
+    async def call(self, action_id: str = "echo", body: bytes | object = None, **claims: Any) -> tuple[int, Any]:
+        """Execute: (status, body)."""
+        sent = {"n": 1} if body is None else body
+        answer = await self.send("POST", f"/v1/actions/{action_id}/execute", sent, **claims)
+        return answer.status, msgspec.json.decode(answer.body)
+
+
+def signed(key: Key, method: str, path: str, token: str, **claims: Any) -> list[tuple[str, str]]:
+    """The two headers of a request."""
+    return [
+        ("authorization", f"DPoP {token}"),
+        ("dpop", proof(key, method, BASE + path.partition("?")[0], token, **claims)),
+    ]
+
+
+def settings_of(folder: Path, operator_jkt: str, **changes: Any) -> Settings:
+    """Settings of a front whose state is in `folder`."""
+    keys = folder / "keys"
+    whole: dict[str, Any] = {
+        "state_dir": str(folder), "public_base_url": BASE, "manifests_dir": str(folder / "actions"),
+        "policy_dir": str(folder / "policy"), "lease_signing_key_path": str(keys / "lease.pem"),
+        "receipt_signing_key_path": str(keys / "receipt.pem"), "grant_signing_key_path": str(keys / "grant.pem"),
+        "receipt_keys_jwks_path": str(folder / "receipt-keys.jwks.json"),
+        "identity": IdentitySettings(provider="none"),
+        "operators": (OperatorSettings("op", dpop_jkt=operator_jkt, api_key=API_KEY),),
+        "limits": LimitSettings(worker_wait_seconds=2.0),
+        "workers": WorkerSettings(compute=PoolSettings(min_spare=1, max=2)), "dev_mode": True,
+    }  # fmt: skip
+    return Settings(**(whole | changes))
+
+
+def registry_of(folder: Path, *manifests: dict[str, Any], verdict: str = "ok") -> Registry:
+    """These manifests as a front has them once the template has spoken."""
+    found, problems = load_manifests(write_manifests(folder, *manifests), has_proxy=False)
+    assert not problems, problems
+    verdicts = [
+        m.ModuleVerdict(reference, verdict, reference)
+        for reference in dict.fromkeys(manifest.provider_module_digest for manifest in found)
+    ]
+    return Registry.build(found, verdicts, Trusted(frozenset({DIGEST})))
+
+
+@asynccontextmanager
+async def front_core(
+    folder: Path, *manifests: dict[str, Any], front_id: str = "front-1-a", workers: int = 1, **changes: Any
+) -> AsyncIterator[Core]:
+    """A front in `folder` with these actions (echo by default) and so many compute workers. Several may share it."""
+    make_keys(folder)
+    key = Key()
+    settings = settings_of(folder, key.jkt, **changes)
+    store = Breakable(await SqliteStore.open(folder / "store.sqlite3"))
+    ledger = Breakable(await SqliteLedger.open(folder / "ledger.sqlite3"))
+    clock, desk = TestClock(), Desk()
+    ours, theirs = socket.socketpair()
+    control = Control(ours)
+    start = m.StartFront(front_id, (front_id,), settings, ())
+    house = build_house(start, control, cast(Store, store), cast(Ledger, ledger), clock)
+    house.configuration.registry = registry_of(folder / "actions", *(manifests or (action(),)))
+    core = Core(house, store, ledger, clock, desk)
+    core.operator_key = key
+    desk.pools = house.pools
+    try:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(house.pools.run)
+            await nursery.start(house.store_pulse.run)
+            await nursery.start(house.ledger_pulse.run)
+            nursery.start_soon(desk.watch)
+            for _ in range(workers):
+                desk.start()
+            await until(lambda: desk.idle() == workers)
+            yield core
+            nursery.cancel_scope.cancel()
+    finally:
+        for process in desk.processes.values():
+            process.kill()
+            process.wait(20)
+        control.close()
+        theirs.close()
+        store.faults.clear()
+        ledger.faults.clear()
+        with trio.CancelScope(shield=True):
+            await house.close()
