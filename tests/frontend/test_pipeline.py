@@ -139,6 +139,25 @@ ROWS = {
 }  # fmt: skip
 
 
+EXECUTE_TABLE = {
+    "lease_expired", "invalid_lease", "invalid_dpop", "replay_detected", "missing_auth_header", "policy_denied",
+    "action_not_registered", "action_digest_mismatch", "budget_exhausted", "budget_session_not_found",
+    "action_not_found", "body_too_large", "schema_violation", "evidence_persistence_failed", "internal_error",
+    "action_execution_failed", "draining", "policy_engine_unavailable", "policy_engine_timeout",
+    "replay_cache_unavailable", "budget_store_unavailable", "clock_error",
+}  # fmt: skip
+"""Codes of the interface specification, "Execute endpoint"."""
+TOLD_BELOW = {
+    "lease_expired", "invalid_lease", "replay_detected", "missing_auth_header", "budget_exhausted", "draining",
+    "clock_error",
+}  # fmt: skip
+"""Those that need more than one request, have no lease to name, or leave no event."""
+
+
+def test_no_code_of_the_contract_is_left_out() -> None:
+    assert {row.code for row in ROWS.values() if row.code in EXECUTE_TABLE} | TOLD_BELOW == EXECUTE_TABLE
+
+
 @pytest.mark.parametrize("name", ROWS)
 async def test_an_outcome_has_its_answer_one_event_and_its_price(tmp_path: Path, name: str) -> None:
     row = ROWS[name]

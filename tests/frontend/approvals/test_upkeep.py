@@ -1,5 +1,6 @@
 """What becomes of holds that nobody decides and of claims that nobody settles, whatever fails meanwhile."""
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -168,6 +169,18 @@ async def test_a_claim_that_can_not_be_read_does_not_keep_the_gateway_from_start
         await core.house.upkeep.at_start(("front-1-a",))
         assert [await state_of(core, one) for one in (broken, whole)] == [FAILED, FAILED]
         assert await core.remaining(agent) == 3
+
+
+async def test_a_ledger_that_somebody_changed_does_not_keep_the_gateway_from_starting(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        _agent, approval_id = await held(core)
+        await claim(core, approval_id, "front-0-dead")
+        with sqlite3.connect(tmp_path / "ledger.sqlite3") as connection:
+            connection.execute("UPDATE events SET bytes = x'5b5d' WHERE event_type = 'ActionCall'")
+        connection.close()
+        await core.house.upkeep.at_start(("front-1-a",))
+        assert await state_of(core, approval_id) == FAILED
+        assert (await core.operate("GET", "/v1/audit/verify"))[1]["intact"] is False
 
 
 # ------------------------------------------------------------------ claims that a failing store left behind
