@@ -97,6 +97,7 @@ class FrontKeeper:
                 if front.child.status != Exit.OK:
                     log.error(f"{front.name} ended", reason=reason_of(front.child.status), in_flight=front.in_flight)
                     self._house.has_lost_front = True
+                    self._house.has_cut_calls |= front.child.status == Exit.KILLED
                 return
             if not await self._house.after_end("front", front.child, backoff, had_served=front.is_ready):
                 return

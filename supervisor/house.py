@@ -31,6 +31,8 @@ class House:
     halted: Exit | None = None
     has_lost_front: bool = False
     """A front ended by itself while it should have drained or stopped."""
+    has_cut_calls: bool = False
+    """A front left in time, with calls that did not end in time."""
     patience: trio.CancelScope = field(default_factory=trio.CancelScope)
     """Cancelled when what is left must end now."""
 

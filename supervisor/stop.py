@@ -1,7 +1,7 @@
 """How the gateway stops: drain, stop, kill, each with a deadline, and the exit code that tells which it was.
 
-`limits.drain_seconds` is the time from the signal to the hard end. Exit.KILLED says that a front had to be killed,
-Exit.FAILED that one ended by itself before it was done: calls may have been cut. Helpers without state of their own
+`limits.drain_seconds` is the time from the signal to the hard end. Exit.KILLED says that calls were cut by it,
+Exit.FAILED that a front ended by itself before it was done: calls may have been cut. Helpers without state of their own
 (policy, template, workers) are simply ended and say nothing.
 """
 
@@ -69,6 +69,6 @@ async def _kill_rest(house: House, fronts: Callable[[], list[Front]]) -> Exit:
     await house.bell.until(lambda: not fronts())
     if house.halted is not None:
         return house.halted
-    if left:
+    if left or house.has_cut_calls:
         return Exit.KILLED
     return Exit.FAILED if house.has_lost_front else Exit.OK
