@@ -73,14 +73,14 @@ class Connection:
 
     sock: socket.socket
     identity: Identity
-    todo: list[bytes] = field(default_factory=list)
+    unsent: list[bytes] = field(default_factory=list)
     sent_at: float = 0.0
     buffer: bytes = b""
 
     def send_next(self) -> None:
         """Send the next request whole: it fits into the socket's buffer."""
         self.buffer = b""
-        request = self.todo.pop()
+        request = self.unsent.pop()
         self.sent_at = time.perf_counter()
         self.sock.sendall(request)
 
@@ -132,7 +132,7 @@ def run_batch(job: Job, connections: list[Connection], count: int) -> tuple[floa
     """Send `count` requests over all connections: (seconds, latencies, answers by status)."""
     for number in range(count):
         connection = connections[number % len(connections)]
-        connection.todo.append(prepared(job, connection.identity))
+        connection.unsent.append(prepared(job, connection.identity))
     latencies: list[float] = []
     codes: dict[int, int] = {}
     with selectors.DefaultSelector() as selector:
@@ -140,7 +140,7 @@ def run_batch(job: Job, connections: list[Connection], count: int) -> tuple[floa
             selector.register(connection.sock, selectors.EVENT_READ, connection)
         started = time.perf_counter()
         for connection in connections:
-            if connection.todo:
+            if connection.unsent:
                 connection.send_next()
         while len(latencies) < count:
             ready = selector.select(ANSWER_SECONDS)
@@ -153,7 +153,7 @@ def run_batch(job: Job, connections: list[Connection], count: int) -> tuple[floa
                     continue
                 latencies.append(time.perf_counter() - connection.sent_at)
                 codes[code] = codes.get(code, 0) + 1
-                if connection.todo:
+                if connection.unsent:
                     connection.send_next()
         return time.perf_counter() - started, latencies, codes
 
