@@ -5,6 +5,7 @@ still start threads and open files; after `enter` it may not get more than the p
 that goes on without a wall; a worker that can't build its walls leaves with Exit.SANDBOX.
 """
 
+import os
 import resource
 from dataclasses import dataclass
 
@@ -18,6 +19,10 @@ on its store; this one holds when that one fails."""
 
 MAX_GUEST_MEMORY_MB = 1024
 """More than this an action can't use: the walls of a worker stand before its first plan arrives."""
+
+
+YIELDING = 15
+"""Niceness of the thread that runs strangers' code: whatever it computes, the processes that decide go first."""
 
 
 class SandboxRefused(Exception):
@@ -68,5 +73,6 @@ def enter(profile: Profile) -> None:
     try:
         refuse_new_privileges()
         apply_limits(profile.limits)
+        os.nice(YIELDING)
     except (OSError, ValueError) as error:
         raise SandboxRefused(str(error)) from error
