@@ -16,13 +16,11 @@ from typing import Any
 import pytest
 
 from ipc.exits import Exit
-from supervisor.dev import EXAMPLES, default_state_dir
+from supervisor.dev import default_state_dir
 from tests.support.supervised import wait_until
 
 RUN_CLI = str(Path(__file__).parent / "programs" / "run_cli.py")
 KEYS = {"event", "base_url", "public_base_url", "pid", "state_dir", "client_socket", "admin_socket", "operator"}
-
-pytestmark = pytest.mark.skipif(not EXAMPLES.is_dir(), reason="the examples are not in this checkout")
 
 
 class Dev:

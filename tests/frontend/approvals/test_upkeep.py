@@ -94,7 +94,9 @@ async def test_no_failure_ends_the_upkeep(tmp_path: Path, error: Exception) -> N
         core.ledger.faults["append"] = refuses(error)
         await core.house.upkeep.round()
         core.store.faults.clear()
+        core.ledger.faults.clear()
         await core.house.upkeep.round()
+        assert [record.state for record in await core.store.approval_list(None, 10)] == ["expired"]
         core.clock.is_broken = True
         await core.house.upkeep.round()
 
