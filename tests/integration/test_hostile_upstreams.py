@@ -95,7 +95,7 @@ def test_a_call_to_a_hostile_upstream_ends_in_time_and_says_how(
         assert receipt["normalized_result"]["kind"] == kind, receipt["normalized_result"]
         assert word in receipt["normalized_result"]["reason"]
         assert receipt["verification_outcome"] == {"status": "provider_failed_before_verification"}
-        assert hostile.address.split(":")[1] not in json.dumps(receipt)
+        assert hostile.address not in json.dumps(receipt)
     else:
         assert answer.status_code == 200, (answer.text, receipt["normalized_result"])
         assert answer.json()["output"] == {"status": 200, "body": wanted}
