@@ -14,7 +14,7 @@ help: ## this list
 
 setup: $(READY)
 
-$(READY): requirements-dev.lock pyproject.toml scripts/setup.sh
+$(READY): requirements-dev.lock pyproject.toml sdk/pyproject.toml scripts/setup.sh
 	@PYTHON="$(PYTHON)" bash scripts/setup.sh "$(VENV)"
 	@touch $@
 

@@ -18,11 +18,12 @@ from frontend.auth.keyfiles import KeyFileError
 from frontend.clock import ClockError
 from frontend.configuration import ConfigurationRefused
 from frontend.control import Control, inherited
+from frontend.dispatch import Dispatch
 from frontend.errors import GateError
 from frontend.evidence.ledger import LedgerUnavailable
-from frontend.house import House, open_house
+from frontend.house import House
 from frontend.http.server import ListeningSocket, Server
-from frontend.routes import Dispatch
+from frontend.opening import open_house
 from frontend.stores.interface import StoreUnavailable
 from frontend.telemetry.logs import configure_logs
 from ipc import messages as m

@@ -27,4 +27,4 @@ bar=off; [ -t 2 ] && bar=on
 say "setup 2/3  dependencies, pinned by hash (about half a minute the first time)"
 "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --progress-bar "$bar" --require-hashes -r requirements-dev.lock
 say "setup 3/3  this project"
-"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+"$venv/bin/python" -m pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable . --editable sdk

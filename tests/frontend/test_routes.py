@@ -7,9 +7,10 @@ import msgspec
 import pytest
 import trio
 
+from frontend.dispatch import Table
 from frontend.http.answers import Answer
 from frontend.http.requests import CompleteBody, Request
-from frontend.routes import ROUTES, Auth, Table
+from frontend.routes import ROUTES, Auth
 from frontend.stores.interface import StoreUnavailable
 from tests.support.front_core import API_KEY, HOLD, front_core, refuses, signed
 from tests.support.held_calls import held

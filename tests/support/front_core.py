@@ -19,14 +19,15 @@ from frontend.actions.trust import Trusted
 from frontend.auth.make_keys import make_keys
 from frontend.clock import ClockError, iso
 from frontend.control import Control
+from frontend.dispatch import Dispatch
 from frontend.evidence.ledger import EventQuery, Ledger
 from frontend.evidence.sqlite import SqliteLedger
-from frontend.house import House, build_house
+from frontend.house import House
 from frontend.http.answers import Answer
 from frontend.http.requests import CompleteBody, Request
+from frontend.opening import build_house
 from frontend.policy.engine import PolicySources
 from frontend.policy.question import Decision, Question
-from frontend.routes import Dispatch
 from frontend.stores.interface import Store
 from frontend.stores.sqlite import SqliteStore
 from ipc import messages as m

@@ -1,0 +1,1 @@
+"""Client of the action enforcement gateway: agents, operators, and receipts verified offline."""
