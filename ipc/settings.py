@@ -73,7 +73,7 @@ class PoolSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[workers.<profile>]`: size of one pool."""
 
     min_spare: int = 1
-    max: int = 4
+    max: int = 12
 
 
 class WorkerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

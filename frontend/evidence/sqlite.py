@@ -15,10 +15,18 @@ import trio
 
 from frontend.evidence import reading, schema
 from frontend.evidence.events import AuditEvent
-from frontend.evidence.ledger import EventQuery, Intent, IntentView, LedgerUnavailable, OutboxRow, VerifyReport
+from frontend.evidence.ledger import (
+    EventQuery,
+    EvidenceRefused,
+    Intent,
+    IntentView,
+    LedgerUnavailable,
+    OutboxRow,
+    VerifyReport,
+)
 from frontend.evidence.receipts import Receipt
 from frontend.evidence.verify import verify_chain
-from frontend.evidence.writing import Operation, Probe, prepared_intent, prepared_record, write_unit
+from frontend.evidence.writing import Operation, Probe, prepared_intent, prepared_record, write_apart, write_together
 from frontend.stores.batching import BatchingThread
 from frontend.stores.database import LOCK_SECONDS, Database, DatabaseGone
 from frontend.stores.readers import Readers
@@ -40,7 +48,7 @@ class SqliteLedger:
         self._readers = Readers(database.path)
         self._is_failing = False
         self._writer: BatchingThread[Operation, None] = BatchingThread(
-            "ledger", self._write, unavailable=LedgerUnavailable, turn=turn, on_idle=database.checkpoint,
+            "ledger", self._write, unavailable=LedgerUnavailable, turn=None, on_idle=database.checkpoint,
             on_close=self._release,
         )  # fmt: skip
 
@@ -140,8 +148,13 @@ class SqliteLedger:
 
     def _write(self, operations: list[Operation]) -> list[Exception | None]:
         self._is_failing = True
-        with self._database.unit() as connection:
-            outcomes = write_unit(connection, operations)
+        outcomes: list[Exception | None] = [None] * len(operations)
+        try:
+            with self._database.unit() as connection:
+                write_together(connection, operations)
+        except EvidenceRefused:  # which no sound caller brings about; nothing has been written
+            with self._database.unit() as connection:
+                outcomes = write_apart(connection, operations)
         self._is_failing = False
         return outcomes
 

@@ -5,7 +5,8 @@ links, inserts, and moves the head once for the whole unit. An operation that is
 """
 
 import sqlite3
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
 
 import msgspec
 
@@ -15,35 +16,28 @@ from frontend.evidence.receipts import Receipt, encode_receipt
 from frontend.evidence.schema import Head, read_head, write_head
 from frontend.stores.database import DatabaseGone
 
-_INSERT_INTENT = """
-INSERT INTO intents (intent_id, trace_id, action_id, principal, dispatched_at, grant_id, provider_module, plan_hash,
-    approval_id) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
-_OPEN_INTENT = "INSERT INTO unresolved (intent_id, seq) VALUES (?, ?)"
-_RESOLVE_INTENT = "DELETE FROM unresolved WHERE intent_id = ?"
-_INSERT_EVENT = """
-INSERT INTO events (seq, event_id, event_type, time, trace_id, principal, session_id, action_id, decision, bytes)
-    VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
-"""
-_INSERT_RECEIPT = "INSERT INTO receipts (seq, receipt_id, approval_id, bytes) VALUES (?, ?, ?, ?)"
-_INSERT_OUTBOX = "INSERT INTO outbox (event_id, kind, payload) VALUES (?, ?, ?)"
+Row = TypeVar("Row")
+
+_INTENTS = (
+    "INSERT INTO intents (intent_id, trace_id, action_id, principal, dispatched_at, grant_id, provider_module,"
+    " plan_hash, approval_id)"
+)
+_UNRESOLVED = "INSERT INTO unresolved (intent_id, seq)"
+_EVENTS = (
+    "INSERT INTO events (seq, event_id, event_type, time, trace_id, principal, session_id, action_id, decision, bytes)"
+)
+_RECEIPTS = "INSERT INTO receipts (seq, receipt_id, approval_id, bytes)"
+_OUTBOX = "INSERT INTO outbox (event_id, kind, payload)"
 # Something else each time: SQLite does not write a page that stays as it is.
 _PROBE = "INSERT OR REPLACE INTO meta (key, value) VALUES ('probe', hex(randomblob(8)))"
+ROWS_AT_ONCE = 32
+"""Rows of one statement: few enough that the texts of all sizes stay prepared."""
 
 
 class Begin(msgspec.Struct, frozen=True):
     """Write an intent and consume its grant."""
 
     row: tuple[str | None, ...]
-
-    def write(self, connection: sqlite3.Connection, head: Head) -> Head:
-        """Raises GrantConsumed."""
-        try:
-            cursor = connection.execute(_INSERT_INTENT, self.row)
-            connection.execute(_OPEN_INTENT, (self.row[0], cursor.lastrowid))
-        except sqlite3.IntegrityError:
-            raise GrantConsumed("the grant has been used, or the intent is open already") from None
-        return head
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -55,33 +49,11 @@ class Record(msgspec.Struct, frozen=True):
     outbox: tuple[tuple[str, str, str], ...]
     intent_id: str | None
 
-    def write(self, connection: sqlite3.Connection, head: Head) -> Head:
-        """The head after this event. Raises AlreadyRecorded."""
-        seq = head.seq + 1
-        stored = self.event.closed(head.hash)
-        if self.intent_id is not None and connection.execute(_RESOLVE_INTENT, (self.intent_id,)).rowcount != 1:
-            raise AlreadyRecorded("the intent is not open")
-        connection.execute(_INSERT_EVENT, (seq, *self.columns, stored))
-        if self.receipt is not None:
-            try:
-                connection.execute(_INSERT_RECEIPT, (seq, *self.receipt))
-            except sqlite3.IntegrityError:
-                raise AlreadyRecorded("the receipt is in the ledger already") from None
-        if self.outbox:
-            connection.executemany(_INSERT_OUTBOX, self.outbox)
-        return Head(seq, event_hash(stored))
-
 
 class Probe(msgspec.Struct, frozen=True):
     """Come as far as a write does; with `writes`, make one that means nothing, as far as the disk."""
 
     writes: bool
-
-    def write(self, connection: sqlite3.Connection, head: Head) -> Head:
-        """Change a row of no meaning, or nothing: then there is nothing to commit either."""
-        if self.writes:
-            connection.execute(_PROBE)
-        return head
 
 
 Operation = Begin | Record | Probe
@@ -118,21 +90,92 @@ def prepared_record(
     )  # fmt: skip
 
 
-def write_unit(connection: sqlite3.Connection, operations: Sequence[Operation]) -> list[Exception | None]:
-    """Perform all, inside the transaction that is open. An EvidenceRefused stands in the place of its operation."""
-    found = read_head(connection)
-    if found is None:
+def write_together(connection: sqlite3.Connection, operations: Sequence[Operation]) -> None:
+    """Perform all or none, inside the transaction that is open.
+
+    Every statement hands the interpreter to another thread and has to get it back: a unit is written in a few
+    statements of many rows. Raises EvidenceRefused when one of the operations is refused; what was written before it
+    is for the caller to undo.
+    """
+    head = read_head(connection)
+    if head is None:
         raise DatabaseGone("the head of the chain is gone")
-    head, outcomes = found, list[Exception | None]()
+    intents = [operation.row for operation in operations if isinstance(operation, Begin)]
+    records = [operation for operation in operations if isinstance(operation, Record)]
+    if intents:
+        _open_intents(connection, intents)
+    if records:
+        _write_records(connection, records, head)
+    if any(isinstance(operation, Probe) and operation.writes for operation in operations):
+        connection.execute(_PROBE)
+
+
+def write_apart(connection: sqlite3.Connection, operations: Sequence[Operation]) -> list[Exception | None]:
+    """Perform each by itself, inside the transaction that is open. An EvidenceRefused stands in the place of its
+    operation, which leaves no trace in the others."""
+    outcomes = list[Exception | None]()
     for operation in operations:
         connection.execute("SAVEPOINT operation")
         try:
-            head = operation.write(connection, head)
+            write_together(connection, (operation,))
             outcomes.append(None)
         except EvidenceRefused as refused:
             connection.execute("ROLLBACK TO operation")
             outcomes.append(refused)
         connection.execute("RELEASE operation")
-    if head is not found:
-        write_head(connection, head)
     return outcomes
+
+
+def _open_intents(connection: sqlite3.Connection, rows: list[tuple[str | None, ...]]) -> None:
+    try:
+        # Nobody else writes while this transaction is open, and rows without a number get the next ones in turn.
+        last = _insert(connection, _INTENTS, rows)
+        first = last - len(rows) + 1
+        _insert(connection, _UNRESOLVED, [(row[0], first + index) for index, row in enumerate(rows)])
+    except sqlite3.IntegrityError:
+        raise GrantConsumed("the grant has been used, or the intent is open already") from None
+
+
+def _write_records(connection: sqlite3.Connection, records: list[Record], head: Head) -> None:
+    resolved = [record.intent_id for record in records if record.intent_id is not None]
+    if _resolve(connection, resolved) != len(resolved):
+        raise AlreadyRecorded("the intent is not open")
+    events, receipts = [], []
+    outbox: list[tuple[str, str, str]] = []
+    for record in records:
+        stored = record.event.closed(head.hash)
+        head = Head(head.seq + 1, event_hash(stored))
+        events.append((head.seq, *record.columns, stored))
+        if record.receipt is not None:
+            receipts.append((head.seq, *record.receipt))
+        outbox += record.outbox
+    _insert(connection, _EVENTS, events)
+    try:
+        _insert(connection, _RECEIPTS, receipts)
+    except sqlite3.IntegrityError:
+        raise AlreadyRecorded("the receipt is in the ledger already") from None
+    _insert(connection, _OUTBOX, outbox)
+    write_head(connection, head)
+
+
+def _resolve(connection: sqlite3.Connection, intent_ids: list[str]) -> int:
+    """How many of them were open."""
+    found = 0
+    for some in _pieces(intent_ids):
+        marks = ", ".join("?" * len(some))
+        found += connection.execute(f"DELETE FROM unresolved WHERE intent_id IN ({marks})", some).rowcount  # noqa: S608
+    return found
+
+
+def _insert(connection: sqlite3.Connection, into: str, rows: Sequence[tuple[object, ...]]) -> int:
+    """Insert the rows; the number of the last one."""
+    last = 0
+    for some in _pieces(rows):
+        row = f"({', '.join('?' * len(some[0]))})"
+        values = f"{into} VALUES {', '.join([row] * len(some))}"
+        last = connection.execute(values, [value for one in some for value in one]).lastrowid or 0
+    return last
+
+
+def _pieces(rows: Sequence[Row]) -> Iterator[Sequence[Row]]:
+    return (rows[start : start + ROWS_AT_ONCE] for start in range(0, len(rows), ROWS_AT_ONCE))

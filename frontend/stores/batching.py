@@ -9,7 +9,6 @@ Redis.
 import contextlib
 import queue
 import threading
-import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Generic, TypeVar
@@ -24,10 +23,11 @@ QUEUE_BOUND = 1024
 UNIT_BOUND = 256
 """Operations in one unit: what bounds the time that another front waits for its turn."""
 IDLE_SECONDS = 0.5
-MAX_LINGER_SECONDS = 0.001
-MIN_LINGER_SECONDS = 0.0003
-_LAG_SHARE = 0.2
-_LONGEST_LAG_SECONDS = 0.005
+MAX_LINGER_SECONDS = 0.004
+"""What a call may be kept waiting for company; three of its steps are units of a store."""
+_LINGER_PER_COMPANION = 0.0015
+_SIZE_SHARE = 0.25
+_LEAST_COMPANY = 0.2
 
 
 def _nothing() -> None:
@@ -57,7 +57,8 @@ class BatchingThread(Generic[Op, Result]):
 
     `turn` is held around each unit and is taken before the queue is emptied, so that whoever queues meanwhile still
     comes along and whoever has given up does not. `on_idle` is called in the thread once the queue has been empty for
-    IDLE_SECONDS after a unit, `on_close` as the thread's last act.
+    IDLE_SECONDS after a unit, `on_close` as the thread's last act. `pause` waits for company, this many seconds
+    at most.
 
     Make it in the trio run that submits to it; `close` ends the thread.
     """
@@ -66,7 +67,7 @@ class BatchingThread(Generic[Op, Result]):
         self, name: str, perform: Callable[[list[Op]], Sequence[Result | Exception]], *,
         unavailable: type[Exception], turn: AbstractContextManager[object] | None = None,
         on_idle: Callable[[], object] = _nothing, on_close: Callable[[], object] = _nothing,
-        bound: int = QUEUE_BOUND, wait_seconds: float = WAIT_SECONDS,
+        bound: int = QUEUE_BOUND, wait_seconds: float = WAIT_SECONDS, pause: Callable[[float], object] | None = None,
     ) -> None:  # fmt: skip
         self._name = name
         self._perform = perform
@@ -78,9 +79,10 @@ class BatchingThread(Generic[Op, Result]):
         self._wait_seconds = wait_seconds
         self._queue: queue.SimpleQueue[_Waiter[Op, Result] | None] = queue.SimpleQueue()
         self._pending = 0
-        self._lag = 0.0
+        self._usual_size = 1.0
         self._is_idle = True
         self._is_closing = threading.Event()
+        self._pause = pause or self._is_closing.wait
         self._has_ended = trio.Event()
         self._token = trio.lowlevel.current_trio_token()
         # A daemon: a disk that hangs for ever must not keep the process from leaving.
@@ -129,10 +131,8 @@ class BatchingThread(Generic[Op, Result]):
 
     # ------------------------------------------------------------------ in the trio thread, sent by the thread
 
-    def _wake(self, batch: list[_Waiter[Op, Result]], ended: float) -> None:
+    def _wake(self, batch: list[_Waiter[Op, Result]]) -> None:
         self._pending -= len(batch)
-        lag = min(time.perf_counter() - ended, _LONGEST_LAG_SECONDS)
-        self._lag += _LAG_SHARE * (lag - self._lag)
         for waiter in batch:
             if not waiter.is_abandoned:
                 trio.lowlevel.reschedule(waiter.task)
@@ -144,7 +144,7 @@ class BatchingThread(Generic[Op, Result]):
             while (first := self._first()) is not None:
                 self._linger()
                 batch = self._unit(first)
-                self._token.run_sync_soon(self._wake, batch, time.perf_counter())
+                self._token.run_sync_soon(self._wake, batch)
         except trio.RunFinishedError:
             pass  # nobody is left to wake
         finally:
@@ -167,20 +167,22 @@ class BatchingThread(Generic[Op, Result]):
         return first
 
     def _linger(self) -> None:
-        """Let company arrive while the event loop is behind anyway.
+        """Let company arrive where there usually is some.
 
-        A commit costs the same for one as for many. What the loop makes results wait is time that nobody would have
-        used: waiting half of it before a unit begins delays no answer. A loop that keeps up makes this wait nothing.
+        A unit costs nearly the same for one as for many: its commit, and the interpreter, which every statement hands
+        to the event loop and has to get back. Where units hold one operation each, nobody else is about to come, and
+        none waits.
         """
-        seconds = min(self._lag / 2, MAX_LINGER_SECONDS)
-        if seconds >= MIN_LINGER_SECONDS:
-            self._is_closing.wait(seconds)
+        companions = self._usual_size - 1.0
+        if companions > _LEAST_COMPANY:
+            self._pause(min(companions * _LINGER_PER_COMPANION, MAX_LINGER_SECONDS))
 
     def _unit(self, first: _Waiter[Op, Result]) -> list[_Waiter[Op, Result]]:
         batch: list[_Waiter[Op, Result]] = []
         try:
             with self._turn:
                 batch = self._take(first)
+                self._usual_size += _SIZE_SHARE * (len(batch) - self._usual_size)
                 wanted = [waiter for waiter in batch if not waiter.is_abandoned]
                 if wanted:
                     outcomes = self._perform([waiter.op for waiter in wanted])

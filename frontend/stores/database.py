@@ -19,6 +19,7 @@ CHECKPOINT_PAGES = 4000
 """WAL pages (16 MB) after which the commit that finds them copies them into the file: some 10 ms every 250 calls."""
 RESERVED_PAGES = CHECKPOINT_PAGES + 500
 """What the WAL is made to hold from the start: a commit that lengthens the file costs twice one that does not."""
+CACHED_STATEMENTS = 256
 WRITER_CACHE_KIB, READER_CACHE_KIB = 8192, 2048
 _WAL_HEADER_BYTES, _FRAME_BYTES = 32, 24 + 4096
 
@@ -34,7 +35,7 @@ def connect(path: Path, *, writes: bool, lock_seconds: float = LOCK_SECONDS) -> 
     """Open an existing file. Raises sqlite3.Error."""
     connection = sqlite3.connect(
         file_uri(path, "rw" if writes else "ro"), uri=True, timeout=lock_seconds, isolation_level=None,
-        check_same_thread=False,
+        check_same_thread=False, cached_statements=CACHED_STATEMENTS,
     )  # fmt: skip
     try:
         for pragma in (

@@ -4,8 +4,10 @@ A proof's key is a hash and lands anywhere; what keeps that cheap is that keys l
 bucket that is over is swept page after page, without a second index. Functions of a connection inside a transaction.
 """
 
+import json
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from frontend.stores.interface import CheckIn
 
@@ -22,30 +24,51 @@ TABLES = (
 BUCKET_SECONDS = 60
 SWEPT_AT_ONCE = 2000
 
-# Looks into every bucket that is not over; a proof seen again may come with another expiry.
+# Looks into every bucket that is not over, since a proof seen again may come with another expiry. One row, whatever is
+# asked and found: every step of a statement hands the interpreter to another thread and has to get it back.
 _LOOK = """
 WITH RECURSIVE live (bucket) AS (
     SELECT min(bucket) FROM proofs WHERE bucket >= ?1
     UNION ALL
     SELECT (SELECT min(bucket) FROM proofs WHERE bucket > live.bucket) FROM live WHERE bucket IS NOT NULL
 )
-SELECT epoch, EXISTS (
-    SELECT 1 FROM live JOIN proofs ON proofs.bucket = live.bucket AND key = ?2 WHERE expires_at > ?3
+SELECT epoch, (
+    SELECT json_group_array(asked.value) FROM json_each(?2) AS asked WHERE EXISTS (
+        SELECT 1 FROM live JOIN proofs ON proofs.bucket = live.bucket AND proofs.key = asked.value WHERE expires_at > ?3
+    )
 ) FROM epochs
 """
-_INSERT = "INSERT OR REPLACE INTO proofs (bucket, key, expires_at) VALUES (?, ?, ?)"
+_INSERT = """
+INSERT OR REPLACE INTO proofs (bucket, key, expires_at)
+    SELECT value ->> 0, value ->> 1, value ->> 2 FROM json_each(?)
+"""
 
 
-def check_in(proof_key: str, expires_at: float, now: float) -> Callable[[sqlite3.Connection], CheckIn]:
-    """Record a proof unless it is there and has not expired; read the epoch."""
+class Visit(NamedTuple):
+    """A proof that is shown; times in seconds since the Unix epoch."""
 
-    def work(connection: sqlite3.Connection) -> CheckIn:
-        epoch, is_known = connection.execute(_LOOK, (_bucket(now), proof_key, now)).fetchone()
-        if not is_known:
-            connection.execute(_INSERT, (_bucket(expires_at), proof_key, expires_at))
-        return CheckIn(is_fresh=not is_known, epoch=epoch)
+    key: str
+    expires_at: float
+    now: float
 
-    return work
+
+def check_in(connection: sqlite3.Connection, visits: Sequence[Visit]) -> list[CheckIn]:
+    """Record each proof unless it is there and has not expired; read the epoch. Of one key twice, the first is new."""
+    now = min(visit.now for visit in visits)
+    keys = json.dumps([visit.key for visit in visits])
+    epoch, found = connection.execute(_LOOK, (_bucket(now), keys, now)).fetchone()
+    known = set(json.loads(found))
+    new: list[tuple[int, str, float]] = []
+    outcomes = []
+    for visit in visits:
+        is_fresh = visit.key not in known
+        if is_fresh:
+            known.add(visit.key)
+            new.append((_bucket(visit.expires_at), visit.key, visit.expires_at))
+        outcomes.append(CheckIn(is_fresh=is_fresh, epoch=epoch))
+    if new:
+        connection.execute(_INSERT, (json.dumps(new),))
+    return outcomes
 
 
 def epoch(connection: sqlite3.Connection) -> int:

@@ -37,8 +37,8 @@ class SqliteStore:
     def __init__(self, database: Database, turn: Turn) -> None:
         self._database = database
         self._turn = turn
-        self._thread: BatchingThread[_Operation, Any] = BatchingThread(
-            "store", self._perform, unavailable=StoreUnavailable, turn=turn, on_idle=database.checkpoint,
+        self._thread: BatchingThread[_Operation | proofs.Visit, Any] = BatchingThread(
+            "store", self._perform, unavailable=StoreUnavailable, turn=None, on_idle=database.checkpoint,
             on_close=self._release,
         )  # fmt: skip
 
@@ -63,7 +63,7 @@ class SqliteStore:
 
     async def check_in(self, proof_key: str, expires_at: float, now: float) -> CheckIn:
         """Record a proof's key once and read the epoch."""
-        return await self._write(proofs.check_in(proof_key, expires_at, now))
+        return cast(CheckIn, await self._thread.submit(proofs.Visit(proof_key, expires_at, now)))
 
     async def epoch(self) -> int:
         """Revocation epoch in force."""
@@ -143,9 +143,14 @@ class SqliteStore:
     async def _write(self, work: Callable[[sqlite3.Connection], Answer]) -> Answer:
         return cast(Answer, await self._thread.submit(_Operation(work, writes=True)))
 
-    def _perform(self, operations: list[_Operation]) -> list[Any]:
-        with self._database.unit(writes=any(operation.writes for operation in operations)) as connection:
-            return each(connection, [operation.work for operation in operations])
+    def _perform(self, operations: list[_Operation | proofs.Visit]) -> list[Any]:
+        visits = [one for one in operations if isinstance(one, proofs.Visit)]
+        others = [one for one in operations if isinstance(one, _Operation)]
+        writes = bool(visits) or any(one.writes for one in others)
+        with self._database.unit(writes=writes) as connection:
+            seen = iter(proofs.check_in(connection, visits) if visits else ())
+            done = iter(each(connection, [one.work for one in others]))
+        return [next(seen if isinstance(one, proofs.Visit) else done) for one in operations]
 
     def _release(self) -> None:
         self._database.close()

@@ -9,7 +9,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
-from frontend.stores.batching import BatchingThread
+from frontend.stores.batching import MAX_LINGER_SECONDS, BatchingThread
 
 DEADLINE = 5.0
 
@@ -46,10 +46,11 @@ class Stage:
 async def running(
     stage: Stage, *, turn: AbstractContextManager[object] | None = None, bound: int = 100,
     on_idle: Callable[[], object] = lambda: None, on_close: Callable[[], object] = lambda: None,
+    pause: Callable[[float], object] | None = None,
 ) -> AsyncIterator[BatchingThread[str, str]]:  # fmt: skip
     thread: BatchingThread[str, str] = BatchingThread(
         "stage", stage.perform, unavailable=Gone, turn=turn, bound=bound, wait_seconds=DEADLINE,
-        on_idle=on_idle, on_close=on_close,
+        on_idle=on_idle, on_close=on_close, pause=pause,
     )  # fmt: skip
     try:
         yield thread
@@ -87,6 +88,28 @@ async def test_operations_that_wait_at_the_same_time_share_a_unit_in_order() -> 
             stage.may_go_on.set()
     assert stage.units == [["first"], [f"n{number}" for number in range(40)]]
     assert sorted(results) == sorted(["FIRST", *(f"N{number}" for number in range(40))])
+
+
+async def test_a_unit_waits_for_company_only_where_there_usually_is_some() -> None:
+    stage, pauses = Stage(), list[float]()
+
+    async def together(count: int) -> None:
+        async with trio.open_nursery() as nursery:
+            for number in range(count):
+                nursery.start_soon(thread.submit, f"n{number}")
+
+    async with running(stage, pause=pauses.append) as thread:
+        for _ in range(20):
+            await thread.submit("alone")
+        assert pauses == []
+        for _ in range(10):
+            await together(40)
+        assert 0 < max(pauses) <= MAX_LINGER_SECONDS
+        pauses.clear()
+        for _ in range(60):
+            await thread.submit("alone again")
+        assert 0 < len(pauses) < 60
+        assert pauses == sorted(pauses, reverse=True)
 
 
 async def test_an_exception_of_one_operation_reaches_nobody_else() -> None:
