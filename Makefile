@@ -6,7 +6,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: help demo test lint types bench run providers providers-check lock clean setup
+.PHONY: help demo test lint types bench run openapi conformance providers providers-check lock clean setup
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -21,8 +21,8 @@ $(READY): requirements-dev.lock pyproject.toml sdk/pyproject.toml scripts/setup.
 demo: $(READY) ## the main job, told step by step, on embedded defaults (under 30 seconds)
 	@$(BIN)/python -m contrib.demo
 
-test: $(READY) ## every test
-	@$(BIN)/python -m pytest
+test: $(READY) ## every test, a process a core
+	@$(BIN)/python -m pytest -n logical --dist loadfile
 
 lint: $(READY) ## ruff and mypy --strict
 	@$(BIN)/ruff check .
@@ -34,6 +34,12 @@ bench: $(READY) ## floors and ourselves in one run, as ratios
 
 run: $(READY) ## a dev gateway in the foreground
 	@$(BIN)/gateway dev
+
+openapi: $(READY) ## docs/openapi.json anew, from the table of endpoints
+	@$(BIN)/python -m frontend.openapi
+
+conformance: $(READY) ## docs/conformance.md anew, from the rows of the contract and their tests
+	@$(BIN)/python -m tests.conformance.report
 
 providers: ## build the built-in WebAssembly providers (needs node and npm)
 	@PYTHON="$(PYTHON)" bash providers/build.sh

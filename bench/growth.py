@@ -9,11 +9,12 @@ from typing import Any
 import trio
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from frontend.auth.keysets import public_jwk
 from frontend.clock import SystemClock
 from frontend.evidence.events import AuditEvent
 from frontend.evidence.ledger import Intent
 from frontend.evidence.receipts import build_receipt
-from frontend.evidence.signing import ReceiptSigner, public_jwk
+from frontend.evidence.signing import ReceiptSigner
 from frontend.evidence.sqlite import SqliteLedger
 from frontend.identifiers import new
 

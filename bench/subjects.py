@@ -81,7 +81,8 @@ def gate(folder: Path | None = None, more: str = "") -> Iterator[Gate]:
     with tempfile.TemporaryDirectory(prefix="gateway-bench-") as temporary:
         home = folder or Path(temporary)
         config = Path(temporary) / "gateway.toml"
-        config.write_text(more)
+        # One session of the load generator stands for many agents.
+        config.write_text(f"{more}\n[limits]\nsession_requests_per_second = 100000\n")
         command = [str(Path(sys.executable).with_name("gateway")), "dev", "--listen", "127.0.0.1:0"]
         command += ["--state-dir", str(home / "state"), "--config", str(config)]
         with (Path(temporary) / "gateway.log").open("wb") as errors:

@@ -11,8 +11,10 @@ from frontend.auth.dpop import DpopVerifier, Proof, replay_key
 from frontend.auth.lease import Lease, LeaseAuthority
 from frontend.auth.operators import Operators
 from frontend.clock import Clock
+from frontend.epochs import Epochs
 from frontend.errors import GateError
 from frontend.http.requests import Request
+from frontend.limits import SessionRates
 from frontend.stores.interface import Store, StoreUnavailable
 
 REPLAY_SECONDS = 180.0
@@ -54,6 +56,8 @@ class Authentication:
     leases: LeaseAuthority
     proofs: DpopVerifier
     operators: Operators
+    sessions: SessionRates
+    epochs: Epochs
 
     def now(self) -> float:
         """Trusted time. Raises GateError clock_error."""
@@ -61,18 +65,33 @@ class Authentication:
 
     async def agent(self, request: Request) -> Caller:
         """Authenticate by lease. Codes: all 401, replay_cache_unavailable, clock_error."""
-        return await self.prove(request, self.claim(request))
+        claim = self.claim(request)
+        return await self.admit(claim, self.check(request, claim))
 
     def claim(self, request: Request) -> Claim:
         """The lease that a request comes with. Whoever sends it has proven nothing yet: for evidence of refusals."""
         token, proof = parse_authorization(request.headers)
         return Claim(self.leases.verify(token), token, proof)
 
-    async def prove(self, request: Request, claim: Claim) -> Caller:
-        """The caller, once the proof holds, is new, and the lease's epoch is in force."""
-        now, lease = self.now(), claim.lease
-        proof = self._proof(claim.proof, request, claim.token, lease.jkt, now)
-        epoch = await self._record(proof, now)
+    def check(self, request: Request, claim: Claim) -> Proof:
+        """The proof of a claim, once it holds for this request; whether it is new is not known yet.
+
+        Raises TooMuch too, when the session has had its requests of this second: after the signature, so that nobody
+        without its key uses them up, before the store is asked, so that a flood costs it nothing.
+        """
+        proof = self._proof(claim.proof, request, claim.token, claim.lease.jkt, self.now())
+        self.sessions.take(claim.lease.session_id)
+        return proof
+
+    async def admit(self, claim: Claim, proof: Proof) -> Caller:
+        """The caller, once the proof that holds is new, too, and the lease's epoch is in force."""
+        lease = claim.lease
+        try:
+            epoch = await self._record(proof, self.now())
+        except GateError as error:
+            if error.code == "replay_detected":  # a recorded request, sent again by whoever: not the session's own
+                self.sessions.give_back(lease.session_id)
+            raise
         if lease.epoch != epoch:  # a store that lost its epoch must not bring revoked leases back
             raise GateError("invalid_lease", cause=f"epoch {lease.epoch} of the lease, {epoch} is in force")
         return Caller(lease, epoch)
@@ -96,6 +115,7 @@ class Authentication:
             visit = await self.store.check_in(replay_key(proof.jkt, proof.jti), now + REPLAY_SECONDS, now)
         except StoreUnavailable as error:
             raise GateError("replay_cache_unavailable", cause=str(error)) from None
+        self.epochs.note(visit.epoch)
         if not visit.is_fresh:
             raise GateError("replay_detected")
         return visit.epoch

@@ -7,7 +7,7 @@ cancelled. When the channel closes the supervisor is gone, and so is this proces
 
 import os
 import socket
-from typing import Protocol
+from typing import Protocol, cast
 
 import structlog
 import trio
@@ -22,6 +22,8 @@ log = structlog.get_logger()
 
 LOAD_SECONDS = 120.0
 """The template may have to compile large modules."""
+RELOAD_SECONDS = 130.0
+"""A little more than the supervisor gives to one reload. One that has to wait for others may come later than that."""
 MAX_UNSENT = 256
 """Messages that the supervisor has not taken; more of them would not help it."""
 
@@ -42,6 +44,9 @@ class Hears(Protocol):
     def worker_gone(self, message: m.WorkerGone) -> None:
         """A worker ended."""
 
+    def policy_edited(self, message: m.PolicyEdited) -> None:
+        """Another front has changed the policy's data."""
+
     def drain(self) -> None:
         """Refuse new work."""
 
@@ -61,7 +66,7 @@ class Control:
             cap_out=MAX_CONTROL_FRAME, carries_fds=True,
         )  # fmt: skip
         self._unsent_in, self._unsent_out = trio.open_memory_channel[m.Message](MAX_UNSENT)
-        self._loads: dict[str, m.ModulesLoaded] = {}
+        self._answers: dict[str, m.ModulesLoaded | m.Reloaded] = {}
         self._awaited: dict[str, trio.Event] = {}
 
     async def start(self) -> tuple[m.StartFront, list[socket.socket]]:
@@ -76,16 +81,27 @@ class Control:
     async def load_modules(self, modules: tuple[m.ModuleFile, ...]) -> m.ModulesLoaded:
         """Have modules checked, compiled and mapped. Raises SupervisorSilent."""
         request_id = new("load_")
+        message = m.LoadModules(request_id, modules)
+        return cast(m.ModulesLoaded, await self._ask(request_id, message, LOAD_SECONDS, "modules were not loaded"))
+
+    async def reload(self, request: m.RequestReload) -> m.Reloaded:
+        """Have every front reload, and hear what came of it. Raises SupervisorSilent: then nobody knows."""
+        return cast(m.Reloaded, await self._ask(request.request_id, request, RELOAD_SECONDS, "no answer to a reload"))
+
+    async def _ask(
+        self, request_id: str, message: m.Message, seconds: float, silence: str
+    ) -> m.ModulesLoaded | m.Reloaded:
         self._awaited[request_id] = trio.Event()
         try:
-            self.post(m.LoadModules(request_id, modules))
-            with trio.fail_after(LOAD_SECONDS):
+            self.post(message)
+            with trio.fail_after(seconds):
                 await self._awaited[request_id].wait()
-            return self._loads.pop(request_id)
+            return self._answers[request_id]
         except trio.TooSlowError:
-            raise SupervisorSilent(f"modules were not loaded within {LOAD_SECONDS:g} s") from None
+            raise SupervisorSilent(f"{silence} within {seconds:g} s") from None
         finally:
             del self._awaited[request_id]
+            self._answers.pop(request_id, None)
 
     def post(self, message: m.Message) -> None:
         """Queue a message to the supervisor. Never waits; one that finds no room is dropped, and the log says so."""
@@ -133,9 +149,11 @@ class Control:
                 listener.attach_worker(message, self._taken())
             case m.WorkerGone():
                 listener.worker_gone(message)
-            case m.ModulesLoaded() if message.request_id in self._awaited:
-                self._loads[message.request_id] = message
+            case m.ModulesLoaded() | m.Reloaded() if message.request_id in self._awaited:
+                self._answers[message.request_id] = message
                 self._awaited[message.request_id].set()
+            case m.PolicyEdited():
+                listener.policy_edited(message)
             case m.Drain():
                 listener.drain()
             case m.Reload():

@@ -1,25 +1,44 @@
 """From a request to its row of the table and back with the answer.
 
-Finds the row, checks its authentication and rate, calls its handler, turns every GateError into the answer of the
-error table. A path that exists on the other socket only is unknown on this one.
+The order is the same for every row: path, method, media type, who is asking, rate, identifiers in the path, query,
+body, handler. So nobody who may not ask learns whether something exists or what a body should be. Paths are compared
+as they were sent: nothing is decoded, joined or cut. A path that exists on the other socket only is unknown on this
+one. Every GateError becomes the answer of the error table.
 """
 
+import msgspec
 import structlog
 
+from frontend.authentication import Caller, OperatorCaller
+from frontend.contract.identifiers import IDENTIFIERS, Identifier
 from frontend.errors import GateError
 from frontend.house import House
 from frontend.http.answers import Answer, json_answer
 from frontend.http.requests import Request
-from frontend.routes import ROUTES, Auth, Route
+from frontend.openapi.document import document
+from frontend.route import Auth, Route
+from frontend.routes import ROUTES
+from frontend.telemetry.families import OTHER
 
 log = structlog.get_logger()
+
+
+class Match(msgspec.Struct, frozen=True):
+    """A row that has a request's path. `segments` are the raw open segments with what each has to be."""
+
+    route: Route
+    segments: tuple[tuple[str, Identifier], ...] = ()
+
+    def identifiers(self) -> list[str]:
+        """The identifiers in the path. Raises GateError, 404, for what can't be one."""
+        return [kind.read(segment) for segment, kind in self.segments]
 
 
 class Table:
     """The routes of one listener kind (client, admin or merged), indexed for dispatch."""
 
     def __init__(self, listener: str, routes: tuple[Route, ...] = ROUTES) -> None:
-        self._fixed: dict[str, list[Route]] = {}
+        self._fixed: dict[str, list[Match]] = {}
         self._open: dict[int, list[tuple[list[str], Route]]] = {}
         for route in routes:
             if listener != "merged" and listener not in route.sockets:
@@ -28,21 +47,18 @@ class Table:
                 segments = route.path.split("/")
                 self._open.setdefault(len(segments), []).append((segments, route))
             else:
-                self._fixed.setdefault(route.path, []).append(route)
+                self._fixed.setdefault(route.path, []).append(Match(route))
 
-    def find(self, path: str) -> tuple[list[Route], tuple[str, ...]]:
-        """Rows of this path, whatever their method, and the values of its open segments."""
-        fixed = self._fixed.get(path)
-        if fixed is not None:
-            return fixed, ()
+    def find(self, path: str) -> list[Match]:
+        """Rows of this path, whatever their method; those without open segments come first."""
+        found = list(self._fixed.get(path, ()))
         given = path.split("/")
-        found: list[Route] = []
-        values: tuple[str, ...] = ()
-        for segments, route in self._open.get(len(given), ()):
-            if all(want == have or want.startswith("{") for want, have in zip(segments, given, strict=True)):
-                found.append(route)
-                values = tuple(have for want, have in zip(segments, given, strict=True) if want.startswith("{"))
-        return found, values
+        for wanted, route in self._open.get(len(given), ()):
+            pairs = list(zip(wanted, given, strict=True))
+            if all(want == have or (want.startswith("{") and have) for want, have in pairs):
+                segments = [(have, IDENTIFIERS[want[1:-1]]) for want, have in pairs if want.startswith("{")]
+                found.append(Match(route, tuple(segments)))
+        return found
 
 
 class Dispatch:
@@ -50,48 +66,67 @@ class Dispatch:
 
     def __init__(self, house: House) -> None:
         self._house = house
-        self._tables = {kind: Table(kind) for kind in ("client", "admin", "merged")}
+        house.describe = lambda: document(ROUTES)
+        routes = tuple(route for route in ROUTES if house.settings.dev_mode or route.auth is not Auth.DEV)
+        self._tables = {kind: Table(kind, routes) for kind in ("client", "admin", "merged")}
 
     async def respond(self, request: Request) -> Answer:
         """The answer to one request. GateErrors become their row of the error table; anything else is ours to fix."""
         structlog.contextvars.unbind_contextvars("trace_id")
+        matches = self._tables[request.listener].find(request.path)
+        path, method = _row(matches, request)
         try:
-            return await self._answer(request)
+            traced = _traced(await self._answer(request, matches))
         except GateError as error:
-            trace_id = structlog.contextvars.get_contextvars().get("trace_id")
-            if trace_id is not None:  # a decision: it has said its own line
-                return json_answer(error.status, error.body(), (*error.headers(), ("X-Trace-Id", trace_id)))
-            if error.status >= 500:
+            answer = json_answer(error.status, error.body(), error.headers())
+            traced = _traced(answer)
+            if traced is answer and error.status >= 500:  # otherwise a decision, which has said its own line
                 log.warning("answered with an error", code=error.code, path=request.path, cause=error.cause)
-            return json_answer(error.status, error.body(), error.headers())
+            self._house.metrics.refused(path, error.code)
+        self._house.metrics.answered(path, method, traced.status)
+        return traced
 
-    async def _answer(self, request: Request) -> Answer:
-        routes, values = self._tables[request.listener].find(request.path)
-        if not routes:
+    async def _answer(self, request: Request, matches: list[Match]) -> Answer:
+        if not matches:
             raise GateError("not_found")
         method = "GET" if request.method == "HEAD" else request.method
-        allowed = [route for route in routes if route.method == method]
+        allowed = [match for match in matches if match.route.method == method]
         if not allowed:
-            return _wrong_method(routes)
-        route = allowed[0] if len(allowed) == 1 else _by_credential(allowed, request)
+            return _wrong_method(matches)
+        match = allowed[0] if len(allowed) == 1 else _by_credential(allowed, request)
         if method != "GET":
             _check_media_type(request)
-        if route.auth is Auth.NONE:
-            self._house.rates.take(route.rate.value)
-            return await route.handler(self._house, request, *values)
-        if route.auth is Auth.PIPELINE:
-            return await route.handler(self._house, request, *values)
+        route = match.route
+        caller: Caller | OperatorCaller | None = None
         if route.auth is Auth.LEASE:
             caller = await self._house.authentication.agent(request)
-            return await route.handler(self._house, request, caller, *values)
-        operator = await self._house.authentication.operator(request)
+        elif route.auth is Auth.OPERATOR:
+            caller = await self._house.authentication.operator(request)
         self._house.rates.take(route.rate.value)
-        return await route.handler(self._house, request, operator, *values)
+        return await route.operation.answer(self._house, request, caller, match.identifiers())
 
 
-def _wrong_method(routes: list[Route]) -> Answer:
-    methods = sorted({route.method for route in routes} | {"HEAD" for route in routes if route.method == "GET"})
-    return json_answer(405, {"error": "method_not_allowed"}, (("Allow", ", ".join(methods)),))
+def _row(matches: list[Match], request: Request) -> tuple[str, str]:
+    """Path and method of the row, for metrics: never what the client has sent, which may be anything."""
+    method = "GET" if request.method == "HEAD" else request.method
+    for match in matches:
+        if match.route.method == method:
+            return match.route.path, method
+    return matches[0].route.path if matches else OTHER, OTHER
+
+
+def _traced(answer: Answer) -> Answer:
+    """The same answer with the trace id that was bound on the way, if one was."""
+    trace_id = structlog.contextvars.get_contextvars().get("trace_id")
+    if trace_id is None:
+        return answer
+    return msgspec.structs.replace(answer, headers=(*answer.headers, ("X-Trace-Id", trace_id)))
+
+
+def _wrong_method(matches: list[Match]) -> Answer:
+    methods = {match.route.method for match in matches}
+    methods |= {"HEAD"} if "GET" in methods else set()
+    return json_answer(405, {"error": "method_not_allowed"}, (("Allow", ", ".join(sorted(methods))),))
 
 
 def _check_media_type(request: Request) -> None:
@@ -110,10 +145,10 @@ def _check_media_type(request: Request) -> None:
         raise GateError("unsupported_media_type")
 
 
-def _by_credential(routes: list[Route], request: Request) -> Route:
+def _by_credential(matches: list[Match], request: Request) -> Match:
     """On the merged address a path may serve agents and operators: the kind of credential tells whom."""
     value = next((value for name, value in request.headers if name == "authorization"), "")
     token = value.partition(" ")[2].strip(" ")
     is_lease = token.startswith("eyJ") and token.count(".") == 2  # a compact JWS
     wanted = Auth.LEASE if is_lease else Auth.OPERATOR
-    return next((route for route in routes if route.auth is wanted), routes[0])
+    return next((match for match in matches if match.route.auth is wanted), matches[0])

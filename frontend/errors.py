@@ -26,14 +26,26 @@ STATUS: dict[str, int] = {
     # the request itself
     "invalid_request": 400,
     "bad_request": 400,
+    "invalid_domain": 400,
+    "invalid_path": 400,
+    "unknown_action": 400,
+    "invalid_input": 400,
     "not_found": 404,
     "action_not_found": 404,
     "schema_not_found": 404,
     "approval_not_found": 404,
     "receipt_not_found": 404,
+    "domain_not_found": 404,
+    "path_not_found": 404,
+    "principal_not_found": 404,
+    "allowlist_entry_not_found": 404,
     "method_not_allowed": 405,
     "request_timeout": 408,
     "plan_integrity": 409,
+    "domain_already_exists": 409,
+    "path_already_exists": 409,
+    "too_many_rules": 409,
+    "policy_changed_on_disk": 409,
     "body_too_large": 413,
     "unsupported_media_type": 415,
     "schema_violation": 422,
@@ -42,6 +54,9 @@ STATUS: dict[str, int] = {
     "headers_too_large": 431,
     # ours
     "evidence_persistence_failed": 500,
+    "reload_failed": 500,
+    "policy_refused": 500,
+    "policy_not_writable": 500,
     "internal_error": 500,
     "action_execution_failed": 502,
     "draining": 503,
@@ -51,27 +66,34 @@ STATUS: dict[str, int] = {
     "replay_cache_unavailable": 503,
     "budget_store_unavailable": 503,
     "approval_store_unavailable": 503,
+    "epoch_store_unavailable": 503,
     "ledger_unavailable": 503,
+    "learned_rules_unavailable": 503,
     "clock_error": 503,
     "identity_provider_unavailable": 503,
 }
 
-RETRY_AFTER: dict[str, int] = {"overloaded": 1, "rate_limit_exceeded": 1, "draining": 5, "policy_engine_timeout": 1}
-"""Seconds in `Retry-After`; other 503 answers carry none, since nobody knows."""
+RETRY_AFTER: dict[str, int] = {
+    "overloaded": 1, "rate_limit_exceeded": 1, "too_many_pending_approvals": 1, "draining": 5,
+    "policy_engine_timeout": 1,
+}  # fmt: skip
+"""Seconds in `Retry-After` where whoever raises does not know better; other 503 answers carry none, nobody knows."""
 
 
 class GateError(Exception):
     """An outcome with a code of the table.
 
     `extra` are fields beside `error` in a 4xx body (`deny_reason`, `reason`, `message`); 5xx bodies never carry them.
-    `cause` is for the log and the audit event's `reason`, never for the answer of a 5xx.
+    `cause` is for the log and the audit event's `reason`, never for the answer of a 5xx. `retry_after` are whole
+    seconds after which it is worth another try, where they are known.
     """
 
-    def __init__(self, code: str, *, cause: str | None = None, **extra: Any) -> None:
+    def __init__(self, code: str, *, cause: str | None = None, retry_after: int | None = None, **extra: Any) -> None:
         super().__init__(code)
         self.code = code
         self.status = STATUS[code]
         self.cause = cause
+        self.retry_after = RETRY_AFTER.get(code) if retry_after is None else max(1, retry_after)
         self.extra = extra
 
     def body(self) -> dict[str, Any]:
@@ -83,6 +105,6 @@ class GateError(Exception):
         found: list[tuple[str, str]] = []
         if self.status == 401:
             found.append(("WWW-Authenticate", "DPoP"))
-        if self.code in RETRY_AFTER:
-            found.append(("Retry-After", str(RETRY_AFTER[self.code])))
+        if self.retry_after is not None:
+            found.append(("Retry-After", str(self.retry_after)))
         return tuple(found)

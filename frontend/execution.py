@@ -6,14 +6,17 @@ a worker that dies leaves a receipt, and so does a call that the end of this pro
 may run.
 """
 
+import time
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import structlog
 import trio
 
 from frontend.case import Case
 from frontend.clock import Clock, ClockError
+from frontend.contract.execution import ExecutionResult, Runtime, VerificationOutcome, VerificationSummary
+from frontend.epochs import Epochs
 from frontend.errors import GateError
 from frontend.evidence.grants import ApprovalBinding, GrantSigner
 from frontend.evidence.ledger import EvidenceRefused, Intent, Ledger, LedgerUnavailable
@@ -24,6 +27,7 @@ from frontend.outcomes import CUT, FULLY_SUCCESSFUL, Conclusion, conclude, concl
 from frontend.pool.channel import WorkerChannel, WorkerLost
 from frontend.pool.pool import NoWorker, Pools
 from frontend.secrets.files import SecretMissing, Secrets, SecretsUnavailable
+from frontend.telemetry.metrics import Metrics
 from ipc.framing import FrameError
 from ipc.messages import Call
 from ipc.plan import Plan, plan_hash
@@ -60,20 +64,19 @@ class Executed:
         """True when the provider succeeded (verification may still have failed)."""
         return self.conclusion.kind == "success"
 
-    def body(self) -> dict[str, Any]:
-        """The execution result (interface specification, "Execution result")."""
-        outcome = self.conclusion.verification.outcome
-        return {
-            "decision": "executed",
-            "trace_id": self.plan.trace_id,
-            "action_id": self.plan.action_id,
-            "grant_id": self.grant_id,
-            "receipt_id": self.receipt.receipt_id,
-            "output": self.conclusion.output,
-            "verification_outcome": outcome,
-            "verification": {"outcome": outcome, "is_fully_successful": outcome in FULLY_SUCCESSFUL},
-            "runtime": self.conclusion.runtime,
-        }
+    def body(self) -> ExecutionResult:
+        """What the caller hears."""
+        outcome = cast(VerificationOutcome, self.conclusion.verification.outcome)
+        return ExecutionResult(
+            trace_id=self.plan.trace_id,
+            action_id=self.plan.action_id,
+            grant_id=self.grant_id,
+            receipt_id=self.receipt.receipt_id,
+            output=self.conclusion.output,
+            verification_outcome=outcome,
+            verification=VerificationSummary(outcome=outcome, is_fully_successful=outcome in FULLY_SUCCESSFUL),
+            runtime=Runtime(**self.conclusion.runtime),
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +90,8 @@ class Execution:
     signer: ReceiptSigner
     pools: Pools
     worker_wait_seconds: float
+    epochs: Epochs
+    metrics: Metrics
 
     async def run(self, case: Case, plan: Plan, approval: ApprovalBinding | None = None) -> Executed:
         """Execute `plan` once.
@@ -95,16 +100,21 @@ class Execution:
         if so, it can only be evidence_persistence_failed: then the intent stays unresolved and shows.
         """
         values = self._secret_values(plan)
-        dispatched, conclusion = None, CUT
+        dispatched, conclusion, began = None, CUT, time.perf_counter()
+        owners = (f"principal {plan.principal}", f"session {plan.session_id}")
         try:
-            async with self.pools.lease(plan.profile, plan.isolation, self.worker_wait_seconds) as worker:
-                dispatched, grant = await self._grant(plan, approval)
+            async with self.pools.lease(plan.profile, plan.isolation, self.worker_wait_seconds, owners) as worker:
+                self.metrics.worker_wait.observe(time.perf_counter() - began, plan.profile)
+                # SECURITY: the last look before the worker is told; a call may have waited long since its check-in.
+                async with self.epochs.granting(plan.epoch, "plan_integrity" if approval else "invalid_lease"):
+                    dispatched, grant = await self._grant(plan, approval)
                 case.is_spent = True
-                conclusion = await _dispatch(
+                conclusion = await self._dispatch(
                     worker, Call(plan.trace_id, plan, grant, values, plan.limits.timeout_seconds)
                 )
             receipt = await self._conclude(case, dispatched, conclusion)
         except NoWorker as error:
+            self.metrics.worker_wait.observe(time.perf_counter() - began, plan.profile)
             raise GateError("overloaded", cause=str(error)) from None
         except trio.Cancelled:
             if dispatched is not None:
@@ -121,6 +131,17 @@ class Execution:
             raise GateError("policy_denied", cause=str(error), deny_reason=str(error)) from None
         except SecretsUnavailable as error:
             raise GateError("internal_error", cause=str(error)) from None
+
+    async def _dispatch(self, worker: WorkerChannel, call: Call) -> Conclusion:
+        """Send one call and conclude from what comes back; a worker that is lost is a conclusion too."""
+        began, conclusion = time.perf_counter(), CUT
+        try:
+            conclusion = conclude(await worker.call(call), call.plan)
+        except (WorkerLost, FrameError) as error:
+            conclusion = conclude_lost(str(error))
+        finally:
+            self.metrics.executed(call.plan.action_id, conclusion.detail["outcome"], time.perf_counter() - began)
+        return conclusion
 
     async def _grant(self, plan: Plan, approval: ApprovalBinding | None) -> tuple[Dispatched, str]:
         """Sign, then make intent and consumption of the grant durable: only then may the grant be sent."""
@@ -184,11 +205,3 @@ class Execution:
         event = case.event(self.clock, "allow" if succeeded else "error", **found)
         await self.ledger.record(receipt=receipt, event=event, intent_id=dispatched.intent_id)
         case.is_decided = True
-
-
-async def _dispatch(worker: WorkerChannel, call: Call) -> Conclusion:
-    """Send one call and conclude from what comes back; a worker that is lost is a conclusion too."""
-    try:
-        return conclude(await worker.call(call), call.plan)
-    except (WorkerLost, FrameError) as error:
-        return conclude_lost(str(error))

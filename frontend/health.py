@@ -91,6 +91,12 @@ class Health:
         """Core dependencies work; a broken egress proxy only degrades."""
         return self.store and self.policy and self.ledger
 
+    @property
+    def dependencies(self) -> dict[str, bool]:
+        """Which of them work, as metrics name them; one that is not configured is not among them."""
+        found = {"store": self.store, "policy": self.policy, "ledger": self.ledger, "egress_proxy": self.egress_proxy}
+        return {name: is_up for name, is_up in found.items() if is_up is not None}
+
     def readiness(self) -> dict[str, Any]:
         """Body of GET /readyz (interface specification, "Readiness values")."""
         status = "not_ready" if not self.is_ready else "degraded" if self.egress_proxy is False else "ready"

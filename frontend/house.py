@@ -4,6 +4,7 @@ Handlers get the house and ask its services; services never see it. frontend/ope
 """
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -15,19 +16,26 @@ from frontend.approvals.settle import Settlement
 from frontend.approvals.upkeep import Upkeep
 from frontend.auth.lease import LeaseAuthority
 from frontend.authentication import Authentication
+from frontend.authority import Authority
 from frontend.clock import Clock
 from frontend.configuration import Configuration
 from frontend.control import Control
+from frontend.egress.learned import LearnedRules
 from frontend.epochs import Epochs
 from frontend.evidence.ledger import Ledger, LedgerUnavailable
 from frontend.evidence.signing import ReceiptSigner
 from frontend.health import Health, Pulse
 from frontend.journal import Journal
+from frontend.keyring import Keyring
 from frontend.limits import Rates
 from frontend.pipeline import Pipeline
 from frontend.policy.embedded import EmbeddedPolicy
 from frontend.pool.pool import Pools
+from frontend.reloads import Reloads
+from frontend.revocation import Revocation
 from frontend.stores.interface import Store
+from frontend.telemetry.metrics import Metrics
+from frontend.telemetry.processes import Processes
 from ipc import messages as m
 from ipc.settings import Settings
 
@@ -37,6 +45,8 @@ class Shelf(NamedTuple):
 
     held: int
     epoch: int
+    oldest_age: float
+    """Seconds for which the oldest hold has waited; 0 when none waits."""
 
 
 @dataclass(slots=True)
@@ -55,19 +65,31 @@ class House:
     pools: Pools
     signer: ReceiptSigner
     configuration: Configuration
+    reloads: Reloads
+    authority: Authority
+    keyring: Keyring
     settlement: Settlement
     upkeep: Upkeep
     pipeline: Pipeline
     admission: Admission
     epochs: Epochs
+    revocation: Revocation
     journal: Journal
-    rates: Rates = field(default_factory=Rates)
+    learned: LearnedRules
+    rates: Rates
+    metrics: Metrics
+    processes: Processes
     started: float = field(default_factory=time.monotonic)
+    scraping: trio.Lock = field(default_factory=trio.Lock)
+    """Held by whoever writes the metrics down."""
     verifying: trio.Lock = field(default_factory=trio.Lock)
     """Held by whoever walks the chain: a walk keeps a reader of the ledger, and a core, for as long as it takes."""
     store_pulse: Pulse[Shelf] = field(init=False)
     ledger_pulse: Pulse[int] = field(init=False)
     """Intents that are not resolved."""
+
+    describe: Callable[[], dict[str, Any]] = field(init=False)
+    """The interface as an OpenAPI document; said by whoever serves it (frontend/dispatch.py)."""
 
     def __post_init__(self) -> None:
         self.store_pulse = Pulse("the key-value store", self._shelf)
@@ -80,12 +102,12 @@ class House:
 
     async def health(self) -> Health:
         """A fresh look at every dependency, all at once, OVERDUE_SECONDS at most."""
-        return self._health(*await self._look())
+        return self.health_of(*await self.look())
 
     async def status(self) -> dict[str, Any]:
         """Interface specification, "Admin status"; what the stores can't tell is null rather than a guess."""
-        shelf, unresolved = await self._look()
-        health = self._health(shelf, unresolved)
+        shelf, unresolved = await self.look()
+        health = self.health_of(shelf, unresolved)
         draining = self.admission.is_draining
         return {
             "status": health.status(draining=draining),
@@ -103,7 +125,8 @@ class House:
             "weakened": list(self.settings.weakened),
         }
 
-    async def _look(self) -> tuple[Shelf | None, int | None]:
+    async def look(self) -> tuple[Shelf | None, int | None]:
+        """What the store says of itself and how many intents are unresolved, asked now; None for what can't be told."""
         shelf: Shelf | None = None
         unresolved: int | None = None
 
@@ -116,7 +139,8 @@ class House:
             shelf = await self.store_pulse.fresh()
         return shelf, unresolved
 
-    def _health(self, shelf: Shelf | None, unresolved: int | None) -> Health:
+    def health_of(self, shelf: Shelf | None, unresolved: int | None) -> Health:
+        """What a look makes of the whole."""
         return Health(shelf is not None, self.policy.is_available, unresolved is not None, None, len(self.registry))
 
     def announce_drain(self) -> None:
@@ -134,7 +158,10 @@ class House:
         )
 
     async def _shelf(self) -> Shelf:
-        return Shelf(await self.store.pending_count(time.time()), await self.store.epoch())
+        now = time.time()
+        held, epoch = await self.store.pending_count(now), await self.store.epoch()
+        oldest = await self.store.pending_oldest(now) if held else None
+        return Shelf(held, epoch, 0.0 if oldest is None else max(0.0, now - oldest))
 
     async def _unresolved(self) -> int:
         if not await self.ledger.health():

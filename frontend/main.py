@@ -58,14 +58,18 @@ class Front:
     def attach_policy(self, message: m.AttachPolicy, sock: socket.socket) -> None:
         """Hand the fresh policy process to the engine."""
         self._house.policy.attach(sock, message.pid)
+        self._house.processes.policy_attached(message.pid)
 
     def attach_worker(self, message: m.AttachWorker, sock: socket.socket) -> None:
         """Hand the fresh worker to its pool."""
         self._house.pools.attach(message, sock.detach())
+        self._house.processes.worker_attached(message.worker_id, message.profile, message.pid)
 
     def worker_gone(self, message: m.WorkerGone) -> None:
         """Tell the pool."""
         self._house.pools.gone(message.worker_id, message.reason)
+        self._house.processes.worker_gone(message.worker_id)
+        self._house.metrics.worker_ended(message.worker_id, message.reason)
 
     def drain(self) -> None:
         """Refuse new work, and say how much is in flight."""
@@ -74,31 +78,17 @@ class Front:
 
     def reload(self, message: m.Reload) -> None:
         """Reload in a task of its own: calls go on with what they have."""
-        self._nursery.start_soon(self._reload, message)
+        self._nursery.start_soon(self._house.reloads.perform, message)
+
+    def policy_edited(self, message: m.PolicyEdited) -> None:
+        """Follow another front. One that can't leaves with an error: it must not decide by what was revoked there."""
+        self._nursery.start_soon(self._house.configuration.follow_policy, message.digest)
 
     def stop(self, seconds: float) -> None:
         """Finish what is in flight, at most this long."""
         self._stop_within = seconds
         self._stopping.set()
         self.opening.cancel()
-
-    async def _reload(self, message: m.Reload) -> None:
-        problem: str | None = None
-        try:
-            await self._house.configuration.load()
-        except ConfigurationRefused as error:
-            problem = str(error)
-            log.error("the configuration was not reloaded; the previous one stays active", problems=error.problems)
-        except Exception as error:  # a fault of ours in reading files is no reason to stop serving
-            problem = f"an error nobody foresaw: {type(error).__name__}"
-            log.exception("the configuration was not reloaded; the previous one stays active")
-        decision, found = ("error", {"reason": problem}) if problem else ("allow", {})
-        try:
-            await self._house.journal.own("AdminReload", decision=decision, principal=message.requested_by, **found)
-        except GateError as error:
-            log.error("a reload left no event", cause=error.cause)
-        version = self._house.policy.policy_version
-        self._house.control.post(m.Reloaded(message.request_id, problem, len(self._house.registry), version))
 
     async def report(self) -> None:
         """Once a second, what the supervisor's status line needs."""
@@ -111,6 +101,7 @@ class Front:
         house = self._house
         try:
             await house.configuration.load()
+            await house.revocation.catch_up()
             await self._begin(live_fronts)
         except ConfigurationRefused as error:
             for problem in error.problems:
@@ -125,13 +116,14 @@ class Front:
         await self._nursery.start(house.store_pulse.run)
         await self._nursery.start(house.ledger_pulse.run)
         self._nursery.start_soon(house.upkeep.run)
+        self._nursery.start_soon(house.keyring.watch)
         return None
 
     async def _begin(self, live_fronts: tuple[str, ...]) -> None:
         """Evidence of what fronts that are gone did not live to write, and of the start. May be tried again."""
         self._house.clock.now()
         await self._house.upkeep.at_start(live_fronts)
-        await self._house.journal.own("GatewayStarted")
+        await self._house.journal.own("GatewayStarted", signing_keys=self._house.keyring.keys.kids())
 
     async def _begin_later(self, live_fronts: tuple[str, ...]) -> None:
         """Once the clock tells the time again."""
@@ -186,7 +178,7 @@ async def serve(control_socket: socket.socket) -> Exit:
 
 async def _live(house: House, control: Control, start: m.StartFront, listeners: list[socket.socket]) -> Exit:
     doors = [ListeningSocket(told.kind, sock) for told, sock in zip(start.listeners, listeners, strict=True)]
-    server = Server(doors, Dispatch(house).respond, start.settings.limits)
+    server = Server(doors, Dispatch(house).respond, start.settings.limits, house.metrics)
     async with trio.open_nursery() as nursery:
         front = Front(house, server, nursery)
         await nursery.start(house.policy.run)

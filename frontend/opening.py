@@ -11,35 +11,48 @@ from frontend.actions.registry import Registry
 from frontend.admission import Admission
 from frontend.approvals.expiry import Expiry
 from frontend.approvals.hold import Holds
+from frontend.approvals.lessons import Lessons
 from frontend.approvals.moves import Moves
 from frontend.approvals.recovery import Recovery
 from frontend.approvals.settle import Settlement
 from frontend.approvals.upkeep import Upkeep
 from frontend.auth.dpop import DpopVerifier
-from frontend.auth.keyfiles import load_p256
 from frontend.auth.lease import LeaseAuthority
+from frontend.auth.lease_keys import LeaseKeys
 from frontend.auth.operators import Operators
 from frontend.authentication import Authentication
+from frontend.authority import Authority
 from frontend.budgets import Budgets
 from frontend.clock import Clock, SystemClock
 from frontend.configuration import Configuration
 from frontend.control import Control
+from frontend.egress.learned import FILE_NAME, LearnedRules
 from frontend.epochs import Epochs
 from frontend.evidence.grants import GrantSigner
 from frontend.evidence.ledger import Ledger
+from frontend.evidence.measured import measured as measured_ledger
 from frontend.evidence.signing import ReceiptSigner
 from frontend.evidence.sqlite import SqliteLedger
 from frontend.execution import Execution
 from frontend.house import House
 from frontend.journal import Journal
+from frontend.keyring import Keyring, open_keys, places_of
+from frontend.limits import Rates, SessionRates
 from frontend.pipeline import Pipeline
 from frontend.policy.embedded import EmbeddedPolicy
+from frontend.policy.measured import MeasuredPolicy
 from frontend.pool.pool import Pools
+from frontend.reloads import Reloads
+from frontend.revocation import Revocation
 from frontend.secrets.files import Secrets
 from frontend.stores.interface import Store
+from frontend.stores.measured import measured as measured_store
 from frontend.stores.sqlite import SqliteStore
 from frontend.telemetry.marks import Marks
+from frontend.telemetry.metrics import Metrics
+from frontend.telemetry.processes import Processes
 from ipc import messages as m
+from ipc.settings import Settings
 
 
 async def open_house(start: m.StartFront, control: Control) -> House:
@@ -56,38 +69,54 @@ def build_house(start: m.StartFront, control: Control, store: Store, ledger: Led
     """Every service over these stores. Raises OSError or ValueError with a clear sentence."""
     settings, front_id = start.settings, start.front_id
     marks = Marks(dev_mode=settings.dev_mode)
-    leases = LeaseAuthority(load_p256(_key(settings.lease_signing_key_path)), clock, settings.lease_ttl_seconds)
-    authentication = Authentication(
-        clock, store, leases, DpopVerifier(settings.public_base_url), Operators(settings.operators)
-    )
-    grants = GrantSigner(load_p256(_key(settings.grant_signing_key_path)))
-    signer = ReceiptSigner.open(_key(settings.receipt_signing_key_path), _key(settings.receipt_keys_jwks_path))
-    policy = EmbeddedPolicy(control.replace_policy)
-    pools = Pools(settings.workers, grants.jwks_json, control.need_worker, control.kill_worker)
-    configuration = Configuration(settings, control, policy, pools, Registry(), trio.Lock())
+    metrics = Metrics(lambda: configuration.registry)
+    store, ledger = measured_store(store, metrics), measured_ledger(ledger, metrics)
+    sessions = SessionRates(settings.limits.session_requests_per_second, metrics.rate_limited.add)
     journal = Journal(clock, marks, ledger)
+    leases, grants, signer, keyring = _signing(settings, clock, journal)
+    epochs = Epochs(store)
+    authentication = Authentication(
+        clock, store, leases, DpopVerifier(settings.public_base_url), Operators(settings.operators), sessions, epochs
+    )
+    policy = EmbeddedPolicy(control.replace_policy)
+    measured = MeasuredPolicy(policy, metrics)
+    kill = metrics.counting_kills(control.kill_worker)
+    pools = Pools(settings.workers, lambda: grants.jwks_json, control.need_worker, kill)
+    configuration = Configuration(settings, control, measured, pools, Registry(), keyring, trio.Lock())
     budgets = Budgets(store, journal)
     execution = Execution(
-        clock, ledger, Secrets(settings.secrets), grants, signer, pools, settings.limits.worker_wait_seconds
-    )
-    admission = Admission(settings.limits.max_in_flight)
+        clock, ledger, Secrets(settings.secrets), grants, signer, pools, settings.limits.worker_wait_seconds, epochs,
+        metrics,
+    )  # fmt: skip
+    admission = Admission(settings.limits.max_in_flight, metrics.calls_refused.add)
     moves = Moves(clock, store, front_id)
-    settlement = Settlement(store, journal, budgets, execution, moves)
+    learned = LearnedRules(Path(settings.state_dir) / FILE_NAME, clock, journal)
+    settlement = Settlement(store, journal, budgets, execution, moves, Lessons(learned))
     recovery = Recovery(store, ledger, journal, budgets, moves)
     upkeep = Upkeep(clock, store, Expiry(clock, store, journal, budgets), recovery)
     pipeline = Pipeline(
-        settings, clock, marks, admission, authentication, lambda: configuration.registry, policy, budgets,
-        Holds(clock, store, journal, front_id), execution, journal,
+        settings, clock, marks, admission, authentication, lambda: configuration.registry, measured, budgets,
+        Holds(clock, store, journal, front_id), execution, journal, learned.for_action, sessions, metrics,
     )  # fmt: skip
     return House(
         settings=settings, front_id=front_id, control=control, clock=clock, store=store, ledger=ledger, leases=leases,
         authentication=authentication, policy=policy, pools=pools, signer=signer, configuration=configuration,
-        settlement=settlement, upkeep=upkeep, pipeline=pipeline, admission=admission, epochs=Epochs(store),
-        journal=journal,
+        reloads=Reloads(configuration, control, journal), authority=Authority(configuration, control, journal),
+        keyring=keyring, settlement=settlement, upkeep=upkeep, pipeline=pipeline, admission=admission, epochs=epochs,
+        revocation=Revocation(epochs, journal, ledger), journal=journal, learned=learned,
+        rates=Rates(metrics.rate_limited.add), metrics=metrics, processes=Processes(start.number),
     )  # fmt: skip
 
 
-def _key(path: str | None) -> Path:
-    if path is None:
-        raise ValueError("a signing key path is missing in the settings")
-    return Path(path)
+def _signing(
+    settings: Settings, clock: Clock, journal: Journal
+) -> tuple[LeaseAuthority, GrantSigner, ReceiptSigner, Keyring]:
+    """Whoever signs, and the keyring that gives them other keys when keys are rotated."""
+    places = places_of(settings)
+    keys = open_keys(places)
+    leases = LeaseAuthority(
+        LeaseKeys(keys.lease.private, keys.lease.listed), clock, settings.lease_ttl_seconds, places.lease.set_file()
+    )
+    grants = GrantSigner(keys.grant.private)
+    signer = ReceiptSigner(keys.receipt.private, keys.receipt.jwks(), places.receipt.set_file())
+    return leases, grants, signer, Keyring(places, keys, leases, grants, signer, journal)

@@ -8,7 +8,6 @@ Never runs a provider (frontend/execution.py) and never judges by itself (the po
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import structlog
 import trio
@@ -16,20 +15,24 @@ import trio
 from frontend.actions.planning import Draft, build_plan, draft
 from frontend.actions.registry import Action, Registry
 from frontend.actions.schema import parse_body
-from frontend.admission import Admission
+from frontend.actions.targets import Learned
+from frontend.admission import Admission, Place
 from frontend.approvals.hold import Holds
 from frontend.authentication import Authentication, Caller
 from frontend.budgets import Budgets
 from frontend.case import Case
 from frontend.clock import Clock
+from frontend.contract.execution import PendingApproval
 from frontend.errors import GateError
 from frontend.execution import CLEAN_UP_SECONDS, Executed, Execution
 from frontend.http.requests import Request
 from frontend.journal import Journal
+from frontend.limits import SessionRates, TooMuch
 from frontend.policy.engine import PolicyEngine
 from frontend.policy.question import Decision, Question
 from frontend.stores.interface import ApprovalRecord
 from frontend.telemetry.marks import Marks
+from frontend.telemetry.metrics import Metrics
 from ipc.settings import Settings
 
 log = structlog.get_logger()
@@ -46,14 +49,10 @@ class Held:
     record: ApprovalRecord
     trace_id: str
 
-    def body(self) -> dict[str, Any]:
-        """Interface specification, "Pending approval response"."""
-        return {
-            "decision": "pending_approval",
-            "approval_id": self.record.approval_id,
-            "request_hash": self.record.request_hash,
-            "trace_id": self.trace_id,
-        }
+    def body(self) -> PendingApproval:
+        """What the caller hears."""
+        record = self.record
+        return PendingApproval(approval_id=record.approval_id, request_hash=record.request_hash, trace_id=self.trace_id)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,15 +70,22 @@ class Pipeline:
     holds: Holds
     execution: Execution
     journal: Journal
+    learned: Callable[[str], Learned]
+    sessions: SessionRates
+    metrics: Metrics
 
     async def call(self, request: Request, action_id: str) -> Executed | Held:
         """Enforce one call. Raises GateError for every other outcome, with its evidence durable."""
-        with self.admission.enter():
+        with self.admission.enter() as place:
             case = Case(action_id, self.marks)
             structlog.contextvars.bind_contextvars(trace_id=case.trace_id)
             try:
-                outcome = await self._enforce(case, request)
+                outcome = await self._enforce(case, request, place)
+            except TooMuch as error:
+                await self._refused_again(case, error)
+                raise
             except GateError as error:
+                place.leave_unless_owned()
                 await self._refused(case, error)
                 raise
             except trio.Cancelled:
@@ -90,17 +96,20 @@ class Pipeline:
                 fault = GateError("internal_error")
                 await self._refused(case, fault)
                 raise fault from None
-            _say(case, outcome)
+            self._succeeded(case, outcome)
             return outcome
 
-    async def _enforce(self, case: Case, request: Request) -> Executed | Held:
+    async def _enforce(self, case: Case, request: Request, place: Place) -> Executed | Held:
         claim = self.authentication.claim(request)
         case.lease, case.identity_method = claim.lease, claim.lease.identity_method
-        caller = await self.authentication.prove(request, claim)
+        proof = self.authentication.check(request, claim)
+        place.belongs_to(claim.lease.principal, claim.lease.session_id)
+        caller = await self.authentication.admit(claim, proof)
         action = self._resolve(case)
         body = parse_body(await request.read_body(min(MAX_BODY_BYTES, action.max_request_bytes)))
         case.calls_before = await self.budgets.snapshot(caller.lease)
-        drafted = draft(action, body, caller.lease, case.calls_before, caller.epoch, settings=self.settings)
+        learned = self.learned(action.action_id)
+        drafted = draft(action, body, caller.lease, case.calls_before, caller.epoch, learned, settings=self.settings)
         case.request_hash = drafted.request_hash
         if case.calls_before is not None and case.calls_before < 1:
             return await self._exhausted(case, drafted)
@@ -172,9 +181,20 @@ class Pipeline:
         except GateError as problem:
             log.error("a refusal left no event", code=error.code, action_id=case.action_id, cause=problem.cause)
             if error.status < 500:
-                case.say("error", problem.code)
+                self._end(case, "error", problem.code)
                 raise
-        case.say(decision, error.code, error.cause)
+        self._end(case, decision, error.code, error.cause)
+
+    async def _refused_again(self, case: Case, error: TooMuch) -> None:
+        """More than a session may have now. One event tells of many such refusals: a flood never fills the ledger."""
+        if case.lease is None:
+            return
+        if error.code == "rate_limit_exceeded":
+            self.metrics.calls_refused.add("rate")
+        count = self.sessions.refused(case.lease.session_id)
+        if count is not None:
+            told = GateError(error.code, cause=f"calls of this session refused since the last such event: {count}")
+            await self._refused(case, told)
 
     async def _cut(self, case: Case) -> None:
         """This process leaves, and nobody hears the answer: the evidence says so, unless execution has said more."""
@@ -184,14 +204,17 @@ class Pipeline:
         with trio.CancelScope(shield=True, deadline=trio.current_time() + CLEAN_UP_SECONDS):
             await self._refused(case, error)
 
+    def _succeeded(self, case: Case, outcome: Executed | Held) -> None:
+        if isinstance(outcome, Held):
+            self._end(case, "pending_approval")
+        elif outcome.succeeded:
+            self._end(case, "allow")
+        else:
+            self._end(case, "error", "action_execution_failed", outcome.conclusion.detail["outcome"])
 
-def _say(case: Case, outcome: Executed | Held) -> None:
-    if isinstance(outcome, Held):
-        case.say("pending_approval")
-    elif outcome.succeeded:
-        case.say("allow")
-    else:
-        case.say("error", "action_execution_failed", outcome.conclusion.detail["outcome"])
+    def _end(self, case: Case, decision: str, code: str | None = None, cause: str | None = None) -> None:
+        case.say(decision, code, cause)
+        self.metrics.called(case.action_id, decision, code, case.started)
 
 
 def _question(drafted: Draft) -> Question:

@@ -33,7 +33,7 @@ class Exit(IntEnum):
     NO_PERMISSION = 77
     """A folder or file cannot be written or read."""
     CONFIG = 78
-    """The configuration is refused; every problem has been printed."""
+    """The configuration, a policy or a question is refused; every problem has been printed."""
     LOCKED = 75
     """Another gateway holds the state directory."""
     KILLED = 137

@@ -39,6 +39,7 @@ WORKER_TO_FRONT: Table = {
 # What the front may send, as a worker sees it.
 FRONT_TO_WORKER: Table = {
     ("new", m.Welcome): "idle",
+    ("idle", m.GrantKeys): "idle",
     ("idle", m.Call): "idle",
     ("idle", m.Retire): "retired",
 }
@@ -46,7 +47,9 @@ FRONT_TO_WORKER: Table = {
 # What the supervisor may send, as a front sees it.
 SUPERVISOR_TO_FRONT: Table = {("new", m.StartFront): "started"} | {
     ("started", kind): "started"
-    for kind in (m.AttachPolicy, m.AttachWorker, m.WorkerGone, m.ModulesLoaded, m.Drain, m.Reload, m.Reloaded)
+    for kind in (
+        m.AttachPolicy, m.AttachWorker, m.WorkerGone, m.ModulesLoaded, m.Drain, m.Reload, m.Reloaded, m.PolicyEdited,
+    )
 } | {("started", m.Stop): "stopping"} | {
     ("stopping", kind): "stopping"
     for kind in (m.AttachPolicy, m.AttachWorker, m.WorkerGone, m.ModulesLoaded, m.Drain, m.Reloaded, m.Stop)
@@ -58,7 +61,7 @@ FRONT_TO_SUPERVISOR: Table = {("starting", m.FrontReady): "serving"} | {
     for state in ("starting", "serving")
     for kind in (
         m.NeedWorker, m.KillWorker, m.ReplacePolicy, m.LoadModules, m.RequestDrain, m.Draining, m.RequestReload,
-        m.Reloaded, m.FrontStatus,
+        m.Reloaded, m.PolicyEdited, m.FrontStatus,
     )
 }  # fmt: skip
 

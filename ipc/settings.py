@@ -59,6 +59,8 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     max_in_flight: int = 256
     max_connections: int = 1024
+    session_requests_per_second: int = 200
+    """Execute, poll and receipt retrieval of one lease; then 429."""
     header_timeout_seconds: float = 10.0
     body_timeout_seconds: float = 30.0
     idle_timeout_seconds: float = 75.0

@@ -24,8 +24,13 @@ from supervisor.logs import log
 _INHERITED = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "NO_COLOR", "SSL_CERT_FILE", "SSL_CERT_DIR")
 """Environment that children see; everything they must know comes in a message."""
 
-_INTERPRETER = (sys.executable, "-I")
+INTERPRETER = (sys.executable, "-I")
 """SECURITY: isolated, so that neither PYTHON* variables nor a folder that someone else writes to add code."""
+
+
+def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """The part of an environment that a child sees."""
+    return {name: environ[name] for name in _INHERITED if name in environ}
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,7 @@ class Children:
     """Starts and reaps. `reap` must be called whenever SIGCHLD arrived."""
 
     def __init__(self, environ: Mapping[str, str]) -> None:
-        self._environ = {name: environ[name] for name in _INHERITED if name in environ}
+        self._environ = child_environment(environ)
         self._alive: dict[int, Child] = {}
 
     def spawn(self, name: str, program: tuple[str, ...], channel: socket.socket, option: str = "control-fd") -> Child:
@@ -88,7 +93,7 @@ class Children:
         try:
             with channel:
                 process = subprocess.Popen(
-                    [*_INTERPRETER, *program, *arguments],
+                    [*INTERPRETER, *program, *arguments],
                     stdin=subprocess.DEVNULL,
                     stdout=2,
                     pass_fds=(channel.fileno(),),

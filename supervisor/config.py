@@ -5,7 +5,6 @@ its place, what is wrong and how to mend it. Whether settings are safe for produ
 """
 
 import difflib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path as FilePath
@@ -16,22 +15,32 @@ import msgspec
 from ipc.settings import OperatorSettings, Settings
 from supervisor import schema
 from supervisor.document import Document, apply_environment, read_document
-from supervisor.kinds import Context, Wrong
+from supervisor.kind import Context, Wrong
 from supervisor.operators import KeyRefused, operator_settings
-from supervisor.problems import Problem
+from supervisor.problems import Problem, dotted, short
 from supervisor.toml_lines import Path
 
-_MAX_SHOWN = 60
 _NOTHING = object()
 
 
 @dataclass(frozen=True)
 class Loaded:
-    """Outcome of a load: `settings` is None exactly when there are problems."""
+    """Outcome of a load: `settings` is None exactly when there are problems.
+
+    `judged` is what can be said all the same: settings with defaults where a value is `unread`. For looking only, never
+    for starting anything; None when the document as a whole could not be read.
+    """
 
     document: Document
     problems: tuple[Problem, ...]
     settings: Settings | None
+    judged: Settings | None = None
+    unread: frozenset[Path] = frozenset()
+
+    def is_judged(self, *path: str | int) -> bool:
+        """Whether `judged` says what the document says about a path: neither it nor anything around or in it is
+        unread, and nothing that must be there is missing."""
+        return not any(one[: len(path)] == path or path[: len(one)] == one for one in self.unread)
 
 
 def open_document(file: FilePath | None, environ: Mapping[str, str]) -> tuple[Document, Context, list[Problem]]:
@@ -50,10 +59,9 @@ def check(document: Document, context: Context, problems: list[Problem]) -> Load
     reader = _Reader(document, context, list(problems))
     values = reader.read(schema.SCHEMA, document.data, ())
     assert isinstance(values, dict)
-    settings = reader.settings(values)
-    if reader.problems:
-        return Loaded(document, tuple(reader.problems), None)
-    return Loaded(document, (), settings)
+    judged = reader.settings(values)
+    settings = None if reader.problems else judged
+    return Loaded(document, tuple(reader.problems), settings, judged, frozenset(reader.unread))
 
 
 class _Reader:
@@ -63,9 +71,15 @@ class _Reader:
         self.document = document
         self.context = context
         self.problems = problems
+        self.unread: set[Path] = set()
 
-    def note(self, path: Path, text: str) -> None:
-        self.problems.append(self.document.problem(path, text))
+    def note(self, path: Path, text: str, mend: str = "") -> None:
+        self.problems.append(self.document.problem(path, text, mend))
+
+    def leave_out(self, path: Path, text: str, mend: str = "") -> object:
+        self.note(path, text, mend)
+        self.unread.add(path)
+        return _NOTHING
 
     def read(self, node: schema.Node, value: object, path: Path) -> object:
         if isinstance(node, schema.Leaf):
@@ -73,14 +87,13 @@ class _Reader:
         if isinstance(node, schema.Rows):
             return self.read_rows(node, value, path)
         if not isinstance(value, dict):
-            self.note(path, f"{_dotted(path)}{_shown(value)}: must be a table. Write [{_dotted(path)}].")
-            return _NOTHING
+            return self.leave_out(path, f"{dotted(path)}{_shown(value)}: must be a table.", f"Write [{dotted(path)}].")
         if isinstance(node, schema.Names):
             return self.read_names(node, value, path)
         found = {}
         for key, child in value.items():
             if key not in node.fields:
-                self.note((*path, key), _unknown(key, node, path))
+                self.note((*path, key), *_unknown(key, node, path))
                 continue
             checked = self.read(node.fields[key], child, (*path, key))
             if checked is not _NOTHING:
@@ -92,13 +105,11 @@ class _Reader:
             return node.kind(value, self.context)
         except Wrong as wrong:
             shown = "" if wrong.is_secret else _shown(value)
-            self.note(path, f"{_dotted(path)}{shown}: {wrong.what}." + (f" {wrong.mend}" if wrong.mend else ""))
-            return _NOTHING
+            return self.leave_out(path, f"{dotted(path)}{shown}: {wrong.what}.", wrong.mend)
 
     def read_rows(self, node: schema.Rows, value: object, path: Path) -> object:
         if not isinstance(value, list):
-            self.note(path, f"{_dotted(path)}: must be an array of tables. Write [[{_dotted(path)}]].")
-            return _NOTHING
+            return self.leave_out(path, f"{dotted(path)}: must be an array of tables.", f"Write [[{dotted(path)}]].")
         rows = [(index, self.read(node.row, row, (*path, index))) for index, row in enumerate(value)]
         return {index: row for index, row in rows if row is not _NOTHING}
 
@@ -108,8 +119,7 @@ class _Reader:
             try:
                 name = node.key(key, self.context)
             except Wrong as wrong:
-                mend = f" {wrong.mend}" if wrong.mend else ""
-                self.note((*path, key), f'key "{_short(key)}" in [{_dotted(path)}] {wrong.what}.{mend}')
+                self.leave_out((*path, key), f'key "{short(key)}" in [{dotted(path)}] {wrong.what}.', wrong.mend)
                 continue
             checked = self.read(node.value, child, (*path, key))
             if checked is not _NOTHING:
@@ -118,28 +128,30 @@ class _Reader:
 
     # ------------------------------------------------------------- from values of the file to the struct
 
-    def settings(self, values: dict[str, Any]) -> Settings | None:
-        """Check what spans several settings and build the struct. None when anything was noted."""
+    def settings(self, values: dict[str, Any]) -> Settings:
+        """Check what spans several settings and build the struct out of what could be read."""
         self.require(("state_dir",), 'Name the folder for state, like "/var/lib/gateway".')
         self.require(("public_base_url",), 'Name the URL that clients use, like "https://gateway.example".')
         operators = self.operators(values.pop("operators", {}))
         identity = values.pop("identity", {})
         identity |= identity.pop("peercred", {})
-        for uid in identity.get("principals", {}):
+        principals = identity.get("principals", {})
+        for uid in principals:
             self.require(("identity", "peercred", "principals", uid, "principal"), "Name who this user acts as.")
+        identity["principals"] = {uid: row for uid, row in principals.items() if "principal" in row}
         self.check_pools(values.get("workers", {}))
         if "age_identity_file" in values.get("secrets", {}):
             self.require(("secrets", "file"), "Name the encrypted file.")
-        if self.problems:
-            return None
-        settings = msgspec.convert(values | {"identity": identity, "operators": operators}, Settings)
-        if settings.listen_uds_path == settings.listen_admin_uds_path:
+        needed = {"state_dir": "", "public_base_url": ""}
+        settings = msgspec.convert(needed | values | {"identity": identity, "operators": operators}, Settings)
+        sockets = {("listen_uds_path",), ("listen_admin_uds_path",)}
+        if settings.listen_uds_path == settings.listen_admin_uds_path and not self.unread & sockets:
             self.note(("listen_admin_uds_path",), "listen_admin_uds_path: must differ from listen_uds_path.")
         return settings
 
     def require(self, path: Path, mend: str) -> None:
         if not self.document.has(path):
-            self.note(path, f"{_dotted(path)}: is missing. {mend}")
+            self.leave_out(path, f"{dotted(path)}: is missing.", mend)
 
     def check_pools(self, workers: dict[str, Any]) -> None:
         for profile in ("compute", "http", "fs"):
@@ -151,7 +163,8 @@ class _Reader:
                 self.note(("workers", profile, given), text)
 
     def operators(self, rows: dict[int, dict[str, str]]) -> list[OperatorSettings]:
-        found: list[OperatorSettings] = []
+        """One for each row, in their order; a row that will not do keeps its place with what could be read of it."""
+        found: dict[int, OperatorSettings] = {}
         for index, row in rows.items():
             path: Path = ("operators", index)
             self.require((*path, "name"), "Name the person or system that holds the key.")
@@ -161,20 +174,26 @@ class _Reader:
                 operator = operator_settings(row)
             except KeyRefused as refused:
                 where = (*path, refused.setting) if refused.setting else path
-                self.note(where, f'{_dotted(where)} of "{row["name"]}" {refused.what}')
+                self.note(where, f'{dotted(where)} of "{row["name"]}" {refused.what}')
                 continue
-            for other in found:
+            for other in found.values():
                 if other.name == operator.name:
-                    self.note((*path, "name"), f'{_dotted(path)}.name = "{operator.name}": is there twice.')
+                    self.note((*path, "name"), f'{dotted(path)}.name = "{operator.name}": is there twice.')
                 elif other.api_key_sha256 == operator.api_key_sha256:
-                    self.note(path, f'{_dotted(path)}: "{operator.name}" and "{other.name}" share one key.')
-            found.append(operator)
-        return found
+                    self.note(path, f'{dotted(path)}: "{operator.name}" and "{other.name}" share one key.')
+            found[index] = operator
+        places = range(max(rows, default=-1) + 1)
+        return [found[index] if index in found else _outline(rows.get(index, {})) for index in places]
 
 
-def _unknown(key: str, table: schema.Table, path: Path) -> str:
-    """The text for a key that the schema does not have, with the likeliest one that it does have."""
-    place = f" in [{_dotted(path)}]" if path else ""
+def _outline(row: dict[str, str]) -> OperatorSettings:
+    """What can be said of an operator whose credential can't be used."""
+    return OperatorSettings(name=row.get("name", ""), dpop_jkt=row.get("dpop_jkt"))
+
+
+def _unknown(key: str, table: schema.Table, path: Path) -> tuple[str, str]:
+    """The text for a key that the schema does not have, and the likeliest one that it does have."""
+    place = f" in [{dotted(path)}]" if path else ""
     siblings = difflib.get_close_matches(key, table.fields, n=1)
     if siblings:
         spelt = dict(schema.spellings(table, tuple(str(part) for part in path)))[siblings[0]]
@@ -183,26 +202,14 @@ def _unknown(key: str, table: schema.Table, path: Path) -> str:
         everywhere = dict(schema.spellings())
         close = difflib.get_close_matches(key, everywhere, n=1)
         mend = everywhere[close[0]] if close else ""
-    return f'unknown key "{_short(key)}"{place}.' + (f" Did you mean {mend}?" if mend else "")
-
-
-def _dotted(path: Path) -> str:
-    text = ""
-    for part in path:
-        text += f"[{part}]" if isinstance(part, int) else f".{_short(part)}" if text else _short(part)
-    return text
+    return f'unknown key "{short(key)}"{place}.', f"Did you mean {mend}?" if mend else ""
 
 
 def _shown(value: object) -> str:
     if isinstance(value, str):
-        return f' = "{_short(value)}"'
+        return f' = "{short(value)}"'
     if isinstance(value, bool):
         return f" = {str(value).lower()}"
     if isinstance(value, float) or (isinstance(value, int) and value.bit_length() < 128):
         return f" = {value}"
     return ""
-
-
-def _short(text: str) -> str:
-    escaped = json.dumps(text, ensure_ascii=not text.isprintable())[1:-1]
-    return escaped if len(escaped) <= _MAX_SHOWN else escaped[: _MAX_SHOWN - 1] + "…"

@@ -19,6 +19,7 @@ import msgspec
 from ipc.exits import Exit
 from ipc.settings import Settings
 from supervisor.config import Loaded, check, open_document
+from supervisor.dev_policy import own_policy
 from supervisor.document import RANK_FLAG
 from supervisor.keys import OPERATOR, DevCredentials, dev_credentials, make_keys
 from supervisor.kinds import MAX_SOCKET_PATH, split_address
@@ -89,7 +90,10 @@ def load_dev(options: DevOptions, environ: Mapping[str, str]) -> Loaded:
 
 
 def prepare_dev(loaded: Loaded, options: DevOptions, environ: Mapping[str, str]) -> Prepare:
-    """What `gateway dev` makes ready. The port comes first: when it is taken, nothing has been made yet."""
+    """What `gateway dev` makes ready. The port comes first: when it is taken, nothing has been made yet.
+
+    Without a policy_dir of its own it gets one in the state directory, a copy of the example: operators may change it.
+    """
     settings = loaded.settings
     assert settings is not None
 
@@ -105,7 +109,9 @@ def prepare_dev(loaded: Loaded, options: DevOptions, environ: Mapping[str, str])
         credentials = dev_credentials(state_dir, make_keys)
         base_url = f"http://{_reachable(merged.address)}"
         chosen = msgspec.structs.replace(settings, listen_http_addr=merged.address)
-        if loaded.document.labels.get(("public_base_url",)) == (0, _LABEL):
+        if _is_default(loaded, "policy_dir"):
+            chosen = msgspec.structs.replace(chosen, policy_dir=str(own_policy(Path(settings.policy_dir), state_dir)))
+        if _is_default(loaded, "public_base_url"):
             chosen = msgspec.structs.replace(chosen, public_base_url=base_url)
         final = _with_credentials(chosen, credentials)
         final = _with_sockets(final, loaded, environ, cleanup)
@@ -114,6 +120,10 @@ def prepare_dev(loaded: Loaded, options: DevOptions, environ: Mapping[str, str])
         return Prepared(final, listeners, announcer(ready, friendly_lines(final, ready), options.ready_file))
 
     return prepare
+
+
+def _is_default(loaded: Loaded, name: str) -> bool:
+    return loaded.document.labels.get((name,)) == (0, _LABEL)
 
 
 def _reachable(address: str) -> str:

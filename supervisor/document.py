@@ -12,8 +12,8 @@ from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 
 from supervisor import schema
-from supervisor.kinds import Context, Wrong
-from supervisor.problems import Problem
+from supervisor.kind import Context, Wrong
+from supervisor.problems import Problem, dotted
 from supervisor.toml_lines import Path, key_lines
 
 PREFIX = "GATEWAY__"
@@ -62,15 +62,20 @@ class Document:
         if not self.has(path):
             self.override(path, value, label, 0)
 
-    def problem(self, path: Path, text: str) -> Problem:
+    def is_default(self, path: tuple[str, ...]) -> bool:
+        """Whether what stands at the path was put there by `default`."""
+        return path in self.labels and self.labels[path][0] == 0
+
+    def problem(self, path: Path, text: str, mend: str = "") -> Problem:
         """A problem that points at the path, or at the nearest table around it."""
+        field = dotted(path)
         for depth in range(len(path), 0, -1):
             if path[:depth] in self.labels:
                 rank, label = self.labels[path[:depth]]
-                return Problem(label, 0, text, rank)
+                return Problem(label, 0, text, rank, field, mend)
             if path[:depth] in self.lines:
-                return Problem(self.file, self.lines[path[:depth]], text)
-        return Problem(self.file or "configuration", 0, text)
+                return Problem(self.file, self.lines[path[:depth]], text, 0, field, mend)
+        return Problem(self.file or "configuration", 0, text, 0, field, mend)
 
 
 def read_document(file: FilePath) -> tuple[Document, list[Problem]]:

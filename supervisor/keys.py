@@ -80,10 +80,20 @@ def dev_credentials(folder: Path, make_keys: Callable[[Path], str]) -> DevCreden
 
 def make_keys(folder: Path) -> str:
     """Run the process that makes keys and return what it prints. Raises Refused."""
-    command = [sys.executable, "-I", "-m", "frontend.auth.make_keys", "--state-dir", str(folder)]
+    failing = f"the keys in {folder} could not be made"
+    done = run_key_program("frontend.auth.make_keys", ["--state-dir", str(folder)], failing)
+    if done.returncode != 0:
+        last = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
+        code = Exit.NO_PERMISSION if done.returncode == Exit.NO_PERMISSION else Exit.FAILED
+        raise Refused(code, f"{failing}: {last[0]}")
+    return done.stdout
+
+
+def run_key_program(module: str, arguments: list[str], failing: str) -> "subprocess.CompletedProcess[str]":
+    """Run one of the programs that hold keys to its end. Raises Refused, `failing` first, when there is none."""
     try:
-        done = subprocess.run(
-            command,
+        return subprocess.run(
+            [sys.executable, "-I", "-m", module, *arguments],
             check=False,
             stdin=subprocess.DEVNULL,
             capture_output=True,
@@ -93,12 +103,7 @@ def make_keys(folder: Path) -> str:
             timeout=MAKE_SECONDS,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
-        raise Refused(Exit.FAILED, f"the keys in {folder} could not be made: {error}.") from None
-    if done.returncode != 0:
-        last = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
-        code = Exit.NO_PERMISSION if done.returncode == Exit.NO_PERMISSION else Exit.FAILED
-        raise Refused(code, f"the keys in {folder} could not be made: {last[0]}")
-    return done.stdout
+        raise Refused(Exit.FAILED, f"{failing}: {error}.") from None
 
 
 def _example_secrets() -> str:

@@ -8,10 +8,12 @@ import ipaddress
 import math
 import os
 import re
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from pathlib import Path
+from typing import TypeVar
 from urllib.parse import urlsplit
+
+from supervisor.kind import Context, Kind, Wrong, kind
+
+T = TypeVar("T")
 
 MAX_SOCKET_PATH = 107
 """Bytes that fit into sockaddr_un besides the final NUL (unix(7))."""
@@ -20,34 +22,16 @@ _CREDENTIALS = "CREDENTIALS_DIRECTORY"
 _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,255}")
 _PRINCIPAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,255}")
 _SCOPE = re.compile(r"(?=.*:)[a-z0-9:_-]{4,64}")
-_HOST_NAME = re.compile(r"(?=.{1,253}\Z)[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?(\.[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?)*")
-_THUMBPRINT = re.compile(r"[A-Za-z0-9_-]{43}")
+_LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
+_HOST_NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*")
+_THUMBPRINT = re.compile(r"[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]")
+"""Of 32 bytes: the last character carries four bits and two zeros. Any other text is nobody's thumbprint."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _MAX_UID = 2**32 - 2
 _MAX_PORT = 65535
 
 
-class Wrong(Exception):
-    """A value that will not do. `mend` is a sentence; with `is_secret` the value is never shown."""
-
-    def __init__(self, what: str, mend: str = "", *, is_secret: bool = False) -> None:
-        super().__init__(what)
-        self.what = what
-        self.mend = mend
-        self.is_secret = is_secret
-
-
-@dataclass(frozen=True)
-class Context:
-    """What paths are resolved against: the folder of the configuration file, and the environment."""
-
-    folder: Path
-    environ: Mapping[str, str]
-
-
-Kind = Callable[[object, Context], object]
-
-
+@kind(type="string", minLength=1, pattern=r"^[^\u0000-\u001f\u007f]*$")
 def text(value: object, _: Context) -> str:
     """Any text without control characters."""
     if not isinstance(value, str):
@@ -57,6 +41,7 @@ def text(value: object, _: Context) -> str:
     return value
 
 
+@kind(type="boolean")
 def flag(value: object, _: Context) -> bool:
     """true or false."""
     if not isinstance(value, bool):
@@ -64,9 +49,10 @@ def flag(value: object, _: Context) -> bool:
     return value
 
 
-def whole(low: int, high: int) -> Kind:
+def whole(low: int, high: int) -> Kind[int]:
     """A whole number from `low` to `high`."""
 
+    @kind(type="integer", minimum=low, maximum=high)
     def check(value: object, _: Context) -> int:
         if isinstance(value, bool) or not isinstance(value, int):
             raise Wrong("must be a whole number", f"Use {low} to {high}.")
@@ -79,9 +65,10 @@ def whole(low: int, high: int) -> Kind:
     return check
 
 
-def seconds(low: float, high: float) -> Kind:
+def seconds(low: float, high: float) -> Kind[float]:
     """A time from `low` to `high` seconds; fractions allowed."""
 
+    @kind(type="number", minimum=low, maximum=high)
     def check(value: object, _: Context) -> float:
         mend = f"Use {low:g} to {high:g}."
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
@@ -95,9 +82,10 @@ def seconds(low: float, high: float) -> Kind:
     return check
 
 
-def choice(*allowed: str) -> Kind:
+def choice(*allowed: str) -> Kind[str]:
     """One of a few words."""
 
+    @kind(enum=list(allowed))
     def check(value: object, _: Context) -> str:
         if not isinstance(value, str) or value not in allowed:
             raise Wrong("must be " + " or ".join(f'"{word}"' for word in allowed))
@@ -106,9 +94,12 @@ def choice(*allowed: str) -> Kind:
     return check
 
 
-def _matching(pattern: re.Pattern[str], what: str) -> Kind:
+def _matching(expression: re.Pattern[str], what: str, **more: object) -> Kind[str]:
+    """A text of one form. `more` is what its schema says where the expression is not spelt as ECMA-262 has it."""
+
+    @kind(**({"type": "string", "pattern": f"^(?:{expression.pattern})$"} | more))
     def check(value: object, _: Context) -> str:
-        if not isinstance(value, str) or not pattern.fullmatch(value):
+        if not isinstance(value, str) or not expression.fullmatch(value):
             raise Wrong(f"must be {what}")
         return value
 
@@ -119,9 +110,10 @@ name = _matching(_IDENTIFIER, "letters, digits, dot, underscore or dash, at most
 principal = _matching(_PRINCIPAL, "letters, digits and . _ : @ -, at most 256, a letter or digit first")
 scope = _matching(_SCOPE, "4 to 64 of a-z 0-9 : _ - with a colon, like tools:call")
 thumbprint = _matching(_THUMBPRINT, "an RFC 7638 thumbprint: 43 characters of base64url")
-host_name = _matching(_HOST_NAME, "a host name in lower case")
+host_name = _matching(_HOST_NAME, "a host name in lower case", pattern=f"^{_LABEL}(\\.{_LABEL})*$", maxLength=253)
 
 
+@kind(type="string", pattern="^(sha256:)?[0-9A-Fa-f]{64}$")
 def sha256(value: object, _: Context) -> str:
     """64 hexadecimal digits, with or without `sha256:` in front; returned without."""
     digits = value.removeprefix("sha256:").lower() if isinstance(value, str) else ""
@@ -131,6 +123,7 @@ def sha256(value: object, _: Context) -> str:
     return digits
 
 
+@kind(**text.form)
 def secret_text(value: object, context: Context) -> str:
     """A text that is never shown."""
     try:
@@ -139,6 +132,7 @@ def secret_text(value: object, context: Context) -> str:
         raise Wrong(wrong.what, is_secret=True) from None
 
 
+@kind(type="string", pattern="^(0|[1-9][0-9]{0,9})$")
 def user_id(value: object, _: Context) -> str:
     """A user id in decimal, as a key of a table."""
     if not isinstance(value, str) or not re.fullmatch(r"0|[1-9][0-9]{0,9}", value) or int(value) > _MAX_UID:
@@ -146,6 +140,7 @@ def user_id(value: object, _: Context) -> str:
     return value
 
 
+@kind(**text.form)
 def path(value: object, context: Context) -> str:
     """An absolute path; a relative one starts at the folder of the configuration file.
 
@@ -164,6 +159,7 @@ def path(value: object, context: Context) -> str:
     return os.path.normpath(context.folder / given)
 
 
+@kind(**text.form)
 def socket_path(value: object, context: Context) -> str:
     """The path of a Unix socket: short enough for the kernel."""
     resolved = path(value, context)
@@ -172,6 +168,7 @@ def socket_path(value: object, context: Context) -> str:
     return resolved
 
 
+@kind(type="string", pattern='^https?://[^ "<>\\\\^`{|}@?#]+$')
 def base_url(value: object, context: Context) -> str:
     """http or https, a host, perhaps a port and a path; nothing behind. Returned without a final slash."""
     given = text(value, context)
@@ -207,6 +204,7 @@ def split_address(given: str) -> tuple[str, int]:
     return str(address), int(port_text)
 
 
+@kind(type="string", pattern=r"^(localhost|[0-9.]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}$")
 def listen_address(value: object, _: Context) -> str:
     """`ADDRESS:PORT`, port 0 for a free one. Returned with localhost as 127.0.0.1."""
     try:
@@ -216,6 +214,7 @@ def listen_address(value: object, _: Context) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
+@kind(**listen_address.form)
 def peer_address(value: object, context: Context) -> str:
     """`ADDRESS:PORT` to connect to: like a listening address, but port 0 says nothing."""
     given = listen_address(value, context)
@@ -224,20 +223,22 @@ def peer_address(value: object, context: Context) -> str:
     return given
 
 
-def list_of(kind: Kind) -> Kind:
+def list_of(item: Kind[T]) -> Kind[tuple[T, ...]]:
     """An array, every item of one kind; not empty."""
 
-    def check(value: object, context: Context) -> tuple[object, ...]:
+    @kind(type="array", minItems=1, items=item.form)
+    def check(value: object, context: Context) -> tuple[T, ...]:
         if not isinstance(value, list) or not value:
             raise Wrong("must be an array with at least one item")
-        return tuple(kind(item, context) for item in value)
+        return tuple(item(one, context) for one in value)
 
     return check
 
 
-def not_yet(sentence: str) -> Kind:
+def not_yet(sentence: str) -> Kind[object]:
     """A setting of a later version: refused in so many words, so that nobody believes it is in force."""
 
+    @kind(**{"not": {}, "description": f"Not part of this version yet. {sentence}"})
     def check(_: object, __: Context) -> object:
         raise Wrong("is not part of this version yet", sentence, is_secret=True)
 

@@ -1,30 +1,36 @@
 """Problems of a configuration: where, what is wrong, how to mend it. Collected all at once, shown in file order."""
 
+import json
 from collections.abc import Iterable
 from dataclasses import dataclass
+
+_MAX_SHOWN = 60
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One line for a person: `origin:line  text`.
+    """One line for a person: `origin:line  text mend`.
 
     `origin` is a file, a flag or an environment variable; `line` counts from 1, 0 when there is none to point at.
-    `rank` puts files before the environment, and the environment before flags.
+    `rank` puts files before the environment, and the environment before flags. `field` is the setting, or the part of
+    another file, that it is about.
     """
 
     origin: str
     line: int
     text: str
     rank: int = 0
+    field: str = ""
+    mend: str = ""
 
     def __str__(self) -> str:
         place = f"{self.origin}:{self.line}" if self.line else self.origin
-        return f"{place}  {self.text}"
+        return f"{place}  {self.text} {self.mend}".rstrip()
 
 
 def in_order(problems: Iterable[Problem]) -> list[Problem]:
     """Sorted by file and line, each problem once."""
-    return sorted(set(problems), key=lambda problem: (problem.rank, problem.origin, problem.line, problem.text))
+    return sorted(set(problems), key=lambda problem: (problem.rank, problem.origin, problem.line, str(problem)))
 
 
 def report(problems: Iterable[Problem]) -> str:
@@ -32,3 +38,26 @@ def report(problems: Iterable[Problem]) -> str:
     lines = [str(problem) for problem in in_order(problems)]
     count = f"{len(lines)} problem{'' if len(lines) == 1 else 's'}, nothing started."
     return "\n".join([*lines, count, ""])
+
+
+def dotted(path: Iterable[str | int]) -> str:
+    """A path as people write it: `operators[0].dpop_jkt`."""
+    text = ""
+    for part in path:
+        text += f"[{part}]" if isinstance(part, int) else f".{short(part)}" if text else short(part)
+    return text
+
+
+def short(text: str) -> str:
+    """A text of a file for people: one line, shortened, escaped where it is not printable."""
+    escaped = json.dumps(text, ensure_ascii=not text.isprintable())[1:-1]
+    return escaped if len(escaped) <= _MAX_SHOWN else escaped[: _MAX_SHOWN - 1] + "…"
+
+
+def as_json(problems: Iterable[Problem]) -> str:
+    """The same for programs: `{"problems": [{file, line, field, message, mend}]}`, in the same order."""
+    rows = [
+        {"file": one.origin, "line": one.line, "field": one.field, "message": one.text, "mend": one.mend}
+        for one in in_order(problems)
+    ]
+    return json.dumps({"problems": rows}, ensure_ascii=False, indent=2) + "\n"

@@ -21,48 +21,49 @@ class Finding:
 
     path: Path
     text: str
+    mend: str
 
 
 def _identity_none(settings: Settings) -> Iterable[Finding]:
     if settings.identity.provider == "none":
-        yield Finding(("identity", "provider"), f'identity.provider = "none": {IN_PRODUCTION}. Use "peercred".')
+        yield Finding(("identity", "provider"), f'identity.provider = "none": {IN_PRODUCTION}.', 'Use "peercred".')
 
 
 def _allow_unmapped(settings: Settings) -> Iterable[Finding]:
     if settings.identity.allow_unmapped:
         name = "identity.peercred.allow_unmapped"
-        text = f"{name} = true: {IN_PRODUCTION}. Map each user id in [identity.peercred.principals]."
-        yield Finding(("identity", "peercred", "allow_unmapped"), text)
+        mend = "Map each user id in [identity.peercred.principals]."
+        yield Finding(("identity", "peercred", "allow_unmapped"), f"{name} = true: {IN_PRODUCTION}.", mend)
 
 
 def _no_operators(settings: Settings) -> Iterable[Finding]:
     if not settings.operators:
-        text = "operators: is missing. Name at least one in [[operators]], with api_key_sha256 and dpop_jkt."
-        yield Finding(("operators",), text)
+        mend = "Name at least one in [[operators]], with api_key_sha256 and dpop_jkt."
+        yield Finding(("operators",), "operators: is missing.", mend)
 
 
 def _operator_without_key_binding(settings: Settings) -> Iterable[Finding]:
     for index, operator in enumerate(settings.operators):
         if operator.dpop_jkt is None:
-            text = f'operators[{index}].dpop_jkt of "{operator.name}": is missing. A key alone is {IN_PRODUCTION}.'
-            yield Finding(("operators", index, "dpop_jkt"), text)
+            text = f'operators[{index}].dpop_jkt of "{operator.name}": is missing.'
+            yield Finding(("operators", index, "dpop_jkt"), text, f"A key alone is {IN_PRODUCTION}.")
 
 
 def _tcp_listener(settings: Settings) -> Iterable[Finding]:
     if settings.listen_http_addr is not None and not settings.unsafe_expose_http:
-        text = f'listen_http_addr = "{settings.listen_http_addr}": {IN_PRODUCTION}. Use the Unix sockets.'
-        yield Finding(("listen_http_addr",), text)
+        text = f'listen_http_addr = "{settings.listen_http_addr}": {IN_PRODUCTION}.'
+        yield Finding(("listen_http_addr",), text, "Use the Unix sockets.")
 
 
 def _unsafe_resolve(settings: Settings) -> Iterable[Finding]:
     if settings.egress.unsafe_resolve:
-        yield Finding(("egress", "unsafe_resolve"), f"egress.unsafe_resolve: {IN_PRODUCTION}. Remove it.")
+        yield Finding(("egress", "unsafe_resolve"), f"egress.unsafe_resolve: {IN_PRODUCTION}.", "Remove it.")
 
 
 def _ephemeral(name: str) -> Callable[[Settings], Iterable[Finding]]:
     def rule(settings: Settings) -> Iterable[Finding]:
         if getattr(settings, name) is None:
-            yield Finding((name,), f"{name}: is missing. Keys that die with the process are {IN_PRODUCTION}.")
+            yield Finding((name,), f"{name}: is missing.", f"Keys that die with the process are {IN_PRODUCTION}.")
 
     return rule
 
@@ -70,7 +71,7 @@ def _ephemeral(name: str) -> Callable[[Settings], Iterable[Finding]]:
 def _warn_only(settings: Settings) -> Iterable[Finding]:
     if settings.response_schema_enforcement == "warn":
         name = "response_schema_enforcement"
-        yield Finding((name,), f'{name} = "warn": {IN_PRODUCTION}. Use "deny".')
+        yield Finding((name,), f'{name} = "warn": {IN_PRODUCTION}.', 'Use "deny".')
 
 
 RULES: tuple[Callable[[Settings], Iterable[Finding]], ...] = (

@@ -21,8 +21,7 @@ RELOAD_SECONDS = 120.0
 
 @dataclass
 class _Reload:
-    request_id: str
-    requested_by: str
+    request: m.RequestReload
     asker: Front | None
     outcomes: dict[str, m.Reloaded] = field(default_factory=dict)
 
@@ -41,17 +40,17 @@ class Reloads:
         self._fronts = fronts
         self._house.bell.ring()
 
-    def request(self, request_id: str, requested_by: str, asker: Front | None) -> None:
+    def request(self, request: m.RequestReload, asker: Front | None) -> None:
         """Ask for a reload; the answer goes to `asker`, if there is one, and to the log."""
-        reload = _Reload(request_id, requested_by, asker)
+        reload = _Reload(request, asker)
         try:
             self._queue.send_nowait(reload)
         except trio.WouldBlock:
-            self._tell(reload, m.Reloaded(request_id, "too many reloads are waiting", 0, ""))
+            self._tell(reload, m.Reloaded(request.request_id, "too many reloads are waiting", 0, ""))
 
     def answer_reloaded(self, front: Front, message: m.Reloaded) -> None:
         """A front's outcome. One that belongs to no reload in progress came too late and counts for nothing."""
-        if self._active is not None and message.request_id == self._active.request_id:
+        if self._active is not None and message.request_id == self._active.request.request_id:
             self._active.outcomes[front.front_id] = message
             self._house.bell.ring()
 
@@ -62,8 +61,9 @@ class Reloads:
             # A front that has been told to stop would take a Reload for a broken protocol.
             fronts = self._fronts if self._house.lifecycle.may_replace else []
             told = {front.front_id for front in fronts}
+            asked = reload.request
             for front in fronts:
-                front.post(m.Reload(reload.request_id, reload.requested_by))
+                front.post(m.Reload(asked.request_id, asked.requested_by, asked.operator_jkt, asked.proof_jti))
             with trio.move_on_after(RELOAD_SECONDS):
                 await self._house.bell.until(lambda: self._awaited(told) <= set(reload.outcomes))  # noqa: B023
             self._active = None
@@ -80,13 +80,14 @@ class Reloads:
         if not told:
             errors.append("no front is serving")
         if errors:
-            return m.Reloaded(reload.request_id, errors[0], 0, "")
-        return m.Reloaded(reload.request_id, None, outcomes[0].actions, outcomes[0].policy_version)
+            return m.Reloaded(reload.request.request_id, errors[0], 0, "")
+        return m.Reloaded(reload.request.request_id, None, outcomes[0].actions, outcomes[0].policy_version)
 
     def _tell(self, reload: _Reload, outcome: m.Reloaded) -> None:
+        by = reload.request.requested_by
         if outcome.error is None:
-            log.info("reloaded", actions=outcome.actions, policy_version=outcome.policy_version, by=reload.requested_by)
+            log.info("reloaded", actions=outcome.actions, policy_version=outcome.policy_version, by=by)
         else:
-            log.error("reload failed, the earlier state stays active", error=outcome.error, by=reload.requested_by)
+            log.error("reload failed, the earlier state stays active", error=outcome.error, by=by)
         if reload.asker is not None:
             reload.asker.post(outcome)

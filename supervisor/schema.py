@@ -7,17 +7,17 @@ name and never silently ignored.
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from supervisor import kinds
-from supervisor.kinds import Kind
+from supervisor.kind import Context, Kind, Wrong, kind
 
 
 @dataclass(frozen=True)
 class Leaf:
     """One value."""
 
-    kind: Kind
+    kind: Kind[Any]
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Table:
 class Names:
     """A table whose keys are free, within `key`."""
 
-    key: Kind
+    key: Kind[str]
     value: "Node"
 
 
@@ -54,15 +54,17 @@ _POOL = Table(
 _ONE_FRONT = "More than one front comes later: leave it out or use 1."
 
 
-def _front_processes(value: object, context: kinds.Context) -> object:
+@kind(type="integer", minimum=1, maximum=1)
+def _front_processes(value: object, context: Context) -> object:
     if isinstance(value, int) and not isinstance(value, bool) and value > 1:
-        raise kinds.Wrong("is not part of this version yet", _ONE_FRONT)
+        raise Wrong("is not part of this version yet", _ONE_FRONT)
     return kinds.whole(1, 1)(value, context)
 
 
-def _ledger_path(value: object, context: kinds.Context) -> object:
+@kind(**kinds.path.form)
+def _ledger_path(value: object, context: Context) -> object:
     if isinstance(value, str) and "://" in value:
-        raise kinds.Wrong("PostgreSQL is not part of this version yet", "Name a file.", is_secret=True)
+        raise Wrong("PostgreSQL is not part of this version yet", "Name a file.", is_secret=True)
     return kinds.path(value, context)
 
 
@@ -129,6 +131,7 @@ SCHEMA = Table(
             {
                 "max_in_flight": Leaf(kinds.whole(1, 100_000)),
                 "max_connections": Leaf(kinds.whole(1, 100_000)),
+                "session_requests_per_second": Leaf(kinds.whole(1, 100_000)),
                 "header_timeout_seconds": Leaf(kinds.seconds(0.1, 600)),
                 "body_timeout_seconds": Leaf(kinds.seconds(0.1, 600)),
                 "idle_timeout_seconds": Leaf(kinds.seconds(0.1, 3600)),

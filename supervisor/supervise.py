@@ -108,7 +108,7 @@ class _Gateway:
 
     def answer_hup(self) -> None:
         self.hangups += 1
-        self.reloads.request(f"hangup-{self.hangups}", "signal", None)
+        self.reloads.request(m.RequestReload(f"hangup-{self.hangups}", "signal"), None)
 
     # ----------------------------------------------------------------- fronts
 
@@ -124,8 +124,9 @@ class _Gateway:
             m.NeedWorker: _typed(m.NeedWorker, lambda front, need: desk.need(front, need.profile)),
             m.KillWorker: _typed(m.KillWorker, desk.kill),
             m.ReplacePolicy: _typed(m.ReplacePolicy, lambda front, message: front.policy.replace(message)),
-            m.RequestReload: _typed(m.RequestReload, self.answer_reload),
+            m.RequestReload: _typed(m.RequestReload, lambda front, message: self.reloads.request(message, front)),
             m.Reloaded: _typed(m.Reloaded, self.reloads.answer_reloaded),
+            m.PolicyEdited: _typed(m.PolicyEdited, self.answer_policy_edited),
         }
 
     def answer_ready(self, front: Front, _: m.Message) -> None:
@@ -134,8 +135,12 @@ class _Gateway:
         self.reloads.set_fronts([one for one in self.fronts() if one.is_ready])
         self.house.bell.ring()
 
-    def answer_reload(self, front: Front, message: m.RequestReload) -> None:
-        self.reloads.request(message.request_id, message.requested_by, front)
+    def answer_policy_edited(self, front: Front, message: m.PolicyEdited) -> None:
+        # As with Reload: a front that has been told to stop would take it for a broken protocol.
+        if self.house.lifecycle.may_replace:
+            for other in self.fronts():
+                if other is not front:
+                    other.post(message)
 
     def front_ended(self, front: Front) -> None:
         self.template.remove_front(front)

@@ -17,7 +17,8 @@ from wasmtime import Engine, WasmtimeError
 from wasmtime.component import Component
 
 from workers.forking import Forked, fork, leave, settle
-from workers.runtime.modules import CONFIG_HASH, runtime_version
+from workers.runtime.contract import ContractBroken
+from workers.runtime.modules import CONFIG_HASH, as_module, runtime_version
 from workers.sandbox.limits import apply_limits, data_in_use, refuse_new_privileges
 
 COMPILE_SECONDS = 60.0
@@ -42,10 +43,12 @@ class CacheRefused(Exception):
 class Cache:
     """The folder of compiled modules."""
 
-    def __init__(self, folder: str) -> None:
-        """Make the folder if need be, and check it. Raises CacheRefused."""
+    def __init__(self, folder: str, *, is_for_looking: bool = False) -> None:
+        """Make the folder if need be, and check it; for looking, nothing is made. Raises CacheRefused."""
         self._folder = folder
         self._suffix = f"-{runtime_version()}-{CONFIG_HASH}.cwasm"
+        if is_for_looking:
+            return
         try:
             os.makedirs(folder, mode=0o700, exist_ok=True)
             _check_folder(folder)
@@ -129,8 +132,11 @@ class Compilation:
         return said or f"the compiler ended with {status}"
 
 
-def start_compilation(engine: Engine, cache: Cache, digest: str, data: bytes) -> Compilation:
-    """Fork a compiler for these bytes. Returns in the parent only. Raises OSError."""
+def start_compilation(engine: Engine, cache: Cache | None, digest: str, data: bytes) -> Compilation:
+    """Fork a compiler for these bytes. Returns in the parent only. Raises OSError.
+
+    Without a cache nothing is kept: the compiler says whether the module could be used.
+    """
     reading, writing = os.pipe2(os.O_CLOEXEC)
     try:
         child = fork()
@@ -144,15 +150,19 @@ def start_compilation(engine: Engine, cache: Cache, digest: str, data: bytes) ->
     return Compilation(digest, child, reading)
 
 
-def _compile(engine: Engine, cache: Cache, digest: str, data: bytes, report: int) -> NoReturn:
+def _compile(engine: Engine, cache: Cache | None, digest: str, data: bytes, report: int) -> NoReturn:
     """The child."""
     try:
         settle({report})
         refuse_new_privileges()
         apply_limits(_LIMITS | {resource.RLIMIT_DATA: data_in_use() + _DATA_BYTES})
         try:
-            code = bytes(Component(engine, data).serialize())
-        except WasmtimeError as error:
+            component = Component(engine, data)
+            if cache is None:
+                as_module(engine, digest, component)
+                leave(_DONE)
+            code = bytes(component.serialize())
+        except (WasmtimeError, ContractBroken) as error:
             os.write(report, str(error).strip().encode()[:_REPORT_BYTES])
             leave(_REFUSED)
         cache.store(digest, code)

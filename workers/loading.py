@@ -34,7 +34,7 @@ _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
 _SUMS_LINE = re.compile(r"([0-9a-f]{64}) [ *]([a-z0-9_]{1,64})\.wasm")
 
 
-class _Refused(Exception):
+class ModuleRefused(Exception):
     """This module is not loaded: verdict, what is known of its digest, and why."""
 
     def __init__(self, verdict: str, digest: str | None, detail: str) -> None:
@@ -120,10 +120,10 @@ class Loader:
             file = job.request.modules[position]
             job.next += 1
             try:
-                digest, data = _examine(file)
+                digest, data = examine(file)
                 if digest not in self.modules:
                     self._obtain(job, position, digest, data)
-            except _Refused as refused:
+            except ModuleRefused as refused:
                 job.verdicts.append(ModuleVerdict(file.reference, refused.verdict, refused.digest, str(refused)))
             else:
                 job.verdicts.append(ModuleVerdict(file.reference, "ok", digest))
@@ -137,7 +137,7 @@ class Loader:
             try:
                 self.compilations[digest] = start_compilation(self._engine, self._cache, digest, data)
             except OSError as error:
-                raise _Refused(
+                raise ModuleRefused(
                     "refused", digest, f"no compiler could be started: {os.strerror(error.errno or 0)}"
                 ) from None
         job.waiting[position] = digest
@@ -155,22 +155,22 @@ class Loader:
         return None
 
 
-def _examine(file: ModuleFile) -> tuple[str, bytes]:
-    """(digest, bytes) of a module that may be loaded. Raises _Refused."""
+def examine(file: ModuleFile) -> tuple[str, bytes]:
+    """(digest, bytes) of a module that may be compiled. Raises ModuleRefused."""
     unknown = [name for name in file.required_imports if name not in INTERFACES]
     if unknown:
-        raise _Refused("refused", None, f"required_imports names {unknown[0]}, which is no interface")
+        raise ModuleRefused("refused", None, f"required_imports names {unknown[0]}, which is no interface")
     path, wanted = _locate(file)
     data = _read(path)
     digest = "sha256:" + hashlib.sha256(data).hexdigest()
     if digest != wanted:
-        raise _Refused("mismatch", digest, f"the module is {digest}, not {wanted}")
+        raise ModuleRefused("mismatch", digest, f"the module is {digest}, not {wanted}")
     try:
         excess = refused_import(component_imports(data), file.required_imports)
     except NotAComponent as error:
-        raise _Refused("refused", digest, str(error)) from None
+        raise ModuleRefused("refused", digest, str(error)) from None
     if excess is not None:
-        raise _Refused("refused", digest, f"imports {excess}, which required_imports does not list")
+        raise ModuleRefused("refused", digest, f"imports {excess}, which required_imports does not list")
     return digest, data
 
 
@@ -180,11 +180,11 @@ def _locate(file: ModuleFile) -> tuple[Path, str]:
         digests = _builtin_digests()
         name = found.group(1)
         if name not in digests:
-            raise _Refused("missing", None, f"there is no built-in provider {name}")
+            raise ModuleRefused("missing", None, f"there is no built-in provider {name}")
         return BUILTINS / f"{name}.wasm", digests[name]
     if _DIGEST.fullmatch(file.reference) and file.path is not None:
         return Path(file.path), file.reference
-    raise _Refused("refused", None, "the reference is neither builtin:NAME nor sha256:<hex> with a path")
+    raise ModuleRefused("refused", None, "the reference is neither builtin:NAME nor sha256:<hex> with a path")
 
 
 def _builtin_digests() -> dict[str, str]:
@@ -200,10 +200,10 @@ def _read(path: Path) -> bytes:
         # Non-blocking: a FIFO that lies there must not stop the template.
         with open(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC), "rb") as file:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
-                raise _Refused("missing", None, "the module is no regular file")
+                raise ModuleRefused("missing", None, "the module is no regular file")
             data = file.read(MAX_MODULE_BYTES + 1)
     except OSError as error:
-        raise _Refused("missing", None, f"the module can't be read: {os.strerror(error.errno or 0)}") from None
+        raise ModuleRefused("missing", None, f"the module can't be read: {os.strerror(error.errno or 0)}") from None
     if len(data) > MAX_MODULE_BYTES:
-        raise _Refused("refused", None, f"the module has more than {MAX_MODULE_BYTES} bytes")
+        raise ModuleRefused("refused", None, f"the module has more than {MAX_MODULE_BYTES} bytes")
     return data

@@ -21,27 +21,14 @@ from ipc.limits import MAX_POLICY_FRAME, MAX_VERDICT_FRAME
 from ipc.messages import Ask, FrontToPolicy, LoadPolicy, PolicyCompiled, UsePolicy, Verdict
 from ipc.parent import die_with_parent, refuse_core_dumps
 from ipc.sessions import FRONT_TO_POLICY, ProtocolError
-from workers.policy.diagnostics import error_of_answer
+from workers.policy.deadline import Deadline
 from workers.policy.evaluator import CompiledPolicy, EvaluationError, PolicyError
-from workers.policy.probe import probe_inputs, shape_problem
+from workers.policy.probe import probe
 from workers.policy.values import NotAValue
-
-EVALUATION_SECONDS = 1.0
-"""Wall-clock limit of one evaluation (interface specification, "Limits"). It also bounds the memory of a runaway."""
 
 _MAX_ERROR = 4000
 
 Channel = BlockingChannel[FrontToPolicy]
-
-
-class _Deadline:
-    """Ends the process by SIGALRM when what runs inside takes too long: C code can't be interrupted otherwise."""
-
-    def __enter__(self) -> None:
-        signal.setitimer(signal.ITIMER_REAL, EVALUATION_SECONDS)
-
-    def __exit__(self, *_: object) -> None:
-        signal.setitimer(signal.ITIMER_REAL, 0.0)
 
 
 class PolicyServer:
@@ -51,7 +38,7 @@ class PolicyServer:
         self._channel = channel
         self._active: CompiledPolicy | None = None
         self._candidate: tuple[str, CompiledPolicy] | None = None
-        self._deadline = _Deadline()
+        self._deadline = Deadline()
 
     def serve(self) -> Exit:
         """Answer until the channel closes. Returns why it ended."""
@@ -92,22 +79,11 @@ class PolicyServer:
         self._candidate = None
         try:
             candidate = CompiledPolicy(load.modules, load.data)
-            self._probe(candidate, load.data)
+            probe(candidate, load.data, self._deadline)
         except PolicyError as error:
             return PolicyCompiled(load.load_id, "\n".join(error.problems)[:_MAX_ERROR])
         self._candidate = (load.load_id, candidate)
         return PolicyCompiled(load.load_id, None)
-
-    def _probe(self, candidate: CompiledPolicy, data: str) -> None:
-        for asked, document in probe_inputs(data):
-            try:
-                with self._deadline:
-                    answer = candidate.evaluate(document)
-            except (EvaluationError, NotAValue) as error:
-                raise PolicyError([f'asked about "{asked}" it gives no decision: {error}']) from None
-            problem = shape_problem(answer)
-            if problem is not None:
-                raise PolicyError([f'asked about "{asked}" it answers wrongly: {error_of_answer(answer) or problem}'])
 
     def _use(self, load_id: str) -> None:
         if self._candidate is None or self._candidate[0] != load_id:

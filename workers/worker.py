@@ -33,7 +33,7 @@ from workers.sandbox.profiles import Profile, SandboxRefused, enter, prepare
 SEND_SECONDS = 30
 """A front that does not take a result for this long will not take it at all."""
 
-_Channel = BlockingChannel[m.Welcome | m.Call | m.Retire]
+_Channel = BlockingChannel[m.Welcome | m.GrantKeys | m.Call | m.Retire]
 
 
 @dataclass(frozen=True)
@@ -84,16 +84,15 @@ def _serve(
 ) -> Exit:  # fmt: skip
     welcome = channel.receive()
     assert isinstance(welcome, m.Welcome), "the session table lets nothing else come first"
-    try:
-        grants = GrantVerifier(welcome.grant_jwks)
-    except ValueError as error:
-        raise ProtocolError(f"Welcome with {error}") from None
-    runner = Runner(birth.engine, birth.modules, profile, grants, ticker, outside)
+    runner = Runner(birth.engine, birth.modules, profile, _verifier(welcome), ticker, outside)
     calls = 0
     while True:
         message = channel.receive()
         if isinstance(message, m.Retire):
             return Exit.RECYCLED
+        if isinstance(message, m.GrantKeys):
+            runner.grants = _verifier(message)
+            continue
         assert isinstance(message, m.Call), "the session table lets nothing else come now"
         calls += 1
         result = runner.run(message)
@@ -104,6 +103,13 @@ def _serve(
         del message, result
         if is_last:
             return Exit.RECYCLED
+
+
+def _verifier(message: m.Welcome | m.GrantKeys) -> GrantVerifier:
+    try:
+        return GrantVerifier(message.grant_jwks)
+    except ValueError as error:
+        raise ProtocolError(f"{type(message).__name__} with {error}") from None
 
 
 def _send_result(channel: _Channel, call: m.Call, result: m.Result, *, is_last: bool) -> None:

@@ -1,5 +1,6 @@
 # The default policy: the first rule that applies decides. docs/policy.md describes input, data and decision.
 #
+# Each rule of the table there is one condition here, `applies_NAME`: `gateway policy explain` asks for every one of them.
 # Written for speed as much as for reading: the evaluator keeps no results of rules, so each is asked for once, and
 # reasons are only put together for a denial.
 package gateway
@@ -21,34 +22,60 @@ wildcard_sink(sink) if {
 	wildcard
 }
 
-denial := "trust" if {
-	not input.action_trust_verdict == "digest_ok"
-} else := "denied_action" if {
-	data.denied_actions[input.action_id]
-} else := "acl" if {
+applies_trust if not input.action_trust_verdict == "digest_ok"
+
+applies_denied_action if data.denied_actions[input.action_id]
+
+applies_acl if {
 	not input.action_id in data.acl[input.principal].actions
 	not wildcard_action
-} else := "scope" if {
+}
+
+applies_scope if {
 	some scope in input.required_scopes
 	not scope in input.scopes
-} else := "budget" if {
+}
+
+applies_budget if {
 	input.budgets_before.calls_remaining != null
 	input.budgets_before.calls_remaining < 1
-} else := "sinks" if {
+}
+
+applies_sinks if {
 	some sink in input.requested_sinks
 	not sink in data.acl[input.principal].sinks
 	not wildcard_sink(sink)
 }
 
 # The allowlist lifts the hold and nothing else: every denial above has been passed by then.
-exception if data.allowlist[input.action_id][input.principal] == true
+applies_allowlist if data.allowlist[input.action_id][input.principal] == true
+
+applies_hold_high_risk if not input.action_risk_level in ["low", "medium"]
+
+applies_hold_unresolved_domain if input.unresolved_domains != []
+
+applies_hold_unresolved_path if input.unresolved_paths != []
+
+denial := "trust" if {
+	applies_trust
+} else := "denied_action" if {
+	applies_denied_action
+} else := "acl" if {
+	applies_acl
+} else := "scope" if {
+	applies_scope
+} else := "budget" if {
+	applies_budget
+} else := "sinks" if {
+	applies_sinks
+}
 
 hold := "hold_high_risk" if {
-	not input.action_risk_level in ["low", "medium"]
+	applies_hold_high_risk
 } else := "hold_unresolved_domain" if {
-	input.unresolved_domains != []
+	applies_hold_unresolved_domain
 } else := "hold_unresolved_path" if {
-	input.unresolved_paths != []
+	applies_hold_unresolved_path
 }
 
 decision := {
@@ -68,7 +95,7 @@ decision := {
 	"allowed_sinks": input.requested_sinks,
 	"policy_version": data.policy_version,
 } if {
-	exception
+	applies_allowlist
 } else := {
 	"allow": true,
 	"requires_approval": true,
@@ -87,22 +114,53 @@ decision := {
 	"policy_version": data.policy_version,
 }
 
-reason("trust") := concat("", ["the provider module of ", input.action_id, " is not trusted (", input.action_trust_verdict, ")"])
+# Reasons are read by agents and by those who look after them: what is missing, and what would be allowed.
+reason("trust") := concat("", ["the provider module of ", input.action_id, " is not trusted: ", untrusted])
+
+untrusted := "its bytes are not those of the digest in the manifest" if {
+	input.action_trust_verdict == "mismatch"
+} else := "its digest is not entered in trusted_modules.yaml" if {
+	input.action_trust_verdict == "not_registered"
+} else := concat("", ["the verdict on it is ", input.action_trust_verdict])
 
 reason("denied_action") := data.denied_actions[input.action_id]
 
-reason("acl") := concat("", [input.principal, " may not call ", input.action_id])
-
-reason("scope") := concat("", ["the lease lacks the scope ", concat(", ", missing)]) if {
-	missing := [scope | some scope in input.required_scopes; not scope in input.scopes]
+reason("acl") := concat("", [input.principal, " may not call ", input.action_id, "; it may call ", listed(actions)]) if {
+	actions := {action |
+		some entry in granting
+		some action in entry.actions
+	}
 }
 
-reason("budget") := "the session has no calls left"
+reason("scope") := concat("", [input.action_id, " needs the scopes ", listed(required), "; the lease has ", listed(held)]) if {
+	required := {scope | some scope in input.required_scopes}
+	held := {scope | some scope in input.scopes}
+}
 
-reason("sinks") := concat("", [input.principal, " may not use ", concat(", ", missing), ", which ", input.action_id, " needs"]) if {
-	missing := [sink |
+reason("budget") := "the session has used all calls that its lease was given (budgets.max_calls)"
+
+reason("sinks") := concat("", [input.action_id, " needs the sinks ", listed(missing), ", which ", input.principal, " may not use; it may use ", listed(sinks)]) if {
+	missing := {sink |
 		some sink in input.requested_sinks
 		not sink in data.acl[input.principal].sinks
 		not wildcard_sink(sink)
-	]
+	}
+	sinks := {sink |
+		some entry in granting
+		some sink in entry.sinks
+	}
 }
+
+# The entries that count for this principal.
+granting contains data.acl[input.principal]
+
+granting contains data.acl["*"] if wildcard
+
+# At most ten names: the reason is cut at 500 characters.
+listed(names) := "nothing" if {
+	count(names) == 0
+} else := concat(", ", ordered(names)) if {
+	count(names) <= 10
+} else := concat("", [concat(", ", array.slice(ordered(names), 0, 10)), " and more"])
+
+ordered(names) := sort([name | some name in names])

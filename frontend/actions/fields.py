@@ -5,11 +5,14 @@ are seen at once. What it returns may be used only when no problem was noted. Kn
 """
 
 import re
-from collections.abc import Collection
-from typing import Any
+from collections.abc import Collection, Mapping
+from typing import Any, TypeAlias
 
 from frontend.actions.problems import Report, did_you_mean, shown
 from frontend.actions.yamltree import Node, Path, dotted
+
+Form: TypeAlias = Mapping[str, Any]
+"""JSON Schema 2020-12."""
 
 
 class TextRule:
@@ -17,12 +20,13 @@ class TextRule:
 
     def __init__(self, pattern: str, says: str, max_length: int) -> None:
         self._pattern = re.compile(pattern, re.DOTALL)
-        self._max_length = max_length
+        self.pattern = pattern
+        self.max_length = max_length
         self.says = says
 
     def holds(self, text: str) -> bool:
         """True for a text of the right length and form."""
-        return len(text) <= self._max_length and self._pattern.fullmatch(text) is not None
+        return len(text) <= self.max_length and self._pattern.fullmatch(text) is not None
 
 
 class Section:
@@ -150,15 +154,31 @@ class Section:
         nodes = self._items(name, most) or []
         return [Section(node, (*self.path, name, index), self.report) for index, node in enumerate(nodes)]
 
-    def names(self) -> tuple[str, ...]:
-        """Every field of a mapping whose field names are free."""
+    def names(self, rule: TextRule | None = None) -> tuple[str, ...]:
+        """Every field of a mapping whose field names are free, but for `rule`."""
         self._asked.update(self._members)
+        for name, node in self._members.items():
+            if rule is not None and not rule.holds(name):
+                self.report.add(node.line, self.field(name), f"{shown(name)} must be {rule.says}.", "Correct it.")
         return tuple(self._members)
 
-    def plain(self, name: str) -> Any:
-        """The JSON value of a field as it stands, None when it is absent."""
+    def plain(self, name: str, form: Form | None = None) -> Any:  # noqa: ARG002 - form is for describe.py
+        """The JSON value of a field as it stands, None when it is absent. `form` is what editors are told."""
         node = self._node(name)
         return None if node is None else node.plain()
+
+    def mapping(self, name: str, form: Form | None = None) -> dict[str, Any] | None:
+        """As `plain`, of a field that holds any JSON object."""
+        value = self.plain(name, form)
+        if value is None or isinstance(value, dict):
+            return value
+        self.report.wrong(self.line_of(name), self.field(name), value, "must be a mapping", "Write fields below it.")
+        return None
+
+    def require(self, name: str, says: str) -> None:
+        """Note that a field is missing, unless it is there."""
+        if not self.has(name):
+            self._absent(name, says)
 
     def refuse_unknown(self) -> None:
         """Note every field that nobody asked for; call it when all were read."""

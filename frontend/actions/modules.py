@@ -4,19 +4,18 @@ One ModuleFile per (reference, imports), in the manifests' order; verdicts come 
 module.
 """
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from frontend.actions.manifest import Manifest
-from frontend.actions.problems import Problem
-from frontend.actions.trust import BUILT_IN
+from frontend.actions.problems import Problem, printable
+from frontend.actions.sections import IMPORTS
+from frontend.actions.trust import BUILT_IN, TRUSTED_FILE, Trusted
 from ipc.messages import ModuleFile, ModuleVerdict
 
 _DIGEST_PREFIX = "sha256:"
-_MENDS = {
-    "missing": "Put it there, or name another module.",
-    "refused": "Correct required_imports, or name another module.",
-}
+_EXCESS = re.compile(r"imports (gateway:provider/([a-z]+)@\S+),")
 
 ModuleKey = tuple[str, tuple[str, ...]]
 
@@ -41,18 +40,62 @@ def module_key(manifest: Manifest) -> ModuleKey:
     return manifest.provider_module_digest, manifest.required_imports
 
 
-def module_problems(manifests: Sequence[Manifest], verdicts: Sequence[ModuleVerdict]) -> list[Problem]:
+def module_problems(
+    manifests: Sequence[Manifest], verdicts: Sequence[ModuleVerdict], modules_dir: Path
+) -> list[Problem]:
     """Problems of modules that are missing or do not load. A mismatch is none: its calls are refused one by one."""
     found = by_module(manifests, verdicts)
     problems = []
     for manifest in manifests:
         verdict = found[module_key(manifest)]
-        if verdict.verdict in {"ok", "mismatch"}:
-            continue
-        detail = verdict.detail.rstrip(".") or f"the module {verdict.reference} is {verdict.verdict}"
-        mend = _MENDS.get(verdict.verdict, "Name another module.")
-        problems.append(Problem(manifest.file, manifest.module_line, "provider_module_digest", f"{detail}.", mend))
+        if verdict.verdict not in {"ok", "mismatch"}:
+            detail = printable(verdict.detail.rstrip(".")) or f"is {verdict.verdict}"
+            message = f"{_shown(manifest, verdict, modules_dir)}: {detail}."
+            problems.append(_problem(manifest, message, _mend(verdict)))
     return problems
+
+
+def module_doubts(
+    manifests: Sequence[Manifest], verdicts: Sequence[ModuleVerdict], modules_dir: Path, trusted: Trusted
+) -> list[Problem]:
+    """Modules whose every call would be refused (interface specification, codes action_digest_mismatch and
+    action_not_registered), though the gateway serves what else there is."""
+    found = by_module(manifests, verdicts)
+    problems = []
+    for manifest in manifests:
+        reference, verdict = manifest.provider_module_digest, found[module_key(manifest)]
+        trust = trusted.verdict(reference, verdict)
+        shown = _shown(manifest, verdict, modules_dir)
+        if trust == "mismatch":
+            message = f"{shown}: {printable(verdict.detail.rstrip('.')) or 'the bytes have another digest'}."
+            mend = "Put the reviewed module there, or correct provider_module_digest."
+            problems.append(_problem(manifest, message, mend))
+        elif trust == "not_registered" and verdict.verdict == "ok":
+            message = f"{shown}: {TRUSTED_FILE} does not list {reference}, so every call would be refused."
+            problems.append(_problem(manifest, message, "Review the module and enter its digest there."))
+    return problems
+
+
+def _problem(manifest: Manifest, message: str, mend: str) -> Problem:
+    return Problem(manifest.file, manifest.module_line, "provider_module_digest", message, mend)
+
+
+def _shown(manifest: Manifest, verdict: ModuleVerdict, modules_dir: Path) -> str:
+    """Which module a sentence is about: its file, which names its digest, or its name with the digest."""
+    reference = manifest.provider_module_digest
+    path = _path(reference, modules_dir)
+    if path is not None:
+        return f"module {path}"
+    return f"module {reference} ({verdict.digest})" if verdict.digest else f"module {reference}"
+
+
+def _mend(verdict: ModuleVerdict) -> str:
+    if verdict.verdict == "missing":
+        return "Put it there, or name another module."
+    excess = _EXCESS.search(verdict.detail)
+    if excess and excess[2] in IMPORTS:
+        return f"Add {excess[2]} to required_imports, or name another module."
+    return "Name another module."
 
 
 def _keys(manifests: Iterable[Manifest]) -> list[ModuleKey]:

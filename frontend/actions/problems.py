@@ -11,6 +11,7 @@ from collections.abc import Iterable
 import msgspec
 
 _SHOWN_CHARACTERS = 60
+_SAID_CHARACTERS = 600
 
 
 class Problem(msgspec.Struct, frozen=True, order=True):
@@ -25,7 +26,8 @@ class Problem(msgspec.Struct, frozen=True, order=True):
 
     def __str__(self) -> str:
         """`/etc/gateway/actions/payment.yaml:9  resource_limits.fuel = 0: must be 1 or more. Raise it.`"""
-        place = f"{self.file}:{self.line}" if self.line else self.file
+        file = _escaped(self.file)
+        place = f"{file}:{self.line}" if self.line else file
         return f"{place}  {self.message} {self.mend}".rstrip()
 
 
@@ -37,8 +39,8 @@ class Report:
         self.problems: list[Problem] = []
 
     def add(self, line: int, field: str, message: str, mend: str) -> None:
-        """Note one problem; the same one twice counts once."""
-        problem = Problem(self.file, line, field, message, mend)
+        """Note one problem; the same one twice counts once. Names of fields in it may be anything: they are escaped."""
+        problem = Problem(self.file, line, printable(field), printable(message), printable(mend))
         if problem not in self.problems:
             self.problems.append(problem)
 
@@ -51,6 +53,17 @@ def shown(value: object) -> str:
     """A value of a file for people: JSON in ASCII, shortened, so that no character of it can disturb a terminal."""
     text = json.dumps(value, default=str)
     return text if len(text) <= _SHOWN_CHARACTERS else text[: _SHOWN_CHARACTERS - 1] + "…"
+
+
+def printable(text: str) -> str:
+    """What another process says, for people: one line, shortened, nothing in it that could disturb a terminal."""
+    return _escaped(text if len(text) <= _SAID_CHARACTERS else text[: _SAID_CHARACTERS - 1] + "…")
+
+
+def _escaped(text: str) -> str:
+    if text.isprintable():
+        return text
+    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

@@ -43,7 +43,13 @@ def read_bytes(data: bytes, report: Report) -> Node | None:
 
 def manifest_of(tree: Node, report: Report, *, has_proxy: bool) -> Manifest | None:
     """The manifest that a tree holds, or None with the problems in `report`. `has_proxy`: egress_proxy_url is set."""
-    top = Section(tree, (), report)
+    manifest = read_fields(Section(tree, (), report))
+    check_coherence(manifest, tree, report, has_proxy=has_proxy)
+    return None if report.problems else manifest
+
+
+def read_fields(top: Section) -> Manifest:
+    """Every field of a manifest, defaults where a field is absent or wrong; problems are in the report of `top`."""
     verifier_kind = top.choice("verifier_kind", sections.VERIFIERS, "none")
     manifest = Manifest(
         action_id=top.text("action_id", sections.IDENTIFIER),
@@ -64,9 +70,8 @@ def manifest_of(tree: Node, report: Report, *, has_proxy: bool) -> Manifest | No
         template=sections.template(top),
         files=sections.files(top),
         isolation=top.choice("isolation", ("pooled", "process"), "pooled"),
-        file=report.file,
+        file=top.report.file,
         module_line=top.line_of("provider_module_digest"),
     )
     top.refuse_unknown()
-    check_coherence(manifest, tree, report, has_proxy=has_proxy)
-    return None if report.problems else manifest
+    return manifest

@@ -13,12 +13,13 @@ import msgspec
 
 from frontend.actions.manifest import Manifest
 from frontend.actions.modules import by_module, module_key
-from frontend.actions.problems import Problem, Report
+from frontend.actions.problems import Problem, Report, shown
 from frontend.actions.reading import manifest_of, read_file
 from frontend.actions.schema import Validator
 from frontend.actions.templates import CompiledTemplate
 from frontend.actions.trust import BUILT_IN, TRUSTED_FILE, Trusted
 from frontend.actions.views import manifest_view, summary
+from frontend.actions.yamltree import Node
 from ipc.messages import ModuleVerdict
 from ipc.plan import Limits, SecretUse
 
@@ -109,23 +110,32 @@ def load_manifests(manifests_dir: Path, *, has_proxy: bool) -> tuple[tuple[Manif
     except OSError as error:
         message = f"the manifests folder cannot be read: {error.strerror}."
         return (), [Problem(str(manifests_dir), 0, "", message, "Create it, or correct manifests_dir.")]
-    found: dict[str, Manifest] = {}
+    found: list[Manifest] = []
+    places: dict[str, str] = {}
     problems: list[Problem] = []
     for path in paths:
         if path.suffix not in {".yaml", ".yml"} or path.name.startswith(".") or path.name == TRUSTED_FILE:
             continue
         report = Report(str(path))
         tree = read_file(path, report)
-        manifest = manifest_of(tree, report, has_proxy=has_proxy) if tree else None
-        if manifest is not None and tree is not None:
-            first = found.setdefault(manifest.action_id, manifest)
-            if first is not manifest:
-                message = f"action_id = {manifest.action_id} is taken by {first.file}."
-                report.add(
-                    tree.line_at(("action_id",)), "action_id", message, "Give it another id, or remove one file."
-                )
+        if tree is not None:
+            manifest = manifest_of(tree, report, has_proxy=has_proxy)
+            found += [manifest] if manifest else []
+            _refuse_second(tree, report, places)
         problems += report.problems
-    return tuple(found.values()), sorted(problems)
+    return tuple(found), sorted(problems)
+
+
+def _refuse_second(tree: Node, report: Report, places: dict[str, str]) -> None:
+    """Note an id that a file before has; `places` maps ids to where they stand. A file may be broken otherwise."""
+    node = tree.value.get("action_id") if isinstance(tree.value, dict) else None
+    if node is None or not isinstance(node.value, str):
+        return
+    here = f"{report.file}:{node.line}"
+    first = places.setdefault(node.value, here)
+    if first != here:
+        message = f"action_id = {shown(node.value)} is taken by {first}."
+        report.add(node.line, "action_id", message, "Give it another id, or remove one file.")
 
 
 def _action(manifest: Manifest, module: ModuleVerdict, trusted: Trusted) -> Action:

@@ -4,9 +4,7 @@ Each function reads one section and notes what does not hold by itself; what mus
 frontend/actions/coherence.py.
 """
 
-from typing import Any
-
-from frontend.actions.fields import Section, TextRule
+from frontend.actions.fields import Form, Section, TextRule
 from frontend.actions.manifest import EgressRules, Files, Io, Template
 from frontend.actions.problems import Report, shown
 from frontend.egress.domains import InvalidDomain, normal_rule
@@ -40,6 +38,8 @@ METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 OPERATIONS = ("read", "write", "append", "list", "stat", "delete")
 POINTER = TextRule(r"(?:/(?:[^~/]|~[01])+)+", "a JSON pointer such as /path", 256)
 
+SCHEMA_FORM: Form = {"$ref": "https://json-schema.org/draft/2020-12/schema", "type": "object"}
+
 _ANY = TextRule(r".*", "text", 4096)
 _HEADER_NAME = TextRule(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "a header name", 128)
 _HEADER_VALUE = TextRule(r"[!-~](?:[ -~]*[!-~])?", "printable ASCII, without line breaks, at most 1024", 1024)
@@ -70,8 +70,8 @@ def io(top: Section) -> Io:
     if section is None:
         return Io()
     found = Io(
-        request_schema=mapping(section, "request_schema"),
-        response_schema=mapping(section, "response_schema"),
+        request_schema=section.mapping("request_schema", SCHEMA_FORM),
+        response_schema=section.mapping("response_schema", SCHEMA_FORM),
         max_request_bytes=section.integer("max_request_bytes", 65_536, 1, MAX_REQUEST_BYTES),
         max_response_bytes=section.integer("max_response_bytes", 1_048_576, 1, 8 * 1_048_576),
     )
@@ -138,10 +138,12 @@ def files(top: Section) -> Files | None:
     if section is None:
         return None
     operations = section.choices("allowed_operations", OPERATIONS)
-    default = operations[0] if len(operations) == 1 else None
+    operation = section.choice("operation", OPERATIONS, "") or (operations[0] if len(operations) == 1 else "")
+    if not operation:
+        section.require("operation", f"one of {', '.join(OPERATIONS)}")
     found = Files(
         root=section.text("root", _ANY, "files"),
-        operation=section.choice("operation", OPERATIONS, default),
+        operation=operation,
         path_pointer=section.text("path_pointer", POINTER, "/path"),
         allowed_operations=operations,
         allowed_paths=section.texts("allowed_paths", _ANY),
@@ -153,22 +155,9 @@ def files(top: Section) -> Files | None:
     return found
 
 
-def mapping(section: Section, name: str) -> dict[str, Any] | None:
-    """A field that holds any JSON object."""
-    value = section.plain(name)
-    if value is None or isinstance(value, dict):
-        return value
-    section.report.wrong(
-        section.line_of(name), section.field(name), value, "must be a mapping", "Write fields below it."
-    )
-    return None
-
-
 def _headers(section: Section) -> tuple[tuple[str, str], ...]:
     found: dict[str, str] = {}
-    for name in section.names():
-        if not _HEADER_NAME.holds(name):
-            section.report.add(section.line_of(name), section.field(name), "this is no header name.", "Correct it.")
+    for name in section.names(_HEADER_NAME):
         if name.lower() in (other.lower() for other in found):
             section.report.add(
                 section.line_of(name), section.field(name), f"the header {name} stands here twice.", "Keep one."

@@ -74,7 +74,9 @@ def _file(action: Action, files: Files, request: Any, learned: Learned, state_di
         files=FileAccess(
             root=f"{state_dir}/{files.root}",
             allowed_operations=files.allowed_operations,
-            allowed_paths=files.allowed_paths + learned.paths,
+            # SECURITY: this path and no other. The patterns say what may be asked for; what policy and a person are
+            # told of is what the provider gets, so that no module can use one path to be let in and touch another.
+            allowed_paths=(path,) if is_known else (),
             denied_paths=files.denied_paths,
             max_file_bytes=files.max_file_bytes,
         ),

@@ -7,9 +7,14 @@ verifiers do with it is the workers' to say.
 from typing import Any
 
 from frontend.actions.fields import Section
-from frontend.actions.sections import POINTER, mapping
+from frontend.actions.sections import POINTER, SCHEMA_FORM
 
 _STATUS_CLASSES = ("1xx", "2xx", "3xx", "4xx", "5xx")
+_EXPECTED_FORM = {
+    "type": "array",
+    "minItems": 1,
+    "items": {"anyOf": [{"enum": list(_STATUS_CLASSES)}, {"type": "integer", "minimum": 100, "maximum": 599}]},
+}
 
 
 def verification(top: Section, kind: str) -> dict[str, Any]:
@@ -23,13 +28,13 @@ def verification(top: Section, kind: str) -> dict[str, Any]:
         section.text("path_pointer", POINTER, "/path")
         section.text("content_pointer", POINTER, "/content")
     elif kind == "response_schema":
-        mapping(section, "schema")
+        section.mapping("schema", SCHEMA_FORM)
     section.refuse_unknown()
-    return mapping(top, "verification_config") or {}
+    return top.mapping("verification_config") or {}
 
 
 def _check_expected(section: Section) -> None:
-    expected = section.plain("expected")
+    expected = section.plain("expected", _EXPECTED_FORM)
     if expected is None:
         return
     items = expected if isinstance(expected, list) else []

@@ -75,7 +75,9 @@ def read_tree(text: str, report: Report) -> Node | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         what = error.problem or error.context
-        report.add(mark.line + 1 if mark else 0, "", f"not YAML: {what}.", "Correct the syntax.")
+        # At the end of a text the mark of the parser is a line behind it.
+        line = min(mark.line + 1, len(f"{text}.".splitlines())) if mark else 0
+        report.add(line, "", f"not YAML: {what}.", "Correct the syntax.")
     except yaml.YAMLError as error:
         report.add(0, "", f"not YAML: {shown(str(error))}.", "Correct the text.")
     except _Stop:

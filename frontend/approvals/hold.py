@@ -4,6 +4,7 @@ Guarantees: the same call twice is one hold with one debit; a session has a boun
 (audit event) before the agent hears of it, and one without evidence never waits for an operator.
 """
 
+import math
 from dataclasses import dataclass
 
 import structlog
@@ -82,7 +83,8 @@ class Holds:
                 raise
             raise GateError("approval_store_unavailable", cause=str(error)) from None
         if hold.record is None:
-            raise GateError("too_many_pending_approvals")
+            seconds = None if hold.free_at is None else math.ceil(hold.free_at - now)
+            raise GateError("too_many_pending_approvals", retry_after=seconds)
         return hold.record
 
     async def _withdraw(self, record: ApprovalRecord) -> bool:

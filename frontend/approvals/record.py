@@ -13,6 +13,7 @@ import msgspec
 from frontend.approvals.states import DENIED, FAILED, RETRY_AFTER_SECONDS, as_polled, state_at
 from frontend.case import Case
 from frontend.clock import iso
+from frontend.contract.approvals import ApprovalDetail, ApprovalItem, ApprovalPoll
 from frontend.errors import GateError
 from frontend.stores.interface import ApprovalRecord
 from frontend.telemetry.marks import Marks
@@ -99,7 +100,7 @@ def is_intact(body: Body) -> bool:
     return plan_hash(body.plan) == body.plan_hash
 
 
-def polled(record: ApprovalRecord, now: float) -> dict[str, Any]:
+def polled(record: ApprovalRecord, now: float) -> ApprovalPoll:
     """The agent's view (interface specification, "Approval"; docs/decisions.md, "Approvals")."""
     state, outcome = state_at(record.state, record.expires_at, now), outcome_of(record)
     view: dict[str, Any] = {
@@ -116,11 +117,15 @@ def polled(record: ApprovalRecord, now: float) -> dict[str, Any]:
         view["reason"] = outcome.error_code
     if state in RETRY_AFTER_SECONDS:
         view["retry_after_seconds"] = RETRY_AFTER_SECONDS[state]
-    return view
+    return ApprovalPoll(**view)
 
 
-def listed(record: ApprovalRecord, now: float) -> dict[str, Any]:
+def listed(record: ApprovalRecord, now: float) -> ApprovalItem:
     """One item of the operator's list. What only the plan tells is null when it can't be read: the rest still shows."""
+    return ApprovalItem(**_item(record, now))
+
+
+def _item(record: ApprovalRecord, now: float) -> dict[str, Any]:
     try:
         plan = _summary.decode(record.body).plan
     except (ValueError, RecursionError):
@@ -142,7 +147,7 @@ def listed(record: ApprovalRecord, now: float) -> dict[str, Any]:
     }
 
 
-def detailed(record: ApprovalRecord, now: float) -> dict[str, Any]:
+def detailed(record: ApprovalRecord, now: float) -> ApprovalDetail:
     """What an operator reads before deciding: everything that will happen, nothing that will not.
 
     Raises GateError plan_integrity when there is no whole plan to show.
@@ -151,7 +156,7 @@ def detailed(record: ApprovalRecord, now: float) -> dict[str, Any]:
     if not is_intact(body):
         raise GateError("plan_integrity", cause="the stored plan does not hash to its stored hash")
     plan = body.plan
-    return listed(record, now) | {
+    shown = _item(record, now) | {
         "trace_id": plan.trace_id,
         "request": escaped(msgspec.json.decode(plan.request)),
         "approved_targets": [escaped(target) for target in plan.targets],
@@ -162,6 +167,7 @@ def detailed(record: ApprovalRecord, now: float) -> dict[str, Any]:
             "allowed_domains": list(plan.egress.allowed_domains),
             "allowed_methods": list(plan.egress.allowed_methods),
         },
+        "approved_files": _files(plan),
         "unresolved_domains": list(plan.unresolved_domains),
         "unresolved_paths": [escaped(path) for path in plan.unresolved_paths],
         "sinks": list(plan.sinks),
@@ -175,6 +181,15 @@ def detailed(record: ApprovalRecord, now: float) -> dict[str, Any]:
         "plan_hash": body.plan_hash,
         **msgspec.to_builtins(outcome),
     }
+    return msgspec.convert(shown, ApprovalDetail)
+
+
+def _files(plan: Plan) -> dict[str, Any] | None:
+    if plan.files is None:
+        return None
+    shown: dict[str, Any] = escaped(msgspec.to_builtins(plan.files))
+    del shown["root"]  # a path of this host
+    return shown
 
 
 def escaped(value: Any) -> Any:

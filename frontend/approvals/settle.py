@@ -6,18 +6,22 @@ re-derived; the decision is durable evidence before anything is dispatched. Neve
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import structlog
 
 from frontend.actions.registry import Registry
+from frontend.approvals.lessons import NO_WISH, Lessons, Wish
 from frontend.approvals.moves import Moves
 from frontend.approvals.record import Body, body_of, case_of, is_intact, readable_body
-from frontend.approvals.states import APPROVED, DENIED, FAILED
+from frontend.approvals.states import APPROVED, DENIED, FAILED, PENDING, state_at
 from frontend.authentication import OperatorCaller
 from frontend.budgets import Budgets
 from frontend.case import Case
+from frontend.contract.approvals import Denied
+from frontend.contract.execution import ApprovalNote, ExecutionResult
 from frontend.errors import GateError
 from frontend.evidence.events import APPROVAL_DENIED, APPROVAL_GRANTED
 from frontend.evidence.grants import ApprovalBinding
@@ -36,20 +40,18 @@ class Approved:
     approval_id: str
     operator: OperatorCaller
     plan_hash: str
+    learned: dict[str, str] = field(default_factory=dict)
 
-    def body(self) -> dict[str, Any]:
-        """The execution result with its `approval` (docs/decisions.md, "Approvals")."""
-        return self.executed.body() | {
-            "approval": {
-                "approval_id": self.approval_id,
-                "decision": "approved",
-                "approved_by": self.operator.name,
-                "approval_hash": self.plan_hash,
-                "operator_authn_method": "dpop",
-                "operator_sender_binding": self.operator.jkt,
-                "operator_proof_jti": self.operator.proof_jti,
-            }
-        }
+    def body(self) -> ExecutionResult:
+        """The execution result with its `approval`."""
+        note = ApprovalNote(
+            approval_id=self.approval_id,
+            approved_by=self.operator.name,
+            approval_hash=self.plan_hash,
+            operator_sender_binding=self.operator.jkt,
+            operator_proof_jti=self.operator.proof_jti,
+        )
+        return msgspec.structs.replace(self.executed.body(), approval=note, **self.learned)
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,16 +63,24 @@ class Settlement:
     budgets: Budgets
     execution: Execution
     moves: Moves
+    lessons: Lessons
 
-    async def approve(self, approval_id: str, operator: OperatorCaller, registry: Registry) -> Approved:
-        """Execute the stored plan. Raises approval_not_found to whoever loses, plan_integrity when the world has
-        moved on since the hold, and whatever Execution raises."""
+    async def approve(
+        self, approval_id: str, operator: OperatorCaller, registry: Registry, wish: Wish = NO_WISH
+    ) -> Approved:
+        """Execute the stored plan, and learn what the operator wishes once that went well.
+
+        Raises approval_not_found to whoever loses, plan_integrity when the world has moved on since the hold, and
+        whatever Execution raises; what Lessons.check raises before anything is claimed.
+        """
+        if wish != NO_WISH:
+            await self._check_wish(approval_id, wish)
         with self._at_work(approval_id):
             record = await self.moves.claim(approval_id, operator)
             case = self._opened(record)
             try:
                 body = await self._recheck(record, registry)
-                await self._evidence(case, APPROVAL_GRANTED, "allow", record, operator)
+                await self._evidence(case, APPROVAL_GRANTED, "allow", record, operator, reason=str(wish) or None)
                 binding = ApprovalBinding(approval_id, operator.name, operator.jkt, operator.proof_jti)
                 executed = await self.execution.run(case, body.plan, binding)
             except Exception as error:
@@ -78,11 +88,12 @@ class Settlement:
             await self.moves.end(record, APPROVED, receipt_id=executed.receipt.receipt_id)
         if executed.succeeded:
             case.say("allow")
-        else:
-            case.say("error", "action_execution_failed", executed.conclusion.detail["outcome"])
+            learned = await self.lessons.learn(wish, executed, operator, approval_id)
+            return Approved(executed, approval_id, operator, body.plan_hash, learned)
+        case.say("error", "action_execution_failed", executed.conclusion.detail["outcome"])
         return Approved(executed, approval_id, operator, body.plan_hash)
 
-    async def deny(self, approval_id: str, operator: OperatorCaller, reason: str | None) -> dict[str, Any]:
+    async def deny(self, approval_id: str, operator: OperatorCaller, reason: str | None) -> Denied:
         """End the hold without executing; the call goes back to the session's budget."""
         with self._at_work(approval_id):
             record = await self.moves.claim(approval_id, operator)
@@ -94,14 +105,25 @@ class Settlement:
             if await self.moves.end(record, DENIED, deny_reason=reason):
                 await self._give_back(case, record)
         case.say("deny", "approval_denied")
-        return {
-            "decision": "deny",
-            "trace_id": case.trace_id,
-            "action_id": record.action_id,
-            "approval_id": approval_id,
-            "denied_by": operator.name,
-            "deny_reason": reason,
-        }
+        return Denied(
+            trace_id=case.trace_id,
+            action_id=record.action_id,
+            approval_id=approval_id,
+            denied_by=operator.name,
+            deny_reason=reason,
+        )
+
+    async def _check_wish(self, approval_id: str, wish: Wish) -> None:
+        """What can't be learned is said while the hold still waits. Raises GateError."""
+        try:
+            record = await self.store.approval_get(approval_id)
+        except StoreUnavailable as error:
+            raise GateError("approval_store_unavailable", cause=str(error)) from None
+        if record is None or state_at(record.state, record.expires_at, self.moves.clock.now()) != PENDING:
+            raise GateError("approval_not_found")
+        body = readable_body(record)
+        if body is not None:  # otherwise nothing will be executed, and that is told where it ends
+            self.lessons.check(wish, body.plan)
 
     @contextmanager
     def _at_work(self, approval_id: str) -> Iterator[None]:

@@ -30,7 +30,9 @@ ENDED: Final = frozenset({APPROVED, DENIED, EXPIRED, FAILED})
 
 TTL_SECONDS: Final = 300.0
 """A pending approval's life; a fixed constant (interface specification, "Limits")."""
-KEEP_ENDED_SECONDS: Final = 24 * 3600.0
+KEEP_ENDED_SECONDS: Final = 24 * 3600.0 + 3700.0
+"""Counted from `expires_at`. A plan that was claimed in its last second may run for an hour (manifest
+`resource_limits.timeout_seconds`), and its record is kept for a day after that."""
 MAX_PENDING_PER_SESSION: Final = 20
 
 RETRY_AFTER_SECONDS: Final = {PENDING: 2, CLAIMED: 1}

@@ -37,18 +37,15 @@ def identify(settings: IdentitySettings, peer: Peer | None) -> Identity:
     """Who is at the other end. `peer` None: the connection has no peer credentials (TCP).
 
     Raises GateError: identity_forbidden for whoever has no mapping, identity_provider_unavailable when the provider is
-    not one that exists.
+    not one that exists, or can't tell who is at the other end of this connection.
     """
     if settings.provider == "none":
         return Identity(DEV_PRINCIPAL, None, None, "none")
     if settings.provider != "peercred":
         raise GateError("identity_provider_unavailable", cause="no such identity provider")
     if peer is None:
-        raise GateError(
-            "identity_forbidden",
-            cause="connection without peer credentials",
-            message="leases are issued on the Unix socket: a TCP connection does not show its user",
-        )
+        # Nobody was denied: who calls can't be told here, whoever it is.
+        raise GateError("identity_provider_unavailable", cause="a TCP connection does not show its user")
     mapping = settings.principals.get(str(peer.uid))
     if mapping is None:
         if not settings.allow_unmapped:

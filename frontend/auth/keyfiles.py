@@ -6,8 +6,10 @@ Owns how key files lie on the disk. Never prints, logs or repeats what is in the
 import contextlib
 import fcntl
 import os
+import re
 import secrets
 import stat
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -25,6 +27,8 @@ from ipc.exits import Exit
 MAX_FILE_BYTES = 1_048_576
 _OTHERS = 0o077
 _OTHERS_MAY_WRITE = 0o022
+_LOOK_AGAIN_SECONDS = 0.02
+_RANDOM = re.compile(r"[0-9a-f]{16}")
 
 PrivateKey = ec.EllipticCurvePrivateKey | ed25519.Ed25519PrivateKey
 
@@ -76,18 +80,28 @@ def make_folder(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def hold_folder(path: Path) -> Iterator[None]:
-    """Keep other processes that use this function out of `path`. Raises KeyFileError at once when one is in there."""
+def hold_folder(path: Path, *, wait_seconds: float = 0) -> Iterator[None]:
+    """Keep other processes that use this function out of `path`.
+
+    Raises KeyFileError when another one is in there and does not leave within `wait_seconds`.
+    """
     with _told_as_permission(path, "open it"):
         descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            raise KeyFileError(f"{path}: another process is at work in it. Try again.", Exit.LOCKED) from None
+        _lock_in_time(path, descriptor, time.monotonic() + wait_seconds)
         yield
     finally:
         os.close(descriptor)
+
+
+def _lock_in_time(path: Path, descriptor: int, deadline: float) -> None:
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise KeyFileError(f"{path}: another process is at work in it. Try again.", Exit.LOCKED) from None
+        time.sleep(_LOOK_AGAIN_SECONDS)  # the kernel has no wait for a lock that ends by itself
 
 
 def read_private(path: Path) -> bytes:
@@ -112,6 +126,15 @@ def read_private(path: Path) -> bytes:
             os.close(descriptor)
 
 
+def look_at(path: Path) -> tuple[int, ...] | None:
+    """What tells one state of a file from another, mode and owner included; None when it can't be seen."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
 def _sync_folder(path: Path) -> None:
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -121,7 +144,12 @@ def _sync_folder(path: Path) -> None:
 
 
 def write_private(path: Path, content: bytes) -> None:
-    """Put `content` at `path` with mode 0600, durably and at once. Raises KeyFileError; then `path` is as it was."""
+    """Put `content` at `path` with mode 0600, durably and at once.
+
+    Raises KeyFileError; then `path` is as it was, unless it is the folder alone that could not be synced.
+    """
+    if len(content) > MAX_FILE_BYTES:  # or nobody could read it again
+        raise KeyFileError(f"{path}: would have more than {MAX_FILE_BYTES} bytes.", Exit.CONFIG)
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     with _told_as_permission(path, "write it"):
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -136,6 +164,18 @@ def write_private(path: Path, content: bytes) -> None:
             temporary.unlink(missing_ok=True)
             raise
         _sync_folder(path.parent)
+
+
+def remove_unfinished(path: Path) -> None:
+    """Remove what a `write_private` that was killed left beside `path`: it may hold a key. Raises KeyFileError.
+
+    Only for whoever holds the folder: a write that is under way looks the same.
+    """
+    prefix = f".{path.name}."
+    with _told_as_permission(path.parent, "look into it"):
+        for name in os.listdir(path.parent):
+            if name.startswith(prefix) and _RANDOM.fullmatch(name[len(prefix) :]):
+                (path.parent / name).unlink(missing_ok=True)
 
 
 def write_private_key(path: Path, key: PrivateKey) -> None:

@@ -13,20 +13,18 @@ import jwt
 import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from frontend.auth.identity import is_scope
-from frontend.auth.keys import KeyRefused, PublicKey, parse_jwk, public_key_of
-from frontend.clock import STEP_TOLERANCE_SECONDS, Clock
+from frontend.auth.keys import PublicKey
+from frontend.auth.keysets import KeySetFile
+from frontend.auth.lease_keys import MAX_TTL_SECONDS, LeaseKeys
+from frontend.clock import STEP_TOLERANCE_SECONDS, Clock, ClockError
 from frontend.errors import GateError
 from frontend.identifiers import new
 
 ISSUER = "action-gateway"
 AUDIENCE = "action-gateway"
 TOKEN_TYPE = "gateway-lease+jwt"  # noqa: S105
-MAX_TTL_SECONDS = 3600
 MAX_TOKEN_CHARACTERS = 8192
 CACHED_LEASES = 4096
-MAX_SCOPES = 32
-MAX_CALLS = 2**31 - 1
 _COMPACT = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]{86}", re.ASCII)
 _OPTIONS: Any = {"verify_exp": False, "verify_nbf": False, "verify_iat": False}
 """Times are ours to check: PyJWT would ask the wall clock, behind the back of frontend/clock.py."""
@@ -45,14 +43,6 @@ class Lease(msgspec.Struct, frozen=True):
     exp: int
     has_budget: bool
     identity_method: str
-
-
-class LeaseRequest(msgspec.Struct, frozen=True):
-    """A request for a lease, every part checked. `max_calls` None: no budget."""
-
-    scopes: tuple[str, ...]
-    jwk: PublicKey
-    max_calls: int | None
 
 
 class IssuedLease(msgspec.Struct, frozen=True):
@@ -90,74 +80,57 @@ class _Claims(msgspec.Struct, frozen=True, omit_defaults=True):
     owner: str | None = None
 
 
-def _bad_request(message: str) -> GateError:
-    return GateError("invalid_request", message=message)
-
-
-def _scopes(value: object) -> tuple[str, ...]:
-    if type(value) is not list or not 1 <= len(value) <= MAX_SCOPES:
-        raise _bad_request(f"scopes: must be an array of 1 to {MAX_SCOPES} strings")
-    for place, scope in enumerate(value):
-        if not is_scope(scope):
-            raise _bad_request(f"scopes[{place}]: must be 4 to 64 of a-z 0-9 : _ - with a colon, like tools:call")
-    return tuple(value)
-
-
-def _max_calls(budgets: object) -> int | None:
-    if budgets is None:
-        return None
-    if type(budgets) is not dict:
-        raise _bad_request("budgets: must be an object")
-    value = budgets.get("max_calls")
-    if value is None:
-        return None
-    if type(value) is not int or not 1 <= value <= MAX_CALLS:
-        raise _bad_request(f"budgets.max_calls: must be an integer from 1 to {MAX_CALLS}")
-    return value
-
-
-def parse_lease_request(body: object) -> LeaseRequest:
-    """The body of POST /v1/leases, decoded from JSON. Unknown members and unknown budgets are ignored.
-
-    Raises GateError invalid_request whose `message` names the field and never repeats its value.
-    """
-    if type(body) is not dict:
-        raise _bad_request("the body must be an object with scopes and dpop_jwk")
-    scopes = _scopes(body.get("scopes"))
-    try:
-        key = parse_jwk(body.get("dpop_jwk"))
-    except KeyRefused as error:
-        name = f"dpop_jwk.{error.member}" if error.member else "dpop_jwk"
-        raise _bad_request(f"{name}: {error.problem}") from None
-    return LeaseRequest(scopes, key, _max_calls(body.get("budgets")))
-
-
 def _refuse(cause: str) -> GateError:
     return GateError("invalid_lease", cause=cause)
 
 
 class LeaseAuthority:
-    """Issues and verifies leases with one P-256 key. `ttl` in seconds, 1 to 3600; ValueError otherwise."""
+    """Issues and verifies leases. `ttl` in seconds, 1 to 3600; ValueError otherwise.
 
-    def __init__(self, signing_key: ec.EllipticCurvePrivateKey, clock: Clock, ttl: int) -> None:
+    Its keys are replaced whole (`use`). A lease that names a key which is not among them may come from another front
+    that has followed a rotation already: then, and only then, the set is looked at again.
+    """
+
+    def __init__(
+        self, keys: LeaseKeys | ec.EllipticCurvePrivateKey, clock: Clock, ttl: int, key_set: KeySetFile | None = None
+    ) -> None:  # fmt: skip
         if not 1 <= ttl <= MAX_TTL_SECONDS:
             raise ValueError(f"a lease lives from 1 to {MAX_TTL_SECONDS} seconds")
-        self._key = signing_key
-        self._public = signing_key.public_key()
-        self._named = public_key_of(signing_key)
+        self._keys = keys if isinstance(keys, LeaseKeys) else LeaseKeys.alone(keys)
+        self._key_set = key_set
         self._clock = clock
         self._ttl = ttl
         self._known: dict[bytes, Lease] = {}
 
+    def use(self, keys: LeaseKeys) -> None:
+        """Sign with another key, verify with another set."""
+        if self._key_set is not None:
+            self._key_set.look_again()
+        self._replace(keys)
+
+    def _replace(self, keys: LeaseKeys) -> None:
+        self._keys = keys
+        # A lease was known because a key held then; whether that key is still listed is to be asked anew.
+        self._known.clear()
+
+    @property
+    def kid(self) -> str:
+        """Id of the key that signs."""
+        return self._keys.kid
+
     def jwks(self) -> dict[str, list[dict[str, str]]]:
-        """The set of keys that leases are signed with, for /.well-known/jwks.json."""
-        return {"keys": [{**self._named.jwk(), "kid": self._named.jkt, "use": "sig", "alg": "ES256"}]}
+        """The keys that leases in force may be signed with, the current one first (/.well-known/jwks.json)."""
+        try:
+            return self._keys.jwks(self._clock.now())
+        except ClockError:  # who can't tell the time takes no lease either; what there is to see stays visible
+            return self._keys.jwks(0.0)
 
     def issue(
         self, *, principal: str, owner: str | None, scopes: tuple[str, ...], max_calls: int | None, jwk: PublicKey,
         epoch: int, identity_method: str,
     ) -> IssuedLease:  # fmt: skip
         """A new session's lease, bound to `jwk`. Raises GateError clock_error."""
+        keys = self._keys
         issued = int(self._clock.now())
         claims = _Claims(
             iss=ISSUER,
@@ -176,7 +149,7 @@ class LeaseAuthority:
             owner=owner,
         )
         payload: dict[str, Any] = msgspec.to_builtins(claims)
-        token = jwt.encode(payload, self._key, "ES256", headers={"typ": TOKEN_TYPE, "kid": self._named.jkt})
+        token = jwt.encode(payload, keys.private, "ES256", headers={"typ": TOKEN_TYPE, "kid": keys.kid})
         return IssuedLease(token, claims.session_id, claims.jti, self._clock.iso(claims.exp), claims.exp)
 
     def verify(self, token: str) -> Lease:
@@ -200,15 +173,18 @@ class LeaseAuthority:
         if _COMPACT.fullmatch(token) is None:
             raise _refuse("lease is not a compact JWS")
         try:
-            found = jwt.decode_complete(
-                token, self._public, algorithms=["ES256"], audience=AUDIENCE, issuer=ISSUER, options=_OPTIONS
-            )
-            header = found["header"]
-            if header.get("typ") != TOKEN_TYPE or header.get("kid") != self._named.jkt:
-                raise _refuse("lease has another type or key id")
-            claims = msgspec.convert(found["payload"], _Claims)
+            header = jwt.get_unverified_header(token)
+            if header.get("typ") != TOKEN_TYPE:
+                raise _refuse("lease has another type")
+            payload = jwt.decode(
+                token, self._public_key(header.get("kid"), now), algorithms=["ES256"], audience=AUDIENCE,
+                issuer=ISSUER, options=_OPTIONS,
+            )  # fmt: skip
+            claims = msgspec.convert(payload, _Claims)
         except (jwt.PyJWTError, msgspec.ValidationError, ValueError, RecursionError) as error:
             raise _refuse(f"lease does not verify: {type(error).__name__}") from None
+        if claims.exp > claims.nbf + MAX_TTL_SECONDS:
+            raise _refuse("lease lives longer than any lease")
         # A clock that was set back within its tolerance must not refuse what it issued a moment ago.
         if now + STEP_TOLERANCE_SECONDS < claims.nbf:
             raise _refuse("lease is not valid yet")
@@ -224,3 +200,15 @@ class LeaseAuthority:
             has_budget=claims.budgets is not None,
             identity_method=claims.identity_method,
         )
+
+    def _public_key(self, kid: object, now: float) -> ec.EllipticCurvePublicKey:
+        """Raises GateError invalid_lease for a key that is not, or no longer, listed."""
+        if not isinstance(kid, str):
+            raise _refuse("lease names no key")
+        key = self._keys.public_key(kid, now)
+        if key is None and self._key_set is not None and (listed := self._key_set.if_changed()) is not None:
+            self._replace(self._keys.verifying(listed))
+            key = self._keys.public_key(kid, now)
+        if key is None:
+            raise _refuse("lease is signed by a key that is not listed")
+        return key

@@ -11,12 +11,11 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 
-from frontend.auth.encoding import b64url_encode
 from frontend.auth.keyfiles import (
     KeyFileError,
     PrivateKey,
@@ -25,11 +24,10 @@ from frontend.auth.keyfiles import (
     load_ed25519,
     load_p256,
     make_folder,
-    read_private,
-    write_private,
     write_private_key,
 )
-from frontend.auth.keys import public_key_of, thumbprint
+from frontend.auth.keys import public_key_of
+from frontend.auth.signing_keys import TURN_SECONDS, receipt_place, settle_key
 from ipc.exits import Exit
 
 K = TypeVar("K", bound=PrivateKey)
@@ -46,24 +44,6 @@ def _kept_or_new(path: Path, load: Callable[[Path], K], generate: Callable[[], K
     return load(path)
 
 
-def _receipt_jwk(key: ed25519.Ed25519PrivateKey) -> dict[str, str]:
-    members = {"crv": "Ed25519", "kty": "OKP", "x": b64url_encode(key.public_key().public_bytes_raw())}
-    return {**members, "kid": thumbprint(members), "use": "sig", "alg": "EdDSA"}
-
-
-def _list_receipt_key(path: Path, jwk: dict[str, str]) -> None:
-    keys: list[dict[str, Any]] = []
-    if os.path.lexists(path):
-        try:
-            keys = msgspec.json.decode(read_private(path), type=dict[str, list[dict[str, Any]]])["keys"]
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, KeyError):
-            raise KeyFileError(f"{path}: is not a JWKS, an object with an array named keys.", Exit.CONFIG) from None
-        if any(known.get("kid") == jwk["kid"] for known in keys):
-            return
-    text = msgspec.json.format(msgspec.json.encode({"keys": [*keys, jwk]}), indent=2)
-    write_private(path, text + b"\n")
-
-
 def make_keys(state_dir: Path) -> str:
     """Make what is missing in `state_dir`; the thumbprint of the operator's key. Raises KeyFileError."""
     keys = state_dir / "keys"
@@ -71,11 +51,11 @@ def make_keys(state_dir: Path) -> str:
     check_folder(state_dir, is_private=False)
     make_folder(keys)
     check_folder(keys, is_private=True)
-    with hold_folder(keys):
+    with hold_folder(keys, wait_seconds=TURN_SECONDS):
         _kept_or_new(keys / "lease.pem", load_p256, _new_p256)
         _kept_or_new(keys / "grant.pem", load_p256, _new_p256)
-        receipt = _kept_or_new(keys / "receipt.pem", load_ed25519, ed25519.Ed25519PrivateKey.generate)
-        _list_receipt_key(state_dir / "receipt-keys.jwks.json", _receipt_jwk(receipt))
+        _kept_or_new(keys / "receipt.pem", load_ed25519, ed25519.Ed25519PrivateKey.generate)
+        settle_key(receipt_place(keys / "receipt.pem", state_dir / "receipt-keys.jwks.json"))
         operator = _kept_or_new(state_dir / "operator.pem", load_p256, _new_p256)
     return public_key_of(operator).jkt
 

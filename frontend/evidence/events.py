@@ -33,6 +33,7 @@ POLICY_REVOKED: Final = "PolicyRevoked"
 POLICY_ALLOWLIST_ADDED: Final = "PolicyAllowlistAdded"
 POLICY_ALLOWLIST_REMOVED: Final = "PolicyAllowlistRemoved"
 BUDGET_ROLLBACK_FAILED: Final = "BudgetRollbackFailed"
+KEYS_ROTATED: Final = "KeysRotated"
 GATEWAY_STARTED: Final = "GatewayStarted"
 GATEWAY_STOPPED: Final = "GatewayStopped"
 
@@ -76,6 +77,15 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     approved_by: str | None = None
     operator_sender_binding: str | None = None
     operator_proof_jti: str | None = None
+    change: dict[str, Any] | None = None
+    """What an operator changed: of policy `principal` and `actions`, or `agent_id` beside `action_id`; of the epoch
+    `previous_epoch` and `current_epoch`."""
+    key_purpose: str | None = None
+    """lease, grant or receipt: which signing key was followed by another."""
+    key_id: str | None = None
+    previous_key_id: str | None = None
+    signing_keys: dict[str, str] | None = None
+    """Purpose -> id of the key that signs, when a gateway starts."""
     dev_mode: bool | None = None
     sandbox_degraded: bool | None = None
     prev_hash: str | UnsetType | None = UNSET
@@ -99,7 +109,7 @@ class OpenEvent(msgspec.Struct, frozen=True):
 
 def open_event(event: AuditEvent) -> OpenEvent:
     """Encode an event up to its link. Raises NotCanonical."""
-    free = (event.runtime, event.budgets_before, event.budgets_after)
+    free = (event.runtime, event.budgets_before, event.budgets_after, event.change, event.signing_keys)
     linked = msgspec.structs.replace(event, prev_hash=None)
     try:
         encoded = _encode(linked) if all(map(is_plain, free)) else durable_bytes(msgspec.to_builtins(linked))

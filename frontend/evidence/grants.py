@@ -4,7 +4,9 @@ An ES256 JWS over the plan's hash (docs/decisions.md). The worker holds the publ
 epoch and time before it runs anything. That a grant is used once is the ledger's business.
 """
 
-from typing import Any
+import time
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, EllipticCurvePrivateKey
@@ -12,10 +14,14 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from frontend.auth.encoding import b64url_encode
-from frontend.auth.keys import public_key_of
+from frontend.auth.keysets import public_jwk
 from ipc.plan import Plan, plan_hash
 
 GRANT_TYPE = "gateway-grant+jwt"
+FOLLOWED_KEYS = 16
+FOLLOWED_SECONDS = 120.0
+"""How many keys that were followed by others still verify, and how long after the latest rotation: a grant goes to its
+worker as soon as its intent is durable, or not at all."""
 _ALGORITHM = ECDSA(SHA256())
 _encode = msgspec.json.Encoder(order="sorted").encode
 
@@ -30,20 +36,53 @@ class ApprovalBinding(msgspec.Struct, frozen=True):
     operator_proof_jti: str
 
 
-class GrantSigner:
-    """Signs with one P-256 key. `jwks_json` is what verifies, as JSON text."""
+class _Held(NamedTuple):
+    """One key in use. `followed` are public keys of those before it."""
 
-    def __init__(self, key: EllipticCurvePrivateKey) -> None:
+    key: EllipticCurvePrivateKey
+    kid: str
+    head: str
+    followed: tuple[dict[str, str], ...]
+    jwk: dict[str, str]
+    jwks_json: str
+
+
+def _held(key: EllipticCurvePrivateKey, followed: tuple[dict[str, str], ...]) -> _Held:
+    jwk = public_jwk(key)
+    head = b64url_encode(_encode({"alg": "ES256", "kid": jwk["kid"], "typ": GRANT_TYPE})) + "."
+    return _Held(key, jwk["kid"], head, followed, jwk, msgspec.json.encode({"keys": [jwk, *followed]}).decode())
+
+
+class GrantSigner:
+    """Signs with one P-256 key, which is replaced whole (`use`)."""
+
+    def __init__(self, key: EllipticCurvePrivateKey, monotonic: Callable[[], float] = time.monotonic) -> None:
         """Raises KeyRefused for a key on another curve."""
-        public = public_key_of(key)
-        self.jwks_json = msgspec.json.encode(
-            {"keys": [{**public.jwk(), "kid": public.jkt, "use": "sig", "alg": "ES256"}]}
-        ).decode()
-        self._key = key
-        self._head = b64url_encode(_encode({"alg": "ES256", "kid": public.jkt, "typ": GRANT_TYPE})) + "."
+        self._held = _held(key, ())
+        self._monotonic = monotonic
+        self._followed_until = 0.0
+
+    def use(self, key: EllipticCurvePrivateKey) -> None:
+        """Sign with this key from now on. What the one before signed verifies for as long as it may be on its way."""
+        before = self._held
+        self._held = _held(key, (before.jwk, *before.followed)[:FOLLOWED_KEYS])
+        self._followed_until = self._monotonic() + FOLLOWED_SECONDS
+
+    @property
+    def kid(self) -> str:
+        """Id of the key that signs."""
+        return self._held.kid
+
+    @property
+    def jwks_json(self) -> str:
+        """What verifies the grants that are on their way, as JSON text; the same object until it changes."""
+        if self._held.followed and self._monotonic() >= self._followed_until:
+            self._held = _held(self._held.key, ())
+        return self._held.jwks_json
 
     def sign(self, plan: Plan, grant_id: str, *, now: float, ttl: float, approval: ApprovalBinding | None) -> str:
         """A compact JWS over the plan, valid for `ttl` seconds from `now` (Unix seconds)."""
+        held = self._held
         claims: dict[str, Any] = {
             "grant_id": grant_id,
             "plan_hash": plan_hash(plan),
@@ -57,6 +96,6 @@ class GrantSigner:
             claims["approval"] = msgspec.to_builtins(approval)
         # Every call has a grant: written here in a third of the time that a JOSE library takes (RFC 7515 §3.1,
         # RFC 7518 §3.4); the tests and the worker read it with code that shares nothing with this.
-        signed = self._head + b64url_encode(_encode(claims))
-        r, s = decode_dss_signature(self._key.sign(signed.encode(), _ALGORITHM))
+        signed = held.head + b64url_encode(_encode(claims))
+        r, s = decode_dss_signature(held.key.sign(signed.encode(), _ALGORITHM))
         return f"{signed}.{b64url_encode(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"

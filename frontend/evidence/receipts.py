@@ -4,7 +4,7 @@ Guarantees that every field but those named in NOT_SIGNED is under the signature
 whatever a provider returned. Field names are those of the interface specification ("Receipt").
 """
 
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 from msgspec import UNSET, UnsetType
@@ -39,15 +39,18 @@ _SIGNED_FIELDS = tuple(name for name in _FIELDS if name not in NOT_SIGNED)
 _decode = msgspec.json.Decoder(Receipt).decode
 
 
+class Signature(NamedTuple):
+    """Hex, and the id of the key that made it, as the JWKS lists it."""
+
+    value: str
+    kid: str
+
+
 class Signs(Protocol):
     """What signs receipts (frontend/evidence/signing.py)."""
 
-    @property
-    def kid(self) -> str:
-        """Id of the key, as the JWKS lists it."""
-
-    def sign(self, data: bytes) -> str:
-        """Hex signature."""
+    def sign(self, data: bytes) -> Signature:
+        """A signature that names its own key."""
 
 
 def build_receipt(
@@ -78,8 +81,9 @@ def build_receipt(
     except NotCanonical:
         fields = {name: _kept(value) for name, value in fields.items()}
         envelope = durable_bytes(fields)
+    signature = signer.sign(envelope)
     return Receipt(
-        **fields, result_hash=sha256_hex(envelope), receipt_signature=signer.sign(envelope), signing_key_id=signer.kid
+        **fields, result_hash=sha256_hex(envelope), receipt_signature=signature.value, signing_key_id=signature.kid
     )
 
 

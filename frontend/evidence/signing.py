@@ -1,22 +1,20 @@
 """Receipt keys: the Ed25519 key that signs, and the JWKS of all that ever did.
 
-Guarantees that the key in use is in the JWKS file before anything is signed, and that a key once listed stays listed.
-Never shows a private key.
+Guarantees that the key in use is in the JWKS file before anything is signed, that a key once listed stays listed, and
+that a signature and the id beside it are of one key, whatever is exchanged meanwhile. Never shows a private key.
 """
 
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
-import msgspec
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from frontend.auth.encoding import b64url_decode, b64url_encode
-from frontend.auth.keyfiles import KeyFileError, load_ed25519, read_private, write_private
-from frontend.auth.keys import thumbprint
+from frontend.auth.encoding import b64url_decode
+from frontend.auth.keysets import ED25519_SET, KeySetFile, public_jwk, published
+from frontend.auth.signing_keys import open_key, receipt_place
 from frontend.evidence.canonical import NotCanonical, sha256_hex
-from frontend.evidence.receipts import Receipt, envelope_of, receipt_fields
-from ipc.exits import Exit
+from frontend.evidence.receipts import Receipt, Signature, envelope_of, receipt_fields
 
 SignatureStatus = Literal["verified", "unsigned", "unknown_kid", "signature_invalid"]
 
@@ -58,46 +56,69 @@ def signature_status(receipt: Receipt, jwks: dict[str, Any]) -> SignatureStatus:
     return ReceiptKeys(jwks).status(receipt)
 
 
-class ReceiptSigner:
-    """Signs receipts with one key and shows them against all. `jwks` lists the key's public half."""
+class _Held(NamedTuple):
+    """One key in use, and the set that lists it."""
 
-    def __init__(self, key: Ed25519PrivateKey, jwks: dict[str, Any]) -> None:
+    key: Ed25519PrivateKey
+    kid: str
+    jwks: dict[str, Any]
+    keys: ReceiptKeys
+
+
+def _held(key: Ed25519PrivateKey, jwks: dict[str, Any]) -> _Held:
+    kid, keys = public_jwk(key)["kid"], ReceiptKeys(jwks)
+    if kid not in keys:
+        raise ValueError("the JWKS does not list the signing key")
+    return _Held(key, kid, jwks, keys)
+
+
+class ReceiptSigner:
+    """Signs receipts with one key and shows them against all. Key and set are replaced as one (`use`).
+
+    A receipt whose key is not listed may be another front's that has followed a rotation already: then, and only then,
+    the set is looked at again.
+    """
+
+    def __init__(self, key: Ed25519PrivateKey, jwks: dict[str, Any], key_set: KeySetFile | None = None) -> None:
         """Raises ValueError when `jwks` is none or does not list the key."""
-        self.kid = public_jwk(key)["kid"]
-        self._key = key
-        self._jwks = jwks
-        self._keys = ReceiptKeys(jwks)
-        if self.kid not in self._keys:
-            raise ValueError("the JWKS does not list the signing key")
+        self._held = _held(key, jwks)
+        self._key_set = key_set
 
     @classmethod
     def open(cls, key_path: Path, jwks_path: Path) -> "ReceiptSigner":
         """Load the key, and list it in the JWKS file where it is missing. Raises KeyFileError."""
-        key = load_ed25519(key_path)
-        jwks = _read_jwks(jwks_path)
-        jwk = public_jwk(key)
-        if jwk["kid"] not in ReceiptKeys(jwks):
-            jwks = jwks | {"keys": [*jwks["keys"], jwk]}
-            write_private(jwks_path, msgspec.json.format(msgspec.json.encode(jwks), indent=2) + b"\n")
-        return cls(key, jwks)
+        found = open_key(receipt_place(key_path, jwks_path))
+        return cls(found.private, found.jwks(), KeySetFile(jwks_path, ED25519_SET))
 
-    def sign(self, data: bytes) -> str:
-        """Hex Ed25519 signature."""
-        return self._key.sign(data).hex()
+    def use(self, key: Ed25519PrivateKey, jwks: dict[str, Any]) -> None:
+        """Sign with this key from now on, verify with these. Raises ValueError as the constructor does."""
+        self._held = _held(key, jwks)
+        if self._key_set is not None:
+            self._key_set.look_again()
+
+    @property
+    def kid(self) -> str:
+        """Id of the key that signs."""
+        return self._held.kid
+
+    def sign(self, data: bytes) -> Signature:
+        """An Ed25519 signature and the id of its key."""
+        held = self._held
+        return Signature(held.key.sign(data).hex(), held.kid)
 
     def jwks(self) -> dict[str, Any]:
-        """All current and historical public keys (GET /v1/receipt-keys)."""
-        return self._jwks
+        """All public keys, the current one first, then the latest first (GET /v1/receipt-keys)."""
+        return self._held.jwks
 
     def shown(self, receipt: Receipt) -> dict[str, Any]:
         """A receipt as the interface shows it: its fields and `signature_status`."""
-        return receipt_fields(receipt) | {"signature_status": self._keys.status(receipt)}
-
-
-def public_jwk(key: Ed25519PrivateKey) -> dict[str, str]:
-    """The public half as a JWK (RFC 8037) with its thumbprint as `kid`."""
-    members = {"crv": "Ed25519", "kty": "OKP", "x": b64url_encode(key.public_key().public_bytes_raw())}
-    return {**members, "kid": thumbprint(members), "use": "sig", "alg": "EdDSA"}
+        status = self._held.keys.status(receipt)
+        if status == "unknown_kid" and self._key_set is not None and (listed := self._key_set.if_changed()) is not None:
+            held = self._held
+            if held.kid in {one.kid for one in listed}:
+                self._held = _held(held.key, published(listed, held.kid))
+                status = self._held.keys.status(receipt)
+        return receipt_fields(receipt) | {"signature_status": status}
 
 
 def _public_key(jwk: dict[str, Any]) -> Ed25519PublicKey | None:
@@ -107,14 +128,3 @@ def _public_key(jwk: dict[str, Any]) -> Ed25519PublicKey | None:
         return Ed25519PublicKey.from_public_bytes(b64url_decode(jwk["x"]))
     except (KeyError, ValueError, AttributeError):
         return None
-
-
-def _read_jwks(path: Path) -> dict[str, Any]:
-    if not path.exists():
-        return {"keys": []}
-    try:
-        jwks = msgspec.json.decode(read_private(path), type=dict[str, Any])
-        ReceiptKeys(jwks)
-    except (ValueError, RecursionError):
-        raise KeyFileError(f"{path}: is not a JWKS, an object with an array named keys.", Exit.CONFIG) from None
-    return jwks

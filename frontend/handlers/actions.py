@@ -1,30 +1,40 @@
 """Discovery: GET /v1/actions, /v1/actions/{id} and its request schema. No digests or schemas in summaries."""
 
+from typing import Any
+
+import msgspec
+
+from frontend.contract.actions import ActionManifest, ActionsEnvelope, ActionSummary
+from frontend.contract.marks import codes
 from frontend.errors import GateError
 from frontend.house import House
-from frontend.http.answers import Answer, json_answer
-from frontend.http.requests import Request
 
 
-async def summaries(house: House, _request: Request) -> Answer:
-    """All registered actions; an envelope for clients that expect one (`compat.actions_envelope`)."""
-    found = house.registry.summaries()
-    return json_answer(200, {"actions": found} if house.settings.compat.actions_envelope else found)
+@codes()
+async def summaries(house: House) -> list[ActionSummary] | ActionsEnvelope:
+    """List all registered actions.
+
+    An array, or an object with it where the operator has set `compat.actions_envelope`.
+    """
+    found = msgspec.convert(house.registry.summaries(), list[ActionSummary])
+    return ActionsEnvelope(found) if house.settings.compat.actions_envelope else found
 
 
-async def manifest(house: House, _request: Request, action_id: str) -> Answer:
-    """The full manifest of one action."""
+@codes("action_not_found")
+async def manifest(house: House, action_id: str) -> ActionManifest:
+    """Show the full manifest of one action."""
     action = house.registry.get(action_id)
     if action is None:
         raise GateError("action_not_found")
-    return json_answer(200, house.registry.manifest_view(action))
+    return msgspec.convert(house.registry.manifest_view(action), ActionManifest)
 
 
-async def request_schema(house: House, _request: Request, action_id: str) -> Answer:
-    """The JSON Schema of an action's request."""
+@codes("action_not_found", "schema_not_found")
+async def request_schema(house: House, action_id: str) -> dict[str, Any]:
+    """Show the JSON Schema (2020-12) of an action's request."""
     action = house.registry.get(action_id)
     if action is None:
         raise GateError("action_not_found")
     if action.request_schema is None:
         raise GateError("schema_not_found")
-    return json_answer(200, action.request_schema)
+    return action.request_schema

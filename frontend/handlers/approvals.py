@@ -1,71 +1,87 @@
 """Approvals: the agent's poll; the operator's list, detail, approve and deny."""
 
+from frontend.approvals.lessons import Wish
 from frontend.approvals.record import detailed, listed, polled
-from frontend.approvals.states import EXPIRED, LISTABLE, PENDING, state_at
+from frontend.approvals.states import EXPIRED, PENDING, state_at
 from frontend.authentication import Caller, OperatorCaller
+from frontend.contract.approvals import (
+    ApprovalDetail,
+    ApprovalList,
+    ApprovalPoll,
+    ApprovalQuery,
+    ApproveQuery,
+    ApproveRequest,
+    Denied,
+    DenyRequest,
+)
+from frontend.contract.execution import ExecutionResult
+from frontend.contract.marks import codes
 from frontend.errors import GateError
-from frontend.handlers.queries import choice, number, object_of, query_of
 from frontend.house import House
-from frontend.http.answers import Answer, json_answer
-from frontend.http.requests import Request
 from frontend.policy.question import clean_reason
 from frontend.stores.interface import ApprovalRecord, StoreUnavailable
 
-DEFAULT_LIST, MAX_LIST = 50, 200
 
-
-async def poll(house: House, _request: Request, caller: Caller, approval_id: str) -> Answer:
-    """The state of a hold of the caller's own session."""
+@codes("approval_not_found", "approval_session_mismatch", "approval_store_unavailable", "clock_error")
+async def poll(house: House, caller: Caller, approval_id: str) -> ApprovalPoll:
+    """Ask for the state of a held call of the caller's own session."""
     record = await _get(house, approval_id)
     if record.session_id != caller.lease.session_id:
         raise GateError("approval_session_mismatch")
-    return json_answer(200, polled(record, house.authentication.now()))
+    return polled(record, house.authentication.now())
 
 
-async def listing(house: House, request: Request, _operator: OperatorCaller) -> Answer:
-    """Approvals, newest first; `status` and `limit` as the interface specification has them."""
-    query = query_of(request, ("status", "limit"))
-    status = choice(query, "status", LISTABLE)
-    limit = number(query, "limit", DEFAULT_LIST, MAX_LIST)
-    now = house.authentication.now()
+@codes("approval_store_unavailable")
+async def listing(house: House, query: ApprovalQuery, _operator: OperatorCaller) -> ApprovalList:
+    """List approvals, the newest first."""
+    status, now = query.status, house.authentication.now()
     try:
-        records = await house.store.approval_list(None if status is None else (status,), limit)
+        records = await house.store.approval_list(None if status is None else (status,), query.limit)
     except StoreUnavailable as error:
         raise GateError("approval_store_unavailable", cause=str(error)) from None
     # A pending record whose time is over waits for the sweep; to an operator it has expired already.
     items = [listed(record, now) for record in records if status != PENDING or _is_live(record, now)]
-    return json_answer(200, {"approvals": items, "count": len(items)})
+    return ApprovalList(approvals=items, count=len(items))
 
 
-async def detail(house: House, _request: Request, _operator: OperatorCaller, approval_id: str) -> Answer:
-    """Everything an operator must see before deciding. 404 when it has expired, as the contract says: what is kept of
-    it for forensics stands in the list and in the audit."""
+@codes("approval_not_found", "plan_integrity", "approval_store_unavailable")
+async def detail(house: House, _operator: OperatorCaller, approval_id: str) -> ApprovalDetail:
+    """Show everything an operator must see before deciding.
+
+    404 when it has expired: what is kept of it for forensics stands in the list and in the audit.
+    """
     record, now = await _get(house, approval_id), house.authentication.now()
     if state_at(record.state, record.expires_at, now) == EXPIRED:
         raise GateError("approval_not_found")
-    return json_answer(200, detailed(record, now))
+    return detailed(record, now)
 
 
-async def approve(house: House, request: Request, operator: OperatorCaller, approval_id: str) -> Answer:
-    """Execute the stored plan; goes on when the operator's connection drops."""
-    query_of(request, ())
-    await object_of(request, ("reason",))
+@codes(
+    "approval_not_found", "plan_integrity", "policy_denied", "evidence_persistence_failed", "action_execution_failed",
+    "approval_store_unavailable", "overloaded", "invalid_domain", "invalid_path", "too_many_rules",
+    "learned_rules_unavailable", "draining",
+)  # fmt: skip
+async def approve(
+    house: House, query: ApproveQuery, _body: ApproveRequest, operator: OperatorCaller, approval_id: str
+) -> ExecutionResult:
+    """Let a held call run: execute the plan as it was stored.
+
+    One operator wins; whoever loses, or comes when it has expired, gets 404. Goes on when the connection drops.
+    What is to be learned must match what the call waits for; it is learned once the call has gone well.
+    """
+    wish = Wish.of(query.learn_domain, query.learn_path)
     with house.admission.enter(while_draining=True):
-        approved = await house.settlement.approve(approval_id, operator, house.registry)
+        approved = await house.settlement.approve(approval_id, operator, house.registry, wish)
     if not approved.executed.succeeded:
         raise GateError("action_execution_failed", cause=approved.executed.conclusion.detail["outcome"])
-    return json_answer(200, approved.body(), (("X-Trace-Id", approved.executed.plan.trace_id),))
+    return approved.body()
 
 
-async def deny(house: House, request: Request, operator: OperatorCaller, approval_id: str) -> Answer:
-    """End the hold; `reason` is optional, cleaned and cut to 500 characters."""
-    query_of(request, ())
-    reason = (await object_of(request, ("reason",))).get("reason")
-    if reason is not None and not isinstance(reason, str):
-        raise GateError("invalid_request", message="reason: a string")
-    cleaned = None if reason is None else clean_reason(reason)
-    denied = await house.settlement.deny(approval_id, operator, cleaned)
-    return json_answer(200, denied, (("X-Trace-Id", denied["trace_id"]),))
+@codes("approval_not_found", "plan_integrity", "evidence_persistence_failed", "approval_store_unavailable")
+async def deny(house: House, body: DenyRequest, operator: OperatorCaller, approval_id: str) -> Denied:
+    """End a held call without running it; the call goes back to the session's budget."""
+    reason = None if body.reason is None else clean_reason(body.reason)
+    return await house.settlement.deny(approval_id, operator, reason)
 
 
 async def _get(house: House, approval_id: str) -> ApprovalRecord:

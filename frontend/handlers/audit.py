@@ -3,40 +3,38 @@
 import msgspec
 
 from frontend.authentication import OperatorCaller
+from frontend.contract.audit import AuditEvents, ChainReport, EventsQuery
+from frontend.contract.marks import codes
 from frontend.errors import GateError
 from frontend.evidence.ledger import EventQuery, LedgerUnavailable
-from frontend.handlers.queries import choice, moment, number, query_of
+from frontend.evidence.progress import Progress
 from frontend.house import House
-from frontend.http.answers import Answer, json_answer
-from frontend.http.requests import Request
-
-DECISIONS = ("allow", "deny", "error", "pending_approval")
-FILTERS = ("trace_id", "action_id", "principal", "session_id", "event_type")
-DEFAULT_EVENTS, MAX_EVENTS = 100, 1000
 
 
-async def events(house: House, request: Request, _operator: OperatorCaller) -> Answer:
-    """Events, newest first; the bounds `after` and `before` are exclusive."""
-    query = query_of(request, (*FILTERS, "decision", "after", "before", "limit"))
-    wanted = EventQuery(
-        **{name: query.get(name) for name in FILTERS},
-        decision=choice(query, "decision", DECISIONS),
-        after=moment(query, "after"),
-        before=moment(query, "before"),
-        limit=number(query, "limit", DEFAULT_EVENTS, MAX_EVENTS),
-    )
+@codes("ledger_unavailable")
+async def events(house: House, query: EventsQuery, _operator: OperatorCaller) -> AuditEvents:
+    """List audit events, the newest first.
+
+    The bounds `after` and `before` are exclusive.
+    """
     try:
-        found = await house.ledger.query(wanted)
+        found = await house.ledger.query(EventQuery(**msgspec.structs.asdict(query)))
     except LedgerUnavailable as error:
         raise GateError("ledger_unavailable", cause=str(error)) from None
-    return json_answer(200, {"events": [msgspec.Raw(event) for event in found], "count": len(found)})
+    return AuditEvents(events=[msgspec.Raw(event) for event in found], count=len(found))
 
 
-async def verify(house: House, _request: Request, _operator: OperatorCaller) -> Answer:
-    """Walk the whole chain, one walk at a time: whoever comes second waits, and gets a walk of their own."""
+@codes("ledger_unavailable")
+async def verify(house: House, _operator: OperatorCaller) -> ChainReport:
+    """Walk the whole chain of audit events.
+
+    One walk at a time: whoever comes second waits, and gets a walk of their own. The log tells how far a long one is.
+    """
     try:
         async with house.verifying:
-            report = await house.ledger.verify()
+            walk = Progress()
+            report = await house.ledger.verify(walk.hear)
+            walk.end(report)
     except LedgerUnavailable as error:
         raise GateError("ledger_unavailable", cause=str(error)) from None
-    return json_answer(200, msgspec.to_builtins(report))
+    return ChainReport(**msgspec.structs.asdict(report))

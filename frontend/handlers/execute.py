@@ -1,17 +1,32 @@
 """POST /v1/actions/{action_id}/execute: the pipeline's door."""
 
+from typing import Annotated, Any
+
+from frontend.contract.execution import ExecutionResult, PendingApproval
+from frontend.contract.marks import Reads, Status, codes
 from frontend.errors import GateError
 from frontend.execution import Executed
 from frontend.house import House
-from frontend.http.answers import Answer, json_answer
 from frontend.http.requests import Request
 
+CALL = (
+    "draining", "overloaded", "policy_denied", "action_not_registered", "action_digest_mismatch", "budget_exhausted",
+    "budget_session_not_found", "action_not_found", "body_too_large", "schema_violation", "too_many_pending_approvals",
+    "evidence_persistence_failed", "internal_error", "action_execution_failed", "policy_engine_unavailable",
+    "policy_engine_timeout", "budget_store_unavailable", "approval_store_unavailable", "clock_error",
+)  # fmt: skip
 
-async def execute(house: House, request: Request, action_id: str) -> Answer:
-    """200 with the execution result, 202 with the pending approval, 502 when the provider failed."""
+
+@codes(*CALL)
+async def execute(
+    house: House, request: Annotated[Request, Reads(Any)], action_id: str
+) -> ExecutionResult | Annotated[PendingApproval, Status(202)]:
+    """Call an action.
+
+    200 with the result, its receipt durable; 202 when a person has to approve the call first. The body is what the
+    action's request schema asks for; a missing one is `{}`. The same call again while it is held is the same hold.
+    """
     outcome = await house.pipeline.call(request, action_id)
-    if not isinstance(outcome, Executed):
-        return json_answer(202, outcome.body(), (("X-Trace-Id", outcome.trace_id),))
-    if not outcome.succeeded:
+    if isinstance(outcome, Executed) and not outcome.succeeded:
         raise GateError("action_execution_failed", cause=outcome.conclusion.detail["outcome"])
-    return json_answer(200, outcome.body(), (("X-Trace-Id", outcome.plan.trace_id),))
+    return outcome.body()

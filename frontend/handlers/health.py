@@ -1,16 +1,26 @@
 """GET /healthz and /readyz: the same on every socket, never behind authentication, never audited."""
 
+from typing import Annotated
+
+from frontend.contract.health import Alive, NotReady, Readiness
+from frontend.contract.marks import Status, codes
 from frontend.house import House
-from frontend.http.answers import Answer, json_answer
-from frontend.http.requests import Request
 
 
-async def healthz(_house: House, _request: Request) -> Answer:
-    """200 as long as the event loop turns."""
-    return json_answer(200, {"status": "ok"})
+@codes()
+async def healthz(_house: House) -> Alive:
+    """Tell that the process lives: 200 as long as the event loop turns."""
+    return Alive()
 
 
-async def readyz(house: House, _request: Request) -> Answer:
-    """200 ready or 503 not_ready, with every dependency by name (interface specification, "Readiness values")."""
+@codes()
+async def readyz(house: House) -> Readiness | Annotated[NotReady, Status(503)]:
+    """Tell whether calls can be let through, with every dependency by name.
+
+    `degraded` is 200 as well: the core works, and only what needs the egress proxy does not.
+    """
     health = await house.health()
-    return json_answer(200 if health.is_ready else 503, health.readiness())
+    for name, is_up in health.dependencies.items():
+        if not is_up:
+            house.metrics.readiness_degraded.add(name)
+    return Readiness(**health.readiness()) if health.is_ready else NotReady(**health.readiness())

@@ -1,17 +1,24 @@
 """Public keys: GET /.well-known/jwks.json for leases, GET /v1/receipt-keys for receipts."""
 
+import msgspec
+
 from frontend.authentication import OperatorCaller
+from frontend.contract.keys import LeaseKeys, ReceiptKeySet
+from frontend.contract.marks import codes
 from frontend.house import House
-from frontend.http.answers import Answer, json_answer
-from frontend.http.requests import Request
 
 
-async def lease_keys(house: House, _request: Request) -> Answer:
-    """JWKS of lease verification keys."""
-    return json_answer(200, house.leases.jwks())
+@codes()
+async def lease_keys(house: House) -> LeaseKeys:
+    """Show the public keys that leases are signed with, as a JWKS."""
+    return msgspec.convert(house.leases.jwks(), LeaseKeys)
 
 
-async def receipt_keys(house: House, _request: Request, operator: OperatorCaller) -> Answer:
-    """JWKS of all receipt keys, current and historical; the look is audited (docs/decisions.md, "DPoP")."""
+@codes("evidence_persistence_failed")
+async def receipt_keys(house: House, operator: OperatorCaller) -> ReceiptKeySet:
+    """Show the public keys of receipts, current and historical, as a JWKS.
+
+    The look is audited.
+    """
     await house.journal.operator_act("ReceiptKeysRead", operator)
-    return json_answer(200, house.signer.jwks())
+    return msgspec.convert(house.signer.jwks(), ReceiptKeySet)

@@ -17,6 +17,7 @@ from frontend.http.bodies import StreamedBody
 from frontend.http.heads import Head, head_size, parse_head
 from frontend.http.peercred import PeerCredentials
 from frontend.http.requests import CompleteBody, Request
+from frontend.http.traffic import Traffic, Unwatched
 from frontend.http.wire import TooLate, Wire
 from ipc.settings import LimitSettings
 
@@ -34,6 +35,7 @@ class Endpoint(NamedTuple):
     kind: str
     respond: Respond
     limits: LimitSettings
+    traffic: Traffic = Unwatched()
 
 
 class Connection:
@@ -47,6 +49,11 @@ class Connection:
         self._is_last = False
         self.idle_since = trio.current_time()
         """Trio clock; meaningful while `is_idle`."""
+
+    @property
+    def uid(self) -> int | None:
+        """Whose process connected; None on TCP."""
+        return None if self._peer is None else self._peer.uid
 
     @property
     def is_idle(self) -> bool:
@@ -140,6 +147,7 @@ class Connection:
         try:
             return await self._endpoint.respond(request)
         except GateError as error:
+            self._endpoint.traffic.answered_itself(error.status)
             return error_answer(error)
         except Exception:
             log.exception("a handler failed", method=request.method, path=request.path)
@@ -148,6 +156,7 @@ class Connection:
             log.error("a handler failed", method=request.method, path=request.path, exc_info=rest or group)
             if cancelled is not None:
                 raise cancelled from None
+        self._endpoint.traffic.answered_itself(INTERNAL_ERROR.status)
         return INTERNAL_ERROR
 
     async def _send(self, answer: Answer, *, without_body: bool, close: bool) -> None:
@@ -160,6 +169,7 @@ class Connection:
 
     async def _refuse(self, error: GateError) -> None:
         """Answer what is no request, then close: where the next request would begin is unknown."""
+        self._endpoint.traffic.answered_itself(error.status)
         try:
             await self._send(error_answer(error), without_body=False, close=True)
             await self._wire.linger(LINGER_SECONDS)

@@ -29,3 +29,7 @@ class TokenBucket:
             self._tokens -= 1
             return None
         return (1 - self._tokens) / self._rate
+
+    def give_back(self) -> None:
+        """Undo one `take`."""
+        self._tokens = min(self._burst, self._tokens + 1)

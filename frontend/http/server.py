@@ -1,13 +1,15 @@
 """The listening sockets and all connections on them: accept, count, refuse what is too much, drain.
 
-Each listening socket has its own ceiling, so that a flood of clients never takes the operators' place. At the ceiling
-the connection that has been idle longest makes room; when none is idle the newcomer hears 503 and is closed.
+Each listening socket has its own ceiling, so that a flood of clients never takes the operators' place; on a Unix socket
+the users share it (frontend/shares.py), so that a flood of one never takes another's. At a bound the connection that
+has been idle longest makes room, one of the same user's own where it is their bound; when none is idle the newcomer
+hears 503 and is closed.
 Never gives up for want of file descriptors or memory: it waits until a connection ends and tries again.
 """
 
 import errno
 import socket
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
@@ -16,8 +18,10 @@ import trio
 
 from frontend.http.answers import OVERLOADED, encode_answer
 from frontend.http.connection import LINGER_SECONDS, Connection, Endpoint, Respond
-from frontend.http.peercred import peer_credentials
+from frontend.http.peercred import PeerCredentials, peer_credentials
+from frontend.http.traffic import Traffic, Unwatched
 from frontend.http.wire import Wire
+from frontend.shares import is_among_the_last, may_have_another
 from ipc.settings import LimitSettings
 
 log = structlog.get_logger()
@@ -26,6 +30,8 @@ MIN_IDLE_SECONDS = 1.0
 """A connection idle for less is not closed to make room: its request may be on the way."""
 MAX_REFUSALS = 64
 """Newcomers that are being told 503 at the same time; beyond this they are closed without a word."""
+USER_SHARE = 3
+"""Connections that one user may hold for each that is free: one alone 3/4 of all."""
 RETRY_SECONDS = 0.1
 """Longest pause after accept failed for want of resources."""
 
@@ -42,10 +48,14 @@ class ListeningSocket(NamedTuple):
 class Server:
     """All listeners of one front. `run` once; `drain` from another task ends it."""
 
-    def __init__(self, listeners: Sequence[ListeningSocket], respond: Respond, limits: LimitSettings) -> None:
+    def __init__(
+        self, listeners: Sequence[ListeningSocket], respond: Respond, limits: LimitSettings,
+        traffic: Traffic | None = None,
+    ) -> None:  # fmt: skip
         self._listeners = listeners
         self._respond = respond
         self._limits = limits
+        self._traffic = traffic or Unwatched()
         self._accepting = trio.CancelScope()
         self._serving = trio.CancelScope()
         self._ended = trio.Event()
@@ -98,7 +108,7 @@ class Server:
                 listener.sock.close()
 
     async def _accept_all(self, index: int, listener: ListeningSocket, nursery: trio.Nursery) -> None:
-        endpoint = Endpoint(listener.kind, self._respond, self._limits)
+        endpoint = Endpoint(listener.kind, self._respond, self._limits, self._traffic)
         connections = self._connections[index]
         listener.sock.setblocking(False)
         while True:
@@ -111,18 +121,36 @@ class Server:
                 await self._after_failed_accept(error)
                 continue
             self._is_starved = False
-            if len(connections) < self._limits.max_connections or _make_room(connections):
-                self._admit(sock, endpoint, connections, nursery)
+            try:
+                peer = peer_credentials(sock)
+            except OSError:
+                sock.close()
+                continue
+            if self._has_room(connections, peer):
+                self._admit(sock, endpoint, peer, connections, nursery)
             else:
+                self._traffic.turned(listener.kind)
                 self._turn_away(sock, nursery)
 
+    def _has_room(self, connections: set[Connection], peer: PeerCredentials | None) -> bool:
+        """Whether one more may come, once whoever has been idle longest has left for it."""
+        ceiling = self._limits.max_connections
+        free = ceiling - len(connections)
+        if peer is None:
+            return free > 0 or _make_room(connections)
+        own = [connection for connection in connections if connection.uid == peer.uid]
+        if may_have_another(len(own), USER_SHARE, free, ceiling) or _make_room(own):
+            return True
+        return is_among_the_last(len(own), ceiling) and _make_room(connections)
+
     def _admit(
-        self, sock: socket.socket, endpoint: Endpoint, connections: set[Connection], nursery: trio.Nursery
-    ) -> None:
+        self, sock: socket.socket, endpoint: Endpoint, peer: PeerCredentials | None, connections: set[Connection],
+        nursery: trio.Nursery,
+    ) -> None:  # fmt: skip
         try:
             if sock.family != socket.AF_UNIX:
                 sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-            connection = Connection(sock, endpoint, peer_credentials(sock))
+            connection = Connection(sock, endpoint, peer)
         except OSError:
             sock.close()
             return
@@ -130,15 +158,17 @@ class Server:
             # Accepted in the very moment in which drain began.
             connection.finish()
         connections.add(connection)
-        nursery.start_soon(self._run, connection, connections)
+        self._traffic.opened(endpoint.kind)
+        nursery.start_soon(self._run, connection, endpoint, connections)
 
-    async def _run(self, connection: Connection, connections: set[Connection]) -> None:
+    async def _run(self, connection: Connection, endpoint: Endpoint, connections: set[Connection]) -> None:
         try:
             await connection.run()
         except Exception:
             log.exception("a connection failed")
         finally:
             connections.discard(connection)
+            self._traffic.closed(endpoint.kind)
             self._room.set()
 
     def _turn_away(self, sock: socket.socket, nursery: trio.Nursery) -> None:
@@ -168,7 +198,7 @@ class Server:
             await self._room.wait()
 
 
-def _make_room(connections: set[Connection]) -> bool:
+def _make_room(connections: Iterable[Connection]) -> bool:
     """Close the connection that has been idle longest; False when none has been for long enough."""
     longest_idle = min(
         (connection for connection in connections if connection.is_idle), key=lambda idle: idle.idle_since, default=None

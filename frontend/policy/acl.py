@@ -4,14 +4,15 @@ Every problem that can be seen without an engine is named at once, with its file
 an engine.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from frontend.policy.data import PolicyData, parse_data
+from frontend.policy.data import AclEntry, PolicyData, parse_data
 from frontend.policy.engine import PolicyRefused, PolicySources
+from frontend.policy.patterns import pattern_problems
 
 MAX_POLICY_BYTES = 1024 * 1024
 """All files together. A megabyte of data takes one to two seconds to compile, and questions wait meanwhile."""
@@ -19,7 +20,7 @@ MAX_POLICY_BYTES = 1024 * 1024
 MAX_POLICY_FILES = 64
 RISK_LEVELS = ("low", "medium", "high", "critical")
 
-_DATA = "data.json"
+DATA_FILE = "data.json"
 
 
 class PolicyFiles(msgspec.Struct, frozen=True):
@@ -44,8 +45,9 @@ def read_policy(policy_dir: str) -> PolicyFiles:
         problems.append(f"{folder}: holds no *.rego file")
     if len(names) > MAX_POLICY_FILES:
         raise PolicyRefused((f"{folder}: more than {MAX_POLICY_FILES} files",))
-    texts = _read_all(folder, names, problems)
-    data = _parse_data(folder / _DATA, texts.pop(_DATA, None), problems)
+    texts = read_texts(folder, names, problems)
+    data = _parse_data(folder / DATA_FILE, texts.pop(DATA_FILE, None), problems)
+    problems += [f"{folder}/{problem}" for problem in pattern_problems(texts)]
     if problems or data is None:
         raise PolicyRefused(tuple(problems))
     text, value = data
@@ -55,10 +57,11 @@ def read_policy(policy_dir: str) -> PolicyFiles:
 def _belongs(name: str) -> bool:
     if not name.isprintable() or name.startswith("."):
         return False
-    return name == _DATA or (name.endswith(".rego") and not name.endswith("_test.rego"))
+    return name == DATA_FILE or (name.endswith(".rego") and not name.endswith("_test.rego"))
 
 
-def _read_all(folder: Path, names: list[str], problems: list[str]) -> dict[str, str]:
+def read_texts(folder: Path, names: Iterable[str], problems: list[str]) -> dict[str, str]:
+    """File name -> text. What can't be read is a sentence in `problems`. Raises PolicyRefused over a megabyte."""
     texts: dict[str, str] = {}
     left = MAX_POLICY_BYTES
     for name in names:
@@ -91,16 +94,29 @@ def _parse_data(path: Path, text: str | None, problems: list[str]) -> tuple[str,
 
 
 def acl_view(data: PolicyData) -> dict[str, Any]:
-    """The full ACL: `policy_version`, `principals`, and the same under the names that some clients read (`acl`)."""
+    """The full ACL: `policy_version`, `principals`, and the same under the names that some clients read (`acl`); then
+    what else of the data decides: who needs no approval, and what nobody may call."""
     return {
         "policy_version": data.policy_version,
-        "principals": {
-            name: {"actions": sorted(entry.actions), "sinks": sorted(entry.sinks)} for name, entry in data.acl.items()
-        },
+        "principals": {name: entry_view(entry) for name, entry in data.acl.items()},
         "acl": {
             name: {"allowed_actions": sorted(entry.actions), "allowed_sinks": sorted(entry.sinks)}
             for name, entry in data.acl.items()
         },
+        "allowlist": {
+            action_id: sorted(agent for agent, is_spared in agents.items() if is_spared)
+            for action_id, agents in data.allowlist.items()
+        },
+        "denied_actions": data.denied_actions,
+    }
+
+
+def entry_view(entry: AclEntry) -> dict[str, Any]:
+    """One entry."""
+    return {
+        "actions": sorted(entry.actions),
+        "sinks": sorted(entry.sinks),
+        "inherits_wildcard": entry.inherits_wildcard,
     }
 
 
@@ -115,9 +131,9 @@ def principal_view(data: PolicyData, principal: str, risk_levels: Mapping[str, s
     actions = sorted(entry.actions)
     return {
         "principal": principal,
-        "actions": actions,
-        "sinks": sorted(entry.sinks),
+        **entry_view(entry),
         "risk_breakdown": {
             level: [action for action in actions if risk_levels.get(action) == level] for level in RISK_LEVELS
         },
+        "policy_version": data.policy_version,
     }

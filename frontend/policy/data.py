@@ -18,6 +18,16 @@ _PRINCIPAL = re.compile(r"\*|[A-Za-z0-9][A-Za-z0-9._:@-]{0,255}")
 _ACTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,255}")
 
 
+def is_principal(name: str) -> bool:
+    """Whether this can be the name of a principal, or `*`."""
+    return _PRINCIPAL.fullmatch(name) is not None
+
+
+def is_action(name: str) -> bool:
+    """Whether this can be the id of an action."""
+    return _ACTION.fullmatch(name) is not None
+
+
 class AclEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What one principal may call, and the sinks it may reach."""
 

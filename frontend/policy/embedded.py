@@ -13,7 +13,7 @@ from collections.abc import Awaitable, Callable
 import trio
 
 from frontend.errors import GateError
-from frontend.policy.engine import QUESTION_SECONDS, PolicyRefused, PolicySources
+from frontend.policy.engine import QUESTION_SECONDS, Commit, PolicyRefused, PolicySources
 from frontend.policy.process import Asked, PolicyProcess, ProcessLost
 from frontend.policy.question import Decision, Question, parse_decision
 
@@ -163,38 +163,35 @@ class EmbeddedPolicy:
             await self._ask_replacement(process.pid, process.lost_because or "lost")
 
     async def _bring_up(self, process: PolicyProcess) -> None:
-        if self._active is not None:
+        sources = self._active
+        if sources is not None:
+            load_id = f"load-{next(self._load_ids)}"
             with trio.move_on_after(LOAD_SECONDS) as scope:
                 try:
-                    problem = await self._compile_and_use(process, self._active)
+                    problem = await process.compile(load_id, sources)
                 except ProcessLost:
                     return
                 if problem is not None:
                     process.lose(f"it refused the policy in force: {problem}")
                     return
+                await self._use(process, load_id)
             if scope.cancelled_caught:
                 process.lose(f"it did not compile the policy in force within {LOAD_SECONDS} s")
                 return
         self._is_up.set()
 
-    async def _compile_and_use(self, process: PolicyProcess, sources: PolicySources) -> str | None:
-        """Two phases. Returns what is wrong with the candidate; without, it is in force whatever becomes of `process`.
+    async def _use(self, process: PolicyProcess, load_id: str) -> None:
+        with contextlib.suppress(ProcessLost):  # the successor brings it up
+            await process.use(load_id)
+            self._is_serving = self._process is process
+        await self._ask_waiting()
 
-        Raises ProcessLost when the first phase has no outcome.
-        """
-        load_id = f"load-{next(self._load_ids)}"
-        problem = await process.compile(load_id, sources)
-        if problem is None:
-            self._active = sources
-            # Lost now, the successor brings it up.
-            with contextlib.suppress(ProcessLost):
-                await process.use(load_id)
-                self._is_serving = self._process is process
-        if self._is_serving:
+    async def _ask_waiting(self) -> None:
+        process = self._process
+        if self._is_serving and process is not None:
             for asked in list(self._open.values()):
                 if not asked.is_sent:
                     await process.ask(asked)
-        return problem
 
     def _take_back(self, process: PolicyProcess) -> None:
         """Have what `process` did not answer asked again.
@@ -212,27 +209,47 @@ class EmbeddedPolicy:
 
     # ------------------------------------------------------------------ policies
 
-    async def load(self, sources: PolicySources) -> None:
-        """Compile and probe `sources` beside the policy in force, then swap.
+    async def load(self, sources: PolicySources, commit: Commit | None = None) -> None:
+        """Compile and probe `sources` beside the policy in force, await `commit`, then swap.
 
         Raises PolicyRefused, with the policy in force unchanged, when the candidate is broken, crashes the process or
-        takes longer than LOAD_SECONDS. Questions wait for the compilation, within their own deadlines.
+        takes longer than LOAD_SECONDS; and what `commit` raises. Questions wait for the compilation, within their own
+        deadlines, and are answered by the policy in force while `commit` takes its time.
         """
         async with self._loading:
-            tried: PolicyProcess | None = None
-            with trio.move_on_after(LOAD_SECONDS):
+            process, load_id = await self._compiled(sources)
+            if commit is not None:
+                await self._ask_waiting()
+                await commit()
+            self._active = sources
+            if self._process is process:
+                await self._use(process, load_id)
+            elif self._process is not None:
+                # SECURITY: a successor that came meanwhile holds what was in force before; it must not decide again.
+                self._process.lose("it holds the policy before the one in force")
+
+    async def _compiled(self, sources: PolicySources) -> tuple[PolicyProcess, str]:
+        tried: PolicyProcess | None = None
+        with trio.move_on_after(LOAD_SECONDS):
+            for attempt in range(1, _MAX_ATTEMPTS + 1):
                 tried = await self._ready_process()
+                load_id = f"load-{next(self._load_ids)}"
                 try:
-                    problem = await self._compile_and_use(tried, sources)
+                    problem = await tried.compile(load_id, sources)
                 except ProcessLost as lost:
+                    # Somebody else may have killed it; a policy that kills its evaluator does so every time.
+                    if attempt < _MAX_ATTEMPTS:
+                        await tried.closed.wait()
+                        continue
                     problem = f"the policy process was lost while it tried this policy: {lost}"
-                if problem is not None:
-                    raise PolicyRefused(tuple(problem.split("\n")))
-                return
-            if tried is None:
-                raise PolicyRefused((f"no policy process was ready within {LOAD_SECONDS} s",))
-            tried.lose(f"it did not compile a policy within {LOAD_SECONDS} s")
-            raise PolicyRefused((f"it did not compile within {LOAD_SECONDS} s",))
+                if problem is None:
+                    return tried, load_id
+                await self._ask_waiting()
+                raise PolicyRefused(tuple(problem.split("\n")))
+        if tried is None:
+            raise PolicyRefused((f"no policy process was ready within {LOAD_SECONDS} s",))
+        tried.lose(f"it did not compile a policy within {LOAD_SECONDS} s")
+        raise PolicyRefused((f"it did not compile within {LOAD_SECONDS} s",))
 
     async def _ready_process(self) -> PolicyProcess:
         while self._process is None or not self._is_up.is_set():

@@ -1,5 +1,7 @@
 """What the front needs of a policy engine, whichever it is. Holds no engine."""
 
+import hashlib
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 import msgspec
@@ -18,6 +20,15 @@ class PolicySources(msgspec.Struct, frozen=True):
     data: str
     """JSON text of data.json."""
     policy_version: str
+
+    @property
+    def digest(self) -> str:
+        """SHA-256, in hex, of every byte that decides."""
+        parts = msgspec.json.encode([sorted(self.modules.items()), self.data])
+        return hashlib.sha256(parts).hexdigest()
+
+
+Commit = Callable[[], Awaitable[None]]
 
 
 class PolicyRefused(Exception):
@@ -42,5 +53,9 @@ class PolicyEngine(Protocol):
     async def decide(self, question: Question) -> Decision:
         """Raises GateError policy_engine_timeout or policy_engine_unavailable when there is no decision."""
 
-    async def load(self, sources: PolicySources) -> None:
-        """Put another policy in force, whole. Raises PolicyRefused and changes nothing when it can't be used."""
+    async def load(self, sources: PolicySources, commit: Commit | None = None) -> None:
+        """Put another policy in force, whole. Raises PolicyRefused and changes nothing when it can't be used.
+
+        `commit` is awaited between the proof that it can be used and its use: what it raises is raised here, and
+        changes nothing either. Once it has returned, nothing keeps the policy from being in force.
+        """

@@ -61,6 +61,8 @@ class PolicyProcess:
         self.in_flight: dict[int, Asked] = {}
         self.lost_because: str | None = None
         self.lost = trio.CancelScope()
+        self.closed = trio.Event()
+        """Set once nothing is asked of it any more."""
         self._moved_at = 0.0
         self._on_settled = on_settled
         self._compiling: str | None = None
@@ -175,3 +177,4 @@ class PolicyProcess:
     def close(self) -> None:
         """Close the channel."""
         self._channel.close()
+        self.closed.set()

@@ -6,13 +6,24 @@ comes, or does not come in time, ends in WorkerLost and a channel that `is_reusa
 
 import select
 import socket
+from collections.abc import Callable
 
 import trio
 
 from ipc.blocking import ChannelClosed
 from ipc.framing import FrameError, encode_frame
 from ipc.limits import MAX_CALL_FRAME, MAX_RESULT_FRAME
-from ipc.messages import FAILED_OUTCOMES, AttachWorker, Call, Result, Retire, Welcome, WorkerReady, WorkerToFront
+from ipc.messages import (
+    FAILED_OUTCOMES,
+    AttachWorker,
+    Call,
+    GrantKeys,
+    Result,
+    Retire,
+    Welcome,
+    WorkerReady,
+    WorkerToFront,
+)
 from ipc.nonblocking import TrioChannel
 from ipc.sessions import WORKER_TO_FRONT, ProtocolError
 
@@ -39,9 +50,14 @@ class WorkerLost(Exception):
 
 
 class WorkerChannel(TrioChannel[WorkerToFront]):
-    """Channel to one worker. Takes the socket over. Used by one task at a time: its pool sees to that."""
+    """Channel to one worker. Takes the socket over. Used by one task at a time: its pool sees to that.
 
-    def __init__(self, attach: AttachWorker, sock: socket.socket) -> None:
+    A worker knows the grants' keys as they were when it was last spoken to. Where they have changed since, the next
+    call brings them along, in front of it: a worker need not be replaced for it, and none ever lacks a key.
+    """
+
+    def __init__(self, attach: AttachWorker, sock: socket.socket, grant_jwks: Callable[[], str]) -> None:
+        """`grant_jwks`: what verifies grants that are signed by now (JWKS as JSON text)."""
         super().__init__(
             sock,
             WorkerToFront,
@@ -53,6 +69,8 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
         self._poll = select.poll()
         self._poll.register(sock, select.POLLIN)
         self._is_leaving = False
+        self._grant_jwks = grant_jwks
+        self._told_jwks = ""
         self.attached = attach
         self.lost: str | None = None
         """Why this worker may not be used again, once that is so."""
@@ -87,7 +105,7 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
             and not self._poll.poll(0)
         )  # fmt: skip
 
-    async def greet(self, grant_jwks: str) -> None:
+    async def greet(self) -> None:
         """Await WorkerReady, send Welcome. Raises WorkerLost."""
         attached = self.attached
         with trio.move_on_after(GREETING_SECONDS):
@@ -95,7 +113,8 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
                 first = await self.receive()
                 if first != WorkerReady(attached.worker_id, attached.pid, attached.profile):
                     raise self._lose("not the worker that was announced")
-                await self.send(Welcome(grant_jwks))
+                self._told_jwks = self._grant_jwks()
+                await self.send(Welcome(self._told_jwks))
             except _FAULTS as error:
                 raise self._lose(_fault(error)) from error
             return
@@ -107,6 +126,10 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
         Raises WorkerLost; FrameError when the call is too large to be sent, which leaves the worker untouched.
         """
         frame = encode_frame(call, MAX_CALL_FRAME)
+        jwks = self._grant_jwks()
+        if jwks != self._told_jwks:
+            frame = encode_frame(GrantKeys(jwks), MAX_CALL_FRAME) + frame
+            self._told_jwks = jwks
         self._session.state = "calling"
         self.calls += 1
         with trio.CancelScope(deadline=trio.current_time() + call.deadline_seconds + GRACE_SECONDS):

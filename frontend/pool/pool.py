@@ -41,16 +41,17 @@ class Census(NamedTuple):
 class Lease:
     """`async with` this: one worker for one call. A lease that ends during a call has the worker killed."""
 
-    __slots__ = ("_channel", "_is_isolated", "_pool", "_seconds")
+    __slots__ = ("_channel", "_is_isolated", "_owners", "_pool", "_seconds")
 
-    def __init__(self, pool: ProfilePool, is_isolated: bool, seconds: float) -> None:
+    def __init__(self, pool: ProfilePool, is_isolated: bool, seconds: float, owners: tuple[str, ...]) -> None:
         self._pool = pool
         self._is_isolated = is_isolated
         self._seconds = seconds
+        self._owners = owners
         self._channel: WorkerChannel | None = None
 
     async def __aenter__(self) -> WorkerChannel:
-        self._channel = await self._pool.acquire(self._is_isolated, self._seconds)
+        self._channel = await self._pool.acquire(self._is_isolated, self._seconds, self._owners)
         return self._channel
 
     async def __aexit__(
@@ -65,10 +66,10 @@ class Pools:
     """Start `run` in the front's nursery before anything is attached or leased."""
 
     def __init__(
-        self, settings: WorkerSettings, grant_jwks: str,
+        self, settings: WorkerSettings, grant_jwks: Callable[[], str],
         need: Callable[[str], Awaitable[None]], kill: Callable[[str, str], Awaitable[None]],
     ) -> None:  # fmt: skip
-        """`grant_jwks`: public keys as JSON text. `need(profile)` sends NeedWorker, `kill(id, reason)` KillWorker."""
+        """`grant_jwks`: what verifies grants by now. `need` sends NeedWorker, `kill(id, reason)` KillWorker."""
         self._grant_jwks = grant_jwks
         self._idle_seconds = settings.idle_seconds
         self._nursery: trio.Nursery | None = None
@@ -103,7 +104,7 @@ class Pools:
             log.warning("a worker came that nobody can use", worker_id=message.worker_id, profile=message.profile)
             sock.close()
             return
-        channel = WorkerChannel(message, sock)
+        channel = WorkerChannel(message, sock, self._grant_jwks)
         pool.attach(channel)
         self._nursery.start_soon(self._greet, pool, channel)
 
@@ -118,16 +119,17 @@ class Pools:
         for pool in self._pools.values():
             pool.require_generation(generation)
 
-    def lease(self, profile: str, isolation: str, wait_seconds: float) -> Lease:
+    def lease(self, profile: str, isolation: str, wait_seconds: float, owners: tuple[str, ...] = ()) -> Lease:
         """`async with pools.lease(…) as worker: result = await worker.call(call)`.
 
-        `isolation` "process": a worker that has never served a call and never serves another. Raises NoWorker on
+        `isolation` "process": a worker that has never served a call and never serves another. `owners` are whose call
+        it is, the larger group first: of those who wait, whoever was served longest ago is next. Raises NoWorker on
         entering when none comes free in `wait_seconds`; `call` raises WorkerLost.
         """
         pool = self._pools.get(profile)
         if pool is None:
             raise NoWorker(f"there are no {profile} workers")
-        return Lease(pool, isolation == "process", wait_seconds)
+        return Lease(pool, isolation == "process", wait_seconds, owners)
 
     def census(self) -> dict[str, Census]:
         """Profile -> what it has now."""
@@ -135,7 +137,7 @@ class Pools:
 
     async def _greet(self, pool: ProfilePool, channel: WorkerChannel) -> None:
         try:
-            await channel.greet(self._grant_jwks)
+            await channel.greet()
         except WorkerLost as error:
             pool.discard(channel, error.reason)
         else:

@@ -1,8 +1,9 @@
 """The workers of one profile and the calls that wait for one. Decides; touches no process and waits for no channel.
 
-Guarantees: first come, first served; a worker serves one call at a time; one that broke its word, was used for an
-isolated call or has seen too few module loads is never handed out again; what is asked for is bounded by `max`.
-A worker counts until the supervisor says it is gone, so that two processes never stand on one place.
+Guarantees: of callers that wait, whoever was served longest ago is next, and of one caller's calls whichever came
+first, so that nobody waits behind all of somebody else's; a worker serves one call at a time; one that broke its word,
+was used for an isolated call or has seen too few module loads is never handed out again; what is asked for is bounded
+by `max`. A worker counts until the supervisor says it is gone, so that two processes never stand on one place.
 """
 
 from collections import deque
@@ -12,6 +13,7 @@ import structlog
 import trio
 
 from frontend.pool.channel import WorkerChannel
+from frontend.pool.turns import Turns
 from ipc.settings import PoolSettings
 
 log = structlog.get_logger()
@@ -29,10 +31,11 @@ class NoWorker(Exception):
 
 
 class _Waiter:
-    __slots__ = ("arrived", "channel", "wants_fresh")
+    __slots__ = ("arrived", "channel", "owners", "wants_fresh")
 
-    def __init__(self, wants_fresh: bool) -> None:
+    def __init__(self, wants_fresh: bool, owners: tuple[str, ...]) -> None:
         self.wants_fresh = wants_fresh
+        self.owners = owners
         self.arrived = trio.Event()
         self.channel: WorkerChannel | None = None
 
@@ -53,6 +56,7 @@ class ProfilePool:
         self._leaving: dict[str, float] = {}
         self._waiters: deque[_Waiter] = deque()
         self._asked: deque[float] = deque()
+        self._turns = Turns()
         self._generation = 0
 
     @property
@@ -70,19 +74,22 @@ class ProfilePool:
         """Calls that wait for a worker."""
         return len(self._waiters)
 
-    async def acquire(self, wants_fresh: bool, seconds: float) -> WorkerChannel:
+    async def acquire(self, wants_fresh: bool, seconds: float, owners: tuple[str, ...] = ()) -> WorkerChannel:
         """A worker for one call, to be given to `release` whatever happens. Raises NoWorker after `seconds`.
 
-        `wants_fresh`: one that has never served a call. Returns at once, without a checkpoint, when one is idle.
+        Parameters as in Pools.lease. Returns at once, without a checkpoint, when one is idle.
         """
         # Whatever becomes idle is offered to those who wait first, so an idle worker is one that nobody waits for.
         channel = self._take(wants_fresh)
         if channel is not None:
+            self._turns.begin(owners)
+            self._turns.serve(channel.worker_id, owners)
             return channel
         if len(self._waiters) >= MAX_WAITERS:
             raise NoWorker(f"too many calls wait for a {self._profile} worker")
-        waiter = _Waiter(wants_fresh)
+        waiter = _Waiter(wants_fresh, owners)
         self._waiters.append(waiter)
+        self._turns.begin(owners)
         if self._used and self._lacks_room:
             self._retire(self._used.pop(0))
         self._grow()
@@ -96,12 +103,14 @@ class ProfilePool:
         finally:
             if waiter.channel is None:
                 self._waiters.remove(waiter)
+                self._turns.give_up(owners)
         if waiter.channel is None:
             raise NoWorker(f"no {self._profile} worker came free in {seconds:g} s")
         return waiter.channel
 
     def release(self, channel: WorkerChannel, *, reuse: bool = True) -> None:
         """Take a worker back after its call, or after none; decides from its state what becomes of it."""
+        self._turns.end(channel.worker_id)
         if self._members.get(channel.worker_id) is not channel:
             channel.close()
         elif channel.is_leaving:
@@ -202,7 +211,7 @@ class ProfilePool:
         return None
 
     def _offer(self, channel: WorkerChannel) -> None:
-        for waiter in self._waiters:
+        for waiter in sorted(self._waiters, key=lambda waiter: self._turns.last(waiter.owners)):
             if waiter.wants_fresh and channel.calls:
                 if self._lacks_room:
                     self._retire(channel)
@@ -210,6 +219,7 @@ class ProfilePool:
                 continue
             self._waiters.remove(waiter)
             waiter.channel = channel
+            self._turns.serve(channel.worker_id, waiter.owners)
             waiter.arrived.set()
             return
         channel.idle_since = trio.current_time()

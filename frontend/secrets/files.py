@@ -66,6 +66,10 @@ class Secrets:
                 raise SecretMissing(f"the secret {use.name} is not in the secrets file")
         return {use.name: values.by_name[use.name] for use in uses if use.name in values.by_name}
 
+    def names(self) -> frozenset[str]:
+        """Which secrets there are. Raises SecretsUnavailable."""
+        return frozenset(self._values().by_name)
+
     def __repr__(self) -> str:
         return "<Secrets>"
 

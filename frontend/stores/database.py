@@ -108,7 +108,8 @@ class Database:
             yield connection
             connection.execute("COMMIT")
         except sqlite3.Error as error:
-            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+            # Errors of Python's module itself have no code.
+            if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
                 self.close()
             self._roll_back()
             raise DatabaseGone(self._sentence(error)) from error

@@ -51,12 +51,13 @@ def hold(record: ApprovalRecord, limit: int, now: float) -> Callable[[sqlite3.Co
         existing = pending(record.session_id, record.action_id, record.request_hash, now)(connection)
         if existing is not None:
             return Hold("existing", existing)
-        (waiting,) = connection.execute(
-            "SELECT count(*) FROM approvals WHERE state = 'pending' AND session_id = ? AND expires_at > ?",
+        waiting, free_at = connection.execute(
+            "SELECT count(*), min(expires_at) FROM approvals WHERE state = 'pending' AND session_id = ?"
+            " AND expires_at > ?",
             (record.session_id, now),
         ).fetchone()
         if waiting >= limit:
-            return Hold("too_many", None)
+            return Hold("too_many", None, free_at)
         connection.execute(
             f"INSERT INTO approvals ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - the names above
             (
@@ -142,6 +143,17 @@ def count_pending(now: float) -> Callable[[sqlite3.Connection], int]:
     def work(connection: sqlite3.Connection) -> int:
         statement = "SELECT count(*) FROM approvals WHERE state = 'pending' AND expires_at > ?"
         return int(connection.execute(statement, (now,)).fetchone()[0])
+
+    return work
+
+
+def oldest_pending(now: float) -> Callable[[sqlite3.Connection], float | None]:
+    """When the one that has waited longest was created. All live equally long: it is the first to expire."""
+
+    def work(connection: sqlite3.Connection) -> float | None:
+        statement = "SELECT created_at FROM approvals WHERE state = 'pending' AND expires_at > ? ORDER BY expires_at"
+        row = connection.execute(f"{statement} LIMIT 1", (now,)).fetchone()
+        return None if row is None else float(row[0])
 
     return work
 

@@ -58,6 +58,8 @@ class Hold(msgspec.Struct, frozen=True):
 
     kind: Literal["stored", "existing", "too_many"]
     record: ApprovalRecord | None
+    free_at: float | None = None
+    """too_many: when the first of those that are pending expires; a decision of an operator may come before."""
 
 
 class Store(Protocol):
@@ -69,8 +71,8 @@ class Store(Protocol):
     async def epoch(self) -> int:
         """Revocation epoch in force; 0 in a new store."""
 
-    async def raise_epoch(self) -> tuple[int, int]:
-        """(previous, current) after adding one, durably."""
+    async def raise_epoch(self, above: int = 0) -> tuple[int, int]:
+        """(previous, current) after adding one to the higher of the epoch and `above`, durably."""
 
     async def budget_open(self, session_id: str, max_calls: int, expires_at: float) -> None:
         """Create the counter of a new session. One that is there stays as it is."""
@@ -115,6 +117,9 @@ class Store(Protocol):
 
     async def pending_count(self, now: float) -> int:
         """Approvals that wait for an operator."""
+
+    async def pending_oldest(self, now: float) -> float | None:
+        """When the one that has waited longest was created; None when none waits."""
 
     async def sweep(self, now: float, keep_ended_seconds: float) -> None:
         """Forget proofs and budgets whose time is over, and ended approvals `keep_ended_seconds` after theirs (their

@@ -76,10 +76,12 @@ def epoch(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT epoch FROM epochs").fetchone()[0])
 
 
-def raise_epoch(connection: sqlite3.Connection) -> tuple[int, int]:
+def raise_epoch(connection: sqlite3.Connection, above: int = 0) -> tuple[int, int]:
     """(previous, current)."""
-    (current,) = connection.execute("UPDATE epochs SET epoch = epoch + 1 RETURNING epoch").fetchall()[0]
-    return current - 1, current
+    previous = epoch(connection)
+    current = max(previous, above) + 1
+    connection.execute("UPDATE epochs SET epoch = ?", (current,))
+    return previous, current
 
 
 def sweep(now: float) -> Callable[[sqlite3.Connection], bool]:

@@ -69,9 +69,9 @@ class SqliteStore:
         """Revocation epoch in force."""
         return await self._read(proofs.epoch)
 
-    async def raise_epoch(self) -> tuple[int, int]:
-        """(previous, current) after adding one."""
-        return await self._write(proofs.raise_epoch)
+    async def raise_epoch(self, above: int = 0) -> tuple[int, int]:
+        """(previous, current) after adding one to the higher of the epoch and `above`."""
+        return await self._write(lambda connection: proofs.raise_epoch(connection, above))
 
     async def budget_open(self, session_id: str, max_calls: int, expires_at: float) -> None:
         """Create the counter of a new session."""
@@ -125,6 +125,10 @@ class SqliteStore:
     async def pending_count(self, now: float) -> int:
         """Approvals that wait for an operator."""
         return await self._read(holds.count_pending(now))
+
+    async def pending_oldest(self, now: float) -> float | None:
+        """When the one that has waited longest was created."""
+        return await self._read(holds.oldest_pending(now))
 
     async def sweep(self, now: float, keep_ended_seconds: float) -> None:
         """Forget what is over, a little at a time so that nobody waits for it."""

@@ -1,8 +1,12 @@
 """Admission: what is refused before anything is spent on it."""
 
+from contextlib import ExitStack
+
 import pytest
 import trio
 import trio.testing
+from hypothesis import given
+from hypothesis import strategies as st
 
 from frontend.admission import Admission
 from frontend.errors import GateError
@@ -59,3 +63,88 @@ async def test_idle_comes_when_the_last_call_has_left() -> None:
                 assert left == []
         assert left == ["idle"]
         await admission.wait_idle()
+
+
+# ------------------------------------------------------------------ shares
+
+
+class Crowd:
+    """Callers that hold places until they are told to let go."""
+
+    def __init__(self, ceiling: int) -> None:
+        self.refused: list[str] = []
+        self.admission = Admission(ceiling, self.refused.append)
+        self.held: dict[tuple[str, str], list[ExitStack]] = {}
+
+    def call(self, principal: str, session: str) -> bool:
+        """One more call; False when it was refused."""
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self.admission.enter()).belongs_to(principal, session)
+            except GateError as error:
+                if error.code != "overloaded":
+                    raise
+                return False
+            self.held.setdefault((principal, session), []).append(stack.pop_all())
+            return True
+
+    def flood(self, principal: str, *sessions: str) -> int:
+        """As many calls as it gets; how many."""
+        count, left = 0, list(sessions)
+        while left:
+            left = [session for session in left if self.call(principal, session)]
+            count += len(left)
+        return count
+
+    def leave(self) -> None:
+        for stacks in self.held.values():
+            for stack in stacks:
+                stack.close()
+
+
+@pytest.mark.parametrize(("ceiling", "alone", "many"), [(256, 171, 192), (64, 43, 48), (8, 6, 6), (2, 2, 2), (1, 1, 1)])
+def test_one_caller_alone_has_most_places_and_not_all(ceiling: int, alone: int, many: int) -> None:
+    crowd = Crowd(ceiling)
+    assert crowd.flood("p", "s") == alone
+    crowd = Crowd(ceiling)
+    assert crowd.flood("p", *(f"s-{number}" for number in range(ceiling))) == many
+    assert crowd.refused[-1] == ("share" if many < ceiling else "ceiling")
+
+
+@given(floods=st.lists(st.lists(st.integers(0, 5), min_size=1, max_size=4), max_size=20), ceiling=st.integers(168, 300))
+def test_whoever_comes_new_finds_a_place_however_many_hold_all_they_may(floods: list[list[int]], ceiling: int) -> None:
+    crowd = Crowd(ceiling)
+    for number, sessions in enumerate(floods):
+        crowd.flood(f"principal {number}", *(f"session {number}-{session}" for session in sessions))
+    assert crowd.call("newcomer", "its session")
+    crowd.leave()
+    assert crowd.admission.in_flight == 0
+    assert not crowd.admission._held, "nothing is remembered of those who left"
+    assert crowd.flood("principal 0", "session 0") > ceiling / 2
+
+
+def test_a_flood_of_one_session_leaves_room_for_the_others_of_its_principal() -> None:
+    crowd = Crowd(64)
+    crowd.flood("p", "flood")
+    assert crowd.call("p", "other")
+    assert crowd.flood("p", "other") >= 4
+
+
+def test_many_callers_have_fair_parts() -> None:
+    crowd = Crowd(256)
+    principals = [f"p-{number}" for number in range(8)]
+    for _ in range(256):
+        for principal in principals:
+            crowd.call(principal, f"of {principal}")
+    held = [len(crowd.held[principal, f"of {principal}"]) for principal in principals]
+    assert max(held) - min(held) <= 1
+    assert min(held) >= 256 // 10
+
+
+def test_operators_need_no_share_and_a_call_that_nobody_has_claimed_holds_none() -> None:
+    admission = Admission(8)
+    with ExitStack() as stack:
+        for _ in range(8):
+            stack.enter_context(admission.enter(while_draining=True))
+        assert admission.in_flight == 8
+        assert not admission._held

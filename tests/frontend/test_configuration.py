@@ -12,9 +12,13 @@ import trio
 
 from frontend import configuration as module
 from frontend.actions.registry import Registry
+from frontend.auth.signing_keys import rotate
 from frontend.configuration import Configuration, ConfigurationRefused
 from frontend.control import Control
-from frontend.policy.engine import PolicyEngine, PolicyRefused, PolicySources
+from frontend.errors import GateError
+from frontend.evidence.sqlite import SqliteLedger
+from frontend.policy.acl import PolicyFiles
+from frontend.policy.engine import Commit, PolicyEngine, PolicyRefused, PolicySources
 from frontend.pool.pool import Pools
 from ipc import messages as m
 from ipc.limits import MAX_CONTROL_FRAME
@@ -22,6 +26,7 @@ from ipc.nonblocking import TrioChannel
 from ipc.sessions import FRONT_TO_SUPERVISOR
 from ipc.settings import Settings
 from tests.support.front_core import DIGEST, ScriptedPolicy, action
+from tests.support.keyrings import keyring_in
 from tests.support.manifests import write_manifests
 
 
@@ -35,7 +40,7 @@ class Idle:
 class Refusing(ScriptedPolicy):
     """A policy engine that takes nothing."""
 
-    async def load(self, sources: PolicySources) -> None:
+    async def load(self, sources: PolicySources, commit: Commit | None = None) -> None:
         raise PolicyRefused(("gateway.rego:1: no",))
 
 
@@ -64,18 +69,22 @@ async def loading(folder: Path, policy: ScriptedPolicy | None = None) -> AsyncIt
             verdicts = tuple(m.ModuleVerdict(one.reference, "ok", DIGEST) for one in asked.modules)
             await channel.send(m.ModulesLoaded(asked.request_id, 3, verdicts))
 
-    pools = Pools(settings.workers, "{}", control.need_worker, control.kill_worker)
+    pools = Pools(settings.workers, lambda: "{}", control.need_worker, control.kill_worker)
     engine = cast(PolicyEngine, policy or ScriptedPolicy())
+    ledger = await SqliteLedger.open(folder / "ledger.sqlite3")
+    keyring = keyring_in(folder / "state", ledger)
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(answer)
             await control.start()
             nursery.start_soon(control.run, Idle())
-            yield Configuration(settings, control, engine, pools, Registry(), trio.Lock())
+            yield Configuration(settings, control, engine, pools, Registry(), keyring, trio.Lock())
             nursery.cancel_scope.cancel()
     finally:
         control.close()
         channel.close()
+        with trio.CancelScope(shield=True):
+            await ledger.close()
 
 
 async def refused(configuration: Configuration) -> str:
@@ -95,7 +104,7 @@ async def test_a_load_swaps_the_registry(tmp_path: Path) -> None:
 
 async def test_a_policy_that_is_refused_leaves_the_registry_as_it_was(tmp_path: Path) -> None:
     async with loading(tmp_path, Refusing()) as configuration:
-        assert "gateway.rego:1: no" in await refused(configuration)
+        assert "gateway.rego:1  no." in await refused(configuration)
 
 
 async def test_every_problem_is_named_at_once(tmp_path: Path) -> None:
@@ -104,6 +113,73 @@ async def test_every_problem_is_named_at_once(tmp_path: Path) -> None:
         (tmp_path / "policy" / "data.json").unlink()
         problems = await refused(configuration)
         assert all(word in problems for word in ("b.yaml", "c.yaml", "data.json"))
+
+
+async def test_what_a_commit_refuses_is_not_in_force(tmp_path: Path) -> None:
+    """Evidence that can't be written keeps manifests and policy as they were, both."""
+    async with loading(tmp_path) as configuration:
+        await configuration.load()
+        before = configuration.registry, configuration.policy_files
+        write_manifests(tmp_path / "actions", action("more"))
+        (tmp_path / "policy" / "data.json").write_text('{"policy_version": "2"}')
+        seen: list[tuple[int, str]] = []
+
+        async def commit(registry: Registry, files: PolicyFiles) -> None:
+            seen.append((len(registry), files.data.policy_version))
+            await trio.lowlevel.checkpoint()
+            if len(seen) == 1:
+                raise GateError("evidence_persistence_failed")
+
+        with pytest.raises(GateError):
+            await configuration.load(commit)
+        assert (configuration.registry, configuration.policy_files) == before
+        await configuration.load(commit)
+        assert seen == [(2, "2"), (2, "2")]
+        assert configuration.policy_files is not None
+        assert (len(configuration.registry), configuration.policy_files.data.policy_version) == (2, "2")
+
+
+async def test_a_reload_that_takes_too_long_is_refused_before_anybody_stops_waiting_for_it(tmp_path: Path) -> None:
+    async with loading(tmp_path) as configuration:
+        await configuration.load()
+        with fifo(tmp_path / "actions" / "slow.yaml"), pytest.raises(ConfigurationRefused, match=r"within 0\.1 s"):
+            await configuration.load(within=0.1)
+        (tmp_path / "actions" / "slow.yaml").unlink()
+        await configuration.load(within=10)
+
+
+async def test_a_load_takes_the_policy_that_lies_there_when_its_turn_has_come(tmp_path: Path) -> None:
+    """A change of policy while modules are being loaded is not undone by the load."""
+    async with loading(tmp_path) as configuration, trio.open_nursery() as nursery:
+        await configuration.policy_turn.acquire()
+        nursery.start_soon(configuration.load)
+        with trio.fail_after(5):
+            while not configuration.policy_turn.statistics().tasks_waiting:  # noqa: ASYNC110
+                await trio.sleep(0.002)
+        (tmp_path / "policy" / "data.json").write_text('{"policy_version": "changed"}')
+        configuration.policy_turn.release()
+        with trio.fail_after(5):
+            while configuration.policy_files is None:  # noqa: ASYNC110
+                await trio.sleep(0.002)
+        assert configuration.policy_files.data.policy_version == "changed"
+
+
+async def test_keys_are_put_in_force_with_everything_else_or_not_at_all(tmp_path: Path) -> None:
+    async with loading(tmp_path) as configuration:
+        ring = configuration.keyring
+        await configuration.load()
+        before = ring.signer.kid
+        rotate(ring.places.receipt)
+        ring.places.lease.key.chmod(0o640)
+        (tmp_path / "actions" / "b.yaml").write_text("colour: red")
+        problems = await refused(configuration)
+        assert "lease.pem: mode 0640 lets others in. Use chmod 0600." in problems
+        assert "b.yaml" in problems
+        assert ring.signer.kid == before
+        ring.places.lease.key.chmod(0o600)
+        (tmp_path / "actions" / "b.yaml").unlink()
+        await configuration.load()
+        assert ring.signer.kid == ring.keys.receipt.kid != before
 
 
 @contextmanager

@@ -34,6 +34,9 @@ class Listener:
     def worker_gone(self, message: m.WorkerGone) -> None:
         self.heard.append(message)
 
+    def policy_edited(self, message: m.PolicyEdited) -> None:
+        self.heard.append(message)
+
     def drain(self) -> None:
         self.heard.append("drain")
 

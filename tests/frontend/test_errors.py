@@ -45,9 +45,10 @@ def test_every_401_says_how_to_authenticate(code: str) -> None:
 
 
 @pytest.mark.parametrize("code", sorted(code for code, status in STATUS.items() if status == 429))
-def test_every_429_of_a_rate_says_when_to_come_back(code: str) -> None:
-    headers = dict(GateError(code).headers())
-    assert ("Retry-After" in headers) == (code == "rate_limit_exceeded")
+def test_every_429_says_when_to_come_back(code: str) -> None:
+    assert dict(GateError(code).headers())["Retry-After"] == "1"
+    assert dict(GateError(code, retry_after=17).headers())["Retry-After"] == "17"
+    assert dict(GateError(code, retry_after=0).headers())["Retry-After"] == "1", "never at once"
 
 
 def test_an_unknown_code_is_a_mistake_of_the_program() -> None:

@@ -9,14 +9,17 @@ import pytest
 import trio
 
 from frontend.actions.registry import Registry
-from frontend.configuration import Configuration, ConfigurationRefused
+from frontend.configuration import Commit, Configuration, ConfigurationRefused
 from frontend.evidence.ledger import LedgerUnavailable
 from frontend.http.server import Server
 from frontend.main import Front
+from frontend.policy.acl import PolicyFiles
+from frontend.policy.data import PolicyData
+from frontend.policy.engine import PolicySources
 from ipc import messages as m
 from ipc.exits import Exit
 from ipc.settings import LimitSettings
-from tests.support.front_core import Core, front_core, refuses
+from tests.support.front_core import Core, ScriptedPolicy, front_core, lose_store, refuses
 
 FULL = LedgerUnavailable("the disk is full")
 
@@ -26,19 +29,22 @@ class Loading:
 
     def __init__(self, outcome: Exception | None = None) -> None:
         self.registry = Registry()
+        self.policy = ScriptedPolicy()
         self.outcome = outcome
 
-    async def load(self) -> None:
+    async def load(self, commit: Commit | None = None, *, within: float = 0) -> None:
         await trio.lowlevel.checkpoint()
         if self.outcome is not None:
             raise self.outcome
+        if commit is not None:
+            await commit(self.registry, PolicyFiles(PolicySources({}, "{}", "p2"), PolicyData("p2")))
 
 
 @asynccontextmanager
 async def fronted(folder: Path, outcome: Exception | None = None) -> AsyncIterator[tuple[Core, Front, list[m.Message]]]:
     """A front, and what it posts to its supervisor."""
     async with front_core(folder, workers=0) as core, trio.open_nursery() as nursery:
-        core.house.configuration = cast(Configuration, Loading(outcome))
+        core.house.configuration = core.house.reloads.configuration = cast(Configuration, Loading(outcome))
         server = Server([], core.dispatch.respond, LimitSettings())
         front = Front(core.house, server, nursery)
         posted: list[m.Message] = []
@@ -130,9 +136,19 @@ async def test_a_front_with_a_wrong_clock_opens_refuses_and_begins_once_it_is_ri
         assert len(await core.events(event_type="GatewayStarted")) == 1
 
 
+async def test_a_front_that_opens_beside_a_lost_store_revokes_before_its_first_request(tmp_path: Path) -> None:
+    async with fronted(tmp_path) as (core, _, _):
+        assert (await core.operate("POST", "/v1/admin/revoke-all"))[0] == 200
+    lose_store(tmp_path)
+    async with fronted(tmp_path) as (core, front, _):
+        assert await front.open(("front-1-a",)) is None
+        assert await core.store.epoch() == 2
+        assert [event["event_type"] for event in await core.events()][:2] == ["GatewayStarted", "AdminRevokeAll"]
+
+
 async def test_a_front_that_is_told_to_stop_while_it_opens_just_leaves(tmp_path: Path) -> None:
     class Endless(Loading):
-        async def load(self) -> None:
+        async def load(self, commit: Commit | None = None, *, within: float = 0) -> None:
             await trio.sleep_forever()
 
     async with fronted(tmp_path) as (core, front, _posted):

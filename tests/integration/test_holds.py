@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.gateway import Bearer, Gateway
+from tests.support.gateway import Bearer, Gateway, wait_for
 from tests.support.upstream import Upstream
 
 PAYMENT = {"to": "acct-7", "amount_cents": 25000, "currency": "EUR"}
@@ -82,21 +82,31 @@ def test_an_approval_is_consumed_once(agent: Bearer, operator: Bearer) -> None:
         assert (answer.status_code, answer.json()) == (404, {"error": "approval_not_found"})
 
 
-def test_of_many_operators_at_once_one_wins(gate: Gateway, agent: Bearer, up: Upstream) -> None:
+@pytest.mark.parametrize("verbs", [["approve"] * 8, ["approve", "deny"] * 4], ids=["alike", "against each other"])
+def test_of_eight_operators_at_once_one_wins_and_the_others_hear_404(
+    gate: Gateway, agent: Bearer, up: Upstream, verbs: list[str]
+) -> None:
     hold = held(agent, amount_cents=4)
     before = len(up.seen)
-    codes: list[int] = []
+    answers: list[tuple[str, int]] = []
 
     def decide(verb: str) -> None:
-        codes.append(gate.operator().post(f"/v1/approvals/{hold['approval_id']}/{verb}").status_code)
+        def answered() -> int | None:
+            status = gate.operator().post(f"/v1/approvals/{hold['approval_id']}/{verb}").status_code
+            return None if status == 429 else status
 
-    threads = [threading.Thread(target=decide, args=(verb,)) for verb in ["approve", "deny"] * 5]
+        answers.append((verb, wait_for(answered, "a write within the operators' rate")))
+
+    threads = [threading.Thread(target=decide, args=(verb,)) for verb in verbs]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(30)
-    assert sorted(codes) == [200] + [404] * 9
-    assert len(up.seen) - before <= 1
+    assert sorted(status for _, status in answers) == [200] + [404] * 7
+    (winner,) = [verb for verb, status in answers if status == 200]
+    assert len(up.seen) - before == (1 if winner == "approve" else 0)
+    polled = agent.get(f"/v1/approvals/{hold['approval_id']}/poll").json()
+    assert polled["state"] == {"approve": "approved", "deny": "denied"}[winner]
 
 
 def test_a_session_sees_only_its_own_holds(gate: Gateway, agent: Bearer) -> None:

@@ -307,6 +307,20 @@ def test_more_than_twenty_writes_of_operators_a_second_are_429_and_reads_go_on(g
     assert operator.get("/v1/admin/status").status_code == 200
 
 
+def test_more_than_a_hundred_reads_of_operators_a_second_are_429_and_writes_go_on(
+    gate: Gateway, operator: Bearer
+) -> None:
+    path = "/v1/approvals/apr_none"
+    began = time.monotonic()
+    codes = hurry(gate, lambda http: http.get(path, headers=operator.headers("GET", path)), 250)
+    took = time.monotonic() - began
+    assert set(codes) <= {404, 429}
+    assert codes[404] <= 100 + 100 * took + 1
+    assert codes[429] or took > 1.4
+    assert operator.post("/v1/approvals/apr_none/deny").status_code == 404
+    wait_for(lambda: operator.get(path).status_code == 404, "another read")
+
+
 def test_a_stranger_can_not_use_up_the_operators_rate(gate: Gateway, agent: Bearer, operator: Bearer) -> None:
     path = "/v1/approvals/apr_none/deny"
     codes = hurry(gate, lambda http: http.post(path, headers=agent.headers("POST", path)), 60)

@@ -79,7 +79,12 @@ BROKEN: list[tuple[str, Callable[[Path], None], str]] = [
     ("a manifest without its module", lambda f: _module(f, "builtin:nothing"), "spin.yaml"),
     ("a module that imports more", lambda f: _module(f, "builtin:http"), "gateway:provider/http"),
     ("two manifests of one action", lambda f: _copy(f / "actions", "spin.yaml", "spun.yaml"), "spun.yaml"),
-    ("a policy that does not compile", lambda f: _append(f / "policy" / "gateway.rego", "x := {\n"), "gateway.rego"),
+    ("a pattern that runs for ever", lambda f: _pattern(f, "^(a+)+$"), "spin.yaml"),
+    ("a policy that does not compile", lambda f: _append(f / "policy" / "gateway.rego", "x := {\n"), "/gateway.rego:"),
+    ("a policy that fails when it is asked", lambda f: _decides(f, "1 / count(input.targets)"), "divide by zero"),
+    ("a policy with decisions of another shape", lambda f: _decides(f, '{"allow": true}'), "answers wrongly"),
+    ("a policy that says nothing about some", lambda f: _decides(f, "input.owner.name"), "undefined"),
+    ("a policy that would end the evaluator", lambda f: _decides(f, "x if x := data.y with input as {}"), "input:"),
     ("a policy that decides nothing", lambda f: _write(f / "policy" / "gateway.rego", "package gateway\n"), "decision"),
     ("a policy without end", lambda f: _write(f / "policy" / "gateway.rego", ENDLESS), "the policy process was lost"),
     ("policy data that is no JSON", lambda f: _write(f / "policy" / "data.json", "{"), "data.json"),
@@ -102,6 +107,15 @@ def _replace(path: Path, old: str, new: str) -> None:
 
 def _copy(folder: Path, old: str, new: str) -> None:
     (folder / new).write_text((folder / old).read_text())
+
+
+def _decides(folder: Path, value: str) -> None:
+    _write(folder / "policy" / "gateway.rego", f"package gateway\n\nimport rego.v1\n\ndecision := {value}\n")
+
+
+def _pattern(folder: Path, pattern: str) -> None:
+    schema = {"type": "object", "properties": {"name": {"type": "string", "pattern": pattern}}}
+    write_manifests(folder / "actions", example("spin", io={"request_schema": schema}))
 
 
 def _module(folder: Path, reference: str) -> None:
@@ -189,3 +203,59 @@ def test_many_hangups_at_once_are_all_answered(gate: Gateway, folder: Path) -> N
     assert reload(gate)["decision"] == "allow"
     assert gate.agent().execute("text_digest", {"text": "x"}).status_code == 200
     assert gate.child("front").pid == before
+
+
+# ------------------------------------------------------------------ over the interface
+
+
+def test_an_operator_reloads_and_hears_what_is_in_force(gate: Gateway, folder: Path) -> None:
+    write_manifests(folder / "actions", example("text_digest", version="3.0.0"))
+    operator = gate.operator()
+    answer = operator.post("/v1/admin/reload")
+    assert answer.status_code == 200, answer.text
+    body = answer.json()
+    actions = len(gate.http.get("/v1/actions").json())
+    status = operator.get("/v1/admin/status").json()
+    assert body["reloaded_at"].endswith("Z")
+    assert body | {"reloaded_at": ""} == {
+        "manifests_loaded": actions, "policy_reloaded": True, "reloaded_at": "", "actions": actions,
+        "policy_version": status["policy_version"],
+    }  # fmt: skip
+    assert version_of(gate, "text_digest") == "3.0.0"
+    event = gate.events(event_type="AdminReload")[0]
+    assert (event["decision"], event["principal"], event["identity_method"]) == ("allow", "operator:dev", "operator")
+    assert event["operator_proof_jti"]
+    assert event["operator_sender_binding"]
+    assert event["policy_version"] == status["policy_version"]
+
+
+def test_an_operator_whose_reload_fails_hears_the_code_and_finds_the_reason_in_log_and_event(
+    gate: Gateway, folder: Path
+) -> None:
+    manifest, rules = folder / "actions" / "spin.yaml", folder / "policy" / "gateway.rego"
+    for file, addition, word in ((manifest, "fule: 1\n", "fule"), (rules, "x := {\n", "gateway.rego")):
+        whole, version = file.read_text(), version_of(gate, "http_fetch")
+        policy = gate.operator().get("/v1/admin/policy").json()
+        write_manifests(folder / "actions", example("http_fetch", version="8.8.8"))
+        _append(file, addition)
+        answer = gate.operator().post("/v1/admin/reload")
+        assert (answer.status_code, answer.json()) == (500, {"error": "reload_failed"})
+        event = gate.events(event_type="AdminReload")[0]
+        assert (event["decision"], event["error_code"]) == ("error", "reload_failed")
+        assert word in event["reason"]
+        assert "reload failed, the earlier state stays active" in gate.log.read_text()
+        assert version_of(gate, "http_fetch") == version
+        assert gate.operator().get("/v1/admin/policy").json() == policy
+        assert gate.agent().execute("text_digest", {"text": "x"}).status_code == 200
+        file.write_text(whole)
+        write_manifests(folder / "actions", example("http_fetch", version=version))
+    assert gate.operator().post("/v1/admin/reload").status_code == 200
+
+
+def test_operators_who_reload_at_once_are_all_answered_and_each_leaves_its_event(gate: Gateway) -> None:
+    before = len(gate.events(event_type="AdminReload", limit=1000))
+    calls = [Background(lambda: gate.operator().post("/v1/admin/reload")) for _ in range(6)]
+    assert [call.status() for call in calls] == [200] * 6
+    events = gate.events(event_type="AdminReload", limit=1000)
+    assert len(events) - before == 6
+    assert len({event["operator_proof_jti"] for event in events[:6]}) == 6

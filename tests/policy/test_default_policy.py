@@ -17,6 +17,7 @@ DATA: dict[str, Any] = {
         "heir": {"actions": ["pay"], "sinks": ["http_write"], "inherits_wildcard": True},
         "loner": {"actions": ["pay"], "sinks": ["http_write"], "inherits_wildcard": False},
         "empty": {"actions": []},
+        "busy": {"actions": [f"a{number % 13}" for number in range(20)]},
         "*": {"actions": ["read"], "sinks": ["http_read"]},
     },
     "allowlist": {"pay": {"agent": True, "loner": False}, "export": {"agent": True}, "secret": {"agent": True}},
@@ -52,11 +53,19 @@ def test_what_no_rule_denies_or_holds_is_allowed_with_its_sinks(decide: Decide) 
     assert decision.allowed_sinks == ("http_read",)
 
 
-@pytest.mark.parametrize("verdict", ["mismatch", "not_registered", "", "DIGEST_OK"])
-def test_an_untrusted_module_is_denied(decide: Decide, verdict: str) -> None:
+@pytest.mark.parametrize(
+    ("verdict", "why"),
+    [
+        ("mismatch", "its bytes are not those of the digest in the manifest"),
+        ("not_registered", "its digest is not entered in trusted_modules.yaml"),
+        ("", "the verdict on it is"),
+        ("DIGEST_OK", "the verdict on it is DIGEST_OK"),
+    ],
+)
+def test_an_untrusted_module_is_denied(decide: Decide, verdict: str, why: str) -> None:
     rule, reason = denied(decide(**OTHERWISE_ALLOWED, action_trust_verdict=verdict))
     assert rule == "trust"
-    assert reason == f"the provider module of read is not trusted ({verdict})"
+    assert reason == f"the provider module of read is not trusted: {why}"
 
 
 def test_a_denied_action_is_denied_to_who_may_call_it_with_the_reason_of_the_data(decide: Decide) -> None:
@@ -88,7 +97,25 @@ def test_the_acl_names_who_may_call_what(decide: Decide, principal: str, action_
     if is_allowed:
         assert decision.allow
     else:
-        assert denied(decision) == ("acl", f"{principal} may not call {action_id}".strip())
+        rule, reason = denied(decision)
+        assert rule == "acl"
+        assert reason.startswith(f"{principal} may not call {action_id}; it may call ".lstrip())
+
+
+@pytest.mark.parametrize(
+    ("principal", "actions"),
+    [
+        ("agent", "export, pay, read"),
+        ("heir", "pay, read"),
+        ("loner", "pay"),
+        ("empty", "nothing"),
+        ("stranger", "read"),
+        ("busy", "a0, a1, a10, a11, a12, a2, a3, a4, a5, a6 and more"),
+    ],
+)
+def test_who_may_not_call_an_action_reads_which_it_may_call(decide: Decide, principal: str, actions: str) -> None:
+    said = f"{principal} may not call unknown; it may call {actions}"
+    assert denied(decide(principal=principal, action_id="unknown")) == ("acl", said)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +134,8 @@ def test_every_required_scope_must_be_held(
 ) -> None:
     decision = decide(**OTHERWISE_ALLOWED, scopes=held, required_scopes=required)
     if missing:
-        assert denied(decision) == ("scope", f"the lease lacks the scope {missing}")
+        needed, has = ", ".join(sorted(required)), ", ".join(sorted(held)) or "nothing"
+        assert denied(decision) == ("scope", f"read needs the scopes {needed}; the lease has {has}")
     else:
         assert decision.allow
 
@@ -120,30 +148,35 @@ def test_a_spent_budget_is_denied_and_no_budget_is_no_limit(
     if is_allowed:
         assert decision.allow
     else:
-        assert denied(decision) == ("budget", "the session has no calls left")
+        assert denied(decision) == (
+            "budget",
+            "the session has used all calls that its lease was given (budgets.max_calls)",
+        )
 
 
 @pytest.mark.parametrize(
-    ("principal", "action_id", "sinks", "missing"),
+    ("principal", "action_id", "sinks", "missing", "granted"),
     [
-        ("agent", "read", (), ""),
-        ("agent", "read", ("http_write", "http_read"), ""),
-        ("agent", "read", ("http_read", "fs_write"), "fs_write"),
-        ("agent", "read", ("smtp", "http_read", "fs_write"), "smtp, fs_write"),
-        ("stranger", "read", ("http_read",), ""),
-        ("stranger", "read", ("http_write",), "http_write"),
-        ("heir", "pay", ("http_read", "http_write"), ""),
-        ("heir", "pay", ("fs_write",), "fs_write"),
-        ("loner", "pay", ("http_write",), ""),
-        ("loner", "pay", ("http_read",), "http_read"),
+        ("agent", "read", (), "", ""),
+        ("agent", "read", ("http_write", "http_read"), "", ""),
+        ("agent", "read", ("http_read", "fs_write"), "fs_write", "http_read, http_write"),
+        ("agent", "read", ("smtp", "http_read", "fs_write"), "fs_write, smtp", "http_read, http_write"),
+        ("stranger", "read", ("http_read",), "", ""),
+        ("stranger", "read", ("http_write",), "http_write", "http_read"),
+        ("heir", "pay", ("http_read", "http_write"), "", ""),
+        ("heir", "pay", ("fs_write",), "fs_write", "http_read, http_write"),
+        ("loner", "pay", ("http_write",), "", ""),
+        ("loner", "pay", ("http_read",), "http_read", "http_write"),
+        ("busy", "a1", ("http_read",), "http_read", "nothing"),
     ],
 )
 def test_every_requested_sink_must_be_granted(
-    decide: Decide, principal: str, action_id: str, sinks: tuple[str, ...], missing: str
+    decide: Decide, principal: str, action_id: str, sinks: tuple[str, ...], missing: str, granted: str
 ) -> None:
     decision = decide(principal=principal, action_id=action_id, requested_sinks=sinks)
     if missing:
-        assert denied(decision) == ("sinks", f"{principal} may not use {missing}, which {action_id} needs")
+        said = f"{action_id} needs the sinks {missing}, which {principal} may not use; it may use {granted}"
+        assert denied(decision) == ("sinks", said)
     else:
         assert decision.allow
         assert decision.allowed_sinks == sinks
@@ -217,8 +250,9 @@ def test_of_two_rules_that_apply_the_earlier_one_decides(decide: Decide, pair: t
 
 @pytest.mark.parametrize("text", ['a"b', "a\\b", "é😀", "*", 'x", "allow": true, "y": "'])
 def test_names_that_look_like_syntax_are_only_names(decide: Decide, text: str) -> None:
-    assert denied(decide(principal=text, action_id="pay")) == ("acl", f"{text} may not call pay")
-    assert denied(decide(principal="agent", action_id=text)) == ("acl", f"agent may not call {text}")
+    assert denied(decide(principal=text, action_id="pay")) == ("acl", f"{text} may not call pay; it may call read")
+    said = f"agent may not call {text}; it may call export, pay, read"
+    assert denied(decide(principal="agent", action_id=text)) == ("acl", said)
 
 
 def test_without_a_wildcard_entry_nobody_else_may_do_anything(

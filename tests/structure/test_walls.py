@@ -2,12 +2,13 @@
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-OURS = ("ipc", "supervisor", "frontend", "workers", "contrib", "bench", "tests")
+OURS = ("ipc", "supervisor", "frontend", "workers", "contrib", "bench", "tests", "gateway_client")
 MAY_IMPORT = {
     "ipc": {"ipc"},
     "supervisor": {"supervisor", "ipc"},
@@ -28,14 +29,25 @@ def files_of(package: str) -> list[Path]:
     return sorted(path for path in (ROOT / package).rglob("*.py") if "__pycache__" not in path.parts)
 
 
-def imports_of(path: Path) -> Iterator[tuple[int, str]]:
+@cache
+def imports_of(path: Path) -> tuple[tuple[int, str], ...]:
+    found = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            for alias in node.names:
-                yield node.lineno, alias.name
+            found += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno} imports relatively"
-            yield node.lineno, node.module or ""
+            found.append((node.lineno, node.module or ""))
+    return tuple(found)
+
+
+@cache
+def file_of(name: str) -> Path | None:
+    """The file of a module of ours."""
+    if name.split(".")[0] not in OURS:
+        return None
+    target = ROOT / Path(*name.split("."))
+    return next((one for one in (target.with_suffix(".py"), target / "__init__.py") if one.is_file()), None)
 
 
 def reached_from(path: Path, seen: set[Path]) -> Iterator[tuple[Path, int, str]]:
@@ -45,12 +57,9 @@ def reached_from(path: Path, seen: set[Path]) -> Iterator[tuple[Path, int, str]]
     seen.add(path)
     for line, name in imports_of(path):
         yield path, line, name
-        if name.split(".")[0] not in OURS:
-            continue
-        target = ROOT / Path(*name.split("."))
-        for candidate in (target.with_suffix(".py"), target / "__init__.py"):
-            if candidate.is_file():
-                yield from reached_from(candidate, seen)
+        target = file_of(name)
+        if target is not None:
+            yield from reached_from(target, seen)
 
 
 @pytest.mark.parametrize("package", MAY_IMPORT)

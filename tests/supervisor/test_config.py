@@ -11,13 +11,13 @@ from hypothesis import strategies as st
 from ipc.settings import OperatorSettings, PrincipalMapping, Settings
 from supervisor.config import check, open_document
 from supervisor.document import Document, parse_document
-from supervisor.kinds import Context
+from supervisor.kind import Context
 from supervisor.operators import digest_of
 from supervisor.problems import Problem, in_order, report
 
 NEEDED = 'state_dir = "/var/lib/gateway"\npublic_base_url = "https://gate.example"\n'
 KEY = "key-ada-" + "0a" * 16
-JKT = "x" * 43
+JKT = "x" * 42 + "w"
 
 
 def problems_of(text: str, environ: Mapping[str, str] | None = None, folder: Path = Path("/etc/gateway")) -> list[str]:

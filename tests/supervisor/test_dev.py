@@ -107,7 +107,7 @@ def test_the_first_start_makes_everything_and_says_it_serves_in_one_line(devs: l
     assert files_below(state) == dict.fromkeys(
         [
             "gateway.lock", "operator.key", "operator.pem", "secrets.json", "receipt-keys.jwks.json",
-            "keys/lease.pem", "keys/grant.pem", "keys/receipt.pem",
+            "keys/lease.pem", "keys/grant.pem", "keys/receipt.pem", "policy/data.json", "policy/gateway.rego",
         ],
         0o600,
     )  # fmt: skip
@@ -138,6 +138,16 @@ def test_a_second_start_keeps_every_key_and_secret(devs: list[Dev], tmp_path: Pa
     again = {name: (tmp_path / "state" / name).read_bytes() for name in kept if name != "gateway.lock"}
     assert again == {name: kept[name] for name in again}
     assert second.stop() == Exit.OK
+
+
+def test_a_policy_folder_that_is_named_is_used_as_it_lies(devs: list[Dev], tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine.toml").write_text('policy_dir = "mine"\n')
+    gateway = begin(devs, tmp_path, "--config", "mine.toml")
+    gateway.ready()
+    assert gateway.stop() == Exit.OK
+    assert not (tmp_path / "state" / "policy").exists()
+    assert not list((tmp_path / "mine").iterdir())
 
 
 def test_a_configuration_file_overrides_what_dev_mode_would_choose(devs: list[Dev], tmp_path: Path) -> None:

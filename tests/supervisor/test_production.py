@@ -8,7 +8,7 @@ import pytest
 from ipc.settings import EgressSettings, IdentitySettings, OperatorSettings, Settings
 from supervisor.production import RULES, broken_rules, weakened
 
-ADA = OperatorSettings(name="ada", dpop_jkt="x" * 43, api_key_sha256="0" * 64)
+ADA = OperatorSettings(name="ada", dpop_jkt="x" * 42 + "w", api_key_sha256="0" * 64)
 SAFE = Settings(
     state_dir="/var/lib/gateway",
     public_base_url="https://gate.example",
@@ -55,7 +55,7 @@ def test_each_rule_refuses_what_breaks_it_and_says_where_and_what_to_do(
 ) -> None:
     (finding,) = broken_rules(msgspec.structs.replace(SAFE, **changes))
     assert finding.path == path
-    assert said in finding.text
+    assert said in f"{finding.text} {finding.mend}"
 
 
 def test_a_tcp_listener_that_is_named_unsafe_is_served_and_shown_as_weakened() -> None:

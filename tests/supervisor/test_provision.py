@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from ipc.exits import Exit
+from tests.support.manifests import example, open_policy, write_manifests
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -23,9 +24,12 @@ def test_what_it_tells_goes_into_a_configuration_that_check_accepts(tmp_path: Pa
     assert told.returncode == 0, told.stderr
     snippet = told.stdout[told.stdout.index("lease_signing") : told.stdout.index("For the operator")]
     head, operators = snippet.split("[[operators]]")
+    write_manifests(tmp_path / "actions", example("text_digest"))
+    open_policy(tmp_path / "policy")
     config = tmp_path / "gateway.toml"
     config.write_text(
-        f'state_dir = "state"\npublic_base_url = "https://gateway.example"\n{head}\n[[operators]]{operators}\n'
+        f'state_dir = "state"\npublic_base_url = "https://gateway.example"\n{head}\n'
+        f'manifests_dir = "actions"\npolicy_dir = "policy"\n[[operators]]{operators}\n'
         f'[identity.peercred.principals.1000]\nprincipal = "billing"\n'
     )
     checked = run("check", "--config", str(config))

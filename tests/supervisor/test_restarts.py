@@ -209,10 +209,27 @@ def test_a_drain_asked_for_by_an_operator_reaches_the_front_and_its_successors_a
 
 
 def test_a_reload_asked_for_by_an_operator_is_told_to_the_front_and_answered(gateway: Running) -> None:
-    gateway.send(type="RequestReload", request_id="r1", requested_by="ada")
+    gateway.send(type="RequestReload", request_id="r1", requested_by="operator:ada", operator_jkt="k", proof_jti="j")
     state = gateway.eventually(lambda state: state["reloaded"])
-    assert state["reloads"] == [["r1", "ada"]]
+    assert (state["reloads"], state["operators"]) == ([["r1", "operator:ada"]], [["k", "j"]])
     assert state["reloaded"] == [["r1", None, 7]]
+    assert '"by": "operator:ada"' in gateway.log()
+
+
+def test_reloads_beyond_those_that_may_wait_are_refused_at_once(gateway: Running) -> None:
+    gateway.ask(do="set", values={"answers_reload": False})
+    for number in range(12):
+        gateway.send(type="RequestReload", request_id=f"r{number}", requested_by="ada")
+    state = gateway.eventually(lambda state: len(state["reloaded"]) == 3)
+    assert state["reloaded"] == [[f"r{number}", "too many reloads are waiting", 0] for number in (9, 10, 11)]
+    assert state["reloads"] == [["r0", "ada"]]
+
+
+def test_a_gateway_that_drains_still_reloads(gateway: Running) -> None:
+    gateway.send(type="RequestDrain")
+    gateway.eventually(lambda state: state["drained"])
+    gateway.send(type="RequestReload", request_id="r1", requested_by="ada")
+    assert gateway.eventually(lambda state: state["reloaded"])["reloaded"] == [["r1", None, 7]]
 
 
 def test_a_reload_that_fails_says_why(gateway: Running) -> None:
@@ -264,6 +281,21 @@ def test_two_fronts_have_their_own_workers_and_both_hear_of_drain_and_reload(sta
     wait_until(lambda: both("drained"))
     gateway.signal(signal.SIGTERM)
     assert gateway.wait() == Exit.OK
+
+
+def test_a_change_of_policy_is_told_to_every_other_front(start: Start) -> None:
+    gateway = start(front_processes=2, workers=WorkerSettings(compute=NONE, http=NONE, fs=NONE))
+    gateway.wait_ready()
+    gateway.send(type="PolicyEdited", digest="d1")  # by whichever of them takes the connection
+    seen: dict[str, list[str]] = {}
+
+    def told() -> bool:
+        state = gateway.state()
+        seen[state["front_id"]] = state["edited"]
+        return len(seen) == 2 and any(seen.values())
+
+    wait_until(told)
+    assert sorted(seen.values()) == [[], ["d1"]]
 
 
 def module(reference: str) -> dict[str, object]:

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from ipc.settings import OperatorSettings, PrincipalMapping, Settings
-from supervisor.kinds import Context, Wrong
+from supervisor.kind import Context, Wrong
 from supervisor.schema import SCHEMA, Leaf, Names, Rows, Table, leaf_paths, node_at, spellings
 
 SET_BY_THE_GATEWAY = {"dev_mode", "weakened", "version"}

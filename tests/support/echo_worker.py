@@ -17,7 +17,7 @@ from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.exits import Exit
 from ipc.framing import encode_frame
 from ipc.limits import MAX_CALL_FRAME, MAX_RESULT_FRAME
-from ipc.messages import Call, FrontToWorker, Result, Retire, Verification, Welcome, WorkerReady
+from ipc.messages import Call, FrontToWorker, GrantKeys, Result, Retire, Verification, Welcome, WorkerReady
 from ipc.parent import die_with_parent
 from ipc.sessions import FRONT_TO_WORKER
 
@@ -59,11 +59,17 @@ HOSTILE: dict[str, Callable[[Call], bytes]] = {
 }
 
 
-def answer(channel: BlockingChannel[FrontToWorker], sock: socket.socket, call: Call, served: int) -> bool:
+def answer(
+    channel: BlockingChannel[FrontToWorker], sock: socket.socket, call: Call, served: int, grant_jwks: str
+) -> bool:
     """Do what the call's action says; False when this was the last one."""
     match call.plan.action_id:
-        case "echo":
+        case "grant_keys":
+            channel.send(result_of(call, output=grant_jwks, io_calls=served))
+        case "echo" | "pay" | "read" | "note":
             channel.send(result_of(call, io_calls=served))
+        case "violates":
+            channel.send(result_of(call, outcome="response_schema"))
         case "retiring":
             channel.send(result_of(call, retiring=True))
             return False
@@ -112,7 +118,7 @@ def main() -> int:
     if arguments.first == "noise":
         sock.sendall(b"noise" * 1000)
         signal.pause()
-    served = 0
+    served, grant_jwks = 0, ""
     try:
         channel.send(WorkerReady(worker_id, os.getpid(), profile))
         if arguments.first == "deaf":
@@ -121,10 +127,11 @@ def main() -> int:
             message = channel.receive()
             if isinstance(message, Retire):
                 return Exit.RECYCLED
-            if isinstance(message, Welcome):
+            if isinstance(message, Welcome | GrantKeys):
+                grant_jwks = message.grant_jwks
                 continue
             served += 1
-            if not answer(channel, sock, message, served):
+            if not answer(channel, sock, message, served, grant_jwks):
                 return Exit.RECYCLED
     except (ChannelClosed, ConnectionError):
         return Exit.ORPHANED

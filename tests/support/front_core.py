@@ -26,12 +26,13 @@ from frontend.house import House
 from frontend.http.answers import Answer
 from frontend.http.requests import CompleteBody, Request
 from frontend.opening import build_house
-from frontend.policy.engine import PolicySources
+from frontend.policy.engine import Commit, PolicySources
 from frontend.policy.question import Decision, Question
 from frontend.stores.interface import Store
 from frontend.stores.sqlite import SqliteStore
 from ipc import messages as m
 from ipc.settings import IdentitySettings, LimitSettings, OperatorSettings, PoolSettings, Settings, WorkerSettings
+from tests.support.documented import check_answer
 from tests.support.manifests import write_manifests
 from tests.support.proofs import Key, proof
 from tests.support.worker_desk import Desk, until
@@ -142,6 +143,8 @@ class ScriptedPolicy:
     def __init__(self) -> None:
         self.answer: Decision | Exception = ALLOW
         self.questions: list[Question] = []
+        self.loaded: list[PolicySources] = []
+        self.refusal: Exception | None = None
         self.before: Callable[[], Awaitable[None]] = trio.lowlevel.checkpoint
 
     async def decide(self, question: Question) -> Decision:
@@ -151,8 +154,14 @@ class ScriptedPolicy:
             raise self.answer
         return msgspec.structs.replace(self.answer, allowed_sinks=question.requested_sinks)
 
-    async def load(self, sources: PolicySources) -> None:
-        """Takes any."""
+    async def load(self, sources: PolicySources, commit: Commit | None = None) -> None:
+        """Takes any, unless it is told what to raise."""
+        await trio.lowlevel.checkpoint()
+        if self.refusal is not None:
+            raise self.refusal
+        if commit is not None:
+            await commit()
+        self.loaded.append(sources)
 
 
 def action(action_id: str = "echo", **changes: Any) -> dict[str, Any]:
@@ -187,7 +196,9 @@ class Core:
         if data:
             found.append(("content-length", str(len(data))))
         plain, _, query = path.partition("?")
-        return await self.dispatch.respond(Request(method, plain, query, found, body=CompleteBody(data)))
+        answer = await self.dispatch.respond(Request(method, plain, query, found, body=CompleteBody(data)))
+        check_answer(method, plain, answer.status, answer.content_type, answer.body)
+        return answer
 
     async def agent(self, max_calls: int | None = None) -> "Agent":
         """A fresh lease."""
@@ -272,6 +283,12 @@ def registry_of(folder: Path, *manifests: dict[str, Any], verdict: str = "ok") -
         for reference in dict.fromkeys(manifest.provider_module_digest for manifest in found)
     ]
     return Registry.build(found, verdicts, Trusted(frozenset({DIGEST})))
+
+
+def lose_store(folder: Path) -> None:
+    """The key-value store is gone, with all that it knew. For when no front lives."""
+    for path in folder.glob("store.sqlite3*"):
+        path.unlink()
 
 
 @asynccontextmanager

@@ -1,6 +1,7 @@
 """A real gateway for tests: `gateway dev` as a process, and the clients that speak to it.
 
-Agents and operators here are written against the interface alone: nothing of the gateway's own code is imported.
+Agents and operators here are written against the interface alone: nothing of the gateway's own code is imported, but
+for its OpenAPI document, against which every answer is held.
 """
 
 import base64
@@ -24,11 +25,20 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
+from tests.support.documented import check_answer
+
 START_SECONDS = 60
 
 
 def b64(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
+
+
+def as_documented(answer: httpx.Response) -> None:
+    """What each client here does with each answer."""
+    sent = answer.request
+    path = sent.url.raw_path.decode("ascii").partition("?")[0]
+    check_answer(sent.method, path, answer.status_code, answer.headers.get("content-type", ""), answer.read())
 
 
 class Prover:
@@ -124,8 +134,9 @@ class Gateway:
     def over(self, socket_name: str) -> httpx.Client:
         """A client on one of the Unix sockets: client_socket or admin_socket."""
         client = httpx.Client(
-            transport=httpx.HTTPTransport(uds=self.ready[socket_name]), base_url="http://localhost", timeout=30
-        )
+            transport=httpx.HTTPTransport(uds=self.ready[socket_name]), base_url="http://localhost", timeout=30,
+            event_hooks={"response": [as_documented]},
+        )  # fmt: skip
         self.clients.append(client)
         return client
 
@@ -183,7 +194,7 @@ def gateway(folder: Path, config: str = "", **environment: str) -> Iterator[Gate
         line = process.stdout.readline()
         assert line, f"the gateway ended with {process.wait(10)}; its log:\n{log.read_text()[-4000:]}"
         ready = json.loads(line)
-        with httpx.Client(base_url=ready["base_url"], timeout=30) as http:
+        with httpx.Client(base_url=ready["base_url"], timeout=30, event_hooks={"response": [as_documented]}) as http:
             running = Gateway(process, ready, log, http)
             try:
                 yield running

@@ -4,7 +4,7 @@ import sqlite3
 from pathlib import Path
 from typing import Any
 
-from tests.support.front_core import HOLD, Agent, Core
+from tests.support.front_core import HOLD, Agent, Core, action
 
 
 async def held(core: Core, max_calls: int = 3, action_id: str = "echo", **body: Any) -> tuple[Agent, str]:
@@ -35,3 +35,31 @@ async def corrupt(core: Core, approval_id: str, body: str) -> None:
     with sqlite3.connect(Path(core.house.settings.state_dir) / "store.sqlite3") as connection:
         connection.execute("UPDATE approvals SET body = ? WHERE approval_id = ?", (body, approval_id))
     connection.close()
+
+
+def reaching(action_id: str = "echo", **changes: Any) -> dict[str, Any]:
+    """An action that sends a request to the host that it is asked for; known.example is in its manifest."""
+    schema = {"type": "object", "properties": {"host": {"type": "string"}}, "required": ["host"]}
+    return action(
+        action_id, required_imports=["http"], io={"request_schema": schema},
+        egress={"profile": "direct_allowlist", "allowed_domains": ["known.example"]},
+        template={"method": "GET", "url_template": "https://{host}/x"}, **changes,
+    )  # fmt: skip
+
+
+def filing(action_id: str = "echo", **changes: Any) -> dict[str, Any]:
+    """An action that writes the file that it is asked for; `known/**` is in its manifest, `secret/**` denied."""
+    schema = {"type": "object", "properties": {"path": {"type": "string"}}, "required": ["path"]}
+    return action(
+        action_id, required_imports=["fs"], io={"request_schema": schema},
+        fs={"allowed_operations": ["write"], "allowed_paths": ["known/**"], "denied_paths": ["secret/**"]}, **changes,
+    )  # fmt: skip
+
+
+async def reached(core: Core, agent: Agent, body: dict[str, str], action_id: str = "echo") -> tuple[str, ...]:
+    """What policy is told to be unresolved in such a call."""
+    core.policy.answer = HOLD
+    status, answer = await agent.call(action_id, body)
+    assert status == 202, answer
+    question = core.policy.questions[-1]
+    return question.unresolved_domains + question.unresolved_paths

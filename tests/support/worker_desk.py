@@ -33,6 +33,7 @@ class Desk:
 
     def __init__(self) -> None:
         self.pools: Pools
+        self.grant_jwks = '{"keys": []}'
         self.answers_needs = True
         self.reports_ends = True
         self.needs: list[str] = []

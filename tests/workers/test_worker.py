@@ -19,6 +19,7 @@ from ipc.limits import MAX_CALL_FRAME
 from ipc.messages import (
     Call,
     FrontToWorker,
+    GrantKeys,
     ModuleFile,
     Observation,
     Result,
@@ -233,13 +234,34 @@ def test_half_a_frame_and_then_the_end_is_a_broken_protocol(running: Template) -
     assert exit_status(running, worker) == Exit.PROTOCOL
 
 
-@pytest.mark.parametrize("messages", ["call first", "welcome twice", "retire first"])
+def test_a_worker_verifies_with_the_keys_that_it_was_told_last(running: Template) -> None:
+    worker, other, third = born(running), Signer("other"), Signer("third")
+    plan = plan_for("echo", {})
+    assert worker.call(other.call(plan)).outcome == "grant_refused"
+    keys = [json.loads(signer.jwks)["keys"][0] for signer in (other, SIGNER)]
+    worker.channel.send(GrantKeys(json.dumps({"keys": keys})))
+    assert [worker.call(signer.call(plan)).outcome for signer in (other, SIGNER)] == ["success", "success"]
+    worker.channel.send(GrantKeys(third.jwks))
+    wanted = [(third, "success"), (other, "grant_refused"), (SIGNER, "grant_refused")]
+    assert [worker.call(signer.call(plan)).outcome for signer, _ in wanted] == [outcome for _, outcome in wanted]
+
+
+@pytest.mark.parametrize("jwks", ["", "{}", '{"keys":[]}'])
+def test_grant_keys_without_keys_end_the_worker(running: Template, jwks: str) -> None:
+    worker = born(running)
+    worker.channel.send(GrantKeys(jwks))
+    assert exit_status(running, worker) == Exit.PROTOCOL
+
+
+@pytest.mark.parametrize("messages", ["call first", "keys first", "welcome twice", "retire first"])
 def test_a_message_out_of_order_ends_the_worker(running: Template, messages: str) -> None:
     worker = running.spawn()
     if messages == "call first":
         worker.channel.send(SIGNER.call(plan_for("echo", {})))
     elif messages == "retire first":
         worker.channel.send(Retire())
+    elif messages == "keys first":
+        worker.channel.send(GrantKeys(SIGNER.jwks))
     else:
         worker.channel.send(Welcome(SIGNER.jwks))
         worker.channel.send(Welcome(SIGNER.jwks))

@@ -7,7 +7,7 @@ a policy may crash or hang the process: that is why it has one of its own.
 
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from regopy import Interpreter, LogLevel, RegoError, rego_shared
@@ -15,11 +15,12 @@ from regopy import Interpreter, LogLevel, RegoError, rego_shared
 from workers.policy.diagnostics import error_of_answer, explained, spelling_problems, texts_below
 from workers.policy.program import program_problems, read_program
 from workers.policy.values import Input, canonical_json
+from workers.policy.withs import with_problems
 
 DECISION = "data.gateway.decision"
 
 _lib = rego_shared.rego
-_ENTRY = b"gateway/decision"
+_ENTRY = "gateway/decision"
 _PREFIX = '{"expressions":['
 _SUFFIX = "]}"
 _PADDING_FILE = "(padding)"
@@ -41,54 +42,63 @@ class EvaluationError(Exception):
 class CompiledPolicy:
     """One policy with its data, ready to be asked."""
 
-    def __init__(self, modules: Mapping[str, str], data: str) -> None:
+    def __init__(self, modules: Mapping[str, str], data: str, more: Sequence[str] = ()) -> None:
         """Compile.
 
-        `modules` maps file name to Rego, `data` is the JSON text of data.json. Raises PolicyError with everything
-        that is wrong, as far as it can be told without running the policy.
+        `modules` maps file name to Rego, `data` is the JSON text of data.json, `more` names further rules that `value`
+        will be asked for (`gateway/denial`). Raises PolicyError with everything that is wrong, as far as it can be told
+        without running the policy.
         """
-        problems = spelling_problems(modules)
+        problems = spelling_problems(modules) + with_problems(modules)
         if problems:
             raise PolicyError(problems)
         if not any(_HAS_PACKAGE.search(source) for source in modules.values()):
             raise PolicyError([f"no file holds `package gateway`, which must define {DECISION}"])
-        self._interpreter, self._bundle = _compiled(modules, data)
+        entries = (_ENTRY, *more)
+        self._interpreter, self._bundle = _compiled(modules, data, entries)
         program = read_program(_lib.regoBundleNode(self._bundle._impl))
         problems = program_problems(program, modules)
         if problems:
             raise PolicyError(problems)
         if program.missing_variables:
             padding = {_PADDING_FILE: _padding(program.missing_variables)}
-            self._interpreter, self._bundle = _compiled({**modules, **padding}, data)
+            self._interpreter, self._bundle = _compiled({**modules, **padding}, data, entries)
 
     def evaluate(self, document: dict[str, Any]) -> str:
         """Return the decision as JSON text, exactly as the engine wrote it.
 
         Raises EvaluationError when there is none, NotAValue when `document` can't be an input.
         """
+        text = self.value(document, _ENTRY)
+        if text is None:
+            raise EvaluationError(f"{DECISION} is undefined for this input")
+        return text
+
+    def value(self, document: dict[str, Any], entry: str) -> str | None:
+        """The value of one rule as JSON text, None when it is undefined. Raises EvaluationError, NotAValue."""
         value = Input(document)
         try:
             if _lib.regoSetInput(self._interpreter._impl, value.pointer):
                 raise EvaluationError("the engine refused the input")
         finally:
             value.free()
-        output = _lib.regoBundleQueryEntrypoint(self._interpreter._impl, self._bundle._impl, _ENTRY)
+        output = _lib.regoBundleQueryEntrypoint(self._interpreter._impl, self._bundle._impl, entry.encode())
         if not output:
             raise EvaluationError("the engine gave no answer")
         try:
-            return _decision_text(output)
+            return _value_text(output)
         finally:
             _lib.regoFreeOutput(output)
 
 
-def _compiled(modules: Mapping[str, str], data: str) -> tuple[Any, Any]:
+def _compiled(modules: Mapping[str, str], data: str, entries: Sequence[str]) -> tuple[Any, Any]:
     interpreter = Interpreter()
     interpreter.log_level = LogLevel.NONE
     # SECURITY: without it a failing built-in is merely undefined, and `not` of undefined is true.
     interpreter.strict_built_in_errors = True
     _add_modules(interpreter, modules)
     _add_data(interpreter, data)
-    return interpreter, _build(interpreter)
+    return interpreter, _build(interpreter, entries)
 
 
 def _padding(variables: int) -> str:
@@ -116,9 +126,9 @@ def _add_data(interpreter: Any, data: str) -> None:
         raise PolicyError([f"data.json: {str(error)[:300]}"]) from None
 
 
-def _build(interpreter: Any) -> Any:
+def _build(interpreter: Any, entries: Sequence[str]) -> Any:
     try:
-        bundle = interpreter.build(None, [_ENTRY.decode()])
+        bundle = interpreter.build(None, list(entries))
     except RegoError as error:
         raise PolicyError([str(error)[:300]]) from None
     if not bundle._impl:
@@ -128,12 +138,12 @@ def _build(interpreter: Any) -> Any:
     return bundle
 
 
-def _decision_text(output: int) -> str:
+def _value_text(output: int) -> str | None:
     if not rego_shared.rego_output_ok(output):
         raise EvaluationError("; ".join(texts_below(_lib.regoOutputNode(output))) or "the engine failed")
     text: str = rego_shared.rego_output_string(output)
     if text.startswith(_PREFIX) and text.endswith(_SUFFIX):
         return text[len(_PREFIX) : -len(_SUFFIX)]
     if text == "undefined":
-        raise EvaluationError(f"{DECISION} is undefined for this input")
+        return None
     raise EvaluationError(error_of_answer(text) or "the engine's answer has an unknown form")

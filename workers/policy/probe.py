@@ -7,9 +7,14 @@ decision.
 
 import json
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from typing import Any
 
 import msgspec
+
+from workers.policy.diagnostics import error_of_answer
+from workers.policy.evaluator import CompiledPolicy, EvaluationError, PolicyError
+from workers.policy.values import NotAValue
 
 
 class _Document(msgspec.Struct):
@@ -24,6 +29,19 @@ class _Document(msgspec.Struct):
 
 
 _decoder = msgspec.json.Decoder(_Document, strict=True)
+
+
+def probe(candidate: CompiledPolicy, data: str, deadline: AbstractContextManager[None]) -> None:
+    """Ask every probe, each inside `deadline`. Raises PolicyError for the first that is not decided."""
+    for asked, document in probe_inputs(data):
+        try:
+            with deadline:
+                answer = candidate.evaluate(document)
+        except (EvaluationError, NotAValue) as error:
+            raise PolicyError([f'asked about "{asked}" it gives no decision: {error}']) from None
+        problem = shape_problem(answer)
+        if problem is not None:
+            raise PolicyError([f'asked about "{asked}" it answers wrongly: {error_of_answer(answer) or problem}'])
 
 
 def shape_problem(document: str) -> str | None:

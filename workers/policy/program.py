@@ -139,14 +139,14 @@ def _unset(operand: str, statement: str) -> str:
 
 
 def _where(statement: str, operand: str, function: _Function, modules: Mapping[str, str]) -> str:
-    """`file:line (rule)`: of the statement where its text stands in exactly one place, else of the rule's head."""
+    """`file:line (rule)`: of the statement where its text stands in one place alone, else of the rule's first head."""
     rule = _shown(function.name)
     head = rf"^{re.escape(rule.rpartition('.')[2])}\b"
     for pattern in (re.escape(statement), re.escape(operand), head):
         places = [
             (file, match.start()) for file, source in modules.items() for match in re.finditer(pattern, source, re.M)
         ]
-        if pattern and len(places) == 1:
+        if pattern and (len(places) == 1 or (places and pattern is head)):
             file, position = places[0]
             return f"{file}:{modules[file].count(chr(10), 0, position) + 1} ({rule})"
     return rule

@@ -56,11 +56,11 @@ class Runner:
         self, engine: Engine, modules: Mapping[str, Module], profile: Profile, grants: GrantVerifier,
         ticker: EpochTicker, outside: Outside | None,
     ) -> None:  # fmt: skip
-        """`modules` by digest; `outside` only for the http profile."""
+        """`modules` by digest; `outside` only for the http profile. `grants` may be replaced between calls."""
         self._engine = engine
         self._modules = modules
         self._profile = profile
-        self._grants = grants
+        self.grants = grants
         self._ticker = ticker
         self._outside = outside
         self._functions = HostFunctions(engine)
@@ -72,7 +72,7 @@ class Runner:
         meter = Meter(plan.limits.max_io_calls, begun + min(call.deadline_seconds, plan.limits.timeout_seconds))
         verification = FAILED_BEFORE
         try:
-            grant = self._grants.check(call.grant, plan)
+            grant = self.grants.check(call.grant, plan)
             self._check_profile(plan)
         except GrantRefused as error:
             ran = _Ran("grant_refused", failure=ProviderFailure("denied", str(error)))

@@ -84,6 +84,11 @@ def map_module(engine: Engine, digest: str, path: str) -> Module:
         component = Component.deserialize_file(engine, path)
     except WasmtimeError as error:
         raise NotMapped(str(error)) from None
+    return as_module(engine, digest, component)
+
+
+def as_module(engine: Engine, digest: str, component: Component) -> Module:
+    """A component that keeps to the provider interface. Raises ContractBroken."""
     interfaces = check_contract(engine, component)
     entry = component.get_export_index(ENTRY)
     if entry is None:

@@ -131,8 +131,8 @@ def test_what_is_unresolved_is_allowed_only_in_a_plan_that_waits_for_a_person(
     plan, held = plan_of(found), plan_of(found, is_held=True)
     assert plan.files is not None
     assert held.files is not None
-    assert plan.files.allowed_paths == ("notes/**",)
-    assert held.files.allowed_paths == ("notes/**", "other/a")
+    assert plan.files.allowed_paths == ()
+    assert held.files.allowed_paths == ("other/a",)
 
 
 def test_holding_changes_nothing_else(action_of: ActionOf, drafted: Callable[..., Draft]) -> None:

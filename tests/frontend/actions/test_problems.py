@@ -22,3 +22,12 @@ def test_shown_text_can_not_disturb_a_terminal() -> None:
 def test_a_close_name_is_offered_and_else_all() -> None:
     assert did_you_mean("egres", ["egress", "io"]) == "Did you mean egress?"
     assert did_you_mean("zzz", ["egress", "io"]) == "Known here: egress, io."
+
+
+def test_nothing_that_a_file_holds_can_disturb_a_terminal_or_grow_a_problem() -> None:
+    report = Report("a\nb.yaml")
+    report.add(1, "headers.X\x1b[2J", "headers.X\n\u202e = 5: must be text.", "Write " + "x" * 5000)
+    (problem,) = report.problems
+    assert str(problem).isprintable()
+    assert len(str(problem)) < 2000
+    assert problem.field == r"headers.X\x1b[2J"

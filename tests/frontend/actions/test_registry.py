@@ -39,7 +39,10 @@ def test_an_action_id_belongs_to_one_file(tmp_path: Path) -> None:
     (tmp_path / "b.yaml").write_text(MINIMAL.format(id="same"))
     _, problems = load_manifests(tmp_path, has_proxy=False)
     assert [str(problem) for problem in problems] == [
-        f"{tmp_path}/b.yaml:1  action_id = same is taken by {tmp_path}/a.yaml. Give it another id, or remove one file."
+        (
+            f'{tmp_path}/b.yaml:1  action_id = "same" is taken by {tmp_path}/a.yaml:1. '
+            "Give it another id, or remove one file."
+        )
     ]
 
 

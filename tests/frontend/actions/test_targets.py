@@ -60,7 +60,16 @@ def test_a_path_outside_the_allowed_ones_is_unresolved_until_it_is_learned(actio
     found = targets(action, request, Learned(paths=("other/*",)))
     assert found.unresolved_paths == ()
     assert found.files is not None
-    assert found.files.allowed_paths == ("notes/**", "other/*")
+    assert found.files.allowed_paths == ("other/a.txt",)
+
+
+@pytest.mark.parametrize(("path", "allowed"), [("notes/a", ("notes/a",)), ("other/a", ())])
+def test_a_provider_gets_the_path_that_was_decided_about_and_no_pattern(
+    action_of: ActionOf, path: str, allowed: tuple[str, ...]
+) -> None:
+    found = targets(action_of("files"), {"path": path, "content": ""}, Learned(paths=("learned/**",)))
+    assert found.files is not None
+    assert found.files.allowed_paths == allowed
 
 
 @pytest.mark.parametrize("path", ["notes/private", "notes/private/a", "notes/private/a/b"])

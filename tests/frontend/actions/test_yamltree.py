@@ -87,3 +87,9 @@ def test_any_text_gives_a_tree_or_a_problem(text: str) -> None:
     report = Report("f.yaml")
     tree = read_tree(text, report)
     assert tree is not None or report.problems
+
+
+def test_a_text_that_ends_too_early_is_told_at_its_last_line() -> None:
+    report = Report("f")
+    assert read_tree("a: 1\nb: {", report) is None
+    assert [problem.line for problem in report.problems] == [2]

@@ -51,18 +51,18 @@ def test_a_body_that_is_none_is_refused() -> None:
     ],
 )
 def test_each_state_is_polled_in_its_own_words(state: str, outcome: Outcome, shown: dict[str, object]) -> None:
-    view = polled(a_record(state, outcome), NOW)
+    view = msgspec.to_builtins(polled(a_record(state, outcome), NOW))
     assert shown.items() <= view.items()
     assert ("retry_after_seconds" in view) == (state in ("pending", "claimed"))
 
 
 def test_a_pending_record_whose_time_is_over_is_polled_as_expired() -> None:
-    assert polled(a_record(), NOW + 300)["state"] == "expired"
+    assert polled(a_record(), NOW + 300).state == "expired"
 
 
 def test_the_list_has_no_request_and_the_detail_all_of_it() -> None:
-    assert "request" not in listed(a_record(), NOW)
-    detail = detailed(a_record(), NOW)
+    assert "request" not in msgspec.to_builtins(listed(a_record(), NOW))
+    detail = msgspec.to_builtins(detailed(a_record(), NOW))
     assert detail["request"] == {"to": "acct"}
     assert detail["plan_hash"].startswith("sha256:")
     assert detail["budget_snapshot"] == {"calls_remaining": 3}

@@ -36,12 +36,12 @@ def test_an_unmapped_user_is_nobody_unless_the_configuration_allows_it() -> None
     assert found == Identity("uid:7", ("tools:call",), None, "peercred")
 
 
-def test_a_connection_without_peer_credentials_is_nobody() -> None:
+def test_a_connection_without_peer_credentials_can_not_be_identified() -> None:
     for settings in (MAPPED, IdentitySettings(allow_unmapped=True)):
         with pytest.raises(GateError) as refused:
             identify(settings, None)
-        assert refused.value.code == "identity_forbidden"
-        assert "Unix socket" in refused.value.body()["message"]
+        assert (refused.value.code, refused.value.status) == ("identity_provider_unavailable", 503)
+        assert "does not show its user" in (refused.value.cause or "")
 
 
 def test_without_a_provider_everybody_is_the_dev_principal() -> None:

@@ -2,6 +2,7 @@
 
 import base64
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jwt
@@ -12,7 +13,9 @@ from hypothesis import strategies as st
 
 from frontend.auth import lease as module
 from frontend.auth.keys import parse_jwk, public_key_of
-from frontend.auth.lease import MAX_CALLS, IssuedLease, LeaseAuthority, parse_lease_request
+from frontend.auth.keysets import P256_SET, KeySetFile, ListedKey, public_jwk, write_set
+from frontend.auth.lease import IssuedLease, LeaseAuthority
+from frontend.auth.lease_keys import LEASE_KEY_KEPT_SECONDS, LeaseKeys
 from frontend.clock import SystemClock, iso
 from frontend.errors import GateError
 from tests.support.proofs import ABSENT, Key, b64
@@ -54,68 +57,6 @@ def code_of(call: Callable[[], object]) -> str:
     with pytest.raises(GateError) as refused:
         call()
     return refused.value.code
-
-
-# ------------------------------------------------------------------ requests
-
-GOOD: dict[str, Any] = {"scopes": ["tools:call"], "dpop_jwk": AGENT.jwk, "budgets": {"max_calls": 5}}
-
-
-@pytest.mark.parametrize(
-    ("budgets", "max_calls"),
-    [
-        (ABSENT, None), (None, None), ({}, None), ({"max_calls": None}, None), ({"max_cost_usd_cents": 7}, None),
-        ({"max_calls": 1}, 1), ({"max_calls": MAX_CALLS, "other": []}, MAX_CALLS),
-    ],
-)  # fmt: skip
-def test_a_request_says_scopes_key_and_perhaps_a_budget(budgets: Any, max_calls: int | None) -> None:
-    body = {name: value for name, value in {**GOOD, "budgets": budgets, "agent_id": "x"}.items() if value is not ABSENT}
-    found = parse_lease_request(body)
-    assert (found.scopes, found.jwk.jkt, found.max_calls) == (("tools:call",), AGENT.jkt, max_calls)
-
-
-def test_the_largest_request_is_accepted() -> None:
-    scopes = [f"scope:{place}" for place in range(32)]
-    found = parse_lease_request({**GOOD, "scopes": scopes, "budgets": {"max_calls": 2**31 - 1}})
-    assert (found.scopes, found.max_calls) == (tuple(scopes), 2**31 - 1)
-
-
-@pytest.mark.parametrize(
-    ("changes", "field"),
-    [
-        ({"scopes": ABSENT}, "scopes:"), ({"scopes": None}, "scopes:"), ({"scopes": []}, "scopes:"),
-        ({"scopes": "tools:call"}, "scopes:"), ({"scopes": {"tools:call": 1}}, "scopes:"),
-        ({"scopes": ["tools:call", "SECRET"]}, "scopes[1]:"), ({"scopes": [1]}, "scopes[0]:"),
-        ({"scopes": [["tools:call"]]}, "scopes[0]:"), ({"scopes": ["tools:call"] * 33}, "scopes:"),
-        ({"dpop_jwk": ABSENT}, "dpop_jwk:"), ({"dpop_jwk": None}, "dpop_jwk:"), ({"dpop_jwk": "SECRET"}, "dpop_jwk:"),
-        ({"dpop_jwk": {**AGENT.jwk, "kty": "SECRET"}}, "dpop_jwk.kty:"),
-        ({"dpop_jwk": {**AGENT.jwk, "crv": "SECRET"}}, "dpop_jwk.crv:"),
-        ({"dpop_jwk": {**AGENT.jwk, "x": "SECRET"}}, "dpop_jwk.x:"),
-        ({"dpop_jwk": {**AGENT.jwk, "y": None}}, "dpop_jwk.y:"),
-        ({"dpop_jwk": {**AGENT.jwk, "d": "SECRET"}}, "dpop_jwk.d:"),
-        ({"dpop_jwk": {**AGENT.jwk, "SECRET": 1}}, "dpop_jwk:"),
-        ({"dpop_jwk": {**AGENT.jwk, "y": AGENT.x}}, "dpop_jwk: x and y are not a point"),
-        ({"budgets": []}, "budgets:"), ({"budgets": 5}, "budgets:"), ({"budgets": "SECRET"}, "budgets:"),
-        ({"budgets": {"max_calls": 0}}, "budgets.max_calls:"), ({"budgets": {"max_calls": -1}}, "budgets.max_calls:"),
-        ({"budgets": {"max_calls": MAX_CALLS + 1}}, "budgets.max_calls:"),
-        ({"budgets": {"max_calls": True}}, "budgets.max_calls:"),
-        ({"budgets": {"max_calls": 5.0}}, "budgets.max_calls:"),
-        ({"budgets": {"max_calls": "5"}}, "budgets.max_calls:"),
-    ],
-)  # fmt: skip
-def test_a_bad_request_is_told_which_field_and_never_its_value(changes: dict[str, Any], field: str) -> None:
-    body = {name: value for name, value in {**GOOD, **changes}.items() if value is not ABSENT}
-    with pytest.raises(GateError) as refused:
-        parse_lease_request(body)
-    answer = refused.value.body()
-    assert (answer["error"], refused.value.status) == ("invalid_request", 400)
-    assert answer["message"].startswith(field)
-    assert "SECRET" not in answer["message"]
-
-
-@pytest.mark.parametrize("body", [None, [], "x", 1, True])
-def test_a_request_is_an_object(body: object) -> None:
-    assert code_of(lambda: parse_lease_request(body)) == "invalid_request"
 
 
 # ------------------------------------------------------------------ issuing
@@ -332,3 +273,75 @@ def test_a_bent_lease_is_refused_or_is_the_same_lease(place: int, character: str
             raise
     else:
         assert (text, found.principal) == (SAMPLE, "billing-agent")
+
+
+# ------------------------------------------------------------------ rotations
+
+OTHER_KEY = ec.generate_private_key(ec.SECP256R1())
+
+
+def both(retired: float) -> LeaseKeys:
+    """OTHER_KEY signs; SIGNING_KEY was followed by it at `retired`."""
+    return LeaseKeys(
+        OTHER_KEY,
+        (ListedKey(public_jwk(SIGNING_KEY), iso(NOW), iso(retired)), ListedKey(public_jwk(OTHER_KEY), iso(retired))),
+    )
+
+
+def test_a_lease_of_the_key_before_is_accepted_until_it_expires() -> None:
+    time = Time()
+    by = authority(time)
+    before = issue(by)
+    by.verify(before.lease_jwt)
+    by.use(both(time.wall))
+    after = issue(by)
+    kids = [jwt.get_unverified_header(one.lease_jwt)["kid"] for one in (before, after)]
+    assert kids == [KID, public_key_of(OTHER_KEY).jkt]
+    assert [jwk["kid"] for jwk in by.jwks()["keys"]] == kids[::-1]
+    time.wall += 299
+    assert by.verify(before.lease_jwt).session_id == before.session_id
+    assert by.verify(after.lease_jwt).session_id == after.session_id
+    time.wall += 1
+    assert code_of(lambda: by.verify(before.lease_jwt)) == "lease_expired"
+
+
+def test_a_key_of_which_no_lease_can_be_alive_verifies_nothing_and_is_not_shown() -> None:
+    time = Time()
+    by = authority(time)
+    by.use(both(NOW))
+    forged = LeaseAuthority(SIGNING_KEY, time.clock(), 300)
+    time.wall = NOW + LEASE_KEY_KEPT_SECONDS - 1
+    by.verify(issue(forged).lease_jwt)
+    assert len(by.jwks()["keys"]) == 2
+    time.wall += 2
+    assert code_of(lambda: by.verify(issue(forged).lease_jwt)) == "invalid_lease"
+    assert [jwk["kid"] for jwk in by.jwks()["keys"]] == [public_key_of(OTHER_KEY).jkt]
+
+
+def test_a_key_that_was_forgotten_takes_its_leases_with_it_even_known_ones() -> None:
+    by = authority()
+    token = issue(by).lease_jwt
+    by.verify(token)
+    by.use(LeaseKeys.alone(OTHER_KEY))
+    assert code_of(lambda: by.verify(token)) == "invalid_lease"
+
+
+def test_another_front_s_lease_is_accepted_before_this_front_has_followed_the_rotation(tmp_path: Path) -> None:
+    path = tmp_path / "set"
+    write_set(path, (ListedKey(public_jwk(SIGNING_KEY), iso(NOW)),))
+    here = LeaseAuthority(SIGNING_KEY, Time().clock(), 300, KeySetFile(path, P256_SET))
+    token = issue(LeaseAuthority(OTHER_KEY, Time().clock(), 300)).lease_jwt
+    assert code_of(lambda: here.verify(token)) == "invalid_lease"
+    write_set(path, (ListedKey(public_jwk(SIGNING_KEY), iso(NOW)), ListedKey(public_jwk(OTHER_KEY), iso(NOW))))
+    assert here.verify(token).principal == "billing-agent"
+    assert here.kid == KID  # it goes on to sign with its own
+    assert here.verify(issue(here).lease_jwt)
+
+
+def test_a_lease_that_outlives_every_lease_is_refused() -> None:
+    """Nobody issues one; a key that verifies for an hour after its time must not let through what lives longer."""
+    long = jwt.decode(issue(authority(ttl=3600)).lease_jwt, options={"verify_signature": False}) | {
+        "exp": int(NOW) + 3601
+    }
+    token = jwt.encode(long, SIGNING_KEY, "ES256", headers={"typ": "gateway-lease+jwt", "kid": KID})
+    assert code_of(lambda: authority().verify(token)) == "invalid_lease"

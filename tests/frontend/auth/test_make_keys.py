@@ -45,7 +45,7 @@ def test_the_published_receipt_key_verifies_what_the_private_one_signs(tmp_path:
     assert run(tmp_path).returncode == Exit.OK
     (published,) = json.loads((tmp_path / "receipt-keys.jwks.json").read_bytes())["keys"]
     private = load_ed25519(tmp_path / "keys/receipt.pem")
-    assert set(published) == {"kty", "crv", "x", "kid", "use", "alg"}
+    assert set(published) == {"kty", "crv", "x", "kid", "use", "alg", "created_at"}
     assert published["x"] == b64(private.public_key().public_bytes_raw())
     assert (published["kty"], published["crv"], published["alg"], published["use"]) == (
         "OKP",
@@ -90,6 +90,7 @@ def test_the_set_of_receipt_keys_keeps_its_history(tmp_path: Path) -> None:
         (tmp_path / "keys/receipt.pem").unlink()
     keys = json.loads((tmp_path / "receipt-keys.jwks.json").read_bytes())["keys"]
     assert len({key["kid"] for key in keys}) == len(keys) == 3
+    assert ["retired_at" in key for key in keys] == [True, True, False]
 
 
 @pytest.mark.parametrize("name", FILES)

@@ -5,11 +5,12 @@ from typing import Any
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
+from frontend.auth.keysets import public_jwk
 from frontend.clock import iso
 from frontend.evidence.events import AuditEvent
 from frontend.evidence.ledger import Intent, Ledger
 from frontend.evidence.receipts import Receipt, build_receipt
-from frontend.evidence.signing import ReceiptSigner, public_jwk
+from frontend.evidence.signing import ReceiptSigner
 from frontend.identifiers import new
 
 NOW = 1_790_000_000.0

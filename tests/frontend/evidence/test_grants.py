@@ -9,7 +9,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from frontend.auth.keys import KeyRefused
-from frontend.evidence.grants import ApprovalBinding, GrantSigner
+from frontend.evidence.grants import FOLLOWED_KEYS, FOLLOWED_SECONDS, ApprovalBinding, GrantSigner
 from ipc.plan import Egress, Limits, Plan, plan_hash
 from tests.frontend.evidence.samples import DIGEST, NOW, changed
 
@@ -26,7 +26,11 @@ SIGNER = GrantSigner(ec.generate_private_key(ec.SECP256R1()))
 
 
 def read(token: str, signer: GrantSigner = SIGNER) -> dict[str, Any]:
-    key = jwt.PyJWKSet.from_json(signer.jwks_json)[jwt.get_unverified_header(token)["kid"]]
+    return read_with(token, signer.jwks_json)
+
+
+def read_with(token: str, jwks: str) -> dict[str, Any]:
+    key = jwt.PyJWKSet.from_json(jwks)[jwt.get_unverified_header(token)["kid"]]
     options: Any = {"verify_exp": False, "verify_iat": False}
     return jwt.decode(token, key, algorithms=["ES256"], options=options)
 
@@ -63,9 +67,8 @@ def test_another_key_does_not_verify() -> None:
         read(token, other)
     forged = json.loads(other.jwks_json)
     forged["keys"][0]["kid"] = json.loads(SIGNER.jwks_json)["keys"][0]["kid"]
-    other.jwks_json = json.dumps(forged)
     with pytest.raises(jwt.InvalidSignatureError):
-        read(token, other)
+        read_with(token, json.dumps(forged))
 
 
 def test_the_published_keys_hold_nothing_private() -> None:
@@ -76,3 +79,40 @@ def test_the_published_keys_hold_nothing_private() -> None:
 def test_a_key_on_another_curve_is_refused() -> None:
     with pytest.raises(KeyRefused):
         GrantSigner(ec.generate_private_key(ec.SECP384R1()))
+
+
+def sign(signer: GrantSigner) -> str:
+    return signer.sign(PLAN, "g", now=NOW, ttl=60, approval=None)
+
+
+def test_what_an_earlier_key_signed_verifies_for_as_long_as_it_may_be_on_its_way() -> None:
+    now = 100.0
+    signer = GrantSigner(ec.generate_private_key(ec.SECP256R1()), lambda: now)
+    text = signer.jwks_json
+    assert signer.jwks_json is text
+    first = sign(signer)
+    signer.use(ec.generate_private_key(ec.SECP256R1()))
+    second = sign(signer)
+    now += FOLLOWED_SECONDS - 1
+    signer.use(ec.generate_private_key(ec.SECP256R1()))
+    third = sign(signer)
+    assert len({jwt.get_unverified_header(token)["kid"] for token in (first, second, third)}) == 3
+    now += FOLLOWED_SECONDS - 1
+    for token in (first, second, third):
+        assert read(token, signer)["grant_id"] == "g"
+    now += 1
+    assert read(third, signer)["grant_id"] == "g"
+    for token in (first, second):
+        with pytest.raises(KeyError):
+            read(token, signer)
+
+
+def test_the_keys_that_still_verify_are_bounded() -> None:
+    signer = GrantSigner(ec.generate_private_key(ec.SECP256R1()))
+    latest = sign(signer)
+    for _ in range(FOLLOWED_KEYS + 3):
+        latest = sign(signer)
+        signer.use(ec.generate_private_key(ec.SECP256R1()))
+    assert len(json.loads(signer.jwks_json)["keys"]) == FOLLOWED_KEYS + 1
+    assert read(latest, signer)
+    assert json.loads(signer.jwks_json)["keys"][0]["kid"] == signer.kid

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from frontend.evidence.receipts import (
     NOT_SIGNED,
     Receipt,
+    Signature,
     build_receipt,
     decode_receipt,
     encode_receipt,
@@ -32,7 +33,7 @@ def test_the_envelope_is_every_field_but_four() -> None:
     assert len(signed) == len(FIELDS) - 3
     assert envelope_of(receipt) == rfc8785.dumps(signed)
     assert receipt.result_hash == "sha256:" + hashlib.sha256(rfc8785.dumps(signed)).hexdigest()
-    assert receipt.receipt_signature == SIGNER.sign(rfc8785.dumps(signed))
+    assert (receipt.receipt_signature, receipt.signing_key_id) == SIGNER.sign(rfc8785.dumps(signed))
     assert receipt.signing_key_id == SIGNER.kid
 
 
@@ -131,12 +132,11 @@ def test_a_field_that_nobody_knows_is_refused_since_it_would_not_be_under_the_si
 
 def test_the_signer_sees_the_canonical_bytes_and_nothing_else() -> None:
     class Witness:
-        kid = "k"
         seen: list[bytes] = []  # noqa: RUF012 - one test
 
-        def sign(self, data: bytes) -> str:
+        def sign(self, data: bytes) -> Signature:
             self.seen.append(data)
-            return "00"
+            return Signature("00", "k")
 
     receipt = build_receipt(
         Witness(), receipt_id="r", grant_id="g", provider_module_digest="d", provider_receipt={}, normalized_result={},

@@ -10,8 +10,10 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from frontend.auth.encoding import b64url_decode
 from frontend.auth.keyfiles import KeyFileError, write_private, write_private_key
+from frontend.auth.keysets import public_jwk
 from frontend.auth.make_keys import make_keys
-from frontend.evidence.signing import ReceiptKeys, ReceiptSigner, public_jwk, signature_status
+from frontend.auth.signing_keys import receipt_place, rotate
+from frontend.evidence.signing import ReceiptKeys, ReceiptSigner, signature_status
 from tests.frontend.evidence.samples import SIGNER, changed, make_receipt, make_signer
 
 # RFC 8037, appendix A.
@@ -52,7 +54,9 @@ def test_keys_made_for_a_gateway_can_be_opened(tmp_path: Path) -> None:
     jwks_path = tmp_path / "state" / "receipt-keys.jwks.json"
     before = jwks_path.read_bytes()
     signer = ReceiptSigner.open(tmp_path / "state" / "keys" / "receipt.pem", jwks_path)
-    assert signer.jwks() == json.loads(before)
+    (listed,) = json.loads(before)["keys"]
+    assert listed.pop("created_at")
+    assert signer.jwks() == {"keys": [listed]}
     assert jwks_path.read_bytes() == before
     assert signer.shown(make_receipt(signer))["signature_status"] == "verified"
 
@@ -64,12 +68,35 @@ def test_a_new_key_joins_the_old_ones_in_the_file(tmp_path: Path) -> None:
     old = make_receipt(first)
     write_private_key(key_path, Ed25519PrivateKey.generate())
     second = ReceiptSigner.open(key_path, jwks_path)
-    assert [jwk["kid"] for jwk in second.jwks()["keys"]] == [first.kid, second.kid]
-    assert json.loads(jwks_path.read_bytes()) == second.jwks()
+    assert [jwk["kid"] for jwk in second.jwks()["keys"]] == [second.kid, first.kid]
+    assert [jwk["kid"] for jwk in json.loads(jwks_path.read_bytes())["keys"]] == [first.kid, second.kid]
     assert stat.S_IMODE(jwks_path.stat().st_mode) == 0o600
     assert second.shown(old)["signature_status"] == "verified"
     assert second.shown(make_receipt(second))["signing_key_id"] == second.kid
-    assert "d" not in {name for jwk in second.jwks()["keys"] for name in jwk}
+    shown = {name for jwk in second.jwks()["keys"] for name in jwk}
+    assert shown == {"alg", "kty", "crv", "x", "kid", "use"}
+
+
+def test_another_front_s_receipt_is_known_before_this_front_has_followed_the_rotation(tmp_path: Path) -> None:
+    make_keys(tmp_path)
+    place = receipt_place(tmp_path / "keys" / "receipt.pem", tmp_path / "receipt-keys.jwks.json")
+    here = ReceiptSigner.open(place.key, tmp_path / "receipt-keys.jwks.json")
+    before = here.kid
+    rotate(place)
+    there = ReceiptSigner.open(place.key, tmp_path / "receipt-keys.jwks.json")
+    assert here.shown(make_receipt(there))["signature_status"] == "verified"
+    assert (here.kid, here.jwks()["keys"][0]["kid"]) == (before, before)
+    assert make_receipt(here).signing_key_id == before
+    assert here.shown(make_receipt(make_signer(7)))["signature_status"] == "unknown_kid"
+
+
+def test_key_and_set_are_replaced_as_one_or_not_at_all() -> None:
+    signer, other = make_signer(3), make_signer(4)
+    kid = signer.kid
+    with pytest.raises(ValueError, match="does not list"):
+        signer.use(Ed25519PrivateKey.generate(), other.jwks())
+    assert signer.shown(make_receipt(signer))["signature_status"] == "verified"
+    assert signer.kid == kid
 
 
 @pytest.mark.parametrize("content", [b"", b"[]", b"{}", b'{"keys":{}}', b'{"keys":[1]}', b"[" * 100_000])

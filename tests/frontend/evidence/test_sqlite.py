@@ -301,17 +301,25 @@ async def test_no_question_walks_the_whole_ledger(ledger: SqliteLedger, ledger_p
         def plan(statement: str, values: Any = ()) -> str:
             return "; ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values))
 
+        bounds: dict[str, dict[str, float]] = {
+            "": {}, " AND time>?": {"after": 1.0}, " AND time<?": {"before": 9.0},
+            " AND time>? AND time<?": {"after": 1.0, "before": 9.0},
+        }  # fmt: skip
         for name, values in FILTERS.items():
             for value in values:
-                if value not in (None, "allow", "ActionCall"):
-                    statement, given = reading.event_statement(EventQuery(**{name: value}, after=1.0))
-                    answer = plan(statement, given)
-                    assert f"({name}=? AND time>?)" in answer, answer
+                for terms, bound in bounds.items():
+                    if value in (None, "allow", "ActionCall"):
+                        continue
+                    query = msgspec.structs.replace(EventQuery(**{name: value}), **bound)
+                    answer = plan(*reading.event_statement(query))
+                    assert f"({name}=?{terms})" in answer, answer
                     assert "TEMP B-TREE" not in answer
-        for query in (EventQuery(), EventQuery(decision="allow"), EventQuery(event_type="ActionCall")):
-            answer = plan(*reading.event_statement(query))
-            assert "events_by_time" in answer
-            assert "TEMP B-TREE" not in answer
+        for common in (EventQuery(), EventQuery(decision="allow"), EventQuery(event_type="ActionCall")):
+            for terms, bound in bounds.items():
+                answer = plan(*reading.event_statement(msgspec.structs.replace(common, **bound)))
+                assert "events_by_time" in answer
+                assert f"({terms.removeprefix(' AND ')})" in answer or not terms, answer
+                assert "TEMP B-TREE" not in answer
         statements: list[str] = []
         connection.set_trace_callback(statements.append)
         reading.receipt_by_id(connection, "r")

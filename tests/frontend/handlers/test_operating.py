@@ -106,7 +106,7 @@ async def test_no_lease_leaves_the_house_without_evidence(tmp_path: Path) -> Non
     ("uid", "scopes", "code"),
     [(1004, ["tools:call"], None), (1005, ["tools:call"], "identity_forbidden"),
      (1004, ["mail:send"], "scope_not_permitted"),
-     (None, ["tools:call"], "identity_forbidden")],
+     (None, ["tools:call"], "identity_provider_unavailable")],
 )  # fmt: skip
 async def test_whoever_may_not_have_a_lease_is_refused_with_evidence(
     tmp_path: Path, uid: int | None, scopes: list[str], code: str | None
@@ -118,5 +118,6 @@ async def test_whoever_may_not_have_a_lease_is_refused_with_evidence(
         answer = await core.dispatch.respond(Request("POST", "/v1/leases", peer=peer, body=CompleteBody(body)))
         assert msgspec.json.decode(answer.body).get("error") == code
         (event,) = await core.events(event_type="LeaseIssued")
-        assert (event["decision"], event.get("error_code")) == ("deny" if code else "allow", code)
+        decision = "allow" if code is None else "deny" if uid else "error"
+        assert (event["decision"], event.get("error_code")) == (decision, code)
         assert event.get("principal") == (("billing-agent" if code is None else f"uid:{uid}") if uid else None)

@@ -1,10 +1,13 @@
 """Listening sockets: ceilings, making room, want of file descriptors, drain."""
 
+import os
 import socket
 import subprocess
 import sys
-from contextlib import AsyncExitStack, ExitStack
+from collections.abc import Iterator
+from contextlib import AsyncExitStack, ExitStack, contextmanager
 from functools import partial
+from tempfile import TemporaryDirectory
 
 import pytest
 import structlog
@@ -191,4 +194,129 @@ async def test_want_of_file_descriptors_is_survived() -> None:
                         log += await process.stderr.receive_some()
             async with connected(address) as client:
                 assert (await client.ask(get("/"))).status == 200
+            nursery.cancel_scope.cancel()
+
+
+# ------------------------------------------------------------------ users, and whoever watches
+
+
+class Watcher:
+    """Keeps what it heard."""
+
+    def __init__(self) -> None:
+        self.heard: list[tuple[str, str | int]] = []
+
+    def opened(self, listener: str) -> None:
+        self.heard.append(("opened", listener))
+
+    def closed(self, listener: str) -> None:
+        self.heard.append(("closed", listener))
+
+    def turned(self, listener: str) -> None:
+        self.heard.append(("turned", listener))
+
+    def answered_itself(self, status: int) -> None:
+        self.heard.append(("answered", status))
+
+
+@contextmanager
+def open_to_all() -> Iterator[socket.socket]:
+    """A Unix socket in a folder that every user may enter."""
+    with TemporaryDirectory() as folder, socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(f"{folder}/gate.sock")
+        listener.listen(256)
+        os.chmod(folder, 0o755)
+        os.chmod(f"{folder}/gate.sock", 0o777)
+        yield listener
+
+
+def connected_as(uid: int, path: str) -> socket.socket:
+    """A connection of this user's: the kernel records who connects (unix(7))."""
+    sock = socket.socket(socket.AF_UNIX)
+    os.seteuid(uid)
+    try:
+        sock.connect(path)
+    finally:
+        os.seteuid(0)
+    return sock
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs other users")
+async def test_a_user_who_opens_all_they_can_leaves_room_for_others() -> None:
+    watcher = Watcher()
+    with open_to_all() as listener, ExitStack() as stack:
+        path = listener.getsockname()
+        limits = LimitSettings(max_connections=64)
+
+        async def respond(_request: Request) -> Answer:
+            return json_answer(200, {})
+
+        async with trio.open_nursery() as nursery:
+            server = Server([ListeningSocket("client", listener)], respond, limits, watcher)
+            await nursery.start(server.run)
+            for _ in range(100):
+                stack.enter_context(connected_as(1001, path)).sendall(b"GET /slow")  # a head that never ends
+            await until(lambda: len(watcher.heard) == 100)
+            opened = watcher.heard.count(("opened", "client"))
+            assert (opened, watcher.heard.count(("turned", "client"))) == (48, 52), "three quarters of 64"
+            for uid in range(1002, 1010):
+                client = stack.enter_context(connected_as(uid, path))
+                client.setblocking(False)
+                async with connected(path) as another:
+                    assert (await another.ask(get("/"))).status == 200
+                await trio.socket.from_stdlib_socket(client).send(get("/"))
+                with trio.fail_after(5):
+                    assert (await trio.socket.from_stdlib_socket(client).recv(15)).startswith(b"HTTP/1.1 200")
+            nursery.cancel_scope.cancel()
+
+
+async def test_whoever_watches_hears_of_every_connection_and_of_answers_that_nobody_else_gave() -> None:
+    watcher = Watcher()
+
+    async def respond(request: Request) -> Answer:
+        if request.path == "/fails":
+            raise RuntimeError
+        return json_answer(200, {})
+
+    with socket.create_server(("127.0.0.1", 0)) as shared:
+        listener = ListeningSocket("merged", socket.socket(fileno=socket.dup(shared.fileno())))
+        async with trio.open_nursery() as nursery:
+            server = await nursery.start(Server([listener], respond, LimitSettings(max_connections=1), watcher).run)
+            for data, status in ((get("/"), 200), (get("/fails"), 500), (b"GET nonsense HTTP/9\r\n\r\n", 400)):
+                async with connected(shared.getsockname()) as client:
+                    assert (await client.ask(data)).status == status
+                    if status == 200:
+                        async with connected(shared.getsockname()) as late:
+                            assert (await late.ask(get("/"))).status == 503
+                await until(lambda: server.connections == 0)
+            assert await server.drain(5)
+    merged = [what for what, where in watcher.heard if where == "merged"]
+    assert (merged.count("opened"), merged.count("closed"), merged.count("turned")) == (3, 3, 1)
+    assert [where for what, where in watcher.heard if what == "answered"] == [500, 400]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs other users")
+async def test_a_user_with_few_connections_may_take_the_place_of_an_idle_one_of_somebody_else() -> None:
+    async def respond(_request: Request) -> Answer:
+        return json_answer(200, {})
+
+    with open_to_all() as listener, ExitStack() as stack:
+        path, watcher = listener.getsockname(), Watcher()
+        async with trio.open_nursery() as nursery:
+            server = Server([ListeningSocket("client", listener)], respond, LimitSettings(max_connections=16), watcher)
+            await nursery.start(server.run)
+
+            async def served(sock: socket.socket) -> bool:
+                sock.setblocking(False)
+                wrapped = trio.socket.from_stdlib_socket(sock)
+                await wrapped.send(get("/"))
+                with trio.fail_after(5):
+                    return (await wrapped.recv(12)) == b"HTTP/1.1 200"
+
+            others = [stack.enter_context(connected_as(uid, path)) for uid in range(2001, 2017)]
+            assert all([await served(sock) for sock in others]), "sixteen users, and no place is free"
+            with trio.fail_after(10):
+                while not await served(stack.enter_context(connected_as(2001, path))):  # noqa: ASYNC110
+                    await trio.sleep(0.05)
+            assert watcher.heard.count(("opened", "client")) > 16
             nursery.cancel_scope.cancel()

@@ -79,7 +79,10 @@ def test_too_many_files_are_refused(folder: Path) -> None:
 
 
 ACL = PolicyData(
-    "7", acl={"billing": AclEntry(("pay", "audit", "gone"), ("http_write", "http_read")), "*": AclEntry(("audit",))}
+    "7",
+    acl={"billing": AclEntry(("pay", "audit", "gone"), ("http_write", "http_read"), True), "*": AclEntry(("audit",))},
+    allowlist={"pay": {"billing": True, "b": True, "c": False}, "audit": {}},
+    denied_actions={"export": "no"},
 )
 
 
@@ -87,13 +90,19 @@ def test_the_full_view_shows_the_same_under_both_names() -> None:
     assert acl_view(ACL) == {
         "policy_version": "7",
         "principals": {
-            "billing": {"actions": ["audit", "gone", "pay"], "sinks": ["http_read", "http_write"]},
-            "*": {"actions": ["audit"], "sinks": []},
+            "billing": {
+                "actions": ["audit", "gone", "pay"],
+                "sinks": ["http_read", "http_write"],
+                "inherits_wildcard": True,
+            },
+            "*": {"actions": ["audit"], "sinks": [], "inherits_wildcard": False},
         },
         "acl": {
             "billing": {"allowed_actions": ["audit", "gone", "pay"], "allowed_sinks": ["http_read", "http_write"]},
             "*": {"allowed_actions": ["audit"], "allowed_sinks": []},
         },
+        "allowlist": {"pay": ["b", "billing"], "audit": []},
+        "denied_actions": {"export": "no"},
     }
 
 
@@ -102,6 +111,8 @@ def test_one_principal_is_shown_with_its_actions_by_risk() -> None:
         "principal": "billing",
         "actions": ["audit", "gone", "pay"],
         "sinks": ["http_read", "http_write"],
+        "inherits_wildcard": True,
+        "policy_version": "7",
         "risk_breakdown": {"low": ["audit"], "medium": [], "high": [], "critical": ["pay"]},
     }
 

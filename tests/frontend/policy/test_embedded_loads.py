@@ -7,7 +7,7 @@ import trio.testing
 from frontend.policy.embedded import LOAD_SECONDS
 from frontend.policy.engine import PolicyRefused
 from ipc.messages import LoadPolicy, PolicyCompiled, UsePolicy, Verdict
-from tests.support.played_policy import ALLOWED, PlayedHouse, asking, serving
+from tests.support.played_policy import ALLOWED, PlayedHouse, PlayedPeer, asking, serving
 from tests.support.policy import ALLOW_ALL, sources
 
 SECOND = sources("decision := 2", version="second")
@@ -47,21 +47,42 @@ async def test_questions_wait_for_a_compilation_and_are_asked_after_it(
     assert house.engine.policy_version == "second"
 
 
-async def test_a_candidate_that_kills_the_process_is_refused_and_the_successor_gets_the_old_policy(
+async def test_a_candidate_that_kills_every_process_is_refused_and_the_successor_gets_the_old_policy(
     house: PlayedHouse, nursery: trio.Nursery
 ) -> None:
     peer = await serving(house)
 
-    async def die() -> None:
+    async def die_twice() -> None:
         await peer.received()
         peer.close()
+        second = house.attach_peer()
+        await second.accept_policy()
+        await second.received()
+        second.close()
 
-    nursery.start_soon(die)
+    nursery.start_soon(die_twice)
     with pytest.raises(PolicyRefused, match="was lost while it tried this policy: it closed its channel"):
         await house.engine.load(SECOND)
     successor = house.attach_peer()
     assert (await successor.accept_policy()).modules == ALLOW_ALL.modules
     assert house.engine.policy_version == ALLOW_ALL.policy_version
+
+
+async def test_a_process_that_somebody_kills_while_it_compiles_costs_the_candidate_nothing(
+    house: PlayedHouse, nursery: trio.Nursery
+) -> None:
+    peer = await serving(house)
+
+    async def die_once() -> None:
+        await peer.received()
+        peer.close()
+        second = house.attach_peer()
+        await second.accept_policy()
+        assert (await second.accept_policy()).modules == SECOND.modules
+
+    nursery.start_soon(die_once)
+    await house.engine.load(SECOND)
+    assert house.engine.policy_version == "second"
 
 
 async def test_a_candidate_that_compiled_is_in_force_even_if_the_process_dies_then(
@@ -136,3 +157,119 @@ async def test_two_loads_come_one_after_the_other(house: PlayedHouse, nursery: t
     await peer.accept_policy()
     await trio.testing.wait_all_tasks_blocked()
     assert house.engine.policy_version == "third"
+
+
+# ------------------------------------------------------------------ what has to be done before a candidate is used
+
+
+class Commit:
+    """Waits in the middle of its work until it is let go, or fails."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.began, self.may_end = trio.Event(), trio.Event()
+        self.error = error
+
+    async def __call__(self) -> None:
+        self.began.set()
+        await self.may_end.wait()
+        if self.error is not None:
+            raise self.error
+
+
+async def compiled(peer: PlayedPeer) -> str:
+    """Have the candidate that comes next compiled; returns its id."""
+    load = await peer.received()
+    assert isinstance(load, LoadPolicy)
+    await peer.send(PolicyCompiled(load.load_id, None))
+    return load.load_id
+
+
+async def test_what_a_commit_raises_leaves_the_policy_in_force(house: PlayedHouse, nursery: trio.Nursery) -> None:
+    peer = await serving(house)
+    commit = Commit(OSError("the disk is full"))
+    commit.may_end.set()
+    nursery.start_soon(compiled, peer)
+    with pytest.raises(OSError, match="full"):
+        await house.engine.load(SECOND, commit)
+    assert house.engine.policy_version == ALLOW_ALL.policy_version
+    outcome = asking(nursery, house)
+    await peer.send(Verdict((await peer.asked()).question_id, ALLOWED))  # and no UsePolicy before it
+    assert await outcome.rule() == "played"
+    await house.load(peer, SECOND)
+    assert house.engine.policy_version == "second"
+
+
+async def test_a_refused_candidate_is_never_committed(house: PlayedHouse, nursery: trio.Nursery) -> None:
+    peer = await serving(house)
+    commit = Commit()
+
+    async def refuse() -> None:
+        load = await peer.received()
+        assert isinstance(load, LoadPolicy)
+        await peer.send(PolicyCompiled(load.load_id, "no"))
+
+    nursery.start_soon(refuse)
+    with pytest.raises(PolicyRefused):
+        await house.engine.load(SECOND, commit)
+    assert not commit.began.is_set()
+
+
+async def test_questions_are_answered_by_the_policy_in_force_while_a_commit_takes_its_time(
+    house: PlayedHouse, nursery: trio.Nursery
+) -> None:
+    peer = await serving(house)
+    commit = Commit()
+    nursery.start_soon(house.engine.load, SECOND, commit)
+    load = await peer.received()
+    assert isinstance(load, LoadPolicy)
+    waiting = asking(nursery, house)  # for the compilation
+    await trio.testing.wait_all_tasks_blocked()
+    await peer.send(PolicyCompiled(load.load_id, None))
+    await commit.began.wait()
+    outcome = asking(nursery, house)
+    for _ in range(2):
+        await peer.send(Verdict((await peer.asked()).question_id, ALLOWED))
+    assert (await waiting.rule(), await outcome.rule()) == ("played", "played")
+    assert house.engine.policy_version == ALLOW_ALL.policy_version
+    commit.may_end.set()
+    assert await peer.received() == UsePolicy(load.load_id)
+
+
+@pytest.mark.parametrize("successor", ["comes later", "has compiled", "compiles in that moment", "is compiling"])
+async def test_what_was_committed_is_in_force_whatever_became_of_the_process_that_tried_it(
+    house: PlayedHouse, nursery: trio.Nursery, successor: str
+) -> None:
+    peer = await serving(house)
+    commit = Commit()
+    done = trio.Event()
+
+    async def load() -> None:
+        await house.engine.load(SECOND, commit)
+        done.set()
+
+    nursery.start_soon(load)
+    await compiled(peer)
+    await commit.began.wait()
+    peer.close()
+    await house.reason()
+    between = None
+    if successor != "comes later":  # one that was brought up with what was in force until then
+        between = house.attach_peer()
+        old = await between.received()
+        assert isinstance(old, LoadPolicy)
+        assert old.modules == ALLOW_ALL.modules
+        if successor != "is compiling":
+            await between.send(PolicyCompiled(old.load_id, None))
+        if successor == "has compiled":
+            assert await between.received() == UsePolicy(old.load_id)
+    commit.may_end.set()
+    with trio.fail_after(5):
+        await done.wait()
+    assert house.engine.policy_version == "second"
+    if between is not None:
+        assert "the policy before the one in force" in await house.reason()
+    outcome = asking(nursery, house)
+    fresh = house.attach_peer()
+    assert (await fresh.accept_policy()).modules == SECOND.modules
+    await fresh.send(Verdict((await fresh.asked()).question_id, ALLOWED))
+    assert await outcome.rule() == "played"

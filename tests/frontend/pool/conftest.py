@@ -30,7 +30,7 @@ def pooling(processes: list[subprocess.Popen[bytes]]) -> Pooling:
     async def start(workers: int = 0, *, idle_seconds: float = 60.0, **sizes: int) -> AsyncIterator[Desk]:
         desk = Desk()
         settings = WorkerSettings(compute=PoolSettings(**sizes), idle_seconds=idle_seconds)
-        desk.pools = Pools(settings, '{"keys": []}', desk.need, desk.kill)
+        desk.pools = Pools(settings, lambda: desk.grant_jwks, desk.need, desk.kill)
         try:
             async with trio.open_nursery() as nursery:
                 await nursery.start(desk.pools.run)

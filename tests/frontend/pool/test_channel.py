@@ -25,6 +25,27 @@ async def test_a_call_comes_back_with_its_result(pooling: Pooling) -> None:
         assert desk.kills == []
 
 
+async def test_grant_keys_that_have_changed_reach_a_worker_before_its_next_call(pooling: Pooling) -> None:
+    async with pooling(2) as desk:
+        for turn in ("1", "1", "2", "2", "3"):
+            desk.grant_jwks = f'{{"keys":[{turn}]}}'
+            async with desk.pools.lease("compute", "pooled", 1) as one, desk.pools.lease("compute", "pooled", 1) as two:
+                for worker in (one, two):
+                    assert (await worker.call(call("grant_keys"))).output == desk.grant_jwks
+        assert desk.kills == []
+        assert [process.poll() for process in desk.processes.values()] == [None, None]
+
+
+async def test_grant_keys_are_those_of_the_moment_of_the_call_however_long_the_worker_was_kept(
+    pooling: Pooling,
+) -> None:
+    async with pooling(1) as desk, desk.pools.lease("compute", "pooled", 1) as worker:
+        desk.grant_jwks = '{"keys":["another"]}'
+        with pytest.raises(FrameError):
+            await worker.call(call(provider_input="x" * MAX_CALL_FRAME))
+        assert (await worker.call(call("grant_keys"))).output == desk.grant_jwks
+
+
 async def test_calls_and_results_of_megabytes_pass(pooling: Pooling) -> None:
     async with pooling(1) as desk, desk.pools.lease("compute", "pooled", 1) as worker:
         large = "x" * 5_000_000

@@ -23,11 +23,11 @@ async def exchange(greeting: bytes, answer: bytes) -> tuple[Result | str, bool]:
     """What the call came to, and whether the worker would be used again."""
     ours, theirs = socket.socketpair()
     with theirs:
-        channel = WorkerChannel(AttachWorker("w", "compute", 1, 0), ours)
+        channel = WorkerChannel(AttachWorker("w", "compute", 1, 0), ours, lambda: "{}")
         try:
             theirs.sendall(greeting + (answer if greeting == READY else b""))
             theirs.shutdown(socket.SHUT_WR)
-            await channel.greet("{}")
+            await channel.greet()
             return await channel.call(CALL), channel.is_reusable
         except WorkerLost as lost:
             return lost.reason, channel.is_reusable

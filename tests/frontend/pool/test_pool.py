@@ -316,3 +316,48 @@ async def test_many_calls_over_few_workers_lose_nothing(pooling: Pooling) -> Non
                 nursery.start_soon(one, number)
         assert sorted(map(str, results), key=int) == [str(number) for number in range(300)]
         assert desk.pools.census()["compute"] == Census(2, 2, 0)
+
+
+# ------------------------------------------------------------------ callers with many calls
+
+
+async def test_a_caller_with_one_call_does_not_wait_behind_all_of_another_s(pooling: Pooling) -> None:
+    async with pooling(2, max=2) as desk:
+        order: list[str] = []
+        begin = trio.Event()
+
+        async def wait(principal: str, session: str) -> None:
+            owners = (f"principal {principal}", f"session {session}")
+            async with desk.pools.lease("compute", "pooled", 10, owners):
+                order.append(session)
+                await begin.wait()
+
+        async with trio.open_nursery() as nursery:
+            for number in range(12):
+                nursery.start_soon(wait, "hog", f"hog-{number % 3}")
+                await until(lambda: len(order) + desk.pools.census()["compute"].waiting == number + 1)  # noqa: B023
+            nursery.start_soon(wait, "hog", "small")
+            await until(lambda: desk.pools.census()["compute"].waiting == 11)
+            nursery.start_soon(wait, "victim", "victim")
+            await until(lambda: desk.pools.census()["compute"].waiting == 12)
+            begin.set()
+        assert sorted(order[:2]) == ["hog-0", "hog-1"]
+        assert "victim" in order[2:4], "whose principal has not been served yet"
+        assert "small" in order[2:7], "among the sessions of one principal each has its turn"
+        assert len(order) == 14
+
+
+async def test_what_callers_hold_is_forgotten_with_their_calls(pooling: Pooling) -> None:
+    async with pooling(2, max=2) as desk:
+        pool = desk.pools._pools["compute"]
+
+        async def one(number: int) -> None:
+            owners = (f"principal {number % 7}", f"session {number}")
+            with trio.move_on_after(0.001 if number % 3 == 0 else 10):
+                async with desk.pools.lease("compute", "pooled", 10, owners) as worker:
+                    await worker.call(call())
+
+        async with trio.open_nursery() as nursery:
+            for number in range(60):
+                nursery.start_soon(one, number)
+        assert len(pool._turns) == 0

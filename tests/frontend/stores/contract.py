@@ -83,7 +83,9 @@ class ProofContract:
         assert await store.epoch() == 0
         assert await store.raise_epoch() == (0, 1)
         assert await other.raise_epoch() == (1, 2)
-        assert await store.epoch() == 2
+        assert await store.raise_epoch(above=1) == (2, 3)
+        assert await store.raise_epoch(above=7) == (3, 8)
+        assert await other.epoch() == 8
 
     async def test_raises_at_the_same_time_all_count(self, open_store: OpenStore) -> None:
         first, second = await open_store(), await open_store()
@@ -173,6 +175,7 @@ class ApprovalContract:
             assert (await store.approval_hold(pending(number), 3, NOW)).kind == "stored"
         hold = await store.approval_hold(pending(3), 3, NOW)
         assert (hold.kind, hold.record) == ("too_many", None)
+        assert hold.free_at == min([kept.expires_at for kept in await store.approval_list(("pending",), 50)])
         assert (await store.approval_hold(pending(1, approval_id="apr_x"), 3, NOW)).kind == "existing"
         assert (await store.approval_hold(pending(4, session="ses_2"), 3, NOW)).kind == "stored"
         # The first one's time is over at 300 s.
@@ -285,12 +288,13 @@ class ApprovalContract:
 
     async def test_those_that_wait_are_counted(self, open_store: OpenStore) -> None:
         store = await open_store()
-        assert await store.pending_count(NOW) == 0
+        assert (await store.pending_count(NOW), await store.pending_oldest(NOW)) == (0, None)
         for number in range(3):
             await store.approval_hold(pending(number), 20, NOW)
         await store.approval_move("apr_0002", "pending", "claimed", outcome="{}", holder="f")
         assert await store.pending_count(NOW) == 2
         assert await store.pending_count(NOW + 300) == 1
+        assert [await store.pending_oldest(NOW + later) for later in (0, 300, 1000)] == [NOW, NOW + 1, None]
 
 
 class SweepContract:

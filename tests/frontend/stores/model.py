@@ -27,9 +27,9 @@ class Model:
             self.proofs[key] = expires_at
         return CheckIn(is_fresh, self.level)
 
-    def raise_epoch(self) -> tuple[int, int]:
-        self.level += 1
-        return self.level - 1, self.level
+    def raise_epoch(self, above: int = 0) -> tuple[int, int]:
+        before, self.level = self.level, max(self.level, above) + 1
+        return before, self.level
 
     def epoch(self) -> int:
         return self.level
@@ -63,8 +63,9 @@ class Model:
         same = self.approval_pending(record.session_id, record.action_id, record.request_hash, now)
         if same is not None:
             return Hold("existing", same)
-        if len([other for other in self.waiting(now) if other.session_id == record.session_id]) >= limit:
-            return Hold("too_many", None)
+        own = [other for other in self.waiting(now) if other.session_id == record.session_id]
+        if len(own) >= limit:
+            return Hold("too_many", None, min((other.expires_at for other in own), default=None))
         self.approvals[record.approval_id] = record
         return Hold("stored", record)
 
@@ -92,6 +93,9 @@ class Model:
     def pending_count(self, now: float) -> int:
         return len(self.waiting(now))
 
+    def pending_oldest(self, now: float) -> float | None:
+        return min((r.created_at for r in self.waiting(now)), default=None)
+
     def waiting(self, now: float) -> list[ApprovalRecord]:
         return [r for r in self.approvals.values() if r.state == "pending" and r.expires_at > now]
 
@@ -111,6 +115,7 @@ def steps() -> st.SearchStrategy[list[Step]]:
     step = st.one_of(
         st.tuples(st.just("check_in"), st.tuples(st.sampled_from("pqr"), MOMENTS, MOMENTS)),
         st.tuples(st.sampled_from(["raise_epoch", "epoch"]), st.just(())),
+        st.tuples(st.just("raise_epoch"), st.tuples(st.integers(0, 4))),
         st.tuples(st.just("budget_open"), st.tuples(SESSIONS, st.integers(0, 3), st.just(NOW + 300))),
         st.tuples(st.sampled_from(["budget_read", "budget_debit", "budget_refund"]), st.tuples(SESSIONS)),
         st.tuples(st.just("hold"), st.tuples(SESSIONS, st.sampled_from("rs"), st.integers(1, 3), MOMENTS)),
@@ -123,7 +128,7 @@ def steps() -> st.SearchStrategy[list[Step]]:
             st.just("approval_list"),
             st.tuples(st.none() | st.lists(st.sampled_from(STATES)).map(tuple), st.integers(1, 5)),
         ),
-        st.tuples(st.just("pending_count"), st.tuples(MOMENTS)),
+        st.tuples(st.sampled_from(["pending_count", "pending_oldest"]), st.tuples(MOMENTS)),
         st.tuples(st.just("restart"), st.just(())),
     )
     return st.lists(step, min_size=5, max_size=40)

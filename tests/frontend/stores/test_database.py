@@ -90,6 +90,15 @@ def test_an_sql_error_leaves_nothing_and_the_next_unit_works(database: Database)
     assert names(database) == ["a", "c"]
 
 
+def test_a_value_that_sqlite_does_not_take_leaves_nothing_and_keeps_no_lock(database: Database) -> None:
+    """An error of Python's module, not of SQLite: it has no code."""
+    with pytest.raises(DatabaseGone, match="not supported"), database.unit() as connection:
+        connection.execute("INSERT INTO things VALUES ('a', 'x')")
+        connection.execute("SELECT ?", (object(),))
+    put(database, "b")
+    assert names(database) == ["b"]
+
+
 def test_a_piece_that_fails_is_undone_alone(database: Database) -> None:
     def insert(name: str, *, fails: bool = False) -> Callable[[sqlite3.Connection], str]:
         def work(connection: sqlite3.Connection) -> str:

@@ -128,6 +128,7 @@ def test_no_operation_scans_a_table(tmp_path: Path) -> None:
             counters.sweep(NOW), holds.hold(pending(1), 2, NOW), holds.get("apr_0001"), holds.newest(None, 5),
             holds.newest(("pending", "claimed"), 5), holds.expire(NOW + 1000, 5), holds.claimed_by_others(("f",)),
             holds.move("apr_0001", "expired", "failed", "{}", None, None), holds.count_pending(NOW), holds.sweep(NOW),
+            holds.oldest_pending(NOW),
             holds.pending("s", "a", "r", NOW),
         ):  # fmt: skip
             work(connection)

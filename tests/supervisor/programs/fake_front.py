@@ -39,7 +39,8 @@ class FakeFront:
         self.policy: socket.socket | None = None
         self.seen: dict[str, Any] = {
             "pid": os.getpid(), "fds": FDS_AT_START, "workers": {}, "gone": [], "policies": [], "loaded": [],
-            "reloads": [], "reloaded": [], "drained": False, "stopping": False, "environment": sorted(os.environ),
+            "reloads": [], "reloaded": [], "operators": [], "edited": [],
+            "drained": False, "stopping": False, "environment": sorted(os.environ),
         }  # fmt: skip
         self.in_flight = 0
         self.reload_error: str | None = None
@@ -99,10 +100,13 @@ class FakeFront:
                 await self.channel.send(m.Draining(self.in_flight))
             case m.Reload():
                 self.seen["reloads"].append([message.request_id, message.requested_by])
+                self.seen["operators"].append([message.operator_jkt, message.proof_jti])
                 if self.answers_reload:
                     await self.channel.send(m.Reloaded(message.request_id, self.reload_error, 7, "v1"))
             case m.Reloaded():
                 self.seen["reloaded"].append([message.request_id, message.error, message.actions])
+            case m.PolicyEdited():
+                self.seen["edited"].append(message.digest)
             case m.Stop():
                 self.seen["stopping"] = True
                 if self.stops:

@@ -1,0 +1,108 @@
+"""Operating the gateway: its status, its drain, intents without a receipt."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from frontend.contract.forms import Query
+
+DEFAULT_INTENTS, MAX_INTENTS = 100, 1000
+
+
+class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
+    """What the gateway can't decide without."""
+
+    redis: bool
+    """The key-value store, whatever serves it."""
+    opa: bool
+    """The policy engine, whatever serves it."""
+
+
+class Webhooks(msgspec.Struct, frozen=True, kw_only=True):
+    """Outbound notifications."""
+
+    active: bool
+    pending_deliveries: int
+
+
+class AdminStatus(msgspec.Struct, frozen=True, kw_only=True):
+    """The facts of the running gateway. Null is what a store that is down can't tell."""
+
+    status: Literal["ok", "degraded", "draining"]
+    version: str
+    uptime_seconds: int
+    actions_registered: int
+    pending_approvals: int | None
+    revocation_epoch: int | None
+    unresolved_intents: int | None
+    """Calls that were dispatched and have no receipt."""
+    draining: bool
+    in_flight_executions: int
+    dependencies: Dependencies
+    webhooks: Webhooks
+    policy_version: str
+    weakened: list[str]
+    """Settings that make the gateway less safe than production asks for."""
+
+
+class Drained(msgspec.Struct, frozen=True, kw_only=True):
+    """The gateway takes no more work."""
+
+    draining: bool
+    already_draining: bool
+    in_flight_executions: int
+    """Poll the status until this is 0 before ending the process."""
+
+
+class RevokedAll(msgspec.Struct, frozen=True, kw_only=True):
+    """Leases, grants and held plans of `previous_epoch` and before are dead."""
+
+    previous_epoch: int
+    current_epoch: int
+
+
+class CurrentEpoch(msgspec.Struct, frozen=True, kw_only=True):
+    """The revocation epoch in force."""
+
+    current_epoch: int
+
+
+class ReloadResult(msgspec.Struct, frozen=True, kw_only=True):
+    """Manifests and policy as they lay on the disk are in force."""
+
+    manifests_loaded: int
+    policy_reloaded: Literal[True] = True
+    reloaded_at: str
+    """UTC, milliseconds, `Z`."""
+    actions: int
+    """How many are registered."""
+    policy_version: str
+
+
+class IntentsQuery(Query, frozen=True, kw_only=True):
+    """Which intents to list."""
+
+    limit: Annotated[int, Meta(ge=1, le=MAX_INTENTS)] = DEFAULT_INTENTS
+    """How many at most, the oldest first."""
+
+
+class UnresolvedIntent(msgspec.Struct, frozen=True, kw_only=True):
+    """A call that was dispatched, and nobody knows what came of it."""
+
+    intent_id: str
+    trace_id: str
+    action_id: str
+    principal: str
+    dispatched_at: str
+    age_seconds: int
+    grant_id: str
+    provider_module: str
+    """`sha256:<hex>`."""
+
+
+class UnresolvedIntents(msgspec.Struct, frozen=True, kw_only=True):
+    """Intents without a receipt, the oldest first."""
+
+    intents: list[UnresolvedIntent]
+    count: int

@@ -1,0 +1,168 @@
+"""Held calls as agents poll them, and as operators list, read and decide them (docs/decisions.md, "Approvals")."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from frontend.contract.actions import ResourceLimits, RiskLevel
+from frontend.contract.forms import Body, Query
+
+State = Literal["pending", "claimed", "approved", "denied", "expired", "failed"]
+ListedState = Literal["pending", "claimed", "approved", "denied", "failed"]
+PolledStatus = Literal["pending", "approved", "denied", "expired", "failed"]
+DEFAULT_LIST, MAX_LIST = 50, 200
+
+
+class ApprovalQuery(Query, frozen=True, kw_only=True):
+    """Which approvals to list."""
+
+    status: ListedState | None = None
+    """Only those in this state; all when omitted."""
+    limit: Annotated[int, Meta(ge=1, le=MAX_LIST)] = DEFAULT_LIST
+    """How many at most, the newest first."""
+
+
+class ApproveQuery(Query, frozen=True, kw_only=True):
+    """What to learn from the call, once it has gone well. It must match what the call waits for."""
+
+    learn_domain: str | None = None
+    """A domain, or `*.` and a domain, that the action may reach from then on."""
+    learn_path: str | None = None
+    """A path pattern that the action may touch from then on."""
+
+
+class ApproveRequest(Body, frozen=True, kw_only=True, forbid_unknown_fields=False):
+    """An approval needs no body; what a client sends all the same is not kept."""
+
+
+class DenyRequest(Body, frozen=True, kw_only=True):
+    """Why a call is denied."""
+
+    reason: str | None = None
+    """Shown to the agent; control characters are stripped, and it is cut to 500 characters."""
+
+
+class ApprovalPoll(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent hears of its held call."""
+
+    approval_id: str
+    action_id: str
+    state: State
+    status: PolledStatus
+    """As `state`, but `pending` while an operator's decision is being carried out."""
+    receipt_id: str | UnsetType = UNSET
+    """The receipt of the call, once it was approved and ran."""
+    deny_reason: str | UnsetType | None = UNSET
+    """Once it was denied: what the operator said, or null."""
+    reason: str | UnsetType | None = UNSET
+    """Once it was denied or has failed: the same, or the error code."""
+    retry_after_seconds: int | UnsetType = UNSET
+    """While nothing is decided: when to ask again."""
+
+
+class ApprovalItem(msgspec.Struct, frozen=True, kw_only=True):
+    """One approval in the operator's list. Null is what an unreadable plan can't tell."""
+
+    approval_id: str
+    action_id: str
+    action_version: str | None
+    state: State
+    status: PolledStatus
+    principal: str | None
+    session_id: str
+    owner: str | None
+    risk_level: RiskLevel | None
+    request_hash: str
+    """`sha256:<hex>` of the canonical request."""
+    created_at: str
+    expires_at: str
+
+
+class ApprovalList(msgspec.Struct, frozen=True, kw_only=True):
+    """Approvals, the newest first."""
+
+    approvals: list[ApprovalItem]
+    count: int
+
+
+class ApprovedEgress(msgspec.Struct, frozen=True, kw_only=True):
+    """Where the call may connect to."""
+
+    profile: Literal["none", "direct_allowlist", "proxy_allowlist"]
+    allowed_domains: list[str]
+    allowed_methods: list[str]
+
+
+class ApprovedFiles(msgspec.Struct, frozen=True, kw_only=True):
+    """What the call may do with files, all of it."""
+
+    allowed_operations: list[str]
+    allowed_paths: list[str]
+    denied_paths: list[str]
+    max_file_bytes: int
+
+
+class ApprovedRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """The one HTTP request that the call will send, without secrets."""
+
+    method: str
+    url: str
+    headers: list[tuple[str, str]]
+    body: str | None
+
+
+class BudgetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
+    """What was left of the session's budget when policy was asked."""
+
+    calls_remaining: int | None
+    """Null for a lease without budget."""
+
+
+class ApprovalDetail(ApprovalItem, frozen=True, kw_only=True):
+    """Everything an operator must see before deciding. Strings that an agent chose have their control, format and
+    bidirectional characters as `\\uXXXX`."""
+
+    trace_id: str
+    request: Any
+    """The canonical request, exactly as it will be executed."""
+    approved_targets: list[str]
+    """What it touches: `METHOD url`, or `fs:<operation> <path>`."""
+    approved_request: ApprovedRequest | None
+    """Null for an action that sends no HTTP request by template."""
+    approved_secrets: list[str]
+    """Names; never values."""
+    approved_egress: ApprovedEgress
+    approved_files: ApprovedFiles | None
+    """Null for an action without files."""
+    unresolved_domains: list[str]
+    """Hosts that no rule of the action allows yet."""
+    unresolved_paths: list[str]
+    """Paths that no rule of the action allows yet."""
+    sinks: list[str]
+    verifier_kind: str
+    provider_module_digest: str
+    resource_limits: ResourceLimits
+    policy_version: str
+    policy_rule: str
+    budget_snapshot: BudgetSnapshot
+    revocation_epoch: int
+    plan_hash: str
+    claimed_by: str | None = None
+    """The operator who decided. Null, like all that follows, as long as there is nothing to say."""
+    claimed_at: str | None = None
+    completed_at: str | None = None
+    receipt_id: str | None = None
+    deny_reason: str | None = None
+    error_code: str | None = None
+
+
+class Denied(msgspec.Struct, frozen=True, kw_only=True):
+    """The call will not run."""
+
+    decision: Literal["deny"] = "deny"
+    trace_id: str
+    action_id: str
+    approval_id: str
+    denied_by: str
+    deny_reason: str | None

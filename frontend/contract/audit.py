@@ -1,0 +1,59 @@
+"""The audit log as operators ask for it (interface specification, GET /v1/audit/events and /v1/audit/verify)."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from frontend.contract.forms import Moment, Query
+from frontend.contract.marks import shown_as
+from frontend.evidence.events import AuditEvent
+
+Decision = Literal["allow", "deny", "error", "pending_approval"]
+DEFAULT_EVENTS, MAX_EVENTS = 100, 1000
+
+
+class EventsQuery(Query, frozen=True, kw_only=True):
+    """Which events to show: those that match every filter."""
+
+    trace_id: str | None = None
+    """Of one call."""
+    action_id: str | None = None
+    """Of one action."""
+    principal: str | None = None
+    """Of one principal; operators are `operator:<name>`."""
+    session_id: str | None = None
+    """Of one session."""
+    event_type: str | None = None
+    """Of one type, such as ActionCall."""
+    decision: Decision | None = None
+    """With this decision."""
+    after: Moment | None = None
+    """Only events later than this."""
+    before: Moment | None = None
+    """Only events earlier than this."""
+    limit: Annotated[int, Meta(ge=1, le=MAX_EVENTS)] = DEFAULT_EVENTS
+    """How many at most, the newest first."""
+
+
+class AuditEvents(msgspec.Struct, frozen=True, kw_only=True):
+    """Events, the newest first, byte for byte as they are stored and hashed."""
+
+    events: Annotated[list[msgspec.Raw], shown_as(AuditEvent)]
+    count: int
+
+
+class ChainReport(msgspec.Struct, frozen=True, kw_only=True):
+    """What a walk along the whole chain has found."""
+
+    intact: bool
+    events_checked: int
+    """Events found in order; the broken one is not among them."""
+    broken_at: str | None
+    """Id of the first event that does not fit; of the last one left when those after it are gone."""
+    total_events: int
+    """Events that the ledger says it has."""
+    verified_links: int
+    """`prev_hash` values that are the hash of the event before."""
+    reason: str | None
+    """What is wrong, for people."""

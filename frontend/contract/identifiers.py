@@ -1,0 +1,49 @@
+"""Identifiers in paths: what each may be, and what a path with another one answers.
+
+What can't be an identifier names nothing, so such a path answers as one whose identifier nobody has: 404, and only to
+those who may ask. Nothing is percent-decoded, but for the two characters of a principal that many clients escape.
+"""
+
+import re
+
+import msgspec
+
+from frontend.errors import GateError
+
+_ESCAPED = re.compile(r"%(3[Aa]|40|2[Aa])")
+
+
+class Identifier(msgspec.Struct, frozen=True):
+    """One kind. `code` is the error of a path whose identifier names nothing."""
+
+    code: str
+    description: str
+    example: str
+    pattern: str = r"[A-Za-z0-9][A-Za-z0-9._-]{0,255}"
+    is_principal: bool = False
+
+    def read(self, segment: str) -> str:
+        """The identifier that a raw segment of a path holds. Raises GateError with `code`."""
+        if self.is_principal:
+            segment = _ESCAPED.sub(lambda found: chr(int(found[1], 16)), segment)
+        if re.fullmatch(self.pattern, segment) is None:
+            raise GateError(self.code)
+        return segment
+
+
+IDENTIFIERS = {
+    "action_id": Identifier("action_not_found", "Id of an action.", "text_digest"),
+    "approval_id": Identifier(
+        "approval_not_found", "Id of an approval, as 202 of execute gave it.",
+        "apr_01980f2e-4c1b-7d3a-9c55-0f6f7f0a1b2c",
+    ),
+    "receipt_id": Identifier(
+        "receipt_not_found", "Id of a receipt, as the execution result gave it.",
+        "rcpt_01980f2e-4c1b-7d3a-9c55-0f6f7f0a1b2c",
+    ),
+    "principal": Identifier(
+        "principal_not_found", "Name of a principal, or `*`; `:`, `@` and `*` may be escaped.", "dev:anonymous",
+        pattern=r"\*|[A-Za-z0-9][A-Za-z0-9._:@-]{0,255}", is_principal=True,
+    ),
+}  # fmt: skip
+"""By the name that a path gives its segment (docs/decisions.md, "The interface")."""

@@ -1,0 +1,57 @@
+"""POST /v1/leases (interface specification, "Lease")."""
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import UNSET, Meta, UnsetType
+
+from frontend.contract.forms import text_like
+from frontend.contract.marks import shown_as
+
+MAX_SCOPES = 32
+MAX_CALLS = 2**31 - 1
+COORDINATE = "^[A-Za-z0-9_-]{43}$"
+Scope = Annotated[str, text_like("(?=.*:)[a-z0-9:_-]{4,64}", "4 to 64 of a-z 0-9 : _ - with a colon, like tools:call")]
+
+
+class DpopJwk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """The public half of the key that signs the caller's proofs: a point on P-256 (RFC 7517)."""
+
+    kty: Annotated[str, Meta(pattern="^EC$")]
+    crv: Annotated[str, Meta(pattern="^P-256$")]
+    x: Annotated[str, Meta(pattern=COORDINATE)]
+    """32 bytes, base64url without padding."""
+    y: Annotated[str, Meta(pattern=COORDINATE)]
+    """32 bytes, base64url without padding."""
+    alg: Literal["ES256"] | UnsetType = UNSET
+    use: Literal["sig"] | UnsetType = UNSET
+    key_ops: Annotated[list[Literal["verify"]], Meta(min_length=1, max_length=1)] | UnsetType = UNSET
+    kid: str | UnsetType = UNSET
+    ext: bool | UnsetType = UNSET
+
+
+class Budgets(msgspec.Struct, frozen=True, kw_only=True):
+    """What the session may use up. Kinds that the gateway does not know are ignored."""
+
+    max_calls: Annotated[int, Meta(ge=1, le=MAX_CALLS)] | None = None
+    """Calls; without it the session has no limit."""
+
+
+class LeaseRequest(msgspec.Struct, frozen=True, kw_only=True):
+    """What an agent asks for. Members that the gateway does not know are ignored."""
+
+    scopes: Annotated[list[Scope], Meta(min_length=1, max_length=MAX_SCOPES)]
+    """The lease gets those that the caller's identity may have."""
+    dpop_jwk: Annotated[dict[str, Any], shown_as(DpopJwk)]
+    budgets: Budgets | None = None
+
+
+class Lease(msgspec.Struct, frozen=True, kw_only=True):
+    """A lease: who holds the key that it is bound to may call until it is over."""
+
+    lease_jwt: str
+    """The signed token; goes into `Authorization: DPoP <lease_jwt>`."""
+    session_id: str
+    lease_jti: str
+    expires_at: str
+    """UTC, milliseconds, `Z`."""

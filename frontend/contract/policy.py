@@ -1,0 +1,92 @@
+"""Who may do what, as operators see and change it (interface specification, "Policy ACL")."""
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+from frontend.contract.forms import Body
+
+MAX_ACTIONS = 256
+"""Action ids in one change."""
+
+# Notes for readers only: what does not fit is `invalid_input`, which frontend/handlers/policies.py answers.
+ActionId = Annotated[str, Meta(extra_json_schema={"pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,255}$"})]
+AgentId = Annotated[str, Meta(extra_json_schema={"pattern": "^[A-Za-z0-9][A-Za-z0-9._:@-]{0,255}$"})]
+PrincipalId = Annotated[str, Meta(extra_json_schema={"pattern": "^(\\*|[A-Za-z0-9][A-Za-z0-9._:@-]{0,255})$"})]
+ActionIds = Annotated[list[ActionId], Meta(extra_json_schema={"minItems": 1, "maxItems": MAX_ACTIONS})]
+
+
+class AclEntryView(msgspec.Struct, frozen=True, kw_only=True):
+    """What one principal may do."""
+
+    actions: list[str]
+    sinks: list[str]
+    """What its actions declare as side effects."""
+    inherits_wildcard: bool
+    """Whether what the entry `*` allows is allowed too."""
+
+
+class LegacyAclEntry(msgspec.Struct, frozen=True, kw_only=True):
+    """The same under the names that some clients read."""
+
+    allowed_actions: list[str]
+    allowed_sinks: list[str]
+
+
+class Acl(msgspec.Struct, frozen=True, kw_only=True):
+    """All that the data of the policy in force says."""
+
+    policy_version: str
+    principals: dict[str, AclEntryView]
+    """By principal; `*` stands for principals without an entry."""
+    acl: dict[str, LegacyAclEntry]
+    allowlist: dict[str, list[str]]
+    """Action -> the agents that need no approval for it."""
+    denied_actions: dict[str, str]
+    """Action -> why nobody may call it."""
+
+
+class RiskBreakdown(msgspec.Struct, frozen=True, kw_only=True):
+    """Actions by risk level. One that is not registered stands nowhere."""
+
+    low: list[str]
+    medium: list[str]
+    high: list[str]
+    critical: list[str]
+
+
+class PrincipalAcl(AclEntryView, frozen=True, kw_only=True):
+    """One principal's entry after a change. Without an entry: nothing of its own."""
+
+    principal: str
+    policy_version: str
+
+
+class PrincipalView(PrincipalAcl, frozen=True, kw_only=True):
+    """One principal's entry."""
+
+    risk_breakdown: RiskBreakdown
+
+
+class PrincipalActions(Body, frozen=True, kw_only=True):
+    """Actions of a principal."""
+
+    principal: PrincipalId
+    actions: ActionIds
+
+
+class AllowlistPair(Body, frozen=True, kw_only=True):
+    """An action, and an agent that needs no approval for it."""
+
+    action_id: ActionId
+    agent_id: AgentId
+
+
+class Allowlisted(msgspec.Struct, frozen=True, kw_only=True):
+    """In force for the next call."""
+
+    ok: Literal[True] = True
+    action_id: str
+    agent_id: str
+    policy_version: str

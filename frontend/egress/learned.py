@@ -1,0 +1,164 @@
+"""What operators teach this gateway: domains and paths beyond what manifests allow, durable in one file for all fronts.
+
+Guarantees that each change is in evidence before it takes effect, and in force for the next call once it is answered.
+Never changes a file that it can't read: what cannot be believed teaches nothing, and is not written over.
+"""
+
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+
+import structlog
+import trio
+
+from frontend.actions.targets import Learned
+from frontend.auth.keyfiles import MAX_FILE_BYTES, KeyFileError
+from frontend.authentication import OperatorCaller
+from frontend.clock import Clock
+from frontend.egress.rulefile import RuleFile
+from frontend.egress.rules import BY_APPROVAL, BY_HAND, MAX_PER_ACTION, Kind, Rule, Rules, count_of, encode_rules
+from frontend.errors import GateError
+from frontend.exclusive import NotChanged
+from frontend.journal import Journal
+
+log = structlog.get_logger()
+
+FILE_NAME = "learned.json"
+
+Edit = Callable[[Rules], Rules]
+
+
+class LearnedRules:
+    """The learned rules of this gateway. But for `for_action`, methods raise GateError, always among others
+    learned_rules_unavailable; those that change something also evidence_persistence_failed and clock_error."""
+
+    def __init__(self, path: Path, clock: Clock, journal: Journal) -> None:
+        """Raises KeyFileError when there is a file and it can't be believed."""
+        self._file = RuleFile(path)
+        self._clock = clock
+        self._journal = journal
+
+    def for_action(self, action_id: str) -> Learned:
+        """What the action has learned; nothing while the file can't be believed. Raises nothing."""
+        return self._file.learned(action_id)
+
+    def listed(self, kind: Kind, action_id: str | None = None) -> list[Rule]:
+        """Rules of a kind, of one action or of all, by action and then as they came."""
+        found = [rule for rule in kind.of(self._believed()) if action_id in (None, rule.action_id)]
+        return sorted(found, key=lambda rule: rule.action_id)
+
+    def check_room(self, kind: Kind, action_id: str, text: str) -> None:
+        """Raises too_many_rules unless this rule is there already or could be added."""
+        rules = self._believed()
+        if not _has(rules, kind, action_id, text):
+            _refuse_crowd(rules, kind, action_id)
+
+    async def add(
+        self, kind: Kind, action_id: str, text: str, operator: OperatorCaller, approval_id: str | None = None
+    ) -> bool:
+        """Learn one rule in normal form; False, and nothing is done, when it is there already.
+
+        Raises too_many_rules. `approval_id`: learned with this approval.
+        """
+        source = BY_HAND if approval_id is None else BY_APPROVAL
+        rule = Rule(action_id, text, source, self._clock.iso(), operator.name)
+
+        def with_it(rules: Rules) -> Rules:
+            if _has(rules, kind, action_id, text):
+                return rules
+            _refuse_crowd(rules, kind, action_id)
+            return kind.put(rules, (*kind.of(rules), rule))
+
+        act = _Act(self._journal, kind.added, operator, action_id, text, approval_id)
+        return await self._change(with_it, act) > 0
+
+    async def remove(self, kind: Kind, action_id: str, text: str, operator: OperatorCaller) -> bool:
+        """Forget one rule; False, and nothing is done, when there is none."""
+
+        def without_it(rules: Rules) -> Rules:
+            return _without(rules, kind, lambda rule: (rule.action_id, rule.text) == (action_id, text))
+
+        return await self._change(without_it, _Act(self._journal, kind.removed, operator, action_id, text)) > 0
+
+    async def clear(self, kind: Kind, action_id: str | None, operator: OperatorCaller) -> int:
+        """Forget all rules of a kind, of one action or of all; how many. In evidence even when there were none."""
+
+        def emptied(rules: Rules) -> Rules:
+            return _without(rules, kind, lambda rule: action_id in (None, rule.action_id))
+
+        act = _Act(self._journal, kind.cleared, operator, action_id, "")
+        return await self._change(emptied, act, even_if_nothing=True)
+
+    async def _change(self, edit: Edit, act: "_Act", *, even_if_nothing: bool = False) -> int:
+        """Evidence first, then the file; by how many rules they differ."""
+        try:
+            async with self._file.exclusive.turn() as turn:
+                before = self._believed()
+                after = edit(before)
+                count = abs(count_of(after) - count_of(before))
+                if count == 0 and not even_if_nothing:
+                    return 0
+                content = encode_rules(after)
+                if len(content) > MAX_FILE_BYTES:
+                    raise GateError("too_many_rules", message="the file of learned rules is full")
+                self._file.expect(content, after)
+                with trio.CancelScope(shield=True):  # what has begun is finished; each wait has its own deadline
+                    await act.make(count, (lambda: turn.replace(content)) if count else None)
+                return count
+        except NotChanged as error:
+            raise GateError("learned_rules_unavailable", cause=str(error)) from None
+
+    def _believed(self) -> Rules:
+        try:
+            return self._file.rules()
+        except KeyFileError as error:
+            raise GateError("learned_rules_unavailable", cause=str(error)) from None
+
+
+class _Act:
+    """The evidence of one change."""
+
+    def __init__(
+        self, journal: Journal, event_type: str, operator: OperatorCaller, action_id: str | None, text: str,
+        approval_id: str | None = None,
+    ) -> None:  # fmt: skip
+        self._journal = journal
+        self._event_type = event_type
+        self._operator = operator
+        self._found = {"action_id": action_id, "approval_id": approval_id, "reason": text or None}
+
+    async def make(self, count: int, change: Callable[[], Awaitable[None]] | None) -> None:
+        """Tell of the change, then make it; raises what prevents it, once that is told as far as it can be."""
+        try:
+            await self._tell(**({"reason": f"{count} rules"} if self._found["reason"] is None else {}))
+            if change is not None:
+                await change()
+        except NotChanged as error:
+            log.error("learned rules were not changed", event_type=self._event_type, cause=str(error))
+            await self._take_back("learned_rules_unavailable")
+            raise
+        except GateError as error:  # what the ledger did not confirm may stand in it all the same
+            await self._take_back(error.code)
+            raise
+
+    async def _take_back(self, code: str) -> None:
+        try:
+            await self._tell(decision="error", error_code=code)
+        except GateError as error:
+            log.error("a change that failed left no event", event_type=self._event_type, cause=error.cause)
+
+    async def _tell(self, **found: str) -> None:
+        await self._journal.operator_act(self._event_type, self._operator, **(self._found | found))
+
+
+def _has(rules: Rules, kind: Kind, action_id: str, text: str) -> bool:
+    return any((rule.action_id, rule.text) == (action_id, text) for rule in kind.of(rules))
+
+
+def _refuse_crowd(rules: Rules, kind: Kind, action_id: str) -> None:
+    if sum(rule.action_id == action_id for rule in kind.of(rules)) >= MAX_PER_ACTION:
+        message = f"{MAX_PER_ACTION} {kind.plural} are learned for this action; remove some, or write a pattern"
+        raise GateError("too_many_rules", message=message)
+
+
+def _without(rules: Rules, kind: Kind, goes: Callable[[Rule], bool]) -> Rules:
+    return kind.put(rules, tuple(rule for rule in kind.of(rules) if not goes(rule)))

@@ -1,0 +1,100 @@
+"""The file of learned rules as it is now, for one front: looked at before each use, read when it has changed.
+
+Guarantees that what another front wrote counts from its rename on, and that a file that can't be believed (not ours,
+open to others, too large, not what was written) holds no rule at all, loudly. A file that is not there holds none.
+"""
+
+import os
+from pathlib import Path
+
+import structlog
+
+from frontend.actions.targets import NOTHING_LEARNED, Learned
+from frontend.auth.keyfiles import KeyFileError, read_private
+from frontend.egress.rules import InvalidRule, Rules, by_action, decode_rules
+from frontend.exclusive import Exclusive
+from ipc.exits import Exit
+
+log = structlog.get_logger()
+
+_Key = tuple[int, ...]
+NOT_THERE: _Key = ()
+
+
+class RuleFile:
+    """One reader of the file; `exclusive` gives turns at changing it."""
+
+    def __init__(self, path: Path) -> None:
+        """Raises KeyFileError, a sentence with its mend, when there is a file and it can't be believed."""
+        self._path = path
+        self.exclusive = Exclusive(path)
+        self._key: _Key | None = None
+        self._rules = Rules()
+        self._by_action: dict[str, Learned] = {}
+        self._problem: KeyFileError | None = None
+        self._expected: tuple[bytes, Rules] | None = None
+        self.rules()
+
+    def rules(self) -> Rules:
+        """All rules. Raises KeyFileError while the file can't be believed."""
+        self._look()
+        if self._problem is not None:
+            raise self._problem
+        return self._rules
+
+    def expect(self, content: bytes, rules: Rules) -> None:
+        """This front is about to write `content`, which is `rules`: found there, it is not taken apart again. Checking
+        thousands of rules would hold up every call, at each of many changes."""
+        self._expected = content, rules
+
+    def learned(self, action_id: str) -> Learned:
+        """What one action has learned, nothing while the file can't be believed. Costs one look at the file."""
+        self._look()
+        return self._by_action.get(action_id, NOTHING_LEARNED)
+
+    def _look(self) -> None:
+        try:
+            key = _key(self._path)
+        except OSError as error:
+            self._key = None
+            self._doubt(KeyFileError(f"{self._path}: cannot look at it: {error.strerror}.", Exit.NO_PERMISSION))
+            return
+        if key == self._key:
+            return
+        # The key is older than what is read, if anything: a file that is replaced in between is read again.
+        self._key = key
+        try:
+            self._believe(Rules() if key == NOT_THERE else self._read())
+        except KeyFileError as error:
+            if error.exit_code == Exit.NO_PERMISSION:  # not for what is in it: it may be had the next time, as it is
+                self._key = None
+            self._doubt(error)
+
+    def _read(self) -> Rules:
+        content = read_private(self._path)
+        if self._expected is not None and content == self._expected[0]:
+            return self._expected[1]
+        try:
+            return decode_rules(content)
+        except InvalidRule as error:
+            text = f"{self._path}: {error}. Restore it from a copy, or move it away: then nothing is learned."
+            raise KeyFileError(text, Exit.CONFIG) from None
+
+    def _believe(self, rules: Rules) -> None:
+        if self._problem is not None:
+            log.info("learned rules count again", domains=len(rules.domains), paths=len(rules.paths))
+        self._rules, self._by_action, self._problem = rules, by_action(rules), None
+
+    def _doubt(self, problem: KeyFileError) -> None:
+        if str(problem) != str(self._problem):
+            log.error("learned rules can't be believed: nothing counts as learned", cause=str(problem))
+        self._rules, self._by_action, self._problem = Rules(), {}, problem
+
+
+def _key(path: Path) -> _Key:
+    try:
+        found = os.stat(path)
+    except FileNotFoundError:
+        return NOT_THERE
+    whose = found.st_uid, found.st_mode
+    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, *whose

@@ -1,0 +1,172 @@
+"""Learned rules: what one is, the form it must have, and the file that holds them all (docs/learned.md).
+
+A rule adds one domain or one path pattern to what an action's manifest allows. Guarantees that a file is read whole or
+refused whole: a rule that would not be accepted today does not count because it lies in a file. Does no I/O.
+"""
+
+import re
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import msgspec
+
+from frontend.actions.targets import Learned
+from frontend.auth.encoding import decode_object
+from frontend.clock import parse_iso
+from frontend.egress.domains import InvalidDomain, normal_rule
+from frontend.evidence import events
+from frontend.policy.question import MAX_REASON, clean_reason
+from ipc.paths import InvalidPath, check_pattern
+
+VERSION: Final = 1
+MAX_PER_ACTION: Final = 128
+"""Rules of one kind for one action: they travel with every plan and are looked through at every call."""
+MAX_RULE_CHARACTERS: Final = MAX_REASON
+"""So that the audit event of a rule holds it whole."""
+BY_APPROVAL: Final = "approval"
+BY_HAND: Final = "cli"
+
+_ACTION = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,255}")
+_PLAIN = re.compile(r"[^*?/]")
+
+
+class InvalidRule(ValueError):
+    """No rule that can be learned; the message says why and never holds the text."""
+
+
+class Rule(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One learned rule. `text` is a domain, `*.` and a domain, or a path pattern, in normal form."""
+
+    action_id: str
+    text: str
+    source: str
+    """approval or cli."""
+    added_at: str
+    """ISO 8601 UTC."""
+    added_by: str
+    """The operator's name."""
+
+
+class Rules(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All learned rules, as they lie in the file."""
+
+    version: int = VERSION
+    domains: tuple[Rule, ...] = ()
+    paths: tuple[Rule, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """Domains or paths: everything in which the two differ. `noun` names the error codes."""
+
+    noun: str
+    plural: str
+    normal: Callable[[str], str]
+    added: str
+    removed: str
+    cleared: str
+
+    def of(self, rules: Rules) -> tuple[Rule, ...]:
+        """The rules of this kind."""
+        found: tuple[Rule, ...] = getattr(rules, self.plural)
+        return found
+
+    def put(self, rules: Rules, those: tuple[Rule, ...]) -> Rules:
+        """The same rules with these of this kind."""
+        return msgspec.structs.replace(rules, **{self.plural: those})
+
+
+def normal_domain_rule(text: str) -> str:
+    """The normal form of a domain rule (docs/decisions.md, "Admin"). Raises InvalidRule."""
+    try:
+        return normal_rule(text)
+    except InvalidDomain as error:
+        raise InvalidRule(str(error)) from None
+
+
+def normal_path_rule(text: str) -> str:
+    """A path pattern as it is: nothing is normalised (ipc/paths.py). Raises InvalidRule."""
+    if len(text) > MAX_RULE_CHARACTERS:
+        raise InvalidRule(f"is longer than {MAX_RULE_CHARACTERS} characters")
+    try:
+        check_pattern(text)
+    except InvalidPath as error:
+        raise InvalidRule(f"is no path pattern ({error.rule.replace('_', ' ')})") from None
+    # SECURITY: an operator reads it in lists and evidence, where another text than this one must not show.
+    if clean_reason(text) != text:
+        raise InvalidRule("holds a character that does not show")
+    if not _PLAIN.search(text):
+        raise InvalidRule("is made of nothing but wildcards")
+    return text
+
+
+DOMAINS: Final = Kind(
+    "domain", "domains", normal_domain_rule, events.DOMAIN_ADDED, events.DOMAIN_REMOVED, events.DOMAIN_CLEARED
+)
+PATHS: Final = Kind("path", "paths", normal_path_rule, events.PATH_ADDED, events.PATH_REMOVED, events.PATH_CLEARED)
+KINDS: Final = (DOMAINS, PATHS)
+
+
+def encode_rules(rules: Rules) -> bytes:
+    """The file's content, laid out for people too."""
+    return msgspec.json.format(msgspec.json.encode(rules), indent=1) + b"\n"
+
+
+def decode_rules(content: bytes) -> Rules:
+    """The rules in a file's content. Raises InvalidRule, with a sentence that names the place, for anything else."""
+    try:
+        rules = msgspec.convert(decode_object(content), Rules)
+    except (msgspec.ValidationError, ValueError) as error:
+        raise InvalidRule(f"is no file of learned rules: {error}") from None
+    if rules.version != VERSION:
+        raise InvalidRule(f"is of version {rules.version}, known is {VERSION}")
+    for kind in KINDS:
+        _check_all(kind, kind.of(rules))
+    return rules
+
+
+def count_of(rules: Rules) -> int:
+    """How many there are."""
+    return len(rules.domains) + len(rules.paths)
+
+
+def by_action(rules: Rules) -> dict[str, Learned]:
+    """What each action has learned, as planning takes it."""
+    found: dict[str, tuple[list[str], list[str]]] = {}
+    for rule in rules.domains:
+        found.setdefault(rule.action_id, ([], []))[0].append(rule.text)
+    for rule in rules.paths:
+        found.setdefault(rule.action_id, ([], []))[1].append(rule.text)
+    return {action_id: Learned(tuple(domains), tuple(paths)) for action_id, (domains, paths) in found.items()}
+
+
+def _check_all(kind: Kind, rules: tuple[Rule, ...]) -> None:
+    """Raises InvalidRule unless each of them could be learned today, once, and none for an action too many."""
+    seen: set[tuple[str, str]] = set()
+    counts: Counter[str] = Counter()
+    for index, rule in enumerate(rules):
+        try:
+            _check(kind, rule)
+        except InvalidRule as error:
+            raise InvalidRule(f"{kind.plural}[{index}] {error}") from None
+        seen.add((rule.action_id, rule.text))
+        counts[rule.action_id] += 1
+        if len(seen) <= index:
+            raise InvalidRule(f"{kind.plural}[{index}] stands there twice")
+        if counts[rule.action_id] > MAX_PER_ACTION:
+            raise InvalidRule(f"{kind.plural}[{index}] is one more than the {MAX_PER_ACTION} that an action may have")
+
+
+def _check(kind: Kind, rule: Rule) -> None:
+    if not _ACTION.fullmatch(rule.action_id):
+        raise InvalidRule("has no action id")
+    if rule.source not in (BY_APPROVAL, BY_HAND):
+        raise InvalidRule("has an unknown source")
+    try:
+        parse_iso(rule.added_at)
+    except ValueError:
+        raise InvalidRule("has no time") from None
+    if kind.normal(rule.text) != rule.text:
+        raise InvalidRule("is not in its normal form")

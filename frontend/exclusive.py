@@ -1,0 +1,173 @@
+"""Changing a file that several fronts share: one change at a time, each on top of the one before.
+
+The turn is a lock of the kernel on a file beside it, which ends with its process. Waiting for the turn and writing
+both have a deadline; what is still being written past it keeps the turn, so that nothing it would undo is written in
+between. Knows nothing of what the file holds.
+"""
+
+import contextlib
+import fcntl
+import os
+import secrets
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from functools import partial
+from pathlib import Path
+
+import trio
+
+from frontend.auth.keyfiles import KeyFileError, remove_unfinished, write_private
+
+TURN_SECONDS = 10.0
+WRITE_SECONDS = 10.0
+LOOK_AGAIN_SECONDS = 0.01
+
+
+class NotChanged(Exception):
+    """The file can't be changed now; says why. After a write that took too long it may change all the same."""
+
+
+class _Lock:
+    """The lock of one turn, taken in a thread for a task that may have left by then; whoever is last closes it."""
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._guard = threading.Lock()
+        self._descriptor: int | None = None
+        self._is_over = False
+
+    def take(self) -> None:
+        """Wait for the turn, or until it is over before it began. Raises OSError."""
+        descriptor = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        is_taken = False
+        try:
+            if self._has_come(descriptor):
+                with self._guard:
+                    if not self._is_over:
+                        self._descriptor, is_taken = descriptor, True
+        finally:
+            if not is_taken:
+                os.close(descriptor)
+
+    def _has_come(self, descriptor: int) -> bool:
+        # The kernel's own wait would end with whoever has the turn, perhaps never, and keep one of the few threads of
+        # this process for each that gave up waiting.
+        while not self._is_over:
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                return True
+            time.sleep(LOOK_AGAIN_SECONDS)
+        return False
+
+    def hand_over(self) -> int | None:
+        """The descriptor, now the caller's to close; None when the turn is over."""
+        with self._guard:
+            descriptor, self._descriptor = self._descriptor, None
+            return descriptor
+
+    def release(self) -> None:
+        """End the turn, also one that has not begun."""
+        with self._guard:
+            self._is_over = True
+        descriptor = self.hand_over()
+        if descriptor is not None:
+            os.close(descriptor)
+
+
+class Turn:
+    """One turn at the file."""
+
+    def __init__(self, path: Path, lock: _Lock) -> None:
+        self._path = path
+        self._lock = lock
+
+    async def replace(self, content: bytes) -> None:
+        """Put `content` in the file's place, durably and at once; ends the turn. Raises NotChanged."""
+        problem = f"{self._path}: was not written within {WRITE_SECONDS:g} s"
+        with trio.move_on_after(WRITE_SECONDS):
+            try:
+                return await trio.to_thread.run_sync(self._replace, content, abandon_on_cancel=True)
+            except KeyFileError as error:
+                problem = str(error)
+        raise NotChanged(problem)
+
+    def _replace(self, content: bytes) -> None:
+        descriptor = self._lock.hand_over()
+        if descriptor is None:  # the turn is over: whoever wanted this has stopped waiting before it began
+            raise NotChanged(f"{self._path}: the turn is over")
+        try:
+            before = _modified(self._path)
+            remove_unfinished(self._path)  # of whoever was killed in a turn of theirs
+            with _kept(self._path):
+                write_private(self._path, content)
+            # Readers know a file by inode, size and time, and an inode may come again: so the time only grows.
+            moment = max(time.time_ns(), before + 1)
+            with contextlib.suppress(OSError):
+                os.utime(self._path, ns=(moment, moment))
+        finally:
+            os.close(descriptor)
+
+
+class Exclusive:
+    """The turns of this front at one file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._of_this_front = trio.Lock()
+
+    @asynccontextmanager
+    async def turn(self) -> AsyncIterator[Turn]:
+        """Nobody else changes the file inside this block. Raises NotChanged when the turn does not come."""
+        lock = _Lock(self.path.with_name(f"{self.path.name}.lock"))
+        with _in_time(self.path):
+            await self._of_this_front.acquire()
+        try:
+            with _in_time(self.path):
+                await trio.to_thread.run_sync(lock.take, abandon_on_cancel=True)
+            yield Turn(self.path, lock)
+        finally:
+            lock.release()
+            self._of_this_front.release()
+
+
+@contextlib.contextmanager
+def _in_time(path: Path) -> Iterator[None]:
+    try:
+        with trio.fail_after(TURN_SECONDS):
+            yield
+    except trio.TooSlowError:
+        raise NotChanged(f"{path}: others have been changing it for {TURN_SECONDS:g} s") from None
+    except OSError as error:
+        raise NotChanged(f"{path}: can't be locked: {error.strerror}") from None
+
+
+@contextlib.contextmanager
+def _kept(path: Path) -> Iterator[None]:
+    """What is in place and can't be made durable is taken back: nobody is to live by what was said to have failed."""
+    aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    take_back: Callable[[], object] | None = partial(aside.rename, path)
+    try:
+        os.link(path, aside)
+    except FileNotFoundError:
+        take_back = path.unlink
+    except OSError:  # a disk without links
+        take_back = None
+    try:
+        yield
+    except KeyFileError:
+        if take_back is not None:
+            with contextlib.suppress(OSError):
+                take_back()
+        raise
+    finally:
+        with contextlib.suppress(OSError):
+            aside.unlink(missing_ok=True)
+
+
+def _modified(path: Path) -> int:
+    try:
+        return path.stat().st_mtime_ns
+    except OSError:
+        return 0

@@ -1,0 +1,38 @@
+"""Who is told of connections that come and go, and of answers that nobody else knows of.
+
+The skin itself counts nothing.
+"""
+
+from typing import Protocol
+
+
+class Traffic(Protocol):
+    """Hears what happens; never waits, never raises. `listener` is client, admin or merged."""
+
+    def opened(self, listener: str) -> None:
+        """A connection was accepted and is served."""
+
+    def closed(self, listener: str) -> None:
+        """A connection that was opened has ended."""
+
+    def turned(self, listener: str) -> None:
+        """A connection was turned away for want of room."""
+
+    def answered_itself(self, status: int) -> None:
+        """The skin answered by itself: what came is no request, or whoever had to answer failed."""
+
+
+class Unwatched:
+    """Nobody wants to know."""
+
+    def opened(self, listener: str) -> None:
+        """See Traffic."""
+
+    def closed(self, listener: str) -> None:
+        """See Traffic."""
+
+    def turned(self, listener: str) -> None:
+        """See Traffic."""
+
+    def answered_itself(self, status: int) -> None:
+        """See Traffic."""

@@ -1,0 +1,54 @@
+"""Regular expressions of a policy that an agent's text could make run for ever.
+
+The evaluator backtracks, and what it matches comes from requests: 30 characters against `^(a+)+$` cost a policy process
+its second, and everybody's questions with it. So a pattern that is spelt out in a rule is judged as those of manifests
+are (frontend/actions/ambiguity.py). One that is put together at run time, or spelt in another way than ECMA-262, is
+not judged here; the deadline of the evaluation is what is left then.
+"""
+
+import json
+import re
+from collections.abc import Mapping
+
+from frontend.actions.ambiguity import refuse_exponential
+from frontend.actions.pattern import PatternRefused
+from frontend.actions.problems import shown
+from frontend.actions.regexes import parse_pattern
+
+_COMMENT_OR_TEXT = re.compile(r'#[^\n]*|`[^`]*`|"(?:\\.|[^"\\\n])*"')
+_CALL = re.compile(r'\bregex\.\w+\(\s*(?P<pattern>`[^`]*`|"(?:\\.|[^"\\\n])*")')
+
+
+def pattern_problems(modules: Mapping[str, str]) -> list[str]:
+    """Sentences that begin with `file:line: `."""
+    problems: list[str] = []
+    for name, source in modules.items():
+        plain = _COMMENT_OR_TEXT.sub(lambda token: " " * len(token[0]) if token[0][0] == "#" else token[0], source)
+        for call in _CALL.finditer(plain):
+            pattern = _text_of(call["pattern"])
+            said = _refusal(pattern)
+            if said is not None:
+                line = plain.count("\n", 0, call.start()) + 1
+                problems.append(f"{name}:{line}: the pattern {shown(pattern)} {said}, and the text may be an agent's")
+    return problems
+
+
+def _text_of(literal: str) -> str:
+    if literal.startswith("`"):
+        return literal[1:-1]
+    try:
+        return str(json.loads(literal))
+    except ValueError:
+        return ""
+
+
+def _refusal(pattern: str) -> str | None:
+    try:
+        part = parse_pattern(pattern)
+    except PatternRefused:
+        return None
+    try:
+        refuse_exponential(part)
+    except PatternRefused as refused:
+        return str(refused)
+    return None

@@ -1,0 +1,37 @@
+"""What is wrong with a policy, each with its place: file with its folder, line, rule.
+
+The engine's process knows files by name alone and speaks in sentences (`gateway.rego:12 (data.gateway.denial): …`);
+here they become what every other problem of a configuration is. Never decides what is a problem.
+"""
+
+import re
+from collections.abc import Iterable
+from pathlib import Path
+
+from frontend.actions.problems import Problem, printable
+
+_PLACED = re.compile(
+    r"(?P<file>[^/:]+\.(?:rego|json))(?::(?P<line>\d+))?(?: \((?P<rule>[\w.]+)\))?: (?P<said>.*)", re.DOTALL
+)
+
+
+def policy_problems(sentences: Iterable[str], policy_dir: str) -> list[Problem]:
+    """The sentences of a PolicyRefused as problems, sorted, each once."""
+    return sorted({_problem(sentence, policy_dir) for sentence in sentences})
+
+
+def _problem(sentence: str, policy_dir: str) -> Problem:
+    folder = str(Path(policy_dir))
+    if sentence.startswith(f"{folder}: "):
+        return Problem(folder, 0, "", _sentence(sentence[len(folder) + 2 :]), "")
+    found = _PLACED.fullmatch(sentence.removeprefix(f"{folder}/"))
+    if found is None:
+        return Problem(folder, 0, "", _sentence(sentence), "")
+    rule = found["rule"] or ""
+    said = _sentence(f"{rule}: {found['said']}" if rule else found["said"])
+    return Problem(f"{folder}/{found['file']}", int(found["line"] or 0), rule, said, "")
+
+
+def _sentence(text: str) -> str:
+    shown = printable(text.strip())
+    return shown if shown.endswith((".", "!", "?", "…")) else f"{shown}."

@@ -1,0 +1,176 @@
+"""What one front counts: a cell for each family that is counted as things happen, in the words of those who count.
+
+Services call a method when something happened to them; none of them raises, waits or costs more than a microsecond.
+Counts begin at 0 with the process. What is only true at a moment (holds, sizes, processes) is not kept here but read
+when somebody asks (frontend/telemetry/readings.py).
+"""
+
+import signal
+import time
+from collections.abc import Awaitable, Callable
+from typing import Protocol
+
+from frontend.telemetry import families as f
+from frontend.telemetry.cells import Counts, Levels, Timings
+from ipc.exits import Exit
+
+DPOP_CODES = ("missing_auth_header", "invalid_dpop", "replay_detected")
+REASONS = ("store", "policy", "ledger", "egress_proxy")
+"""Dependencies of readiness."""
+PROFILES = ("compute", "http", "fs")
+RATES = ("lease", "write", "read", "session")
+REFUSALS = ("draining", "ceiling", "share", "rate")
+HELD, ENDS = "held", ("approved", "denied", "expired", "failed")
+WRITES = INTENT, RECEIPT, EVENT = ("intent", "receipt", "event")
+ASKS = DECIDE, LOAD = ("decide", "load")
+LEASES = "/v1/leases"
+MAX_RULES = 100
+"""Rules of a policy that are told apart: their names are its author's to choose, for each decision anew."""
+
+_ENDS_OF_PROCESSES = {one.name for one in (*Exit, *signal.Signals)}
+
+
+Kill = Callable[[str, str], Awaitable[None]]
+
+
+class Registered(Protocol):
+    """What is asked whether an action exists: a registry, replaced as a whole by a reload."""
+
+    def get(self, action_id: str) -> object | None:
+        """The action, or None."""
+
+
+class Metrics:
+    """The counters of one front. `registry` tells the active one."""
+
+    def __init__(self, registry: Callable[[], Registered]) -> None:
+        self._registry = registry
+        self._seen: Registered | None = None
+        self.calls = Counts(f.CALLS)
+        self.call_seconds = Timings(f.CALL_SECONDS)
+        self.calls_refused = Counts(f.CALLS_REFUSED, _each(REFUSALS))
+        self.execution_seconds = Timings(f.EXECUTION_SECONDS)
+        self.executions = Counts(f.EXECUTIONS)
+        self.schema_violations = Counts(f.SCHEMA_VIOLATIONS)
+        self.budget_exhausted = Counts(f.BUDGET_EXHAUSTED)
+        self.dpop_rejections = Counts(f.DPOP_REJECTIONS, _each(DPOP_CODES))
+        self.rate_limited = Counts(f.RATE_LIMITED, _each(RATES))
+        self.leases_issued = Counts(f.LEASES_ISSUED)
+        self.leases_refused = Counts(f.LEASES_REFUSED)
+        self.decisions = Counts(f.DECISIONS)
+        self.policy_seconds = Timings(f.POLICY_SECONDS, _each(ASKS))
+        self.policy_errors = Counts(f.POLICY_ERRORS)
+        self.approvals = Counts(f.APPROVALS, _each((HELD, *ENDS)))
+        self.store_seconds = Timings(f.STORE_SECONDS)
+        self.store_errors = Counts(f.STORE_ERRORS)
+        self.ledger_seconds = Timings(f.LEDGER_SECONDS, _each(WRITES))
+        self.audit_errors = Counts(f.AUDIT_ERRORS, _each(WRITES))
+        self.verifications = Counts(f.VERIFICATIONS, _each(("intact", "broken")))
+        self.worker_wait = Timings(f.WORKER_WAIT, _each(PROFILES))
+        self.workers_killed = Counts(f.WORKERS_KILLED)
+        self.workers_ended = Counts(f.WORKERS_ENDED)
+        self.readiness_degraded = Counts(f.READINESS_DEGRADED, _each(REASONS))
+        self.answers = Counts(f.ANSWERS)
+        self.connections = Levels(f.CONNECTIONS)
+        self.accepted = Counts(f.ACCEPTED)
+        self.turned_away = Counts(f.TURNED_AWAY)
+        self.webhook_drops = Counts(f.WEBHOOK_DROPS)
+        self._rules: set[str] = set()
+        self._by_action = (self.calls, self.execution_seconds, self.executions, self.schema_violations)
+
+    @property
+    def cells(self) -> dict[str, Counts | Timings]:
+        """Every family that is counted here, by name."""
+        return {cell.family.name: cell for cell in vars(self).values() if isinstance(cell, Counts | Timings)}
+
+    # ------------------------------------------------------------------ calls
+
+    def called(self, action_id: str, outcome: str, code: str | None, started: float) -> None:
+        """A call was decided. `outcome` as in its event; `started` in monotonic seconds."""
+        self.calls.add(self._action(action_id), outcome, code or "ok")
+        self.call_seconds.observe(time.monotonic() - started)
+        if code == "budget_exhausted":
+            self.budget_exhausted.add()
+
+    def executed(self, action_id: str, outcome: str, seconds: float) -> None:
+        """A provider ran. `outcome` is a worker's, or worker_lost, or cut."""
+        label = self._action(action_id)
+        self.executions.add(label, outcome)
+        self.execution_seconds.observe(seconds, label)
+        if outcome == "response_schema":
+            self.schema_violations.add(label)
+
+    def refused(self, route: str, code: str) -> None:
+        """A request of this row of the table of routes was answered with an error."""
+        if code in DPOP_CODES:
+            self.dpop_rejections.add(code)
+        if route == LEASES:
+            self.leases_refused.add(code)
+
+    def decided(self, decision: str, rule: str) -> None:
+        """The policy engine has decided: allow, deny or pending_approval."""
+        if rule not in self._rules:
+            if len(self._rules) >= MAX_RULES:
+                rule = f.OTHER
+            self._rules.add(rule)
+        self.decisions.add(decision, rule)
+
+    def forget_removed(self) -> None:
+        """Drop the series of actions that a reload has removed."""
+        registry = self._registry()
+        if registry is not self._seen:
+            self._seen = registry
+            for cell in self._by_action:
+                cell.keep(lambda label: label == f.OTHER or registry.get(label) is not None)
+
+    def _action(self, action_id: str) -> str:
+        """An action's label. SECURITY: agents choose the ids that they ask for; only those that exist are labels."""
+        self.forget_removed()
+        return action_id if self._seen is not None and self._seen.get(action_id) is not None else f.OTHER
+
+    # ------------------------------------------------------------------ HTTP
+
+    def answered(self, route: str, method: str, status: int) -> None:
+        """A request had its answer. `route` and `method` as the table of routes has them, or `other`."""
+        self.answers.add(route, method, str(status))
+
+    def opened(self, listener: str) -> None:
+        """A connection was accepted."""
+        self.connections.add(listener)
+        self.accepted.add(listener)
+
+    def closed(self, listener: str) -> None:
+        """It has ended."""
+        self.connections.less(listener)
+
+    def turned(self, listener: str) -> None:
+        """A connection was turned away."""
+        self.turned_away.add(listener)
+
+    def answered_itself(self, status: int) -> None:
+        """The HTTP skin answered what no row of the table did."""
+        self.answered(f.OTHER, f.OTHER, status)
+
+    # ------------------------------------------------------------------ workers
+
+    def counting_kills(self, kill: Kill) -> Kill:
+        """`kill`, counted. Its reasons are the pool's own few texts."""
+
+        async def counted(worker_id: str, reason: str) -> None:
+            self.workers_killed.add(_profile(worker_id), reason)
+            await kill(worker_id, reason)
+
+        return counted
+
+    def worker_ended(self, worker_id: str, reason: str) -> None:
+        """A worker's process has ended. SECURITY: a worker chooses its exit code; those without a name are `other`."""
+        self.workers_ended.add(_profile(worker_id), reason if reason in _ENDS_OF_PROCESSES else f.OTHER)
+
+
+def _each(labels: tuple[str, ...]) -> list[tuple[str, ...]]:
+    return [(label,) for label in labels]
+
+
+def _profile(worker_id: str) -> str:
+    profile = worker_id.partition("-")[0]
+    return profile if profile in PROFILES else f.OTHER

@@ -1,0 +1,96 @@
+"""What the processes of `gateway check` and `gateway policy` say to each other: short-lived, one question at a time.
+
+The supervisor starts them and ties them together with socket pairs; none of them serves, and none keeps anything.
+
+    supervisor ⇄ checking front     which files to look at; problems, one by one
+    checking front ⇄ module checker modules to look at and to compile; verdicts
+    front ⇄ policy examiner         a policy with its tests; rules to evaluate, values
+"""
+
+from typing import Any
+
+from ipc.messages import LoadModules, Message, ModulesLoaded
+from ipc.sessions import Table
+from ipc.settings import Settings
+
+
+class CheckFiles(Message, frozen=True):
+    """Look at the files that these settings name. Two descriptors: of a policy process and of a module checker."""
+
+    FDS = 2
+    settings: Settings
+    parts: tuple[str, ...]
+    """What may be judged: `actions`, `policy`, `secrets`, and names of settings that name keys."""
+
+
+class FoundProblem(Message, frozen=True):
+    """One problem. With `setting` it is the setting that stands at the wrong place, not `file`."""
+
+    file: str
+    line: int
+    field: str
+    message: str
+    mend: str
+    setting: tuple[str, ...] = ()
+
+
+class FilesChecked(Message, frozen=True):
+    """The last word: how many actions there are, and the policy's version where it could be read."""
+
+    actions: int
+    policy_version: str
+
+
+class Examine(Message, frozen=True):
+    """Compile a policy beside its tests. `rules` are those that will be asked for, as `gateway/denial`."""
+
+    modules: dict[str, str]
+    data: str
+    rules: tuple[str, ...]
+
+
+class Examined(Message, frozen=True):
+    """Outcome of Examine: `problems` is None when rules may be evaluated, else a sentence a line."""
+
+    problems: str | None
+
+
+class Evaluate(Message, frozen=True):
+    """Evaluate one rule over one input document."""
+
+    rule: str
+    input: dict[str, Any]
+
+
+class Evaluated(Message, frozen=True):
+    """`outcome`: value, undefined, error, timeout, crashed. `text`: the value as JSON, or what went wrong."""
+
+    rule: str
+    outcome: str
+    text: str
+    printed: str
+    """What `print(…)` wrote, cut."""
+    seconds: float
+
+
+CheckerToSupervisor = FoundProblem | FilesChecked
+ToExaminer = Examine | Evaluate
+FromExaminer = Examined | Evaluated
+
+SUPERVISOR_TO_CHECKER: Table = {("new", CheckFiles): "asked"}
+CHECKER_TO_SUPERVISOR: Table = {("open", FoundProblem): "open", ("open", FilesChecked): "done"}
+TO_MODULE_CHECKER: Table = {("open", LoadModules): "open"}
+FROM_MODULE_CHECKER: Table = {("open", ModulesLoaded): "open"}
+TO_EXAMINER: Table = {
+    ("empty", Examine): "loaded",
+    ("loaded", Examine): "loaded",
+    ("loaded", Evaluate): "loaded",
+}
+FROM_EXAMINER: Table = {("open", Examined): "open", ("open", Evaluated): "open"}
+
+MAX_PROBLEM_FRAME = 64 * 1024
+MAX_PROBLEMS = 2000
+"""More than a person reads; a checker that finds more stops."""
+MAX_VALUE_CHARACTERS = 64 * 1024
+"""Of one value, and of what one rule prints."""
+MAX_VALUE_FRAME = 1024 * 1024

@@ -1,0 +1,156 @@
+"""Supervisor and front: sockets, workers and policy handed over, life and death, reloads."""
+
+from typing import ClassVar
+
+import msgspec
+
+from ipc.messages.message import Message
+from ipc.messages.modules import LoadModules, ModulesLoaded
+from ipc.settings import Settings
+
+
+class Listener(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A listening socket handed over: `kind` is client, admin or merged; `address` a path or host:port, for people."""
+
+    kind: str
+    address: str
+
+
+class StartFront(Message, frozen=True):
+    """First message to a front; `FDS` varies: one descriptor per listener, in order."""
+
+    front_id: str
+    live_fronts: tuple[str, ...]
+    """Fronts that are alive now, this one included: claims held by others are orphaned."""
+    settings: Settings
+    listeners: tuple[Listener, ...]
+    number: int = 1
+    """Counts front processes, for titles and logs; `front_id` is new with each life of a front."""
+
+
+class AttachPolicy(Message, frozen=True):
+    """A fresh policy process; its channel comes along."""
+
+    FDS: ClassVar[int] = 1
+    pid: int
+
+
+class AttachWorker(Message, frozen=True):
+    """A fresh worker; its channel comes along. `generation` counts module loads that it has seen."""
+
+    FDS: ClassVar[int] = 1
+    worker_id: str
+    profile: str
+    pid: int
+    generation: int
+
+
+class WorkerGone(Message, frozen=True):
+    """A worker ended. `reason` is an exit code's name or a signal's."""
+
+    worker_id: str
+    reason: str
+
+
+class Drain(Message, frozen=True):
+    """Take no new work. Answered by Draining."""
+
+
+class Reload(Message, frozen=True):
+    """Read manifests and policy again, swap both or neither. Answered by Reloaded.
+
+    `requested_by` is `signal` or `operator:<name>`; an operator's thumbprint and proof come along, for evidence.
+    """
+
+    request_id: str
+    requested_by: str
+    operator_jkt: str | None = None
+    proof_jti: str | None = None
+
+
+class Stop(Message, frozen=True):
+    """Finish what is in flight within `seconds`, then exit."""
+
+    seconds: float
+
+
+class FrontReady(Message, frozen=True):
+    """Serving."""
+
+    actions: int
+
+
+class NeedWorker(Message, frozen=True):
+    """All workers of `profile` are busy and the pool may grow."""
+
+    profile: str
+
+
+class KillWorker(Message, frozen=True):
+    """The worker outlived its call's deadline or broke the protocol."""
+
+    worker_id: str
+    reason: str
+
+
+class ReplacePolicy(Message, frozen=True):
+    """The policy process `pid` missed a deadline or broke the protocol: kill it, attach another."""
+
+    pid: int
+    reason: str
+
+
+class RequestDrain(Message, frozen=True):
+    """An operator asked for drain through this front."""
+
+
+class Draining(Message, frozen=True):
+    """This front refuses new work now."""
+
+    in_flight: int
+
+
+class RequestReload(Message, frozen=True):
+    """An operator asked for reload through this front; every front gets Reload with the same id and the same words."""
+
+    request_id: str
+    requested_by: str
+    operator_jkt: str | None = None
+    proof_jti: str | None = None
+
+
+class Reloaded(Message, frozen=True):
+    """Outcome of one Reload. `error` is None when the new configuration is active."""
+
+    request_id: str
+    error: str | None
+    actions: int
+    policy_version: str
+
+
+class PolicyEdited(Message, frozen=True):
+    """The policy's data was changed through a front. Front to supervisor, supervisor to every other front.
+
+    `digest` tells the whole policy as it lies in `policy_dir` from then on; whoever finds it there uses it.
+    """
+
+    digest: str
+
+
+class FrontStatus(Message, frozen=True):
+    """Once a second, and when drained: what the supervisor shows in its status line."""
+
+    in_flight: int
+    held: int
+    unresolved: int
+    actions: int
+
+
+SupervisorToFront = (
+    StartFront | AttachPolicy | AttachWorker | WorkerGone | ModulesLoaded | Drain | Reload | Reloaded | PolicyEdited
+    | Stop
+)  # fmt: skip
+FrontToSupervisor = (
+    FrontReady | NeedWorker | KillWorker | ReplacePolicy | LoadModules | RequestDrain | Draining | RequestReload
+    | Reloaded | PolicyEdited | FrontStatus
+)  # fmt: skip

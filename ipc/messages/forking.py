@@ -1,0 +1,52 @@
+"""Supervisor and template: what is forked, and what became of it."""
+
+from typing import ClassVar
+
+from ipc.messages.message import Message
+from ipc.messages.modules import LoadModules, ModulesLoaded
+
+
+class StartTemplate(Message, frozen=True):
+    """First message to the template. `cache_dir` holds compiled modules; a worker leaves after so many calls."""
+
+    cache_dir: str
+    recycle_after_calls: int
+
+
+class TemplateReady(Message, frozen=True):
+    """The runtime is imported and modules may be loaded."""
+
+
+class SpawnWorker(Message, frozen=True):
+    """Fork a worker that owns the descriptor that comes along. `title` is what ps shows."""
+
+    FDS: ClassVar[int] = 1
+    worker_id: str
+    profile: str
+    title: str
+
+
+class WorkerStarted(Message, frozen=True):
+    """The fork succeeded."""
+
+    worker_id: str
+    pid: int
+    generation: int
+
+
+class WorkerExited(Message, frozen=True):
+    """`status` as os.waitstatus_to_exitcode gives it: an exit code, or minus a signal."""
+
+    worker_id: str
+    pid: int
+    status: int
+
+
+class KillForked(Message, frozen=True):
+    """SIGKILL a worker, by its parent: no other process may reuse its pid in between."""
+
+    worker_id: str
+
+
+SupervisorToTemplate = StartTemplate | LoadModules | SpawnWorker | KillForked
+TemplateToSupervisor = TemplateReady | ModulesLoaded | WorkerStarted | WorkerExited

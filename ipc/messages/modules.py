@@ -1,0 +1,37 @@
+"""Provider modules to check, compile and map: the front asks, the supervisor relays, the template answers."""
+
+import msgspec
+
+from ipc.messages.message import Message
+
+
+class ModuleFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A module that a manifest names. `reference` is `builtin:NAME` or `sha256:<hex>`; `path` only for the latter."""
+
+    reference: str
+    path: str | None
+    required_imports: tuple[str, ...]
+
+
+class ModuleVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What became of one ModuleFile. `verdict`: ok, mismatch, missing or refused; `detail` says why, for people."""
+
+    reference: str
+    verdict: str
+    digest: str | None
+    detail: str = ""
+
+
+class LoadModules(Message, frozen=True):
+    """Check, compile and map these modules. Front to supervisor, supervisor to template."""
+
+    request_id: str
+    modules: tuple[ModuleFile, ...]
+
+
+class ModulesLoaded(Message, frozen=True):
+    """One verdict per module, in order. Workers of `generation` and later have those that are ok."""
+
+    request_id: str
+    generation: int
+    verdicts: tuple[ModuleVerdict, ...]

@@ -1,0 +1,235 @@
+"""The agent's calls as flows: leases, execute, poll, receipts. No I/O; the clients are in gateway_client/agents.py.
+
+Guarantees that an execute is sent again only when the gateway has refused it before dispatch, each time with a fresh
+proof, and that at most one lease is being asked for at a time.
+"""
+
+from typing import Any
+
+from gateway_client.address import Address
+from gateway_client.core import Core, Limits, Repeat, encode_json, json_call, unproven
+from gateway_client.decoding import decode
+from gateway_client.errors import (
+    ActionFailed,
+    ApprovalDenied,
+    ApprovalEnded,
+    ApprovalPending,
+    AuthenticationFailed,
+    GatewayError,
+    ProtocolViolation,
+    RateLimited,
+    Unavailable,
+    Unreachable,
+)
+from gateway_client.flows import Alone, Clock, Flow, Pause
+from gateway_client.keys import ProofKey
+from gateway_client.leases import RENEW_SECONDS, WAIT_SECONDS, Issued, Lease, Leases, LeaseTerms
+from gateway_client.proofs import Prover
+from gateway_client.results import Executed, Held, Jwks, Poll, Receipt, Session
+from gateway_client.wire import Answer, Call, Headers, path_of
+
+POLL_SECONDS = 2.0
+"""Between two polls where the gateway does not say."""
+WAIT_TIMEOUT = 360.0
+"""A hold lives for five minutes; then its call may still take its own time."""
+
+
+class AgentCore(Core):
+    """Every method gives a flow and its typed result, and raises the exceptions of gateway_client/errors.py."""
+
+    def __init__(self, address: Address, key: ProofKey, terms: LeaseTerms, limits: Limits, clock: Clock) -> None:
+        super().__init__(limits, clock)
+        self.leases = Leases(terms)
+        self._key = key
+        self._prover = Prover(key, address.public_base_url, clock.now)
+
+    def renew(self) -> Flow[Session]:
+        """Begin another session now, with a new lease and a new budget."""
+        deadline = self.deadline()
+        lease: Lease = yield Alone(self._renewed(self.leases.current, deadline, Repeat.READ), self.left(deadline))
+        return lease.session
+
+    def execute(
+        self, action_id: str, request: object = None, *, waits: bool, timeout: float | None = None
+    ) -> Flow[Executed | Held]:
+        """Call an action. `waits`: stay until an operator has decided."""
+        seconds = self.limits.execute_timeout if timeout is None else timeout
+        deadline = self.deadline(min(seconds, self.limits.execute_timeout) if waits else seconds)
+        end = self.deadline(WAIT_TIMEOUT if timeout is None else timeout)
+        call = Call(
+            "POST", path_of("v1", "actions", action_id, "execute"), "", encode_json({} if request is None else request)
+        )
+        answer, lease = yield from self._proven(
+            call, deadline, Repeat.BEFORE_DISPATCH, WAIT_SECONDS if waits else RENEW_SECONDS
+        )
+        if answer.expect(200, 202).status == 200:
+            return decode(Executed, answer.json(), "result")
+        held = decode(Held, answer.json(), "hold")
+        self.leases.remember(held.approval_id, lease, self.clock.now())
+        if not waits:
+            return held
+        try:
+            return (yield from self._outcome(held, action_id, lease, end))
+        except GatewayError as error:
+            error.approval_id = held.approval_id
+            error.trace_id = error.trace_id or held.trace_id
+            raise
+
+    def poll(self, approval_id: str) -> Flow[Poll]:
+        """Where a held call stands. Asks with the session that the call was made in, as long as its lease lives.
+
+        Raises NotFound, Denied approval_session_mismatch.
+        """
+        lease = self.leases.of_hold(approval_id, self.clock.now())
+        return (yield from self._poll(approval_id, self.deadline(), lease))
+
+    def receipt(self, receipt_id: str) -> Flow[Receipt]:
+        """A receipt, of whatever session. Raises NotFound."""
+        call = Call("GET", path_of("v1", "receipts", receipt_id))
+        answer, _ = yield from self._proven(call, self.deadline(), Repeat.READ)
+        return decode(Receipt, answer.expect(200).json(), "receipt")
+
+    def lease_keys(self) -> Flow[Jwks]:
+        """The public keys of leases."""
+        answer = yield from self.ask(Call("GET", "/.well-known/jwks.json"), self.deadline())
+        return decode(Jwks, answer.expect(200).json(), "lease keys")
+
+    def _poll(self, approval_id: str, deadline: float, lease: Lease | None) -> Flow[Poll]:
+        call = Call("GET", path_of("v1", "approvals", approval_id, "poll"))
+        answer, _ = yield from self._proven(call, deadline, Repeat.READ, pinned=lease)
+        return decode(Poll, answer.expect(200).json(), "approval")
+
+    def _outcome(self, held: Held, action_id: str, lease: Lease, end: float) -> Flow[Executed]:
+        """Poll until the hold is decided, then tell what came of it."""
+        poll = yield from self._decision(held, lease, end)
+        if poll.state == "denied":
+            raise ApprovalDenied("approval_denied", reason=poll.deny_reason)
+        if poll.state != "approved":
+            code = "approval_expired" if poll.state == "expired" else "approval_failed"
+            raise ApprovalEnded(code, reason=poll.reason)
+        if poll.receipt_id is None:
+            raise ProtocolViolation("the approval names no receipt")
+        try:  # it has run: what came of it is worth more than the last second of the wait
+            receipt = yield from self.receipt(poll.receipt_id)
+            return _executed(held, action_id, receipt)
+        except GatewayError as error:
+            error.receipt_id = poll.receipt_id
+            raise
+
+    def _decision(self, held: Held, lease: Lease, end: float) -> Flow[Poll]:
+        """Asking goes on while the gateway is away or busy: the hold is there when it comes back."""
+        while True:
+            wait = POLL_SECONDS
+            try:
+                poll = yield from self._poll(held.approval_id, min(end, self.deadline()), lease)
+                if poll.is_decided:
+                    return poll
+                wait = min(max(poll.retry_after_seconds or POLL_SECONDS, 0.1), 60.0)
+            except AuthenticationFailed as error:
+                if error.code != "lease_expired":
+                    raise
+                reason = "the lease that the call was held under has run out"
+                raise ApprovalPending("approval_pending", reason=reason) from None
+            except (Unavailable, RateLimited, Unreachable) as error:
+                wait = max(error.retry_after or 0.0, POLL_SECONDS)
+            left = end - self.clock.monotonic()
+            if left <= wait:
+                reason = "nobody has decided in the time that was given"
+                raise ApprovalPending("approval_pending", reason=reason)
+            yield Pause(wait)
+
+    def _proven(
+        self, call: Call, deadline: float, repeat: Repeat, seconds: float = RENEW_SECONDS, pinned: Lease | None = None
+    ) -> Flow[tuple[Answer, Lease]]:
+        """The answer to a call under a lease, and the lease. A pinned lease is never replaced.
+
+        A lease that the gateway refuses is replaced once: authentication comes before anything else is done.
+        """
+        lease = pinned or (yield from self._lease(deadline, seconds))
+        answer = yield from self.ask(call, deadline, repeat, self._proof(lease))
+        if pinned is None and not self.leases.terms.keeps_session and _is_refused_lease(answer):
+            self.leases.drop(lease)
+            lease = yield from self._lease(deadline, seconds)
+            answer = yield from self.ask(call, deadline, repeat, self._proof(lease))
+        return answer, lease
+
+    def _lease(self, deadline: float, seconds: float) -> Flow[Lease]:
+        stale = self.leases.current  # before the look at it: what comes in between is not stale
+        lease = self.leases.usable(self.clock.now(), seconds)
+        if lease is not None:
+            return lease
+        left = self.left(deadline)
+        if self.leases.living(self.clock.now()) is None:
+            found: Lease = yield Alone(self._renewed(stale, deadline, Repeat.READ), left)
+            return found
+        try:  # the call itself must have time left, whatever becomes of the renewal
+            found = yield Alone(self._renewed_in_time(stale, deadline - left / 2, seconds), left / 2)
+        except (Unavailable, RateLimited, Unreachable):
+            living = self.leases.living(self.clock.now())
+            if living is None:
+                raise
+            self.leases.postpone(self.clock.now())
+            return living  # its last minute is better than nothing
+        return found
+
+    def _renewed_in_time(self, stale: Lease | None, deadline: float, seconds: float) -> Flow[Lease]:
+        """One attempt; whoever waited for somebody else's attempt goes on as that one ended."""
+        lease = self.leases.usable(self.clock.now(), seconds)
+        if lease is not None:
+            return lease
+        return (yield from self._renewed(stale, deadline, Repeat.NEVER))
+
+    def _renewed(self, stale: Lease | None, deadline: float, repeat: Repeat) -> Flow[Lease]:
+        """A new lease, unless somebody else has put one in the place of `stale` meanwhile."""
+        current = self.leases.current
+        if current is not None and current is not stale:
+            return current
+        terms = self.leases.terms
+        body: dict[str, Any] = {"scopes": list(terms.scopes), "dpop_jwk": self._key.jwk}
+        if terms.max_calls is not None:
+            body["budgets"] = {"max_calls": terms.max_calls}
+        answer = yield from self.ask(json_call("POST", "/v1/leases", body), deadline, repeat, unproven)
+        lease = decode(Issued, answer.expect(200).json(), "lease").lease(self.clock.now())
+        self.leases.replace(lease)
+        return lease
+
+    def _proof(self, lease: Lease) -> "_Prove":
+        return _Prove(self._prover, lease)
+
+
+class _Prove:
+    """Headers for one lease, made anew for every attempt."""
+
+    def __init__(self, prover: Prover, lease: Lease) -> None:
+        self._prover = prover
+        self._lease = lease
+
+    def __call__(self, call: Call, /) -> Headers:
+        return self._prover.headers(call, self._lease.token)
+
+
+def _is_refused_lease(answer: Answer) -> bool:
+    return answer.status == 401 and answer.error().code in {"lease_expired", "invalid_lease"}
+
+
+def _executed(held: Held, action_id: str, receipt: Receipt) -> Executed:
+    """The result of an approved call, told from its receipt. Raises ActionFailed when its provider failed."""
+    if receipt.normalized_result.get("kind") != "success":
+        reason = receipt.normalized_result.get("reason")
+        raise ActionFailed(
+            "action_execution_failed",
+            status=502,
+            reason=reason if isinstance(reason, str) else None,
+        )
+    outcome = receipt.verification_outcome.get("status")
+    return Executed(
+        trace_id=held.trace_id,
+        action_id=action_id,
+        grant_id=receipt.grant_id,
+        receipt_id=receipt.receipt_id,
+        output=receipt.provider_receipt,
+        verification_outcome=outcome if isinstance(outcome, str) else "",
+        approval_id=held.approval_id,
+        receipt=receipt,
+        raw=receipt.raw,
+    )

@@ -1,0 +1,140 @@
+"""The agent's clients: `AgentClient` for threads, `AsyncAgentClient` for asyncio and trio. One instance may be shared.
+
+Both run the flows of gateway_client/agent_core.py. Guarantees: every request has a proof of its own; an execute that
+may have been dispatched is never sent again; every wait has an end; closing closes every connection.
+"""
+
+# ruff: noqa: ASYNC109 - `timeout` bounds the flow, which ends with an error of this library rather than a cancellation
+
+from typing import Literal, overload
+
+from gateway_client.address import Address
+from gateway_client.agent_core import AgentCore
+from gateway_client.blocking import BlockingClient, BlockingRunner, blocking
+from gateway_client.core import DEFAULT_LIMITS, Limits
+from gateway_client.flows import SYSTEM_CLOCK, Clock
+from gateway_client.keys import ProofKey
+from gateway_client.leases import LeaseTerms
+from gateway_client.nonblocking import NonblockingClient, NonblockingRunner, nonblocking
+from gateway_client.results import Executed, Held, Session
+
+
+class _Agent:
+    """What both clients hold."""
+
+    _core: AgentCore
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self._address!r}, {self._key!r})"
+
+    def _prepare(
+        self, address: Address | str, key: ProofKey | None, terms: LeaseTerms | None, limits: Limits, clock: Clock
+    ) -> None:
+        self._address = Address.parse(address) if isinstance(address, str) else address
+        self._key = key if key is not None else ProofKey.generate()
+        self._core = AgentCore(self._address, self._key, terms or LeaseTerms(), limits, clock)
+
+    @property
+    def session(self) -> Session | None:
+        """The session in use; None before the first call that needs one."""
+        lease = self._core.leases.current
+        return None if lease is None else lease.session
+
+
+class AgentClient(_Agent, BlockingClient):
+    """Calls actions. A lease is taken with the first call that needs one, and again when it runs out.
+
+    `address`: an Address, or the text of a TCP address. `key`: in memory and new unless given. A new lease is a new
+    session with a new budget; see LeaseTerms for what that means for renewal.
+    """
+
+    def __init__(
+        self,
+        address: Address | str,
+        key: ProofKey | None = None,
+        terms: LeaseTerms | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        """Opens nothing yet. Raises ValueError for an address that is none."""
+        self._prepare(address, key, terms, limits, clock)
+        self._runner = BlockingRunner(self._address, limits)
+
+    @overload
+    def execute(
+        self, action_id: str, request: object = None, *, wait_for_approval: Literal[True], timeout: float | None = None
+    ) -> Executed: ...
+
+    @overload
+    def execute(
+        self, action_id: str, request: object = None, *, wait_for_approval: bool = False, timeout: float | None = None
+    ) -> Executed | Held: ...
+
+    def execute(
+        self, action_id: str, request: object = None, *, wait_for_approval: bool = False, timeout: float | None = None
+    ) -> Executed | Held:
+        """Call an action with `request`, a JSON value; `timeout` in seconds is for everything that this call does.
+
+        Gives Executed, or Held when an operator must decide first. `wait_for_approval` polls until that is done, and
+        gives Executed then (default timeout 360 s, without waiting 60 s). A lease that would end during a wait is
+        replaced first, unless the terms keep the session.
+
+        Raises Denied (with ApprovalDenied), Invalid, NotFound, RateLimited, Unavailable, ActionFailed, GatewayFault,
+        AuthenticationFailed, ApprovalEnded, ApprovalPending, Unreachable, ProtocolViolation: see `code`, and
+        `may_have_run` before you call again.
+        """
+        flow = self._core.execute(action_id, request, waits=wait_for_approval, timeout=timeout)
+        return self._runner.run(flow)
+
+    renew = blocking(AgentCore.renew)
+    poll = blocking(AgentCore.poll)
+    receipt = blocking(AgentCore.receipt)
+    lease_keys = blocking(AgentCore.lease_keys)
+    actions = blocking(AgentCore.actions)
+    manifest = blocking(AgentCore.manifest)
+    request_schema = blocking(AgentCore.request_schema)
+    health = blocking(AgentCore.health)
+    ready = blocking(AgentCore.ready)
+
+
+class AsyncAgentClient(_Agent, NonblockingClient):
+    """AgentClient for tasks of one event loop, asyncio or trio."""
+
+    def __init__(
+        self,
+        address: Address | str,
+        key: ProofKey | None = None,
+        terms: LeaseTerms | None = None,
+        limits: Limits = DEFAULT_LIMITS,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        """Opens nothing yet. Raises ValueError for an address that is none."""
+        self._prepare(address, key, terms, limits, clock)
+        self._runner = NonblockingRunner(self._address, limits)
+
+    @overload
+    async def execute(
+        self, action_id: str, request: object = None, *, wait_for_approval: Literal[True], timeout: float | None = None
+    ) -> Executed: ...
+
+    @overload
+    async def execute(
+        self, action_id: str, request: object = None, *, wait_for_approval: bool = False, timeout: float | None = None
+    ) -> Executed | Held: ...
+
+    async def execute(
+        self, action_id: str, request: object = None, *, wait_for_approval: bool = False, timeout: float | None = None
+    ) -> Executed | Held:
+        """As AgentClient.execute."""
+        flow = self._core.execute(action_id, request, waits=wait_for_approval, timeout=timeout)
+        return await self._runner.run(flow)
+
+    renew = nonblocking(AgentCore.renew)
+    poll = nonblocking(AgentCore.poll)
+    receipt = nonblocking(AgentCore.receipt)
+    lease_keys = nonblocking(AgentCore.lease_keys)
+    actions = nonblocking(AgentCore.actions)
+    manifest = nonblocking(AgentCore.manifest)
+    request_schema = nonblocking(AgentCore.request_schema)
+    health = nonblocking(AgentCore.health)
+    ready = nonblocking(AgentCore.ready)

@@ -1,0 +1,213 @@
+"""What `gatectl doctor` looks at: each check gives one row, and none of them fails the others.
+
+Guarantees that no row holds a key, and that nothing is changed by looking.
+"""
+
+import os
+import stat
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from pathlib import Path
+
+import httpx
+
+from gateway_client.address import Address
+from gateway_client.agents import AgentClient
+from gateway_client.cli.complaints import line_of
+from gateway_client.cli.desk import Desk
+from gateway_client.cli.exits import Failure
+from gateway_client.cli.safe import plain, safe
+from gateway_client.cli.settings import FIRST, Settings
+from gateway_client.core import Limits
+from gateway_client.errors import GatewayError
+from gateway_client.operators import OperatorClient
+
+OK, WARN, FAIL = "ok", "warn", "fail"
+CLOCK_WARN, CLOCK_FAIL = 2.0, 5.0
+"""Seconds. Beyond 5 in the future, or 60 in the past, the gateway refuses proofs; its `Date` is whole seconds."""
+CLOCK_PAST = 55.0
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """What one check found. `mend`: what to do, empty when there is nothing to."""
+
+    check: str
+    result: str
+    found: str
+    mend: str = ""
+
+
+def checks(desk: Desk) -> Iterator[Row]:
+    """All rows, in the order in which trouble is best looked for."""
+    settings = desk.settings
+    yield _contexts_file(settings)
+    try:
+        address = settings.address()
+    except Failure as error:
+        yield Row("address", FAIL, error.message, error.mend)
+        yield from _key_files(settings)
+        return
+    if address.socket is not None:
+        yield _socket(Path(address.socket))
+    yield from _reachable(address)
+    yield from _agents_socket(settings, address)
+    yield from _key_files(settings)
+    yield from _operated(desk)
+
+
+def _contexts_file(settings: Settings) -> Row:
+    file = settings.file
+    try:
+        status = file.stat()
+        count = len(settings.contexts.by_name)
+    except FileNotFoundError:
+        return Row("context file", WARN, f"{file} is not there", FIRST)
+    except OSError as error:
+        return Row("context file", FAIL, f"{file}: {error.strerror}", "see its owner and mode")
+    except Failure as error:
+        return Row("context file", FAIL, error.message, error.mend)
+    if status.st_mode & 0o077:
+        return Row("context file", WARN, f"others can read {file}", f"chmod 600 {file}")
+    return Row("context file", OK, f"{file}, {count} contexts, mode 0600")
+
+
+def _socket(path: Path) -> Row:
+    try:
+        status = path.stat()
+    except OSError as error:
+        return Row("socket", FAIL, f"{path}: {error.strerror}", "is the gateway running? is this user in its group?")
+    if not stat.S_ISSOCK(status.st_mode):
+        return Row("socket", FAIL, f"{path} is not a socket", "mend address of the context")
+    mode = f"mode {status.st_mode & 0o777:04o}"
+    if status.st_mode & 0o007:
+        return Row("socket", FAIL, f"{path}: everybody may connect ({mode})", f"chmod o-rwx {path}")
+    if not os.access(path, os.R_OK | os.W_OK):
+        return Row("socket", FAIL, f"{path}: you may not connect ({mode})", "join the socket's group")
+    return Row("socket", OK, f"{path}, {mode}")
+
+
+def _agents_socket(settings: Settings, operators: Address) -> Iterator[Row]:
+    try:
+        address = settings.address("agent_address")
+    except Failure as error:
+        yield Row("agent socket", FAIL, error.message, error.mend)
+        return
+    if address.socket is not None and address.socket != operators.socket:
+        yield replace(_socket(Path(address.socket)), check="agent socket")
+
+
+def _reachable(address: Address) -> Iterator[Row]:
+    where = address.socket or address.origin
+    mend = "is the gateway running, is the address right?"
+    try:
+        with AgentClient(address, limits=Limits(timeout=5.0)) as client:  # bounded, whatever answers
+            before = time.monotonic()
+            is_well = client.health()
+            took = time.monotonic() - before
+    except GatewayError as error:
+        yield Row("reachable", FAIL, f"{where}: {safe(error)}", mend)
+        return
+    if not is_well:
+        yield Row("reachable", FAIL, f"{where} does not answer ok", mend)
+        return
+    yield Row("reachable", OK, f"{where} answers in {took * 1000:.0f} ms")
+    transport = httpx.HTTPTransport(uds=address.socket)
+    try:
+        with httpx.Client(transport=transport, base_url=address.origin, timeout=5, trust_env=False) as second:
+            first = datetime.now(UTC)
+            with second.stream("GET", "/healthz") as answer:  # its body is not read: it may have no end
+                yield _clock(answer.headers.get("date", ""), first, datetime.now(UTC))
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:
+        yield Row("clock", WARN, f"the second answer failed: {type(error).__name__}", "look at the network")
+
+
+def _clock(date: str, before: datetime, after: datetime) -> Row:
+    try:
+        theirs = parsedate_to_datetime(date)
+        ours_early, ours_late = (before - theirs).total_seconds(), (after - theirs).total_seconds()
+    except (ValueError, TypeError):
+        return Row("clock", WARN, "the gateway does not say what time it has", "compare the clocks by hand")
+    # Their whole second began up to a second before they wrote it: only what lies outside of that is a difference.
+    ahead = ours_early - 1 if ours_early > 1 else min(ours_late, 0.0)
+    if abs(ahead) < CLOCK_WARN:
+        return Row("clock", OK, "within two seconds of the gateway's")
+    word = f"{abs(ahead):.0f} s {'ahead of' if ahead > 0 else 'behind'} the gateway's"
+    is_fatal = ahead > CLOCK_FAIL - 1 or ahead < -CLOCK_PAST
+    return Row(
+        "clock", FAIL if is_fatal else WARN, f"this host's clock is {word}", "let both hosts follow a time server"
+    )
+
+
+def _key_files(settings: Settings) -> Iterator[Row]:
+    for member, name in (("operator_key_file", "operator key"), ("private_key_file", "private key")):
+        try:
+            file = settings.key_file(member)
+            status = file.stat()
+        except Failure as error:
+            yield Row(name, FAIL, error.message, error.mend)
+            continue
+        except OSError as error:
+            yield Row(name, FAIL, f"{error.filename}: {error.strerror}", f"mend {member} of the context")
+            continue
+        mode = status.st_mode & 0o777
+        if mode & 0o077:
+            yield Row(name, FAIL, f"others can read {file} (mode {mode:04o})", f"chmod 600 {file}, and take new keys")
+        elif status.st_uid != os.geteuid():
+            yield Row(name, FAIL, f"{file} belongs to user {status.st_uid}", "use a file of your own")
+        else:
+            yield Row(name, OK, f"{file}, mode {mode:04o}")
+
+
+def _operated(desk: Desk) -> Iterator[Row]:
+    try:
+        with desk.operator(timeout=10.0) as operator:
+            status = operator.status()
+            yield Row("credential", OK, "the gateway knows this operator")
+            yield from _readiness(operator)
+    except (GatewayError, Failure) as error:
+        text, _, mend = line_of(error).removeprefix("gatectl: ").partition(" - ")
+        yield Row("credential", FAIL, text, mend or "mend what fails above")
+        return
+    if status.weakened:
+        yield Row("settings", WARN, f"weakened: {plain(status.weakened)}", "fine for trying; not in production")
+    else:
+        yield Row("settings", OK, "nothing is weakened")
+    draining = f"{status.in_flight_executions} calls in flight"
+    yield (
+        Row("draining", WARN, f"refuses new work, {draining}", "start it again when it has stopped")
+        if status.draining
+        else Row("draining", OK, f"no, {draining}")
+    )
+    count = status.unresolved_intents
+    if count is None:
+        yield Row("unresolved intents", WARN, "the gateway can't say", "look at the ledger's disk")
+    else:
+        mend = "gatectl intents: ask the upstream what came of them" if count else ""
+        yield Row("unresolved intents", WARN if count else OK, str(count), mend)
+
+
+def _readiness(operator: OperatorClient) -> Iterator[Row]:
+    try:
+        ready = operator.ready()
+    except GatewayError as error:
+        yield Row("readiness", FAIL, safe(error), "see the gateway's log")
+        return
+    result = {"ready": OK, "degraded": WARN}.get(ready.status, FAIL)
+    yield Row(
+        "readiness", result, safe(ready.status), "" if result == OK else "see the rows below, and the gateway's log"
+    )
+    names = {
+        "key-value store": ready.redis, "policy engine": ready.opa, "ledger": ready.ledger,
+        "approval store": ready.approval_store, "egress proxy": ready.egress_proxy,
+    }  # fmt: skip
+    for name, is_up in names.items():
+        if is_up is not None:
+            yield Row(
+                name, OK if is_up else FAIL, "answers" if is_up else "is down", "" if is_up else "the gateway's log"
+            )
+        elif name != "egress proxy":
+            yield Row(name, WARN, "the gateway does not say", "the gateway's log")

@@ -1,0 +1,58 @@
+"""Who needs no approval for what: allowlist list, add, remove."""
+
+from typing import Any
+
+import click
+
+from gateway_client.cli import completing
+from gateway_client.cli.desk import Desk, Group, noun, pass_desk
+from gateway_client.cli.safe import safe
+
+allowlist = noun("allowlist", "Agents that need no approval for an action.", default="list")
+
+
+def add_to(cli: Group) -> None:
+    """Hang the commands into the tree."""
+    cli.add_command(allowlist)
+
+
+@allowlist.command("list")
+@pass_desk
+def list_(desk: Desk) -> None:
+    """List who needs no approval."""
+    with desk.operator() as operator:
+        acl = operator.policy()
+    found = {action_id: list(agents) for action_id, agents in (acl.allowlist or {}).items()}
+    if desk.is_json:
+        desk.out.document({"allowlist": found, "policy_version": acl.policy_version})
+        return
+    rows: list[Any] = [(action_id, agent) for action_id, agents in found.items() for agent in agents]
+    desk.out.table(("ACTION", "AGENT"), rows, "every hold waits for a person")
+
+
+@allowlist.command("add")
+@click.argument("action", shell_complete=completing.actions)
+@click.argument("agent")
+@pass_desk
+def add(desk: Desk, action: str, agent: str) -> None:
+    """Spare AGENT (a principal) the approval of ACTION; every other rule still holds."""
+    with desk.operator() as operator:
+        found = operator.allow(action, agent)
+    if desk.is_json:
+        desk.out.document(found.raw)
+    else:
+        desk.out.line(f"{safe(found.agent_id)} needs no approval for {safe(found.action_id)} from the next call on")
+
+
+@allowlist.command("remove")
+@click.argument("action", shell_complete=completing.actions)
+@click.argument("agent")
+@pass_desk
+def remove(desk: Desk, action: str, agent: str) -> None:
+    """Ask for approval again."""
+    with desk.operator() as operator:
+        found = operator.disallow(action, agent)
+    if desk.is_json:
+        desk.out.document(found.raw)
+    else:
+        desk.out.line(f"{safe(found.agent_id)} needs approval for {safe(found.action_id)} again")

@@ -1,0 +1,189 @@
+"""The audit chain: events, tail, verify."""
+
+from collections.abc import Callable
+from dataclasses import asdict
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gateway_client.chain import verify_chain
+from gateway_client.cli.desk import Desk, Group, noun, pass_desk
+from gateway_client.cli.exits import Exit, Failure, usage
+from gateway_client.cli.exporting import export, exported
+from gateway_client.cli.following import Follow
+from gateway_client.cli.output import Output, Progress, note
+from gateway_client.cli.safe import safe, short
+from gateway_client.cli.tailing import Tail
+from gateway_client.cli.times import bound, clock
+from gateway_client.operator_results import AuditEvent, EventFilter
+
+audit = noun("audit", "The chain of audit events.")
+FILTERS = (
+    ("trace-id", "Of one call."),
+    ("action-id", "Of one action."),
+    ("principal", "Of one principal; operators are operator:NAME."),
+    ("session-id", "Of one session."),
+    ("event-type", "Of one type, such as ActionCall."),
+)
+DECISIONS = ("allow", "deny", "error", "pending_approval")
+
+
+def add_to(cli: Group) -> None:
+    """Hang the commands into the tree."""
+    cli.add_command(audit)
+
+
+def filtered(function: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that choose events."""
+    function = click.option("--decision", type=click.Choice(DECISIONS), help="With this decision.")(function)
+    for name, text in reversed(FILTERS):
+        function = click.option(f"--{name}", help=text)(function)
+    return function
+
+
+@audit.command("events")
+@filtered
+@click.option("--after", metavar="TIME", help="Later than this: ISO 8601, or 15m, 6h, 2d ago.")
+@click.option("--before", metavar="TIME", help="Earlier than this.")
+@click.option("--limit", type=click.IntRange(min=1), default=100, show_default=True, help="The newest so many.")
+@click.option("--all", "is_all", is_flag=True, help="All of them.")
+@click.option("--export", "target", type=click.Path(dir_okay=False, path_type=Path),
+              help="All of them into a new file, oldest first, for audit verify --export.")  # fmt: skip
+@pass_desk
+def events(
+    desk: Desk, after: str | None, before: str | None, limit: int, is_all: bool, target: Path | None, **filters: Any
+) -> None:
+    """Show events, newest first. With --json one event a line, as the chain has it."""
+    where = EventFilter(
+        **filters, after=None if after is None else bound(after), before=None if before is None else bound(before)
+    )
+    with desk.operator() as operator:
+        found = operator.iter_events(where, 1000 if is_all or target is not None else min(limit, 1000))
+        if target is not None:
+            count = export(found, target)
+            if any(asdict(where).values()):
+                note("a filtered export is no chain: audit verify will find it broken")
+            _exported(desk, target, count)
+            return
+        chosen = found if is_all else islice(found, limit)
+        if desk.is_json:
+            for one in chosen:
+                desk.out.record(one.raw)
+            return
+        rows = [_row(one) for one in chosen]
+    desk.out.table(("TIME", "EVENT", "DECISION", "ACTION", "WHO", "WHY", "TRACE"), rows, "no events")
+
+
+def _row(event: AuditEvent) -> tuple[Any, ...]:
+    why = event.deny_reason or event.error_code or event.reason or event.raw.get("verification_outcome")
+    return (
+        clock(event.timestamp), event.event_type, event.decision, event.action_id, event.principal,
+        None if why is None else short(why, 60), event.trace_id,
+    )  # fmt: skip
+
+
+def _exported(desk: Desk, target: Path, count: int) -> None:
+    if desk.is_json:
+        desk.out.document({"file": str(target), "events": count})
+    else:
+        desk.out.line(f"{count} events in {safe(str(target))}")
+
+
+@audit.command("tail")
+@filtered
+@click.option("--lines", "-n", type=click.IntRange(0, 1000), default=10, show_default=True, help="Begin so far back.")
+@click.option("--interval", type=click.FloatRange(0.2, 60), default=1.0, show_default=True, help="Seconds.")
+@click.option("--for", "seconds", type=click.FloatRange(min=0, max=604_800), help="End after so many seconds.")
+@pass_desk
+def tail(desk: Desk, lines: int, interval: float, seconds: float | None, **filters: Any) -> None:
+    """Show events as they come, oldest first. Ctrl-C ends it."""
+    out, follow = desk.out, Follow(interval, seconds)
+    seen = Tail(EventFilter(**filters))
+    with desk.operator() as operator:
+        known = operator.events(seen.where, 1000).events
+        # All of them count as seen, also what an overlap reaches back to; the last few are shown.
+        begun = seen.fresh(known)
+        for event in begun[max(0, len(begun) - lines) :]:
+            _tell(out, event)
+        while follow.rest():
+            fresh = follow.ask(lambda: seen.fresh(list(operator.iter_events(seen.next_filter()))))
+            for event in fresh or ():
+                _tell(out, event)
+
+
+def _tell(out: Output, event: AuditEvent) -> None:
+    if out.is_json:
+        out.record(event.raw)
+        return
+    runtime = event.raw.get("runtime")
+    took = runtime.get("duration_ms") if isinstance(runtime, dict) else None
+    decision = event.decision or "-"
+    parts = [
+        clock(event.timestamp),
+        out.mark(short(decision)) + " " * max(0, 5 - len(decision)),
+        short(event.action_id or event.event_type),
+        short(event.principal or "-"),
+    ]
+    if isinstance(took, int):
+        parts.append(f"{took} ms")
+    why = event.deny_reason or event.error_code or event.reason
+    parts += [short(why, 120)] if why else []
+    out.line("  ".join([*parts, short(event.trace_id or event.event_id)]))
+
+
+@audit.command("verify")
+@click.option("--export", "file", type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="Walk an export here, and ask nobody.")  # fmt: skip
+@click.option("--head", metavar="HASH", help="What the export must end with, from where you keep heads.")
+@pass_desk
+def verify(desk: Desk, file: Path | None, head: str | None) -> None:
+    """Walk the whole chain: the gateway does, or, with --export, this program. Exit 8 when it is broken."""
+    if file is not None:
+        _verify_export(desk, file, head)
+        return
+    if head is not None:
+        raise usage("--head belongs to --export")
+    progress = Progress()
+    progress.show("the gateway walks its chain…")
+    try:
+        with desk.operator() as operator:
+            report = operator.verify_audit()
+    finally:
+        progress.end()
+    if desk.is_json:
+        desk.out.document(report.raw)
+    elif report.intact:
+        desk.out.line(
+            f"{desk.out.mark('intact')}: {report.events_checked} events, each with the hash of the one before"
+        )
+    if not report.intact:
+        raise _broken(report.broken_at, report.reason, report.events_checked)
+
+
+def _verify_export(desk: Desk, file: Path, head: str | None) -> None:
+    progress = Progress()
+    try:
+        report = verify_chain(exported(file, progress))
+    finally:
+        progress.end()
+    is_intact, reason = report.intact, report.reason
+    if is_intact and head is not None and report.head_hash != head:
+        is_intact, reason = False, "the export does not end with the hash that --head names"
+    if desk.is_json:
+        desk.out.document({**asdict(report), "intact": is_intact, "reason": reason})
+    elif is_intact:
+        begin = "from the first event ever" if report.first_prev_hash is None else f"from {report.first_prev_hash}"
+        desk.out.line(f"{desk.out.mark('intact')}: {report.events_checked} events, {begin}")
+        desk.out.line(f"head {safe(report.head_hash or '-')}")
+    if not is_intact:
+        raise _broken(report.broken_at, reason, report.events_checked)
+
+
+def _broken(broken_at: str | None, reason: str | None, checked: int) -> Failure:
+    where = f" at {broken_at}" if broken_at else ""
+    return Failure(
+        Exit.VERIFICATION_FAILED, "chain_broken", f"broken{where} after {checked} events: {reason or 'no reason'}",
+        "keep a copy of the ledger before anything else; docs/evidence.md",
+    )  # fmt: skip

@@ -1,0 +1,88 @@
+"""What actions have learned: domains and paths. The two nouns are one, with another word in it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from gateway_client.authority_results import LearnedDomain, LearnedPath
+from gateway_client.cli import completing
+from gateway_client.cli.desk import Desk, Group, noun, pass_desk
+from gateway_client.cli.safe import safe
+from gateway_client.operators import OperatorClient
+
+
+@dataclass(frozen=True, slots=True)
+class Kind:
+    """`name`: domain or path, as the client's methods and the answers have it."""
+
+    name: str
+    what: str
+
+    def call(self, operator: OperatorClient, verb: str, *arguments: Any) -> Any:
+        """`add_domain`, `remove_path` and so on; `domains` and `clear_domains` with `verb` empty or clear."""
+        if verb in {"", "clear"}:
+            return getattr(operator, f"{verb}_{self.name}s".lstrip("_"))(*arguments)
+        return getattr(operator, f"{verb}_{self.name}")(*arguments)
+
+
+def add_to(cli: Group) -> None:
+    """Hang the commands into the tree."""
+    cli.add_command(_noun(Kind("domain", "Domains that actions may reach beyond their manifests.")))
+    cli.add_command(_noun(Kind("path", "Paths that actions may touch beyond their manifests.")))
+
+
+def _noun(kind: Kind) -> Group:
+    group = noun(f"{kind.name}s", kind.what, default="list")
+
+    @group.command("list", help=f"List learned {kind.name}s.")
+    @click.option("--action", "action_id", metavar="ACTION", help="Of one action.")
+    @pass_desk
+    def list_(desk: Desk, action_id: str | None = None) -> None:
+        with desk.operator() as operator:
+            found: Sequence[LearnedDomain | LearnedPath] = kind.call(operator, "", action_id)
+        if desk.is_json:
+            desk.out.document({f"{kind.name}s": [one.raw for one in found]})
+            return
+        rows = [(one.action_id, getattr(one, kind.name), one.source, one.added_by, one.added_at) for one in found]
+        desk.out.table(("ACTION", kind.name.upper(), "SOURCE", "ADDED BY", "ADDED"), rows, "nothing was learned")
+
+    @group.command("add", help=f"Let ACTION use this {kind.name} from the next call on.")
+    @click.argument("action", shell_complete=completing.actions)
+    @click.argument("rule", metavar=kind.name.upper())
+    @pass_desk
+    def add(desk: Desk, action: str, rule: str) -> None:
+        with desk.operator() as operator:
+            found = kind.call(operator, "add", action, rule)
+        if desk.is_json:
+            desk.out.document(found.raw)
+        else:
+            desk.out.line(f"{safe(found.action_id)} may use {safe(getattr(found, kind.name))} from the next call on")
+
+    @group.command("remove", help=f"Take a learned {kind.name} back, from the next call on.")
+    @click.argument("action", shell_complete=completing.actions)
+    @click.argument("rule", metavar=kind.name.upper())
+    @pass_desk
+    def remove(desk: Desk, action: str, rule: str) -> None:
+        with desk.operator() as operator:
+            removed = kind.call(operator, "remove", action, rule)
+        if desk.is_json:
+            desk.out.document({"removed": removed})
+        else:
+            desk.out.line(f"{safe(action)} has lost {safe(rule)}; calls that wait for approval keep their plans")
+
+    @group.command("clear", help=f"Forget the learned {kind.name}s of one action, or of all.")
+    @click.option("--action", "action_id", metavar="ACTION", help="Of one action; without it, of all.")
+    @click.option("--yes", "-y", is_flag=True, help="Do not ask; needed where there is no terminal.")
+    @pass_desk
+    def clear(desk: Desk, action_id: str | None, yes: bool) -> None:
+        desk.confirm(f"forget every learned {kind.name} of {safe(action_id or 'all actions')}?", yes)
+        with desk.operator() as operator:
+            found = kind.call(operator, "clear", action_id)
+        if desk.is_json:
+            desk.out.document(found.raw)
+        else:
+            desk.out.line(f"{'-' if found.count is None else found.count} forgotten")
+
+    return group

@@ -1,0 +1,77 @@
+"""Who may call what: policy show, grant, revoke."""
+
+import click
+
+from gateway_client.authority_results import PrincipalAcl
+from gateway_client.cli import completing
+from gateway_client.cli.desk import Desk, Group, noun, pass_desk
+from gateway_client.cli.safe import plain, safe
+
+policy = noun("policy", "Who may call what.", default="show")
+
+
+def add_to(cli: Group) -> None:
+    """Hang the commands into the tree."""
+    cli.add_command(policy)
+
+
+@policy.command("show")
+@click.argument("principal", required=False)
+@pass_desk
+def show(desk: Desk, principal: str | None = None) -> None:
+    """Show the whole access list, or what one PRINCIPAL may do."""
+    if principal is not None:
+        with desk.operator() as operator:
+            _principal(desk, operator.principal(principal))
+        return
+    with desk.operator() as operator:
+        found = operator.policy()
+    if desk.is_json:
+        desk.out.document(found.raw)
+        return
+    rows = [(name, one.actions, one.sinks, one.inherits_wildcard) for name, one in found.principals.items()]
+    desk.out.table(("PRINCIPAL", "ACTIONS", "SINKS", "AND WHAT * MAY"), rows, "nobody may call anything")
+    desk.out.line()
+    desk.out.facts([("policy", found.policy_version)])
+    for action_id, reason in (found.denied_actions or {}).items():
+        desk.out.line(f"denied to all: {safe(action_id)}: {safe(reason)}")
+    for action_id, agents in (found.allowlist or {}).items():
+        desk.out.line(f"needs no approval: {safe(action_id)}: {plain(agents)}")
+
+
+@policy.command("grant")
+@click.argument("principal")
+@click.argument("actions", nargs=-1, required=True, metavar="ACTION...", shell_complete=completing.actions)
+@pass_desk
+def grant(desk: Desk, principal: str, actions: tuple[str, ...]) -> None:
+    """Let PRINCIPAL call these actions too, from the next call on."""
+    with desk.operator() as operator:
+        _principal(desk, operator.grant(principal, list(actions)))
+
+
+@policy.command("revoke")
+@click.argument("principal")
+@click.argument("actions", nargs=-1, required=True, metavar="ACTION...", shell_complete=completing.actions)
+@pass_desk
+def revoke(desk: Desk, principal: str, actions: tuple[str, ...]) -> None:
+    """Take these actions from PRINCIPAL; its entry goes with the last one."""
+    with desk.operator() as operator:
+        _principal(desk, operator.revoke(principal, list(actions)))
+
+
+def _principal(desk: Desk, found: PrincipalAcl) -> None:
+    if desk.is_json:
+        desk.out.document(found.raw)
+        return
+    pairs: list[tuple[str, object]] = [("principal", found.principal)]
+    if found.risk_breakdown is None:
+        pairs.append(("may call", found.actions))
+    for level, actions in (found.risk_breakdown or {}).items():
+        if actions:
+            pairs.append((f"{safe(level)} risk", actions))
+    if found.risk_breakdown is not None and not any(found.risk_breakdown.values()):
+        pairs.append(("may call", found.actions))
+    pairs.append(("sinks", found.sinks))
+    if found.inherits_wildcard is not None:
+        pairs.append(("and what * may", found.inherits_wildcard))
+    desk.out.facts([*pairs, ("policy", found.policy_version)])

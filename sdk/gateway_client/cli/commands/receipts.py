@@ -1,0 +1,110 @@
+"""Receipts: show one, fetch the keys, verify without a gateway."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from gateway_client.cli.desk import Desk, Group, noun, pass_desk
+from gateway_client.cli.exits import Exit, Failure, usage
+from gateway_client.cli.results_view import show_receipt
+from gateway_client.decoding import parse_json
+from gateway_client.errors import ProtocolViolation
+from gateway_client.receipts import ReceiptVerdict, SignatureStatus, verify_receipt, verify_receipts
+
+receipts = noun("receipts", "Signed receipts of calls.")
+MAX_BYTES = 256 * 1024 * 1024
+
+
+def add_to(cli: Group) -> None:
+    """Hang the commands into the tree."""
+    cli.add_command(receipts)
+
+
+@receipts.command("show")
+@click.argument("receipt_id")
+@click.option("--verify", "is_verified", is_flag=True, help="Check the signature here; exit 8 when it does not hold.")
+@pass_desk
+def show(desk: Desk, receipt_id: str, is_verified: bool) -> None:
+    """Show one receipt. With --json exactly as the gateway sent it."""
+    with desk.operator() as operator:
+        receipt = operator.receipt(receipt_id)
+        status = verify_receipt(receipt, operator.receipt_keys()) if is_verified else None
+    if desk.is_json:
+        desk.out.document(receipt.raw)
+    else:
+        show_receipt(desk.out, receipt, None if status is None else str(status))
+    if status not in {None, SignatureStatus.VERIFIED}:
+        raise _unproven(1, 1, str(status))
+
+
+@receipts.command("keys")
+@pass_desk
+def keys(desk: Desk) -> None:
+    """Print the keys that receipts verify with, as a JWKS. The gateway writes down that somebody asked."""
+    with desk.operator() as operator:
+        desk.out.document(operator.receipt_keys().raw)
+
+
+@receipts.command("verify")
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, allow_dash=True, path_type=Path))
+@click.option("--keys", "keys_file", required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path),
+              help="JWKS: what `gatectl receipts keys` printed, or receipt-keys.jwks.json.")  # fmt: skip
+@pass_desk
+def verify(desk: Desk, file: Path, keys_file: Path) -> None:
+    """Check receipts of a FILE, - for standard input, without a gateway. One receipt, an array, or one a line."""
+    jwks = _json(_read(keys_file), str(keys_file))
+    if not isinstance(jwks, dict):
+        raise usage(f"{keys_file}: not a JWKS")
+    verdicts = list(verify_receipts(_receipts(_read(file), str(file)), jwks))
+    bad = [one for one in verdicts if one.status is not SignatureStatus.VERIFIED]
+    if desk.is_json:
+        desk.out.document(
+            {
+                "receipts": [{"receipt_id": one.receipt_id, "status": str(one.status)} for one in verdicts],
+                "count": len(verdicts),
+                "verified": len(verdicts) - len(bad),
+            }
+        )
+    else:
+        _show(desk, verdicts, bad)
+    if bad:
+        raise _unproven(len(bad), len(verdicts), str(bad[0].status))
+
+
+def _show(desk: Desk, verdicts: list[ReceiptVerdict], bad: list[ReceiptVerdict]) -> None:
+    rows = [(one.receipt_id or "(no receipt)", str(one.status)) for one in (bad or verdicts)]
+    desk.out.table(("RECEIPT", "SIGNATURE"), rows, "no receipts")
+    desk.out.line(f"{len(verdicts) - len(bad)} of {len(verdicts)} verified")
+
+
+def _receipts(data: bytes, name: str) -> list[Any]:
+    try:
+        found = parse_json(data, name)
+    except ProtocolViolation:
+        return [line for line in data.splitlines() if line.strip()]  # one a line: each has a verdict of its own
+    return found if isinstance(found, list) else [found]
+
+
+def _read(file: Path) -> bytes:
+    with sys.stdin.buffer if str(file) == "-" else file.open("rb") as opened:
+        data = opened.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise usage(f"{file} is larger than {MAX_BYTES} bytes", "verify it in parts")
+    return data
+
+
+def _json(data: bytes, name: str) -> Any:
+    try:
+        return parse_json(data, name)
+    except ProtocolViolation:
+        raise usage(f"{json.dumps(name)} is not JSON") from None
+
+
+def _unproven(bad: int, count: int, status: str) -> Failure:
+    return Failure(
+        Exit.VERIFICATION_FAILED, "receipt_not_verified", f"{bad} of {count} did not verify: {status}",
+        "docs/evidence.md says what each status means",
+    )  # fmt: skip

@@ -1,0 +1,187 @@
+"""Running the gateway: status, drain, reload, revoke-all, epoch, intents, metrics."""
+
+import os
+import secrets
+import sys
+from pathlib import Path
+
+import click
+
+from gateway_client.cli.desk import Command, Desk, Group, pass_desk
+from gateway_client.cli.exits import Exit, Failure, usage
+from gateway_client.cli.following import Follow
+from gateway_client.cli.output import Output, Progress
+from gateway_client.cli.safe import lines
+from gateway_client.cli.times import span
+from gateway_client.operator_results import Status
+from gateway_client.operators import OperatorClient
+
+
+def add_to(cli: Group) -> None:
+    """Hang the commands into the tree."""
+    for one in (status, drain, reload, revoke_all, epoch, intents, metrics):
+        cli.add_command(one)
+
+
+@click.command(cls=Command)
+@pass_desk
+def status(desk: Desk) -> None:
+    """The facts of the running gateway."""
+    with desk.operator() as operator:
+        found = operator.status()
+    if desk.is_json:
+        desk.out.document(found.raw)
+    else:
+        show_status(desk.out, found)
+
+
+def show_status(out: Output, found: Status) -> None:
+    """Print the facts, the most important ones first."""
+    pairs: list[tuple[str, object]] = [
+        ("status", found.status),
+        ("draining", found.draining),
+        ("pending approvals", found.pending_approvals),
+        ("unresolved intents", found.unresolved_intents),
+        ("in flight", found.in_flight_executions),
+        ("actions", found.actions_registered),
+    ]
+    for name, is_up in found.dependencies.items():
+        pairs.append((name, ("ok" if is_up else "down") if isinstance(is_up, bool) else is_up))
+    webhooks = found.webhooks
+    if webhooks is not None:
+        pending = f"{webhooks.pending_deliveries} deliveries wait"
+        pairs.append(("webhooks", pending if webhooks.active or webhooks.pending_deliveries else "none"))
+    pairs += [
+        ("policy", found.policy_version),
+        ("epoch", found.revocation_epoch),
+        ("version", found.version),
+        ("up", span(max(0, found.uptime_seconds))),
+        ("weakened", found.weakened),
+    ]
+    out.facts((lines(name), value) for name, value in pairs)
+
+
+@click.command(cls=Command)
+@click.option("--wait", is_flag=True, help="Stay until nothing is in flight.")
+@click.option("--timeout", type=click.FloatRange(min=0, min_open=True, max=604_800), default=600.0,
+              show_default=True, help="Seconds to wait at most.")  # fmt: skip
+@click.option("--yes", "-y", is_flag=True, help="Do not ask; needed where there is no terminal.")
+@pass_desk
+def drain(desk: Desk, wait: bool, timeout: float, yes: bool) -> None:
+    """Refuse new work from now on; irreversible until the next start."""
+    desk.confirm("let the gateway refuse all new work until it is started again?", yes)
+    with desk.operator() as operator:
+        found = operator.drain()
+        in_flight = _drained(operator, timeout) if wait else found.in_flight_executions
+    if desk.is_json:
+        desk.out.document({**found.raw, "in_flight_executions": in_flight})
+        return
+    already = " already" if found.already_draining else ""
+    desk.out.line(f"{desk.out.mark('draining')}{already}, {in_flight} in flight")
+
+
+def _drained(operator: OperatorClient, timeout: float) -> int:
+    """Follow what is in flight to 0. Raises Failure still_in_flight."""
+    progress, follow = Progress(), Follow(0.5, timeout)
+    in_flight: int | None = None
+    try:
+        while True:
+            found = follow.ask(operator.status)
+            in_flight = in_flight if found is None else found.in_flight_executions
+            if in_flight == 0:
+                return 0
+            progress.show(f"draining · {'?' if in_flight is None else in_flight} in flight")
+            if not follow.rest():
+                break
+    finally:
+        progress.end()
+    raise Failure(
+        Exit.FAILED, "still_in_flight", f"{in_flight} calls are in flight after {timeout:g} s; it goes on draining",
+        "gatectl drain --wait --yes",
+    )  # fmt: skip
+
+
+@click.command(cls=Command)
+@pass_desk
+def reload(desk: Desk) -> None:
+    """Put in force manifests and policy as they lie on the gateway's disk: all of it, or nothing."""
+    with desk.operator(execute_timeout=140.0) as operator:
+        found = operator.reload()
+    if desk.is_json:
+        desk.out.document(found.raw)
+    else:
+        desk.out.facts(
+            [("actions", found.manifests_loaded), ("policy", found.policy_version), ("at", found.reloaded_at)]
+        )
+
+
+@click.command("revoke-all", cls=Command)
+@click.option("--yes", "-y", is_flag=True, help="Do not ask; needed where there is no terminal.")
+@pass_desk
+def revoke_all(desk: Desk, yes: bool) -> None:
+    """End every lease and every held plan at once."""
+    desk.confirm("end every lease and every held plan now?", yes)
+    with desk.operator() as operator:
+        found = operator.revoke_all()
+    if desk.is_json:
+        desk.out.document(found.raw)
+    else:
+        desk.out.line(f"revoked: epoch {found.previous_epoch} -> {found.current_epoch}")
+
+
+@click.command(cls=Command)
+@pass_desk
+def epoch(desk: Desk) -> None:
+    """The revocation epoch in force."""
+    with desk.operator() as operator:
+        found = operator.epoch()
+    if desk.is_json:
+        desk.out.document({"current_epoch": found})
+    else:
+        desk.out.line(str(found))
+
+
+@click.command(cls=Command)
+@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="The oldest so many.")
+@pass_desk
+def intents(desk: Desk, limit: int) -> None:
+    """Calls that were dispatched, and nobody knows what came of them."""
+    with desk.operator() as operator:
+        found = operator.intents(limit)
+    if desk.is_json:
+        desk.out.document({"intents": [one.raw for one in found], "count": len(found)})
+        return
+    rows = [(one.intent_id, one.action_id, one.principal, one.dispatched_at, span(one.age_seconds), one.trace_id)
+            for one in found]  # fmt: skip
+    columns = ("INTENT", "ACTION", "ASKED BY", "DISPATCHED", "AGE", "TRACE")
+    desk.out.table(columns, rows, "every call that was dispatched has its receipt")
+
+
+@click.command(cls=Command)
+@click.option("--output", "file", type=click.Path(dir_okay=False, path_type=Path),
+              help="Write this file instead, whole or not at all: for a textfile collector.")  # fmt: skip
+@pass_desk
+def metrics(desk: Desk, file: Path | None) -> None:
+    """The gateway's metrics as OpenMetrics text."""
+    if desk.is_json:
+        raise usage("metrics are OpenMetrics text, not JSON", "leave out --json")
+    with desk.operator() as operator:
+        text = operator.metrics()
+    if file is not None:
+        _replace(file, text)
+    elif sys.stdout.isatty():
+        desk.out.line(lines(text).rstrip("\n"))
+    else:
+        sys.stdout.write(text)
+
+
+def _replace(file: Path, text: str) -> None:
+    """A new file in its place, readable by whoever collects. Raises OSError."""
+    temporary = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
+    try:
+        with open(descriptor, "w", encoding="utf-8", newline="") as opened:
+            opened.write(text)
+        os.replace(temporary, file)
+    finally:
+        temporary.unlink(missing_ok=True)

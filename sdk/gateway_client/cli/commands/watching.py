@@ -1,0 +1,114 @@
+"""gatectl approvals watch: every hold as it comes, and what becomes of it.
+
+Sleeps until the next poll or until the first hold expires, whichever is sooner.
+"""
+
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+
+import click
+
+from gateway_client.cli.commands.approvals import approvals
+from gateway_client.cli.desk import Desk, Group, pass_desk
+from gateway_client.cli.following import Follow
+from gateway_client.cli.output import Output, note
+from gateway_client.cli.safe import short
+from gateway_client.cli.times import clock, countdown, left
+from gateway_client.errors import Conflict, GatewayError, NotFound
+from gateway_client.operator_results import Approval
+from gateway_client.operators import OperatorClient
+
+MOST = 200
+"""As many as one answer lists."""
+UNDECIDED = {"pending", "claimed"}
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """One hold, and the state that it is in from now on."""
+
+    state: str
+    approval: Approval
+    target: str = ""
+
+
+@dataclass(slots=True)
+class Watch:
+    """What is known to wait. `look` finds what has changed since the last look."""
+
+    operator: OperatorClient
+    pending: dict[str, Approval] = field(default_factory=dict)
+    is_full: bool = False
+
+    def look(self) -> list[Change]:
+        """Raises GatewayError; what had been found by then is found again by the next look."""
+        listed = self.operator.approvals("pending", MOST).approvals
+        self.is_full = len(listed) == MOST
+        now = {one.approval_id: one for one in listed}
+        gone = [self._ended(one) for key, one in self.pending.items() if key not in now]
+        new = [self._begun(one) for key, one in now.items() if key not in self.pending]
+        # What is being carried out, or waits beyond the newest MOST, stays known until there is an end to tell.
+        self.pending = now | {one.approval.approval_id: one.approval for one in gone if one.state in UNDECIDED}
+        return [one for one in gone if one.state not in UNDECIDED] + new[::-1]
+
+    def soonest(self) -> float | None:
+        """Seconds until the first of them expires; of those that should have by this clock, none is waited for."""
+        ends = [end for one in self.pending.values() if (end := left(one.expires_at)) is not None and end > 0]
+        return min(ends, default=None)
+
+    def _begun(self, approval: Approval) -> Change:
+        try:
+            detail = self.operator.approval(approval.approval_id)
+        except GatewayError:  # decided by now, or its plan can't be read: the next look tells
+            return Change("pending", approval)
+        return Change("pending", approval, ", ".join(detail.approved_targets))
+
+    def _ended(self, approval: Approval) -> Change:
+        try:
+            return Change(self.operator.approval(approval.approval_id).state, approval)
+        except NotFound:
+            return Change("expired", approval)
+        except Conflict:  # there is no whole plan to show
+            return Change("failed", approval)
+
+
+@approvals.command("watch")
+@click.option("--interval", type=click.FloatRange(0.2, 60), default=2.0, show_default=True, help="Seconds.")
+@click.option("--for", "seconds", type=click.FloatRange(min=0, max=604_800), help="End after so many seconds.")
+@pass_desk
+def watch(desk: Desk, interval: float, seconds: float | None) -> None:
+    """Follow what waits: each hold as it comes, and what becomes of it. Ctrl-C ends it."""
+    out = desk.out
+    follow = Follow(interval, seconds)
+    with desk.operator() as operator:
+        seen = Watch(operator)
+        is_first = True
+        while True:
+            changes = follow.ask(seen.look, must=is_first)
+            if is_first and not changes and not desk.is_json:
+                note("nothing waits; watching")
+            is_first = False
+            for change in changes or ():
+                _tell(out, change)
+            if changes and seen.is_full:
+                note(f"more than {MOST} wait; the newest {MOST} are followed")
+            if not follow.rest(seen.soonest()):
+                return
+
+
+def _tell(out: Output, change: Change) -> None:
+    one = change.approval
+    if out.is_json:
+        out.record({"event": change.state, "approval": dict(one.raw)})
+        return
+    state = out.mark(change.state) + " " * max(0, 8 - len(change.state))
+    when = one.created_at or "" if change.state == "pending" else datetime.now(UTC).isoformat()
+    text = f"{clock(when)}  {state}  {short(one.approval_id)}  {short(one.action_id)}  "
+    text += f"{out.mark(short(one.risk_level or '-'))}  {short(one.principal or '-')}"
+    if change.state == "pending":
+        text += f"  {countdown(one.expires_at)} left"
+    out.line(f"{text}  {short(change.target, 200)}".rstrip())
+
+
+def add_to(_cli: Group) -> None:
+    """The command is hung up already, under `approvals`."""

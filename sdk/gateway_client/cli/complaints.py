@@ -1,0 +1,115 @@
+"""How an error is told: one line on standard error with what to do next, with --json the same as one JSON object."""
+
+import sys
+from typing import Any
+
+from gateway_client.cli.exits import Exit, Failure, exit_of
+from gateway_client.cli.safe import json_text, safe
+from gateway_client.errors import GatewayError, Unreachable
+
+NEXT = {
+    "invalid_operator_token": "check operator_key_file of the context: gatectl doctor",
+    "invalid_dpop": "check public_base_url, the private key file and the clock: gatectl doctor",
+    "missing_auth_header": "this address wants an operator's credential: gatectl context show",
+    "replay_detected": "run the command again",
+    "replay_cache_unavailable": "the key-value store is down: gatectl doctor",
+    "policy_denied": "ask for something else, or let an operator change the policy: gatectl policy show",
+    "action_not_registered": "let an operator add the module's digest to trusted_modules.yaml, then gatectl reload",
+    "action_digest_mismatch": "the module is not the one that the manifest names: look at it before anything else",
+    "budget_exhausted": "take a new lease",
+    "identity_forbidden": "let an operator map this user to a principal",
+    "approval_denied": "read the reason; change the request",
+    "approval_pending": "an operator decides: gatectl approvals show {approval_id}",
+    "approval_expired": "call the action again",
+    "approval_failed": "look at what came of it: gatectl audit events --trace-id {trace_id}",
+    "approval_not_found": "unknown, already decided, or expired; see what waits: gatectl approvals list",
+    "action_not_found": "see what there is: gatectl actions",
+    "schema_not_found": "the action declares no request schema",
+    "receipt_not_found": "check the id: gatectl audit events",
+    "domain_not_found": "see what was learned: gatectl domains list",
+    "path_not_found": "see what was learned: gatectl paths list",
+    "principal_not_found": "see who has an entry: gatectl policy show",
+    "allowlist_entry_not_found": "nothing to do; see: gatectl allowlist list",
+    "not_found": "is this the admin socket? gatectl context show",
+    "plan_integrity": "nothing ran; let the agent call the action again",
+    "domain_already_exists": "nothing to do",
+    "path_already_exists": "nothing to do",
+    "too_many_rules": "remove some, or learn a pattern",
+    "policy_changed_on_disk": "gatectl reload, then again; or undo the edit",
+    "schema_violation": "see what the action takes: gatectl actions show ACTION",
+    "unknown_action": "see what there is: gatectl actions",
+    "invalid_domain": "lower case with a dot, no address; *. only before two labels",
+    "invalid_path": "relative to the action's root, without ..",
+    "rate_limit_exceeded": "wait, then run the command again",
+    "too_many_pending_approvals": "decide those that wait: gatectl approvals list --status pending",
+    "evidence_persistence_failed": "it may have happened: gatectl intents; then free space on the ledger's disk",
+    "reload_failed": "what was in force stays; the reason: gatectl audit events --event-type AdminReload --json",
+    "action_execution_failed": "its receipt says why: gatectl audit events --trace-id {trace_id}",
+    "draining": "use another gateway, or wait for the next start",
+    "overloaded": "wait, then run the command again",
+    "clock_error": "set the clock of the gateway's host",
+    "epoch_store_unavailable": "run it again: raising the epoch twice does no harm",
+    "unreachable": "is the gateway running, and is the address right? gatectl doctor",
+    "timed_out": "look before you run it again: gatectl status",
+    "connection_lost": "look before you run it again: gatectl status",
+    "protocol_violation": "is this a gateway? gatectl doctor",
+    "internal_error": "report it with the trace id",
+}
+"""Code to what a person does next. Codes that are not here explain themselves in docs/errors.md."""
+FALLBACK = "docs/errors.md explains the code"
+
+
+def complaint(error: GatewayError | Failure) -> dict[str, Any]:
+    """The stable JSON form; every member is always there."""
+    if isinstance(error, Failure):
+        found: dict[str, Any] = {"error": error.code, "message": error.message, "exit_code": int(error.exit_code)}
+        found |= {"status": None, "retry_after": None, "trace_id": None, "approval_id": None, "may_have_run": False}
+        return found | {"next": error.mend or None}
+    return {
+        "error": error.code,
+        "message": error.reason,
+        "exit_code": int(exit_of(error)),
+        "status": error.status,
+        "retry_after": error.retry_after,
+        "trace_id": error.trace_id,
+        "approval_id": error.approval_id,
+        "may_have_run": error.may_have_run,
+        "next": _next(error),
+    }
+
+
+def tell(error: GatewayError | Failure, is_json: bool) -> Exit:
+    """Write the complaint to standard error; gives the exit code."""
+    if is_json:
+        print(json_text(complaint(error)), file=sys.stderr)
+    else:
+        print(line_of(error), file=sys.stderr)
+    return error.exit_code if isinstance(error, Failure) else exit_of(error)
+
+
+def line_of(error: GatewayError | Failure) -> str:
+    """`gatectl: code: why. What to do next`, on one line."""
+    if isinstance(error, Failure):
+        parts, mend = [error.code, safe(error.message)], safe(error.mend)
+    else:
+        parts, mend = [error.code], _next(error)
+        if error.reason:
+            parts.append(safe(error.reason))
+        if error.trace_id:
+            parts[-1] += f" [{error.trace_id}]"
+    if mend.endswith(parts[-1]):
+        mend = ""
+    return f"gatectl: {': '.join(parts)}" + (f" - {mend}" if mend else "")
+
+
+def _next(error: GatewayError) -> str:
+    text = NEXT.get(error.code, FALLBACK)
+    if error.code in {"timed_out", "connection_lost"} and isinstance(error, Unreachable) and not error.was_sent:
+        text = NEXT["unreachable"]
+    if error.retry_after is not None and "wait" in text:
+        text = text.replace("wait", f"wait {error.retry_after:g} s")
+    if "{trace_id}" in text and error.trace_id is None:
+        return "gatectl audit events"
+    if "{approval_id}" in text and error.approval_id is None:
+        return "gatectl approvals list"
+    return text.format(trace_id=error.trace_id, approval_id=error.approval_id)

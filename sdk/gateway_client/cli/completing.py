@@ -1,0 +1,49 @@
+"""What a shell is offered where a name is due: contexts, actions, and what waits. Silent when nobody can say."""
+
+import contextlib
+from collections.abc import Iterator
+
+import click
+
+from gateway_client.cli.desk import Desk
+from gateway_client.cli.exits import Failure
+from gateway_client.cli.safe import safe
+from gateway_client.errors import GatewayError
+
+SECONDS = 2.0
+"""A key was pressed: longer than this nobody waits."""
+
+
+@contextlib.contextmanager
+def _silently() -> Iterator[None]:
+    with contextlib.suppress(GatewayError, Failure, ValueError, OSError):
+        yield
+
+
+def held(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Ids of what waits."""
+    found: list[str] = []
+    with _silently(), context.ensure_object(Desk).operator(timeout=SECONDS) as operator:
+        found = [one.approval_id for one in operator.approvals("pending").approvals]
+    return _fitting(found, incomplete)
+
+
+def actions(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Ids of the registered actions."""
+    found: list[str] = []
+    with _silently(), context.ensure_object(Desk).agent(timeout=SECONDS) as agent:
+        found = [one.action_id for one in agent.actions()]
+    return _fitting(found, incomplete)
+
+
+def contexts(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Names of the context file."""
+    found: list[str] = []
+    with _silently():
+        found = list(context.ensure_object(Desk).settings.contexts.by_name)
+    return _fitting(found, incomplete)
+
+
+def _fitting(found: list[str], incomplete: str) -> list[str]:
+    """SECURITY: a shell puts these into a command line, so whatever is no plain name is not offered."""
+    return [one for one in found if one.startswith(incomplete) and one == safe(one) and " " not in one]

@@ -1,0 +1,79 @@
+"""Exit codes, and the one table from what went wrong to its code (docs/gatectl.md, "Exit codes")."""
+
+from enum import IntEnum
+
+from gateway_client.errors import (
+    ActionFailed,
+    ApprovalDenied,
+    ApprovalEnded,
+    ApprovalPending,
+    AuthenticationFailed,
+    Conflict,
+    Denied,
+    GatewayError,
+    GatewayFault,
+    Invalid,
+    NotFound,
+    ProtocolViolation,
+    RateLimited,
+    Unavailable,
+    Unreachable,
+)
+
+
+class Exit(IntEnum):
+    """What a script hears."""
+
+    DONE = 0
+    FAILED = 1
+    USAGE = 2
+    DENIED = 3
+    NOT_FOUND = 4
+    CONFLICT = 5
+    UNAVAILABLE = 6
+    RATE_LIMITED = 7
+    VERIFICATION_FAILED = 8
+    INTERRUPTED = 130
+
+
+BY_ERROR: dict[type[GatewayError], Exit] = {
+    GatewayError: Exit.FAILED,
+    Invalid: Exit.USAGE,
+    AuthenticationFailed: Exit.DENIED,
+    Denied: Exit.DENIED,
+    ApprovalDenied: Exit.DENIED,
+    ApprovalPending: Exit.DENIED,
+    NotFound: Exit.NOT_FOUND,
+    Conflict: Exit.CONFLICT,
+    ApprovalEnded: Exit.CONFLICT,
+    Unavailable: Exit.UNAVAILABLE,
+    Unreachable: Exit.UNAVAILABLE,
+    RateLimited: Exit.RATE_LIMITED,
+    ActionFailed: Exit.FAILED,
+    GatewayFault: Exit.FAILED,
+    ProtocolViolation: Exit.FAILED,
+}
+
+
+def exit_of(error: GatewayError) -> Exit:
+    """The code of an error; a class that has no row of its own has that of its base."""
+    return next(BY_ERROR[kind] for kind in type(error).__mro__ if kind in BY_ERROR)
+
+
+class Failure(Exception):
+    """Something that gatectl itself found wrong: `code` for programs, `message` for people, `mend` what to do next.
+
+    Never holds a token, a key, or the content of a key file.
+    """
+
+    def __init__(self, exit_code: Exit, code: str, message: str, mend: str = "") -> None:
+        super().__init__(code)
+        self.exit_code = exit_code
+        self.code = code
+        self.message = message
+        self.mend = mend
+
+
+def usage(message: str, mend: str = "") -> Failure:
+    """The command line, or what it names, is wrong."""
+    return Failure(Exit.USAGE, "usage", message, mend)

@@ -1,0 +1,120 @@
+"""A held plan as an operator must see it: what will happen first, then who asks and why, then what proves it.
+
+Guarantees that nothing that will happen is left out silently: what is cut says so, and how to see the rest.
+"""
+
+from collections.abc import Iterator
+
+from gateway_client.cli.output import Output
+from gateway_client.cli.safe import one_line, plain, safe
+from gateway_client.cli.times import countdown
+from gateway_client.operator_results import ApprovalDetail
+
+MAX_SHOWN = 4000
+"""Characters of one text that are shown without --full."""
+_INDENT = 14
+
+
+class PlanView:
+    """One plan, to be printed. `is_cut` is true once something did not fit."""
+
+    def __init__(self, detail: ApprovalDetail, is_full: bool = False) -> None:
+        self._detail = detail
+        self._limit = None if is_full else MAX_SHOWN
+        self.is_cut = False
+
+    def show(self, out: Output) -> None:
+        """Print it."""
+        detail = self._detail
+        out.line(self._head(out))
+        for name, text in self._facts():
+            out.line(f"  {name.ljust(_INDENT - 2)}{self._cut(text)}")
+        if self.is_cut:
+            out.line(f"  {'NOT ALL'.ljust(_INDENT - 2)}is shown. The whole plan: gatectl approvals show "
+                     f"{safe(detail.approval_id)} --full")  # fmt: skip
+
+    def commands(self) -> str:
+        """What to type next."""
+        one = safe(self._detail.approval_id)
+        return f'approve?  gatectl approvals approve {one}      deny?  gatectl approvals deny {one} --reason "…"'
+
+    def _head(self, out: Output) -> str:
+        detail = self._detail
+        is_held = detail.state == "pending"
+        state = "HELD" if is_held else safe(detail.state.upper())
+        end = f"expires in {countdown(detail.expires_at)}" if is_held else self._ended()
+        risk = out.mark(safe(detail.risk_level or "risk unknown"))
+        return f"{out.mark(state)}  {safe(detail.action_id)} {safe(detail.action_version or '')} · {risk} · {end}"
+
+    def _ended(self) -> str:
+        detail = self._detail
+        by = f"by {safe(detail.claimed_by)} " if detail.claimed_by else ""
+        return f"{by}at {safe(detail.completed_at or detail.claimed_at or 'an unknown time')}"
+
+    def _facts(self) -> Iterator[tuple[str, str]]:
+        yield from self._effects()
+        yield from self._new()
+        yield from self._asker()
+        yield from self._outcome()
+        detail = self._detail
+        yield "plan", safe(detail.plan_hash)
+        yield "request", safe(detail.request_hash or "-")
+        yield "module", f"{safe(detail.provider_module_digest or '-')}  policy {safe(detail.policy_version or '-')}"
+        yield "trace", f"{safe(detail.trace_id or '-')}  approval {safe(detail.approval_id)}"
+
+    def _effects(self) -> Iterator[tuple[str, str]]:
+        detail, sends = self._detail, self._detail.approved_request
+        if sends is not None:
+            yield "will send", f"{safe(sends.get('method'))} {safe(sends.get('url'))}"
+        sent = f"{sends.get('method')} {sends.get('url')}" if sends is not None else None
+        for target in detail.approved_targets:
+            if target != sent:
+                yield "will touch", safe(target)
+        if sends is None and not detail.approved_targets:
+            yield "will run", "the action, without a network or file target"
+        headers = (sends or {}).get("headers")
+        for header in headers if isinstance(headers, list) else ():
+            yield "header", ": ".join(safe(part) for part in header) if isinstance(header, list) else one_line(header)
+        if sends is not None and sends.get("body"):
+            yield "body", safe(sends["body"])
+        yield "input", one_line(detail.request)
+        if detail.approved_secrets:
+            yield "secrets", plain(detail.approved_secrets)
+        if detail.sinks:
+            yield "effects", plain(detail.sinks)
+
+    def _new(self) -> Iterator[tuple[str, str]]:
+        for domain in self._detail.unresolved_domains:
+            shown = safe(domain)
+            yield "new", (f"{shown} is not in this action's allow-list: approving with --learn-domain {shown} adds it "
+                          "for every later call")  # fmt: skip
+        for path in self._detail.unresolved_paths:
+            shown = safe(path)
+            yield "new", (f"{shown} is not among this action's paths: approving with --learn-path {shown} adds it "
+                          "for every later call")  # fmt: skip
+
+    def _asker(self) -> Iterator[tuple[str, str]]:
+        detail = self._detail
+        owner = f" (owner {safe(detail.owner)})" if detail.owner else ""
+        snapshot = detail.budget_snapshot or {}
+        calls = snapshot.get("calls_remaining")
+        budget = f", {calls} calls left before this one" if isinstance(calls, int) else ""
+        yield "asked by", f"{safe(detail.principal or 'unknown')}{owner}, session {safe(detail.session_id)}{budget}"
+        yield "asked at", safe(detail.created_at or "-")
+        if detail.policy_rule:
+            yield "because", f"rule {safe(detail.policy_rule)}"
+
+    def _outcome(self) -> Iterator[tuple[str, str]]:
+        detail = self._detail
+        if detail.receipt_id:
+            yield "receipt", safe(detail.receipt_id)
+        if detail.deny_reason:
+            yield "denied for", safe(detail.deny_reason)
+        if detail.error_code:
+            yield "failed with", safe(detail.error_code)
+
+    def _cut(self, text: str) -> str:
+        if self._limit is None or len(text) <= self._limit:
+            return text
+        self.is_cut = True
+        return f"{text[: self._limit]}… ({len(text) - self._limit} characters more)"

@@ -1,0 +1,79 @@
+"""What came of a call, for people; and whether it came to what was asked for."""
+
+import json
+
+from gateway_client.cli.exits import Exit, Failure
+from gateway_client.cli.output import Output
+from gateway_client.cli.safe import lines, one_line, plain, safe
+from gateway_client.results import Executed, Receipt
+
+MAX_OUTPUT = 8000
+
+
+def show_executed(out: Output, done: Executed) -> None:
+    """Print a call that ran. Why nothing was learned stands first: it is what the operator must act on."""
+    if done.learn_error:
+        out.line(f"{out.mark('warn')}  NOTHING WAS LEARNED: {safe(done.learn_error)}. The call itself ran.")
+    verified = out.mark(safe(done.verification_outcome))
+    out.line(f"executed  {safe(done.action_id)}  verification {verified}  {safe(done.receipt_id)}")
+    pairs: list[tuple[str, object]] = []
+    if done.runtime is not None and done.runtime.duration_ms is not None:
+        pairs.append(("took", f"{done.runtime.duration_ms} ms"))
+    if done.approval is not None:
+        pairs.append(("approved by", done.approval.approved_by))
+    if done.learned_domain:
+        pairs.append(("learned", done.learned_domain))
+    if done.learned_path:
+        pairs.append(("learned", done.learned_path))
+    out.facts([*pairs, ("trace", done.trace_id)])
+    text = lines(json.dumps(done.output, ensure_ascii=False, indent=2, sort_keys=True))
+    if len(text) > MAX_OUTPUT:
+        text = f"{text[:MAX_OUTPUT]}… ({len(text) - MAX_OUTPUT} characters more: --json)"
+    out.line(text)
+
+
+def ended(done: Executed) -> None:
+    """Raise Failure for a call that ran, and did not come to all that was asked for."""
+    if not done.is_fully_successful:
+        raise Failure(
+            Exit.VERIFICATION_FAILED, "verification_failed", f"effect not confirmed: {done.verification_outcome}",
+            f"gatectl receipts show {done.receipt_id}",
+        )  # fmt: skip
+    if done.learn_error:
+        raise Failure(
+            Exit.FAILED, "not_learned", f"the call ran and nothing was learned: {done.learn_error}",
+            "do not approve again; gatectl domains add, or gatectl paths add",
+        )  # fmt: skip
+
+
+def show_receipt(out: Output, receipt: Receipt, local_status: str | None) -> None:
+    """Print a receipt; `local_status` is what this program found out about its signature, if it did."""
+    outcome = str(receipt.verification_outcome.get("status"))
+    result = receipt.normalized_result
+    why = result.get("summary") or result.get("reason")
+    out.line(f"{safe(receipt.receipt_id)}  {safe(result.get('kind'))}  verification {out.mark(safe(outcome))}")
+    pairs: list[tuple[str, object]] = [("because" if receipt.failure_class else "summary", why)]
+    if receipt.failure_class:
+        pairs.append(("failure", receipt.failure_class))
+    out.facts(
+        [
+            *pairs, ("started", receipt.started_at), ("finished", receipt.finished_at), ("grant", receipt.grant_id),
+            ("module", receipt.provider_module_digest), ("result hash", receipt.result_hash),
+            ("signed by", receipt.signing_key_id), ("signature", _signature(receipt, local_status)),
+        ]
+    )  # fmt: skip
+    out.line(f"provider   {_cut(one_line(receipt.provider_receipt))}")
+    for number, evidence in enumerate(receipt.effect_evidence, 1):
+        out.line(f"evidence {number} {_cut(one_line(evidence))}")
+
+
+def _signature(receipt: Receipt, local_status: str | None) -> str:
+    if local_status is not None:
+        return local_status
+    return f"{plain(receipt.signature_status)}, says the gateway (--verify checks it here)"
+
+
+def _cut(text: str) -> str:
+    return (
+        text if len(text) <= MAX_OUTPUT else f"{text[:MAX_OUTPUT]}… ({len(text) - MAX_OUTPUT} characters more: --json)"
+    )

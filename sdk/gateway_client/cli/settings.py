@@ -1,0 +1,134 @@
+"""Which gateway a command speaks to: flag before environment before context file, member by member.
+
+`address` and `public_base_url` belong together: a TCP address that was given by a flag does not get the URL that the
+context has for another one. A key never comes by flag or environment, only the name of its file does; a file of
+$CREDENTIALS_DIRECTORY is used where none was named.
+"""
+
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+from gateway_client.address import Address
+from gateway_client.cli.contexts import MEMBERS, Context, Contexts, contexts_file, load
+from gateway_client.cli.exits import Exit, Failure, usage
+from gateway_client.cli.safe import safe
+
+CREDENTIALS = {"operator_key_file": "operator.key", "private_key_file": "operator.pem"}
+"""Names below $CREDENTIALS_DIRECTORY."""
+FIRST = "gatectl context from-ready FILE, or gatectl context set NAME --address URL"
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """What one source says."""
+
+    source: str
+    context: Context
+
+
+class Settings:
+    """Read when first asked for, so that commands which need no gateway need no context."""
+
+    def __init__(self, flags: Mapping[str, str], environ: Mapping[str, str]) -> None:
+        """`flags`: members of a context, and `context`, as they were given."""
+        self._flags = flags
+        self._environ = environ
+        self.file = contexts_file(environ)
+
+    @cached_property
+    def contexts(self) -> Contexts:
+        """The context file. Raises Failure."""
+        return load(self.file)
+
+    @property
+    def name(self) -> str | None:
+        """Of the context in use."""
+        given = self._flags.get("context") or self._environ.get("GATECTL_CONTEXT")
+        return given or self.contexts.current
+
+    @cached_property
+    def layers(self) -> tuple[Layer, ...]:
+        """Sources, the strongest first."""
+        flags = Context(**{one: value for one, value in self._flags.items() if one in MEMBERS})
+        variables = Context(**{one: self._environ.get(f"GATECTL_{one.upper()}") or None for one in MEMBERS})
+        named = Context() if self.name is None else self._from_file(self.contexts.named(self.name))
+        return (
+            Layer("flag", flags), Layer("environment", variables), Layer(f"context {self.name}", named),
+            Layer("$CREDENTIALS_DIRECTORY", self._credentials()),
+        )  # fmt: skip
+
+    def sourced(self, member: str) -> tuple[str, str] | None:
+        """Value and source of one member."""
+        for layer in self.layers:
+            value: str | None = getattr(layer.context, member)
+            if value is not None:
+                return value, layer.source
+        return None
+
+    def value(self, member: str) -> str | None:
+        """One member, None when nobody says."""
+        found = self.sourced(member)
+        return None if found is None else found[0]
+
+    def address(self, member: str = "address") -> Address:
+        """The gateway's address, with the URL that belongs to it. Raises Failure no_address."""
+        found = self.sourced(member)
+        if member == "agent_address" and (found is None or self._is_overruled(found[1])):
+            found = self.sourced("address")
+        if found is None:
+            raise Failure(Exit.USAGE, "no_address", "no gateway is named", FIRST)
+        text, source = found
+        try:
+            return Address.parse(text, self._base_for(text, source))
+        except ValueError as error:
+            mend = "--public-base-url, or public_base_url of the context" if "public_base_url" in str(error) else FIRST
+            raise usage(f"the address of the {safe(source)} can't be used: {error}", mend) from None
+
+    def key_file(self, member: str) -> Path:
+        """A key's file. Raises Failure no_credential."""
+        value = self.value(member)
+        if value is None:
+            option = f"--{member.replace('_', '-')}"
+            raise Failure(Exit.DENIED, "no_credential", f"no {member} is named", f"{option}, or {FIRST}")
+        return self._expanded(value)
+
+    def _is_overruled(self, source: str) -> bool:
+        """True when `--address` was given above the layer that names the agents' address."""
+        order = [layer.source for layer in self.layers]
+        given = self.sourced("address")
+        return given is not None and order.index(given[1]) < order.index(source)
+
+    def _base_for(self, text: str, source: str) -> str | None:
+        found = self.sourced("public_base_url")
+        if found is None:
+            return None
+        order = [layer.source for layer in self.layers]
+        is_weaker = order.index(found[1]) > order.index(source)
+        return None if is_weaker and not text.startswith("unix:") else found[0]
+
+    def _from_file(self, context: Context) -> Context:
+        """With relative paths made those beside the context file."""
+        found = {one: getattr(context, one) for one in MEMBERS}
+        for member, value in found.items():
+            if member.endswith("_file") and value is not None and not value.startswith(("~", "/", "$")):
+                found[member] = str(self.file.parent / value)
+        return Context(**found)
+
+    def _expanded(self, value: str) -> Path:
+        prefix = "$CREDENTIALS_DIRECTORY/"
+        if value.startswith(prefix):
+            folder = self._environ.get("CREDENTIALS_DIRECTORY")
+            if not folder:
+                raise Failure(Exit.DENIED, "no_credential", "CREDENTIALS_DIRECTORY is not set", "LoadCredential=")
+            return Path(folder) / value.removeprefix(prefix)
+        return Path(value).expanduser()
+
+    def _credentials(self) -> Context:
+        folder = self._environ.get("CREDENTIALS_DIRECTORY")
+        if not folder:
+            return Context()
+        files = {member: Path(folder) / name for member, name in CREDENTIALS.items()}
+        return Context(**{member: str(file) for member, file in files.items() if os.path.lexists(file)})

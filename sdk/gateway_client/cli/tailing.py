@@ -1,0 +1,45 @@
+"""Which audit events are new: pure bookkeeping for `gatectl audit tail`.
+
+An event's time is stamped before it is written, so a later write may carry an earlier time. Each poll therefore asks
+again for everything of the last OVERLAP_SECONDS before the newest event seen, and leaves out what was shown: no event
+is missed or told twice, at equal times neither.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from gateway_client.cli.times import moved, parse
+from gateway_client.operator_results import AuditEvent, EventFilter
+
+OVERLAP_SECONDS = 5.0
+
+
+@dataclass(slots=True)
+class Tail:
+    """What was seen. `where`: the filters of the command."""
+
+    where: EventFilter
+    newest: str | None = None
+    _seen: dict[str, str] = field(default_factory=dict)
+
+    def next_filter(self) -> EventFilter:
+        """What to ask for now: everything from the overlap on; the bound of the gateway is exclusive."""
+        if self.newest is None:
+            return self.where
+        return replace(self.where, after=moved(self.newest, -OVERLAP_SECONDS))
+
+    def fresh(self, events: Iterable[AuditEvent]) -> list[AuditEvent]:
+        """Of an answer, newest first: what was not seen before, oldest first."""
+        found = [one for one in events if one.event_id not in self._seen]
+        for one in found:
+            self._seen[one.event_id] = one.timestamp
+            if parse(one.timestamp) is not None and (self.newest is None or one.timestamp > self.newest):
+                self.newest = one.timestamp
+        self._forget()
+        return found[::-1]
+
+    def _forget(self) -> None:
+        if self.newest is None:
+            return
+        oldest = moved(self.newest, -OVERLAP_SECONDS)
+        self._seen = {event_id: at for event_id, at in self._seen.items() if at > oldest}

@@ -1,0 +1,205 @@
+"""What can go wrong, as a small tree of exceptions; read `code`, never the text.
+
+Codes are those of the gateway's error table where the gateway answered, and a few of this library's own where it did
+not (see each class). Guarantees that no token, key or proof is ever part of an error, whatever a server answers.
+"""
+
+import re
+import unicodedata
+from collections.abc import Mapping
+from typing import Any
+
+MAX_REASON = 500
+_DECEIVING = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+_MAY_BE_WRITTEN = {"approval_store_unavailable", "epoch_store_unavailable", "learned_rules_unavailable"}
+_CODE = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
+_TRACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
+
+
+class GatewayError(Exception):
+    """The base of everything this library raises for an outcome of a call.
+
+    `code`: stable, for programs. `status`: the HTTP status, None when there was no answer. `reason`: why, where the
+    gateway says so (`deny_reason`, `reason` or `message` of the answer), control characters removed. `retry_after`:
+    seconds to wait before asking again. `trace_id`: what the gateway's log and audit know this call by. `approval_id`
+    and `receipt_id`: the hold and the receipt that the error is about, where they are known.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        *,
+        status: int | None = None,
+        reason: str | None = None,
+        retry_after: float | None = None,
+        trace_id: str | None = None,
+    ) -> None:
+        self.code = code if _CODE.fullmatch(code) else "unknown_error"
+        self.status = status
+        self.reason = None if reason is None else clean(reason)
+        self.retry_after = retry_after
+        self.trace_id = trace_id if trace_id is not None and _TRACE.fullmatch(trace_id) else None
+        self.approval_id: str | None = None
+        self.receipt_id: str | None = None
+        super().__init__(self.code)
+
+    def __str__(self) -> str:
+        text = self.code if self.status is None else f"{self.code} ({self.status})"
+        if self.reason:
+            text = f"{text}: {self.reason}"
+        return text if self.trace_id is None else f"{text} [{self.trace_id}]"
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({str(self)!r})"
+
+    @property
+    def may_have_run(self) -> bool:
+        """True when what was asked for may have happened all the same: look before asking again.
+
+        False only where the gateway refused, or where nothing was ever sent.
+        """
+        return self.status is not None and self.status >= 500 and self.status != 503
+
+
+class AuthenticationFailed(GatewayError):
+    """401: lease, proof or operator credential do not hold."""
+
+
+class Denied(GatewayError):
+    """403: understood, and not allowed. `reason` is the policy's deny_reason."""
+
+
+class ApprovalDenied(Denied):
+    """An operator denied the held call (code `approval_denied`)."""
+
+
+class NotFound(GatewayError):
+    """404: no such action, approval, receipt, entry or route."""
+
+
+class Conflict(GatewayError):
+    """409: what is there already, or has moved on since, prevents it."""
+
+
+class ApprovalEnded(Conflict):
+    """The hold is over without a result. Codes: `approval_expired` (nobody decided in time), `approval_failed` (it was
+    approved and could not be executed, or nobody can say)."""
+
+    @property
+    def may_have_run(self) -> bool:
+        """False for what expired."""
+        return self.code != "approval_expired"
+
+
+class ApprovalPending(GatewayError):
+    """Nobody has decided yet and the wait is over (code `approval_pending`). `approval_id` can be polled on.
+
+    When the lease that the call was held under has run out, polling it is over too: its `reason` says so.
+    """
+
+    @property
+    def may_have_run(self) -> bool:
+        """True: an operator may approve it at any time."""
+        return True
+
+
+class Invalid(GatewayError):
+    """400, 405, 408, 413, 415, 422, 431: the request is wrong. For 422, `reason` is JSON pointer and keyword."""
+
+
+class RateLimited(GatewayError):
+    """429: too many at once. Nothing has happened; ask again after `retry_after`."""
+
+
+class Unavailable(GatewayError):
+    """503: refused because something is missing or overloaded. Nothing has been dispatched."""
+
+    @property
+    def may_have_run(self) -> bool:
+        """True where a store failed while it was writing: a hold, a decision or a change may be in it all the same."""
+        return self.code in _MAY_BE_WRITTEN
+
+
+class ActionFailed(GatewayError):
+    """502: the provider ran and failed, or hit a limit; its receipt says which."""
+
+
+class GatewayFault(GatewayError):
+    """500 and the rest of 5xx: a fault of the gateway. With `evidence_persistence_failed` the action may have run."""
+
+
+class Unreachable(GatewayError):
+    """No answer. Codes: `unreachable` (no connection), `connection_lost`, `timed_out`, `client_closed`.
+
+    `was_sent` False: not one byte of the request has left. True: nobody can say what came of it.
+    """
+
+    def __init__(self, code: str, *, was_sent: bool = True, reason: str | None = None) -> None:
+        super().__init__(code, reason=reason)
+        self.was_sent = was_sent
+
+    @property
+    def may_have_run(self) -> bool:
+        """What `was_sent` says."""
+        return self.was_sent
+
+
+class ProtocolViolation(GatewayError):
+    """An answer that the interface does not have (code `protocol_violation`): another service, or a broken one."""
+
+    def __init__(self, reason: str, *, status: int | None = None) -> None:
+        super().__init__("protocol_violation", status=status, reason=reason)
+
+    @property
+    def may_have_run(self) -> bool:
+        """True: what the answer meant is unknown."""
+        return True
+
+
+_BY_STATUS: dict[int, type[GatewayError]] = {
+    401: AuthenticationFailed,
+    403: Denied,
+    404: NotFound,
+    409: Conflict,
+    429: RateLimited,
+    502: ActionFailed,
+    503: Unavailable,
+}
+
+
+def error_for(
+    status: int,
+    body: Mapping[str, Any],
+    *,
+    retry_after: float | None,
+    trace_id: str | None,
+    secrets: tuple[str, ...] = (),
+) -> GatewayError:
+    """The exception for an answer of 400 or more. A server that repeats one of `secrets` is not quoted."""
+    kind = _BY_STATUS.get(status, Invalid if status < 500 else GatewayFault)
+    code = body.get("error")
+    reasons = (body.get(name) for name in ("deny_reason", "reason", "message"))
+    return kind(
+        code if isinstance(code, str) else f"http_{status}",
+        status=status,
+        reason=next((_without(text, secrets) for text in reasons if isinstance(text, str)), None),
+        retry_after=retry_after,
+        trace_id=None if trace_id is None else _without(trace_id, secrets),
+    )
+
+
+def clean(text: str) -> str:
+    """`text` without characters that can deceive a terminal or a log, cut to 500 characters."""
+    return _visible(text)[:MAX_REASON]
+
+
+def _visible(text: str) -> str:
+    return "".join(one for one in text if unicodedata.category(one) not in _DECEIVING)
+
+
+def _without(text: str, secrets: tuple[str, ...]) -> str:
+    # SECURITY: cleaned first: a secret with something invisible inside would be whole again afterwards.
+    text = _visible(text)
+    for secret in secrets:
+        text = text.replace(secret, "[removed]")
+    return text

@@ -1,0 +1,97 @@
+"""The operator's calls: approvals, audit, receipts, status. No I/O; the clients are in gateway_client/operators.py."""
+
+from dataclasses import asdict
+
+from gateway_client import operator_results as found
+from gateway_client.decoding import decode
+from gateway_client.flows import Flow
+from gateway_client.operator_authority import AuthorityCore
+from gateway_client.operator_calls import listed
+from gateway_client.results import Executed, Jwks, Receipt
+from gateway_client.wire import Call, path_of, query_of
+
+VERIFY_SECONDS = 600.0
+"""A ledger of millions of events takes minutes to walk."""
+EVERY_EVENT = found.EventFilter()
+
+
+class OperatorCore(AuthorityCore):
+    """Every method gives a flow of one call and its typed result.
+
+    All raise the exceptions of gateway_client/errors.py by status; below stands only what is special to a call.
+    """
+
+    def approvals(self, status: str | None = None, limit: int | None = None) -> Flow[found.ApprovalPage]:
+        """Approvals, newest first. `status`: pending, claimed, approved, denied or failed; `limit` up to 200."""
+        answer = yield from self.read(path_of("v1", "approvals"), query_of(status=status, limit=limit))
+        return decode(found.ApprovalPage, answer.json(), "approvals")
+
+    def approval(self, approval_id: str) -> Flow[found.ApprovalDetail]:
+        """What will happen when it is approved. Raises NotFound, also when it has expired."""
+        answer = yield from self.read(path_of("v1", "approvals", approval_id))
+        return decode(found.ApprovalDetail, answer.json(), "approval")
+
+    def approve(
+        self,
+        approval_id: str,
+        learn_domain: str | None = None,
+        learn_path: str | None = None,
+        timeout: float | None = None,
+    ) -> Flow[Executed]:
+        """Execute the stored plan and wait for its result.
+
+        `learn_domain` and `learn_path` are kept for the action when the execution succeeds. Raises NotFound to whoever
+        comes second or too late, Conflict plan_integrity, ActionFailed. The execution goes on when this client leaves.
+        """
+        path = path_of("v1", "approvals", approval_id, "approve")
+        query = query_of(learn_domain=learn_domain, learn_path=learn_path)
+        timeout = self.limits.execute_timeout if timeout is None else timeout
+        answer = yield from self.write(Call("POST", path, query), timeout)
+        return decode(Executed, answer.json(), "result")
+
+    def deny(self, approval_id: str, reason: str | None = None) -> Flow[found.Denial]:
+        """End a hold without executing; the agent reads `reason`. Raises NotFound to whoever comes second."""
+        body = None if reason is None else {"reason": reason}
+        answer = yield from self.change("POST", path_of("v1", "approvals", approval_id, "deny"), body)
+        return decode(found.Denial, answer.json(), "denial")
+
+    def events(self, where: found.EventFilter = EVERY_EVENT, limit: int | None = None) -> Flow[found.EventPage]:
+        """Audit events, newest first; `limit` up to 1000. See `iter_events` of the clients for all of them."""
+        query = query_of(limit=limit, **asdict(where))
+        answer = yield from self.read(path_of("v1", "audit", "events"), query)
+        return decode(found.EventPage, answer.json(), "events")
+
+    def verify_audit(self, timeout: float = VERIFY_SECONDS) -> Flow[found.AuditVerification]:
+        """Let the gateway walk its whole chain. A broken chain is an answer (`intact` False), not an error."""
+        answer = yield from self.read(path_of("v1", "audit", "verify"), timeout=timeout)
+        return decode(found.AuditVerification, answer.json(), "verification")
+
+    def receipt(self, receipt_id: str) -> Flow[Receipt]:
+        """One receipt. Raises NotFound."""
+        answer = yield from self.read(path_of("v1", "receipts", receipt_id))
+        return decode(Receipt, answer.json(), "receipt")
+
+    def receipt_keys(self) -> Flow[Jwks]:
+        """The public keys that receipts verify with, current and historical. Audited by the gateway."""
+        answer = yield from self.read(path_of("v1", "receipt-keys"))
+        return decode(Jwks, answer.json(), "receipt keys")
+
+    def metrics(self) -> Flow[str]:
+        """OpenMetrics text."""
+        answer = yield from self.read("/metrics")
+        return answer.text("application/openmetrics-text")
+
+    def status(self) -> Flow[found.Status]:
+        """The facts of the running gateway."""
+        answer = yield from self.read(path_of("v1", "admin", "status"))
+        return decode(found.Status, answer.json(), "status")
+
+    def intents(self, limit: int | None = None) -> Flow[tuple[found.Intent, ...]]:
+        """Calls that were dispatched and have no receipt, oldest first. `limit` up to 1000."""
+        answer = yield from self.read(path_of("v1", "admin", "intents"), query_of(limit=limit))
+        return listed(found.Intent, answer, "intents")
+
+    def drain(self) -> Flow[found.Drained]:
+        """Refuse new work from now on; irreversible. Poll `status` until nothing is in flight."""
+        answer = yield from self.change("POST", path_of("v1", "admin", "drain"))
+        return decode(found.Drained, answer.json(), "drain")

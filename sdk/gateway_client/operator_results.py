@@ -1,0 +1,199 @@
+"""What operators get back: frozen dataclasses with the interface's own names. `raw` is the JSON as the gateway sent it.
+
+The rules are those of gateway_client/results.py.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from gateway_client.results import Raw
+
+
+@dataclass(frozen=True, kw_only=True)
+class Approval:
+    """One item of the list. `state`: pending, claimed, approved, denied, expired or failed."""
+
+    approval_id: str
+    action_id: str
+    state: str
+    action_version: str | None = None
+    principal: str | None = None
+    session_id: str | None = None
+    owner: str | None = None
+    risk_level: str | None = None
+    request_hash: str | None = None
+    created_at: str | None = None
+    expires_at: str | None = None
+    raw: Raw = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApprovalDetail(Approval):
+    """Everything that will happen when it is approved: the stored plan, which is what is executed.
+
+    `request` is the canonical request, deceiving characters shown as \\uXXXX by the gateway.
+    """
+
+    plan_hash: str
+    trace_id: str | None = None
+    request: Any = None
+    approved_targets: tuple[str, ...] = ()
+    approved_request: Mapping[str, Any] | None = None
+    approved_secrets: tuple[str, ...] = ()
+    approved_egress: Mapping[str, Any] | None = None
+    approved_files: Mapping[str, Any] | None = None
+    unresolved_domains: tuple[str, ...] = ()
+    unresolved_paths: tuple[str, ...] = ()
+    sinks: tuple[str, ...] = ()
+    verifier_kind: str | None = None
+    provider_module_digest: str | None = None
+    resource_limits: Mapping[str, Any] | None = None
+    policy_version: str | None = None
+    policy_rule: str | None = None
+    budget_snapshot: Mapping[str, Any] | None = None
+    revocation_epoch: int | None = None
+    claimed_by: str | None = None
+    claimed_at: str | None = None
+    completed_at: str | None = None
+    receipt_id: str | None = None
+    deny_reason: str | None = None
+    error_code: str | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class ApprovalPage:
+    """Approvals, newest first."""
+
+    approvals: tuple[Approval, ...]
+    count: int
+    raw: Raw = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Denial:
+    """A held call that was denied."""
+
+    approval_id: str
+    action_id: str
+    trace_id: str
+    denied_by: str
+    deny_reason: str | None = None
+    decision: str = "deny"
+    raw: Raw = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditEvent:
+    """One event of the audit chain; fields that do not stand here are in `raw`, which is the whole event."""
+
+    event_id: str
+    event_type: str
+    timestamp: str
+    trace_id: str | None = None
+    principal: str | None = None
+    session_id: str | None = None
+    action_id: str | None = None
+    decision: str | None = None
+    deny_reason: str | None = None
+    reason: str | None = None
+    error_code: str | None = None
+    receipt_id: str | None = None
+    approval_id: str | None = None
+    approved_by: str | None = None
+    prev_hash: str | None = None
+    raw: Raw = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventPage:
+    """Events, newest first."""
+
+    events: tuple[AuditEvent, ...]
+    count: int
+    raw: Raw = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class AuditVerification:
+    """The gateway's walk along its chain. `broken_at`: the first event that does not fit, or `head`."""
+
+    intact: bool
+    events_checked: int
+    broken_at: str | None = None
+    total_events: int | None = None
+    verified_links: int | None = None
+    reason: str | None = None
+    raw: Raw = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Webhooks:
+    """Outbound notifications."""
+
+    active: bool
+    pending_deliveries: int
+    raw: Raw = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Status:
+    """`GET /v1/admin/status`. `status`: ok, degraded or draining. `dependencies`: `redis` and `opa`."""
+
+    status: str
+    version: str
+    uptime_seconds: int
+    actions_registered: int
+    pending_approvals: int | None = None
+    revocation_epoch: int | None = None
+    draining: bool
+    in_flight_executions: int
+    unresolved_intents: int | None = None
+    dependencies: Mapping[str, Any]
+    webhooks: Webhooks | None = None
+    policy_version: str | None = None
+    weakened: tuple[str, ...] = ()
+    """Settings that make the gateway less safe than production asks for."""
+    raw: Raw = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Drained:
+    """The gateway refuses new work from now on."""
+
+    draining: bool
+    already_draining: bool
+    in_flight_executions: int
+    raw: Raw = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Intent:
+    """A call that was dispatched, and nobody knows what came of it."""
+
+    intent_id: str
+    trace_id: str
+    action_id: str
+    principal: str
+    dispatched_at: str
+    age_seconds: int
+    grant_id: str
+    provider_module: str
+    raw: Raw = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class EventFilter:
+    """Which audit events. `after` and `before` are exclusive bounds on the time (ISO 8601).
+
+    `decision`: allow, deny, error or pending_approval.
+    """
+
+    trace_id: str | None = None
+    action_id: str | None = None
+    principal: str | None = None
+    session_id: str | None = None
+    event_type: str | None = None
+    decision: str | None = None
+    after: str | None = None
+    before: str | None = None

@@ -1,0 +1,153 @@
+"""The operator's clients: `OperatorClient` for threads, `AsyncOperatorClient` for asyncio and trio. May be shared.
+
+Both run the flows of gateway_client/operator_core.py and gateway_client/operator_authority.py, where every method is
+described. Guarantees: every request has a proof of its own; a mutation that may have happened is never sent again.
+"""
+
+from collections.abc import AsyncIterator, Iterator
+
+from gateway_client.address import Address
+from gateway_client.blocking import BlockingClient, BlockingRunner, blocking
+from gateway_client.core import DEFAULT_LIMITS, Limits
+from gateway_client.flows import SYSTEM_CLOCK, Clock
+from gateway_client.keys import OperatorCredential
+from gateway_client.nonblocking import NonblockingClient, NonblockingRunner, nonblocking
+from gateway_client.operator_core import EVERY_EVENT, OperatorCore
+from gateway_client.operator_results import AuditEvent, EventFilter
+from gateway_client.paging import MAX_PAGE, Paging
+
+
+class OperatorClient(BlockingClient):
+    """Decides approvals, reads evidence, runs the gateway. `address` is that of the admin socket, or merged TCP."""
+
+    def __init__(
+        self,
+        address: Address | str,
+        credential: OperatorCredential,
+        limits: Limits = DEFAULT_LIMITS,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        """Opens nothing yet. Raises ValueError for an address that is none."""
+        self._address = Address.parse(address) if isinstance(address, str) else address
+        self._core = OperatorCore(self._address, credential, limits, clock)
+        self._runner = BlockingRunner(self._address, limits)
+
+    def __repr__(self) -> str:
+        return f"OperatorClient({self._address!r})"
+
+    def iter_events(self, where: EventFilter = EVERY_EVENT, page_size: int = MAX_PAGE) -> Iterator[AuditEvent]:
+        """Every event that fits, newest first, fetched page by page; `page_size` up to 1000."""
+        paging = Paging(self._core, where, page_size)
+        while page := self._runner.run(paging.next_page()):
+            yield from page
+
+    approvals = blocking(OperatorCore.approvals)
+    approval = blocking(OperatorCore.approval)
+    approve = blocking(OperatorCore.approve)
+    deny = blocking(OperatorCore.deny)
+    events = blocking(OperatorCore.events)
+    verify_audit = blocking(OperatorCore.verify_audit)
+    receipt = blocking(OperatorCore.receipt)
+    receipt_keys = blocking(OperatorCore.receipt_keys)
+    metrics = blocking(OperatorCore.metrics)
+    status = blocking(OperatorCore.status)
+    intents = blocking(OperatorCore.intents)
+    drain = blocking(OperatorCore.drain)
+    revoke_all = blocking(OperatorCore.revoke_all)
+    epoch = blocking(OperatorCore.epoch)
+    reload = blocking(OperatorCore.reload)
+    domains = blocking(OperatorCore.domains)
+    add_domain = blocking(OperatorCore.add_domain)
+    remove_domain = blocking(OperatorCore.remove_domain)
+    clear_domains = blocking(OperatorCore.clear_domains)
+    paths = blocking(OperatorCore.paths)
+    add_path = blocking(OperatorCore.add_path)
+    remove_path = blocking(OperatorCore.remove_path)
+    clear_paths = blocking(OperatorCore.clear_paths)
+    policy = blocking(OperatorCore.policy)
+    principal = blocking(OperatorCore.principal)
+    grant = blocking(OperatorCore.grant)
+    revoke = blocking(OperatorCore.revoke)
+    allow = blocking(OperatorCore.allow)
+    disallow = blocking(OperatorCore.disallow)
+    actions = blocking(OperatorCore.actions)
+    manifest = blocking(OperatorCore.manifest)
+    request_schema = blocking(OperatorCore.request_schema)
+    health = blocking(OperatorCore.health)
+    ready = blocking(OperatorCore.ready)
+
+
+class _AsyncEvents(AsyncIterator[AuditEvent]):
+    """Not a generator: one that is left half-way would want to be closed."""
+
+    def __init__(self, runner: NonblockingRunner, paging: Paging) -> None:
+        self._runner = runner
+        self._paging = paging
+        self._page: Iterator[AuditEvent] = iter(())
+
+    async def __anext__(self) -> AuditEvent:
+        for event in self._page:
+            return event
+        page = await self._runner.run(self._paging.next_page())
+        if not page:
+            raise StopAsyncIteration
+        self._page = iter(page)
+        return next(self._page)
+
+
+class AsyncOperatorClient(NonblockingClient):
+    """OperatorClient for tasks of one event loop, asyncio or trio."""
+
+    def __init__(
+        self,
+        address: Address | str,
+        credential: OperatorCredential,
+        limits: Limits = DEFAULT_LIMITS,
+        clock: Clock = SYSTEM_CLOCK,
+    ) -> None:
+        """Opens nothing yet. Raises ValueError for an address that is none."""
+        self._address = Address.parse(address) if isinstance(address, str) else address
+        self._core = OperatorCore(self._address, credential, limits, clock)
+        self._runner = NonblockingRunner(self._address, limits)
+
+    def __repr__(self) -> str:
+        return f"AsyncOperatorClient({self._address!r})"
+
+    def iter_events(self, where: EventFilter = EVERY_EVENT, page_size: int = MAX_PAGE) -> AsyncIterator[AuditEvent]:
+        """Every event that fits, newest first, fetched page by page; `page_size` up to 1000. May be left half-way."""
+        return _AsyncEvents(self._runner, Paging(self._core, where, page_size))
+
+    approvals = nonblocking(OperatorCore.approvals)
+    approval = nonblocking(OperatorCore.approval)
+    approve = nonblocking(OperatorCore.approve)
+    deny = nonblocking(OperatorCore.deny)
+    events = nonblocking(OperatorCore.events)
+    verify_audit = nonblocking(OperatorCore.verify_audit)
+    receipt = nonblocking(OperatorCore.receipt)
+    receipt_keys = nonblocking(OperatorCore.receipt_keys)
+    metrics = nonblocking(OperatorCore.metrics)
+    status = nonblocking(OperatorCore.status)
+    intents = nonblocking(OperatorCore.intents)
+    drain = nonblocking(OperatorCore.drain)
+    revoke_all = nonblocking(OperatorCore.revoke_all)
+    epoch = nonblocking(OperatorCore.epoch)
+    reload = nonblocking(OperatorCore.reload)
+    domains = nonblocking(OperatorCore.domains)
+    add_domain = nonblocking(OperatorCore.add_domain)
+    remove_domain = nonblocking(OperatorCore.remove_domain)
+    clear_domains = nonblocking(OperatorCore.clear_domains)
+    paths = nonblocking(OperatorCore.paths)
+    add_path = nonblocking(OperatorCore.add_path)
+    remove_path = nonblocking(OperatorCore.remove_path)
+    clear_paths = nonblocking(OperatorCore.clear_paths)
+    policy = nonblocking(OperatorCore.policy)
+    principal = nonblocking(OperatorCore.principal)
+    grant = nonblocking(OperatorCore.grant)
+    revoke = nonblocking(OperatorCore.revoke)
+    allow = nonblocking(OperatorCore.allow)
+    disallow = nonblocking(OperatorCore.disallow)
+    actions = nonblocking(OperatorCore.actions)
+    manifest = nonblocking(OperatorCore.manifest)
+    request_schema = nonblocking(OperatorCore.request_schema)
+    health = nonblocking(OperatorCore.health)
+    ready = nonblocking(OperatorCore.ready)

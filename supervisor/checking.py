@@ -1,0 +1,134 @@
+"""`gateway check`: everything that is wrong with a configuration, by the processes that would use it.
+
+The supervisor reads the configuration file and looks at folders itself. Manifests, modules, policy, keys and secrets
+are read by a checking front, which has a policy process and a module checker beside it: the programs that read them
+when a gateway starts, or their code. Guarantees that nothing is started to serve, and that nothing stays behind.
+"""
+
+import socket
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ipc.blocking import BlockingChannel, ChannelClosed
+from ipc.checking import (
+    CHECKER_TO_SUPERVISOR,
+    MAX_PROBLEM_FRAME,
+    MAX_PROBLEMS,
+    CheckerToSupervisor,
+    CheckFiles,
+    FilesChecked,
+    FoundProblem,
+)
+from ipc.exits import Exit
+from ipc.framing import FrameError
+from ipc.limits import MAX_CONTROL_FRAME
+from ipc.sessions import ProtocolError
+from ipc.settings import Settings
+from supervisor.config import Loaded
+from supervisor.document import Document
+from supervisor.helpers import Helpers
+from supervisor.places import place_problems
+from supervisor.problems import Problem
+from supervisor.refusal import Refused
+
+CHECK_SECONDS = 180.0
+"""Compiling large modules takes most of it; a policy has ten seconds."""
+
+
+@dataclass(frozen=True)
+class Checked:
+    """What was found. `actions` and `policy_version` are for the sentence that there are no problems."""
+
+    problems: tuple[Problem, ...]
+    actions: int = 0
+    policy_version: str = ""
+
+
+def check_configuration(loaded: Loaded, environ: Mapping[str, str]) -> Checked:
+    """Everything that can be judged, whatever else is wrong. Raises Refused when the check itself fails."""
+    settings = loaded.judged
+    if settings is None:
+        return Checked(loaded.problems)
+    problems = [*loaded.problems, *place_problems(loaded)]
+    lease = settings.lease_signing_key_path or str(Path(settings.state_dir) / "keys" / "lease.pem")
+    final = msgspec.structs.replace(settings, lease_signing_key_path=lease, operators=())
+    found = _look(CheckFiles(final, _parts(loaded, final)), loaded.document, environ)
+    return Checked((*problems, *found.problems), found.actions, found.policy_version)
+
+
+def check_policy(folder: str, environ: Mapping[str, str]) -> Checked:
+    """A policy folder alone. Raises Refused when the check itself fails."""
+    settings = Settings(state_dir="", public_base_url="", policy_dir=folder)
+    return _look(CheckFiles(settings, ("policy",)), Document(), environ)
+
+
+def _parts(loaded: Loaded, settings: Settings) -> tuple[str, ...]:
+    """What may be looked at: only what the configuration names, and not what a start would make."""
+    parts = []
+    if loaded.is_judged("manifests_dir") and loaded.is_judged("modules_dir"):
+        parts.append("actions")
+        # A dev gateway makes a file of example secrets when none is named.
+        if loaded.is_judged("secrets") and (settings.secrets.file is not None or not settings.dev_mode):
+            parts.append("secrets")
+    if loaded.is_judged("policy_dir"):
+        parts.append("policy")
+    if settings.dev_mode:
+        return tuple(parts)
+    named = {name: getattr(settings, name) is not None and loaded.is_judged(name) for name in _KEYS}
+    if loaded.is_judged("state_dir") and loaded.is_judged("lease_signing_key_path"):
+        parts.append("lease_signing_key_path")
+    if named["grant_signing_key_path"]:
+        parts.append("grant_signing_key_path")
+    if named["receipt_signing_key_path"] and named["receipt_keys_jwks_path"]:
+        parts.append("receipt_signing_key_path")
+    return tuple(parts)
+
+
+_KEYS = ("grant_signing_key_path", "receipt_signing_key_path", "receipt_keys_jwks_path")
+
+
+def _look(request: CheckFiles, document: Document, environ: Mapping[str, str]) -> Checked:
+    """Have a checking front look, beside a policy process and a module checker."""
+    ours, checkers = socket.socketpair()
+    policy_front, policys = socket.socketpair()
+    module_front, modules = socket.socketpair()
+    cache = ("--cache", str(Path(request.settings.state_dir) / "modules-cache")) if request.settings.state_dir else ()
+    with ours, policy_front, module_front, Helpers(environ, CHECK_SECONDS) as helpers, policys, modules, checkers:
+        helpers.start("workers.rego", "--channel-fd", str(policys.fileno()), fds=(policys.fileno(),))
+        helpers.start("workers.check", "--channel-fd", str(modules.fileno()), *cache, fds=(modules.fileno(),))
+        helpers.start("frontend.check", "--control-fd", str(checkers.fileno()), fds=(checkers.fileno(),))
+        # Each end is now in one process alone: who dies is missed by the other.
+        for theirs in (policys, modules, checkers):
+            theirs.close()
+        union: Any = CheckerToSupervisor
+        channel: BlockingChannel[FoundProblem | FilesChecked] = BlockingChannel(
+            ours, union, table=CHECKER_TO_SUPERVISOR, start="open", cap_in=MAX_PROBLEM_FRAME, cap_out=MAX_CONTROL_FRAME
+        )
+        try:
+            channel.send(request, (policy_front.fileno(), module_front.fileno()))
+            policy_front.close()
+            module_front.close()
+            return _heard(channel, ours, helpers, document)
+        except (ChannelClosed, FrameError, ProtocolError, ConnectionError, TimeoutError) as error:
+            what = "manifests, policy, keys and secrets could not be looked at"
+            raise Refused(Exit.FAILED, f"{what}: {type(error).__name__}.") from None
+
+
+def _heard(
+    channel: "BlockingChannel[FoundProblem | FilesChecked]", sock: socket.socket, helpers: Helpers, document: Document
+) -> Checked:
+    problems: list[Problem] = []
+    while len(problems) <= MAX_PROBLEMS:
+        sock.settimeout(helpers.left)
+        message = channel.receive()
+        if isinstance(message, FilesChecked):
+            return Checked(tuple(problems), message.actions, message.policy_version)
+        if message.setting:
+            problems.append(document.problem(message.setting, message.message, message.mend))
+        else:
+            problems.append(Problem(message.file, message.line, message.message, 0, message.field, message.mend))
+    raise ProtocolError("too many problems")

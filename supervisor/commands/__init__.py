@@ -1,0 +1,11 @@
+"""The commands of `gateway`: one file a group, each with `add(commands)`, which puts its parsers beside the others.
+
+A command is a function of its options that returns an exit code of `ipc.exits`; it may raise Refused, which the console
+script prints as one sentence. `options.programs` are the children to start.
+"""
+
+import argparse
+from typing import TypeAlias
+
+Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
+"""What `ArgumentParser.add_subparsers` returns: the place where a group puts its parsers."""

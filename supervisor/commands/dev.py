@@ -1,0 +1,45 @@
+"""`gateway dev`: serve on this machine without any configuration."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from setproctitle import setproctitle
+
+from ipc.exits import Exit
+from supervisor import dev
+from supervisor.commands import Commands
+from supervisor.launch import launch
+from supervisor.logs import configure_logs
+from supervisor.problems import report
+
+
+def add(commands: Commands) -> None:
+    """Put `dev` beside the other commands."""
+    develop = commands.add_parser(
+        "dev",
+        help="serve on this machine without any configuration; weakened, for development only",
+        description="Serve without any configuration: embedded stores, example actions, keys and one operator made at "
+        "the first start and kept. Prints one line of JSON on standard output when it serves.",
+    )
+    develop.add_argument(
+        "--listen", metavar="ADDR:PORT", help=f"TCP address (default {dev.DEFAULT_LISTEN}; port 0 picks a free one)"
+    )
+    develop.add_argument(
+        "--state-dir", type=Path, metavar="DIR", help="where state is kept (default ~/.local/state/gateway-dev)"
+    )
+    develop.add_argument("--config", type=Path, metavar="FILE", help="configuration that overrides dev defaults (TOML)")
+    develop.add_argument("--ready-file", type=Path, metavar="FILE", help="write the ready line to this file too")
+    develop.set_defaults(run=_dev)
+
+
+def _dev(options: argparse.Namespace) -> int:
+    given = dev.DevOptions(options.listen, options.state_dir, options.config, options.ready_file)
+    loaded = dev.load_dev(given, os.environ)
+    if loaded.settings is None:
+        print(report(loaded.problems), end="", file=sys.stderr)
+        return Exit.CONFIG
+    setproctitle("gateway: supervisor")
+    configure_logs()
+    return launch(dev.prepare_dev(loaded, given, os.environ), os.environ, options.programs)

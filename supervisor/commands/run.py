@@ -1,0 +1,32 @@
+"""`gateway run`: serve with a configuration that is safe for production."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from setproctitle import setproctitle
+
+from ipc.exits import Exit
+from supervisor.commands import Commands
+from supervisor.launch import launch, prepare_run
+from supervisor.loading import load_for_production
+from supervisor.logs import configure_logs
+from supervisor.problems import report
+
+
+def add(commands: Commands) -> None:
+    """Put `run` beside the other commands."""
+    run = commands.add_parser("run", help="serve with a configuration that is safe for production")
+    run.add_argument("--config", type=Path, required=True, metavar="FILE", help="configuration (TOML)")
+    run.set_defaults(run=_run)
+
+
+def _run(options: argparse.Namespace) -> int:
+    loaded = load_for_production(options.config, os.environ)
+    if loaded.settings is None:
+        print(report(loaded.problems), end="", file=sys.stderr)
+        return Exit.CONFIG
+    setproctitle("gateway: supervisor")
+    configure_logs()
+    return launch(prepare_run(loaded.settings), os.environ, options.programs)

@@ -1,0 +1,31 @@
+"""The policy of a dev gateway: a copy of the example in the state directory, so that what is granted there stays there.
+
+Guarantees that a file that is there is never written over: data.json holds what operators granted, rules may be under
+work. Rules that differ from those that came with this version are named in the log, with the mend.
+"""
+
+from pathlib import Path
+
+from ipc.exits import Exit
+from supervisor.logs import log
+from supervisor.private_files import keep_private
+from supervisor.refusal import Refused
+
+FOLDER = "policy"
+
+
+def own_policy(shipped: Path, state_dir: Path) -> Path:
+    """The policy folder of this gateway, with every file of `shipped` in it. Raises Refused."""
+    folder = state_dir / FOLDER
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        for source in sorted((*shipped.glob("*.rego"), *shipped.glob("*.json"))):
+            own = folder / source.name
+            is_as_shipped = keep_private(own, source.read_text) == source.read_text()
+            if own.suffix == ".rego" and not is_as_shipped:
+                mend = "remove the file to get those that came with this version"
+                log.info("the rules of this gateway are its own", file=str(own), mend=mend)
+    except (OSError, UnicodeDecodeError) as error:
+        what = error.strerror if isinstance(error, OSError) else "not a text"
+        raise Refused(Exit.NO_PERMISSION, f"policy folder {folder} can't be made or read: {what}.") from None
+    return folder

@@ -1,0 +1,49 @@
+"""What a kind of setting is: a check of one value, and the form that an editor may hold it against.
+
+Owns no kind itself (supervisor/kinds.py does). The place and the name of a setting are the caller's.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Wrong(Exception):
+    """A value that will not do. `mend` is a sentence; with `is_secret` the value is never shown."""
+
+    def __init__(self, what: str, mend: str = "", *, is_secret: bool = False) -> None:
+        super().__init__(what)
+        self.what = what
+        self.mend = mend
+        self.is_secret = is_secret
+
+
+@dataclass(frozen=True)
+class Context:
+    """What paths are resolved against: the folder of the configuration file, and the environment."""
+
+    folder: Path
+    environ: Mapping[str, str]
+
+
+Form = Mapping[str, object]
+"""A JSON Schema (2020-12) for editors: it takes whatever the check takes, and refuses what can be refused by form."""
+
+
+@dataclass(frozen=True)
+class Kind(Generic[T]):
+    """A check and its form. Called, it returns the value as `ipc.settings` has it, or raises Wrong."""
+
+    check: Callable[[object, Context], T]
+    form: Form
+
+    def __call__(self, value: object, context: Context) -> T:
+        return self.check(value, context)
+
+
+def kind(**form: object) -> Callable[[Callable[[object, Context], T]], Kind[T]]:
+    """Make a kind of a check."""
+    return lambda check: Kind(check, form)

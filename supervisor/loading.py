@@ -1,0 +1,21 @@
+"""Settings of a production gateway: from a file, the environment over it, held against the rules of production too."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from supervisor.config import Loaded, check, open_document
+from supervisor.production import broken_rules
+
+
+def load_for_production(file: Path, environ: Mapping[str, str]) -> Loaded:
+    """Settings from a file, or every problem of it: a rule about one setting is judged whatever else is wrong."""
+    loaded = check(*open_document(file, environ))
+    if loaded.judged is None:
+        return loaded
+    broken = [
+        loaded.document.problem(finding.path, finding.text, finding.mend)
+        for finding in broken_rules(loaded.judged)
+        if loaded.is_judged(*finding.path)
+    ]
+    return replace(loaded, problems=(*loaded.problems, *broken), settings=None if broken else loaded.settings)

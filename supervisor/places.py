@@ -1,0 +1,90 @@
+"""Folders and sockets of a configuration, looked at without touching them: what a start would trip over.
+
+Guarantees that nothing is made, changed or locked: a gateway may be running on the very same places.
+"""
+
+import os
+import stat
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+from ipc.settings import Settings
+from supervisor.config import Loaded
+from supervisor.problems import Problem
+
+_OTHERS_WRITE = 0o022
+
+
+def place_problems(loaded: Loaded) -> list[Problem]:
+    """Problems of the state directory, the ledger's folder and the sockets, at the settings that name them."""
+    settings = loaded.judged
+    assert settings is not None
+    told = []
+    for name, place, look in _places(settings, loaded):
+        path = tuple(name.split("."))
+        try:
+            found = list(look(place))
+        except OSError as error:
+            found = [(f"{place} can't be looked at: {error.strerror}", "Correct the folder or the setting.")]
+        told += [loaded.document.problem(path, f"{name}: {text}.", mend) for text, mend in found]
+    return told
+
+
+Look = Callable[[Path], Iterator[tuple[str, str]]]
+
+
+def _places(settings: Settings, loaded: Loaded) -> Iterator[tuple[str, Path, Look]]:
+    """(setting, path, what to look for) of everything that is named well enough to be looked at."""
+    if loaded.is_judged("state_dir"):
+        yield "state_dir", Path(settings.state_dir), _state_dir
+    if settings.ledger.path is not None and loaded.is_judged("ledger", "path"):
+        yield "ledger.path", Path(settings.ledger.path).parent, _usable
+    for name in ("listen_uds_path", "listen_admin_uds_path"):
+        # A dev gateway chooses places for the sockets that nobody named.
+        if loaded.is_judged(name) and (loaded.document.has((name,)) or not settings.dev_mode):
+            yield name, Path(getattr(settings, name)), _socket
+
+
+def _state_dir(folder: Path) -> Iterator[tuple[str, str]]:
+    try:
+        status = folder.stat()
+    except FileNotFoundError:
+        yield from _makeable(folder)
+        return
+    mode = stat.S_IMODE(status.st_mode)
+    if not stat.S_ISDIR(status.st_mode):
+        yield f"{folder} is not a folder", "Move it away, or name another."
+    elif status.st_uid != os.geteuid():
+        yield f"{folder} belongs to another user (uid {status.st_uid})", "Run this as the gateway's user, or use chown."
+    elif mode & _OTHERS_WRITE:
+        yield f"{folder} can be written by other users (mode {mode:04o})", "Run chmod go-w on it."
+    else:
+        yield from _usable(folder)
+
+
+def _usable(folder: Path) -> Iterator[tuple[str, str]]:
+    if not folder.exists():
+        yield from _makeable(folder)
+    elif not folder.is_dir():
+        yield f"{folder} is not a folder", "Move it away, or name another."
+    elif not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
+        yield f"{folder} can't be written", "Correct its owner or mode."
+
+
+def _makeable(folder: Path) -> Iterator[tuple[str, str]]:
+    """Whether a folder that is missing could be made."""
+    parent = next(one for one in folder.parents if one.exists() or one.is_symlink())
+    if not parent.is_dir():
+        yield f"{folder} can't be made: {parent} is not a folder", "Move it away, or name another."
+    elif not os.access(parent, os.W_OK | os.X_OK):
+        yield f"{folder} can't be made: {parent} can't be written", "Make the folder, or correct the setting."
+
+
+def _socket(path: Path) -> Iterator[tuple[str, str]]:
+    yield from _usable(path.parent)
+    try:
+        status = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if not stat.S_ISSOCK(status.st_mode):
+        yield f"{path} is there and is not a socket", "Move it away."

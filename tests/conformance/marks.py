@@ -1,0 +1,21 @@
+"""Which row of the contract a test proves: `@row("lease/session_id")`, and whole tables of such tests at once."""
+
+from collections.abc import Mapping
+from typing import Any
+
+import pytest
+
+ONLY_DEV = pytest.mark.parametrize("mode", ["dev"], indirect=True, scope="module")
+"""For a row that needs an upstream on this machine, which production never reaches."""
+
+
+def row(name: str) -> pytest.MarkDecorator:
+    """The test proves this row."""
+    return pytest.mark.row(name)
+
+
+def rows(table: str, cases: Mapping[str, Any]) -> pytest.MarkDecorator:
+    """A test for each row of `cases`: row without its table -> what the test gets as `case`."""
+    return pytest.mark.parametrize(
+        "case", [pytest.param(value, id=name, marks=row(f"{table}/{name}")) for name, value in cases.items()]
+    )

@@ -1,0 +1,64 @@
+"""Action manifest: GET /v1/actions/{action_id}."""
+
+import json
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.conformance.deployment import Deployment
+from tests.conformance.marks import row, rows
+from tests.conformance.shapes import RISKS, is_integer, is_sha256
+
+View = dict[str, Any]
+
+
+@pytest.fixture(scope="module")
+def manifest(gate: Deployment) -> View:
+    """The manifest of an action that has everything a manifest can have."""
+    found = gate.client.get("/v1/actions/http_post").json()
+    assert found["action_id"] == "http_post"
+    return dict(found)
+
+
+@rows(
+    "action-manifest",
+    {
+        "provider-module": lambda one: (
+            one["provider_module"] == "builtin:http" and is_sha256(one["provider_module_digest"])
+        ),
+        "required-imports": lambda one: one["required_imports"] == ["http"],
+        "resource-limits": lambda one: isinstance(one["resource_limits"], dict),
+        "request-schema": lambda one: one["request_schema"]["required"] == ["path", "message"],
+        "egress-profile": lambda one: (
+            (one["egress"]["profile"], one["egress"]["allowed_domains"])
+            == ("direct_allowlist", ["upstream.gateway.test"])
+        ),
+        "risk-level": lambda one: one["risk_level"] in RISKS,
+        "side-effects": lambda one: one["declared_side_effects"] == ["http_write"] == one["sinks"],
+        "verifier-kind": lambda one: one["verifier_kind"] == "http_status",
+    },
+)
+def test_the_manifest_has_it(manifest: View, case: Callable[[View], bool]) -> None:
+    assert case(manifest)
+
+
+@rows(
+    "action-manifest",
+    {f"limit-{name}": name for name in ("fuel", "memory_mb", "timeout_seconds", "max_io_calls")},
+)
+def test_the_limits_have_the_key(manifest: View, case: str) -> None:
+    value = manifest["resource_limits"][case]
+    assert is_integer(value) or (case == "timeout_seconds" and isinstance(value, float))
+
+
+@row("action-manifest/secrets")
+def test_secrets_are_declared_and_never_told(gate: Deployment, manifest: View) -> None:
+    values = json.loads(gate.secrets.read_text())
+    assert [one["name"] for one in manifest["secrets"]] == ["upstream_token"]
+    assert values["upstream_token"] not in str(manifest)
+
+
+@row("action-manifest/secret-required")
+def test_a_secret_says_whether_it_is_required(manifest: View) -> None:
+    assert manifest["secrets"][0]["required"] is True

@@ -1,0 +1,146 @@
+"""Admin socket endpoints: audit."""
+
+import json
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from tests.conformance.deployment import Caller, Deployment
+from tests.conformance.marks import row
+from tests.conformance.shapes import seconds_of
+from tests.support.gateway import wait_for
+
+Event = dict[str, Any]
+
+
+def later_than(began: float) -> Callable[[], bool]:
+    """So that no two events have the same time."""
+    return lambda: int(time.time() * 1000) > int(began * 1000) + 1
+
+
+@pytest.fixture(scope="module")
+def caller(gate: Deployment) -> Caller:
+    """Somebody who was allowed, denied, held, and met an error, in this order."""
+    agent = gate.agent()
+    for action, body, status in (
+        ("text_digest", {"text": "x"}, 200), ("forbidden_export", {"table": "t"}, 403),
+        ("held_digest", {"text": "x"}, 202), ("little_fuel", {"text": "x"}, 502),
+    ):  # fmt: skip
+        assert agent.execute(action, body).status_code == status
+        wait_for(later_than(time.time()), "another millisecond")
+    return agent
+
+
+@pytest.fixture(scope="module")
+def own(gate: Deployment, caller: Caller) -> list[Event]:
+    """Their events, newest first."""
+    return gate.events(session_id=caller.session_id, event_type="ActionCall")
+
+
+@row("admin-endpoints/events")
+def test_events_come_by_time_descending(gate: Deployment, operator: Caller, caller: Caller) -> None:
+    answer = operator.get("/v1/audit/events")
+    assert answer.status_code == 200
+    assert set(answer.json()) == {"events", "count"}
+    times = [seconds_of(one["timestamp"]) for one in answer.json()["events"]]
+    assert answer.json()["count"] == len(times)
+    assert times == sorted(times, reverse=True)
+
+
+@row("admin-endpoints/events-trace_id")
+def test_by_trace(gate: Deployment, own: list[Event]) -> None:
+    assert gate.events(trace_id=own[0]["trace_id"]) == [own[0]]
+
+
+@row("admin-endpoints/events-action_id")
+def test_by_action(gate: Deployment, own: list[Event]) -> None:
+    found = gate.events(action_id="forbidden_export")
+    assert {one["action_id"] for one in found} == {"forbidden_export"}
+    assert own[2] in found
+
+
+@row("admin-endpoints/events-principal")
+def test_by_principal(gate: Deployment, own: list[Event]) -> None:
+    found = gate.events(principal=gate.principal, limit=1000)
+    assert {one["principal"] for one in found} == {gate.principal}
+    assert own[0] in found
+    assert gate.events(principal="nobody") == []
+
+
+@row("admin-endpoints/events-session_id")
+def test_by_session(gate: Deployment, caller: Caller, own: list[Event]) -> None:
+    found = gate.events(session_id=caller.session_id)
+    assert [one for one in found if one["event_type"] == "ActionCall"] == own
+    assert {one["session_id"] for one in found} == {caller.session_id}
+    assert len(own) == 4
+
+
+@row("admin-endpoints/events-decision")
+def test_by_decision(gate: Deployment, caller: Caller, own: list[Event]) -> None:
+    for decision, event in zip(("error", "pending_approval", "deny", "allow"), own, strict=True):
+        found = gate.events(session_id=caller.session_id, event_type="ActionCall", decision=decision)
+        assert found == [event]
+    assert gate.operator().get("/v1/audit/events?decision=perhaps").status_code == 400
+
+
+@row("admin-endpoints/events-after")
+def test_after_a_time_and_not_at_it(gate: Deployment, caller: Caller, own: list[Event]) -> None:
+    found = gate.events(session_id=caller.session_id, event_type="ActionCall", after=own[2]["timestamp"])
+    assert found == own[:2]
+
+
+@row("admin-endpoints/events-before")
+def test_before_a_time_and_not_at_it(gate: Deployment, caller: Caller, own: list[Event]) -> None:
+    found = gate.events(session_id=caller.session_id, event_type="ActionCall", before=own[1]["timestamp"])
+    assert found == own[2:]
+    assert gate.operator().get("/v1/audit/events?before=yesterday").status_code == 400
+
+
+@row("admin-endpoints/events-limit")
+def test_so_many_at_most(gate: Deployment, caller: Caller, own: list[Event]) -> None:
+    assert gate.events(session_id=caller.session_id, event_type="ActionCall", limit=2) == own[:2]
+    for wrong in ("0", "-1", "x", "1001"):
+        assert gate.operator().get(f"/v1/audit/events?limit={wrong}").status_code == 400
+
+
+@row("admin-endpoints/verify")
+def test_the_chain_is_whole(gate: Deployment, operator: Caller, own: list[Event]) -> None:
+    ((count,),) = gate.select("ledger", "select count(*) from events")
+    answer = operator.get("/v1/audit/verify")
+    assert answer.status_code == 200
+    found = answer.json()
+    assert (found["intact"], found["broken_at"]) == (True, None)
+    assert found["events_checked"] >= count > 0
+
+
+@row("admin-endpoints/verify-broken")
+def test_a_changed_event_is_found_and_named(gate: Deployment, operator: Caller, own: list[Event]) -> None:
+    victim = own[2]["event_id"]
+    ((seq, data),) = gate.select("ledger", "select seq, bytes from events where event_id = ?", victim)
+    changed = json.loads(bytes(data)) | {"decision": "allow"}
+    text = json.dumps(changed, separators=(",", ":"), sort_keys=True).encode()
+    gate.change("ledger", "update events set bytes = ? where seq = ?", text, seq)
+    try:
+        found = operator.get("/v1/audit/verify").json()
+    finally:
+        gate.change("ledger", "update events set bytes = ? where seq = ?", bytes(data), seq)
+    ((following,),) = gate.select("ledger", "select event_id from events where seq = ?", seq + 1)
+    assert found["intact"] is False
+    assert found["broken_at"] in (victim, following)
+    assert operator.get("/v1/audit/verify").json()["intact"] is True
+
+
+@row("admin-endpoints/receipt")
+def test_operators_read_receipts(operator: Caller, own: list[Event]) -> None:
+    answer = operator.get(f"/v1/receipts/{own[0]['receipt_id']}")
+    assert (answer.status_code, answer.json()["receipt_id"]) == (200, own[0]["receipt_id"])
+
+
+@row("admin-endpoints/status-not-audited")
+def test_a_look_at_the_status_leaves_no_event(gate: Deployment, operator: Caller) -> None:
+    before = datetime.now(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    assert operator.get("/v1/admin/status").status_code == 200
+    assert gate.events(principal=f"operator:{gate.operator_name}", after=before) == []

@@ -1,0 +1,68 @@
+"""Admin socket endpoints: metrics, status, drain, revocation, reload and receipt keys."""
+
+from tests.conformance.deployment import Caller, Deployment
+from tests.conformance.marks import row
+from tests.conformance.shapes import is_integer, seconds_of
+from tests.conformance.stories import Drain
+
+OPENMETRICS = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+
+
+@row("admin-endpoints/metrics")
+def test_metrics(operator: Caller) -> None:
+    answer = operator.get("/metrics")
+    assert answer.status_code == 200
+    assert answer.headers["content-type"] == OPENMETRICS
+    assert answer.text.endswith("# EOF\n")
+
+
+@row("admin-endpoints/status")
+def test_status(operator: Caller) -> None:
+    answer = operator.get("/v1/admin/status")
+    assert answer.status_code == 200
+    assert {
+        "status", "version", "uptime_seconds", "actions_registered", "pending_approvals", "revocation_epoch",
+        "draining", "in_flight_executions", "dependencies", "webhooks", "unresolved_intents",
+    } <= set(answer.json())  # fmt: skip
+
+
+@row("admin-endpoints/drain")
+def test_drain(drain: Drain) -> None:
+    assert drain.first.status_code == 200
+    assert drain.first.json() == {"draining": True, "already_draining": False, "in_flight_executions": 1}
+
+
+@row("admin-endpoints/revoke-all")
+def test_revoke_all(operator: Caller) -> None:
+    answer = operator.post("/v1/admin/revoke-all")
+    assert answer.status_code == 200
+    found = answer.json()
+    assert found["current_epoch"] == found["previous_epoch"] + 1
+
+
+@row("admin-endpoints/epoch")
+def test_epoch(operator: Caller) -> None:
+    answer = operator.get("/v1/admin/epoch")
+    assert answer.status_code == 200
+    assert is_integer(answer.json()["current_epoch"])
+
+
+@row("admin-endpoints/reload")
+def test_reload(gate: Deployment, operator: Caller) -> None:
+    answer = operator.post("/v1/admin/reload")
+    assert answer.status_code == 200, answer.text
+    found = answer.json()
+    assert found["manifests_loaded"] == len(gate.client.get("/v1/actions").json())
+    assert found["policy_reloaded"] is True
+    assert seconds_of(found["reloaded_at"]) > 0
+
+
+@row("admin-endpoints/receipt-keys")
+def test_receipt_keys(operator: Caller) -> None:
+    answer = operator.get("/v1/receipt-keys")
+    assert answer.status_code == 200
+    for key in answer.json()["keys"]:
+        assert (key["kty"], key["crv"], key["alg"], key["use"]) == ("OKP", "Ed25519", "EdDSA", "sig")
+        assert {"kid", "x"} <= set(key)
+        assert "d" not in key
+    assert answer.json()["keys"]

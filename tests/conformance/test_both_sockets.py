@@ -1,0 +1,29 @@
+"""Health on both sockets, and the form of every body."""
+
+from tests.conformance.deployment import Deployment
+from tests.conformance.marks import row, rows
+
+
+@rows("both-sockets", {"healthz": "/healthz", "readyz": "/readyz"})
+def test_both_sockets_answer_alike(gate: Deployment, case: str) -> None:
+    sockets = [gate.gateway.over(name) for name in ("client_socket", "admin_socket")]
+    answers = [(one.status_code, one.json(), one.headers["content-type"]) for one in (s.get(case) for s in sockets)]
+    assert answers[0] == answers[1]
+    assert answers[0][0] == 200
+
+
+@row("both-sockets/json")
+def test_every_body_is_json_errors_included(gate: Deployment) -> None:
+    agent = gate.agent()
+    answers = [
+        gate.client.get("/healthz"), gate.client.get("/v1/actions"), gate.client.get("/nowhere"),
+        gate.client.put("/healthz"), agent.execute("text_digest", {"text": "x"}), agent.execute("nothing"),
+        agent.execute("held_digest", {"text": "x"}), agent.execute("little_fuel", {"text": "x"}),
+        gate.client.post("/v1/leases", content=b"{"), gate.admin.get("/v1/admin/status"),
+        gate.client.post("/v1/leases", content=b"a=1", headers={"Content-Type": "application/x-www-form-urlencoded"}),
+    ]  # fmt: skip
+    assert {one.status_code for one in answers} == {200, 202, 400, 401, 404, 405, 415, 502}
+    for answer in answers:
+        assert answer.headers["content-type"] == "application/json"
+        assert isinstance(answer.json(), dict | list)
+        assert answer.status_code < 400 or isinstance(answer.json()["error"], str)

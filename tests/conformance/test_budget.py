@@ -1,0 +1,35 @@
+"""Budget: max_calls, counted down."""
+
+import threading
+
+from tests.conformance.deployment import Deployment
+from tests.conformance.marks import row
+
+
+@row("budget/decremented")
+def test_of_many_calls_at_once_no_more_than_the_budget_run(gate: Deployment) -> None:
+    agent = gate.agent(max_calls=5)
+    codes: list[int] = []
+
+    def call() -> None:
+        codes.append(agent.execute("text_digest", {"text": "x"}).status_code)
+
+    threads = [threading.Thread(target=call) for _ in range(12)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(30)
+    assert sorted(codes) == [200] * 5 + [403] * 7
+    left = [
+        one["budgets_after"]["calls_remaining"]
+        for one in gate.events(session_id=agent.session_id, event_type="ActionCall", decision="allow")
+    ]
+    assert sorted(left) == [0, 1, 2, 3, 4]
+
+
+@row("budget/exhausted")
+def test_with_none_left_it_is_exhausted(gate: Deployment) -> None:
+    agent = gate.agent(max_calls=2)
+    answers = [agent.execute("text_digest", {"text": "x"}) for _ in range(3)]
+    assert [one.status_code for one in answers] == [200, 200, 403]
+    assert answers[-1].json() == {"error": "budget_exhausted"}

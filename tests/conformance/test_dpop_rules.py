@@ -1,0 +1,96 @@
+"""DPoP rules 1 to 5."""
+
+import asyncio
+import time
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+from latchgate import LatchGateClient
+
+from tests.conformance.deployment import Caller, Deployment
+from tests.conformance.marks import row
+from tests.support.gateway import Prover
+
+PATH = "/v1/actions/text_digest/execute"
+BODY = {"text": "x"}
+
+
+def execute(gate: Deployment, headers: dict[str, str]) -> httpx.Response:
+    return gate.client.post(PATH, headers=headers, json=BODY)
+
+
+def refused(answer: httpx.Response, code: str, status: int = 401) -> None:
+    assert (answer.status_code, answer.json()) == (status, {"error": code})
+
+
+@row("dpop-rules/1-public-base-url")
+def test_the_host_header_counts_for_nothing(gate: Deployment, agent: Caller) -> None:
+    headers = agent.headers("POST", PATH) | {"Host": "elsewhere.test"}
+    assert execute(gate, headers).status_code == 200
+    other = {"Authorization": f"DPoP {agent.token}", "Host": "elsewhere.test"}
+    other["DPoP"] = agent.prover.proof("POST", "http://elsewhere.test" + PATH, agent.token)
+    refused(execute(gate, other), "invalid_dpop")
+
+
+@row("dpop-rules/2-replay")
+def test_a_repeated_proof_is_a_replay(gate: Deployment, agent: Caller) -> None:
+    headers = agent.headers("POST", PATH)
+    assert execute(gate, headers).status_code == 200
+    refused(execute(gate, headers), "replay_detected")
+
+
+@row("dpop-rules/2-store-down")
+def test_without_the_store_it_fails_closed(gate: Deployment, agent: Caller) -> None:
+    with gate.without("store"):
+        answer = execute(gate, agent.headers("POST", PATH))
+    refused(answer, "replay_cache_unavailable", 503)
+
+
+@row("dpop-rules/3-wrong-htu")
+def test_a_wrong_htu_is_invalid(gate: Deployment, agent: Caller) -> None:
+    refused(execute(gate, agent.headers("POST", PATH, htu=gate.base + "/v1/actions/spin/execute")), "invalid_dpop")
+
+
+@row("dpop-rules/3-wrong-key")
+def test_a_wrong_key_is_invalid(gate: Deployment, agent: Caller) -> None:
+    agent.prover = Prover()
+    refused(execute(gate, agent.headers("POST", PATH)), "invalid_dpop")
+
+
+@row("dpop-rules/3-iat-outside")
+def test_an_iat_outside_the_window_is_invalid(gate: Deployment, agent: Caller) -> None:
+    for seconds in (-120, 60):
+        refused(execute(gate, agent.headers("POST", PATH, iat=int(time.time()) + seconds)), "invalid_dpop")
+    assert execute(gate, agent.headers("POST", PATH, iat=int(time.time()) - 30)).status_code == 200
+
+
+@row("dpop-rules/4-retry")
+def test_a_retry_needs_a_proof_of_its_own_whatever_became_of_the_first_try(gate: Deployment, agent: Caller) -> None:
+    path = "/v1/actions/forbidden_export/execute"
+    headers = agent.headers("POST", path)
+    assert gate.client.post(path, headers=headers, json={"table": "t"}).status_code == 403
+    refused(gate.client.post(path, headers=headers, json={"table": "t"}), "replay_detected")
+
+
+@row("dpop-rules/5-lease-lifetime")
+def test_a_lease_lives_five_minutes(agent: Caller) -> None:
+    assert agent.claims["exp"] - agent.claims["iat"] == 300
+
+
+@row("dpop-rules/5-renewal")
+def test_the_public_client_renews_under_sixty_seconds(gate: Deployment) -> None:
+    async def story() -> list[Any]:
+        where = {"socket": gate.gateway.ready["client_socket"], "public_base_url": gate.base}
+        async with LatchGateClient(agent_id="renews", **where) as client:
+            sessions = []
+            for left in (300, 61, 59):
+                await client.execute("text_digest", BODY)
+                sessions.append(client.session_id)
+                client._lease_expires_at = datetime.now(UTC) + timedelta(seconds=left)
+            await client.execute("text_digest", BODY)
+            return [*sessions, client.session_id]
+
+    first, second, third, fourth = asyncio.run(story())
+    assert first == second == third
+    assert fourth not in (None, first)

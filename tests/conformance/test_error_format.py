@@ -1,0 +1,46 @@
+"""Errors: their format."""
+
+import json
+import unicodedata
+
+from tests.conformance.deployment import Caller, Deployment
+from tests.conformance.marks import row
+from tests.conformance.stories import Outage
+
+
+@row("error-format/json")
+def test_an_error_is_json_with_its_code(gate: Deployment, agent: Caller, operator: Caller) -> None:
+    answers = [
+        agent.execute("nothing"), agent.execute("text_digest", {"text": 1}), gate.client.post("/v1/leases", json={}),
+        agent.get("/v1/receipts/rcpt_none"), gate.client.get("/v1/actions/nothing"),
+        agent.execute("little_fuel", {"text": "x"}),
+        operator.get("/v1/approvals/apr_none"), operator.get("/v1/approvals?limit=0"), gate.client.get("/v2"),
+    ]  # fmt: skip
+    for answer in answers:
+        assert answer.status_code >= 400
+        assert answer.headers["content-type"] == "application/json"
+        assert isinstance(answer.json()["error"], str)
+
+
+@row("error-format/deny_reason")
+def test_a_denial_has_a_reason_that_is_cleaned_and_cut(agent: Caller) -> None:
+    answer = agent.execute("oddly_denied", {"text": "x"})
+    assert (answer.status_code, answer.json()["error"]) == (403, "policy_denied")
+    reason = answer.json()["deny_reason"]
+    assert reason.startswith("not ")
+    assert len(reason) == 500
+    assert not [one for one in reason if unicodedata.category(one) in ("Cc", "Cf")]
+
+
+@row("error-format/5xx-code-only")
+def test_a_5xx_has_the_code_alone_and_the_log_has_the_rest(gate: Deployment, agent: Caller, outage: Outage) -> None:
+    failed = agent.execute("little_fuel", {"text": "x"})
+    assert failed.json() == {"error": "action_execution_failed"}
+    assert outage.frozen.json() == {"error": "policy_engine_timeout"}
+    lines = [json.loads(line) for line in gate.gateway.log.read_text().splitlines() if line.startswith("{")]
+    for answer in (failed, outage.frozen):
+        assert answer.status_code >= 500
+        said = [one for one in lines if one.get("trace_id") == answer.headers["x-trace-id"]]
+        assert said
+        assert {one["code"] for one in said if "code" in one} == {answer.json()["error"]}
+        assert any(one.get("cause") for one in said)

@@ -1,0 +1,216 @@
+"""Execute errors: one test a status and code."""
+
+import time
+from typing import Any
+
+import httpx
+
+from tests.conformance.deployment import Caller, Deployment
+from tests.conformance.marks import ONLY_DEV, row, rows
+from tests.conformance.scene import LONG_REASON
+from tests.conformance.stories import Drain, Outage, Restart, dispatched
+from tests.support.forged_leases import Mint
+from tests.support.proofs import Key
+from tests.support.raw_http import raw, request
+from tests.support.upstream import Upstream
+
+BODY = {"text": "x"}
+PATH = "/v1/actions/text_digest/execute"
+MB = 1_048_576
+
+
+def refused(answer: httpx.Response, status: int, code: str) -> None:
+    """Status and code, and for a 5xx nothing else."""
+    assert (answer.status_code, answer.json()["error"]) == (status, code), answer.text
+    assert status < 500 or answer.json() == {"error": code}
+
+
+def mint(gate: Deployment, agent: Caller) -> Mint:
+    """Makes leases that the gateway itself would have signed."""
+    return Mint(agent.token, Key.from_pem_file(gate.lease_key))
+
+
+# ------------------------------------------------------------------------------------------------ 401
+
+
+@row("execute-errors/401-lease_expired")
+def test_an_expired_lease(gate: Deployment, agent: Caller) -> None:
+    now = int(time.time())
+    agent.token = mint(gate, agent).claims(iat=now - 600, nbf=now - 600, exp=now - 300)
+    refused(agent.execute("text_digest", BODY), 401, "lease_expired")
+
+
+@row("execute-errors/401-invalid_lease")
+def test_an_invalid_lease(gate: Deployment, agent: Caller) -> None:
+    good = agent.token
+    for token in ("nonsense", good[:-6] + "AAAAAA", good.rpartition(".")[0] + ".", mint(gate, agent).header(key=Key())):
+        agent.token = token
+        refused(agent.execute("text_digest", BODY), 401, "invalid_lease")
+
+
+@row("execute-errors/401-invalid_dpop")
+def test_an_invalid_proof(gate: Deployment, agent: Caller) -> None:
+    headers = {"Authorization": f"DPoP {agent.token}", "DPoP": "no.proof.atall"}
+    refused(gate.client.post(PATH, headers=headers, json=BODY), 401, "invalid_dpop")
+
+
+@row("execute-errors/401-replay_detected")
+def test_a_replay(gate: Deployment, agent: Caller) -> None:
+    headers = agent.headers("POST", PATH)
+    assert gate.client.post(PATH, headers=headers, json=BODY).status_code == 200
+    refused(gate.client.post(PATH, headers=headers, json=BODY), 401, "replay_detected")
+
+
+@row("execute-errors/401-missing_auth_header")
+def test_a_missing_header(gate: Deployment, agent: Caller) -> None:
+    for missing in ("Authorization", "DPoP"):
+        headers = {name: value for name, value in agent.headers("POST", PATH).items() if name != missing}
+        refused(gate.client.post(PATH, headers=headers, json=BODY), 401, "missing_auth_header")
+
+
+# ------------------------------------------------------------------------------------------------ 403, 404, 413, 422
+
+
+@row("execute-errors/403-policy_denied")
+def test_a_denial_by_policy(agent: Caller) -> None:
+    answer = agent.execute("forbidden_export", {"table": "t"})
+    refused(answer, 403, "policy_denied")
+    assert answer.json()["deny_reason"] == "nobody exports"
+    assert LONG_REASON not in agent.execute("oddly_denied", BODY).text
+
+
+@rows("execute-errors", {"403-action_not_registered": "unknown", "403-action_digest_mismatch": "changed"})
+def test_a_module_that_is_not_trusted(agent: Caller, case: str) -> None:
+    code = {"unknown": "action_not_registered", "changed": "action_digest_mismatch"}[case]
+    refused(agent.execute(case, BODY), 403, code)
+
+
+@row("execute-errors/403-budget_exhausted")
+def test_no_call_left(gate: Deployment) -> None:
+    agent = gate.agent(max_calls=1)
+    assert agent.execute("text_digest", BODY).status_code == 200
+    refused(agent.execute("text_digest", BODY), 403, "budget_exhausted")
+
+
+@row("execute-errors/403-budget_session_not_found")
+def test_a_counter_that_is_gone(gate: Deployment) -> None:
+    agent = gate.agent(max_calls=2)
+    assert gate.change("store", "delete from budgets where session_id = ?", agent.session_id) == 1
+    refused(agent.execute("text_digest", BODY), 403, "budget_session_not_found")
+
+
+@row("execute-errors/404-action_not_found")
+def test_no_such_action(agent: Caller) -> None:
+    refused(agent.execute("nothing"), 404, "action_not_found")
+
+
+@row("execute-errors/413")
+def test_a_body_beyond_a_megabyte(gate: Deployment, agent: Caller) -> None:
+    body = b'{"text":"' + b"x" * MB + b'"}'
+    with raw(gate.gateway.ready["client_socket"]) as line:
+        reply = line.ask(request("POST", PATH, agent.headers("POST", PATH), body), "POST")
+    assert reply is not None
+    assert reply.status == 413
+
+
+@row("execute-errors/422-schema_violation")
+def test_a_body_that_breaks_the_schema(agent: Caller) -> None:
+    answer = agent.execute("text_digest", {"text": 1})
+    refused(answer, 422, "schema_violation")
+
+
+# ------------------------------------------------------------------------------------------------ 500
+
+
+@row("execute-errors/500-evidence_persistence_failed")
+def test_what_ran_and_left_no_evidence(gate: Deployment) -> None:
+    agent = gate.agent(max_calls=2)
+    before = gate.status()["unresolved_intents"]
+    call = dispatched(gate, agent, "spin", {"seconds": 0.5}, count=before + 1)
+    with gate.without("ledger"):
+        answer = call.answer()
+    assert answer is not None
+    refused(answer, 500, "evidence_persistence_failed")
+    assert gate.status()["unresolved_intents"] == before + 1
+    assert agent.execute("text_digest", BODY).status_code == 200
+    refused(agent.execute("text_digest", BODY), 403, "budget_exhausted")  # the first call was not given back
+
+
+@row("execute-errors/500-internal_error")
+def test_a_fault_of_the_gateway(gate: Deployment, agent: Caller) -> None:
+    before = gate.secrets.read_text()
+    gate.secrets.write_text("no JSON at all")
+    try:
+        answer = agent.execute("some_secret", {"path": "x", "message": "m"})
+    finally:
+        gate.secrets.write_text(before)
+    refused(answer, 500, "internal_error")
+
+
+# ------------------------------------------------------------------------------------------------ 502
+
+FAILING: dict[str, tuple[str, Any]] = {
+    "502-provider-error": ("small_file", {"path": "large", "content": "123456789"}),
+    "502-fuel": ("little_fuel", BODY),
+    "502-memory": ("little_memory", {"memory_mb": 1}),
+    "502-timeout": ("little_time", {"seconds": 1}),
+    "502-io-calls": ("no_io", {"path": "a", "content": "b"}),
+    "502-dns": ("unknown_host", {"path": "x"}),
+}
+
+
+@rows("execute-errors", FAILING)
+def test_a_provider_that_failed_or_met_a_limit(agent: Caller, case: tuple[str, Any]) -> None:
+    refused(agent.execute(*case), 502, "action_execution_failed")
+
+
+@ONLY_DEV
+@row("execute-errors/502-unreachable")
+def test_a_target_that_can_not_be_reached(gate: Deployment, agent: Caller) -> None:
+    refused(agent.execute("closed_port", {"path": "x"}), 502, "action_execution_failed")
+    assert "can't be reached" in gate.receipt_of(agent)["normalized_result"]["reason"]
+
+
+@row("execute-errors/502-egress")
+def test_a_module_that_asks_for_another_host_does_not_get_there(gate: Deployment, agent: Caller, up: Upstream) -> None:
+    refused(agent.execute("stray"), 502, "action_execution_failed")
+    assert gate.receipt_of(agent)["failure_class"] == "provider_error"
+    assert not [one for one in up.seen if one.path == "/stray"]
+
+
+# ------------------------------------------------------------------------------------------------ 503
+
+
+@row("execute-errors/503-draining")
+def test_while_draining(drain: Drain) -> None:
+    refused(drain.refused, 503, "draining")
+
+
+@row("execute-errors/503-policy_engine_unavailable")
+def test_a_policy_engine_that_is_gone(outage: Outage) -> None:
+    refused(outage.gone, 503, "policy_engine_unavailable")
+
+
+@row("execute-errors/503-policy_engine_timeout")
+def test_a_policy_engine_that_does_not_answer(outage: Outage) -> None:
+    refused(outage.frozen, 503, "policy_engine_timeout")
+
+
+@row("execute-errors/503-replay_cache_unavailable")
+def test_a_store_that_is_gone(gate: Deployment, agent: Caller) -> None:
+    with gate.without("store"):
+        answer = agent.execute("text_digest", BODY)
+    refused(answer, 503, "replay_cache_unavailable")
+
+
+@row("execute-errors/503-budget_store_unavailable")
+def test_a_budget_that_can_not_be_read(gate: Deployment) -> None:
+    agent = gate.agent(max_calls=2)
+    with gate.without_table("store", "budgets"):
+        answer = agent.execute("text_digest", BODY)
+    refused(answer, 503, "budget_store_unavailable")
+
+
+@row("execute-errors/503-clock_error")
+def test_a_clock_that_is_wrong(restart: Restart) -> None:
+    refused(restart.wrong_clock, 503, "clock_error")

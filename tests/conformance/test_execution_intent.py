@@ -1,0 +1,73 @@
+"""Execution intent: what GET /v1/admin/intents tells of a call that was dispatched and has no receipt."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.conformance.deployment import Deployment
+from tests.conformance.marks import row, rows
+from tests.conformance.shapes import is_id, is_integer, is_sha256, seconds_of
+from tests.support.background import Background
+from tests.support.gateway import wait_for
+
+Intent = dict[str, Any]
+
+
+def intents(gate: Deployment) -> list[Intent]:
+    """Those that have no receipt."""
+    answer = gate.operator().get("/v1/admin/intents")
+    assert answer.status_code == 200, answer.text
+    return list(answer.json()["intents"])
+
+
+@pytest.fixture(scope="module")
+def story(gate: Deployment) -> tuple[Intent, dict[str, Any], Intent | None]:
+    """The intent of a call that is under way, the call's answer, and the intent after it."""
+    agent = gate.agent()
+    known = {one["intent_id"] for one in intents(gate)}
+    call = Background(lambda: agent.execute("spin", {"seconds": 0.5}))
+    found = wait_for(lambda: [one for one in intents(gate) if one["intent_id"] not in known], "the intent")
+    answer = call.answer()
+    assert answer is not None
+    assert answer.status_code == 200
+    after = [one for one in intents(gate) if one["intent_id"] == found[0]["intent_id"]]
+    return found[0], answer.json(), after[0] if after else None
+
+
+Story = tuple[Intent, dict[str, Any], Intent | None]
+
+
+@row("execution-intent/before-dispatch")
+def test_it_is_there_while_the_provider_runs(gate: Deployment, story: Story) -> None:
+    intent, result, _ = story
+    receipt = gate.receipt(result["receipt_id"])
+    assert seconds_of(intent["dispatched_at"]) <= seconds_of(receipt["started_at"])
+
+
+@row("execution-intent/resolved-by-receipt")
+def test_its_receipt_resolves_it(gate: Deployment, story: Story) -> None:
+    intent, result, after = story
+    assert after is None
+    assert gate.receipt(result["receipt_id"])["grant_id"] == intent["grant_id"]
+
+
+@rows(
+    "execution-intent",
+    {
+        "intent_id": lambda intent, result: is_id("intent_", intent["intent_id"]),
+        "trace_id": lambda intent, result: intent["trace_id"] == result["trace_id"],
+        "action_id": lambda intent, result: intent["action_id"] == "spin",
+        "dispatched_at": lambda intent, result: seconds_of(intent["dispatched_at"]) > 0,
+        "age_seconds": lambda intent, result: is_integer(intent["age_seconds"]),
+        "grant_id": lambda intent, result: intent["grant_id"] == result["grant_id"],
+        "provider_module": lambda intent, result: is_sha256(intent["provider_module"]),
+    },
+)
+def test_the_intent_has_it(story: Story, case: Callable[[Intent, dict[str, Any]], bool]) -> None:
+    assert case(story[0], story[1])
+
+
+@row("execution-intent/principal")
+def test_the_principal_is_the_callers(gate: Deployment, story: Story) -> None:
+    assert story[0]["principal"] == gate.principal

@@ -1,0 +1,175 @@
+"""Limits of the service: one test a row."""
+
+import json
+import time
+from typing import Any
+
+import httpx
+import pytest
+
+from ipc.settings import LimitSettings
+from tests.conformance.deployment import Caller, Deployment
+from tests.conformance.marks import row
+from tests.conformance.shapes import seconds_of
+from tests.conformance.stories import Outage, Restart
+from tests.support.gateway import Prover
+from tests.support.raw_http import raw, request
+
+MB = 1_048_576
+PATH = "/v1/actions/text_digest/execute"
+
+
+@row("limits/body")
+def test_a_megabyte_passes_and_one_byte_more_does_not(gate: Deployment, agent: Caller) -> None:
+    frame = len('{"text":""}')
+    for size, status in ((MB, 200), (MB + 1, 413)):
+        body = b'{"text":"' + b"x" * (size - frame) + b'"}'
+        assert len(body) == size
+        with raw(gate.gateway.ready["client_socket"]) as line:
+            reply = line.ask(request("POST", PATH, agent.headers("POST", PATH), body), "POST")
+        assert reply is not None
+        assert reply.status == status
+
+
+def hurried(ask: Any, count: int) -> tuple[dict[int, int], float]:
+    """Status -> how many of `count` requests in a row had it; and how long they took."""
+    found: dict[int, int] = {}
+    began = time.monotonic()
+    for _ in range(count):
+        answer: httpx.Response = ask()
+        found[answer.status_code] = found.get(answer.status_code, 0) + 1
+        if answer.status_code == 429:
+            assert answer.json() == {"error": "rate_limit_exceeded"}
+            assert int(answer.headers["retry-after"]) >= 1
+    return found, time.monotonic() - began
+
+
+def holds(found: dict[int, int], passed: int, seconds: float, rate: int) -> bool:
+    """No more than the bucket held and gained; and none refused that it had room for."""
+    return found.get(passed, 0) <= rate * (1 + seconds) + 1 and (429 in found or seconds > 1)
+
+
+@row("limits/lease-rate")
+def test_fifty_leases_a_second(gate: Deployment) -> None:
+    body = {"scopes": ["tools:call"], "dpop_jwk": Prover().jwk}
+    found, seconds = hurried(lambda: gate.client.post("/v1/leases", json=body), 100)
+    assert set(found) <= {200, 429}
+    assert holds(found, 200, seconds, 50)
+
+
+@row("limits/write-rate")
+def test_twenty_writes_a_second_whatever_they_write(gate: Deployment, operator: Caller) -> None:
+    paths = ("/v1/approvals/apr_none/deny", "/v1/approvals/apr_none/approve")
+
+    def ask() -> httpx.Response:
+        path = paths[int(time.monotonic() * 1000) % 2]
+        return gate.admin.post(path, headers=operator.headers("POST", path))
+
+    found, seconds = hurried(ask, 45)
+    assert set(found) <= {404, 429}
+    assert holds(found, 404, seconds, 20)
+    assert operator.call("GET", "/v1/admin/status").status_code == 200  # reads have their own
+
+
+@row("limits/read-rate")
+def test_a_hundred_reads_a_second_whatever_they_read(gate: Deployment, operator: Caller) -> None:
+    paths = ("/v1/approvals/apr_none", "/v1/receipts/rcpt_none")
+
+    def ask() -> httpx.Response:
+        path = paths[int(time.monotonic() * 1000) % 2]
+        return gate.admin.get(path, headers=operator.headers("GET", path))
+
+    found, seconds = hurried(ask, 220)
+    assert set(found) <= {404, 429}
+    assert holds(found, 404, seconds, 100)
+
+
+@pytest.fixture(scope="module")
+def many(gate: Deployment) -> Deployment:
+    """A gateway with more than 200 approvals and more than 1000 events."""
+    agent = gate.agent()
+    gate.held(agent, body={"text": "one of many"})
+    columns = "session_id, action_id, request_hash, state, created_at, expires_at, body, holder, outcome"
+    copy = (
+        f"insert into approvals (approval_id, {columns}) select 'apr_copy_' || value, session_id, action_id, "
+        "request_hash, 'denied', created_at - value, expires_at, body, null, '{}' from approvals, "
+        "(with recursive n (value) as (select 1 union all select value + 1 from n where value < 220) "
+        "select value from n) "
+        "where session_id = ? and approval_id not like 'apr_copy_%'"
+    )
+    assert gate.change("store", copy, agent.session_id) == 220
+    ((count,),) = gate.select("ledger", "select count(*) from events")
+    refusals = max(0, 1010 - count)
+    with raw(gate.gateway.ready["client_socket"]) as line:
+        for _ in range(0, refusals, 100):
+            line.send(request("POST", PATH, body=b"{}") * 100)
+            for _ in range(100):
+                reply = line.reply("POST")
+                assert reply is not None
+                assert reply.status == 401
+    return gate
+
+
+@row("limits/approvals-default")
+def test_fifty_approvals(many: Deployment) -> None:
+    assert len(many.operator().get("/v1/approvals").json()["approvals"]) == 50
+
+
+@row("limits/approvals-max")
+def test_two_hundred_approvals(many: Deployment) -> None:
+    assert len(many.operator().get("/v1/approvals?limit=200").json()["approvals"]) == 200
+    assert many.operator().get("/v1/approvals?limit=201").status_code == 400
+
+
+@row("limits/events-default")
+def test_a_hundred_events(many: Deployment) -> None:
+    assert len(many.events()) == 100
+
+
+@row("limits/events-max")
+def test_a_thousand_events(many: Deployment) -> None:
+    assert len(many.events(limit=1000)) == 1000
+    assert many.operator().get("/v1/audit/events?limit=1001").status_code == 400
+
+
+@row("limits/deny_reason")
+def test_a_reason_has_five_hundred_characters(agent: Caller) -> None:
+    assert len(agent.execute("oddly_denied", {"text": "x"}).json()["deny_reason"]) == 500
+
+
+@row("limits/policy-timeout")
+def test_the_policy_engine_has_a_second(outage: Outage) -> None:
+    assert outage.frozen.json() == {"error": "policy_engine_timeout"}
+    assert 0.95 < outage.seconds < 5
+
+
+@row("limits/approval-ttl")
+def test_a_hold_lives_five_minutes(gate: Deployment, agent: Caller) -> None:
+    detail = gate.operator().get(f"/v1/approvals/{gate.held(agent)}").json()
+    assert round(seconds_of(detail["expires_at"]) - seconds_of(detail["created_at"]), 2) == 300
+
+
+@row("limits/lease-lifetime")
+def test_a_lease_lives_five_minutes(agent: Caller) -> None:
+    assert agent.claims["exp"] - agent.claims["iat"] == 300
+
+
+@row("limits/secrets-cache")
+def test_a_changed_secrets_file_counts_at_once(gate: Deployment, agent: Caller) -> None:
+    body = {"path": "x", "message": "m"}
+    assert agent.execute("some_secret", body).status_code == 502  # it was found, and is in the cache now
+    before = gate.secrets.read_text()
+    gate.secrets.write_text(json.dumps({"bank_token": "bank-91aa"}))
+    try:
+        answer = agent.execute("some_secret", body)
+        assert (answer.status_code, answer.json()["error"]) == (403, "policy_denied")
+        assert "upstream_token" in answer.json()["deny_reason"]
+    finally:
+        gate.secrets.write_text(before)
+    assert agent.execute("some_secret", body).status_code == 502
+
+
+@row("limits/graceful-shutdown")
+def test_a_signal_leaves_calls_their_time_and_thirty_seconds_of_it(restart: Restart) -> None:
+    assert restart.ended_in_time == 200
+    assert LimitSettings().drain_seconds >= 30

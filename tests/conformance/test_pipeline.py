@@ -1,0 +1,68 @@
+"""What the service does: the steps of a call, as they are seen from outside."""
+
+from tests.conformance.deployment import Caller, Deployment
+from tests.conformance.marks import row
+
+BODY = {"text": "x"}
+
+
+@row("pipeline/1-authenticated")
+def test_authentication_comes_before_anything_else(gate: Deployment) -> None:
+    for action in ("text_digest", "unknown", "forbidden_export", "nothing"):
+        answer = gate.client.post(f"/v1/actions/{action}/execute", json=BODY)
+        assert (answer.status_code, answer.json()) == (401, {"error": "missing_auth_header"})
+
+
+@row("pipeline/2-policy-allows")
+def test_policy_allows(gate: Deployment, agent: Caller) -> None:
+    assert agent.execute("text_digest", BODY).status_code == 200
+    event = gate.events(session_id=agent.session_id, event_type="ActionCall")[0]
+    assert (event["decision"], event["policy_rule"]) == ("allow", "allow")
+    assert event["policy_version"]
+
+
+@row("pipeline/2-policy-denies")
+def test_policy_denies(gate: Deployment) -> None:
+    agent = gate.agent(max_calls=1)
+    assert agent.execute("nobodys_file", {"path": "denied.by-policy", "content": "x"}).status_code == 403
+    assert not (gate.state / "files" / "denied.by-policy").exists()
+    assert agent.execute("text_digest", BODY).status_code == 200  # nothing was debited
+
+
+@row("pipeline/2-policy-holds")
+def test_policy_holds(gate: Deployment, agent: Caller) -> None:
+    gate.held(agent, "held_file", {"path": "held.by-policy", "content": "x"})
+    assert not (gate.state / "files" / "held.by-policy").exists()
+
+
+@row("pipeline/3-budget")
+def test_an_allowed_call_takes_one_of_the_budget(gate: Deployment) -> None:
+    agent = gate.agent(max_calls=3)
+    assert agent.execute("text_digest", BODY).status_code == 200
+    event = gate.events(session_id=agent.session_id, event_type="ActionCall")[0]
+    assert (event["budgets_before"], event["budgets_after"]) == ({"calls_remaining": 3}, {"calls_remaining": 2})
+
+
+@row("pipeline/4-held")
+def test_a_held_call_runs_when_a_person_says_so(gate: Deployment, agent: Caller, operator: Caller) -> None:
+    approval_id = gate.held(agent, "held_file", {"path": "held.until", "content": "approved"})
+    assert not (gate.state / "files" / "held.until").exists()
+    assert operator.post(f"/v1/approvals/{approval_id}/approve").status_code == 200
+    assert (gate.state / "files" / "held.until").read_text() == "approved"
+
+
+@row("pipeline/5-limits")
+def test_the_provider_runs_under_its_limits(gate: Deployment, agent: Caller) -> None:
+    assert agent.execute("little_fuel", BODY).status_code == 502
+    assert agent.execute("text_digest", BODY).status_code == 200
+
+
+@row("pipeline/6-evidence")
+def test_a_call_leaves_a_signed_receipt_and_a_chained_event(gate: Deployment, agent: Caller, operator: Caller) -> None:
+    result = agent.execute("text_digest", BODY).json()
+    (event,) = gate.events(trace_id=result["trace_id"])
+    receipt = gate.receipt(event["receipt_id"])
+    assert receipt["signature_status"] == "verified"
+    assert receipt["grant_id"] == event["grant_id"] == result["grant_id"]
+    assert event["prev_hash"]
+    assert operator.get("/v1/audit/verify").json()["intact"] is True

@@ -1,0 +1,212 @@
+"""Receipt: GET /v1/receipts/{receipt_id}."""
+
+import hashlib
+import json
+import re
+import signal
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rfc8785
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+from jwt.utils import base64url_decode
+from latchgate import ExecutionReceipt
+
+from tests.conformance.deployment import Deployment
+from tests.conformance.marks import row, rows
+from tests.conformance.shapes import UUID7, is_id, is_sha256, seconds_of
+from tests.conformance.stories import Restart, dispatched
+from tests.support.gateway import wait_for
+
+Receipt = dict[str, Any]
+UNSIGNED = {"result_hash", "receipt_signature", "signing_key_id", "signature_status"}
+
+
+@pytest.fixture(scope="module")
+def receipt(gate: Deployment) -> Receipt:
+    """The receipt of a file that was written, and found as it should be."""
+    agent = gate.agent()
+    answer = agent.execute("file_write", {"path": "receipt.txt", "content": "evidence"})
+    assert answer.status_code == 200, answer.text
+    return dict(agent.get(f"/v1/receipts/{answer.json()['receipt_id']}").json())
+
+
+FAILING: dict[str, tuple[str, Any]] = {
+    "provider_error": ("small_file", {"path": "large", "content": "123456789"}),
+    "policy_violation": ("little_fuel", {"text": "x"}),
+    "timeout": ("little_time", {"seconds": 1}),
+}
+
+
+@pytest.fixture(scope="module")
+def failures(gate: Deployment) -> dict[str, Receipt]:
+    """Failure class -> receipt of a call that failed so."""
+    found = {}
+    for name, (action, body) in FAILING.items():
+        agent = gate.agent()
+        assert agent.execute(action, body).status_code == 502
+        found[name] = gate.receipt_of(agent)
+    return found
+
+
+def is_computing(pid: int) -> bool:
+    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "R"
+
+
+@pytest.fixture(scope="module")
+def killed(gate: Deployment) -> Receipt:
+    """The receipt of a call whose worker died."""
+    agent = gate.agent()
+    call = dispatched(gate, agent, "spin", {"seconds": 4}, count=gate.status()["unresolved_intents"] + 1)
+    busy = wait_for(lambda: [one for one in gate.gateway.children("worker compute") if is_computing(one.pid)], "work")
+    busy[0].send_signal(signal.SIGKILL)
+    assert call.status() == 502
+    return gate.receipt_of(agent)
+
+
+# ------------------------------------------------------------------------------------------------ fields
+
+
+@rows(
+    "receipt",
+    {
+        "receipt_id": lambda one: is_id("rcpt_", one["receipt_id"]) and re.search(UUID7, one["receipt_id"]),
+        "grant_id": lambda one: is_id("grant_", one["grant_id"]),
+        "provider_receipt": lambda one: one["provider_receipt"]["bytes"] == 8,
+        "normalized_result": lambda one: isinstance(one["normalized_result"]["kind"], str),
+        "kind-success": lambda one: (
+            one["normalized_result"]["kind"] == "success" and isinstance(one["normalized_result"]["summary"], str)
+        ),
+        "effect_evidence": lambda one: isinstance(one["effect_evidence"], list) and one["effect_evidence"],
+        "started_at": lambda one: seconds_of(one["started_at"]) > 0,
+        "finished_at": lambda one: seconds_of(one["finished_at"]) >= seconds_of(one["started_at"]),
+        "failure_class-null": lambda one: "failure_class" in one and one["failure_class"] is None,
+    },
+)
+def test_the_receipt_has_it(receipt: Receipt, case: Callable[[Receipt], Any]) -> None:
+    assert case(receipt)
+
+
+@row("receipt/provider_module_digest")
+def test_the_digest_is_that_of_the_module_that_ran(gate: Deployment, receipt: Receipt) -> None:
+    assert is_sha256(receipt["provider_module_digest"])
+    shown = gate.client.get("/v1/actions/file_write").json()["provider_module_digest"]
+    assert receipt["provider_module_digest"] == shown
+
+
+@row("receipt/verification_outcome")
+def test_the_outcome_is_tagged_by_status(gate: Deployment, receipt: Receipt) -> None:
+    assert receipt["verification_outcome"]["status"] == "verified"
+    assert receipt["verification_outcome"]["evidence"]
+    agent = gate.agent()
+    agent.execute("unseen", {"text": "x"})
+    failed = gate.receipt_of(agent)["verification_outcome"]
+    assert failed["status"] == "verification_failed"
+    assert failed["reason"]
+
+
+def envelope(receipt: Receipt) -> bytes:
+    """The bytes that are signed."""
+    return rfc8785.dumps({name: value for name, value in receipt.items() if name not in UNSIGNED})
+
+
+@row("receipt/result_hash")
+def test_the_hash_is_that_of_the_canonical_envelope(receipt: Receipt) -> None:
+    assert receipt["result_hash"] == f"sha256:{hashlib.sha256(envelope(receipt)).hexdigest()}"
+
+
+@row("receipt/receipt_signature")
+def test_the_signature_holds_for_a_stranger(gate: Deployment, receipt: Receipt) -> None:
+    keys = {key["kid"]: key for key in gate.operator().get("/v1/receipt-keys").json()["keys"]}
+    key = Ed25519PublicKey.from_public_bytes(base64url_decode(keys[receipt["signing_key_id"]]["x"]))
+    key.verify(bytes.fromhex(receipt["receipt_signature"]), envelope(receipt))
+
+
+@row("receipt/signing_key_id")
+def test_the_key_is_published(gate: Deployment, receipt: Receipt) -> None:
+    keys = gate.operator().get("/v1/receipt-keys").json()["keys"]
+    assert receipt["signing_key_id"] in [key["kid"] for key in keys]
+
+
+# ------------------------------------------------------------------------------------------------ failures
+
+
+@rows("receipt", {"kind-provider_failure": "provider_error", "kind-timeout": "timeout"})
+def test_a_failure_has_its_kind_and_a_reason(failures: dict[str, Receipt], case: str) -> None:
+    result = failures[case]["normalized_result"]
+    assert result["kind"] == {"provider_error": "provider_failure", "timeout": "timeout"}[case]
+    assert result["reason"]
+
+
+@rows("receipt", {f"failure_class-{name}": name for name in FAILING})
+def test_a_failure_has_its_class(failures: dict[str, Receipt], case: str) -> None:
+    assert failures[case]["failure_class"] == case
+
+
+@row("receipt/failure_class-verification_failed")
+def test_an_effect_that_was_not_seen_has_its_class(gate: Deployment) -> None:
+    agent = gate.agent()
+    assert agent.execute("unseen", {"text": "x"}).status_code == 200
+    assert gate.receipt_of(agent)["failure_class"] == "verification_failed"
+
+
+@row("receipt/kind-internal_error")
+def test_a_worker_that_died_leaves_a_receipt(killed: Receipt) -> None:
+    assert killed["normalized_result"]["kind"] == "internal_error"
+
+
+@row("receipt/failure_class-internal_error")
+def test_a_worker_that_died_is_our_failure(killed: Receipt) -> None:
+    assert killed["failure_class"] == "internal_error"
+
+
+@row("receipt/kind-cancelled")
+def test_a_call_that_was_cut_leaves_a_receipt(restart: Restart) -> None:
+    event = restart.gate.events(session_id=restart.cut_session, event_type="ActionCall")[0]
+    receipt = restart.gate.receipt(event["receipt_id"])
+    assert receipt["normalized_result"]["kind"] == "cancelled"
+    assert receipt["signature_status"] == "verified"
+
+
+# ------------------------------------------------------------------------------------------------ signature status
+
+
+@row("receipt/status-verified")
+def test_a_good_receipt_is_verified(receipt: Receipt) -> None:
+    assert receipt["signature_status"] == "verified"
+
+
+def stored(gate: Deployment, receipt_id: str) -> Receipt:
+    ((data,),) = gate.select("ledger", "select bytes from receipts where receipt_id = ?", receipt_id)
+    return dict(json.loads(bytes(data)))
+
+
+CHANGES: dict[str, Callable[[Receipt], Receipt]] = {
+    "unsigned": lambda one: {k: v for k, v in one.items() if k not in {"receipt_signature", "signing_key_id"}},
+    "unknown_kid": lambda one: one | {"signing_key_id": "a-key-of-somebody-else"},
+    "signature_invalid": lambda one: one | {"provider_receipt": {"bytes": 0}},
+}
+
+
+@rows("receipt", {f"status-{name}": name for name in CHANGES})
+def test_a_receipt_that_was_changed_says_so(gate: Deployment, case: str) -> None:
+    receipt_id = gate.agent().execute("text_digest", {"text": "x"}).json()["receipt_id"]
+    changed = CHANGES[case](stored(gate, receipt_id))
+    data = json.dumps(changed).encode()
+    assert gate.change("ledger", "update receipts set bytes = ? where receipt_id = ?", data, receipt_id) == 1
+    found = gate.receipt(receipt_id)
+    assert found["signature_status"] == case
+    assert ("receipt_signature" in found) == (case != "unsigned")
+
+
+@row("receipt/status-not-stored")
+def test_the_status_is_no_part_of_what_is_stored(gate: Deployment, receipt: Receipt) -> None:
+    assert set(receipt) - set(stored(gate, receipt["receipt_id"])) == {"signature_status"}
+
+
+@row("receipt/sdk-is_fully_successful")
+def test_the_public_client_derives_full_success(receipt: Receipt, failures: dict[str, Receipt]) -> None:
+    assert ExecutionReceipt._from_json(receipt).is_fully_successful is True
+    assert ExecutionReceipt._from_json(failures["timeout"]).is_fully_successful is False

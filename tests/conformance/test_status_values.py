@@ -1,0 +1,22 @@
+"""Admin status values."""
+
+from tests.conformance.deployment import Deployment
+from tests.conformance.marks import row
+from tests.conformance.stories import Drain, Outage
+
+
+@row("status-values/ok")
+def test_all_is_well(gate: Deployment) -> None:
+    assert gate.status()["status"] == "ok"
+
+
+@row("status-values/degraded")
+def test_without_the_policy_engine_it_is_degraded(outage: Outage) -> None:
+    """Without the key-value store nobody is told: an operator's proof could not be recorded."""
+    assert outage.status["status"] == "degraded"
+    assert outage.status["dependencies"] == {"redis": True, "opa": False}
+
+
+@row("status-values/draining")
+def test_a_gateway_that_drains_says_so(drain: Drain) -> None:
+    assert drain.during["status"] == "draining"

@@ -1,0 +1,234 @@
+"""Approve and learn: only what the call waited for, only once it went well, and never at the price of the answer."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+
+from frontend.auth.keyfiles import write_private
+from frontend.egress.rules import MAX_PER_ACTION, Rule, Rules, encode_rules
+from frontend.evidence.ledger import LedgerUnavailable
+from frontend.stores.interface import StoreUnavailable
+from tests.support.front_core import ALLOW, HOLD, Core, front_core, refuses, then
+from tests.support.held_calls import filing, held, reached, reaching, state_of
+
+FULL = LedgerUnavailable("the disk is full")
+NEW: dict[str, Any] = {"host": "api.new.example"}
+
+
+async def learned(core: Core) -> list[str]:
+    kinds = [(await core.operate("GET", f"/v1/admin/{noun}s"))[1][f"{noun}s"] for noun in ("domain", "path")]
+    return [item.get("domain") or item["path"] for items in kinds for item in items]
+
+
+async def approve(core: Core, approval_id: str, query: str = "") -> tuple[int, Any]:
+    return await core.operate("POST", f"/v1/approvals/{approval_id}/approve{query}")
+
+
+@pytest.mark.parametrize("domain", ["api.new.example", "*.new.example", "API.New.Example"])
+async def test_a_domain_that_the_call_waited_for_is_learned_with_its_approval(tmp_path: Path, domain: str) -> None:
+    async with front_core(tmp_path, reaching(), workers=0) as core:
+        core.desk.start("http")
+        agent, approval_id = await held(core, **NEW)
+        status, body = await approve(core, approval_id, f"?learn_domain={domain}")
+        assert (status, body["learned_domain"]) == (200, domain.lower())
+        assert "learned_path" not in body
+        assert "learn_error" not in body
+        (item,) = (await core.operate("GET", "/v1/admin/domains"))[1]["domains"]
+        assert (item["domain"], item["source"], item["added_by"]) == (domain.lower(), "approval", "op")
+        assert await reached(core, agent, NEW) == ()
+        (event,) = await core.events(event_type="DomainAdded")
+        assert (event["approval_id"], event["action_id"], event["reason"]) == (approval_id, "echo", domain.lower())
+        (granted,) = await core.events(event_type="ApprovalGranted")
+        assert granted["reason"] == f"learns domain {domain.lower()}"
+
+
+async def test_a_path_that_the_call_waited_for_is_learned_with_its_approval(tmp_path: Path) -> None:
+    async with front_core(tmp_path, filing(), workers=0) as core:
+        core.desk.start("fs")
+        agent, approval_id = await held(core, path="new/deep/a")
+        status, body = await approve(core, approval_id, "?learn_path=new/**")
+        assert (status, body["learned_path"]) == (200, "new/**")
+        assert await reached(core, agent, {"path": "new/b"}) == ()
+        assert await reached(core, agent, {"path": "other/b"}) == ("other/b",)
+
+
+async def test_an_unresolved_call_runs_once_when_it_is_approved_and_nothing_is_learned_unasked(tmp_path: Path) -> None:
+    async with front_core(tmp_path, reaching(), workers=0) as core:
+        core.desk.start("http")
+        agent, approval_id = await held(core, **NEW)
+        _, detail = await core.operate("GET", f"/v1/approvals/{approval_id}")
+        assert detail["unresolved_domains"] == ["api.new.example"]
+        assert detail["approved_egress"]["allowed_domains"] == ["known.example", "api.new.example"]
+        status, body = await approve(core, approval_id)
+        assert status == 200
+        assert not {"learned_domain", "learned_path", "learn_error"} & set(body)
+        assert await learned(core) == []
+        assert await reached(core, agent, NEW) == ("api.new.example",)
+
+
+REFUSED = [
+    ("learn_domain=other.example", "invalid_domain"),
+    ("learn_domain=new.example", "invalid_domain"),
+    ("learn_domain=known.example", "invalid_domain"),
+    ("learn_domain=*.api.new.example", "invalid_domain"),
+    ("learn_domain=*.example", "invalid_domain"),
+    ("learn_domain=localhost", "invalid_domain"),
+    ("learn_domain=", "invalid_domain"),
+    ("learn_path=new/**", "invalid_path"),
+    ("learn_path=..", "invalid_path"),
+    ("learn_domain=api.new.example&learn_path=x", "invalid_path"),
+    ("learn_domain=api.new.example&learn_domain=api.new.example", "invalid_request"),
+    ("learn_domains=api.new.example", "invalid_request"),
+]
+
+
+async def test_what_the_call_did_not_wait_for_can_not_be_learned_with_it_and_it_goes_on_waiting(
+    tmp_path: Path,
+) -> None:
+    async with front_core(tmp_path, reaching(), workers=0) as core:
+        core.desk.start("http")
+        _agent, approval_id = await held(core, **NEW)
+        for query, code in REFUSED:
+            status, body = await approve(core, approval_id, "?" + query)
+            assert (status, body["error"]) == (400, code), query
+            assert body["message"]
+            assert await state_of(core, approval_id) == "pending"
+        assert await core.events(event_type="ApprovalGranted") == []
+        assert (await approve(core, approval_id))[0] == 200
+        assert await learned(core) == []
+
+
+async def test_a_call_that_waits_for_another_reason_teaches_nothing(tmp_path: Path) -> None:
+    async with front_core(tmp_path, reaching(), workers=0) as core:
+        _agent, approval_id = await held(core, host="known.example")
+        status, body = await approve(core, approval_id, "?learn_domain=known.example")
+        assert (status, body["error"]) == (400, "invalid_domain")
+
+
+async def test_whoever_comes_too_late_hears_404_whatever_they_wish_to_learn(tmp_path: Path) -> None:
+    async with front_core(tmp_path, reaching(), workers=0, lease_ttl_seconds=3600) as core:
+        _agent, denied = await held(core, **NEW)
+        _agent, expired = await held(core, **NEW)
+        assert (await core.operate("POST", f"/v1/approvals/{denied}/deny"))[0] == 200
+        core.clock.ahead = 301
+        for approval_id in (denied, expired, "apr_unknown"):
+            for query in ("?learn_domain=api.new.example", "?learn_domain=other.example"):
+                assert await approve(core, approval_id, query) == (404, {"error": "approval_not_found"})
+
+
+async def test_nothing_is_learned_from_a_call_that_failed(tmp_path: Path) -> None:
+    async with front_core(tmp_path, reaching("die"), workers=0) as core:
+        core.desk.start("http")
+        _agent, approval_id = await held(core, action_id="die", **NEW)
+        answer = await approve(core, approval_id, "?learn_domain=api.new.example")
+        assert answer == (502, {"error": "action_execution_failed"})
+        assert await learned(core) == []
+        assert await core.events(event_type="DomainAdded") == []
+
+
+@pytest.mark.parametrize(
+    ("part", "operation", "error"), [("store", "epoch", StoreUnavailable("gone")), ("ledger", "begin", FULL)]
+)
+async def test_nothing_is_learned_from_a_call_that_was_not_dispatched(
+    tmp_path: Path, part: str, operation: str, error: Exception
+) -> None:
+    async with front_core(tmp_path, reaching(), workers=0) as core:
+        core.desk.start("http")
+        _agent, approval_id = await held(core, **NEW)
+        getattr(core, part).faults[operation] = refuses(error)
+        assert (await approve(core, approval_id, "?learn_domain=api.new.example"))[0] in (500, 503)
+        getattr(core, part).faults.clear()
+        assert await state_of(core, approval_id) == "failed"
+        assert await learned(core) == []
+
+
+async def test_a_lesson_that_can_not_be_kept_does_not_take_the_result_back(tmp_path: Path) -> None:
+    async with front_core(tmp_path, reaching(), workers=0) as core:
+        core.desk.start("http")
+        query = "?learn_domain=api.new.example"
+
+        _agent, first = await held(core, **NEW)
+        core.ledger.faults["record"] = then(lambda: core.ledger.faults.update(append=refuses(FULL)))
+        status, body = await approve(core, first, query)
+        core.ledger.faults.clear()
+        assert (status, body["learn_error"]) == (200, "evidence_persistence_failed")
+        assert "learned_domain" not in body
+
+        _agent, second = await held(core, **NEW)
+        core.ledger.faults["record"] = then(lambda: (tmp_path / "learned.json").mkdir())
+        status, body = await approve(core, second, query)
+        core.ledger.faults.clear()
+        (tmp_path / "learned.json").rmdir()
+        assert (status, body["learn_error"]) == (200, "learned_rules_unavailable")
+
+        for approval_id in (first, second):
+            assert await state_of(core, approval_id) == "approved"
+        assert await learned(core) == []
+
+
+async def test_what_could_not_be_kept_anyway_is_said_before_anything_runs(tmp_path: Path) -> None:
+    async with front_core(tmp_path, reaching(), workers=0) as core:
+        core.desk.start("http")
+        _agent, approval_id = await held(core, **NEW)
+        path, query = tmp_path / "learned.json", "?learn_domain=api.new.example"
+        at = "2026-11-21T11:12:13.123Z"
+        full = Rules(domains=tuple(Rule("echo", f"n{i}.example", "cli", at, "ada") for i in range(MAX_PER_ACTION)))
+        write_private(path, encode_rules(full))
+        status, body = await approve(core, approval_id, query)
+        assert (status, body["error"]) == (409, "too_many_rules")
+        path.write_text("{")
+        assert await approve(core, approval_id, query) == (503, {"error": "learned_rules_unavailable"})
+        core.store.faults["approval_get"] = refuses(StoreUnavailable("gone"))
+        assert await approve(core, approval_id, query) == (503, {"error": "approval_store_unavailable"})
+        core.store.faults.clear()
+        assert await state_of(core, approval_id) == "pending"
+        assert (await approve(core, approval_id))[0] == 200
+
+
+async def test_two_approvals_that_teach_the_same_at_once_both_say_so_and_it_is_there_once(tmp_path: Path) -> None:
+    async with front_core(tmp_path, reaching(), workers=0) as core:
+        for _ in range(2):
+            core.desk.start("http")
+        holds = [(await held(core, **NEW))[1] for _ in range(3)]
+        answers: list[tuple[int, str]] = []
+
+        async def decide(approval_id: str) -> None:
+            status, body = await approve(core, approval_id, "?learn_domain=api.new.example")
+            answers.append((status, body["learned_domain"]))
+
+        async with trio.open_nursery() as nursery:
+            for approval_id in holds:
+                nursery.start_soon(decide, approval_id)
+        assert answers == [(200, "api.new.example")] * 3
+        assert await learned(core) == ["api.new.example"]
+        assert len(await core.events(event_type="DomainAdded")) == 1
+
+
+async def test_a_rule_that_is_taken_back_does_not_touch_a_plan_that_waits(tmp_path: Path) -> None:
+    """What an operator saw is what runs; whoever wants otherwise denies it."""
+    async with front_core(tmp_path, reaching(), workers=0) as core:
+        core.desk.start("http")
+        rule = {"action_id": "echo", "domain": "api.new.example"}
+        assert (await core.operate("POST", "/v1/admin/domains", rule))[0] == 200
+        _agent, approval_id = await held(core, **NEW)
+        assert (await core.operate("DELETE", "/v1/admin/domains", rule))[0] == 200
+        assert (await approve(core, approval_id))[0] == 200
+
+
+async def test_a_learned_rule_is_in_the_plan_of_the_next_call_and_of_no_other_action(tmp_path: Path) -> None:
+    async with front_core(tmp_path, reaching(), reaching("die"), workers=0) as core:
+        core.desk.start("http")
+        agent = await core.agent()
+        rule = {"action_id": "echo", "domain": "*.new.example"}
+        assert (await core.operate("POST", "/v1/admin/domains", rule))[0] == 200
+        assert await reached(core, agent, NEW, "die") == ("api.new.example",)
+        core.policy.answer = ALLOW
+        assert (await agent.call("echo", NEW))[0] == 200
+        assert core.policy.questions[-1].unresolved_domains == ()
+        core.policy.answer = HOLD
+        _, approval = await agent.call("echo", NEW)
+        _, detail = await core.operate("GET", f"/v1/approvals/{approval['approval_id']}")
+        assert detail["approved_egress"]["allowed_domains"] == ["known.example", "*.new.example"]
+        assert detail["unresolved_domains"] == []

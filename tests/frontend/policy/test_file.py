@@ -1,0 +1,41 @@
+"""The policy folder on a disk that does not answer."""
+
+import threading
+from pathlib import Path
+
+import pytest
+import trio
+
+from frontend.exclusive import NotChanged
+from frontend.policy import file as module
+from frontend.policy.acl import PolicyFiles, read_policy
+from frontend.policy.engine import PolicyRefused
+from frontend.policy.file import PolicyFile
+from tests.support.policed import write_policy
+
+
+async def test_a_folder_that_does_not_answer_keeps_no_threads_from_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_policy(tmp_path)
+    file, disk, others = PolicyFile(str(tmp_path)), threading.Event(), trio.to_thread.current_default_thread_limiter()
+
+    def hanging(folder: str) -> PolicyFiles:
+        disk.wait(10)
+        return read_policy(folder)
+
+    monkeypatch.setattr(module, "read_policy", hanging)
+    monkeypatch.setattr(module, "READ_SECONDS", 0.01)
+    monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)
+    try:
+        for _ in range(2 * module.MAX_THREADS):
+            with pytest.raises(PolicyRefused, match="was not read within"):
+                await file.read()
+        with pytest.raises(NotChanged, match="does not answer"):
+            async with file.turn():
+                raise AssertionError("nothing is known of the file")
+        assert others.borrowed_tokens == 0
+    finally:
+        disk.set()
+    monkeypatch.undo()
+    assert (await file.read()).data.policy_version

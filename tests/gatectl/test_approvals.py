@@ -1,0 +1,186 @@
+"""What an operator sees before deciding, how they decide, and what they hear when somebody else was first."""
+
+from typing import Any
+
+import pytest
+from gateway_client import Held, OperatorClient, OperatorCredential
+
+from tests.support.gatectl import INTERRUPT, Gatectl, pointed_at
+from tests.support.gateway import Gateway, wait_for
+from tests.support.scripted_gateway import scripted_gateway
+
+DETAIL: dict[str, Any] = {
+    "approval_id": "apr_1", "action_id": "http_fetch", "action_version": "1.0.0", "state": "pending",
+    "principal": "billing-agent", "session_id": "ses_1", "owner": "team-billing", "risk_level": "high",
+    "request_hash": "sha256:11", "created_at": "2026-11-21T11:12:13.123Z", "expires_at": "2999-01-01T00:00:00.000Z",
+    "trace_id": "trc_1", "request": {"path": "/a\u202e\x1b[2J", "note": "x\ny"},
+    "approved_targets": ["GET https://bank.example/a"], "approved_secrets": ["bank_token"],
+    "approved_request": {"method": "GET", "url": "https://bank.example/a", "headers": [], "body": None},
+    "unresolved_domains": ["bank.example"], "unresolved_paths": [], "sinks": ["http_read"], "plan_hash": "sha256:22",
+    "provider_module_digest": "sha256:33", "policy_version": "p-1", "policy_rule": "hold_unresolved_domain",
+    "budget_snapshot": {"calls_remaining": 7},
+}  # fmt: skip
+EXECUTED: dict[str, Any] = {
+    "trace_id": "trc_1", "action_id": "http_fetch", "grant_id": "grant_1", "receipt_id": "rcpt_1", "output": {},
+    "verification_outcome": "verified", "approval": {"approval_id": "apr_1", "approval_hash": "sha256:22"},
+}  # fmt: skip
+SHOW, APPROVE, DENY = "GET /v1/approvals/apr_1", "POST /v1/approvals/apr_1/approve", "POST /v1/approvals/apr_1/deny"
+GONE = (404, {"error": "approval_not_found"})
+
+
+def in_order(text: str, *parts: str) -> None:
+    """Fail unless the parts stand in the text, one behind the other."""
+    at = -1
+    for part in parts:
+        assert part in text, part
+        found = text.find(part, at + 1)
+        assert found > at, f"{part} stands too early"
+        at = found
+
+
+def test_what_will_happen_comes_first_then_who_asks_then_the_hashes(gatectl: Gatectl, held: Held) -> None:
+    out = gatectl.done("approvals", "show", held.approval_id).out
+    in_order(
+        out, "HELD  payment_transfer 1.0.0 · critical · expires in 4:", "will send   POST http://upstream.gateway.test",
+        'body        {"amount_cents":', '"to": "acct-7"', "secrets     bank_token", "asked by    dev:anonymous",
+        "because     rule hold_high_risk", "plan        sha256:", "approve?  gatectl approvals approve apr_",
+    )  # fmt: skip
+    assert "\x1b" not in out
+
+
+def test_new_domains_and_paths_are_shown_with_what_approving_would_add(gatectl: Gatectl) -> None:
+    detail = DETAIL | {"unresolved_paths": ["reports/x\u202e.txt"]}
+    with scripted_gateway({SHOW: (200, detail)}) as server:
+        out = pointed_at(gatectl, server.url).done("approvals", "show", "apr_1").out
+    assert "bank.example is not in this action's allow-list: approving with --learn-domain bank.example adds it" in out
+    assert "approving with --learn-path reports/x\\u202e.txt adds it" in out
+    assert "billing-agent (owner team-billing), session ses_1, 7 calls left" in out
+
+
+def test_what_could_deceive_a_terminal_is_shown_as_what_it_is(gatectl: Gatectl) -> None:
+    with scripted_gateway({SHOW: (200, DETAIL)}) as server:
+        ran = pointed_at(gatectl, server.url).done("approvals", "show", "apr_1")
+    assert "\u202e" not in ran.out
+    assert "\x1b[2J" not in ran.out
+    assert "/a\\u202e\\u001b[2J" in ran.out
+    assert "x\\ny" in ran.out
+
+
+def test_nothing_is_cut_without_a_word(gatectl: Gatectl) -> None:
+    detail = DETAIL | {"request": {"text": "a" * 100_000 + "THE END"}}
+    with scripted_gateway({SHOW: (200, detail), APPROVE: (200, EXECUTED)}) as server:
+        there = pointed_at(gatectl, server.url)
+        out = there.done("approvals", "show", "apr_1").out
+        full = there.done("approvals", "show", "apr_1", "--full").out
+        asked = there.on_terminal("approvals", "approve", "apr_1", answer="n\n", until="[y/N]")
+    assert "THE END" not in out
+    assert "NOT ALL     is shown. The whole plan: gatectl approvals show apr_1 --full" in out
+    assert "characters more)" in out
+    assert "THE END" in full
+    assert "NOT ALL OF IT IS SHOWN ABOVE. approve http_fetch?" in asked.out
+    assert asked.code == 1
+    assert not [one for one in server.requests if one.startswith("POST")]
+
+
+def test_approving_on_a_terminal_shows_the_plan_and_asks_once(gatectl: Gatectl, held: Held) -> None:
+    ran = gatectl.on_terminal("approvals", "approve", held.approval_id, answer="y\n", until="[y/N]")
+    assert ran.code == 0, ran.out
+    in_order(
+        ran.out, "will send", "plan        sha256:", "approve payment_transfer? [y/N]", "executed  payment_transfer"
+    )
+    assert ran.out.count("[y/N]") == 1
+
+
+def test_without_a_terminal_only_yes_is_a_yes(gatectl: Gatectl, held: Held, gate: Gateway) -> None:
+    ran = gatectl.here("approvals", "approve", held.approval_id)
+    assert ran.code == 2
+    assert ran.err == "gatectl: usage: this needs a yes, and there is no terminal to ask on - add --yes\n"
+    credential = OperatorCredential.load(gate.state / "operator.key", gate.state / "operator.pem")
+    with OperatorClient(gate.base, credential) as operator:
+        assert operator.approval(held.approval_id).state == "pending"
+    assert gatectl.done("approvals", "approve", held.approval_id, "--yes").out.count("verification verified") == 1
+
+
+def test_whoever_comes_second_hears_who_was_first(gatectl: Gatectl, held: Held) -> None:
+    gatectl.done("approvals", "deny", held.approval_id)
+    for verb in (["approve", "--yes"], ["deny"]):
+        ran = gatectl.here("approvals", *verb, held.approval_id)
+        assert ran.code == 4
+        assert ran.err.startswith("gatectl: already_decided: already decided: denied by dev - ")
+
+
+@pytest.mark.parametrize(
+    ("afterwards", "message"),
+    [
+        (
+            (200, DETAIL | {"state": "approved", "claimed_by": "ann"}),
+            "already_decided: already decided: approved by ann",
+        ),
+        (GONE, "approval_not_found"),
+        ((503, {"error": "approval_store_unavailable"}), "already_decided: already decided, or expired"),
+    ],
+)
+def test_losing_the_race_while_reading_is_told(gatectl: Gatectl, afterwards: tuple[int, Any], message: str) -> None:
+    with scripted_gateway({SHOW: [(200, DETAIL), afterwards], APPROVE: GONE}) as server:
+        ran = pointed_at(gatectl, server.url).here("approvals", "approve", "apr_1", "--yes")
+    assert (ran.code, ran.err.removeprefix("gatectl: ").startswith(message)) == (4, True)
+
+
+def test_another_plan_than_the_one_shown_is_an_alarm(gatectl: Gatectl) -> None:
+    other = EXECUTED | {"approval": {"approval_id": "apr_1", "approval_hash": "sha256:99"}}
+    with scripted_gateway({SHOW: (200, DETAIL), APPROVE: (200, other)}) as server:
+        ran = pointed_at(gatectl, server.url).here("approvals", "approve", "apr_1", "--yes")
+    assert (ran.code, "plan_mismatch" in ran.err) == (8, True)
+
+
+def test_an_effect_that_was_not_confirmed_is_exit_8(gatectl: Gatectl) -> None:
+    other = EXECUTED | {"verification_outcome": "verification_failed", "learn_error": "verification_failed"}
+    with scripted_gateway({SHOW: (200, DETAIL), APPROVE: (200, other)}) as server:
+        ran = pointed_at(gatectl, server.url).here("approvals", "approve", "apr_1", "--yes")
+    assert (ran.code, "verification_failed: effect not confirmed" in ran.err) == (8, True)
+
+
+def test_that_nothing_was_learned_stands_first(gatectl: Gatectl) -> None:
+    other = EXECUTED | {"learn_error": "learned_rules_unavailable"}
+    with scripted_gateway({SHOW: (200, DETAIL), APPROVE: (200, other)}) as server:
+        there = pointed_at(gatectl, server.url)
+        ran = there.here("approvals", "approve", "apr_1", "--yes", "--learn-domain", "bank.example")
+    assert "warn  NOTHING WAS LEARNED: learned_rules_unavailable. The call itself ran.\nexecuted " in ran.out
+    assert (ran.code, "not_learned" in ran.err) == (1, True)
+    assert f"{APPROVE}?learn_domain=bank.example" in server.requests
+
+
+def test_watch_tells_each_hold_and_what_becomes_of_it(gatectl: Gatectl) -> None:
+    item = {name: DETAIL[name] for name in ("approval_id", "action_id", "state", "risk_level", "expires_at")}
+    one, none = (200, {"approvals": [item], "count": 1}), (200, {"approvals": [], "count": 0})
+    answers = {
+        "GET /v1/approvals": [none, one, one, (503, {"error": "overloaded"}), one, none, none],
+        SHOW: [(200, DETAIL), (200, DETAIL | {"state": "claimed"}), (200, DETAIL | {"state": "denied"})],
+    }
+    with scripted_gateway(answers) as server:
+        ran = pointed_at(gatectl, server.url).done("approvals", "watch", "--interval", "0.2", "--for", "2.8", "--json")
+        asked = server.requests.count("GET /v1/approvals?status=pending&limit=200")
+    assert [line["event"] for line in ran.lines] == ["pending", "denied"]
+    assert 7 <= asked <= 16, "it polls, and it does not spin"
+    assert ran.err.count("asking again until it answers") == 1
+    assert ran.err.count("the gateway answers again") == 1
+
+
+def test_watch_sees_a_real_hold(gatectl: Gatectl, held: Held) -> None:
+    with gatectl.started("approvals", "watch", "--interval", "0.2", "--for", "20") as process:
+        out = process.stdout
+        assert out is not None
+        line = wait_for(lambda: next((one for one in iter(out.readline, "") if held.approval_id in one), ""), "it")
+    assert "POST http://upstream.gateway.test/v1/transfers" in line
+
+
+def test_what_can_not_be_learned_leaves_the_hold_waiting(gatectl: Gatectl, held: Held) -> None:
+    ran = gatectl.here("approvals", "approve", held.approval_id, "--yes", "--learn-domain", "other.example.com")
+    assert (ran.code, "invalid_domain" in ran.err) == (2, True)
+    assert gatectl.done("approvals", "show", held.approval_id, "--json").json["state"] == "pending"
+
+
+def test_ctrl_c_at_the_question_leaves_the_hold_waiting(gatectl: Gatectl, held: Held) -> None:
+    ran = gatectl.on_terminal("approvals", "approve", held.approval_id, answer=INTERRUPT, until="[y/N]")
+    assert (ran.code, "gatectl: interrupted" in ran.out) == (130, True)
+    assert gatectl.done("approvals", "show", held.approval_id, "--json").json["state"] == "pending"

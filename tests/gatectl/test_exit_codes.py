@@ -1,0 +1,146 @@
+"""Each exit code, from the real console script as a process; and the table that they come from."""
+
+import inspect
+import re
+import signal
+from pathlib import Path
+
+import gateway_client.errors
+import pytest
+from gateway_client import GatewayError
+from gateway_client.cli.exits import BY_ERROR, Exit, exit_of
+
+from tests.support.gatectl import Gatectl, pointed_at
+from tests.support.gateway import wait_for
+from tests.support.scripted_gateway import scripted_gateway
+
+MANUAL = Path(__file__).resolve().parents[2] / "docs" / "gatectl.md"
+MEMBERS = {
+    "error", "message", "exit_code", "status", "retry_after", "trace_id", "approval_id", "may_have_run", "next",
+}  # fmt: skip
+
+
+def test_every_exit_code_is_in_the_manual() -> None:
+    rows = re.findall(r"^\| (\d+) \| `(\w+)` \|", MANUAL.read_text(), re.MULTILINE)
+    assert {int(code): name for code, name in rows} == {int(one): one.name.lower() for one in Exit}
+
+
+def test_every_error_of_the_library_has_its_exit_code() -> None:
+    kinds = [kind for _, kind in inspect.getmembers(gateway_client.errors, inspect.isclass)]
+    assert {kind for kind in kinds if issubclass(kind, GatewayError)} == set(BY_ERROR)
+    assert exit_of(type("Newer", (gateway_client.errors.NotFound,), {})("x")) is Exit.NOT_FOUND
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "exit_code"),
+    [
+        (400, "invalid_request", Exit.USAGE),
+        (401, "invalid_operator_token", Exit.DENIED),
+        (403, "policy_denied", Exit.DENIED),
+        (404, "not_found", Exit.NOT_FOUND),
+        (409, "plan_integrity", Exit.CONFLICT),
+        (422, "schema_violation", Exit.USAGE),
+        (429, "rate_limit_exceeded", Exit.RATE_LIMITED),
+        (500, "internal_error", Exit.FAILED),
+        (502, "action_execution_failed", Exit.FAILED),
+        (503, "ledger_unavailable", Exit.UNAVAILABLE),
+    ],
+)
+def test_a_status_becomes_an_exit_code_and_one_line_with_what_to_do(
+    gatectl: Gatectl, status: int, code: str, exit_code: Exit
+) -> None:
+    answers = {"GET /v1/admin/status": (status, {"error": code, "message": "because"})}
+    with scripted_gateway(answers, X_Trace_Id="trc_1") as server:
+        there = pointed_at(gatectl, server.url)
+        said, as_json = there.here("status"), there.here("status", "--json")
+    assert (said.code, said.out) == (exit_code, "")
+    assert re.fullmatch(rf"gatectl: {code}: because \[trc_1\] - .+\n", said.err)
+    assert (as_json.code, as_json.out, set(as_json.error)) == (exit_code, "", MEMBERS)
+    assert (as_json.error["error"], as_json.error["exit_code"], as_json.error["status"]) == (code, exit_code, status)
+    assert as_json.error["next"]
+
+
+def test_0_done(gatectl: Gatectl) -> None:
+    ran = gatectl.process("status")
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("status ")
+
+
+def test_1_failed(gatectl: Gatectl) -> None:
+    with scripted_gateway({"POST /v1/admin/reload": (500, {"error": "reload_failed"})}) as server:
+        ran = pointed_at(gatectl, server.url).process("reload")
+    assert ran.code == 1
+    assert "AdminReload" in ran.err
+
+
+def test_2_usage(gatectl: Gatectl) -> None:
+    ran = gatectl.process("approvals", "shwo", "--json")
+    assert (ran.code, ran.out, set(ran.error)) == (2, "", MEMBERS)
+    assert ran.error["error"] == "usage"
+    assert "Did you mean show?" in ran.error["message"]
+
+
+def test_3_denied(gatectl: Gatectl) -> None:
+    ran = gatectl.process("execute", "forbidden_export", "--request", "-", stdin='{"table": "customers"}')
+    assert ran.code == 3
+    assert ran.err.startswith("gatectl: policy_denied: exports of tables are not allowed")
+
+
+def test_4_not_found(gatectl: Gatectl) -> None:
+    ran = gatectl.process("receipts", "show", "rcpt_none")
+    assert (ran.code, ran.err.count("\n")) == (4, 1)
+    assert "receipt_not_found" in ran.err
+
+
+def test_5_conflict(gatectl: Gatectl) -> None:
+    gatectl.done("domains", "add", "http_fetch", "twice.example.com")
+    ran = gatectl.process("domains", "add", "http_fetch", "twice.example.com")
+    assert ran.code == 5
+    assert "domain_already_exists" in ran.err
+
+
+def test_6_unavailable(gatectl: Gatectl) -> None:
+    ran = gatectl.process("--address", "http://127.0.0.1:1", "status")
+    assert (ran.code, ran.out) == (6, "")
+    assert ran.err.startswith("gatectl: unreachable: ")
+
+
+def test_7_rate_limited(gatectl: Gatectl) -> None:
+    with scripted_gateway({"GET /v1/admin/epoch": (429, {"error": "rate_limit_exceeded"})}) as server:
+        assert pointed_at(gatectl, server.url).process("epoch").code == 7
+
+
+def test_8_verification_failed(gatectl: Gatectl, tmp_path: Path) -> None:
+    (tmp_path / "keys.json").write_text('{"keys": []}')
+    ran = gatectl.process("receipts", "verify", "-", "--keys", str(tmp_path / "keys.json"), stdin='{"receipt_id": "r"}')
+    assert ran.code == 8
+    assert "unsigned" in ran.out
+
+
+def test_130_interrupted(gatectl: Gatectl, agent: object) -> None:
+    with gatectl.started("audit", "tail", "--interval", "0.2", "--for", "20") as process:
+        assert process.stdout is not None
+        wait_for(process.stdout.readline, "the first event")
+        process.send_signal(signal.SIGINT)
+        _, err = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert err.strip().startswith("gatectl: interrupted")
+
+
+def test_an_answer_that_is_none_fails_with_a_name(gatectl: Gatectl) -> None:
+    with scripted_gateway({"GET /v1/admin/status": (200, "<html>")}) as server:
+        ran = pointed_at(gatectl, server.url).here("status")
+    assert (ran.code, ran.out) == (1, "")
+    assert ran.err.startswith("gatectl: protocol_violation: ")
+
+
+def test_a_call_that_waits_for_an_operator_is_no_success(gatectl: Gatectl, tmp_path: Path) -> None:
+    request = tmp_path / "request.json"
+    request.write_text('{"to": "acct-7", "amount_cents": 29000, "currency": "EUR"}')
+    ran = gatectl.here("execute", "payment_transfer", "--request", str(request))
+    assert ran.code == 3
+    assert ran.out.startswith("HELD  apr_")
+    assert "gatectl approvals show apr_" in ran.err
+    ended = gatectl.here("execute", "payment_transfer", "--request", str(request), "--wait", "--timeout", "0.5")
+    assert ended.code == 3
+    assert ended.err.startswith("gatectl: approval_pending")

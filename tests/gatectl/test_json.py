@@ -1,0 +1,129 @@
+"""What --json prints is what the manual says: the members of docs/gatectl.md, held against real answers."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gateway_client import AgentClient, Executed, Held
+
+from tests.support.gatectl import Gatectl
+from tests.support.gateway import Gateway
+
+MANUAL = Path(__file__).resolve().parents[2] / "docs" / "gatectl.md"
+SECTION = MANUAL.read_text().partition("## JSON")[2].partition("## The context file")[0]
+ROWS = re.findall(r"^\| `([a-z][^`|]*)`(, held)? \| (.*) \|$", SECTION, re.MULTILINE)
+SHAPES = {command + is_held: text.partition(";")[0] for command, is_held, text in ROWS}
+seen: set[str] = set()
+
+
+def check(command: str, document: Any) -> Any:
+    """Fail unless the document has the members of its row: exactly those, or, with an ellipsis, at least those."""
+    shape = SHAPES[command]
+    members = set(re.findall(r"`(\w+)`", shape))
+    assert members, command
+    for one in document if shape.startswith("an array") else [document]:
+        assert members <= set(one) if "…" in shape else members == set(one), f"{command}: {set(one) ^ members}"
+    seen.add(command)
+    return document
+
+
+def ask(gatectl: Gatectl, command: str, *arguments: str, code: int = 0) -> Any:
+    """Run a command that is named as in the manual, and check its document."""
+    words = [word for word in command.partition(",")[0].split() if not word.isupper()]
+    ran = gatectl.here(*words, *arguments, "--json")
+    assert ran.code == code, ran.err
+    assert ran.out.isascii()
+    return check(command, ran.json)
+
+
+def test_of_the_running_gateway(gatectl: Gatectl) -> None:
+    for command in ("status", "epoch", "intents", "reload", "context show", "context list"):
+        ask(gatectl, command)
+    assert ask(gatectl, "actions list")
+    shown = ask(gatectl, "actions show", "text_digest")
+    assert shown["manifest"]["action_id"] == "text_digest"
+    assert "text" in shown["request_schema"]["properties"]
+    found = ask(gatectl, "doctor")
+    assert {frozenset(row) for row in found["checks"]} == {frozenset({"check", "result", "found", "mend"})}
+
+
+def test_of_approvals(gatectl: Gatectl, held: Held) -> None:
+    listed = ask(gatectl, "approvals list", "--status", "pending")
+    assert held.approval_id in [one["approval_id"] for one in listed["approvals"]]
+    assert ask(gatectl, "approvals show", held.approval_id)["state"] == "pending"
+    ran = gatectl.done("approvals", "watch", "--for", "0", "--json")
+    for line in ran.lines:
+        check("approvals watch", line)
+    assert held.approval_id in [line["approval"]["approval_id"] for line in ran.lines]
+    assert ask(gatectl, "approvals deny", held.approval_id, "--reason", "no")["deny_reason"] == "no"
+
+
+def test_of_an_approval_that_is_given(gatectl: Gatectl, held: Held) -> None:
+    done = ask(gatectl, "approvals approve", held.approval_id, "--yes")
+    assert done["approval"]["approval_id"] == held.approval_id
+
+
+def test_of_evidence(gatectl: Gatectl, agent: AgentClient, tmp_path: Path) -> None:
+    done = agent.execute("text_digest", {"text": "evidence"})
+    assert isinstance(done, Executed)
+    for line in gatectl.done("audit", "events", "--limit", "3", "--json").lines:
+        check("audit events", line)
+    for line in gatectl.done("audit", "tail", "--for", "0", "-n", "2", "--json").lines:
+        check("audit tail", line)
+    export = str(tmp_path / "events.jsonl")
+    assert ask(gatectl, "audit events --export", export)["events"] > 1
+    assert ask(gatectl, "audit verify --export", export)["intact"] is True
+    assert ask(gatectl, "audit verify")["intact"] is True
+    receipt, keys = tmp_path / "receipt.json", tmp_path / "keys.json"
+    receipt.write_text(json.dumps(ask(gatectl, "receipts show", done.receipt_id, "--verify")))
+    keys.write_text(json.dumps(ask(gatectl, "receipts keys")))
+    verified = ask(gatectl, "receipts verify", str(receipt), "--keys", str(keys))
+    assert verified == {
+        "receipts": [{"receipt_id": done.receipt_id, "status": "verified"}], "count": 1, "verified": 1,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("noun", "action", "rule"), [("domain", "http_post", "j.example.com"), ("path", "file_write", "j/*")]
+)
+def test_of_learned_rules(gatectl: Gatectl, noun: str, action: str, rule: str) -> None:
+    assert ask(gatectl, f"{noun}s add", action, rule)[noun] == rule
+    assert rule in [one[noun] for one in ask(gatectl, f"{noun}s list", "--action", action)[f"{noun}s"]]
+    ask(gatectl, f"{noun}s remove", action, rule)
+    ask(gatectl, f"{noun}s clear", "--action", action, "--yes")
+
+
+def test_of_policy(gatectl: Gatectl) -> None:
+    assert ask(gatectl, "policy grant", "j", "text_digest", "spin")["actions"] == ["spin", "text_digest"]
+    ask(gatectl, "policy show PRINCIPAL", "j")
+    ask(gatectl, "policy show")
+    assert ask(gatectl, "policy revoke", "j", "spin", "text_digest")["actions"] == []
+    ask(gatectl, "allowlist add", "payment_transfer", "j")
+    assert ask(gatectl, "allowlist list")["allowlist"]["payment_transfer"] == ["j"]
+    ask(gatectl, "allowlist remove", "payment_transfer", "j")
+
+
+def test_of_calls(gatectl: Gatectl, tmp_path: Path) -> None:
+    request = tmp_path / "request.json"
+    request.write_text('{"text": "hello"}')
+    assert ask(gatectl, "execute", "text_digest", "--request", str(request))["output"]["bytes"] == 5
+    request.write_text('{"to": "acct-7", "amount_cents": 28000, "currency": "EUR"}')
+    ask(gatectl, "execute, held", "payment_transfer", "--request", str(request), code=3)
+
+
+def test_of_keys_and_contexts(empty: Gatectl, tmp_path: Path) -> None:
+    made = ask(empty, "keys new", str(tmp_path / "bob.pem"), "--operator", "bob")
+    assert (tmp_path / "bob.key").read_text().startswith("key-bob-")
+    assert made["operator_key_file"] == str(tmp_path / "bob.key")
+    ask(empty, "context set", "x", "--address", "http://127.0.0.1:1")
+
+
+def test_of_ending_everything(gatectl: Gatectl) -> None:
+    found = ask(gatectl, "revoke-all", "--yes")
+    assert found["current_epoch"] == found["previous_epoch"] + 1
+
+
+def test_every_row_of_the_manual_is_checked(gate: Gateway) -> None:
+    assert set(SHAPES) - {"drain"} == seen, "run the whole file; drain has a gateway of its own in test_draining.py"

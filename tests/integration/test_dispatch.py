@@ -1,0 +1,266 @@
+"""Every row of the table on every listener of a running gateway: who gets how far, whatever is asked."""
+
+import re
+from collections.abc import Iterator
+
+import httpx
+import pytest
+
+from frontend.route import Auth, Rate, Route
+from frontend.routes import ROUTES
+from tests.support.gateway import Bearer, Gateway, Prover, gateway
+
+LISTENERS = ("client", "admin", "merged")
+SEGMENTS = {
+    "{action_id}": "text_digest", "{approval_id}": "apr_1", "{receipt_id}": "rcpt_1", "{principal}": "dev:anonymous",
+}  # fmt: skip
+BEHIND_CREDENTIALS = [route for route in ROUTES if route.auth not in (Auth.NONE, Auth.DEV)]
+
+
+@pytest.fixture(scope="module")
+def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """Must be the same front at the end as at the start, and never have been surprised."""
+    with gateway(tmp_path_factory.mktemp("gate")) as running:
+        front = running.child("front").pid
+        yield running
+        assert running.child("front").pid == front
+        assert "Traceback" not in running.log.read_text()
+
+
+@pytest.fixture(scope="module")
+def doors(gate: Gateway) -> dict[str, httpx.Client]:
+    """One client a listener."""
+    return {"client": gate.over("client_socket"), "admin": gate.over("admin_socket"), "merged": gate.http}
+
+
+@pytest.fixture(scope="module")
+def caller(gate: Gateway) -> Bearer:
+    return gate.agent()
+
+
+@pytest.fixture(scope="module")
+def operator(gate: Gateway) -> Bearer:
+    return gate.operator()
+
+
+def a_path(route: Route) -> str:
+    path = route.path
+    for name, value in SEGMENTS.items():
+        path = path.replace(name, value)
+    return path
+
+
+def rows_at(listener: str, path: str) -> list[Route]:
+    """Every row that this listener has for a path, by the table alone."""
+    return [
+        route
+        for route in ROUTES
+        if (listener == "merged" or listener in route.sockets)
+        and re.fullmatch(re.sub(r"{\w+}", "[^/]+", route.path), path)
+    ]
+
+
+def refused(answer: httpx.Response, status: int, code: str) -> None:
+    """An error as every error is: its status, JSON, its code."""
+    assert (answer.status_code, answer.headers["content-type"]) == (status, "application/json")
+    assert answer.json()["error"] == code
+    if status == 401:
+        assert answer.headers["www-authenticate"] == "DPoP"
+
+
+@pytest.fixture(params=LISTENERS)
+def listener(request: pytest.FixtureRequest) -> str:
+    return str(request.param)
+
+
+@pytest.fixture(params=ROUTES, ids=lambda route: f"{route.method} {route.path} {'+'.join(route.sockets)}")
+def route(request: pytest.FixtureRequest) -> Route:
+    found = request.param
+    assert isinstance(found, Route)
+    return found
+
+
+def test_a_row_is_on_its_own_socket_and_on_the_merged_address(
+    doors: dict[str, httpx.Client], listener: str, route: Route
+) -> None:
+    """On the other socket it is unknown, or has other methods only."""
+    path, rows = a_path(route), rows_at(listener, a_path(route))
+    if route.method in {row.method for row in rows}:
+        return  # what it answers there is for the tests below
+    answer = doors[listener].request(route.method, path)
+    refused(answer, *((405, "method_not_allowed") if rows else (404, "not_found")))
+
+
+def test_another_method_is_405_with_the_methods_that_the_path_has_there(
+    doors: dict[str, httpx.Client], listener: str, route: Route
+) -> None:
+    rows = rows_at(listener, a_path(route))
+    methods = {row.method for row in rows}
+    allowed = ", ".join(sorted(methods | ({"HEAD"} if "GET" in methods else set())))
+    for method in ("OPTIONS", "PUT", "PATCH", "BREW", *({"POST", "DELETE", "GET"} - methods)):
+        answer = doors[listener].request(method, a_path(route))
+        if rows:
+            refused(answer, 405, "method_not_allowed")
+            assert answer.headers["allow"] == allowed
+        else:
+            refused(answer, 404, "not_found")
+
+
+def test_a_body_of_another_type_is_415_whoever_sends_it(doors: dict[str, httpx.Client], route: Route) -> None:
+    if route.method == "GET":
+        return
+    for listener in (*route.sockets, "merged"):
+        for kind in ("text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"):
+            answer = doors[listener].request(
+                route.method, a_path(route), content=b"x=1", headers={"Content-Type": kind}
+            )
+            refused(answer, 415, "unsupported_media_type")
+
+
+@pytest.mark.parametrize("route", BEHIND_CREDENTIALS, ids=lambda route: f"{route.method} {route.path}")
+def test_without_credentials_every_guarded_row_is_401_whatever_its_path_query_and_body_say(
+    doors: dict[str, httpx.Client], route: Route
+) -> None:
+    path = a_path(route)
+    oddest = re.sub(r"rcpt_1|apr_1|dev:anonymous", "no%20identifier", path)
+    for listener in (*route.sockets, "merged"):
+        for target in (path, f"{path}?limit=nonsense&limit=2", oddest):
+            answer = doors[listener].request(route.method, target, content=b"{" if route.method != "GET" else b"")
+            refused(answer, 401, "missing_auth_header")
+            assert answer.json() == {"error": "missing_auth_header"}
+
+
+@pytest.mark.parametrize("route", BEHIND_CREDENTIALS, ids=lambda route: f"{route.method} {route.path}")
+def test_the_other_kind_of_credential_is_401(
+    doors: dict[str, httpx.Client], caller: Bearer, operator: Bearer, route: Route
+) -> None:
+    path = a_path(route)
+    wrong = caller if route.auth is Auth.OPERATOR else operator
+    code = "invalid_operator_token" if route.auth is Auth.OPERATOR else "invalid_lease"
+    for listener in (*route.sockets, "merged"):
+        if len([row for row in rows_at(listener, path) if row.method == route.method]) > 1:
+            continue  # both kinds are at home there
+        answer = doors[listener].request(route.method, path, headers=wrong.headers(route.method, path))
+        refused(answer, 401, code)
+
+
+@pytest.mark.parametrize("route", BEHIND_CREDENTIALS, ids=lambda route: f"{route.method} {route.path}")
+def test_a_good_credential_with_the_proof_of_another_request_is_401(
+    doors: dict[str, httpx.Client], caller: Bearer, operator: Bearer, route: Route
+) -> None:
+    path = a_path(route)
+    right = operator if route.auth is Auth.OPERATOR else caller
+    answer = doors[route.sockets[0]].request(route.method, path, headers=right.headers("PUT", path))
+    refused(answer, 401, "invalid_dpop")
+
+
+def test_what_nobody_may_see_looks_the_same_whether_or_not_it_exists(gate: Gateway) -> None:
+    """Without credentials, or with a stranger's."""
+    agent = gate.agent()
+    held = agent.execute("payment_transfer", {"to": "acct-7", "amount_cents": 1, "currency": "EUR"}).json()
+    done = agent.execute("text_digest", {"text": "x"}).json()
+    stranger = Bearer(gate.http, gate.base, "key-nobody-" + "0" * 32, Prover())
+    for there, nowhere in (
+        (f"/v1/approvals/{held['approval_id']}", "/v1/approvals/apr_nowhere"),
+        (f"/v1/receipts/{done['receipt_id']}", "/v1/receipts/rcpt_nowhere"),
+        (f"/v1/approvals/{held['approval_id']}/poll", "/v1/approvals/apr_nowhere/poll"),
+        ("/v1/admin/policy/dev:anonymous", "/v1/admin/policy/nobody"),
+    ):
+        for with_credentials in (False, True):
+            answers = []
+            for path in (there, nowhere):
+                answer = gate.http.get(path, headers=stranger.headers("GET", path) if with_credentials else {})
+                headers = {name: value for name, value in answer.headers.items() if name != "date"}
+                answers.append((answer.status_code, headers, answer.content))
+            assert answers[0] == answers[1]
+            assert answers[0][0] == 401
+
+
+# ------------------------------------------------------------------ paths
+
+ODD_PATHS = (
+    "/", "//", "/v1", "/v1/", "/v2/actions", "/v1/actions/", "/v1//actions", "//v1/actions", "/V1/actions",
+    "/v1/actions//", "/v1/./actions", "/v1/../v1/actions", "/./v1/actions", "/v1/actions/../actions", "/v1%2Factions",
+    "/v1/%61ctions", "/%761/actions", "/v1/actions;x=1", "/v1/actions%00", "/v1/actions%3Flimit=1", "/healthz/",
+    "/healthz//", "/healthz.", "/healthz%20", "/HEALTHZ", "/.well-known/jwks.json/", "/v1/admin", "/v1/admin/",
+    "/v1/approvals/a/b/c", "/v1/actions/a/schema", "/v1/actions/a/schema/response", "/docs/", "/openapi.json/",
+    "/.well-known/../healthz", "/v1/actions/a/execute/", "/" + "a" * 8000, "/" * 200, "/v1/actions/" + "a/" * 300,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("path", ODD_PATHS, ids=lambda path: path[:40])
+def test_a_path_is_compared_as_it_was_sent_and_this_one_is_none_of_ours(
+    doors: dict[str, httpx.Client], listener: str, path: str
+) -> None:
+    for method in ("GET", "HEAD", "POST", "DELETE", "OPTIONS", "PATCH"):
+        answer = doors[listener].send(raw_request(doors[listener], method, path))
+        if method == "HEAD":
+            assert (answer.status_code, answer.content) == (404, b"")
+        else:
+            refused(answer, 404, "not_found")
+
+
+def raw_request(http: httpx.Client, method: str, path: str, headers: dict[str, str] | None = None) -> httpx.Request:
+    """A request whose path goes out as it stands here: no client mends it."""
+    built = http.build_request(method, "/", headers=headers)
+    built.extensions["target"] = path.encode()
+    return built
+
+
+NO_IDENTIFIERS = (
+    "..", ".", "-x", "_x", "%74ext_digest", "text_digest%00", "text%2Fdigest", "a" * 257, "text_digest;v=1", "a,b",
+    "a b".replace(" ", "%20"), "a+b", "*", "%2e%2e", "a%0d%0aX:1", "a!", "~a", "(a)", "a$b",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("segment", NO_IDENTIFIERS, ids=lambda segment: segment[:20])
+def test_what_is_no_identifier_names_nothing(gate: Gateway, caller: Bearer, operator: Bearer, segment: str) -> None:
+    who = {Auth.OPERATOR: operator, Auth.LEASE: caller, Auth.PIPELINE: caller}
+    codes = {"action_id": "action_not_found", "approval_id": "approval_not_found", "receipt_id": "receipt_not_found"}
+    for route in ROUTES:
+        names = re.findall(r"{(\w+)}", route.path)
+        if not names or names == ["principal"]:
+            continue
+        if route.rate is Rate.WRITE and segment not in (NO_IDENTIFIERS[0], NO_IDENTIFIERS[-1]):
+            continue  # twenty a second, whoever asks and whatever comes of it
+        path = re.sub(r"{\w+}", lambda _found: segment, route.path)
+        bearer = who.get(route.auth)
+        headers = bearer.headers(route.method, path) if bearer else None
+        refused(gate.http.send(raw_request(gate.http, route.method, path, headers)), 404, codes[names[0]])
+
+
+@pytest.mark.parametrize("name", ["dev:anonymous", "dev%3Aanonymous", "dev%3aanonymous"])
+def test_a_principal_may_hold_a_colon_however_it_is_spelt(gate: Gateway, operator: Bearer, name: str) -> None:
+    path = f"/v1/admin/policy/{name}"
+    answer = gate.http.send(raw_request(gate.http, "GET", path, operator.headers("GET", path)))
+    assert (answer.status_code, answer.json()["principal"]) == (200, "dev:anonymous")
+
+
+@pytest.mark.parametrize("name", ["dev%253Aanonymous", "%64ev:anonymous", "grant", "..", "a" * 257, "-", "a%40b"])
+def test_a_principal_that_nobody_is_is_404(gate: Gateway, operator: Bearer, name: str) -> None:
+    path = f"/v1/admin/policy/{name}"
+    answer = gate.http.send(raw_request(gate.http, "GET", path, operator.headers("GET", path)))
+    refused(answer, 404, "principal_not_found")
+
+
+# ------------------------------------------------------------------ HEAD
+
+
+@pytest.mark.parametrize(
+    "route", [route for route in ROUTES if route.method == "GET"], ids=lambda route: f"{route.path} {route.auth.value}"
+)
+def test_head_is_answered_where_get_is_without_a_body(
+    gate: Gateway, caller: Bearer, operator: Bearer, route: Route
+) -> None:
+    path = a_path(route)
+    bearer = {Auth.OPERATOR: operator, Auth.LEASE: caller}.get(route.auth)
+    statuses = []
+    for method in ("HEAD", "GET"):
+        answer = gate.http.request(method, path, headers=bearer.headers(method, path) if bearer else None)
+        statuses.append((answer.status_code, answer.headers["content-type"]))
+        assert (answer.content == b"") == (method == "HEAD")
+        assert int(answer.headers["content-length"]) > 0
+    assert statuses[0] == statuses[1]
+    if bearer is not None:  # a proof for GET is none for HEAD
+        refused_head = gate.http.head(path, headers=bearer.headers("GET", path))
+        assert refused_head.status_code == 401

@@ -1,0 +1,167 @@
+"""Learned domains and paths of a running gateway, with the default policy: from a hold to a call that just runs."""
+
+import json
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from tests.support.gateway import Bearer, Gateway, gateway, wait_for
+from tests.support.manifests import all_examples, example, open_policy, write_manifests
+from tests.support.upstream import Upstream
+
+HOSTS = ("one.gateway.test", "two.gateway.test", "sub.three.gateway.test")
+ACTIONS: dict[str, dict[str, Any]] = {
+    "any_host": example(
+        "http_fetch", action_id="any_host", template={"url_template": "http://{host}/{+path}"},
+        io={"request_schema": {"required": ["host", "path"], "properties": {"host": {"type": "string"}}}},
+    ),
+    "few_files": example("file_write", action_id="few_files", fs={"allowed_paths": ["ok/*"]}),
+}  # fmt: skip
+
+
+def config(folder: Path, up: Upstream) -> str:
+    actions = write_manifests(all_examples(folder / "actions"), *ACTIONS.values())
+    policy = open_policy(folder / "policy", *ACTIONS)
+    resolve = "".join(f'"{host}" = "{up.address}"\n' for host in (*HOSTS, "upstream.gateway.test"))
+    return f'manifests_dir = "{actions}"\npolicy_dir = "{policy}"\n[egress.unsafe_resolve]\n{resolve}'
+
+
+@pytest.fixture(scope="module")
+def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A gateway with an action that asks for its host and one with few paths."""
+    folder: Path = tmp_path_factory.mktemp("gate")
+    with gateway(folder, config(folder, up)) as running:
+        yield running
+
+
+def change(operator: Bearer, method: str, path: str, body: Any = None) -> httpx.Response:
+    headers = operator.headers(method, path)
+    return operator.http.request(method, path, headers=headers, **({} if body is None else {"json": body}))
+
+
+def held(answer: httpx.Response) -> str:
+    assert answer.status_code == 202, answer.text
+    return str(answer.json()["approval_id"])
+
+
+def test_a_domain_is_held_run_once_learned_used_and_taken_back(
+    gate: Gateway, agent: Bearer, operator: Bearer, up: Upstream
+) -> None:
+    def call() -> httpx.Response:
+        return agent.execute("any_host", {"host": HOSTS[0], "path": "a"})
+
+    approval_id = held(call())
+    detail = operator.get(f"/v1/approvals/{approval_id}").json()
+    assert (detail["unresolved_domains"], detail["policy_rule"]) == ([HOSTS[0]], "hold_unresolved_domain")
+    before = len(up.seen)
+    answer = operator.post(f"/v1/approvals/{approval_id}/approve")
+    assert answer.status_code == 200, answer.text
+    assert "learned_domain" not in answer.json()
+    assert (len(up.seen), up.seen[-1].headers["host"]) == (before + 1, HOSTS[0])
+
+    approval_id = held(call())  # that was for one call
+    refused = operator.post(f"/v1/approvals/{approval_id}/approve?learn_domain={HOSTS[1]}")
+    assert (refused.status_code, refused.json()["error"]) == (400, "invalid_domain")
+    assert agent.get(f"/v1/approvals/{approval_id}/poll").json()["state"] == "pending"
+    answer = operator.post(f"/v1/approvals/{approval_id}/approve?learn_domain={HOSTS[0]}")
+    assert (answer.status_code, answer.json()["learned_domain"]) == (200, HOSTS[0])
+
+    assert call().status_code == 200
+    (item,) = operator.get("/v1/admin/domains?action=any_host").json()["domains"]
+    assert (item["domain"], item["source"], item["added_by"]) == (HOSTS[0], "approval", "dev")
+    gone = change(operator, "DELETE", "/v1/admin/domains", {"action_id": "any_host", "domain": HOSTS[0]})
+    assert gone.json() == {"removed": True}
+    held(call())
+    assert len(up.seen) == before + 3
+
+
+def test_a_wildcard_covers_what_lies_below_it(gate: Gateway, agent: Bearer, operator: Bearer) -> None:
+    rule = {"action_id": "any_host", "domain": "*.Three.gateway.test"}
+    assert change(operator, "POST", "/v1/admin/domains", rule).json()["domain"] == "*.three.gateway.test"
+    assert agent.execute("any_host", {"host": HOSTS[2], "path": "a"}).status_code == 200
+    held(agent.execute("any_host", {"host": "three.gateway.test", "path": "a"}))
+    assert change(operator, "DELETE", "/v1/admin/domains/clear").json()["cleared"] is True
+    held(agent.execute("any_host", {"host": HOSTS[2], "path": "a"}))
+
+
+def test_nothing_is_learned_from_a_call_whose_effect_was_not_confirmed(agent: Bearer, operator: Bearer) -> None:
+    for path, status, told in (("status/404", 200, "verification_failed"), ("status/503", 502, None)):
+        approval_id = held(agent.execute("any_host", {"host": HOSTS[1], "path": path}))
+        answer = operator.post(f"/v1/approvals/{approval_id}/approve?learn_domain={HOSTS[1]}")
+        assert (answer.status_code, answer.json().get("learn_error")) == (status, told)
+        assert "learned_domain" not in answer.json()
+    assert operator.get("/v1/admin/domains").json() == {"domains": []}
+
+
+def test_a_path_is_held_learned_used_and_taken_back(gate: Gateway, agent: Bearer, operator: Bearer) -> None:
+    def call(name: str) -> httpx.Response:
+        return agent.execute("few_files", {"path": f"new/{name}", "content": name})
+
+    approval_id = held(call("a"))
+    detail = operator.get(f"/v1/approvals/{approval_id}").json()
+    assert detail["approved_files"]["allowed_paths"] == ["new/a"]
+    answer = operator.post(f"/v1/approvals/{approval_id}/approve?learn_path=new/*")
+    assert (answer.status_code, answer.json()["learned_path"]) == (200, "new/*")
+    assert call("b").json()["verification_outcome"] == "verified"
+    assert (gate.state / "files" / "new" / "b").read_text() == "b"
+    hidden = change(operator, "POST", "/v1/admin/paths", {"action_id": "few_files", "path_glob": "new/.*"})
+    assert hidden.json() == {"path": "new/.*", "path_glob": "new/.*", "action_id": "few_files"}
+    assert call(".hidden").json()["error"] == "policy_denied"
+    assert change(operator, "DELETE", "/v1/admin/paths/clear?action=few_files").json()["count"] == 2
+    held(call("c"))
+    assert not (gate.state / "files" / "new" / "c").exists()
+
+
+def test_what_was_learned_survives_the_gateway_killed_as_a_whole_and_a_broken_file_keeps_it_from_starting(
+    tmp_path: Path, up: Upstream
+) -> None:
+    text = config(tmp_path, up)
+    rule = {"action_id": "any_host", "domain": HOSTS[0]}
+    with gateway(tmp_path, text) as gate:
+        assert change(gate.operator(), "POST", "/v1/admin/domains", rule).status_code == 200
+        everything = psutil.Process(gate.process.pid).children(recursive=True)
+        gate.process.kill()
+        gate.process.wait(10)
+        psutil.wait_procs(everything, timeout=5)
+    with gateway(tmp_path, text) as gate:
+        agent = gate.agent()
+        body = {"host": HOSTS[0], "path": "a"}
+        assert agent.execute("any_host", body).status_code == 200
+        assert change(gate.operator(), "POST", "/v1/admin/domains", rule).json() == {"error": "domain_already_exists"}
+
+        file = gate.state / "learned.json"
+        whole = file.read_bytes()
+        file.write_bytes(whole[: len(whole) // 2])
+        held(agent.execute("any_host", body))  # while it runs: nothing counts as learned, and everything else goes on
+        assert gate.operator().get("/v1/admin/domains").json() == {"error": "learned_rules_unavailable"}
+        assert agent.execute("text_digest", {"text": "x"}).status_code == 200
+        assert gate.stop(signal.SIGTERM) == 0
+    command = [str(Path(sys.executable).with_name("gateway")), "dev", "--listen", "127.0.0.1:0"]
+    command += ["--state-dir", str(tmp_path / "state"), "--config", str(tmp_path / "gateway.toml")]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
+    assert ended.returncode == 78, ended.stderr
+    said = [json.loads(line) for line in ended.stderr.splitlines() if line.startswith("{")]
+    causes = [line["cause"] for line in said if "learned.json" in str(line.get("cause"))]
+    assert causes
+    assert all("move it away" in cause for cause in causes)
+
+
+def test_a_front_that_is_killed_forgets_nothing_that_was_learned(gate: Gateway, operator: Bearer) -> None:
+    rule = {"action_id": "any_host", "domain": HOSTS[1]}
+    assert change(operator, "POST", "/v1/admin/domains", rule).status_code == 200
+    gate.child("front").kill()
+
+    def listed() -> Any:
+        try:
+            return gate.operator().get("/v1/admin/domains").json()["domains"]
+        except httpx.TransportError:
+            return None
+
+    assert [item["domain"] for item in wait_for(listed, "the successor's list")] == [HOSTS[1]]

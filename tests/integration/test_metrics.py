@@ -1,0 +1,203 @@
+"""The metrics of a running gateway: what its operators scrape is OpenMetrics, as documented, and moves."""
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import psutil
+import pytest
+from prometheus_client.openmetrics.parser import text_string_to_metric_families
+
+from tests.support.background import Background, in_flight
+from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
+from tests.support.manifests import all_examples, example, open_policy, write_manifests
+from tests.support.upstream import Upstream
+
+TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
+DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
+ROW = re.compile(r"^\| `(gate_\w+)` \| (\w+) \|([^|]*)\|", re.MULTILINE)
+OTHER_ANSWER = example(
+    "text_digest", action_id="other_answer",
+    io={"response_schema": {"required": ["never"], "additionalProperties": True}},
+)  # fmt: skip
+PAYMENT = {"to": "acct-7", "amount_cents": 1, "currency": "EUR"}
+SESSION_RATE = 40
+
+
+@pytest.fixture(scope="module")
+def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A gateway with few workers and a small session rate."""
+    folder: Path = tmp_path_factory.mktemp("gate")
+    actions = write_manifests(all_examples(folder / "actions"), OTHER_ANSWER)
+    policy = open_policy(folder / "policy", "other_answer")
+    more = f'manifests_dir = "{actions}"\npolicy_dir = "{policy}"\n'
+    more += f"[limits]\nsession_requests_per_second = {SESSION_RATE}\n[workers]\ncompute = {{min_spare = 1, max = 1}}\n"
+    with gateway(folder, config_for(up.address, more)) as running:
+        yield running
+
+
+class Scrape:
+    """One answer, read by somebody else's parser."""
+
+    def __init__(self, answer: httpx.Response) -> None:
+        assert (answer.status_code, answer.headers["content-type"]) == (200, TYPE)
+        assert answer.text.endswith("\n# EOF\n")
+        self.families = list(text_string_to_metric_families(answer.text))  # type: ignore[no-untyped-call]
+        self._values = {
+            (sample.name, tuple(sorted(sample.labels.items()))): sample.value
+            for family in self.families
+            for sample in family.samples
+        }
+
+    def __call__(self, name: str, **labels: str) -> float:
+        """One sample; 0 when it is not there yet, as for whoever asks for its rate."""
+        return float(self._values.get((name, tuple(sorted(labels.items()))), 0))
+
+    def labels(self, name: str) -> set[tuple[str, ...]]:
+        """Label values of every series of this name, in the order of the labels' names."""
+        return {tuple(value for _, value in labels) for sample, labels in self._values if sample == name}
+
+
+def scrape(gate: Gateway) -> Scrape:
+    return Scrape(gate.operator().get("/metrics"))
+
+
+def test_what_is_served_is_what_is_documented(gate: Gateway, agent: Bearer) -> None:
+    agent.execute("text_digest", {"text": "x"})
+    documented = {
+        name: (kind, set(re.findall(r"`(\w+)`", cell))) for name, kind, cell in ROW.findall(DOCUMENT.read_text())
+    }
+    served = {}
+    for family in scrape(gate).families:
+        name = f"{family.name}_total" if family.type == "counter" else family.name
+        assert name not in served, "each family once"
+        served[name] = family.type
+        for sample in family.samples:
+            assert set(sample.labels) - {"le"} == documented[name][1], sample
+    assert served == {name: kind for name, (kind, _) in documented.items()}
+
+
+def test_calls_of_every_kind_move_what_counts_them(gate: Gateway) -> None:
+    before = scrape(gate)
+    agent = gate.agent(max_calls=3)
+    assert agent.execute("text_digest", {"text": "x"}).status_code == 200
+    assert agent.execute("other_answer", {"text": "x"}).status_code == 502
+    assert agent.execute("forbidden_export", {"table": "customers"}).status_code in (403, 422)
+    held = agent.execute("payment_transfer", PAYMENT)
+    assert held.status_code == 202
+    assert agent.execute("text_digest", {"text": "no more"}).json()["error"] == "budget_exhausted"
+    assert gate.operator().post(f"/v1/approvals/{held.json()['approval_id']}/approve").status_code == 200
+    headers = agent.headers("GET", "/v1/approvals/apr_1/poll", htm="POST")
+    assert gate.http.get("/v1/approvals/apr_1/poll", headers=headers).status_code == 401
+    after = scrape(gate)
+    for by, name, labels in (
+        (1, "gate_action_calls_total", {"action_id": "text_digest", "outcome": "allow", "code": "ok"}),
+        (1, "gate_action_calls_total", {"action_id": "text_digest", "outcome": "deny", "code": "budget_exhausted"}),
+        (1, "gate_action_calls_total", {"action_id": "payment_transfer", "outcome": "pending_approval", "code": "ok"}),
+        (5, "gate_action_call_duration_seconds_count", {}),
+        (1, "gate_provider_executions_total", {"action_id": "other_answer", "outcome": "response_schema"}),
+        (1, "gate_response_schema_violations_total", {"action_id": "other_answer"}),
+        (1, "gate_provider_execution_duration_seconds_count", {"action_id": "payment_transfer"}),
+        (1, "gate_budget_exhausted_total", {}),
+        (1, "gate_dpop_rejections_total", {"code": "invalid_dpop"}),
+        (1, "gate_leases_issued_total", {}),
+        (1, "gate_approvals_total", {"outcome": "held"}),
+        (1, "gate_approvals_total", {"outcome": "approved"}),
+        (3, "gate_ledger_write_duration_seconds_count", {"operation": "intent"}),
+        (3, "gate_ledger_write_duration_seconds_count", {"operation": "receipt"}),
+        (1, "gate_http_answers_total", {"route": "/v1/leases", "method": "POST", "status": "200"}),
+        (1, "gate_worker_wait_duration_seconds_count", {"profile": "http"}),
+    ):
+        assert after(name, **labels) - before(name, **labels) == by, (name, labels)
+    for name, labels in (
+        ("gate_policy_decisions_total", {"decision": "pending_approval", "rule": "hold_high_risk"}),
+        ("gate_policy_request_duration_seconds_count", {"operation": "decide"}),
+        ("gate_store_request_duration_seconds_count", {"operation": "check_in"}),
+    ):
+        assert after(name, **labels) > before(name, **labels), (name, labels)
+
+
+def test_every_process_is_there_and_uses_what_it_uses(gate: Gateway, agent: Bearer) -> None:
+    before = scrape(gate)
+    assert agent.execute("spin", {"seconds": 0.3}).status_code == 200
+    after = scrape(gate)
+    kinds = {"supervisor", "front", "policy", "template", "worker compute", "worker http", "worker fs"}
+    for name in ("cpu_seconds_total", "resident_memory_bytes", "open_fds", "start_time_seconds"):
+        assert after.labels(f"gate_process_{name}") == {(kind, "1") for kind in kinds}, name
+    worker = {"kind": "worker compute", "number": "1"}
+    spent = after("gate_process_cpu_seconds_total", **worker) - before("gate_process_cpu_seconds_total", **worker)
+    assert 0.02 <= spent < 5
+    front = gate.child("front")
+    known = after("gate_process_resident_memory_bytes", kind="front", number="1")
+    assert 0.8 < known / front.memory_info().rss < 1.25
+    assert abs(after("gate_process_start_time_seconds", kind="front", number="1") - front.create_time()) < 2
+
+
+def test_a_worker_that_is_killed_in_its_call_is_counted_and_its_successor_takes_its_number(
+    gate: Gateway, agent: Bearer
+) -> None:
+    before = scrape(gate)
+    call = Background(lambda: agent.execute("spin", {"seconds": 5}))
+    wait_for(lambda: in_flight(gate) == 1, "a call in flight")
+    wait_for(lambda: scrape(gate)("gate_workers", profile="compute", state="busy") == 1, "a worker at work")
+    worker = gate.child("worker compute")
+    worker.kill()
+    assert call.status() == 502
+    assert agent.execute("text_digest", {"text": "x"}).status_code == 200
+    after = scrape(gate)
+    ended = {"profile": "compute", "reason": "SIGKILL"}
+    assert after("gate_workers_ended_total", **ended) - before("gate_workers_ended_total", **ended) == 1
+    lost = {"action_id": "spin", "outcome": "worker_lost"}
+    assert after("gate_provider_executions_total", **lost) - before("gate_provider_executions_total", **lost) == 1
+    started = {"kind": "worker compute", "number": "1"}
+    assert after("gate_process_start_time_seconds", **started) > before("gate_process_start_time_seconds", **started)
+    assert not psutil.pid_exists(worker.pid)
+
+
+def test_a_session_over_its_rate_is_429_with_retry_after_and_counted(gate: Gateway) -> None:
+    agent, other = gate.agent(), gate.agent()
+    before = scrape(gate)
+    answers = [agent.get("/v1/approvals/apr_none/poll") for _ in range(3 * SESSION_RATE)]
+    refused = [answer for answer in answers if answer.status_code == 429]
+    assert {answer.status_code for answer in answers} == {404, 429}
+    assert {(answer.headers["retry-after"], answer.json()["error"]) for answer in refused} == {
+        ("1", "rate_limit_exceeded")
+    }
+    after = scrape(gate)
+    limited = {"class": "session"}
+    assert after("gate_rate_limited_total", **limited) - before("gate_rate_limited_total", **limited) == len(refused)
+    assert other.execute("text_digest", {"text": "x"}).status_code == 200
+    wait_for(lambda: agent.get("/v1/approvals/apr_none/poll").status_code == 404, "another token")
+
+
+def test_a_reload_ends_the_series_of_actions_that_are_gone(gate: Gateway, agent: Bearer) -> None:
+    agent.execute("other_answer", {"text": "x"})
+    labelled = {"action_id": "other_answer"}
+    assert scrape(gate)("gate_response_schema_violations_total", **labelled) >= 1
+    manifest = next(gate.state.parent.glob("**/actions/other_answer.yaml"))
+    text = manifest.read_text()
+    manifest.unlink()
+    assert gate.operator().post("/v1/admin/reload").status_code == 200
+    found = scrape(gate)
+    assert not [
+        sample
+        for family in found.families
+        for sample in family.samples
+        if sample.labels.get("action_id") == "other_answer"
+    ]
+    assert found("gate_policy_request_duration_seconds_count", operation="load") >= 2
+    manifest.write_text(text)
+    assert gate.operator().post("/v1/admin/reload").status_code == 200
+    assert agent.execute("other_answer", {"text": "x"}).status_code == 502
+    assert scrape(gate)("gate_response_schema_violations_total", **labelled) == 1
+
+
+def test_no_name_of_an_agent_a_session_or_a_path_is_in_the_text(gate: Gateway) -> None:
+    agent = gate.agent()
+    agent.execute("text_digest", {"text": "x"})
+    agent.execute("never_registered", {})
+    gate.http.get("/some/path/of/theirs")
+    text = gate.operator().get("/metrics").text
+    for secret in (agent.session_id, "dev:anonymous", "never_registered", "of/theirs", agent.token, str(gate.state)):
+        assert secret not in text

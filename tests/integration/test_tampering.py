@@ -1,0 +1,38 @@
+"""A ledger that was changed while the gateway was stopped: the gateway that runs on it says so, and where."""
+
+import json
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+from tests.support.gateway import Gateway, gateway
+
+CALLS = 6
+
+
+def lines(gate: Gateway, message: str) -> list[dict[str, Any]]:
+    """What the log says under this message."""
+    found = (json.loads(line) for line in gate.log.read_text().splitlines() if line.startswith("{"))
+    return [line for line in found if line["message"] == message]
+
+
+def test_a_tail_that_was_removed_is_found_when_it_runs_again(tmp_path: Path) -> None:
+    ledger = tmp_path / "state" / "ledger.sqlite3"
+    with gateway(tmp_path) as gate:
+        agent = gate.agent()
+        for number in range(CALLS):
+            assert agent.execute("text_digest", {"text": str(number)}).status_code == 200
+        before = gate.operator().get("/v1/audit/verify").json()
+        assert (before["intact"], before["broken_at"]) == (True, None)
+        assert lines(gate, "the chain is intact")[-1]["events"] == before["events_checked"] > CALLS
+    assert not ledger.with_name("ledger.sqlite3-wal").exists(), "whole in one file once it has stopped"
+    with closing(sqlite3.connect(ledger)) as connection, connection:
+        (count,) = connection.execute("SELECT count(*) FROM events").fetchone()
+        connection.execute("DELETE FROM events WHERE seq > ?", (count - 2,))
+    with gateway(tmp_path) as gate:
+        report = gate.operator().get("/v1/audit/verify").json()
+        assert (report["intact"], report["events_checked"]) == (False, count - 2)
+        assert report["total_events"] > count, "the head has gone on from where it was"
+        assert lines(gate, "the chain is broken")[-1]["broken_at"] == report["broken_at"]
+        assert 'gate_audit_verifications_total{outcome="broken"} 1.0' in gate.operator().get("/metrics").text

@@ -1,0 +1,197 @@
+"""Addresses, paths, answers and their decoding: what is accepted, what is refused, what never shows."""
+
+import json
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+from gateway_client import (
+    ActionFailed,
+    Address,
+    AuthenticationFailed,
+    Conflict,
+    Denied,
+    GatewayError,
+    GatewayFault,
+    Invalid,
+    Limits,
+    NotFound,
+    ProtocolViolation,
+    RateLimited,
+    Unavailable,
+)
+from gateway_client.decoding import decode, parse_json
+from gateway_client.results import Receipt
+from gateway_client.sending import http_request
+from gateway_client.wire import Answer, Request, path_of, query_of
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.support.played_gateway import RECEIPT, answer, refusal
+
+
+@pytest.mark.parametrize(
+    ("text", "public", "expected"),
+    [
+        ("http://h:3000", None, (None, "http://h:3000", "http://h:3000")),
+        ("http://H:3000/", None, (None, "http://h:3000", "http://h:3000")),
+        ("https://h", "https://public/base/", (None, "https://h", "https://public/base")),
+        ("http://[::1]:3000", None, (None, "http://[::1]:3000", "http://[::1]:3000")),
+        ("unix:///run/g.sock", "http://h", ("/run/g.sock", "http://localhost", "http://h")),
+        ("unix:///run/a%20b.sock", "http://h", ("/run/a b.sock", "http://localhost", "http://h")),
+    ],
+)
+def test_an_address_is_a_socket_or_an_origin(text: str, public: str | None, expected: tuple[str | None, ...]) -> None:
+    found = Address.parse(text, public)
+    assert (found.socket, found.origin, found.public_base_url) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "public"),
+    [
+        ("unix:///run/g.sock", None), ("unix://run/g.sock", "http://h"), ("unix:g.sock", "http://h"),
+        ("unix:///run/g.sock?x=1", "http://h"), ("unix:///run/%00", "http://h"), ("ftp://h", None), ("h:3000", None),
+        ("", None), ("http://", None),
+        ("http://h/path", None), ("http://u:secret@h", None), ("http://h?x=secret", None),
+        ("http://h#secret", None), ("http://h:0", None), ("http://h:99999", None), ("http://hü", None),
+        ("http://h\n:3000", None), ("http://h /", None),
+        ("http://h", "http://u:secret@h"), ("http://h", "h"), ("http://h", ""),
+    ],
+)  # fmt: skip
+def test_what_is_no_address_is_refused_without_repeating_it(text: str, public: str | None) -> None:
+    with pytest.raises(ValueError) as raised:  # noqa: PT011 - each has its own words
+        Address.parse(text, public)
+    assert "secret" not in str(raised.value)
+
+
+@given(st.text(max_size=30), st.text(max_size=30))
+def test_a_path_arrives_as_it_was_proven(segment: str, value: str) -> None:
+    if segment in {"", ".", ".."} or not segment.isprintable():
+        return
+    path = path_of("v1", segment)
+    assert path.count("/") == 2
+    target = f"{path}?{query_of(q=value)}"
+    request = http_request(Address.parse("http://h"), Request("GET", target, ()), Limits(), 1.0)
+    assert request.url.raw_path.decode() == target
+    assert httpx.QueryParams(request.url.query.decode())["q"] == value
+
+
+@pytest.mark.parametrize("segment", ["", ".", ".."])
+def test_a_segment_that_would_change_the_path_is_refused(segment: str) -> None:
+    with pytest.raises(ValueError, match="identifier"):
+        path_of("v1", segment)
+
+
+@pytest.mark.parametrize(
+    ("status", "kind"),
+    [
+        (400, Invalid), (401, AuthenticationFailed), (403, Denied), (404, NotFound), (405, Invalid), (408, Invalid),
+        (409, Conflict), (413, Invalid), (415, Invalid), (418, Invalid), (422, Invalid), (429, RateLimited),
+        (431, Invalid), (500, GatewayFault), (501, GatewayFault), (502, ActionFailed), (503, Unavailable),
+        (504, GatewayFault), (302, ProtocolViolation), (204, ProtocolViolation),
+    ],
+)  # fmt: skip
+def test_an_answer_becomes_the_error_of_its_status(status: int, kind: type[GatewayError]) -> None:
+    error = answer(status, {"error": "some_code", "reason": "why"}, retry_after="7", x_trace_id="trc_1").error()
+    assert type(error) is kind
+    assert error.status == status
+    if kind is not ProtocolViolation:
+        assert (error.code, error.reason, error.retry_after, error.trace_id) == ("some_code", "why", 7.0, "trc_1")
+        assert str(error) == f"some_code ({status}): why [trc_1]"
+
+
+def test_only_an_answer_before_dispatch_says_that_nothing_ran() -> None:
+    assert not refusal(403, "policy_denied").error().may_have_run
+    assert not refusal(503, "draining").error().may_have_run
+    assert not refusal(503, "budget_store_unavailable").error().may_have_run
+    assert refusal(503, "approval_store_unavailable").error().may_have_run
+    assert refusal(500, "evidence_persistence_failed").error().may_have_run
+    assert refusal(502, "action_execution_failed").error().may_have_run
+    assert answer(200, {}).error().may_have_run
+
+
+@pytest.mark.parametrize(
+    ("body", "code"),
+    [
+        ({}, "http_403"),
+        ({"error": 1}, "http_403"),
+        ({"error": "No Code!"}, "unknown_error"),
+        ({"error": ""}, "unknown_error"),
+    ],
+)
+def test_an_error_without_a_code_still_has_a_name(body: Any, code: str) -> None:
+    assert answer(403, body).error().code == code
+
+
+def test_a_reason_can_not_deceive_a_terminal_nor_flood_it() -> None:
+    error = answer(403, {"error": "policy_denied", "deny_reason": "a\x1b[2J\u202eb\u2028c" + "x" * 1000}).error()
+    assert error.reason is not None
+    assert error.reason.startswith("a[2Jbcx")
+    assert len(error.reason) == 500
+
+
+@pytest.mark.parametrize("value", ["", "soon", "-1", "1.5", "Fri, 31 Dec 2100 23:59:59 GMT", "٣", "9" * 30])
+def test_another_form_of_retry_after_is_passed_over(value: str) -> None:
+    assert answer(503, {"error": "x"}, retry_after=value).retry_after is None
+    assert answer(503, {"error": "x"}, retry_after="999999999").retry_after == 3600
+
+
+def test_what_the_gateway_adds_is_kept_and_no_error() -> None:
+    found = decode(Receipt, RECEIPT | {"new": {"field": 1}}, "receipt")
+    assert found.raw["new"] == {"field": 1}
+    assert found.receipt_signature is None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sample:
+    text: str
+    number: int = 1
+    share: float | None = None
+    many: tuple[int, ...] = ()
+    by_name: dict[str, int] | None = None
+    free: Any = None
+    raw: dict[str, Any] = field(repr=False)
+
+
+@pytest.mark.parametrize(
+    ("value", "problem"),
+    [
+        ([], "sample is not an object"), ({}, "sample has no text"), ({"text": None}, "sample.text is not of type str"),
+        ({"text": 1}, "sample.text is not of type str"), ({"text": "", "number": True}, "sample.number is not of type"),
+        ({"text": "", "number": 1.5}, "sample.number is not of type"), ({"text": "", "many": {}}, "many is not an"),
+        ({"text": "", "many": [1, "2"]}, r"many\[1\] is not of type"), ({"text": "", "by_name": []}, "not an object"),
+        ({"text": "", "by_name": {"a": "b"}}, "by_name.* is not of type int"),
+    ],
+)  # fmt: skip
+def test_a_field_of_another_type_is_named_and_its_value_is_not(value: Any, problem: str) -> None:
+    with pytest.raises(ProtocolViolation, match=problem):
+        decode(Sample, value, "sample")
+
+
+def test_fields_with_a_default_may_be_absent_or_null() -> None:
+    found = decode(Sample, {"text": "a", "number": None, "share": 2, "many": [1], "by_name": {"a": 1}}, "sample")
+    assert (found.number, found.share, found.many, found.by_name, found.free) == (1, 2, (1,), {"a": 1}, None)
+
+
+@given(
+    st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(),
+        lambda one: st.lists(one) | st.dictionaries(st.text(), one),
+        max_leaves=10,
+    )
+)
+def test_any_json_decodes_or_is_a_protocol_violation(value: Any) -> None:
+    body = json.dumps(value).encode()
+    assert parse_json(body, "it") == value
+    for kind in (Sample, Receipt):
+        try:
+            decode(kind, value, "it")
+        except ProtocolViolation:
+            continue
+
+
+def test_requests_and_answers_do_not_show_headers_or_bodies() -> None:
+    shown = repr(Request("GET", "/x", (("Authorization", "DPoP secret"),), b"secret"))
+    shown += repr(Answer(200, {"x": "secret"}, b"secret", ("secret",)))
+    assert "secret" not in shown

@@ -1,0 +1,108 @@
+"""`gateway policy test|check|explain` as commands: their processes, their exit codes, and what is left."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import psutil
+import pytest
+
+from frontend.policy.testing import ORDINARY
+from ipc.exits import Exit
+from tests.support.checked import DEFAULT_REGO, gateway
+
+TESTS = """package gateway_test
+
+import rego.v1
+
+test_that_passes if {
+	data.gateway.decision.rule == "acl"
+}
+
+test_that_is_false := false
+
+test_that_is_undefined if {
+	found := data.gateway.decision with data.acl as {"agent": {"actions": ["action"]}}
+	print("the rule is", found.rule)
+	found.rule == "acl"
+}
+
+test_that_fails if 1 / 0 == 1
+
+test_without_end if count([1 | some x in numbers.range(1, 9000); some y in numbers.range(1, 9000); x == y + 0.5]) == 1
+
+test_that_takes(arguments) := arguments
+
+helper if true
+"""
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    folder = tmp_path / "policy"
+    folder.mkdir()
+    (folder / "gateway.rego").write_text(DEFAULT_REGO.read_text())
+    (folder / "data.json").write_text('{"policy_version": "p-1", "acl": {"agent": {"actions": ["read"]}}}')
+    return folder
+
+
+def question(folder: Path, **changes: Any) -> str:
+    document = json.loads(msgspec.json.encode(ORDINARY.as_input())) | changes
+    (folder / "question.json").write_text(json.dumps(document, indent=2))
+    return "question.json"
+
+
+def test_each_test_has_its_outcome_and_its_place_and_costs_no_other_its_own(policy: Path) -> None:
+    (policy / "gateway_test.rego").write_text(TESTS)
+    done = gateway(policy, "policy", "test", ".")
+    assert (done.returncode, done.stderr) == (Exit.FAILED, "")
+    lines = re.sub(r"\d+ ms", "N ms", done.stdout).replace(f"{policy}/gateway_test.rego", "T").splitlines()
+    assert lines == [
+        "T:5  pass  test_that_passes  N ms",
+        "T:9  FAIL  test_that_is_false is false, not true",
+        "T:11  FAIL  test_that_is_undefined is undefined: something in it does not hold",
+        "    the rule is allow",
+        "T:17  FAIL  test_that_fails eval_builtin_error: divide by zero",
+        "T:19  FAIL  test_without_end took too long",
+        "5 tests, 1 passed, 4 failed.",
+    ]
+
+
+def test_a_good_policy_is_called_good_and_nothing_is_left_behind(policy: Path) -> None:
+    before = sorted(path.name for path in policy.parent.rglob("*"))
+    children = {one.pid for one in psutil.Process().children(recursive=True)}
+    done = gateway(policy.parent, "policy", "check", "policy")
+    assert (done.returncode, done.stdout, done.stderr) == (0, f"{policy}: no problems, policy version p-1.\n", "")
+    assert sorted(path.name for path in policy.parent.rglob("*")) == before
+    assert {one.pid for one in psutil.Process().children(recursive=True)} == children
+
+
+def test_every_problem_of_a_policy_is_told_with_its_place(policy: Path) -> None:
+    rego = policy / "gateway.rego"
+    rego.write_text(rego.read_text().replace("input.required_scopes", "input.required_scopes; not mispelt"))
+    done = gateway(policy.parent, "policy", "check", "policy", "--json")
+    assert done.returncode == Exit.CONFIG
+    problems = json.loads(done.stdout)["problems"]
+    assert [(one["file"], one["field"]) for one in problems] == [
+        (str(rego), "data.gateway.applies_scope"),
+        (str(rego), "data.gateway.reason"),
+    ]
+    assert all(one["line"] > 1 for one in problems)
+    (policy / "data.json").write_text('{\n"policy_version": "1",\n"acl": {"agent": {"actons": []}}\n}')
+    done = gateway(policy.parent, "policy", "check", "policy")
+    assert done.stdout.startswith(f"{policy}/data.json:3  acl.agent: Object ")
+
+
+def test_a_configuration_may_name_the_policy(policy: Path) -> None:
+    (policy.parent / "g.toml").write_text('policy_dir = "policy"\n')
+    asked = question(policy.parent, action_id="pay\x1b[2J")
+    done = gateway(policy.parent, "policy", "explain", "--config", "g.toml", "--input", asked)
+    assert done.returncode == 0
+    assert done.stdout.startswith("DENIED by rule acl: agent may not call pay[2J; it may call read\n")
+    assert "agent asks for pay\\x1b[2J 1.0.0" in done.stdout
+    (policy.parent / "g.toml").write_text("policy_dir = 3\n")
+    done = gateway(policy.parent, "policy", "explain", "--config", "g.toml", "--input", asked)
+    assert (done.returncode, done.stdout) == (Exit.CONFIG, "")
+    assert "g.toml:1  policy_dir = 3" in done.stderr

@@ -1,0 +1,144 @@
+"""gatectl as tests run it: the console script as a process, or the same code in this one where it is about output."""
+
+import contextlib
+import fcntl
+import io
+import json
+import os
+import pty
+import select
+import subprocess
+import sys
+import termios
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from gateway_client.cli.main import run
+
+SCRIPT = str(Path(sys.executable).with_name("gatectl"))
+SECONDS = 30
+INTERRUPT = "\x03"
+
+
+@dataclass(frozen=True)
+class Ran:
+    """How a command ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def json(self) -> Any:
+        return json.loads(self.out)
+
+    @property
+    def lines(self) -> list[Any]:
+        return [json.loads(line) for line in self.out.splitlines()]
+
+    @property
+    def error(self) -> dict[str, Any]:
+        """The one JSON object on standard error."""
+        (line,) = self.err.splitlines()
+        found: dict[str, Any] = json.loads(line)
+        return found
+
+
+@dataclass(frozen=True)
+class Gatectl:
+    """gatectl with an environment of its own: `home` is where its contexts lie."""
+
+    home: Path
+    environment: tuple[tuple[str, str], ...] = ()
+
+    def with_environment(self, **variables: str) -> "Gatectl":
+        return replace(self, environment=(*self.environment, *variables.items()))
+
+    @property
+    def environ(self) -> dict[str, str]:
+        strange = ("GATECTL_", "CREDENTIALS_DIRECTORY", "NO_COLOR", "XDG_CONFIG_HOME")
+        kept = {name: value for name, value in os.environ.items() if not name.startswith(strange)}
+        return kept | {"XDG_CONFIG_HOME": str(self.home), "TERM": "xterm"} | dict(self.environment)
+
+    @property
+    def contexts_file(self) -> Path:
+        return self.home / "gatectl" / "contexts.toml"
+
+    def process(self, *arguments: str, stdin: str = "") -> Ran:
+        """The console script, to its end."""
+        done = subprocess.run(
+            [SCRIPT, *arguments], input=stdin, capture_output=True, text=True, timeout=SECONDS, env=self.environ
+        )
+        return Ran(done.returncode, done.stdout, done.stderr)
+
+    def here(self, *arguments: str) -> Ran:
+        """The same code in this process, without a terminal."""
+        before, out, err = dict(os.environ), io.StringIO(), io.StringIO()
+        os.environ.clear()
+        os.environ.update(self.environ)
+        try:
+            with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+                code = int(run(list(arguments)))
+        finally:
+            os.environ.clear()
+            os.environ.update(before)
+        return Ran(code, out.getvalue(), err.getvalue())
+
+    def done(self, *arguments: str) -> Ran:
+        """`here`, and it must have gone well."""
+        ran = self.here(*arguments)
+        assert ran.code == 0, ran.err
+        return ran
+
+    @contextmanager
+    def started(self, *arguments: str) -> "Iterator[subprocess.Popen[str]]":
+        """The console script, running; killed at the end of the block."""
+        process = subprocess.Popen(
+            [SCRIPT, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            env=self.environ,
+        )  # fmt: skip
+        try:
+            yield process
+        finally:
+            process.kill()
+            process.communicate(timeout=10)
+
+    def on_terminal(self, *arguments: str, answer: str = "", until: str = "") -> Ran:
+        """The console script on a terminal of its own; `answer` is typed once `until` stands there. `out` has all."""
+        ours, theirs = pty.openpty()
+        try:
+            process = subprocess.Popen(
+                [SCRIPT, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=self.environ,
+                start_new_session=True,
+                preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # or Ctrl-C would be a character
+            )  # fmt: skip
+        finally:
+            os.close(theirs)
+        text, is_typed, end = b"", not answer, time.monotonic() + SECONDS
+        try:
+            while time.monotonic() < end:
+                if not select.select([ours], [], [], 1.0)[0]:
+                    if is_typed and answer == INTERRUPT:  # it may have come just before the program began to read
+                        os.write(ours, answer.encode())
+                    continue
+                try:
+                    text += os.read(ours, 65536)
+                except OSError:  # the last of them has closed it
+                    break
+                if not is_typed and until.encode() in text:
+                    os.write(ours, answer.encode())
+                    is_typed = True
+            return Ran(process.wait(max(0.1, end - time.monotonic())), text.decode().replace("\r\n", "\n"), "")
+        finally:
+            process.kill()
+            process.wait(10)
+            os.close(ours)
+
+
+def pointed_at(gatectl: Gatectl, url: str) -> Gatectl:
+    """The same with another gateway's address; key files stay those of the context."""
+    return gatectl.with_environment(GATECTL_ADDRESS=url)

@@ -1,0 +1,150 @@
+"""A world for flows of the client library without a socket: time stands still until a flow lets it go by."""
+
+import json
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any, TypeVar
+
+from gateway_client import Address, Executed, Held, LeaseTerms, Limits, ProofKey
+from gateway_client.agent_core import AgentCore
+from gateway_client.errors import GatewayError
+from gateway_client.flows import Alone, Clock, Flow, Pause, Send
+from gateway_client.wire import Answer, Request
+
+T = TypeVar("T")
+
+START = 1_800_000_000.0
+
+
+def answer(status: int, body: Any, **headers: str) -> Answer:
+    """A JSON answer; underscores in header names become dashes."""
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return Answer(status, {"content-type": "application/json"} | named, json.dumps(body).encode())
+
+
+def refusal(status: int, code: str, retry_after: int | None = None) -> Answer:
+    headers = {} if retry_after is None else {"retry_after": str(retry_after)}
+    return answer(status, {"error": code}, **headers)
+
+
+EXECUTED: dict[str, Any] = {
+    "decision": "executed", "trace_id": "trc_1", "action_id": "a", "grant_id": "grant_1", "receipt_id": "rcpt_1",
+    "output": {}, "verification_outcome": "verified",
+    "verification": {"outcome": "verified", "is_fully_successful": True},
+    "runtime": {"duration_ms": 1, "exit_code": 0, "fuel_consumed": 1},
+}  # fmt: skip
+HELD = {"decision": "pending_approval", "approval_id": "apr_1", "request_hash": "sha256:00", "trace_id": "trc_1"}
+RECEIPT: dict[str, Any] = {
+    "receipt_id": "rcpt_1", "grant_id": "grant_1", "provider_module_digest": "sha256:00", "provider_receipt": {"n": 1},
+    "normalized_result": {"kind": "success", "summary": "done"}, "verification_outcome": {"status": "verified"},
+    "effect_evidence": [], "result_hash": "sha256:00", "started_at": "2026-11-21T11:12:13.123Z",
+    "finished_at": "2026-11-21T11:12:13.125Z", "failure_class": None,
+}  # fmt: skip
+
+Reply = Answer | GatewayError
+
+
+@dataclass
+class World:
+    """Plays gateway, network and clocks. `replies` answer everything but leases, in turn; the last one for ever."""
+
+    replies: list[Reply] = field(default_factory=lambda: [answer(200, EXECUTED)])
+    lease_replies: list[Reply] = field(default_factory=list)
+    lease_seconds: float = 300.0
+    time: float = START
+    sent: list[Request] = field(default_factory=list)
+    seconds: list[float] = field(default_factory=list)
+    paused: list[float] = field(default_factory=list)
+    leases: int = 0
+    on_send: Callable[[Request], None] = lambda request: None
+
+    @property
+    def clock(self) -> Clock:
+        """Both clocks of this world."""
+        return Clock(now=lambda: self.time, monotonic=lambda: self.time)
+
+    def run(self, flow: Flow[T]) -> T:
+        """Perform a flow as a runner does."""
+        walk = self.steps(flow)
+        try:
+            while True:
+                next(walk)
+        except StopIteration as end:
+            result: T = end.value
+            return result
+
+    def steps(self, flow: Flow[T]) -> Generator[Request, None, Any]:
+        """Perform a flow and stop at every request before it is answered, so that several can be interleaved."""
+        try:
+            step = next(flow)
+            while True:
+                try:
+                    if isinstance(step, Pause):
+                        self.paused.append(step.seconds)
+                        self.time += step.seconds
+                        found: Any = None
+                    elif isinstance(step, Alone):
+                        found = yield from self.steps(step.flow)
+                    else:
+                        yield step.request
+                        found = self._reply(step)
+                except GatewayError as error:
+                    step = flow.throw(error)
+                else:
+                    step = flow.send(found)
+        except StopIteration as end:
+            return end.value
+
+    def paths(self) -> list[str]:
+        """What was asked for, in order."""
+        return [request.target for request in self.sent]
+
+    def header(self, name: str, path: str | None = None) -> list[str]:
+        """The values of a header in every request (to `path`) that had it."""
+        return [
+            value
+            for request in self.sent
+            for found, value in request.headers
+            if found == name and path in (None, request.target)
+        ]
+
+    def _reply(self, step: Send) -> Answer:
+        self.sent.append(step.request)
+        self.seconds.append(step.seconds)
+        self.on_send(step.request)
+        if step.request.target == "/v1/leases":
+            found = self.lease_replies.pop(0) if self.lease_replies else self._lease()
+        else:
+            found = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+        if isinstance(found, GatewayError):
+            raise found
+        return found
+
+    def _lease(self) -> Answer:
+        self.leases += 1
+        end = datetime.fromtimestamp(self.time + self.lease_seconds, UTC).isoformat().replace("+00:00", "Z")
+        body = {
+            "lease_jwt": f"lease-{self.leases}", "session_id": f"ses_{self.leases}", "lease_jti": f"lea_{self.leases}",
+            "expires_at": end,
+        }  # fmt: skip
+        return answer(200, body)
+
+
+KEY = ProofKey.generate()
+
+
+def core_in(world: World, terms: LeaseTerms | None = None) -> AgentCore:
+    """An agent of this world."""
+    address = Address.parse("http://gateway.test:80")
+    return AgentCore(address, KEY, terms or LeaseTerms(), Limits(), world.clock)
+
+
+def execute(world: World, core: AgentCore) -> Executed | Held:
+    """One call that does not wait."""
+    return world.run(core.execute("a", {}, waits=False))
+
+
+def polled(state: str, **more: Any) -> Reply:
+    """What an agent hears of its hold."""
+    return answer(200, {"approval_id": "apr_1", "state": state} | more)

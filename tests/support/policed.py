@@ -1,0 +1,64 @@
+"""A front core whose policy lies in a folder, as it does in a gateway, with a real policy process if it is wanted."""
+
+import json
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from frontend.policy.embedded import EmbeddedPolicy
+from tests.support.front_core import Core, action, front_core
+from tests.support.policy import DEFAULT_POLICY, running_engine
+
+ACTIONS = (
+    action("echo"), action("pay", risk_level="critical", declared_side_effects=["http_write"]),
+    action("read", declared_side_effects=["http_read"]), action("note", declared_side_effects=["fs_write"]),
+)  # fmt: skip
+DATA: dict[str, Any] = {
+    "policy_version": "v1",
+    "acl": {
+        "dev:anonymous": {"actions": ["echo", "pay"], "sinks": ["http_write"]},
+        "billing": {"actions": ["read"], "sinks": ["http_read"], "inherits_wildcard": True},
+    },
+    "allowlist": {"pay": {"billing": True}},
+    "denied_actions": {},
+    "of_the_author": {"limits": [1, 2.5, None]},
+}
+
+
+def write_policy(folder: Path, **changes: Any) -> Path:
+    """The default rules with this data; returns data.json."""
+    folder.mkdir(exist_ok=True)
+    (folder / "gateway.rego").write_text(DEFAULT_POLICY.read_text())
+    (folder / "data.json").write_text(json.dumps(DATA | changes))
+    return folder / "data.json"
+
+
+@asynccontextmanager
+async def policed(
+    folder: Path, *manifests: dict[str, Any], is_real: bool = False, data: dict[str, Any] | None = None, **changes: Any
+) -> AsyncIterator[Core]:
+    """A front core with ACTIONS (or these), its policy in `folder/policy` loaded. Without `is_real` the engine is the
+    core's own, which answers what it is told to."""
+    write_policy(folder / "policy", **(data or {}))
+    async with AsyncExitStack() as stack:
+        engine: EmbeddedPolicy | None = None
+        if is_real:
+            engine = (await stack.enter_async_context(running_engine(None))).engine
+        core = await stack.enter_async_context(front_core(folder, *(manifests or ACTIONS), **changes))
+        configuration = core.house.configuration
+        configuration.policy = engine or core.policy
+        if engine is not None:
+            core.house.policy = engine
+            object.__setattr__(core.house.pipeline, "policy", engine)
+        configuration.policy_files = await configuration.policy_file.read()
+        await configuration.policy.load(configuration.policy_files.sources)
+        yield core
+
+
+async def sent(core: Core) -> list[Any]:
+    """What this front has posted to its supervisor, in order."""
+    found = []
+    while core.house.control._unsent_out.statistics().current_buffer_used:
+        found.append(await core.house.control._unsent_out.receive())
+    return found

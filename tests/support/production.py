@@ -1,0 +1,151 @@
+"""A real production gateway for tests: `gateway run` on both Unix sockets, with keys from `gateway keys make`.
+
+What it needs is made in one folder, as an operator would make it: keys, one operator bound to a key, the test's own
+user mapped to a principal, manifests and policy.
+"""
+
+import os
+import re
+import socket
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from tests.support.gateway import START_SECONDS, Bearer, Gateway, Prover, wait_for
+from tests.support.processes import GATEWAY
+
+PUBLIC_URL = "https://gateway.conformance.test"
+PRINCIPAL = "conformance-agent"
+OPERATOR = "ann"
+
+
+@dataclass
+class Production(Gateway):
+    """One running `gateway run`. `http` speaks to the client socket, `admin` to the admin socket."""
+
+    admin: httpx.Client | None = None
+
+    def operator(self) -> Bearer:
+        """The operator that `gateway keys make` made."""
+        found = self.ready["operator"]
+        key = serialization.load_pem_private_key(Path(found["private_key_file"]).read_bytes(), None)
+        assert isinstance(key, ec.EllipticCurvePrivateKey)
+        assert self.admin is not None
+        return Bearer(self.admin, self.base, found["key"], Prover(key))
+
+
+@dataclass(frozen=True)
+class Credentials:
+    """What `gateway keys make` said."""
+
+    settings: str
+    """Lines for the top of the configuration."""
+    operators: str
+    """The `[[operators]]` table."""
+    api_key: str
+    private_key_file: str
+
+
+def make_keys(folder: Path, operator: str = OPERATOR) -> Credentials:
+    """Make keys and an operator's credential in `folder`."""
+    done = subprocess.run(
+        [GATEWAY, "keys", "make", str(folder), "--operator", operator],
+        check=True, capture_output=True, text=True, timeout=START_SECONDS, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    settings = "".join(f"{line}\n" for line in done.stdout.splitlines() if re.match(r"\w+_path = ", line))
+    operators = "[[operators]]\n" + "".join(
+        f"{line}\n" for line in done.stdout.splitlines() if re.match(r"(name|api_key_sha256|dpop_jkt) = ", line)
+    )
+    key = re.search(rf"^key-{re.escape(operator)}-[0-9a-f]{{32}}$", done.stdout, re.MULTILINE)
+    assert key is not None
+    return Credentials(settings, operators, key[0], str(folder / "operator.pem"))
+
+
+def settings_for(folder: Path, *, public_base_url: str = PUBLIC_URL) -> dict[str, str]:
+    """The settings that a production gateway in `folder` needs besides its keys: name -> TOML text."""
+    return {
+        "state_dir": f'"{folder / "state"}"',
+        "public_base_url": f'"{public_base_url}"',
+        "listen_uds_path": f'"{folder / "gate.sock"}"',
+        "listen_admin_uds_path": f'"{folder / "gate-admin.sock"}"',
+    }
+
+
+def mapping(uid: int, principal: str = PRINCIPAL, scopes: tuple[str, ...] = ("tools:call",)) -> str:
+    """The table that maps a user id to a principal."""
+    listed = ", ".join(f'"{scope}"' for scope in scopes)
+    return f'[identity.peercred.principals.{uid}]\nprincipal = "{principal}"\nscopes = [{listed}]\nowner = "team"\n'
+
+
+@contextmanager
+def production(folder: Path, top: str, tables: str = "", **environment: str) -> Iterator[Production]:
+    """Run `gateway run` in `folder` until the block ends; again in the same folder, it has the same keys and state.
+
+    `top` and `tables` are TOML: settings, then tables. Without `[identity` in `tables` the user of this process is
+    mapped.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    keys = _keys(folder)
+    settings = settings_for(folder)
+    lines = "".join(f"{name} = {value}\n" for name, value in settings.items() if f"{name} = " not in top)
+    identity = "" if "[identity" in tables else mapping(os.geteuid())
+    config = folder / "gateway.toml"
+    config.write_text(f"{lines}{top}\n{keys.settings}\n{identity}\n{tables}\n{keys.operators}")
+    log = folder / "gateway.log"
+    with log.open("ab") as errors:
+        process = subprocess.Popen(
+            [GATEWAY, "run", "--config", str(config)],
+            stdout=subprocess.DEVNULL, stderr=errors, stdin=subprocess.DEVNULL, text=True,
+            env=os.environ | environment,
+        )  # fmt: skip
+    ready: dict[str, Any] = {
+        name: str(value).strip('"') for name, value in settings.items()
+    } | {
+        "base_url": "http://localhost",
+        "client_socket": str(folder / "gate.sock"), "admin_socket": str(folder / "gate-admin.sock"),
+        "operator": {"name": OPERATOR, "key": keys.api_key, "private_key_file": keys.private_key_file},
+    }  # fmt: skip
+    try:
+        with over(ready["client_socket"]) as http, over(ready["admin_socket"]) as admin:
+            running = Production(process, ready, log, http, admin=admin)
+            wait_for(lambda: _serves(running), "a production gateway that serves", START_SECONDS)
+            try:
+                yield running
+            finally:
+                for client in running.clients:
+                    client.close()
+                running.stop()
+    finally:
+        if process.poll() is None:
+            process.kill()
+            process.wait(10)
+
+
+def over(path: str) -> httpx.Client:
+    """A client on a Unix socket."""
+    return httpx.Client(transport=httpx.HTTPTransport(uds=path, verify=False), base_url="http://localhost", timeout=30)
+
+
+def _keys(folder: Path) -> Credentials:
+    """The credentials of this folder: made once, since the API key is told once."""
+    kept = folder / "credentials"
+    if not kept.exists():
+        made = make_keys(folder / "keys")
+        kept.write_text("\0".join((made.settings, made.operators, made.api_key, made.private_key_file)))
+    return Credentials(*kept.read_text().split("\0"))
+
+
+def _serves(gate: Production) -> bool:
+    code = gate.process.poll()
+    assert code is None, f"the gateway ended with {code}; its log:\n{gate.log.read_text()[-4000:]}"
+    with socket.socket(socket.AF_UNIX) as probe:  # httpx leaves a socket open when nobody answers
+        if probe.connect_ex(gate.ready["client_socket"]) != 0:
+            return False
+    return gate.http.get("/readyz").status_code == 200
