@@ -21,8 +21,8 @@ $(READY): requirements-dev.lock pyproject.toml sdk/pyproject.toml scripts/setup.
 demo: $(READY) ## the main job, told step by step, on embedded defaults (under 30 seconds)
 	@$(BIN)/python -m contrib.demo
 
-test: $(READY) ## every test, a process a core
-	@$(BIN)/python -m pytest -n logical --dist loadfile
+test: $(READY) ## every test
+	@$(BIN)/python -m pytest
 
 lint: $(READY) ## ruff and mypy --strict
 	@$(BIN)/ruff check .

@@ -28,6 +28,8 @@ MAX_OPEN_QUESTIONS = 1024
 """More than any admission ceiling lets through; beyond it the engine is unavailable."""
 
 _MAX_ATTEMPTS = 2
+_SUCCESSOR_SECONDS = 5.0
+"""How long a candidate whose process was lost waits for another one."""
 _UNAVAILABLE = "policy_engine_unavailable"
 _TIMEOUT = "policy_engine_timeout"
 
@@ -237,9 +239,8 @@ class EmbeddedPolicy:
                 try:
                     problem = await tried.compile(load_id, sources)
                 except ProcessLost as lost:
-                    # Somebody else may have killed it; a policy that kills its evaluator does so every time.
-                    if attempt < _MAX_ATTEMPTS:
-                        await tried.closed.wait()
+                    # Somebody may have killed it. A policy that kills its evaluator does so every time.
+                    if attempt < _MAX_ATTEMPTS and await self._has_successor(tried):
                         continue
                     problem = f"the policy process was lost while it tried this policy: {lost}"
                 if problem is None:
@@ -250,6 +251,13 @@ class EmbeddedPolicy:
             raise PolicyRefused((f"no policy process was ready within {LOAD_SECONDS} s",))
         tried.lose(f"it did not compile a policy within {LOAD_SECONDS} s")
         raise PolicyRefused((f"it did not compile within {LOAD_SECONDS} s",))
+
+    async def _has_successor(self, lost: PolicyProcess) -> bool:
+        with trio.move_on_after(_SUCCESSOR_SECONDS):
+            await lost.closed.wait()
+            await self._ready_process()
+            return True
+        return False
 
     async def _ready_process(self) -> PolicyProcess:
         while self._process is None or not self._is_up.is_set():

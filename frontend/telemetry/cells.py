@@ -67,8 +67,8 @@ class Levels(Counts):
     __slots__ = ()
 
     def less(self, *labels: str) -> None:
-        """One less: whoever calls it has added with these labels."""
-        self._series[labels] -= 1
+        """One less."""
+        self._series[labels] = self._series.get(labels, 0) - 1
 
 
 class Timings:

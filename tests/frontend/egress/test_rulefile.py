@@ -68,11 +68,18 @@ def test_a_file_that_could_not_be_read_for_a_moment_counts_again_as_it_is(tmp_pa
     file = RuleFile(path)
     write_private(path, content("x.example", "y.example"))
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    # Nothing new can be opened; what other threads of this process wait for is left alone.
+    resource.setrlimit(resource.RLIMIT_NOFILE, (max(map(int, os.listdir("/proc/self/fd"))) + 1, hard))
+    taken: list[int] = []
     try:
+        with pytest.raises(OSError, match="Too many open files"):
+            while True:
+                taken.append(os.open(os.devnull, os.O_RDONLY))
         assert file.learned("a") is NOTHING_LEARNED
     finally:
         resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+        for descriptor in taken:
+            os.close(descriptor)
     assert file.learned("a").domains == ("x.example", "y.example")
 
 
