@@ -5,6 +5,8 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
+# What Python has compiled it may keep: everything here starts many processes.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: help demo test lint types bench run openapi conformance providers providers-check lock clean setup
 .DEFAULT_GOAL := help

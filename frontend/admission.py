@@ -7,8 +7,8 @@ Principals share the places, and their sessions what is theirs (frontend/shares.
 from being served, however many calls it makes or how slowly it sends them.
 """
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from types import TracebackType
 
 import trio
 
@@ -26,7 +26,7 @@ def _nobody(_: str) -> None:
 
 
 class Place:
-    """One call's place among those in flight."""
+    """One call's place among those in flight; `with` gives it back at its end."""
 
     __slots__ = ("_admission", "is_left", "owners")
 
@@ -34,6 +34,14 @@ class Place:
         self._admission = admission
         self.owners: tuple[str, ...] = ()
         self.is_left = False
+
+    def __enter__(self) -> "Place":
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._admission.release(self)
 
     def belongs_to(self, principal: str, session_id: str) -> None:
         """Say whose call it is, before anything is awaited for it. Raises TooMuch overloaded when they hold their part
@@ -79,9 +87,8 @@ class Admission:
         if self.is_draining:
             raise GateError("draining")
 
-    @contextmanager
-    def enter(self, *, while_draining: bool = False) -> Iterator[Place]:
-        """Hold a place for one call. Raises GateError draining or overloaded.
+    def enter(self, *, while_draining: bool = False) -> Place:
+        """A place for one call, to be held by `with`. Raises GateError draining or overloaded.
 
         `while_draining` is for operators: admin endpoints stay operational (interface specification, "Gate lifecycle").
         """
@@ -94,11 +101,7 @@ class Admission:
         self._in_flight += 1
         if self._in_flight == 1:
             self._idle = trio.Event()
-        place = Place(self)
-        try:
-            yield place
-        finally:
-            self.release(place)
+        return Place(self)
 
     def share(self, place: Place, owners: tuple[str, str]) -> None:
         """See Place.belongs_to; `owners` are principal and session."""

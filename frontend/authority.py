@@ -10,7 +10,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import structlog
 import trio
 
 from frontend.authentication import OperatorCaller
@@ -25,9 +24,8 @@ from frontend.policy.acl import PolicyFiles
 from frontend.policy.data import PolicyData
 from frontend.policy.engine import PolicyRefused
 from frontend.policy.file import DataTurn
+from frontend.telemetry.logs import log
 from ipc.messages import PolicyEdited
-
-log = structlog.get_logger()
 
 TURN_SECONDS = 15.0
 """How long a change waits for a load, or another change, to end."""

@@ -6,16 +6,13 @@ that can't be given back leaves evidence instead of silence.
 
 from dataclasses import dataclass
 
-import structlog
-
 from frontend.auth.lease import Lease
 from frontend.case import Case
 from frontend.errors import GateError
 from frontend.evidence.events import BUDGET_ROLLBACK_FAILED
 from frontend.journal import Journal
 from frontend.stores.interface import Budget, Store, StoreUnavailable
-
-log = structlog.get_logger()
+from frontend.telemetry.logs import log
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,18 +9,15 @@ import time
 from dataclasses import dataclass, field
 from typing import Any
 
-import structlog
-
 from frontend.actions.registry import Action
 from frontend.auth.lease import Lease
 from frontend.clock import Clock
 from frontend.evidence.events import AuditEvent
 from frontend.identifiers import new
 from frontend.policy.question import Decision
+from frontend.telemetry.logs import log
 from frontend.telemetry.marks import Marks
 from ipc.plan import Plan
-
-log = structlog.get_logger()
 
 MAX_ACTION_ID = 256
 
@@ -74,7 +71,7 @@ class Case:
         """The one log line of a decision; said when its event is durable. `cause` is ours, never a caller's text."""
         milliseconds = round((time.monotonic() - self.started) * 1000)
         principal = self._principal or "-"
-        found = {"code": code} if code else {}
+        found: dict[str, Any] = {"code": code} if code else {}
         if cause:
             found["cause"] = cause
         (log.warning if decision == "error" else log.info)(

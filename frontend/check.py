@@ -6,17 +6,15 @@ it finds, one message each, and ends. Serves nothing, opens no store, writes not
 
 import argparse
 import socket
-import sys
 from typing import Any
 
-import structlog
 import trio
 from setproctitle import setproctitle
 
 from frontend.control import inherited
 from frontend.inspection import GRANT, LEASE, RECEIPT, look_at_actions, look_at_keys, look_at_policy, module_channel
 from frontend.policy.embedded import EmbeddedPolicy
-from frontend.telemetry.logs import configure_logs
+from frontend.telemetry.logs import configure_logs, log
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.checking import MAX_PROBLEMS, SUPERVISOR_TO_CHECKER, CheckFiles, FilesChecked, FoundProblem
 from ipc.exits import Exit
@@ -24,8 +22,7 @@ from ipc.framing import FrameError
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.parent import die_with_parent, refuse_core_dumps
 from ipc.sessions import ProtocolError
-
-log = structlog.get_logger()
+from ipc.swift import leave
 
 
 async def _no_replacement(_pid: int, _reason: str) -> None:
@@ -94,4 +91,4 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import lru_cache
 from typing import Protocol
 
 from frontend.errors import GateError
@@ -41,15 +42,23 @@ class Clock(Protocol):
     def iso(self, t: float | None = None) -> str:
         """`t`, or now, as `2026-11-21T11:12:13.123Z`. Raises ClockError when it has to ask for the time."""
 
+    def machine_start(self) -> float:
+        """Unix seconds at which this machine started, by what its clock tells now."""
+
 
 def iso(t: float) -> str:
     """Unix seconds as UTC with milliseconds and `Z`; the nearest millisecond, so that parse_iso gives it back."""
-    milliseconds = round(t * 1000)
-    whole, fraction = divmod(milliseconds, 1000)
-    moment = time.gmtime(whole)
+    whole, fraction = divmod(round(t * 1000), 1000)
+    return f"{_to_the_second(whole)}.{fraction:03d}Z"
+
+
+@lru_cache(maxsize=16)
+def _to_the_second(t: int) -> str:
+    # A call tells the time six times, and nearly always within the same second.
+    moment = time.gmtime(t)
     return (
         f"{moment.tm_year:04d}-{moment.tm_mon:02d}-{moment.tm_mday:02d}"
-        f"T{moment.tm_hour:02d}:{moment.tm_min:02d}:{moment.tm_sec:02d}.{fraction:03d}Z"
+        f"T{moment.tm_hour:02d}:{moment.tm_min:02d}:{moment.tm_sec:02d}"
     )
 
 
@@ -106,3 +115,7 @@ class SystemClock:
     def iso(self, t: float | None = None) -> str:
         """`t`, or now, as `2026-11-21T11:12:13.123Z`. Raises ClockError when it has to ask for the time."""
         return iso(self.now() if t is None else t)
+
+    def machine_start(self) -> float:
+        """Unix seconds at which this machine started, by what its clock tells now."""
+        return self._most_ahead

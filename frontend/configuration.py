@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
 
-import structlog
 import trio
 
 from frontend.actions.manifest import Manifest
@@ -27,9 +26,8 @@ from frontend.policy.engine import PolicyEngine, PolicyRefused
 from frontend.policy.file import PolicyFile
 from frontend.policy.problems import policy_problems
 from frontend.pool.pool import Pools
+from frontend.telemetry.logs import log
 from ipc.settings import Settings
-
-log = structlog.get_logger()
 
 READ_SECONDS = 30.0
 PREPARE_SECONDS = 100.0

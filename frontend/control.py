@@ -9,16 +9,14 @@ import os
 import socket
 from typing import Protocol, cast
 
-import structlog
 import trio
 
 from frontend.identifiers import new
+from frontend.telemetry.logs import log
 from ipc import messages as m
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.nonblocking import TrioChannel
 from ipc.sessions import SUPERVISOR_TO_FRONT
-
-log = structlog.get_logger()
 
 LOAD_SECONDS = 120.0
 """The template may have to compile large modules."""

@@ -7,7 +7,6 @@ one. Every GateError becomes the answer of the error table.
 """
 
 import msgspec
-import structlog
 
 from frontend.authentication import Caller, OperatorCaller
 from frontend.contract.identifiers import IDENTIFIERS, Identifier
@@ -19,8 +18,7 @@ from frontend.openapi.document import document
 from frontend.route import Auth, Route
 from frontend.routes import ROUTES
 from frontend.telemetry.families import OTHER
-
-log = structlog.get_logger()
+from frontend.telemetry.logs import log, trace_id
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -72,7 +70,7 @@ class Dispatch:
 
     async def respond(self, request: Request) -> Answer:
         """The answer to one request. GateErrors become their row of the error table; anything else is ours to fix."""
-        structlog.contextvars.unbind_contextvars("trace_id")
+        trace_id.set(None)
         matches = self._tables[request.listener].find(request.path)
         path, method = _row(matches, request)
         try:
@@ -117,10 +115,10 @@ def _row(matches: list[Match], request: Request) -> tuple[str, str]:
 
 def _traced(answer: Answer) -> Answer:
     """The same answer with the trace id that was bound on the way, if one was."""
-    trace_id = structlog.contextvars.get_contextvars().get("trace_id")
-    if trace_id is None:
+    found = trace_id.get()
+    if found is None:
         return answer
-    return msgspec.structs.replace(answer, headers=(*answer.headers, ("X-Trace-Id", trace_id)))
+    return msgspec.structs.replace(answer, headers=(*answer.headers, ("X-Trace-Id", found)))
 
 
 def _wrong_method(matches: list[Match]) -> Answer:

@@ -7,16 +7,13 @@ heard of, and has heard just now; whoever raises it can wait until none is on it
 """
 
 from collections import Counter
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from types import TracebackType
 
-import structlog
 import trio
 
 from frontend.errors import GateError
 from frontend.stores.interface import Store, StoreUnavailable
-
-log = structlog.get_logger()
+from frontend.telemetry.logs import log
 
 FRESH_SECONDS = 0.1
 """How old the store's last word may be when a grant is signed; then it is asked. It speaks with every request, so that
@@ -64,29 +61,32 @@ class Epochs:
         self.note(current)
         return previous, current
 
-    @asynccontextmanager
-    async def granting(self, epoch: int, refusal: str) -> AsyncIterator[None]:
-        """Around signing a grant of `epoch` and making it durable. Raises GateError `refusal` when another epoch is in
-        force, replay_cache_unavailable when nobody can say."""
+    def granting(self, epoch: int, refusal: str) -> "Granting":
+        """`async with` this around signing a grant of `epoch` and making it durable. Raises GateError `refusal` when
+        another epoch is in force, replay_cache_unavailable when nobody can say."""
+        return Granting(self, epoch, refusal)
+
+    def begin_grant(self, epoch: int) -> None:
+        """A grant of `epoch` is on its way."""
         self._granting[epoch] += 1
-        try:
-            await self._look(epoch)
-            if self._last != epoch:
-                raise GateError(refusal, cause=f"epoch {epoch} of the call, {self._last} is in force")
-            yield
-        finally:
-            self._granting[epoch] -= 1
-            if not self._granting[epoch]:
-                del self._granting[epoch]
+
+    def end_grant(self, epoch: int) -> None:
+        """It is durable, or never will be."""
+        self._granting[epoch] -= 1
+        if not self._granting[epoch]:
+            del self._granting[epoch]
             self._granted.set()
             self._granted = trio.Event()
 
-    async def _look(self, epoch: int) -> None:
+    async def look(self, epoch: int, refusal: str) -> None:
+        """See `granting`."""
         if self._last == epoch and trio.current_time() - self._told_at > FRESH_SECONDS:
             try:
                 self.note(await self._store.epoch())
             except StoreUnavailable as error:
                 raise GateError("replay_cache_unavailable", cause=str(error)) from None
+        if self._last != epoch:
+            raise GateError(refusal, cause=f"epoch {epoch} of the call, {self._last} is in force")
 
     async def older_grants_done(self, epoch: int) -> None:
         """Until no grant of an epoch before this one is on its way, GRANTS_SECONDS at most."""
@@ -95,3 +95,27 @@ class Epochs:
                 await self._granted.wait()
         if scope.cancelled_caught:
             log.error("grants of an earlier epoch are still on their way", epoch=epoch)
+
+
+class Granting:
+    """One grant on its way; see Epochs.granting. Written out: every call has one, and a generator costs twice this."""
+
+    __slots__ = ("_epoch", "_epochs", "_refusal")
+
+    def __init__(self, epochs: Epochs, epoch: int, refusal: str) -> None:
+        self._epochs = epochs
+        self._epoch = epoch
+        self._refusal = refusal
+
+    async def __aenter__(self) -> None:
+        self._epochs.begin_grant(self._epoch)
+        try:
+            await self._epochs.look(self._epoch, self._refusal)
+        except BaseException:
+            self._epochs.end_grant(self._epoch)
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        self._epochs.end_grant(self._epoch)

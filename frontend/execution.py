@@ -10,7 +10,6 @@ import time
 from dataclasses import dataclass
 from typing import Any, NamedTuple, cast
 
-import structlog
 import trio
 
 from frontend.case import Case
@@ -27,12 +26,11 @@ from frontend.outcomes import CUT, FULLY_SUCCESSFUL, Conclusion, conclude, concl
 from frontend.pool.channel import WorkerChannel, WorkerLost
 from frontend.pool.pool import NoWorker, Pools
 from frontend.secrets.files import SecretMissing, Secrets, SecretsUnavailable
+from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import Metrics
 from ipc.framing import FrameError
 from ipc.messages import Call
 from ipc.plan import Plan, plan_hash
-
-log = structlog.get_logger()
 
 GRANT_MARGIN_SECONDS = 30.0
 """A grant outlives its call's deadline by this much: clocks are read twice, by two processes."""

@@ -9,10 +9,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Any, Generic, TypeVar
 
-import structlog
 import trio
 
-log = structlog.get_logger()
+from frontend.telemetry.logs import log
 
 Found = TypeVar("Found")
 

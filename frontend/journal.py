@@ -7,8 +7,6 @@ Each event is durable before what it records is answered. A call that ran leaves
 from dataclasses import dataclass
 from typing import Any
 
-import structlog
-
 from frontend.auth.identity import Identity
 from frontend.auth.lease import IssuedLease
 from frontend.authentication import OperatorCaller
@@ -19,9 +17,8 @@ from frontend.evidence.events import AuditEvent
 from frontend.evidence.ledger import EvidenceRefused, Ledger, LedgerUnavailable
 from frontend.identifiers import new
 from frontend.policy.question import clean_reason
+from frontend.telemetry.logs import log
 from frontend.telemetry.marks import Marks
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import structlog
 import trio
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
@@ -25,9 +24,8 @@ from frontend.errors import GateError
 from frontend.evidence.grants import GrantSigner
 from frontend.evidence.signing import ReceiptSigner
 from frontend.journal import Journal
+from frontend.telemetry.logs import log
 from ipc.settings import Settings
-
-log = structlog.get_logger()
 
 WATCH_SECONDS = 1.0
 
@@ -143,7 +141,7 @@ class Keyring:
     async def _change(self, purpose: str, before: str, now: str) -> None:
         if now == before:
             return
-        found = {"key_purpose": purpose, "key_id": now, "previous_key_id": before}
+        found: dict[str, Any] = {"key_purpose": purpose, "key_id": now, "previous_key_id": before}
         await self.journal.own("KeysRotated", **found)
         log.info("another key signs from now on", **found)
 

@@ -1,201 +1,14 @@
-"""The front process: receives settings and sockets, opens the house, serves until told to stop.
+"""The front process: `python -m frontend.main --control-fd N --parent PID`, started by the supervisor.
 
-Started by the supervisor as `python -m frontend.main --control-fd N --parent PID`. Ends with an exit code of
-ipc/exits.py; SIGTERM and SIGINT are the supervisor's business and ignored here.
+Ties itself to its parent before anything else, then becomes frontend/front.py. Ends with an exit code of ipc/exits.py;
+SIGTERM and SIGINT are the supervisor's business and ignored here.
 """
 
 import argparse
 import signal
-import socket
-import sys
-from functools import partial
 
-import structlog
-import trio
-from setproctitle import setproctitle
-
-from frontend.auth.keyfiles import KeyFileError
-from frontend.clock import ClockError
-from frontend.configuration import ConfigurationRefused
-from frontend.control import Control, inherited
-from frontend.dispatch import Dispatch
-from frontend.errors import GateError
-from frontend.evidence.ledger import LedgerUnavailable
-from frontend.house import House
-from frontend.http.server import ListeningSocket, Server
-from frontend.opening import open_house
-from frontend.stores.interface import StoreUnavailable
-from frontend.telemetry.logs import configure_logs
-from ipc import messages as m
-from ipc.blocking import ChannelClosed
-from ipc.exits import Exit
-from ipc.framing import FrameError
 from ipc.parent import die_with_parent, refuse_core_dumps
-from ipc.sessions import ProtocolError
-
-log = structlog.get_logger()
-
-STATUS_SECONDS = 1.0
-BEGIN_AGAIN_SECONDS = 1.0
-CLOSE_SECONDS = 2.0
-"""How long answers under way may take to reach slow readers once nothing is in flight."""
-CUT_SECONDS = 0.1
-"""The same when calls are in flight whose time is over: what is left is for their evidence."""
-
-
-class Front:
-    """One front between its first message and its last; hears the supervisor (frontend/control.py, Hears)."""
-
-    def __init__(self, house: House, server: Server, nursery: trio.Nursery) -> None:
-        self.opening = trio.CancelScope()
-        """Around everything before the first request: a front that is told to stop by then just leaves."""
-        self._house = house
-        self._server = server
-        self._nursery = nursery
-        self._stop_within: float | None = None
-        self._stopping = trio.Event()
-
-    def attach_policy(self, message: m.AttachPolicy, sock: socket.socket) -> None:
-        """Hand the fresh policy process to the engine."""
-        self._house.policy.attach(sock, message.pid)
-        self._house.processes.policy_attached(message.pid)
-
-    def attach_worker(self, message: m.AttachWorker, sock: socket.socket) -> None:
-        """Hand the fresh worker to its pool."""
-        self._house.pools.attach(message, sock.detach())
-        self._house.processes.worker_attached(message.worker_id, message.profile, message.pid)
-
-    def worker_gone(self, message: m.WorkerGone) -> None:
-        """Tell the pool."""
-        self._house.pools.gone(message.worker_id, message.reason)
-        self._house.processes.worker_gone(message.worker_id)
-        self._house.metrics.worker_ended(message.worker_id, message.reason)
-
-    def drain(self) -> None:
-        """Refuse new work, and say how much is in flight."""
-        self._house.admission.drain()
-        self._house.control.post(m.Draining(self._house.admission.in_flight))
-
-    def reload(self, message: m.Reload) -> None:
-        """Reload in a task of its own: calls go on with what they have."""
-        self._nursery.start_soon(self._house.reloads.perform, message)
-
-    def policy_edited(self, message: m.PolicyEdited) -> None:
-        """Follow another front. One that can't leaves with an error: it must not decide by what was revoked there."""
-        self._nursery.start_soon(self._house.configuration.follow_policy, message.digest)
-
-    def stop(self, seconds: float) -> None:
-        """Finish what is in flight, at most this long."""
-        self._stop_within = seconds
-        self._stopping.set()
-        self.opening.cancel()
-
-    async def report(self) -> None:
-        """Once a second, what the supervisor's status line needs."""
-        while True:
-            self._house.control.post_status(self._house.front_status())
-            await trio.sleep(STATUS_SECONDS)
-
-    async def open(self, live_fronts: tuple[str, ...]) -> Exit | None:
-        """Everything before the first request; the exit code when that fails, None when the door may open."""
-        house = self._house
-        try:
-            await house.configuration.load()
-            await house.revocation.catch_up()
-            await self._begin(live_fronts)
-        except ConfigurationRefused as error:
-            for problem in error.problems:
-                log.error("configuration refused", problem=problem)
-            return Exit.CONFIG
-        except ClockError as error:
-            log.error("the clock is wrong: everything is refused until it is right again", cause=error.cause)
-            self._nursery.start_soon(self._begin_later, live_fronts)
-        except (GateError, StoreUnavailable, LedgerUnavailable) as error:
-            log.error("the front can't start", cause=getattr(error, "cause", None) or str(error))
-            return Exit.UNAVAILABLE
-        await self._nursery.start(house.store_pulse.run)
-        await self._nursery.start(house.ledger_pulse.run)
-        self._nursery.start_soon(house.upkeep.run)
-        self._nursery.start_soon(house.keyring.watch)
-        return None
-
-    async def _begin(self, live_fronts: tuple[str, ...]) -> None:
-        """Evidence of what fronts that are gone did not live to write, and of the start. May be tried again."""
-        self._house.clock.now()
-        await self._house.upkeep.at_start(live_fronts)
-        await self._house.journal.own("GatewayStarted", signing_keys=self._house.keyring.keys.kids())
-
-    async def _begin_later(self, live_fronts: tuple[str, ...]) -> None:
-        """Once the clock tells the time again."""
-        while True:
-            await trio.sleep(BEGIN_AGAIN_SECONDS)
-            try:
-                return await self._begin(live_fronts)
-            except (GateError, StoreUnavailable, LedgerUnavailable):
-                continue
-
-    async def until_stopped(self) -> Exit:
-        """Wait for Stop, let calls finish, close the door. Exit.KILLED when calls had to be cut."""
-        await self._stopping.wait()
-        self._house.admission.drain()
-        with trio.move_on_after(self._stop_within or 0) as scope:
-            await self._house.admission.wait_idle()
-        if scope.cancelled_caught:
-            log.error("stopped with calls in flight", in_flight=self._house.admission.in_flight)
-        self._house.admission.close()
-        await self._server.drain(CUT_SECONDS if scope.cancelled_caught else CLOSE_SECONDS)
-        try:
-            await self._house.journal.own("GatewayStopped")
-        except GateError as error:
-            log.error("the end of this front left no event", code=error.code, cause=error.cause)
-        return Exit.KILLED if scope.cancelled_caught else Exit.OK
-
-
-async def serve(control_socket: socket.socket) -> Exit:
-    """Run one front to its end."""
-    control = Control(control_socket)
-    start, listeners = await control.start()
-    name = " ".join(start.front_id.split("-")[:2])
-    setproctitle(f"gateway: {name}")
-    configure_logs(name)
-    try:
-        house = await open_house(start, control)
-    except (StoreUnavailable, LedgerUnavailable) as error:
-        log.error("the front can't start: a store is not available", cause=str(error))
-        return Exit.UNAVAILABLE
-    except KeyFileError as error:
-        log.error("the front can't start", cause=str(error))
-        return error.exit_code
-    except (ValueError, OSError) as error:
-        log.error("the front can't start", cause=str(error))
-        return Exit.CONFIG
-    try:
-        return await _live(house, control, start, listeners)
-    finally:
-        with trio.CancelScope(shield=True), trio.move_on_after(5):
-            await house.close()
-
-
-async def _live(house: House, control: Control, start: m.StartFront, listeners: list[socket.socket]) -> Exit:
-    doors = [ListeningSocket(told.kind, sock) for told, sock in zip(start.listeners, listeners, strict=True)]
-    server = Server(doors, Dispatch(house).respond, start.settings.limits, house.metrics)
-    async with trio.open_nursery() as nursery:
-        front = Front(house, server, nursery)
-        await nursery.start(house.policy.run)
-        await nursery.start(house.pools.run)
-        nursery.start_soon(control.run, front)
-        refused = None
-        with front.opening:
-            refused = await front.open(start.live_fronts)
-        if refused is not None or front.opening.cancelled_caught:
-            nursery.cancel_scope.cancel()
-            return refused or Exit.OK
-        await nursery.start(server.run)
-        control.post(m.FrontReady(len(house.registry)))
-        nursery.start_soon(front.report)
-        code = await front.until_stopped()
-        nursery.cancel_scope.cancel()
-    return code
+from ipc.swift import hold_collector, leave
 
 
 def main() -> None:
@@ -208,18 +21,11 @@ def main() -> None:
     refuse_core_dumps()
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    configure_logs("front")
-    try:
-        code = trio.run(partial(serve, inherited(arguments.control_fd)), strict_exception_groups=True)
-    except* (ChannelClosed, BrokenPipeError, ConnectionResetError):
-        code = Exit.ORPHANED
-    except* (FrameError, ProtocolError) as group:
-        log.error("the supervisor broke the protocol", cause=str(group.exceptions[0]))
-        code = Exit.PROTOCOL
-    except* Exception:
-        log.exception("the front ended by an error")
-        code = Exit.FAILED
-    sys.exit(code)
+    hold_collector()
+    # Only now: all that a front is made of takes a while, and must not outlive its parent meanwhile.
+    from frontend.front import run
+
+    leave(run(arguments.control_fd))
 
 
 if __name__ == "__main__":

@@ -9,7 +9,6 @@ Never runs a provider (frontend/execution.py) and never judges by itself (the po
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import structlog
 import trio
 
 from frontend.actions.planning import Draft, build_plan, draft
@@ -31,11 +30,10 @@ from frontend.limits import SessionRates, TooMuch
 from frontend.policy.engine import PolicyEngine
 from frontend.policy.question import Decision, Question
 from frontend.stores.interface import ApprovalRecord
+from frontend.telemetry.logs import log, trace_id
 from frontend.telemetry.marks import Marks
 from frontend.telemetry.metrics import Metrics
 from ipc.settings import Settings
-
-log = structlog.get_logger()
 
 TRUST_CODES = {"mismatch": "action_digest_mismatch", "not_registered": "action_not_registered"}
 MAX_BODY_BYTES = 1_048_576
@@ -78,7 +76,7 @@ class Pipeline:
         """Enforce one call. Raises GateError for every other outcome, with its evidence durable."""
         with self.admission.enter() as place:
             case = Case(action_id, self.marks)
-            structlog.contextvars.bind_contextvars(trace_id=case.trace_id)
+            trace_id.set(case.trace_id)
             try:
                 outcome = await self._enforce(case, request, place)
             except TooMuch as error:

@@ -7,8 +7,6 @@ which says why, and that the supervisor hears how it went. Of several requests t
 from dataclasses import dataclass, field
 from typing import Any
 
-import structlog
-
 from frontend.actions.registry import Registry
 from frontend.authentication import OperatorCaller
 from frontend.configuration import PREPARE_SECONDS, Configuration, ConfigurationRefused
@@ -18,9 +16,8 @@ from frontend.evidence.events import ADMIN_RELOAD
 from frontend.identifiers import new
 from frontend.journal import Journal
 from frontend.policy.acl import PolicyFiles
+from frontend.telemetry.logs import log
 from ipc import messages as m
-
-log = structlog.get_logger()
 
 
 @dataclass(slots=True)

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import msgspec
-import structlog
 import trio
 
 from frontend.authentication import OperatorCaller
@@ -19,8 +18,7 @@ from frontend.errors import GateError
 from frontend.evidence.events import ADMIN_REVOKE_ALL
 from frontend.evidence.ledger import EventQuery, Ledger
 from frontend.journal import Journal
-
-log = structlog.get_logger()
+from frontend.telemetry.logs import log
 
 KNOWN_BY = 100
 """Events that are looked at for the highest epoch: the clock may have been set between them."""

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 
 from ipc.exits import Exit
 from ipc.settings import Settings
-from supervisor.children import Programs
 from supervisor.commands import check, dev, keys, ledger, policy, run, schema
+from supervisor.programs import Programs
 from supervisor.refusal import Refused
 
 _EXITS = """exit codes:

@@ -25,7 +25,7 @@ M = TypeVar("M", bound=Message)
 MAX_QUEUED = 1024
 SEND_SECONDS = 10.0
 """A child that does not take a message for this long is stuck."""
-CLOSING_SECONDS = 2.0
+CLOSING_SECONDS = 10.0
 """How long a child may take to exit once it has closed its channel."""
 
 _Item = tuple[Message, tuple[int, ...]]

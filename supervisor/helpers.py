@@ -14,7 +14,7 @@ from types import TracebackType
 from typing import IO
 
 from ipc.exits import Exit
-from supervisor.children import INTERPRETER, child_environment
+from supervisor.programs import INTERPRETER, child_environment
 from supervisor.refusal import Refused
 
 END_SECONDS = 5.0

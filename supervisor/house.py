@@ -12,9 +12,10 @@ from ipc.exits import Exit
 from ipc.settings import Settings
 from supervisor.backoff import Backoff, fatal_exit, reason_of
 from supervisor.bell import Bell
-from supervisor.children import Child, Children, Programs
+from supervisor.children import Child, Children
 from supervisor.lifecycle import Lifecycle
 from supervisor.logs import log
+from supervisor.programs import Programs
 
 
 @dataclass

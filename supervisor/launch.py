@@ -12,14 +12,16 @@ from pathlib import Path
 
 import msgspec
 import trio
+from setproctitle import setproctitle
 
 from ipc.exits import Exit
 from ipc.parent import adopt_orphans, refuse_core_dumps
 from ipc.settings import Settings
-from supervisor.children import Children, Programs, kill_everything
+from supervisor.children import Children, kill_everything
 from supervisor.house import House
-from supervisor.logs import log
+from supervisor.logs import configure_logs, log
 from supervisor.production import weakened
+from supervisor.programs import Programs
 from supervisor.refusal import Refused
 from supervisor.signals import RECEIVED
 from supervisor.sockets import ADMIN_MODE, CLIENT_MODE, Listener, listen_tcp, listen_unix
@@ -40,7 +42,9 @@ Prepare = Callable[[ExitStack], Prepared]
 
 
 def launch(prepare: Prepare, environ: Mapping[str, str], programs: Programs) -> Exit:
-    """Prepare, run until told to stop, clean up. Raises Refused when the gateway can't start."""
+    """Become the supervisor: prepare, run until told to stop, clean up. Raises Refused when the gateway can't start."""
+    setproctitle("gateway: supervisor")
+    configure_logs()
     os.umask(0o077)
     adopt_orphans()
     # SECURITY: a process of the same user, a worker that was taken over for one, can't attach to this one.

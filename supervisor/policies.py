@@ -14,7 +14,7 @@ from supervisor.logs import log
 
 SERVED_AFTER_SECONDS = 2.0
 """The supervisor does not see verdicts: a policy process that lived this long has worked, and so has one that ended
-itself because an evaluation passed its deadline (SIGALRM)."""
+itself because an evaluation passed its deadline (SIGPROF)."""
 
 Post = Callable[[m.Message, tuple[int, ...]], None]
 
@@ -46,7 +46,7 @@ class PolicyKeeper:
             finally:
                 child.kill()
             age = trio.current_time() - born
-            had_served = self._was_asked or child.status == -signal.SIGALRM or age > SERVED_AFTER_SECONDS
+            had_served = self._was_asked or child.status == -signal.SIGPROF or age > SERVED_AFTER_SECONDS
             if not await self._house.after_end("policy", child, backoff, had_served=had_served):
                 return
 

@@ -25,6 +25,7 @@ from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages import LoadModules, ModuleFile, ModulesLoaded, ModuleVerdict
 from ipc.parent import die_with_parent, refuse_core_dumps
 from ipc.sessions import ProtocolError
+from ipc.swift import leave
 from workers.compile import Cache, Compilation, start_compilation
 from workers.loading import MAX_COMPILERS, ModuleRefused, examine
 from workers.runtime.modules import make_engine
@@ -115,4 +116,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

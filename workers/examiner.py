@@ -35,13 +35,14 @@ from ipc.limits import MAX_POLICY_FRAME
 from ipc.parent import die_with_parent, refuse_core_dumps
 from ipc.sessions import ProtocolError
 from workers.forking import Forked, fork, leave, settle
-from workers.policy.deadline import EVALUATION_SECONDS, Deadline
+from workers.policy.deadline import EVALUATION_SECONDS, OVERTIME, Deadline, be_ended_by_overtime
 from workers.policy.evaluator import CompiledPolicy, EvaluationError, PolicyError
 from workers.policy.probe import probe
 from workers.policy.values import NotAValue
 
-GRACE_SECONDS = 1.0
-"""Beyond the deadline, which the evaluating process holds itself: to start and to say what came of it."""
+GRACE_SECONDS = 30.0
+"""Beyond the deadline, which the evaluating process holds itself in processor time: to start, to wait for a processor,
+and to say what came of it."""
 _STDOUT = 1
 _CHUNK = 65536
 _MAX_ERROR = 4000
@@ -101,7 +102,7 @@ def _run(policy: CompiledPolicy, message: Evaluate, value_out: int, printed_out:
     try:
         settle({value_out, printed_out})
         os.dup2(printed_out, _STDOUT)
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        be_ended_by_overtime()
         try:
             with Deadline():
                 text = policy.value(message.input, message.rule)
@@ -141,7 +142,7 @@ def _collected(child: Forked, value_in: int, printed_in: int) -> tuple[bytes, by
 
 def _outcome(rule: str, status: int, value: bytes, printed: bytes, seconds: float) -> Evaluated:
     outcome, text = "crashed", f"the evaluator ended with {status}"
-    if status == -signal.SIGALRM or (status == -signal.SIGKILL and seconds >= EVALUATION_SECONDS):
+    if status == -OVERTIME or (status == -signal.SIGKILL and seconds >= EVALUATION_SECONDS):
         outcome, text = "timeout", f"no value within {EVALUATION_SECONDS:g} s"
     elif status == Exit.OK:
         outcome, text = _read(value)
@@ -170,7 +171,7 @@ def main(arguments: list[str] | None = None) -> int:
     setproctitle.setproctitle("gateway: policy examiner")
     # print() of Rego while a policy is probed: standard output is for the outcome alone.
     os.dup2(sys.stderr.fileno(), _STDOUT)
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    be_ended_by_overtime()
     with socket.socket(fileno=options.channel_fd) as sock:
         sock.setblocking(True)
         os.set_inheritable(sock.fileno(), False)
@@ -182,4 +183,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -21,7 +21,8 @@ from ipc.limits import MAX_POLICY_FRAME, MAX_VERDICT_FRAME
 from ipc.messages import Ask, FrontToPolicy, LoadPolicy, PolicyCompiled, UsePolicy, Verdict
 from ipc.parent import die_with_parent, refuse_core_dumps
 from ipc.sessions import FRONT_TO_POLICY, ProtocolError
-from workers.policy.deadline import Deadline
+from ipc.swift import leave
+from workers.policy.deadline import Deadline, be_ended_by_overtime
 from workers.policy.evaluator import CompiledPolicy, EvaluationError, PolicyError
 from workers.policy.probe import probe
 from workers.policy.values import NotAValue
@@ -103,7 +104,7 @@ def main(arguments: list[str] | None = None) -> int:
     setproctitle.setproctitle(f"gateway: policy {options.number}")
     # Rego's print() writes to standard output, which belongs to the gateway's one line of JSON.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
-    signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    be_ended_by_overtime()
     # Signals to the whole group are the supervisor's business: calls under way end well.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -118,4 +119,4 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    leave(main())

@@ -11,6 +11,8 @@ from typing import Any
 
 from latchgate import LatchGateApprovalRequired, LatchGateClient, LatchGateError
 
+ANSWER_SECONDS = 120.0
+
 
 async def perform(client: LatchGateClient, command: dict[str, Any]) -> dict[str, Any]:
     """One command; the client's own results and exceptions are what the demo shows."""
@@ -37,7 +39,7 @@ async def perform(client: LatchGateClient, command: dict[str, Any]) -> dict[str,
 
 async def main(base_url: str) -> None:
     """Serve commands until standard input ends."""
-    async with LatchGateClient(base_url=base_url, agent_id="demo-agent") as client:
+    async with LatchGateClient(base_url=base_url, agent_id="demo-agent", timeout=ANSWER_SECONDS) as client:
         while line := await asyncio.to_thread(sys.stdin.readline):
             try:
                 answer = await perform(client, json.loads(line))

@@ -50,7 +50,7 @@ def tamper_with_a_copy(cast: Cast) -> str:
         keys = Path(folder) / "keys.json"
         keys.write_text(json.dumps(cast.operator.get("/v1/receipt-keys")))
         command = [str(Path(sys.executable).with_name("gateway")), "ledger", "verify", str(copy), "--keys", str(keys)]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+        done = subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
     said = (done.stdout + done.stderr).strip()
     if done.returncode != 8:
         raise ValueError(f"the change went unnoticed (exit {done.returncode}): {said}")

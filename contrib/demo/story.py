@@ -9,8 +9,9 @@ from collections.abc import Callable
 from typing import Any
 
 from contrib.demo import evidence
-from contrib.demo.cast import Cast
+from contrib.demo.cast import ANSWER_SECONDS, CALL_SECONDS, START_SECONDS, Cast
 from contrib.demo.proofs import signed_headers
+from contrib.demo.upstream import HELD_PATH
 
 PAYMENT = {"to": "acct-7", "amount_cents": 25000, "currency": "EUR"}
 
@@ -140,10 +141,7 @@ def too_much_fuel(cast: Cast) -> str:
 
 
 def killed_worker(cast: Cast) -> str:
-    cast.agent.begin("execute", action="spin", body={"fuel": 0, "memory_mb": 0, "seconds": 4})
-    deadline = time.monotonic() + 10
-    while cast.operator.get("/v1/admin/status")["in_flight_executions"] == 0:
-        expect(time.monotonic() < deadline, "the call never started")
+    cast.agent.begin("execute", action="spin", body={"fuel": 0, "memory_mb": 0, "seconds": CALL_SECONDS})
     victim = cast.busy_worker()
     victim.kill()
     refused(cast.agent.answer(), "action_execution_failed")
@@ -170,16 +168,19 @@ def tampered(cast: Cast) -> str:
 
 
 def drain(cast: Cast) -> str:
-    cast.agent.begin("execute", action="spin", body={"fuel": 0, "memory_mb": 0, "seconds": 1})
-    deadline = time.monotonic() + 10
-    while cast.operator.get("/v1/admin/status")["in_flight_executions"] == 0:
-        expect(time.monotonic() < deadline, "the call never started")
+    cast.agent.begin("execute", action="http_fetch", body={"path": HELD_PATH[1:]})
+    deadline = time.monotonic() + ANSWER_SECONDS
+    while all(one["path"] != HELD_PATH for one in list(cast.world.seen)):
+        expect(time.monotonic() < deadline, "the call never came to its upstream")
+        time.sleep(0.01)
     in_flight = cast.operator.post("/v1/admin/drain")["in_flight_executions"]
+    expect(in_flight == 1, f"{in_flight} calls in flight")
+    cast.world.released.set()
     verified(cast.agent.answer())
     answer = cast.agent.do("execute", action="text_digest", body={"text": "late"})
     refused(answer, "draining")
     cast.gateway.terminate()
-    code = cast.gateway.wait(30)
+    code = cast.gateway.wait(START_SECONDS)
     expect(code == 0, f"the gateway ended with {code}")
     return f"{in_flight} in flight → 0, new calls refused, exit {code}"
 

@@ -7,6 +7,9 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+HELD_PATH = "/weather/tomorrow"
+HOLD_SECONDS = 300.0
+
 
 class _Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
@@ -17,6 +20,8 @@ class _Handler(BaseHTTPRequestHandler):
         assert isinstance(server, World)
         headers = {name.lower(): value for name, value in self.headers.items()}
         server.seen.append({"method": self.command, "path": self.path, "headers": headers, "body": body})
+        if self.path == HELD_PATH:
+            server.released.wait(HOLD_SECONDS)
         status = 201 if self.command == "POST" else 200
         raw = json.dumps({"path": self.path, "received": len(body)}).encode()
         self.send_response(status)
@@ -39,6 +44,8 @@ class World(ThreadingHTTPServer):
     def __init__(self) -> None:
         super().__init__(("127.0.0.1", 0), _Handler)
         self.seen: list[dict[str, Any]] = []
+        self.released = threading.Event()
+        """Until it is set, a request for HELD_PATH is not answered."""
 
     @property
     def address(self) -> str:

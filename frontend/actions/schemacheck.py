@@ -1,14 +1,14 @@
 """Whether a JSON Schema of a manifest can be used here: draft 2020-12, whole in itself, patterns safe everywhere.
 
-jsonschema judges it against the meta-schema, so that every mistake has its place; the compiler that will be used has
-the last word. Never fetches anything.
+The meta-schema has its say, with every mistake in its place (frontend/actions/mistakes.py); the compiler that will be
+used has the last word. Never fetches anything.
 """
 
 from collections.abc import Iterator
 from typing import Any
 from urllib.parse import unquote
 
-import jsonschema
+import jsonschema_rs
 
 from frontend.actions.ambiguity import refuse_exponential
 from frontend.actions.pattern import PatternRefused
@@ -18,7 +18,6 @@ from frontend.actions.schema import SchemaRefused, Validator
 from frontend.actions.yamltree import Node, Path, dotted
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
-_MOST_PROBLEMS = 20
 _DATA_KEYWORDS = frozenset({"const", "default", "enum", "examples"})
 """Below these stand values, not schemas."""
 _SCHEMAS_BY_NAME = frozenset({"$defs", "dependentSchemas", "patternProperties", "properties"})
@@ -57,18 +56,13 @@ def _problems(schema: dict[str, Any]) -> Iterator[tuple[Path, str, str]]:
             yield from _of_reference(schema, place, keyword, value)
             yield from _of_format(place, keyword, value)
             yield from _of_pattern(place, keyword, value)
-        meta = jsonschema.Draft202012Validator(jsonschema.Draft202012Validator.META_SCHEMA)
-        for index, error in enumerate(meta.iter_errors(schema)):
-            if index >= _MOST_PROBLEMS:
-                return
-            yield tuple(error.absolute_path), f"{shown(error.instance)} is not valid ({error.validator})", _mend(error)
+        if not jsonschema_rs.meta.is_valid(schema):
+            # Only now: what tells mistakes apart is as much to import as all else that reads manifests together.
+            from frontend.actions.mistakes import mistakes_of
+
+            yield from mistakes_of(schema)
     except RecursionError:
         yield (), "is nested too deeply", "Flatten it."
-
-
-def _mend(error: jsonschema.ValidationError) -> str:
-    keyword = next((step for step in reversed(error.absolute_path) if isinstance(step, str)), "this place")
-    return f"See JSON Schema 2020-12 on {keyword}."
 
 
 def _keywords(schema: Any, path: Path) -> Iterator[tuple[Path, str, Any]]:

@@ -8,7 +8,6 @@ crash prevents stays undone.
 from collections import deque
 from dataclasses import dataclass, field
 
-import structlog
 import trio
 
 from frontend.approvals.record import case_of, readable_body
@@ -21,8 +20,6 @@ from frontend.evidence.ledger import EventQuery
 from frontend.execution import CLEAN_UP_SECONDS
 from frontend.journal import Journal
 from frontend.stores.interface import ApprovalRecord, Store
-
-log = structlog.get_logger()
 
 AT_ONCE = 100
 

@@ -7,7 +7,6 @@ Guarantees: the same call twice is one hold with one debit; a session has a boun
 import math
 from dataclasses import dataclass
 
-import structlog
 import trio
 
 from frontend.actions.planning import Draft
@@ -20,9 +19,8 @@ from frontend.execution import CLEAN_UP_SECONDS
 from frontend.identifiers import new
 from frontend.journal import Journal
 from frontend.stores.interface import ApprovalRecord, Store, StoreUnavailable
+from frontend.telemetry.logs import log
 from ipc.plan import Plan, plan_hash
-
-log = structlog.get_logger()
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,17 +8,14 @@ stays happened: a lesson that could not be kept is told beside the result, and n
 from dataclasses import dataclass
 from typing import NamedTuple
 
-import structlog
-
 from frontend.authentication import OperatorCaller
 from frontend.egress.learned import LearnedRules
 from frontend.egress.rules import DOMAINS, PATHS, InvalidRule, Kind
 from frontend.errors import GateError
 from frontend.execution import Executed
+from frontend.telemetry.logs import log
 from ipc import domains, paths
 from ipc.plan import Plan
-
-log = structlog.get_logger()
 
 
 class Wish(NamedTuple):

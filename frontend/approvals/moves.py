@@ -6,16 +6,13 @@ interface's words; that a hold could not be ended is said by the answer, since b
 
 from dataclasses import dataclass, field
 
-import structlog
-
 from frontend.approvals.record import Outcome, encode, outcome_of
 from frontend.approvals.states import CLAIMED, PENDING, check_move
 from frontend.authentication import OperatorCaller
 from frontend.clock import Clock, ClockError
 from frontend.errors import GateError
 from frontend.stores.interface import ApprovalRecord, Store, StoreUnavailable
-
-log = structlog.get_logger()
+from frontend.telemetry.logs import log
 
 
 @dataclass(frozen=True, slots=True)

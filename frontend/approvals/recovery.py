@@ -7,7 +7,6 @@ approval, that its call is given back only when nothing was dispatched, and that
 from dataclasses import dataclass
 
 import msgspec
-import structlog
 
 from frontend.approvals.moves import Moves
 from frontend.approvals.record import case_of, readable_body
@@ -18,8 +17,7 @@ from frontend.evidence.events import ACTION_CALL, APPROVAL_DENIED
 from frontend.evidence.ledger import EventQuery, Ledger
 from frontend.journal import Journal
 from frontend.stores.interface import ApprovalRecord, Store
-
-log = structlog.get_logger()
+from frontend.telemetry.logs import log
 
 
 class _Seen(msgspec.Struct):

@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-import structlog
 
 from frontend.actions.registry import Registry
 from frontend.approvals.lessons import NO_WISH, Lessons, Wish
@@ -28,8 +27,7 @@ from frontend.evidence.grants import ApprovalBinding
 from frontend.execution import Executed, Execution
 from frontend.journal import Journal
 from frontend.stores.interface import ApprovalRecord, Store, StoreUnavailable
-
-log = structlog.get_logger()
+from frontend.telemetry.logs import log, trace_id
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +133,7 @@ class Settlement:
 
     def _opened(self, record: ApprovalRecord) -> Case:
         case = case_of(record, self.journal.marks)
-        structlog.contextvars.bind_contextvars(trace_id=case.trace_id)
+        trace_id.set(case.trace_id)
         return case
 
     async def _recheck(self, record: ApprovalRecord, registry: Registry) -> Body:

@@ -7,7 +7,6 @@ ledger or clock, and no record, ends it.
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-import structlog
 import trio
 
 from frontend.approvals.expiry import Expiry
@@ -17,8 +16,7 @@ from frontend.clock import Clock
 from frontend.errors import GateError
 from frontend.evidence.ledger import LedgerUnavailable
 from frontend.stores.interface import Store, StoreUnavailable
-
-log = structlog.get_logger()
+from frontend.telemetry.logs import log
 
 ROUND_SECONDS = 1.0
 

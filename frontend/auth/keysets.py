@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 import msgspec
-import structlog
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
@@ -19,9 +18,8 @@ from frontend.auth.encoding import b64url_decode, b64url_encode
 from frontend.auth.keyfiles import KeyFileError, look_at, read_private, write_private
 from frontend.auth.keys import parse_jwk, public_key_of, thumbprint
 from frontend.clock import iso, parse_iso
+from frontend.telemetry.logs import log
 from ipc.exits import Exit
-
-log = structlog.get_logger()
 
 _TIMES = ("created_at", "retired_at")
 

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
-import structlog
 from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, EllipticCurvePrivateKey, generate_private_key
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -38,12 +37,11 @@ from frontend.auth.keysets import (
 )
 from frontend.auth.lease_keys import LEASE_KEY_KEPT_SECONDS
 from frontend.clock import iso
+from frontend.telemetry.logs import log
 from ipc.exits import Exit
 
-TURN_SECONDS = 5.0
+TURN_SECONDS = 20.0
 """Whoever has the turn writes three small files."""
-
-log = structlog.get_logger()
 
 K = TypeVar("K", Ed25519PrivateKey, EllipticCurvePrivateKey)
 

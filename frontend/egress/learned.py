@@ -7,7 +7,6 @@ Never changes a file that it can't read: what cannot be believed teaches nothing
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
-import structlog
 import trio
 
 from frontend.actions.targets import Learned
@@ -19,8 +18,7 @@ from frontend.egress.rules import BY_APPROVAL, BY_HAND, MAX_PER_ACTION, Kind, Ru
 from frontend.errors import GateError
 from frontend.exclusive import NotChanged
 from frontend.journal import Journal
-
-log = structlog.get_logger()
+from frontend.telemetry.logs import log
 
 FILE_NAME = "learned.json"
 

@@ -7,15 +7,12 @@ open to others, too large, not what was written) holds no rule at all, loudly. A
 import os
 from pathlib import Path
 
-import structlog
-
 from frontend.actions.targets import NOTHING_LEARNED, Learned
 from frontend.auth.keyfiles import KeyFileError, read_private
 from frontend.egress.rules import InvalidRule, Rules, by_action, decode_rules
 from frontend.exclusive import Exclusive
+from frontend.telemetry.logs import log
 from ipc.exits import Exit
-
-log = structlog.get_logger()
 
 _Key = tuple[int, ...]
 NOT_THERE: _Key = ()

@@ -5,12 +5,10 @@ Heard in the walking thread, whose lines carry what the request's own would.
 
 import time
 from collections.abc import Callable
-
-import structlog
+from typing import Any
 
 from frontend.evidence.ledger import VerifyReport
-
-log = structlog.get_logger()
+from frontend.telemetry.logs import log
 
 TELL_SECONDS = 5.0
 
@@ -33,7 +31,7 @@ class Progress:
     def end(self, report: VerifyReport) -> None:
         """The walk has ended: always told, since a broken chain is never a small matter."""
         seconds = round(self._clock() - self._began, 3)
-        found = {"events": report.events_checked, "total": report.total_events, "seconds": seconds}
+        found: dict[str, Any] = {"events": report.events_checked, "total": report.total_events, "seconds": seconds}
         if report.intact:
             log.info("the chain is intact", **found)
         else:

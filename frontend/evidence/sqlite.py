@@ -48,7 +48,7 @@ class SqliteLedger:
         self._readers = Readers(database.path)
         self._is_failing = False
         self._writer: BatchingThread[Operation, None] = BatchingThread(
-            "ledger", self._write, unavailable=LedgerUnavailable, turn=None, on_idle=database.checkpoint,
+            "ledger", self._write, unavailable=LedgerUnavailable, turn=None, on_idle=database.tend,
             on_close=self._release,
         )  # fmt: skip
 

@@ -8,7 +8,6 @@ import socket
 from collections.abc import Awaitable, Callable
 from typing import NamedTuple
 
-import structlog
 import trio
 
 from frontend.errors import GateError
@@ -19,9 +18,8 @@ from frontend.http.peercred import PeerCredentials
 from frontend.http.requests import CompleteBody, Request
 from frontend.http.traffic import Traffic, Unwatched
 from frontend.http.wire import TooLate, Wire
+from frontend.telemetry.logs import log
 from ipc.settings import LimitSettings
-
-log = structlog.get_logger()
 
 Respond = Callable[[Request], Awaitable[Answer]]
 

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from typing import NamedTuple
 
-import structlog
 import trio
 
 from frontend.http.answers import OVERLOADED, encode_answer
@@ -22,9 +21,8 @@ from frontend.http.peercred import PeerCredentials, peer_credentials
 from frontend.http.traffic import Traffic, Unwatched
 from frontend.http.wire import Wire
 from frontend.shares import is_among_the_last, may_have_another
+from frontend.telemetry.logs import log
 from ipc.settings import LimitSettings
-
-log = structlog.get_logger()
 
 MIN_IDLE_SECONDS = 1.0
 """A connection idle for less is not closed to make room: its request may be on the way."""

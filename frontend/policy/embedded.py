@@ -17,7 +17,7 @@ from frontend.policy.engine import QUESTION_SECONDS, Commit, PolicyRefused, Poli
 from frontend.policy.process import Asked, PolicyProcess, ProcessLost
 from frontend.policy.question import Decision, Question, parse_decision
 
-LOAD_SECONDS = 10.0
+LOAD_SECONDS = 30.0
 """How long a policy may take to compile, a process to come included."""
 
 STALL_SECONDS = 0.9 * QUESTION_SECONDS
@@ -27,8 +27,9 @@ that began later ends by itself: the process has an alarm of its own."""
 MAX_OPEN_QUESTIONS = 1024
 """More than any admission ceiling lets through; beyond it the engine is unavailable."""
 
+_LATE_SECONDS = 0.05
 _MAX_ATTEMPTS = 2
-_SUCCESSOR_SECONDS = 5.0
+_SUCCESSOR_SECONDS = 15.0
 """How long a candidate whose process was lost waits for another one."""
 _UNAVAILABLE = "policy_engine_unavailable"
 _TIMEOUT = "policy_engine_timeout"
@@ -130,6 +131,9 @@ class EmbeddedPolicy:
                 await self._watch_wakes.wait()
             else:
                 await trio.sleep_until(first.deadline)
+                if trio.current_time() > first.deadline + _LATE_SECONDS:
+                    # This process stood still itself: an answer that came in time is read before it counts as missing.
+                    await trio.sleep(_LATE_SECONDS)
                 self._expire(trio.current_time())
 
     def _expire(self, now: float) -> None:

@@ -11,17 +11,15 @@ from functools import partial
 from types import TracebackType
 from typing import NamedTuple
 
-import structlog
 import trio
 
 from frontend.pool.channel import WorkerChannel, WorkerLost
 from frontend.pool.profile import NoWorker, ProfilePool
+from frontend.telemetry.logs import log
 from ipc.messages import AttachWorker
 from ipc.settings import WorkerSettings
 
 __all__ = ["Census", "Lease", "NoWorker", "Pools", "WorkerLost"]
-
-log = structlog.get_logger()
 
 TEND_SECONDS, MIN_TEND_SECONDS = 1.0, 0.05
 MAX_UNSENT = 1024
@@ -108,9 +106,8 @@ class Pools:
         pool.attach(channel)
         self._nursery.start_soon(self._greet, pool, channel)
 
-    def gone(self, worker_id: str, reason: str) -> None:
+    def gone(self, worker_id: str) -> None:
         """A worker's process has ended (WorkerGone). A call it was serving ends with WorkerLost by itself."""
-        log.debug("worker gone", worker_id=worker_id, reason=reason)
         for pool in self._pools.values():
             pool.gone(worker_id)
 

@@ -9,14 +9,12 @@ by `max`. A worker counts until the supervisor says it is gone, so that two proc
 from collections import deque
 from collections.abc import Callable, Iterator
 
-import structlog
 import trio
 
 from frontend.pool.channel import WorkerChannel
 from frontend.pool.turns import Turns
+from frontend.telemetry.logs import log
 from ipc.settings import PoolSettings
-
-log = structlog.get_logger()
 
 MAX_WAITERS = 1024
 """Calls that wait for one profile; one more is refused at once."""

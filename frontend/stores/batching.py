@@ -34,18 +34,20 @@ def _nothing() -> None:
     """What a store without idle work does."""
 
 
-class _Waiter(Generic[Op, Result]):
-    __slots__ = ("is_abandoned", "op", "outcome", "task")
+def _not_now(_raise_cancel: object) -> trio.lowlevel.Abort:
+    """A waiter is woken by the thread or by its deadline, and cancelled afterwards."""
+    return trio.lowlevel.Abort.FAILED
 
-    def __init__(self, op: Op, task: trio.lowlevel.Task) -> None:
+
+class _Waiter(Generic[Op, Result]):
+    __slots__ = ("deadline", "is_abandoned", "op", "outcome", "task")
+
+    def __init__(self, op: Op, task: trio.lowlevel.Task, deadline: float) -> None:
         self.op = op
         self.task = task
+        self.deadline = deadline
         self.is_abandoned = False
         self.outcome: Result | Exception | None = None
-
-    def abandon(self, _raise_cancel: object) -> trio.lowlevel.Abort:
-        self.is_abandoned = True
-        return trio.lowlevel.Abort.SUCCEEDED
 
 
 class BatchingThread(Generic[Op, Result]):
@@ -79,6 +81,8 @@ class BatchingThread(Generic[Op, Result]):
         self._wait_seconds = wait_seconds
         self._queue: queue.SimpleQueue[_Waiter[Op, Result] | None] = queue.SimpleQueue()
         self._pending = 0
+        self._waiting: dict[_Waiter[Op, Result], None] = {}
+        self._patience = trio.CancelScope()
         self._usual_size = 1.0
         self._is_idle = True
         self._is_closing = threading.Event()
@@ -101,13 +105,15 @@ class BatchingThread(Generic[Op, Result]):
             raise self._unavailable(f"{self._name} is closed")
         if self._pending >= self._bound:
             raise self._unavailable(f"{self._name}: {self._bound} operations are waiting already")
-        waiter: _Waiter[Op, Result] = _Waiter(op, trio.lowlevel.current_task())
+        seconds = self._wait_seconds if wait_seconds is None else wait_seconds
+        waiter: _Waiter[Op, Result] = _Waiter(op, trio.lowlevel.current_task(), trio.current_time() + seconds)
+        self._waiting[waiter] = None
+        if waiter.deadline < self._patience.deadline:
+            self._be_patient_until(waiter.deadline)
         self._pending += 1
         self._queue.put(waiter)
-        seconds = self._wait_seconds if wait_seconds is None else wait_seconds
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + seconds) as scope:
-            await trio.lowlevel.wait_task_rescheduled(waiter.abandon)
-        if scope.cancelled_caught:
+        await trio.lowlevel.wait_task_rescheduled(_not_now)
+        if waiter.is_abandoned:
             raise self._unavailable(f"{self._name} did not answer within {seconds:g} s")
         outcome = waiter.outcome
         if isinstance(outcome, Exception):
@@ -135,7 +141,33 @@ class BatchingThread(Generic[Op, Result]):
         self._pending -= len(batch)
         for waiter in batch:
             if not waiter.is_abandoned:
+                del self._waiting[waiter]
                 trio.lowlevel.reschedule(waiter.task)
+
+    # ------------------------------------------------------------------ deadlines
+
+    def _be_patient_until(self, deadline: float) -> None:
+        """One task looks after the deadlines of all: a cancel scope for each operation is a tenth of a call's cost."""
+        if self._patience.deadline == float("inf"):
+            self._patience = trio.CancelScope(deadline=deadline)
+            trio.lowlevel.spawn_system_task(self._give_up_in_time, name=f"deadlines of {self._name}")
+        else:
+            self._patience.deadline = deadline
+
+    async def _give_up_in_time(self) -> None:
+        """Wake whoever has waited for too long. Ends when nobody waits."""
+        while True:
+            with self._patience:
+                await trio.sleep_forever()
+            now = trio.current_time()
+            for waiter in [waiter for waiter in self._waiting if waiter.deadline <= now]:
+                waiter.is_abandoned = True
+                del self._waiting[waiter]
+                trio.lowlevel.reschedule(waiter.task)
+            if not self._waiting:
+                self._patience = trio.CancelScope()
+                return
+            self._patience = trio.CancelScope(deadline=min(waiter.deadline for waiter in self._waiting))
 
     # ------------------------------------------------------------------ in the thread
 

@@ -1,8 +1,8 @@
 """One SQLite file, as the gateway uses it: opened with the same settings everywhere, reopened after a failure.
 
-Guarantees: WAL with synchronous FULL, mode 0600, a file that is created only when its owner asks for it and never by a
-reopening, and that a connection which has seen an I/O error is not used again. Every failure is a DatabaseGone with a
-sentence for the log. For one thread at a time; knows no tables.
+Guarantees: WAL, with synchronous FULL unless its owner says otherwise, mode 0600, a file that is created only when its
+owner asks for it and never by a reopening, and that a connection which has seen an I/O error is not used again. Every
+failure is a DatabaseGone with a sentence for the log. For one thread at a time; knows no tables.
 """
 
 import contextlib
@@ -18,7 +18,9 @@ LOCK_SECONDS = 2.0
 CHECKPOINT_PAGES = 4000
 """WAL pages (16 MB) after which the commit that finds them copies them into the file: some 10 ms every 250 calls."""
 RESERVED_PAGES = CHECKPOINT_PAGES + 500
-"""What the WAL is made to hold from the start: a commit that lengthens the file costs twice one that does not."""
+"""What the WAL is made to hold in time: a commit that lengthens the file costs twice one that does not."""
+RESERVED_AT_ONCE = 300
+"""At the start, and then each time that nothing else is to be done: a start waits for the disk as little as it can."""
 CACHED_STATEMENTS = 256
 WRITER_CACHE_KIB, READER_CACHE_KIB = 8192, 2048
 _WAL_HEADER_BYTES, _FRAME_BYTES = 32, 24 + 4096
@@ -31,15 +33,17 @@ class DatabaseGone(Exception):
     """The file cannot be used now: missing, full disk, damaged, read-only, locked for too long."""
 
 
-def connect(path: Path, *, writes: bool, lock_seconds: float = LOCK_SECONDS) -> sqlite3.Connection:
-    """Open an existing file. Raises sqlite3.Error."""
+def connect(
+    path: Path, *, writes: bool, lock_seconds: float = LOCK_SECONDS, survives_power_loss: bool = True
+) -> sqlite3.Connection:
+    """Open an existing file; see Database. Raises sqlite3.Error."""
     connection = sqlite3.connect(
         file_uri(path, "rw" if writes else "ro"), uri=True, timeout=lock_seconds, isolation_level=None,
         check_same_thread=False, cached_statements=CACHED_STATEMENTS,
     )  # fmt: skip
     try:
         for pragma in (
-            "synchronous=FULL",
+            f"synchronous={'FULL' if survives_power_loss else 'NORMAL'}",
             f"wal_autocheckpoint={CHECKPOINT_PAGES}",
             f"cache_size=-{WRITER_CACHE_KIB if writes else READER_CACHE_KIB}",
             # Compiled in differently everywhere. Zeroing what is deleted doubles the pages that a sweep writes.
@@ -66,23 +70,29 @@ class Database:
 
     `prepare` creates or checks the schema; it runs inside a transaction when the file is opened for the first time, and
     raises DatabaseGone for a file that it does not know. Later openings are of that very file, or none.
+
+    Without `survives_power_loss` a unit is with the kernel when it has ended, not with the disk: the end of any process
+    costs nothing, the machine's may cost the last units, whole and in order (SQLite, "PRAGMA synchronous", NORMAL).
     """
 
     def __init__(
-        self, path: Path, prepare: Callable[[sqlite3.Connection], None], *, lock_seconds: float = LOCK_SECONDS
-    ) -> None:
+        self, path: Path, prepare: Callable[[sqlite3.Connection], None], *, lock_seconds: float = LOCK_SECONDS,
+        survives_power_loss: bool = True,
+    ) -> None:  # fmt: skip
         self.path = path.absolute()
         self._prepare = prepare
         self._lock_seconds = lock_seconds
+        self._survives_power_loss = survives_power_loss
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
+        self._reserved = 0
 
     def open(self) -> None:
         """Create the file where it is missing, and its schema. Raises DatabaseGone."""
         try:
             _create(self.path)
             self._identity = _identity_of(self.path)
-            self._connection = connect(self.path, writes=True, lock_seconds=self._lock_seconds)
+            self._connection = self._connect()
             (mode,) = self._connection.execute("PRAGMA journal_mode=WAL").fetchone()
         except (sqlite3.Error, OSError) as error:
             self.close()
@@ -92,9 +102,7 @@ class Database:
             raise DatabaseGone(f"{self.path}: SQLite's WAL mode does not work on this file system")
         with self.unit() as connection:
             self._prepare(connection)
-        with self.unit():
-            # Nobody else writes while this unit is open.
-            _reserve(self.path.with_name(f"{self.path.name}-wal"))
+        self._reserve_more()
 
     @contextlib.contextmanager
     def unit(self, *, writes: bool = True) -> Iterator[sqlite3.Connection]:
@@ -117,11 +125,20 @@ class Database:
             self._roll_back()
             raise
 
-    def checkpoint(self) -> None:
-        """Copy the WAL into the file as far as readers allow, so that no call has to. Errors show at the next unit."""
+    def tend(self) -> None:
+        """Copy the WAL into the file as far as readers allow, and lengthen it, so that no call has to. Errors show at
+        the next unit."""
         if self._connection is not None:
             with contextlib.suppress(sqlite3.Error):
                 self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            with contextlib.suppress(DatabaseGone):
+                self._reserve_more()
+
+    def _reserve_more(self) -> None:
+        if self._reserved < RESERVED_PAGES:
+            with self.unit():
+                # Nobody else writes while this unit is open.
+                self._reserved = _reserve(self.path.with_name(f"{self.path.name}-wal"))
 
     def close(self) -> None:
         """Release the file; a transaction that is open is rolled back. The next unit opens the file again."""
@@ -130,6 +147,11 @@ class Database:
             with contextlib.suppress(sqlite3.Error):
                 connection.close()
 
+    def _connect(self) -> sqlite3.Connection:
+        return connect(
+            self.path, writes=True, lock_seconds=self._lock_seconds, survives_power_loss=self._survives_power_loss
+        )
+
     def _usable(self) -> sqlite3.Connection:
         try:
             # A connection to a file that was moved away would go on writing what nobody will ever find.
@@ -137,7 +159,7 @@ class Database:
                 self.close()
                 raise DatabaseGone(f"{self.path}: is not the file any more that was opened at start")
             if self._connection is None:
-                self._connection = connect(self.path, writes=True, lock_seconds=self._lock_seconds)
+                self._connection = self._connect()
         except (sqlite3.Error, OSError) as error:
             self.close()
             raise DatabaseGone(self._sentence(error)) from error
@@ -175,16 +197,21 @@ def each(
     return outcomes
 
 
-def _reserve(wal: Path) -> None:
-    """Lengthen the WAL with zeros. SQLite reads it up to the first frame whose checksum does not fit.
+def _reserve(wal: Path) -> int:
+    """Lengthen the WAL with zeros, a step towards RESERVED_PAGES; returns the pages that it holds now. SQLite reads it
+    up to the first frame whose checksum does not fit.
 
     Only for speed: where there is no room for it, the WAL grows as it is used.
     """
     with contextlib.suppress(OSError), open(wal, "r+b", buffering=0) as file:
-        missing = _WAL_HEADER_BYTES + RESERVED_PAGES * _FRAME_BYTES - file.seek(0, os.SEEK_END)
+        held = (file.seek(0, os.SEEK_END) - _WAL_HEADER_BYTES) // _FRAME_BYTES
+        wanted = min((held // RESERVED_AT_ONCE + 1) * RESERVED_AT_ONCE, RESERVED_PAGES)
+        missing = _WAL_HEADER_BYTES + wanted * _FRAME_BYTES - file.tell()
         while missing > 0:
             missing -= file.write(bytes(min(missing, 1 << 20)))
         os.fdatasync(file.fileno())
+        return max(held, wanted)
+    return RESERVED_PAGES
 
 
 def _identity_of(path: Path) -> tuple[int, int]:

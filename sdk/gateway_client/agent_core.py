@@ -4,6 +4,7 @@ Guarantees that an execute is sent again only when the gateway has refused it be
 proof, and that at most one lease is being asked for at a time.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 from gateway_client.address import Address
@@ -28,6 +29,7 @@ from gateway_client.proofs import Prover
 from gateway_client.results import Executed, Held, Jwks, Poll, Receipt, Session
 from gateway_client.wire import Answer, Call, Headers, path_of
 
+OnHeld = Callable[[Held], object]
 POLL_SECONDS = 2.0
 """Between two polls where the gateway does not say."""
 WAIT_TIMEOUT = 360.0
@@ -50,9 +52,10 @@ class AgentCore(Core):
         return lease.session
 
     def execute(
-        self, action_id: str, request: object = None, *, waits: bool, timeout: float | None = None
-    ) -> Flow[Executed | Held]:
-        """Call an action. `waits`: stay until an operator has decided."""
+        self, action_id: str, request: object = None, *, waits: bool, timeout: float | None = None,
+        on_held: OnHeld | None = None,
+    ) -> Flow[Executed | Held]:  # fmt: skip
+        """Call an action. `waits`: stay until an operator has decided; `on_held` hears at once what is waited for."""
         seconds = self.limits.execute_timeout if timeout is None else timeout
         deadline = self.deadline(min(seconds, self.limits.execute_timeout) if waits else seconds)
         end = self.deadline(WAIT_TIMEOUT if timeout is None else timeout)
@@ -68,6 +71,8 @@ class AgentCore(Core):
         self.leases.remember(held.approval_id, lease, self.clock.now())
         if not waits:
             return held
+        if on_held is not None:
+            on_held(held)
         try:
             return (yield from self._outcome(held, action_id, lease, end))
         except GatewayError as error:

@@ -9,7 +9,7 @@ may have been dispatched is never sent again; every wait has an end; closing clo
 from typing import Literal, overload
 
 from gateway_client.address import Address
-from gateway_client.agent_core import AgentCore
+from gateway_client.agent_core import AgentCore, OnHeld
 from gateway_client.blocking import BlockingClient, BlockingRunner, blocking
 from gateway_client.core import DEFAULT_LIMITS, Limits
 from gateway_client.flows import SYSTEM_CLOCK, Clock
@@ -62,28 +62,32 @@ class AgentClient(_Agent, BlockingClient):
 
     @overload
     def execute(
-        self, action_id: str, request: object = None, *, wait_for_approval: Literal[True], timeout: float | None = None
-    ) -> Executed: ...
+        self, action_id: str, request: object = None, *, wait_for_approval: Literal[True],
+        timeout: float | None = None, on_held: OnHeld | None = None,
+    ) -> Executed: ...  # fmt: skip
 
     @overload
     def execute(
-        self, action_id: str, request: object = None, *, wait_for_approval: bool = False, timeout: float | None = None
-    ) -> Executed | Held: ...
+        self, action_id: str, request: object = None, *, wait_for_approval: bool = False,
+        timeout: float | None = None, on_held: OnHeld | None = None,
+    ) -> Executed | Held: ...  # fmt: skip
 
     def execute(
-        self, action_id: str, request: object = None, *, wait_for_approval: bool = False, timeout: float | None = None
-    ) -> Executed | Held:
+        self, action_id: str, request: object = None, *, wait_for_approval: bool = False,
+        timeout: float | None = None, on_held: OnHeld | None = None,
+    ) -> Executed | Held:  # fmt: skip
         """Call an action with `request`, a JSON value; `timeout` in seconds is for everything that this call does.
 
         Gives Executed, or Held when an operator must decide first. `wait_for_approval` polls until that is done, and
         gives Executed then (default timeout 360 s, without waiting 60 s). A lease that would end during a wait is
-        replaced first, unless the terms keep the session.
+        replaced first, unless the terms keep the session. `on_held` is called once with the hold before the waiting
+        begins, to tell somebody what there is to decide; it must not block, and what it raises ends the call.
 
         Raises Denied (with ApprovalDenied), Invalid, NotFound, RateLimited, Unavailable, ActionFailed, GatewayFault,
         AuthenticationFailed, ApprovalEnded, ApprovalPending, Unreachable, ProtocolViolation: see `code`, and
         `may_have_run` before you call again.
         """
-        flow = self._core.execute(action_id, request, waits=wait_for_approval, timeout=timeout)
+        flow = self._core.execute(action_id, request, waits=wait_for_approval, timeout=timeout, on_held=on_held)
         return self._runner.run(flow)
 
     renew = blocking(AgentCore.renew)
@@ -114,19 +118,22 @@ class AsyncAgentClient(_Agent, NonblockingClient):
 
     @overload
     async def execute(
-        self, action_id: str, request: object = None, *, wait_for_approval: Literal[True], timeout: float | None = None
-    ) -> Executed: ...
+        self, action_id: str, request: object = None, *, wait_for_approval: Literal[True],
+        timeout: float | None = None, on_held: OnHeld | None = None,
+    ) -> Executed: ...  # fmt: skip
 
     @overload
     async def execute(
-        self, action_id: str, request: object = None, *, wait_for_approval: bool = False, timeout: float | None = None
-    ) -> Executed | Held: ...
+        self, action_id: str, request: object = None, *, wait_for_approval: bool = False,
+        timeout: float | None = None, on_held: OnHeld | None = None,
+    ) -> Executed | Held: ...  # fmt: skip
 
     async def execute(
-        self, action_id: str, request: object = None, *, wait_for_approval: bool = False, timeout: float | None = None
-    ) -> Executed | Held:
+        self, action_id: str, request: object = None, *, wait_for_approval: bool = False,
+        timeout: float | None = None, on_held: OnHeld | None = None,
+    ) -> Executed | Held:  # fmt: skip
         """As AgentClient.execute."""
-        flow = self._core.execute(action_id, request, waits=wait_for_approval, timeout=timeout)
+        flow = self._core.execute(action_id, request, waits=wait_for_approval, timeout=timeout, on_held=on_held)
         return await self._runner.run(flow)
 
     renew = nonblocking(AgentCore.renew)

@@ -5,13 +5,10 @@ import os
 import sys
 from pathlib import Path
 
-from setproctitle import setproctitle
-
 from ipc.exits import Exit
+from ipc.swift import leave
 from supervisor import dev
 from supervisor.commands import Commands
-from supervisor.launch import launch
-from supervisor.logs import configure_logs
 from supervisor.problems import report
 
 
@@ -40,6 +37,7 @@ def _dev(options: argparse.Namespace) -> int:
     if loaded.settings is None:
         print(report(loaded.problems), end="", file=sys.stderr)
         return Exit.CONFIG
-    setproctitle("gateway: supervisor")
-    configure_logs()
-    return launch(dev.prepare_dev(loaded, given, os.environ), os.environ, options.programs)
+    from supervisor.dev_start import prepare_dev
+    from supervisor.launch import launch
+
+    return leave(launch(prepare_dev(loaded, given, os.environ), os.environ, options.programs))

@@ -5,13 +5,10 @@ import os
 import sys
 from pathlib import Path
 
-from setproctitle import setproctitle
-
 from ipc.exits import Exit
+from ipc.swift import leave
 from supervisor.commands import Commands
-from supervisor.launch import launch, prepare_run
 from supervisor.loading import load_for_production
-from supervisor.logs import configure_logs
 from supervisor.problems import report
 
 
@@ -27,6 +24,6 @@ def _run(options: argparse.Namespace) -> int:
     if loaded.settings is None:
         print(report(loaded.problems), end="", file=sys.stderr)
         return Exit.CONFIG
-    setproctitle("gateway: supervisor")
-    configure_logs()
-    return launch(prepare_run(loaded.settings), os.environ, options.programs)
+    from supervisor.launch import launch, prepare_run
+
+    return leave(launch(prepare_run(loaded.settings), os.environ, options.programs))

@@ -13,16 +13,19 @@ from typing import Any
 import httpx
 import psutil
 
-from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
+from tests.support.gateway import ANSWER_SECONDS, Bearer, Gateway, config_for, gateway, wait_for
+from tests.support.manifests import patient
 from tests.support.upstream import Upstream, upstream
 
-SECONDS = float(os.environ.get("GATEWAY_CHAOS_SECONDS", "60"))
+KILLS = int(os.environ.get("GATEWAY_CHAOS_KILLS", "48"))
 AGENTS = 6
 VICTIMS = ("front", "policy", "template", "worker compute", "worker http", "worker fs")
-PAUSE = (0.6, 1.6)
-SERVES_AGAIN_SECONDS = 2.0
-NOISE_SECONDS = 6.0
-"""What a machine that is busy with something else may add to the above before the test calls it a failure."""
+PAUSE = (0.1, 0.7)
+STARTS = 20
+"""How many times as long as the undisturbed start of the whole gateway it may take until a call succeeds again. The
+aim is two seconds, which a start takes on an idle machine; what this run took is printed."""
+MOST_SECONDS = 120.0
+"""For one wait of the run itself."""
 
 
 @dataclass
@@ -50,12 +53,12 @@ class Load:
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         for thread in self._threads:
-            thread.join(40)
+            thread.join(ANSWER_SECONDS)
 
     def _run(self, number: int) -> None:
         agent: Bearer | None = None
         count = 0
-        with httpx.Client(base_url=self._gate.ready["base_url"], timeout=20) as http:
+        with httpx.Client(base_url=self._gate.ready["base_url"], timeout=ANSWER_SECONDS) as http:
             while not self._stop.is_set():
                 count += 1
                 mark = f"n{number}c{count}"
@@ -80,12 +83,14 @@ class Load:
         )[count % 3]
 
 
-def kill_at_random(gate: Gateway, tally: Tally, seconds: float, seed: int) -> None:
-    """Kill one process after another, by pid; never the supervisor."""
+def kill_at_random(gate: Gateway, tally: Tally, seed: int) -> None:
+    """Kill one process after another, by pid; never the supervisor. Half of the kills wait until a call has succeeded
+    after the last one, however slow the machine is; the others come whatever state things are in."""
     dice = random.Random(seed)
-    end = time.monotonic() + seconds
     turn = 0
-    while time.monotonic() < end:
+    end = time.monotonic() + KILLS * MOST_SECONDS
+    while len(tally.killed_at) < KILLS:
+        assert time.monotonic() < end, "nobody to kill"
         title = VICTIMS[turn % len(VICTIMS)]
         turn += 1
         victims = gate.children(title)
@@ -96,6 +101,9 @@ def kill_at_random(gate: Gateway, tally: Tally, seconds: float, seed: int) -> No
                 tally.killed_at.append((time.monotonic(), title))
             except psutil.NoSuchProcess:
                 continue
+        if dice.random() < 0.5:
+            done = len(tally.succeeded_at)
+            wait_for(lambda: len(tally.succeeded_at) > done, "a call that succeeds", MOST_SECONDS)  # noqa: B023
         pause = threading.Event()
         pause.wait(dice.uniform(*PAUSE))
 
@@ -147,20 +155,22 @@ def check_evidence(gate: Gateway, up: Upstream, tally: Tally) -> None:
 
 
 def test_nothing_is_lost_or_done_twice_while_processes_are_killed(tmp_path: Path) -> None:
-    tally = Tally()
-    with upstream() as up, gateway(tmp_path, config_for(up.address)) as gate:
-        with Load(gate, tally):
-            kill_at_random(gate, tally, SECONDS, seed=int.from_bytes(os.urandom(4), "big"))
-        wait_for(
-            lambda: gate.agent().execute("text_digest", {"text": "after"}).status_code == 200, "service afterwards"
-        )
-        check_evidence(gate, up, tally)
-    assert len(tally.answered) > SECONDS, tally.codes
+    tally, seed = Tally(), int.from_bytes(os.urandom(4), "big")
+    with upstream() as up:
+        began = time.monotonic()
+        with gateway(tmp_path, config_for(up.address, patient(tmp_path / "actions"))) as gate:
+            start = time.monotonic() - began
+            with Load(gate, tally):
+                kill_at_random(gate, tally, seed)
+                done = len(tally.succeeded_at)
+                wait_for(lambda: len(tally.succeeded_at) > done, "service afterwards", MOST_SECONDS)
+            check_evidence(gate, up, tally)
+    assert len(tally.answered) > KILLS / 2, tally.codes
     gaps = sorted(
-        (min((at for at in tally.succeeded_at if at > killed), default=killed) - killed, title)
-        for killed, title in tally.killed_at
+        (min(at for at in tally.succeeded_at if at > killed) - killed, title) for killed, title in tally.killed_at
     )
     print(
-        f"{len(tally.killed_at)} kills, {tally.codes}, longest wait for an answer {gaps[-1][0]:.2f} s ({gaps[-1][1]})"
+        f"seed {seed}, {len(tally.killed_at)} kills, {tally.codes}, a start {start:.2f} s, longest wait for an answer "
+        f"{gaps[-1][0]:.2f} s ({gaps[-1][1]}), in the middle {gaps[len(gaps) // 2][0]:.2f} s"
     )
-    assert gaps[-1][0] < SERVES_AGAIN_SECONDS + NOISE_SECONDS, gaps[-3:]
+    assert gaps[-1][0] < STARTS * start, gaps[-3:]

@@ -1,19 +1,30 @@
 """Two long-lived gateways for all rows that break nothing: the merged dev address, and production on Unix sockets."""
 
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
-from typing import Any
+from pathlib import Path
 
 import pytest
 
 from tests.conformance.deployment import MODES, Caller, Deployment, deployment, share_modules
-from tests.conformance.stories import STORIES, Drain, Outage, Restart, Strangers, live_through_outage
+from tests.conformance.outages import Outage
+from tests.conformance.stories import Drain, Restart, Story, Strangers, live
 from tests.support.upstream import Upstream, upstream
 
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "row(id): the row of the contract that the test proves")
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Whoever asks for a story comes after all others of this folder: meanwhile it happens."""
+    here = Path(__file__).parent
+    places = [place for place, item in enumerate(items) if item.path.parent == here]
+    ours = sorted((items[place] for place in places), key=asks_for_a_story)
+    for place, item in zip(places, ours, strict=True):
+        items[place] = item
 
 
 @pytest.fixture(scope="package")
@@ -31,9 +42,11 @@ def dev(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Depl
 
 
 @pytest.fixture(scope="package")
-def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+def run(dev: Deployment, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     """The shared production gateway."""
-    with deployment("run", tmp_path_factory.mktemp("run")) as running:
+    folder = tmp_path_factory.mktemp("run")
+    share_modules(dev, folder)
+    with deployment("run", folder) as running:
         yield running
 
 
@@ -64,62 +77,60 @@ def operator(gate: Deployment) -> Caller:
 
 # ------------------------------------------------------------------------------------------------ stories
 
-Lived = Callable[[str, str], Any]
+STORIED = {"restart", "outage", "drain", "unknown"}
+"""Fixtures that tell of a gateway with a story."""
+STORY_SECONDS = 900
+
+Lived = Callable[[str], Story]
 
 
-@pytest.fixture(scope="package")
+def asks_for_a_story(item: pytest.Item) -> bool:
+    """Whether a test is about what happened to a gateway of its own."""
+    return bool(STORIED & set(getattr(item, "fixturenames", ())))
+
+
+def modes_of_stories(items: list[pytest.Item]) -> list[str]:
+    """The kinds of gateway whose story some test asks for."""
+    found = {item.callspec.params["mode"] for item in items if asks_for_a_story(item)}  # type: ignore[attr-defined]
+    return [mode for mode in MODES if mode in found]
+
+
+@pytest.fixture(scope="package", autouse=True)
 def lived(up: Upstream, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Lived]:
-    """Stories by name and kind of gateway, each lived through once; their gateways run to the end of the package."""
-    told: dict[tuple[str, str], Any] = {}
-    with ExitStack() as stack:
-
-        def live(name: str, mode: str) -> Any:
-            if (name, mode) not in told:
-                start = partial(deployment, mode, upstream=up.address)
-                folder = tmp_path_factory.mktemp(f"{name}-{mode}") / "gate"
-                share_modules(request.getfixturevalue(mode), folder)
-                try:
-                    told[name, mode] = stack.enter_context(STORIES[name](start, mode, folder))
-                except Exception as error:  # it would go wrong in the same way for every row that asks
-                    told[name, mode] = error
-            found = told[name, mode]
-            if isinstance(found, Exception):
-                raise AssertionError(f"the story {name} of {mode} went wrong") from found
-            return found
-
-        yield live
-
-
-@pytest.fixture(scope="package")
-def outages() -> dict[str, Outage]:
-    """By kind of gateway; filled by whoever asks first."""
-    return {}
+    """The story of each kind of gateway, lived through once and in the background: most of it is waiting."""
+    folders = {mode: tmp_path_factory.mktemp(f"story-{mode}") for mode in modes_of_stories(request.session.items)}
+    for folder in folders.values():
+        share_modules(request.getfixturevalue("dev"), folder)
+    with ThreadPoolExecutor(max_workers=1) as background:
+        told = {
+            mode: background.submit(live, partial(deployment, mode, upstream=up.address), mode, folder)
+            for mode, folder in folders.items()
+        }
+        try:
+            yield lambda mode: told[mode].result(STORY_SECONDS)
+        finally:
+            background.shutdown(wait=False, cancel_futures=True)
 
 
 @pytest.fixture(scope="module")
-def outage(gate: Deployment, outages: dict[str, Outage]) -> Outage:
-    """What the shared gateway said without its policy engine."""
-    if gate.mode not in outages:
-        outages[gate.mode] = live_through_outage(gate)
-    return outages[gate.mode]
+def outage(mode: str, lived: Lived) -> Outage:
+    """What a gateway said without its policy engine."""
+    return lived(mode).outage
 
 
 @pytest.fixture(scope="module")
 def restart(mode: str, lived: Lived) -> Restart:
-    """A gateway after a restart."""
-    found: Restart = lived("restart", mode)
-    return found
+    """What was seen after a restart."""
+    return lived(mode).restart
 
 
 @pytest.fixture(scope="module")
 def drain(mode: str, lived: Lived) -> Drain:
-    """A gateway that drains."""
-    found: Drain = lived("drain", mode)
-    return found
+    """What was seen of a drain."""
+    return lived(mode).drain
 
 
 @pytest.fixture(scope="module")
 def unknown(mode: str, lived: Lived) -> Strangers:
-    """A gateway that does not know this user."""
-    found: Strangers = lived("strangers", mode)
-    return found
+    """What a gateway says that does not know this user."""
+    return lived(mode).strangers

@@ -16,8 +16,8 @@ from typing import Any
 import httpx
 
 from tests.conformance import scene
-from tests.support.gateway import Bearer, Gateway, Prover, gateway, wait_for
-from tests.support.production import PRINCIPAL, Production, mapping, production
+from tests.support.gateway import WAIT_SECONDS, Bearer, Gateway, Prover, as_documented, gateway, wait_for
+from tests.support.production import PRINCIPAL, Production, mapping, over, production
 
 MODES = ("dev", "run")
 CLOSED = "127.0.0.1:1"
@@ -107,6 +107,13 @@ class Deployment:
         """Where agents connect."""
         return self.gateway.http
 
+    @contextmanager
+    def over(self, name: str) -> Iterator[httpx.Client]:
+        """A client on one of the Unix sockets: client_socket or admin_socket."""
+        with over(self.gateway.ready[name]) as client:
+            client.event_hooks = {"response": [as_documented]}
+            yield client
+
     @property
     def admin(self) -> httpx.Client:
         """Where operators connect."""
@@ -146,6 +153,17 @@ class Deployment:
     def operator_name(self) -> str:
         return str(self.gateway.ready["operator"]["name"])
 
+    def ready(self) -> httpx.Response:
+        """The answer of a gateway that is ready: at once, or when it has come back to itself."""
+        found: list[httpx.Response] = []
+
+        def is_ready() -> bool:
+            found.append(self.client.get("/readyz"))
+            return found[-1].status_code == 200
+
+        wait_for(is_ready, "readiness")
+        return found[-1]
+
     def status(self) -> dict[str, Any]:
         """The admin status."""
         answer = self.operator().get("/v1/admin/status")
@@ -175,14 +193,17 @@ class Deployment:
         assert answer.status_code == 202, answer.text
         return str(answer.json()["approval_id"])
 
+    def _database(self, name: str) -> sqlite3.Connection:
+        return sqlite3.connect(self.state / f"{name}.sqlite3", timeout=WAIT_SECONDS, isolation_level=None)
+
     def change(self, name: str, statement: str, *values: Any) -> int:
         """One statement on the store or the ledger, as a stranger would; how many rows it changed."""
-        with contextlib.closing(sqlite3.connect(self.state / f"{name}.sqlite3", isolation_level=None)) as connection:
+        with contextlib.closing(self._database(name)) as connection:
             return connection.execute(statement, values).rowcount
 
     def select(self, name: str, statement: str, *values: Any) -> list[Any]:
         """Rows of the store or the ledger."""
-        with contextlib.closing(sqlite3.connect(self.state / f"{name}.sqlite3", isolation_level=None)) as connection:
+        with contextlib.closing(self._database(name)) as connection:
             return connection.execute(statement, values).fetchall()
 
     def expire(self, approval_id: str) -> None:
@@ -199,7 +220,7 @@ class Deployment:
             yield
         finally:
             path.with_suffix(".away").rename(path)
-            wait_for(lambda: self.client.get("/readyz").status_code == 200, "recovery")
+            self.ready()
 
     @contextmanager
     def without_table(self, name: str, table: str) -> Iterator[None]:

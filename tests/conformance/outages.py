@@ -1,11 +1,17 @@
 """Dependencies that are gone for a while, on a gateway that others go on using afterwards."""
 
+import json
 import os
 import signal
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
 
-from tests.conformance.deployment import Deployment
+import httpx
+
+from tests.conformance.deployment import Caller, Deployment
 from tests.support.gateway import wait_for
 
 
@@ -20,7 +26,7 @@ def without_policy(gate: Deployment) -> Iterator[None]:
         yield
     finally:
         os.kill(gate.gateway.process.pid, signal.SIGCONT)
-        wait_for(lambda: gate.client.get("/readyz").status_code == 200, "recovery")
+        gate.ready()
 
 
 @contextmanager
@@ -33,4 +39,60 @@ def frozen_policy(gate: Deployment) -> Iterator[None]:
     finally:
         if policy.is_running():
             policy.send_signal(signal.SIGCONT)
-        wait_for(lambda: gate.client.get("/readyz").status_code == 200, "recovery")
+        gate.ready()
+
+
+def alone(gate: Deployment, name: str) -> httpx.Response:
+    """Readiness without this dependency, which is told at once; others may take a moment to be seen again."""
+    found: list[httpx.Response] = []
+
+    def is_alone() -> bool:
+        found.append(gate.client.get("/readyz"))
+        assert (found[-1].status_code, found[-1].json()[name]) == (503, False)
+        return sum(found[-1].json()[one] is False for one in ("redis", "opa", "ledger")) == 1
+
+    wait_for(is_alone, f"readiness without {name} alone")
+    return found[-1]
+
+
+@dataclass
+class Outage:
+    """What a gateway said while its policy engine was gone, and while it did not answer."""
+
+    status: dict[str, Any]
+    readiness: httpx.Response
+    gone: httpx.Response
+    """The answer of a call that would write the file `closed.policy`."""
+    frozen: httpx.Response
+    """The same, while the engine does not answer."""
+    seconds: float
+    """How long that answer took."""
+    said: list[dict[str, Any]]
+    """What the log has of it."""
+    wrote: bool
+    """Whether the file is there."""
+
+
+def said_of(gate: Deployment, answer: httpx.Response) -> list[dict[str, Any]]:
+    """What the log has of an answer."""
+
+    def lines() -> list[dict[str, Any]]:
+        log = [json.loads(line) for line in gate.gateway.log.read_text().splitlines() if line.startswith("{")]
+        return [one for one in log if one.get("trace_id") == answer.headers["x-trace-id"]]
+
+    return list(wait_for(lines, "a line in the log"))
+
+
+def live_through_outage(gate: Deployment, agent: Caller) -> Outage:
+    """Both, one after the other."""
+    request = {"path": "closed.policy", "content": "x"}
+    with without_policy(gate):
+        readiness = alone(gate, "opa")
+        status = gate.status()
+        gone = agent.execute("file_write", request)
+    with frozen_policy(gate):
+        began = time.monotonic()
+        frozen = agent.execute("file_write", request)
+        seconds = time.monotonic() - began
+    wrote = (gate.state / "files" / "closed.policy").exists()
+    return Outage(status, readiness, gone, frozen, seconds, said_of(gate, frozen), wrote)

@@ -36,7 +36,7 @@ def collect() -> list[tuple[str, str, str]]:
     here = str(Path(__file__).parent)
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "--collect-only", "-q", "-p", "tests.conformance.listing", here],
-        cwd=ROOT, capture_output=True, text=True, timeout=120, check=False,
+        cwd=ROOT, capture_output=True, text=True, timeout=600, check=False,
     )  # fmt: skip
     lines = [line.removeprefix("row\t") for line in done.stdout.splitlines() if line.startswith("row\t")]
     assert done.returncode == 0, done.stdout[-2000:] + done.stderr[-2000:]

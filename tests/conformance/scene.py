@@ -5,11 +5,21 @@ from pathlib import Path
 from typing import Any
 
 from tests.conformance.stray import stray
-from tests.support.manifests import EXAMPLES, PROVIDERS, REPOSITORY, all_examples, example, put_module, trust
+from tests.support.manifests import EXAMPLE_NAMES, PROVIDERS, REPOSITORY, put_module, trust
+from tests.support.manifests import example as impatient
 from tests.support.manifests import write_manifests as write
 
 LONG_REASON = "no\x07t\u202e \x1b[2Jallowed: " + "x" * 600
 """Why `oddly_denied` is denied, as a careless policy might say it."""
+
+PATIENCE = 300
+"""Seconds. Every action has them, except where time is the point: no machine is too slow for a limit by accident."""
+
+
+def example(name: str, /, **changes: Any) -> dict[str, Any]:
+    """One of the examples, with changes, and with patience where they don't say otherwise."""
+    limits = {"timeout_seconds": PATIENCE} | changes.pop("resource_limits", {})
+    return impatient(name, resource_limits=limits, **changes)
 
 
 def fetching(action_id: str, host: str, **changes: Any) -> dict[str, Any]:
@@ -85,6 +95,7 @@ for a host that its manifest does not list."""
 _STRAY: dict[str, Any] = {
     "action_id": "stray", "version": "1.0.0", "description": "Asks for another host.", "risk_level": "low",
     "required_imports": ["http"], "declared_side_effects": ["http_read"], "verifier_kind": "unverifiable",
+    "resource_limits": {"timeout_seconds": PATIENCE},
     "egress": {
         "profile": "direct_allowlist", "allowed_domains": ["upstream.gateway.test"], "allowed_methods": ["GET"],
     },
@@ -93,7 +104,7 @@ _STRAY: dict[str, Any] = {
 
 def write_manifests(folder: Path) -> Path:
     """Every action of the scene."""
-    write(all_examples(folder), *GRANTED.values(), *NOT_GRANTED.values())
+    write(folder, *map(example, EXAMPLE_NAMES), *GRANTED.values(), *NOT_GRANTED.values())
     data = (PROVIDERS / "text_digest.wasm").read_bytes()
     digests = {
         "known": put_module(folder, data + b"\0\x02\x01a"),
@@ -110,8 +121,7 @@ def write_manifests(folder: Path) -> Path:
 
 def policy_data(principal: str) -> dict[str, Any]:
     """Who may do what: `principal` everything that is granted, `clerk` next to nothing."""
-    examples = [path.stem for path in sorted((EXAMPLES / "actions").glob("*.yaml"))]
-    actions = sorted({*examples, *GRANTED, *MODULES} - {"forbidden_export"})
+    actions = sorted({*EXAMPLE_NAMES, *GRANTED, *MODULES} - {"forbidden_export"})
     return {
         "policy_version": "conformance-1",
         "acl": {

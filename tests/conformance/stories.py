@@ -1,102 +1,198 @@
-"""What can't be seen on a gateway that others use: a restart, a drain, and callers whom nobody knows.
+"""What can't be seen on a gateway that others use: a restart, a drain, an outage, callers whom nobody knows.
 
-Each is lived through once a kind of gateway; the rows look at what was seen.
+All of it happens once to one gateway of each kind, from its first start to its last end. The rows look at what was
+seen: a lease or a hold that would run out while other tests take their time is used here and at once.
 """
 
+import errno
 import os
+import random
 import signal
 import socket
 import time
+import uuid
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, ExitStack, contextmanager
-from dataclasses import dataclass
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 import httpx
 
 from tests.conformance.deployment import Caller, Deployment
-from tests.conformance.outages import frozen_policy, without_policy
-from tests.support.background import Background
-from tests.support.gateway import wait_for
+from tests.conformance.outages import Outage, live_through_outage
+from tests.conformance.scene import PATIENCE
+from tests.conformance.underway import intents, still_workers
+from tests.support.gateway import ANSWER_SECONDS, START_SECONDS, STOP_SECONDS, Prover, wait_for
 from tests.support.production import mapping, over
 
 Start = Callable[..., AbstractContextManager[Deployment]]
-LONG = {"seconds": 5}
-"""For spin: longer than anybody waits."""
+EXECUTE = "/v1/actions/text_digest/execute"
+DRAIN_SECONDS = 10.0
+"""What a call that ends by itself has for it, with a worker that is slow to go on; and what one that is cut costs."""
 
 
-def dispatched(gate: Deployment, agent: Caller, action: str, body: Any, count: int = 1) -> Background:
-    """A call that goes on in the background, once its provider has been told."""
-    call = Background(lambda: agent.execute(action, body))
-    wait_for(lambda: gate.status()["unresolved_intents"] == count, "the dispatch")
-    return call
+@dataclass
+class Before:
+    """What was done before the restart, and by whom. The leases are good for an hour."""
+
+    old_epoch: Caller
+    """A lease from before revoke-all."""
+    limited: Caller
+    """With a budget of three calls: one was spent before, one is held."""
+    lost: Caller
+    """With a call whose front was killed."""
+    cut: Caller
+    """With a call that the stop cut."""
+    other: Caller
+    """With a shorter one, which was under way when the gateway was told to stop."""
+    ended_in_time: int = 0
+    """The status of the shorter one."""
+    wrong_clock: httpx.Response | None = None
+    """The answer of execute while the clock was behind the newest evidence."""
+    result: dict[str, Any] = field(default_factory=dict)
+    """The result of a call that was answered before."""
+    proof_id: str = ""
+    """The jti of its proof."""
+    approval_id: str = ""
+    """A hold of `limited`."""
+    epoch: int = 0
+    events: int = 0
+    """How many events there were, at least."""
+
+
+@dataclass
+class Restart:
+    """A gateway after a restart."""
+
+    before: Before
+    replayed: httpx.Response
+    """The answer to a proof with the jti of one from before."""
+    calls: list[int]
+    """The status of each of two calls of `limited`."""
+    approved: httpx.Response
+    """The answer to the approve of the hold from before."""
+    polled: httpx.Response
+    epoch: int
+    old_epoch: httpx.Response
+    """The answer to a call by the lease from before revoke-all."""
+    found: list[dict[str, Any]]
+    """Events by the trace of the result."""
+    chain: dict[str, Any]
+    intents: list[dict[str, Any]]
+    unresolved: int
+    """As status counts them."""
+    lost_events: list[dict[str, Any]]
+    receipt: dict[str, Any]
+    """Of the result."""
+    cut_receipt: dict[str, Any]
+
+
+@dataclass
+class Strangers:
+    """What somebody hears who asks for a lease of a gateway that knows another user than this one."""
+
+    socket: httpx.Response
+    """Where the gateway is told who connects."""
+    tcp: httpx.Response
+    """Where it is not."""
+
+
+@dataclass
+class Drain:
+    """A gateway that drained while one call was under way."""
+
+    operator_name: str
+    first: httpx.Response
+    """The answer to the drain."""
+    again: httpx.Response
+    """The answer to a second one."""
+    during: dict[str, Any]
+    """Status while the call was under way."""
+    refused: httpx.Response
+    """The answer to a new call."""
+    refused_lease: httpx.Response
+    approved: httpx.Response
+    """The answer to an approve."""
+    ended: int
+    """The status of the call that was under way."""
+    idle: dict[str, Any]
+    """Status when it had ended."""
+    events: list[dict[str, Any]]
+    """Of drains."""
+    reloaded: httpx.Response
+    """The answer to a reload, afterwards."""
+    refused_after_reload: httpx.Response
+    refused_by_next_front: httpx.Response
+    last: dict[str, Any]
+    """Status of the next front."""
+
+
+@dataclass
+class Story:
+    """Everything that happened to one gateway."""
+
+    restart: Restart
+    strangers: Strangers
+    outage: Outage
+    drain: Drain
+
+
+def live(start: Start, mode: str, folder: Path) -> Story:
+    """Start a gateway, restart it as one that knows somebody else, take its policy engine away, drain it."""
+    top = "lease_ttl_seconds = 3600\n"
+    with start(folder, top=top, tables=f"[limits]\ndrain_seconds = {DRAIN_SECONDS}\n") as gate:
+        base, before = gate.base, live_before(gate)
+    top += f'public_base_url = "{base}"\n'
+    address = f"127.0.0.1:{free_port()}"
+    if mode == "run":
+        top += f'listen_http_addr = "{address}"\nunsafe_expose_http = true\n'
+    known = f'[identity]\nprovider = "peercred"\n{mapping(os.geteuid() + 1, "somebody-else")}'
+    with start(folder, top=top, identity=known) as gate:
+        for caller in (before.old_epoch, before.limited, before.lost, before.cut, before.other):
+            caller.http = gate.client
+        restart, strangers = look_back(gate, before), ask_as_strangers(gate, address)
+        outage = live_through_outage(gate, before.other)
+        return Story(restart, strangers, outage, live_through_drain(gate, before.other))
 
 
 # ------------------------------------------------------------------------------------------------ a restart
 
 
-@dataclass
-class Restart:
-    """A gateway after a restart, and what was done before it."""
-
-    gate: Deployment
-    agent: Caller
-    """With a budget of three calls: one was spent before, one is held."""
-    result: dict[str, Any]
-    """The result of a call that was answered before."""
-    replayed: httpx.Response
-    """The answer to the proof of that call, sent again afterwards, while it was still young enough."""
-    approval_id: str
-    """A hold from before, of `agent`."""
-    lost_session: str
-    """The session of a call whose front was killed."""
-    cut_session: str
-    """The session of a call that the stop cut, and of a shorter one."""
-    ended_in_time: int
-    """The status of the shorter one, which was under way when the gateway was told to stop."""
-    old_epoch: Caller
-    """A lease from before revoke-all."""
-    epoch: int
-    events: int
-    """How many events there were before, at least."""
-    wrong_clock: httpx.Response
-    """The answer of execute while the clock was behind the newest evidence."""
-
-
-EXECUTE = "/v1/actions/text_digest/execute"
-
-
-@contextmanager
-def restarted(start: Start, _mode: str, folder: Path) -> Iterator[Restart]:
-    """Live through it: revoke all, spend, hold, lose a front, have a wrong clock, be stopped, and start again."""
-    with start(folder, tables="[limits]\ndrain_seconds = 2.0\n") as gate:
-        base = gate.base
-        old = gate.agent()
-        assert gate.operator().post("/v1/admin/revoke-all").status_code == 200
-        agent, lost, cut = gate.agent(max_calls=3), gate.agent(), gate.agent()
-        proof = agent.headers("POST", EXECUTE)
-        result = gate.client.post(EXECUTE, headers=proof, json={"text": "before"}).json()
-        approval_id = gate.held(agent)
-        call = dispatched(gate, lost, "spin", LONG)
+def live_before(gate: Deployment) -> Before:
+    """Revoke all, lose a front, have a wrong clock, spend, hold, and be stopped with two calls under way."""
+    old = gate.agent()
+    assert gate.operator().post("/v1/admin/revoke-all").status_code == 200
+    before = Before(old, gate.agent(max_calls=3), gate.agent(), gate.agent(), gate.agent())
+    with still_workers(gate) as workers:
+        call, _ = workers.begin(lambda: before.lost.execute("spin", {"seconds": PATIENCE}))
         with _evidence_of_tomorrow(gate):
             _replace_front(gate)
-            wrong = agent.execute("text_digest", {"text": "too early"})
+            before.wrong_clock = before.other.execute("text_digest", {"text": "too early"})
         assert call.status() == 0
-        _replace_front(gate)
-        short = dispatched(gate, cut, "spin", {"seconds": 0.5}, count=2)
-        call = dispatched(gate, cut, "spin", LONG, count=3)
-        epoch = gate.operator().get("/v1/admin/epoch").json()["current_epoch"]
-        events = len(gate.events(limit=1000))
-        assert gate.gateway.stop(seconds=20) == 137
-        assert (call.status(), short.status()) == (0, 200)
-    with start(folder, top=f'public_base_url = "{base}"\n') as gate:
-        agent.http = old.http = gate.client
-        again = gate.client.post(EXECUTE, headers=proof, json={"text": "before"})
-        yield Restart(
-            gate, agent, result, again, approval_id, lost.session_id, cut.session_id, short.status(), old, epoch,
-            events, wrong,
-        )  # fmt: skip
+    _replace_front(gate)
+    with still_workers(gate, files=True) as workers:
+        before.epoch = gate.operator().get("/v1/admin/epoch").json()["current_epoch"]
+        before.events = len(gate.events(limit=1000))
+        call, _ = workers.begin(lambda: before.cut.execute("spin", {"seconds": PATIENCE}))
+        short, _ = workers.begin(lambda: before.other.execute("file_write", {"path": "short", "content": "x"}))
+        before.approval_id = gate.held(before.limited)
+        _spend(gate, before)
+        gate.gateway.process.send_signal(signal.SIGTERM)
+        wait_for(lambda: '"asked to stop"' in gate.gateway.log.read_text(), "a supervisor that was told")
+        workers.go_on("fs")
+        assert gate.gateway.process.wait(STOP_SECONDS) == 137
+        before.ended_in_time = short.status()
+        assert call.status() == 0
+    return before
+
+
+def _spend(gate: Deployment, before: Before) -> None:
+    before.proof_id = str(uuid.uuid4())
+    proof = before.limited.headers("POST", EXECUTE, jti=before.proof_id)
+    answer = gate.client.post(EXECUTE, headers=proof, json={"text": "before"})
+    assert answer.status_code == 200, answer.text
+    before.result = answer.json()
 
 
 @contextmanager
@@ -113,7 +209,7 @@ def _replace_front(gate: Deployment) -> None:
     """Kill the front and wait for the next."""
     front = gate.gateway.child("front")
     front.send_signal(signal.SIGKILL)
-    wait_for(lambda: _is_served(gate, front.pid), "the next front", 20)
+    wait_for(lambda: _is_served(gate, front.pid), "the next front", START_SECONDS)
 
 
 def _is_served(gate: Deployment, killed: int) -> bool:
@@ -124,110 +220,71 @@ def _is_served(gate: Deployment, killed: int) -> bool:
         return False
 
 
-# ------------------------------------------------------------------------------------------------ outages
-
-
-@dataclass
-class Outage:
-    """What a gateway said while its policy engine was gone, and while it did not answer."""
-
-    status: dict[str, Any]
-    readiness: httpx.Response
-    gone: httpx.Response
-    """The answer of a call that would write the file `closed.policy`."""
-    frozen: httpx.Response
-    """The same, while the engine does not answer."""
-    seconds: float
-    """How long that answer took."""
-
-
-def live_through_outage(gate: Deployment) -> Outage:
-    """On a gateway that others go on using afterwards."""
-    agent, request = gate.agent(), {"path": "closed.policy", "content": "x"}
-    with without_policy(gate):
-        status, readiness = gate.status(), gate.client.get("/readyz")
-        gone = agent.execute("file_write", request)
-    with frozen_policy(gate):
-        began = time.monotonic()
-        frozen = agent.execute("file_write", request)
-        seconds = time.monotonic() - began
-    return Outage(status, readiness, gone, frozen, seconds)
-
-
-# ------------------------------------------------------------------------------------------------ a drain
-
-
-@dataclass
-class Drain:
-    """A gateway that drains."""
-
-    gate: Deployment
-    agent: Caller
-    """A lease from before."""
-    first: httpx.Response
-    """The answer to the drain, while one call was under way."""
-    again: httpx.Response
-    """The answer to a second one."""
-    during: dict[str, Any]
-    """Status while the call was under way."""
-    refused: httpx.Response
-    """The answer to a new call."""
-    refused_lease: httpx.Response
-    approved: httpx.Response
-    """The answer to an approve, afterwards."""
-    ended: int
-    """The status of the call that was under way."""
-
-
-@contextmanager
-def drained(start: Start, _mode: str, folder: Path) -> Iterator[Drain]:
-    """Live through it, with a call under way and a hold that waits."""
-    with start(folder) as gate:
-        agent, operator = gate.agent(), gate.operator()
-        approval_id = gate.held(agent)
-        call = dispatched(gate, agent, "spin", {"seconds": 1.2})
-        first = operator.post("/v1/admin/drain")
-        during = gate.status()
-        refused = agent.execute("text_digest", {"text": "x"})
-        lease = gate.client.post("/v1/leases", json={"scopes": ["tools:call"], "dpop_jwk": agent.prover.jwk})
-        approved = operator.post(f"/v1/approvals/{approval_id}/approve")
-        again = operator.post("/v1/admin/drain")
-        yield Drain(gate, agent, first, again, during, refused, lease, approved, call.status())
+def look_back(gate: Deployment, before: Before) -> Restart:
+    """What is still there."""
+    limited, operator, poll = before.limited, gate.operator(), f"/v1/approvals/{before.approval_id}/poll"
+    again = limited.headers("POST", EXECUTE, jti=before.proof_id)
+    cut_events = gate.events(session_id=before.cut.session_id, event_type="ActionCall")
+    return Restart(
+        before,
+        replayed=gate.client.post(EXECUTE, headers=again, json={"text": "before"}),
+        calls=[limited.execute("text_digest", {"text": str(number)}).status_code for number in range(2)],
+        approved=operator.post(f"/v1/approvals/{before.approval_id}/approve"),
+        polled=limited.get(poll),
+        epoch=operator.get("/v1/admin/epoch").json()["current_epoch"],
+        old_epoch=before.old_epoch.execute("text_digest", {"text": "x"}),
+        found=gate.events(trace_id=before.result["trace_id"]),
+        chain=operator.get("/v1/audit/verify").json(),
+        intents=intents(gate),
+        unresolved=gate.status()["unresolved_intents"],
+        lost_events=gate.events(session_id=before.lost.session_id, event_type="ActionCall"),
+        receipt=gate.receipt(before.result["receipt_id"]),
+        cut_receipt=gate.receipt(cut_events[0]["receipt_id"]),
+    )
 
 
 # ------------------------------------------------------------------------------------------------ strangers
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
+    """A port of this machine that nobody listens on, and that the kernel gives to no connection meanwhile."""
+    for port in random.sample(range(20_000, 32_000), 100):
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == errno.ECONNREFUSED:
+                return port
+    raise AssertionError("no free port among a hundred")
 
 
-@dataclass
-class Strangers:
-    """A gateway that knows another user than this one, on its sockets and on TCP."""
-
-    gate: Deployment
-    socket: httpx.Client
-    """Tells the gateway who connects."""
-    tcp: httpx.Client
-    """Tells nothing."""
+def ask_as_strangers(gate: Deployment, address: str) -> Strangers:
+    """Ask where the gateway knows who connects, and where it can't know."""
+    wanted = {"scopes": ["tools:call"], "dpop_jwk": Prover().jwk}
+    told, untold = gate.gateway.ready["client_socket"], gate.client.base_url if gate.is_dev else f"http://{address}"
+    with over(told) as client, httpx.Client(base_url=untold, timeout=ANSWER_SECONDS) as tcp:
+        return Strangers(client.post("/v1/leases", json=wanted), tcp.post("/v1/leases", json=wanted))
 
 
-@contextmanager
-def strangers(start: Start, mode: str, folder: Path) -> Iterator[Strangers]:
-    """A gateway with one mapping, which is not of this user."""
-    known = f'[identity]\nprovider = "peercred"\n{mapping(os.geteuid() + 1, "somebody-else")}'
-    address = f"127.0.0.1:{free_port()}"
-    top = f'listen_http_addr = "{address}"\nunsafe_expose_http = true\n' if mode == "run" else ""
-    with start(folder, top=top, identity=known) as gate, ExitStack() as stack:
-        if mode == "dev":
-            yield Strangers(gate, stack.enter_context(over(gate.gateway.ready["client_socket"])), gate.client)
-        else:
-            yield Strangers(gate, gate.client, stack.enter_context(httpx.Client(base_url=f"http://{address}")))
+# ------------------------------------------------------------------------------------------------ a drain
 
 
-STORIES: dict[str, Callable[[Start, str, Path], AbstractContextManager[Any]]] = {
-    "restart": restarted, "drain": drained, "strangers": strangers,
-}  # fmt: skip
+def live_through_drain(gate: Deployment, agent: Caller) -> Drain:
+    """Drain with a call under way and a hold that waits; reload, and lose the front, afterwards."""
+    operator, wanted = gate.operator(), {"scopes": ["tools:call"], "dpop_jwk": agent.prover.jwk}
+
+    def refused() -> httpx.Response:
+        return agent.execute("text_digest", {"text": "x"})
+
+    with still_workers(gate, agent) as workers:
+        approval_id = gate.held(agent)
+        call, _ = workers.begin(lambda: agent.execute("spin", {}))
+        first, during = operator.post("/v1/admin/drain"), gate.status()
+        call_refused, lease_refused = refused(), gate.client.post("/v1/leases", json=wanted)
+        approved = operator.post(f"/v1/approvals/{approval_id}/approve")
+        again = operator.post("/v1/admin/drain")
+    ended = call.status()
+    idle = wait_for(lambda: (found := gate.status())["in_flight_executions"] == 0 and found, "the end of all calls")
+    events, reloaded, after_reload = gate.events(event_type="AdminDrain"), gate.reload(), refused()
+    _replace_front(gate)
+    return Drain(
+        gate.operator_name, first, again, during, call_refused, lease_refused, approved, ended, idle, events, reloaded,
+        after_reload, refused(), gate.status(),
+    )  # fmt: skip

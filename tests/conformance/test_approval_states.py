@@ -8,10 +8,8 @@ import pytest
 from tests.conformance.deployment import Caller, Deployment
 from tests.conformance.marks import ONLY_DEV, row, rows
 from tests.conformance.shapes import seconds_of
-from tests.support.background import Background
-from tests.support.gateway import wait_for
-
-SLOW = {"seconds": 0.6}
+from tests.conformance.underway import still_workers
+from tests.support.gateway import ANSWER_SECONDS
 
 
 def state_of(agent: Caller, approval_id: str) -> str:
@@ -55,11 +53,11 @@ class Ends:
         operator.post(f"/v1/approvals/{self.ids['denied']}/deny")
         gate.expire(self.ids["expired"])
         fail(gate, self.ids["failed"])
-        self.ids["claimed"] = gate.held(self.agent, "held_spin", SLOW)
-        call = Background(lambda: operator.post(f"/v1/approvals/{self.ids['claimed']}/approve"))
-        wait_for(lambda: state_of(self.agent, self.ids["claimed"]) == "claimed", "the claim")
-        self.seen["claimed"] = "claimed"
-        self.claimed = listed(gate, "claimed")
+        self.ids["claimed"] = gate.held(self.agent, "held_spin", {})
+        with still_workers(gate) as workers:
+            call, _ = workers.begin(lambda: operator.post(f"/v1/approvals/{self.ids['claimed']}/approve"))
+            self.seen["claimed"] = state_of(self.agent, self.ids["claimed"])
+            self.claimed = listed(gate, "claimed")
         assert call.status() == 200
 
 
@@ -192,7 +190,7 @@ def test_of_many_approves_at_once_one_succeeds(gate: Deployment) -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(ANSWER_SECONDS)
     assert sorted(codes) == [200] + [404] * 5
     executed = gate.events(action_id="held_digest", decision="allow", event_type="ActionCall", limit=20)
     assert len([one for one in executed if one.get("approval_id") == approval_id]) == 1

@@ -85,8 +85,7 @@ def acts(gate: Deployment, method: str, path: str, body: Any = None) -> list[Eve
 
 @row("audit-event/type-AdminDrain")
 def test_a_drain_is_audited(drain: Drain) -> None:
-    found = drain.gate.events(event_type="AdminDrain")[0]
-    assert drain.gate.operator_name in found["principal"]
+    assert drain.operator_name in drain.events[0]["principal"]
 
 
 @row("audit-event/type-AdminReload")

@@ -54,12 +54,11 @@ def test_a_route_of_agents_takes_a_lease_and_nothing_else(
 ) -> None:
     receipt = agent.execute("text_digest", {"text": "x"}).json()["receipt_id"]
     method, path = case[0], case[1].format(held=gate.held(agent), receipt=receipt)
-    http = gate.gateway.over("client_socket")  # on the merged address receipts are also the operators'
-    codes = without_right(http, method, path, agent, operator)
-    assert codes <= {"missing_auth_header", "invalid_lease", "invalid_dpop", "invalid_operator_token"}
-    good = http.request(
-        method, path, headers=agent.headers(method, path), json={"text": "x"} if method == "POST" else None
-    )
+    with gate.over("client_socket") as http:  # on the merged address receipts are also the operators'
+        codes = without_right(http, method, path, agent, operator)
+        assert codes <= {"missing_auth_header", "invalid_lease", "invalid_dpop", "invalid_operator_token"}
+        body = {"text": "x"} if method == "POST" else None
+        good = http.request(method, path, headers=agent.headers(method, path), json=body)
     assert good.status_code == 200, good.text
 
 
@@ -84,6 +83,7 @@ def test_a_route_of_operators_takes_an_operators_credential_and_nothing_else(
     },
 )
 def test_a_route_for_everybody_asks_for_nothing(gate: Deployment, case: str) -> None:
+    gate.ready()
     assert gate.client.get(case).status_code == 200
     assert gate.client.get(case, headers={"Authorization": "DPoP nonsense", "DPoP": "nonsense"}).status_code == 200
 
@@ -106,8 +106,7 @@ def test_the_principal_is_the_identity_providers_and_not_the_callers_word(gate: 
 
 @row("auth-models/unmapped")
 def test_a_user_without_a_mapping_gets_no_lease(unknown: Strangers) -> None:
-    answer = unknown.socket.post("/v1/leases", json={"scopes": ["tools:call"], "dpop_jwk": Prover().jwk})
-    assert (answer.status_code, answer.json()["error"]) == (403, "identity_forbidden")
+    assert (unknown.socket.status_code, unknown.socket.json()["error"]) == (403, "identity_forbidden")
 
 
 @row("auth-models/operators-named")

@@ -10,7 +10,6 @@ import pytest
 from tests.conformance.deployment import Caller, Deployment
 from tests.conformance.marks import row, rows
 from tests.conformance.stories import Drain
-from tests.support.gateway import wait_for
 from tests.support.manifests import example, write_manifests
 
 
@@ -45,7 +44,7 @@ def test_after_a_drain_calls_and_leases_are_503(drain: Drain) -> None:
 def test_what_is_in_flight_falls_to_none(drain: Drain) -> None:
     assert drain.first.json()["in_flight_executions"] == 1
     assert drain.during["in_flight_executions"] == 1
-    wait_for(lambda: drain.gate.status()["in_flight_executions"] == 0, "the end of all calls")
+    assert drain.idle["in_flight_executions"] == 0
 
 
 # ------------------------------------------------------------------------------------------------ 2. reload

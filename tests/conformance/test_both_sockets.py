@@ -6,8 +6,10 @@ from tests.conformance.marks import row, rows
 
 @rows("both-sockets", {"healthz": "/healthz", "readyz": "/readyz"})
 def test_both_sockets_answer_alike(gate: Deployment, case: str) -> None:
-    sockets = [gate.gateway.over(name) for name in ("client_socket", "admin_socket")]
-    answers = [(one.status_code, one.json(), one.headers["content-type"]) for one in (s.get(case) for s in sockets)]
+    gate.ready()
+    with gate.over("client_socket") as client, gate.over("admin_socket") as admin:
+        found = [client.get(case), admin.get(case)]
+    answers = [(one.status_code, one.json(), one.headers["content-type"]) for one in found]
     assert answers[0] == answers[1]
     assert answers[0][0] == 200
 

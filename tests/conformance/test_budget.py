@@ -4,6 +4,7 @@ import threading
 
 from tests.conformance.deployment import Deployment
 from tests.conformance.marks import row
+from tests.support.gateway import ANSWER_SECONDS
 
 
 @row("budget/decremented")
@@ -18,7 +19,7 @@ def test_of_many_calls_at_once_no_more_than_the_budget_run(gate: Deployment) -> 
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(ANSWER_SECONDS)
     assert sorted(codes) == [200] * 5 + [403] * 7
     left = [
         one["budgets_after"]["calls_remaining"]

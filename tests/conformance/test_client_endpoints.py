@@ -15,7 +15,7 @@ def test_healthz(gate: Deployment) -> None:
 
 @row("client-endpoints/readyz")
 def test_readyz(gate: Deployment) -> None:
-    answer = gate.client.get("/readyz")
+    answer = gate.ready()
     found: dict[str, Any] = answer.json()
     assert answer.status_code == 200
     assert found["status"] == "ready"

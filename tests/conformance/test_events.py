@@ -7,7 +7,8 @@ from typing import Any
 from tests.conformance.deployment import Caller, Deployment
 from tests.conformance.marks import row
 from tests.conformance.shapes import seconds_of
-from tests.conformance.stories import Drain, dispatched
+from tests.conformance.stories import Drain
+from tests.conformance.underway import still_workers
 
 
 def newest(gate: Deployment) -> dict[str, Any]:
@@ -28,9 +29,8 @@ def test_each_decision_leaves_one_event(gate: Deployment, agent: Caller) -> None
 
 @row("events/1-AdminDrain")
 def test_a_drain_is_an_event(drain: Drain) -> None:
-    found = drain.gate.events(event_type="AdminDrain")
-    assert len(found) == 2
-    assert {one["principal"] for one in found} == {f"operator:{drain.gate.operator_name}"}
+    assert len(drain.events) == 2
+    assert {one["principal"] for one in drain.events} == {f"operator:{drain.operator_name}"}
 
 
 @row("events/1-AdminReload")
@@ -93,9 +93,9 @@ def test_status_leaves_none(gate: Deployment, operator: Caller) -> None:
 
 @row("events/2-intent-then-receipt")
 def test_the_intent_comes_before_and_the_receipt_after(gate: Deployment, agent: Caller) -> None:
-    call = dispatched(gate, agent, "spin", {"seconds": 0.3}, count=gate.status()["unresolved_intents"] + 1)
-    intent = gate.operator().get("/v1/admin/intents?limit=1000").json()["intents"][-1]
-    assert gate.events(session_id=agent.session_id, event_type="ActionCall") == []
+    with still_workers(gate) as workers:
+        call, intent = workers.begin(lambda: agent.execute("spin", {}))
+        assert gate.events(session_id=agent.session_id, event_type="ActionCall") == []
     answer = call.answer()
     assert answer is not None
     receipt = gate.receipt(answer.json()["receipt_id"])

@@ -7,8 +7,10 @@ import httpx
 
 from tests.conformance.deployment import Caller, Deployment
 from tests.conformance.marks import ONLY_DEV, row, rows
+from tests.conformance.outages import Outage
 from tests.conformance.scene import LONG_REASON
-from tests.conformance.stories import Drain, Outage, Restart, dispatched
+from tests.conformance.stories import Drain, Restart
+from tests.conformance.underway import still_workers
 from tests.support.forged_leases import Mint
 from tests.support.proofs import Key
 from tests.support.raw_http import raw, request
@@ -126,9 +128,11 @@ def test_a_body_that_breaks_the_schema(agent: Caller) -> None:
 def test_what_ran_and_left_no_evidence(gate: Deployment) -> None:
     agent = gate.agent(max_calls=2)
     before = gate.status()["unresolved_intents"]
-    call = dispatched(gate, agent, "spin", {"seconds": 0.5}, count=before + 1)
-    with gate.without("ledger"):
-        answer = call.answer()
+    with still_workers(gate) as workers:
+        call, _ = workers.begin(lambda: agent.execute("spin", {}))
+        with gate.without("ledger"):
+            workers.go_on()
+            answer = call.answer()
     assert answer is not None
     refused(answer, 500, "evidence_persistence_failed")
     assert gate.status()["unresolved_intents"] == before + 1
@@ -213,4 +217,5 @@ def test_a_budget_that_can_not_be_read(gate: Deployment) -> None:
 
 @row("execute-errors/503-clock_error")
 def test_a_clock_that_is_wrong(restart: Restart) -> None:
-    refused(restart.wrong_clock, 503, "clock_error")
+    assert restart.before.wrong_clock is not None
+    refused(restart.before.wrong_clock, 503, "clock_error")

@@ -8,31 +8,20 @@ import pytest
 from tests.conformance.deployment import Deployment
 from tests.conformance.marks import row, rows
 from tests.conformance.shapes import is_id, is_integer, is_sha256, seconds_of
-from tests.support.background import Background
-from tests.support.gateway import wait_for
-
-Intent = dict[str, Any]
-
-
-def intents(gate: Deployment) -> list[Intent]:
-    """Those that have no receipt."""
-    answer = gate.operator().get("/v1/admin/intents")
-    assert answer.status_code == 200, answer.text
-    return list(answer.json()["intents"])
+from tests.conformance.underway import Intent, intents, still_workers
 
 
 @pytest.fixture(scope="module")
 def story(gate: Deployment) -> tuple[Intent, dict[str, Any], Intent | None]:
     """The intent of a call that is under way, the call's answer, and the intent after it."""
     agent = gate.agent()
-    known = {one["intent_id"] for one in intents(gate)}
-    call = Background(lambda: agent.execute("spin", {"seconds": 0.5}))
-    found = wait_for(lambda: [one for one in intents(gate) if one["intent_id"] not in known], "the intent")
+    with still_workers(gate) as workers:
+        call, found = workers.begin(lambda: agent.execute("spin", {}))
     answer = call.answer()
     assert answer is not None
     assert answer.status_code == 200
-    after = [one for one in intents(gate) if one["intent_id"] == found[0]["intent_id"]]
-    return found[0], answer.json(), after[0] if after else None
+    after = [one for one in intents(gate) if one["intent_id"] == found["intent_id"]]
+    return found, answer.json(), after[0] if after else None
 
 
 Story = tuple[Intent, dict[str, Any], Intent | None]

@@ -2,7 +2,7 @@
 
 from tests.conformance.deployment import Caller, Deployment
 from tests.conformance.marks import row
-from tests.conformance.stories import Outage
+from tests.conformance.outages import Outage
 from tests.support.gateway import Prover
 
 

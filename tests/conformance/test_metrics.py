@@ -10,7 +10,7 @@ from prometheus_client.samples import Sample
 from tests.conformance.deployment import Deployment
 from tests.conformance.marks import rows
 from tests.conformance.outages import without_policy
-from tests.conformance.stories import dispatched
+from tests.conformance.underway import still_workers
 from tests.support.gateway import Prover
 
 BODY = {"text": "x"}
@@ -73,10 +73,12 @@ def was_not_ready(gate: Deployment) -> None:
 
 
 def left_an_intent(gate: Deployment) -> None:
-    count = gate.status()["unresolved_intents"] + 1
-    call = dispatched(gate, gate.agent(), "spin", {"seconds": 0.5}, count=count)
-    with gate.without("ledger"):
-        assert call.status() == 500
+    agent = gate.agent()
+    with still_workers(gate) as workers:
+        call, _ = workers.begin(lambda: agent.execute("spin", {}))
+        with gate.without("ledger"):
+            workers.go_on()
+            assert call.status() == 500
 
 
 def held(gate: Deployment) -> None:

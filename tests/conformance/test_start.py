@@ -10,6 +10,7 @@ import pytest
 from tests.conformance import scene
 from tests.conformance.deployment import Deployment
 from tests.conformance.marks import row, rows
+from tests.support.gateway import START_SECONDS
 from tests.support.manifests import example, write_manifests
 from tests.support.processes import GATEWAY, sentences
 from tests.support.production import Credentials, make_keys, mapping, settings_for
@@ -41,7 +42,7 @@ def refused(folder: Path, config: Text, *words: str, code: int = 78) -> None:
     file.write_text("\n".join(config) + "\n")
     done = subprocess.run(
         [GATEWAY, "run", "--config", str(file)],
-        capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL,
+        capture_output=True, text=True, timeout=START_SECONDS, check=False, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert done.returncode == code, (done.returncode, done.stderr)
     said = " ".join(sentences(done)) + done.stderr
@@ -53,7 +54,7 @@ def refused(folder: Path, config: Text, *words: str, code: int = 78) -> None:
 
 @row("start/safe")
 def test_a_safe_configuration_starts_and_nothing_is_weakened(run: Deployment) -> None:
-    assert run.client.get("/readyz").json()["status"] == "ready"
+    assert run.ready().json()["status"] == "ready"
     assert run.status()["weakened"] == []
 
 

@@ -2,11 +2,13 @@
 
 from tests.conformance.deployment import Deployment
 from tests.conformance.marks import row
-from tests.conformance.stories import Drain, Outage
+from tests.conformance.outages import Outage
+from tests.conformance.stories import Drain
 
 
 @row("status-values/ok")
 def test_all_is_well(gate: Deployment) -> None:
+    gate.ready()
     assert gate.status()["status"] == "ok"
 
 

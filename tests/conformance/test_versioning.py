@@ -7,7 +7,7 @@ from pathlib import Path
 from tests.conformance.deployment import Caller, Deployment
 from tests.conformance.marks import row
 from tests.conformance.shapes import SEMANTIC
-from tests.support.gateway import wait_for
+from tests.support.gateway import START_SECONDS, wait_for
 from tests.support.processes import GATEWAY
 
 
@@ -44,7 +44,7 @@ def test_old_receipts_verify_after_a_rotation(gate: Deployment, agent: Caller, o
     before = agent.execute("text_digest", {"text": "before"}).json()["receipt_id"]
     old = gate.receipt(before)["signing_key_id"]
     command: list[str | Path] = [GATEWAY, "keys", "rotate", *rotation_target(gate), "--purpose", "receipt"]
-    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, check=False, capture_output=True, text=True, timeout=START_SECONDS)
     assert done.returncode == 0, done.stderr
 
     def newest() -> str:
@@ -53,7 +53,7 @@ def test_old_receipts_verify_after_a_rotation(gate: Deployment, agent: Caller, o
         assert found["signature_status"] == "verified"
         return str(found["signing_key_id"])
 
-    new = wait_for(lambda: (kid := newest()) != old and kid, "a receipt by the new key", 20)
+    new = wait_for(lambda: (kid := newest()) != old and kid, "a receipt by the new key")
     kids = [key["kid"] for key in operator.get("/v1/receipt-keys").json()["keys"]]
     assert {old, new} <= set(kids)
     assert gate.receipt(before)["signature_status"] == "verified"

@@ -227,8 +227,8 @@ async def test_what_a_person_is_editing_is_neither_overwritten_nor_put_in_force(
 
 
 async def test_a_folder_that_does_not_answer_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("frontend.policy.file.READ_SECONDS", 0.2)
     async with policed(tmp_path, workers=0) as core:
+        monkeypatch.setattr("frontend.policy.file.READ_SECONDS", 0.2)
         os.mkfifo(tmp_path / "policy" / "slow.rego")
         monkeypatch.setattr("frontend.policy.acl._belongs", lambda name: not name.endswith(".lock"))
         monkeypatch.setattr(Path, "is_file", lambda path: True)
@@ -241,13 +241,14 @@ async def test_a_folder_that_does_not_answer_is_given_up(tmp_path: Path, monkeyp
 async def test_who_waits_too_long_for_a_load_to_end_is_told_to_come_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(authority, "TURN_SECONDS", 0.1)
     async with policed(tmp_path, workers=0) as core:
+        monkeypatch.setattr(authority, "TURN_SECONDS", 0.1)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_holds, core.house.configuration.policy_turn)
             await until(core.house.configuration.policy_turn.locked)
             assert await core.operate("POST", GRANT, NOTE) == (503, {"error": "overloaded"})
             nursery.cancel_scope.cancel()
+        monkeypatch.undo()
         assert (await core.operate("POST", GRANT, NOTE))[0] == 200
 
 

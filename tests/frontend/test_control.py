@@ -78,7 +78,7 @@ async def test_what_is_posted_arrives_in_order() -> None:
         nursery.start_soon(control.run, Listener())
         for number in range(100):
             control.post(m.NeedWorker(str(number)))
-        with trio.fail_after(5):
+        with trio.fail_after(60):
             found = [await supervisor.channel.receive() for _ in range(100)]
         assert found == [m.NeedWorker(str(number)) for number in range(100)]
         nursery.cancel_scope.cancel()
@@ -87,7 +87,7 @@ async def test_what_is_posted_arrives_in_order() -> None:
 async def test_a_supervisor_that_does_not_read_delays_nobody_and_costs_bounded_memory() -> None:
     async with both() as (control, _), trio.open_nursery() as nursery:
         nursery.start_soon(control.run, Listener())
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             for _ in range(20):
                 for _ in range(MAX_UNSENT):
                     control.post(m.KillWorker("w", "x" * 1000))
@@ -104,10 +104,12 @@ async def test_a_caller_that_is_cancelled_cuts_no_frame() -> None:
     async with both() as (control, supervisor), trio.open_nursery() as nursery:
         nursery.start_soon(control.run, Listener())
         big = m.ModuleFile("sha256:" + "0" * 64, "/" + "x" * 500_000, ())
-        with trio.move_on_after(0.05):
-            await control.load_modules((big,))
+        async with trio.open_nursery() as loading:
+            loading.start_soon(control.load_modules, (big,))
+            await trio.testing.wait_all_tasks_blocked()
+            loading.cancel_scope.cancel()
         control.post(m.NeedWorker("fs"))
-        with trio.fail_after(5):
+        with trio.fail_after(60):
             assert isinstance(await supervisor.channel.receive(), m.LoadModules)
             assert await supervisor.channel.receive() == m.NeedWorker("fs")
         nursery.cancel_scope.cancel()
@@ -132,7 +134,7 @@ async def test_modules_that_are_never_loaded_are_an_answer_too(
 async def test_the_end_of_the_channel_ends_the_front() -> None:
     async with both() as (control, supervisor):
         supervisor.channel.close()
-        with trio.fail_after(5), pytest.RaisesGroup(ChannelClosed):
+        with trio.fail_after(60), pytest.RaisesGroup(ChannelClosed):
             await control.run(Listener())
 
 
@@ -141,6 +143,6 @@ async def test_a_message_that_the_table_does_not_allow_is_fatal() -> None:
         await supervisor.say(m.Stop(1.0))
         await supervisor.say(m.Reload("r", "signal"))
         listener = Listener()
-        with trio.fail_after(5), pytest.RaisesGroup(ProtocolError):
+        with trio.fail_after(60), pytest.RaisesGroup(ProtocolError):
             await control.run(listener)
         assert listener.heard == [1.0]

@@ -75,7 +75,7 @@ def test_threads_never_get_the_same_one() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(120)
     assert len({one for part in made for one in part}) == 20_000
     assert all(part == sorted(part) for part in made)
 

@@ -8,7 +8,6 @@ from typing import Any
 import jwt
 import msgspec
 import pytest
-import structlog
 import trio
 
 from frontend import keyring as module
@@ -19,6 +18,7 @@ from frontend.auth.signing_keys import receipt_place, rotate
 from frontend.evidence.ledger import LedgerUnavailable
 from frontend.keyring import KeysRefused
 from tests.support.front_core import Agent, Core, action, front_core, refuses, then
+from tests.support.logs import capture_logs
 from tests.support.worker_desk import until
 
 PURPOSES = ("lease", "grant", "receipt")
@@ -95,7 +95,7 @@ async def test_a_key_signs_only_once_its_event_is_durable(tmp_path: Path) -> Non
 
 
 async def test_files_that_can_not_be_used_change_nothing_and_are_named_once(tmp_path: Path) -> None:
-    with structlog.testing.capture_logs() as logs:
+    with capture_logs() as logs:
         async with watching(tmp_path) as core:
             before, key = in_force(core), core.house.keyring.places.grant.key
             whole = key.read_bytes()

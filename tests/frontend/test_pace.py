@@ -17,7 +17,7 @@ from tests.support.front_core import HOLD, Agent, Core, front_core, signed
 from tests.support.proofs import Key
 
 PATH = "/v1/actions/echo/execute"
-FEW = LimitSettings(worker_wait_seconds=2.0, session_requests_per_second=5)
+FEW = LimitSettings(worker_wait_seconds=60.0, session_requests_per_second=5)
 
 
 class Clock:
@@ -108,7 +108,7 @@ async def test_a_session_beyond_its_part_of_the_places_is_overloaded_and_others_
             await trio.sleep_forever()
             raise AssertionError
 
-    async with front_core(tmp_path, limits=LimitSettings(worker_wait_seconds=2.0, max_in_flight=9)) as core:
+    async with front_core(tmp_path, limits=LimitSettings(worker_wait_seconds=60.0, max_in_flight=9)) as core:
         agent, other = await core.agent(max_calls=5), await core.agent()
 
         async def slow() -> None:
@@ -118,7 +118,7 @@ async def test_a_session_beyond_its_part_of_the_places_is_overloaded_and_others_
         async with trio.open_nursery() as nursery:
             for number in range(6):
                 nursery.start_soon(slow)
-                with trio.fail_after(5):
+                with trio.fail_after(60):
                     while core.house.admission._held.get(f"session {agent.session_id}", 0) <= number:  # noqa: ASYNC110
                         await trio.sleep(0.002)
             for _ in range(5):
@@ -136,6 +136,7 @@ async def test_a_session_beyond_its_part_of_the_places_is_overloaded_and_others_
 
 async def test_a_session_with_too_many_holds_hears_when_the_first_of_them_expires(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0, lease_ttl_seconds=3600) as core:
+        core.clock.stop()
         agent = await core.agent()
         core.policy.answer = HOLD
         for number in range(20):
@@ -145,7 +146,7 @@ async def test_a_session_with_too_many_holds_hears_when_the_first_of_them_expire
         status, code, after = told(await agent.send("POST", PATH, {"n": 20}))
         assert (status, code) == (429, "too_many_pending_approvals")
         assert after is not None
-        assert 95 <= int(after) <= 100
+        assert int(after) == 100
         core.clock.ahead += int(after)
         assert (await agent.call(body={"n": 20}))[0] == 202
 

@@ -54,7 +54,7 @@ def test_tail_shows_a_call_as_it_comes(gatectl: Gatectl, agent: AgentClient) -> 
     agent.execute("text_digest", {"text": "before"})
     assert agent.session is not None
     mine = ["--session-id", agent.session.session_id]
-    with gatectl.started("audit", "tail", "-n", "1", "--interval", "0.2", "--for", "20", *mine) as tail:
+    with gatectl.started("audit", "tail", "-n", "1", "--interval", "0.2", "--for", "600", *mine) as tail:
         assert tail.stdout is not None
         first = wait_for(tail.stdout.readline, "the last event")
         done = agent.execute("text_digest", {"text": "now"})

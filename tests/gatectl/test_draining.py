@@ -1,39 +1,42 @@
 """gatectl drain, on a gateway of its own: it does not come back from that."""
 
-import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
-from gateway_client import AgentClient
 
 from tests.gatectl.conftest import write_ready
+from tests.support.background import HeldCall
 from tests.support.gatectl import Gatectl
-from tests.support.gateway import Gateway, gateway, wait_for
+from tests.support.gateway import Gateway, config_for, gateway
+from tests.support.manifests import patient
+from tests.support.upstream import Upstream
 
 
 @pytest.fixture
-def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    with gateway(tmp_path_factory.mktemp("own")) as running:
+def own(up: Upstream, tmp_path: Path) -> Iterator[Gateway]:
+    """A gateway whose calls may take as long as they like."""
+    folder = tmp_path / "own"
+    folder.mkdir()
+    with gateway(folder, config_for(up.address, patient(folder / "actions"))) as running:
         yield running
 
 
-def test_drain_waits_until_nothing_is_in_flight(own: Gateway, empty: Gatectl) -> None:
+def test_drain_waits_until_nothing_is_in_flight(own: Gateway, up: Upstream, empty: Gatectl) -> None:
     empty.home.mkdir()
     empty.done("context", "from-ready", str(write_ready(own, empty.home)))
     asked = empty.here("drain")
     assert (asked.code, asked.err.split(" - ")[0]) == (
         2, "gatectl: usage: this needs a yes, and there is no terminal to ask on",
     )  # fmt: skip
-    with AgentClient(own.base) as agent:
-        call = threading.Thread(target=agent.execute, args=("spin", {"seconds": 2.0}))
-        call.start()
-        try:
-            wait_for(lambda: empty.done("status", "--json").json["in_flight_executions"] == 1, "the call")
-            early = empty.here("drain", "--yes", "--wait", "--timeout", "0.2")
-            assert (early.code, "still_in_flight" in early.err) == (1, True)
-            ran = empty.on_terminal("drain", "--yes", "--wait")
-        finally:
-            call.join(20)
+    call = HeldCall(up, own.agent())
+    try:
+        assert empty.done("status", "--json").json["in_flight_executions"] == 1
+        early = empty.here("drain", "--yes", "--wait", "--timeout", "0.2")
+        assert (early.code, "still_in_flight" in early.err) == (1, True)
+        ran = empty.on_terminal("drain", "--yes", "--wait", until="1 in flight", then=call.release)
+    finally:
+        assert call.release().status() == 200
     assert ran.code == 0
     assert "1 in flight" in ran.out
     assert "draining" in ran.out.splitlines()[-1]

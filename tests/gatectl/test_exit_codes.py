@@ -1,4 +1,4 @@
-"""Each exit code, from the real console script as a process; and the table that they come from."""
+"""Each exit code, from the console script, as a process where that differs; and the table that they come from."""
 
 import inspect
 import re
@@ -15,6 +15,11 @@ from tests.support.gateway import wait_for
 from tests.support.scripted_gateway import scripted_gateway
 
 MANUAL = Path(__file__).resolve().parents[2] / "docs" / "gatectl.md"
+HELD = {"decision": "pending_approval", "approval_id": "apr_1", "request_hash": "sha256:00", "trace_id": "trc_1"}
+LEASE = {
+    "lease_jwt": "a.b.c", "session_id": "ses_1", "lease_jti": "lea_1", "principal": "p", "owner": None,
+    "scopes": ["tools:call"], "expires_in": 3600, "expires_at": "2999-01-01T00:00:00.000Z",
+}  # fmt: skip
 MEMBERS = {
     "error", "message", "exit_code", "status", "retry_after", "trace_id", "approval_id", "may_have_run", "next",
 }  # fmt: skip
@@ -68,7 +73,7 @@ def test_0_done(gatectl: Gatectl) -> None:
 
 def test_1_failed(gatectl: Gatectl) -> None:
     with scripted_gateway({"POST /v1/admin/reload": (500, {"error": "reload_failed"})}) as server:
-        ran = pointed_at(gatectl, server.url).process("reload")
+        ran = pointed_at(gatectl, server.url).here("reload")
     assert ran.code == 1
     assert "AdminReload" in ran.err
 
@@ -87,14 +92,14 @@ def test_3_denied(gatectl: Gatectl) -> None:
 
 
 def test_4_not_found(gatectl: Gatectl) -> None:
-    ran = gatectl.process("receipts", "show", "rcpt_none")
+    ran = gatectl.here("receipts", "show", "rcpt_none")
     assert (ran.code, ran.err.count("\n")) == (4, 1)
     assert "receipt_not_found" in ran.err
 
 
 def test_5_conflict(gatectl: Gatectl) -> None:
     gatectl.done("domains", "add", "http_fetch", "twice.example.com")
-    ran = gatectl.process("domains", "add", "http_fetch", "twice.example.com")
+    ran = gatectl.here("domains", "add", "http_fetch", "twice.example.com")
     assert ran.code == 5
     assert "domain_already_exists" in ran.err
 
@@ -107,7 +112,7 @@ def test_6_unavailable(gatectl: Gatectl) -> None:
 
 def test_7_rate_limited(gatectl: Gatectl) -> None:
     with scripted_gateway({"GET /v1/admin/epoch": (429, {"error": "rate_limit_exceeded"})}) as server:
-        assert pointed_at(gatectl, server.url).process("epoch").code == 7
+        assert pointed_at(gatectl, server.url).here("epoch").code == 7
 
 
 def test_8_verification_failed(gatectl: Gatectl, tmp_path: Path) -> None:
@@ -118,11 +123,11 @@ def test_8_verification_failed(gatectl: Gatectl, tmp_path: Path) -> None:
 
 
 def test_130_interrupted(gatectl: Gatectl, agent: object) -> None:
-    with gatectl.started("audit", "tail", "--interval", "0.2", "--for", "20") as process:
+    with gatectl.started("audit", "tail", "--interval", "0.2", "--for", "600") as process:
         assert process.stdout is not None
         wait_for(process.stdout.readline, "the first event")
         process.send_signal(signal.SIGINT)
-        _, err = process.communicate(timeout=20)
+        _, err = process.communicate(timeout=120)
     assert process.returncode == 130
     assert err.strip().startswith("gatectl: interrupted")
 
@@ -141,6 +146,16 @@ def test_a_call_that_waits_for_an_operator_is_no_success(gatectl: Gatectl, tmp_p
     assert ran.code == 3
     assert ran.out.startswith("HELD  apr_")
     assert "gatectl approvals show apr_" in ran.err
-    ended = gatectl.here("execute", "payment_transfer", "--request", str(request), "--wait", "--timeout", "0.5")
-    assert ended.code == 3
-    assert ended.err.startswith("gatectl: approval_pending")
+    answers = {
+        "POST /v1/leases": (200, LEASE),
+        "POST /v1/actions/payment_transfer/execute": (202, HELD),
+        # Who is told to come again later than the time that is left has waited long enough.
+        "GET /v1/approvals/apr_1/poll": (200, {"approval_id": "apr_1", "state": "pending", "retry_after_seconds": 60}),
+    }
+    with scripted_gateway(answers) as server:
+        there = pointed_at(gatectl, server.url)
+        ended = there.here("execute", "payment_transfer", "--request", str(request), "--wait", "--timeout", "50")
+    assert ended.code == 3, ended.err
+    first, second = ended.err.splitlines()
+    assert first.startswith("gatectl: held as apr_")
+    assert second.startswith("gatectl: approval_pending")

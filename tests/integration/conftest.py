@@ -1,26 +1,70 @@
-"""One gateway and one upstream for all tests of a module, where a test does not break them."""
+"""One gateway and one upstream for all tests that do not break them, reconfigure them or count all they did.
+
+What a test sees of others here: their events, holds and requests. It tells its own apart by lease, trace or name.
+"""
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.support.gateway import Bearer, Gateway, config_for, gateway
+from tests.support.hostile_upstream import HostileUpstream, hostile_upstream
+from tests.support.manifests import PATIENT, example, open_policy, patient, write_manifests
 from tests.support.upstream import Upstream, upstream
 
+LITTLE_FUEL = {"spin": {"resource_limits": {"fuel": 10_000_000}}}
 
-@pytest.fixture(scope="module")
+
+@pytest.fixture(scope="session")
 def up() -> Iterator[Upstream]:
     """The upstream that the example actions speak to."""
     with upstream() as server:
         yield server
 
 
-@pytest.fixture(scope="module")
-def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+@pytest.fixture(scope="session")
+def shared(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A running dev gateway."""
-    folder: Path = tmp_path_factory.mktemp("gate")
-    with gateway(folder, config_for(up.address)) as running:
+    folder: Path = tmp_path_factory.mktemp("shared")
+    with gateway(folder, config_for(up.address, patient(folder / "actions", **LITTLE_FUEL))) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def gate(shared: Gateway) -> Gateway:
+    """The gateway of this module: the one that all share, unless the module makes its own."""
+    return shared
+
+
+@pytest.fixture(scope="module")
+def unharmed(gate: Gateway) -> Iterator[None]:
+    """Whatever a module does to its gateway: the same front at the end as at the start, and never surprised."""
+    front, before = gate.child("front").pid, len(gate.log.read_text())
+    yield
+    assert gate.child("front").pid == front
+    assert "Traceback" not in gate.log.read_text()[before:]
+
+
+@pytest.fixture(scope="session")
+def hostile() -> Iterator[HostileUpstream]:
+    """An upstream that does what the path asks it to."""
+    with hostile_upstream() as server:
+        yield server
+
+
+@pytest.fixture(scope="session")
+def beset(hostile: HostileUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A gateway whose upstream is hostile. Of http_fetch there are two more: with 64 KiB for an answer, and with less
+    than a second besides."""
+    folder: Path = tmp_path_factory.mktemp("beset")
+    top = patient(folder / "actions")
+    small: dict[str, Any] = {"io": {"max_response_bytes": 65_536}}
+    for action_id, limits in (("small_fetch", PATIENT), ("short_fetch", {"resource_limits": {"timeout_seconds": 0.4}})):
+        write_manifests(folder / "actions", example("http_fetch", action_id=action_id, **small, **limits))
+    top += f'policy_dir = "{open_policy(folder / "policy", "small_fetch", "short_fetch")}"\n'
+    with gateway(folder, config_for(hostile.address, top)) as running:
         yield running
 
 

@@ -10,10 +10,10 @@ import pytest
 
 from tests.support.background import Background
 from tests.support.gateway import Bearer, Gateway, gateway, wait_for
-from tests.support.manifests import all_examples, example, open_policy, write_manifests
+from tests.support.manifests import example, open_policy, patient, write_manifests
 from tests.support.upstream import Upstream
 
-HELD = example("http_post", action_id="held_post", risk_level="critical", resource_limits={"timeout_seconds": 20})
+HELD = example("http_post", action_id="held_post", risk_level="critical", resource_limits={"timeout_seconds": 300})
 WAITS = {"path": "wait", "message": "held"}
 
 
@@ -21,10 +21,11 @@ WAITS = {"path": "wait", "message": "held"}
 def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A gateway with one worker for HTTP, so that a call can be kept from being dispatched."""
     folder: Path = tmp_path_factory.mktemp("gate")
-    actions = write_manifests(all_examples(folder / "actions"), HELD)
+    top = patient(folder / "actions")
+    write_manifests(folder / "actions", HELD)
     policy = open_policy(folder / "policy", "held_post")
-    config = f'manifests_dir = "{actions}"\npolicy_dir = "{policy}"\n'
-    config += "[limits]\nworker_wait_seconds = 20\n[workers.http]\nmin_spare = 1\nmax = 1\n"
+    config = f'{top}policy_dir = "{policy}"\n'
+    config += "[limits]\nworker_wait_seconds = 300\n[workers.http]\nmin_spare = 1\nmax = 1\n"
     config += f'[egress]\nunsafe_resolve = {{"upstream.gateway.test" = "{up.address}"}}\n'
     with gateway(folder, config) as running:
         yield running
@@ -67,7 +68,7 @@ def approve_and_leave(operator: Bearer, approval_id: str) -> socket.socket:
     headers = operator.headers("POST", path) | {"Host": "gate.test", "Content-Length": "0"}
     head = f"POST {path} HTTP/1.1\r\n" + "".join(f"{name}: {value}\r\n" for name, value in headers.items())
     host, _, port = str(operator.http.base_url.netloc.decode()).rpartition(":")
-    sock = socket.create_connection((host, int(port)), timeout=10)
+    sock = socket.create_connection((host, int(port)), timeout=60)
     sock.sendall(head.encode() + b"\r\n")
     return sock
 

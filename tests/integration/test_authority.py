@@ -7,11 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import pytest
 
-from tests.support.background import Background
+from tests.support.background import HeldCall
 from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
+from tests.support.manifests import patient
 from tests.support.upstream import Upstream
 
 ME = "dev:anonymous"
@@ -21,7 +21,8 @@ PAYMENT = {"to": "acct-7", "amount_cents": 25000, "currency": "EUR"}
 @pytest.fixture(scope="module")
 def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A gateway whose policy is changed and whose leases are revoked."""
-    with gateway(tmp_path_factory.mktemp("authority"), config_for(up.address)) as running:
+    folder: Path = tmp_path_factory.mktemp("authority")
+    with gateway(folder, config_for(up.address, patient(folder / "actions"))) as running:
         yield running
 
 
@@ -36,11 +37,13 @@ def change(operator: Bearer, what: str, *actions: str, principal: str = ME) -> d
     return found
 
 
-def test_revoking_everything_ends_leases_and_holds_and_lets_calls_under_way_end_well(gate: Gateway) -> None:
+def test_revoking_everything_ends_leases_and_holds_and_lets_calls_under_way_end_well(
+    gate: Gateway, up: Upstream
+) -> None:
     agent, idle, operator = gate.agent(), gate.agent(), gate.operator()
     hold = agent.execute("payment_transfer", PAYMENT).json()
-    call = Background(lambda: agent.execute("spin", {"seconds": 1}))
-    wait_for(lambda: operator.get("/v1/admin/intents").json()["count"] == 1, "a call that a worker has")
+    call = HeldCall(up, agent)
+    assert operator.get("/v1/admin/intents").json()["count"] == 1
     before = operator.get("/v1/admin/epoch").json()["current_epoch"]
     answer = operator.post("/v1/admin/revoke-all")
     assert (answer.status_code, answer.json()) == (200, {"previous_epoch": before, "current_epoch": before + 1})
@@ -48,7 +51,7 @@ def test_revoking_everything_ends_leases_and_holds_and_lets_calls_under_way_end_
     assert idle.get(f"/v1/approvals/{hold['approval_id']}/poll").status_code == 401
     approved = operator.post(f"/v1/approvals/{hold['approval_id']}/approve")
     assert (approved.status_code, approved.json()["error"]) == (409, "plan_integrity")
-    assert call.status() == 200
+    assert call.release().status() == 200
     fresh = gate.agent()
     event = gate.events(session_id=agent.session_id, decision="allow")[0]
     assert fresh.get(f"/v1/receipts/{event['receipt_id']}").json()["signature_status"] == "verified"
@@ -74,11 +77,13 @@ def test_what_is_granted_and_revoked_under_load_decides_each_call_one_way_or_the
         for _ in range(4):
             for what, may in (("revoke", False), ("grant", True)):
                 versions[change(operator, what, "text_digest")["policy_version"]] = may
+                told, wanted = len(seen), 200 if may else 403
+                wait_for(lambda: wanted in [status for status, _ in seen[told:]], "a call decided anew")  # noqa: B023
                 assert (gate.agent().execute("text_digest", {"text": "x"}).status_code == 200) is may
     finally:
         stop.set()
         for thread in threads:
-            thread.join(10)
+            thread.join(120)
     assert set(seen) <= {(200, ""), (403, "policy_denied")}
     assert len(set(seen)) == 2
     for event in gate.events(session_id=agent.session_id, event_type="ActionCall", limit=1000):
@@ -98,34 +103,3 @@ def test_an_exception_spares_the_agent_the_wait_and_the_upstream_sees_the_paymen
     assert gate.events(session_id=agent.session_id, event_type="ActionCall")[0]["policy_rule"] == "allowlist"
     assert agent.execute("forbidden_export", {"table": "x"}).json()["error"] == "policy_denied"
     assert delete(operator, "/v1/admin/policy/allowlist", pair).json()["ok"] is True
-
-
-def test_authority_survives_the_end_of_everything(tmp_path: Path) -> None:
-    with gateway(tmp_path) as gate:
-        agent, operator, base = gate.agent(), gate.operator(), gate.base
-        change(operator, "revoke", "spin")
-        change(operator, "grant", "spin", principal="other")
-        pair = {"action_id": "spin", "agent_id": "other"}
-        assert operator.post("/v1/admin/policy/allowlist", pair).status_code == 200
-        shown = operator.get("/v1/admin/policy").json()
-        assert operator.post("/v1/admin/revoke-all").json()["current_epoch"] == 1
-        everything = psutil.Process(gate.process.pid).children(recursive=True)
-        gate.process.kill()
-        gate.process.wait(10)
-        psutil.wait_procs(everything, timeout=5)
-    with gateway(tmp_path, f'public_base_url = "{base}"\n') as gate:
-        operator = gate.operator()
-        assert operator.get("/v1/admin/epoch").json() == {"current_epoch": 1}
-        agent.http = gate.http
-        assert agent.execute("text_digest", {"text": "x"}).json() == {"error": "invalid_lease"}
-        fresh = gate.agent()
-        assert fresh.execute("text_digest", {"text": "x"}).status_code == 200
-        assert fresh.execute("spin", {"seconds": 0.01}).status_code == 403
-        assert operator.get("/v1/admin/policy").json() == shown
-        assert operator.get("/v1/audit/verify").json()["intact"] is True
-        # and while it drains, the operator goes on
-        assert operator.post("/v1/admin/drain").status_code == 200
-        assert operator.post("/v1/admin/reload").status_code == 200
-        assert change(operator, "grant", "spin")["actions"][-1] == "text_digest"
-        assert operator.get("/v1/admin/status").json()["status"] == "draining"
-        assert gate.stop() == 0

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import time
 from typing import Any
 
 import httpx
@@ -113,13 +112,13 @@ def test_a_provider_error_is_502_with_a_receipt(gate: Gateway, agent: Bearer) ->
     [
         ({"fuel": 50_000_000_000, "memory_mb": 0, "seconds": 0}, "provider_failure", "fuel"),
         ({"fuel": 0, "memory_mb": 4000, "seconds": 0}, "provider_failure", "memory"),
-        ({"fuel": 0, "memory_mb": 0, "seconds": 60}, "timeout", "time limit"),
     ],
-    ids=["fuel", "memory", "wall clock"],
+    ids=["fuel", "memory"],
 )
 def test_a_call_beyond_its_limits_is_502_with_a_receipt_that_names_the_limit(
     gate: Gateway, agent: Bearer, body: dict[str, Any], kind: str, word: str
 ) -> None:
+    """A time limit takes its time: tests/integration/test_limits.py has one that is short."""
     receipt = failed(gate, agent, agent.execute("spin", body))
     assert receipt["normalized_result"]["kind"] == kind
     assert word in receipt["normalized_result"]["reason"]
@@ -215,8 +214,8 @@ def test_a_proof_is_good_once(gate: Gateway, agent: Bearer) -> None:
     [
         {"htm": "GET"},
         {"htu": "http://elsewhere.test/v1/actions/text_digest/execute"},
-        {"iat": int(time.time()) - 3600},
-        {"iat": int(time.time()) + 3600},
+        {"iat": 10**9},
+        {"iat": 4 * 10**9},
         {"ath": "x" * 43},
         {"jti": ""},
     ],

@@ -1,14 +1,13 @@
 """Every row of the table on every listener of a running gateway: who gets how far, whatever is asked."""
 
 import re
-from collections.abc import Iterator
 
 import httpx
 import pytest
 
 from frontend.route import Auth, Rate, Route
 from frontend.routes import ROUTES
-from tests.support.gateway import Bearer, Gateway, Prover, gateway
+from tests.support.gateway import Bearer, Gateway, Prover
 
 LISTENERS = ("client", "admin", "merged")
 SEGMENTS = {
@@ -17,14 +16,7 @@ SEGMENTS = {
 BEHIND_CREDENTIALS = [route for route in ROUTES if route.auth not in (Auth.NONE, Auth.DEV)]
 
 
-@pytest.fixture(scope="module")
-def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """Must be the same front at the end as at the start, and never have been surprised."""
-    with gateway(tmp_path_factory.mktemp("gate")) as running:
-        front = running.child("front").pid
-        yield running
-        assert running.child("front").pid == front
-        assert "Traceback" not in running.log.read_text()
+pytestmark = pytest.mark.usefixtures("unharmed")
 
 
 @pytest.fixture(scope="module")

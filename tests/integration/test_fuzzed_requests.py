@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from frontend.routes import ROUTES
 from tests.support.documented import check_answer
 from tests.support.gateway import Bearer, Gateway, gateway
+from tests.support.manifests import patient
 from tests.support.raw_http import raw, request
 
 ENDS_OTHERS = {"/v1/admin/drain", "/v1/admin/revoke-all", "/v1/admin/reload"}
@@ -59,7 +61,8 @@ types = st.sampled_from(["application/json", "Application/JSON; charset=x", "tex
 @pytest.fixture(scope="module")
 def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """Must be the same front at the end as at the start, and never have been surprised."""
-    with gateway(tmp_path_factory.mktemp("gate")) as running:
+    folder: Path = tmp_path_factory.mktemp("gate")
+    with gateway(folder, patient(folder / "actions")) as running:
         front = running.child("front").pid
         yield running
         assert running.child("front").pid == front
@@ -71,7 +74,7 @@ def bearers(gate: Gateway) -> dict[str, Bearer | None]:
     return {"agent": gate.agent(), "operator": gate.operator(), "nobody": None}
 
 
-@settings(max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @example(("GET", "/v1/approvals"), "limit=" + "1" * 5000, "operator", None, "")
 @example(("POST", "/v1/admin/domains"), "", "operator", b'{"action_id": ' + b"[" * 30000, "application/json")
 @example(("POST", "/v1/leases"), "", "nobody", b'{"scopes": ' + b'{"a":' * 990 + b"1" + b"}" * 991, "application/json")

@@ -25,7 +25,7 @@ def test_a_held_payment_is_shown_approved_executed_and_polled(
     hold = held(agent)
     poll = f"/v1/approvals/{hold['approval_id']}/poll"
     assert agent.get(poll).json()["state"] == "pending"
-    listed = operator.get("/v1/approvals?status=pending").json()
+    listed = operator.get("/v1/approvals?status=pending&limit=200").json()
     assert hold["approval_id"] in [item["approval_id"] for item in listed["approvals"]]
     detail = operator.get(f"/v1/approvals/{hold['approval_id']}").json()
     assert detail["request"] == PAYMENT
@@ -101,7 +101,7 @@ def test_of_eight_operators_at_once_one_wins_and_the_others_hear_404(
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(30)
+        thread.join(120)
     assert sorted(status for _, status in answers) == [200] + [404] * 7
     (winner,) = [verb for verb, status in answers if status == 200]
     assert len(up.seen) - before == (1 if winner == "approve" else 0)

@@ -1,30 +1,22 @@
 """Paths that want out of where an action may write, and paths that want a request to go somewhere else."""
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.gateway import Bearer, Gateway, config_for, gateway
-from tests.support.hostile_upstream import HostileUpstream, hostile_upstream
+from tests.support.gateway import Bearer, Gateway
+from tests.support.hostile_upstream import HostileUpstream
 from tests.support.raw_http import raw, request
 
 WRITE = "/v1/actions/file_write/execute"
 
 
 @pytest.fixture(scope="module")
-def hostile() -> Iterator[HostileUpstream]:
-    with hostile_upstream() as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def gate(hostile: HostileUpstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    folder: Path = tmp_path_factory.mktemp("gate")
-    with gateway(folder, config_for(hostile.address)) as running:
-        yield running
+def gate(beset: Gateway) -> Gateway:
+    """The gateway whose upstream is hostile."""
+    return beset
 
 
 @pytest.fixture(scope="module")

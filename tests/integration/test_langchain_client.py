@@ -16,7 +16,7 @@ from latchgate_common import AuditRecord
 from latchgate_langchain import ActionDescriptor, LatchGateTool, LatchGateToolset, discover_actions
 
 from tests.support.gateway import Gateway, config_for, gateway
-from tests.support.manifests import all_examples, example, open_policy, write_manifests
+from tests.support.manifests import PATIENT, example, open_policy, patient, write_manifests
 from tests.support.upstream import Upstream
 
 PUBLIC = "http://gateway.test:3000"
@@ -29,10 +29,11 @@ EXAMPLES = {
 def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A gateway that lists its actions as this package expects it (`compat.actions_envelope`)."""
     folder: Path = tmp_path_factory.mktemp("gate")
-    schemaless = example("text_digest", action_id="schemaless")
+    schemaless = example("text_digest", action_id="schemaless", **PATIENT)
     schemaless["io"].pop("request_schema")
-    actions = write_manifests(all_examples(folder / "actions"), schemaless)
-    top = f'manifests_dir = "{actions}"\npolicy_dir = "{open_policy(folder / "policy", "schemaless")}"\n'
+    top = patient(folder / "actions")
+    write_manifests(folder / "actions", schemaless)
+    top += f'policy_dir = "{open_policy(folder / "policy", "schemaless")}"\n'
     config = f'{top}public_base_url = "{PUBLIC}"\n[compat]\nactions_envelope = true\n'
     with gateway(folder, config_for(up.address, config)) as running:
         yield running

@@ -1,19 +1,14 @@
 """Learned domains and paths of a running gateway, with the default policy: from a hold to a call that just runs."""
 
-import json
-import signal
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import pytest
 
 from tests.support.gateway import Bearer, Gateway, gateway, wait_for
-from tests.support.manifests import all_examples, example, open_policy, write_manifests
+from tests.support.manifests import PATIENT, example, open_policy, patient, write_manifests
 from tests.support.upstream import Upstream
 
 HOSTS = ("one.gateway.test", "two.gateway.test", "sub.three.gateway.test")
@@ -21,16 +16,18 @@ ACTIONS: dict[str, dict[str, Any]] = {
     "any_host": example(
         "http_fetch", action_id="any_host", template={"url_template": "http://{host}/{+path}"},
         io={"request_schema": {"required": ["host", "path"], "properties": {"host": {"type": "string"}}}},
+        **PATIENT,
     ),
-    "few_files": example("file_write", action_id="few_files", fs={"allowed_paths": ["ok/*"]}),
+    "few_files": example("file_write", action_id="few_files", fs={"allowed_paths": ["ok/*"]}, **PATIENT),
 }  # fmt: skip
 
 
 def config(folder: Path, up: Upstream) -> str:
-    actions = write_manifests(all_examples(folder / "actions"), *ACTIONS.values())
+    top = patient(folder / "actions")
+    write_manifests(folder / "actions", *ACTIONS.values())
     policy = open_policy(folder / "policy", *ACTIONS)
     resolve = "".join(f'"{host}" = "{up.address}"\n' for host in (*HOSTS, "upstream.gateway.test"))
-    return f'manifests_dir = "{actions}"\npolicy_dir = "{policy}"\n[egress.unsafe_resolve]\n{resolve}'
+    return f'{top}policy_dir = "{policy}"\n[egress.unsafe_resolve]\n{resolve}'
 
 
 @pytest.fixture(scope="module")
@@ -117,40 +114,6 @@ def test_a_path_is_held_learned_used_and_taken_back(gate: Gateway, agent: Bearer
     assert change(operator, "DELETE", "/v1/admin/paths/clear?action=few_files").json()["count"] == 2
     held(call("c"))
     assert not (gate.state / "files" / "new" / "c").exists()
-
-
-def test_what_was_learned_survives_the_gateway_killed_as_a_whole_and_a_broken_file_keeps_it_from_starting(
-    tmp_path: Path, up: Upstream
-) -> None:
-    text = config(tmp_path, up)
-    rule = {"action_id": "any_host", "domain": HOSTS[0]}
-    with gateway(tmp_path, text) as gate:
-        assert change(gate.operator(), "POST", "/v1/admin/domains", rule).status_code == 200
-        everything = psutil.Process(gate.process.pid).children(recursive=True)
-        gate.process.kill()
-        gate.process.wait(10)
-        psutil.wait_procs(everything, timeout=5)
-    with gateway(tmp_path, text) as gate:
-        agent = gate.agent()
-        body = {"host": HOSTS[0], "path": "a"}
-        assert agent.execute("any_host", body).status_code == 200
-        assert change(gate.operator(), "POST", "/v1/admin/domains", rule).json() == {"error": "domain_already_exists"}
-
-        file = gate.state / "learned.json"
-        whole = file.read_bytes()
-        file.write_bytes(whole[: len(whole) // 2])
-        held(agent.execute("any_host", body))  # while it runs: nothing counts as learned, and everything else goes on
-        assert gate.operator().get("/v1/admin/domains").json() == {"error": "learned_rules_unavailable"}
-        assert agent.execute("text_digest", {"text": "x"}).status_code == 200
-        assert gate.stop(signal.SIGTERM) == 0
-    command = [str(Path(sys.executable).with_name("gateway")), "dev", "--listen", "127.0.0.1:0"]
-    command += ["--state-dir", str(tmp_path / "state"), "--config", str(tmp_path / "gateway.toml")]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
-    assert ended.returncode == 78, ended.stderr
-    said = [json.loads(line) for line in ended.stderr.splitlines() if line.startswith("{")]
-    causes = [line["cause"] for line in said if "learned.json" in str(line.get("cause"))]
-    assert causes
-    assert all("move it away" in cause for cause in causes)
 
 
 def test_a_front_that_is_killed_forgets_nothing_that_was_learned(gate: Gateway, operator: Bearer) -> None:

@@ -16,10 +16,11 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.support.background import Background, in_flight
-from tests.support.gateway import Bearer, Gateway, gateway, wait_for
-from tests.support.manifests import all_examples, example, open_policy, write_manifests
+from tests.support.background import HeldCall, in_flight
+from tests.support.gateway import ANSWER_SECONDS, Bearer, Gateway, config_for, gateway, wait_for
+from tests.support.manifests import example, open_policy, patient, write_manifests
 from tests.support.processes import GATEWAY, started
+from tests.support.raw_http import raw, request
 from tests.support.upstream import Upstream, upstream
 
 
@@ -39,7 +40,7 @@ def fetching(action_id: str, host: str, **changes: Any) -> dict[str, Any]:
 
 ACTIONS: dict[str, dict[str, Any]] = {
     "no_io": example("http_fetch", action_id="no_io", resource_limits={"max_io_calls": 0}),
-    "unknown_host": fetching("unknown_host", "nowhere.gateway.invalid", resource_limits={"timeout_seconds": 5}),
+    "unknown_host": fetching("unknown_host", "nowhere.gateway.invalid"),
     "closed_port": fetching("closed_port", "closed.gateway.test"),
     "open_secret": example(
         "http_post", action_id="open_secret", egress={"allowed_domains": ["plain.gateway.invalid"]},
@@ -48,7 +49,6 @@ ACTIONS: dict[str, dict[str, Any]] = {
     "any_host": example(
         "http_fetch", action_id="any_host", template={"url_template": "https://{host}/x"},
         io={"request_schema": {"required": ["host"], "properties": {"host": {"type": "string"}}}},
-        resource_limits={"timeout_seconds": 2},
     ),
     "no_such_secret": example(
         "http_post", action_id="no_such_secret",
@@ -76,9 +76,13 @@ ACTIONS: dict[str, dict[str, Any]] = {
 def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A gateway with one action for each limit."""
     folder: Path = tmp_path_factory.mktemp("gate")
-    actions = write_manifests(all_examples(folder / "actions"), *ACTIONS.values())
+    top = patient(folder / "actions")
+    for name, action in ACTIONS.items():
+        if name != "little_time":
+            action["resource_limits"]["timeout_seconds"] = 300
+    write_manifests(folder / "actions", *ACTIONS.values())
     policy = open_policy(folder / "policy", *ACTIONS)
-    config = f'manifests_dir = "{actions}"\npolicy_dir = "{policy}"\n[egress.unsafe_resolve]\n'
+    config = f'{top}policy_dir = "{policy}"\n[egress.unsafe_resolve]\n'
     config += f'"upstream.gateway.test" = "{up.address}"\n"closed.gateway.test" = "127.0.0.1:{closed_port()}"\n'
     with gateway(folder, config) as running:
         yield running
@@ -222,7 +226,7 @@ def can_change_hosts() -> bool:
     """Whether this process may give another one a hosts file of its own."""
     if os.geteuid() != 0 or shutil.which("unshare") is None:
         return False
-    return subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True, timeout=10).returncode == 0
+    return subprocess.run(["unshare", "-m", "true"], check=False, capture_output=True, timeout=60).returncode == 0
 
 
 @pytest.mark.skipif(not can_change_hosts(), reason="needs a mount namespace, to give names to private addresses")
@@ -232,7 +236,7 @@ def test_a_name_that_leads_to_a_private_address_is_refused_and_nobody_is_connect
     with upstream() as up:
         port = up.address.rsplit(":", 1)[1]
         actions = [fetching(name.split(".")[0], f"{name}:{port}") for name in HOSTS]
-        folder = write_manifests(all_examples(tmp_path / "actions"), *actions)
+        folder = write_manifests(tmp_path / "actions", *actions)
         policy = open_policy(tmp_path / "policy", *(action["action_id"] for action in actions))
         (tmp_path / "hosts").write_text("".join(f"{address} {name}\n" for name, address in HOSTS.items()))
         with gateway_with_hosts(tmp_path, f'manifests_dir = "{folder}"\npolicy_dir = "{policy}"\n') as gate:
@@ -264,7 +268,7 @@ def hurry(gate: Gateway, call: Any, count: int) -> Counter[int]:
     left = iter(range(count))
 
     def work() -> None:
-        with httpx.Client(base_url=gate.ready["base_url"], timeout=30) as http:
+        with httpx.Client(base_url=gate.ready["base_url"], timeout=ANSWER_SECONDS) as http:
             while True:
                 with lock:
                     if next(left, None) is None:
@@ -280,7 +284,7 @@ def hurry(gate: Gateway, call: Any, count: int) -> Counter[int]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(60)
+        thread.join(300)
     return codes
 
 
@@ -291,7 +295,7 @@ def test_more_than_fifty_leases_a_second_are_429(gate: Gateway, agent: Bearer) -
     took = time.monotonic() - began
     assert set(codes) <= {200, 429}
     assert codes[200] <= 50 + 50 * took + 1
-    assert codes[429] or took > 2
+    assert codes[429] or took > 1.9
     assert agent.execute("text_digest", {"text": "x"}).status_code == 200
     wait_for(lambda: gate.http.post("/v1/leases", json=lease).status_code == 200, "another lease")
 
@@ -303,7 +307,7 @@ def test_more_than_twenty_writes_of_operators_a_second_are_429_and_reads_go_on(g
     took = time.monotonic() - began
     assert set(codes) <= {404, 429}
     assert codes[404] <= 20 + 20 * took + 1
-    assert codes[429] or took > 2
+    assert codes[429] or took > 1.9
     assert operator.get("/v1/admin/status").status_code == 200
 
 
@@ -325,37 +329,51 @@ def test_a_stranger_can_not_use_up_the_operators_rate(gate: Gateway, agent: Bear
     path = "/v1/approvals/apr_none/deny"
     codes = hurry(gate, lambda http: http.post(path, headers=agent.headers("POST", path)), 60)
     assert codes == {401: 60}
-    wait_for(lambda: operator.post(path).status_code == 404, "a write of the operator", 5)
+    wait_for(lambda: operator.post(path).status_code == 404, "a write of the operator")
 
 
-def test_over_the_ceiling_of_calls_in_flight_it_is_503_at_once_and_leaves_no_event(tmp_path: Path) -> None:
-    with gateway(tmp_path, "[limits]\nmax_in_flight = 2\n") as gate:
-        agent, late = gate.agent(), gate.agent(max_calls=1)
-        calls = [Background(lambda: agent.execute("spin", {"seconds": 1})) for _ in range(2)]
-        wait_for(lambda: in_flight(gate) == 2, "two calls in flight")
+@pytest.fixture(scope="module")
+def narrow(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A gateway with two places and one worker for HTTP."""
+    folder: Path = tmp_path_factory.mktemp("narrow")
+    config = f"{patient(folder / 'actions')}[limits]\nmax_in_flight = 2\nworker_wait_seconds = 0.5\n"
+    config += "body_timeout_seconds = 300\n[workers]\nhttp = {min_spare = 1, max = 1}\n"
+    with gateway(folder, config_for(up.address, config)) as running:
+        yield running
+
+
+def test_over_the_ceiling_of_calls_in_flight_it_is_503_at_once_and_leaves_no_event(
+    narrow: Gateway, up: Upstream
+) -> None:
+    late, path = narrow.agent(max_calls=1), "/v1/actions/text_digest/execute"
+    call = HeldCall(up, narrow.agent())
+    with raw(narrow.ready["base_url"]) as line:
+        whole = request("POST", path, narrow.agent().headers("POST", path), b'{"text":"x"}')
+        line.send(whole[:-1])
+        wait_for(lambda: in_flight(narrow) == 2, "two calls in flight")
         answer = late.execute("text_digest", {"text": "x"})
         assert (answer.status_code, answer.json()) == (503, {"error": "overloaded"})
         assert answer.headers["retry-after"] == "1"
-        assert gate.http.get("/healthz").status_code == 200
-        assert [call.status() for call in calls] == [200, 200]
-        assert late.execute("text_digest", {"text": "x"}).status_code == 200
-        assert len(gate.events(session_id=late.session_id, event_type="ActionCall")) == 1
+        assert narrow.http.get("/healthz").status_code == 200
+        reply = line.ask(whole[-1:], "POST")
+    assert reply is not None
+    assert (reply.status, call.release().status()) == (200, 200)
+    assert late.execute("text_digest", {"text": "x"}).status_code == 200
+    assert len(narrow.events(session_id=late.session_id, event_type="ActionCall")) == 1
 
 
-def test_without_a_worker_in_time_a_call_is_503_and_gives_its_budget_back(tmp_path: Path) -> None:
-    config = "[limits]\nworker_wait_seconds = 0.2\n[workers]\ncompute = {min_spare = 1, max = 1}\n"
-    with gateway(tmp_path, config) as gate:
-        agent, late = gate.agent(), gate.agent(max_calls=1)
-        call = Background(lambda: agent.execute("spin", {"seconds": 1}))
-        wait_for(lambda: in_flight(gate) == 1, "a call in flight")
-        answer = late.execute("text_digest", {"text": "x"})
-        assert (answer.status_code, answer.json()) == (503, {"error": "overloaded"})
-        assert answer.headers["retry-after"] == "1"
-        assert late.execute("file_write", {"path": "a", "content": "b"}).status_code == 200  # another pool
-        events = gate.events(session_id=late.session_id, decision="error")
-        assert [event["error_code"] for event in events] == ["overloaded"]
-        assert call.status() == 200
-        assert gate.operator().get("/v1/admin/status").json()["unresolved_intents"] == 0
+def test_without_a_worker_in_time_a_call_is_503_and_gives_its_budget_back(narrow: Gateway, up: Upstream) -> None:
+    late = narrow.agent(max_calls=1)
+    call = HeldCall(up, narrow.agent())
+    answer = late.execute("http_fetch", {"path": "x"})
+    assert (answer.status_code, answer.json()) == (503, {"error": "overloaded"})
+    assert answer.headers["retry-after"] == "1"
+    events = narrow.events(session_id=late.session_id, decision="error")
+    assert [event["error_code"] for event in events] == ["overloaded"]
+    write = {"path": "a", "content": "b"}
+    wait_for(lambda: late.execute("file_write", write).status_code == 200, "a worker of another pool")
+    assert call.release().status() == 200
+    assert narrow.operator().get("/v1/admin/status").json()["unresolved_intents"] == 0
 
 
 def test_what_is_over_a_limit_is_over_it_for_its_own_call_alone(gate: Gateway) -> None:
@@ -381,5 +399,5 @@ def test_what_is_over_a_limit_is_over_it_for_its_own_call_alone(gate: Gateway) -
         assert answer.status_code == 200, answer.text
         assert answer.json()["output"]["sha256"] == hashlib.sha256(text.encode()).hexdigest()
     for thread in threads:
-        thread.join(30)
+        thread.join(300)
     assert not wrong

@@ -11,27 +11,29 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from tests.support.background import Background, in_flight
 from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
-from tests.support.manifests import all_examples, example, open_policy, write_manifests
+from tests.support.manifests import ENDLESS, PATIENT, example, open_policy, patient, write_manifests
 from tests.support.upstream import Upstream
 
 TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
 DOCUMENT = Path(__file__).resolve().parents[2] / "docs" / "metrics.md"
 ROW = re.compile(r"^\| `(gate_\w+)` \| (\w+) \|([^|]*)\|", re.MULTILINE)
 OTHER_ANSWER = example(
-    "text_digest", action_id="other_answer",
+    "text_digest", action_id="other_answer", **PATIENT,
     io={"response_schema": {"required": ["never"], "additionalProperties": True}},
 )  # fmt: skip
 PAYMENT = {"to": "acct-7", "amount_cents": 1, "currency": "EUR"}
-SESSION_RATE = 40
+SESSION_RATE = 10
+"""Less than any machine answers in a second."""
 
 
 @pytest.fixture(scope="module")
 def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A gateway with few workers and a small session rate."""
     folder: Path = tmp_path_factory.mktemp("gate")
-    actions = write_manifests(all_examples(folder / "actions"), OTHER_ANSWER)
+    top = patient(folder / "actions", spin=ENDLESS)
+    write_manifests(folder / "actions", OTHER_ANSWER)
     policy = open_policy(folder / "policy", "other_answer")
-    more = f'manifests_dir = "{actions}"\npolicy_dir = "{policy}"\n'
+    more = f'{top}policy_dir = "{policy}"\n'
     more += f"[limits]\nsession_requests_per_second = {SESSION_RATE}\n[workers]\ncompute = {{min_spare = 1, max = 1}}\n"
     with gateway(folder, config_for(up.address, more)) as running:
         yield running
@@ -120,14 +122,14 @@ def test_calls_of_every_kind_move_what_counts_them(gate: Gateway) -> None:
 
 def test_every_process_is_there_and_uses_what_it_uses(gate: Gateway, agent: Bearer) -> None:
     before = scrape(gate)
-    assert agent.execute("spin", {"seconds": 0.3}).status_code == 200
+    assert agent.execute("spin", {"fuel": 500_000_000}).status_code == 200
     after = scrape(gate)
     kinds = {"supervisor", "front", "policy", "template", "worker compute", "worker http", "worker fs"}
     for name in ("cpu_seconds_total", "resident_memory_bytes", "open_fds", "start_time_seconds"):
         assert after.labels(f"gate_process_{name}") == {(kind, "1") for kind in kinds}, name
     worker = {"kind": "worker compute", "number": "1"}
     spent = after("gate_process_cpu_seconds_total", **worker) - before("gate_process_cpu_seconds_total", **worker)
-    assert 0.02 <= spent < 5
+    assert 0.02 <= spent < 60
     front = gate.child("front")
     known = after("gate_process_resident_memory_bytes", kind="front", number="1")
     assert 0.8 < known / front.memory_info().rss < 1.25
@@ -138,7 +140,7 @@ def test_a_worker_that_is_killed_in_its_call_is_counted_and_its_successor_takes_
     gate: Gateway, agent: Bearer
 ) -> None:
     before = scrape(gate)
-    call = Background(lambda: agent.execute("spin", {"seconds": 5}))
+    call = Background(lambda: agent.execute("spin", {"seconds": 250}))
     wait_for(lambda: in_flight(gate) == 1, "a call in flight")
     wait_for(lambda: scrape(gate)("gate_workers", profile="compute", state="busy") == 1, "a worker at work")
     worker = gate.child("worker compute")
@@ -152,13 +154,15 @@ def test_a_worker_that_is_killed_in_its_call_is_counted_and_its_successor_takes_
     assert after("gate_provider_executions_total", **lost) - before("gate_provider_executions_total", **lost) == 1
     started = {"kind": "worker compute", "number": "1"}
     assert after("gate_process_start_time_seconds", **started) > before("gate_process_start_time_seconds", **started)
-    assert not psutil.pid_exists(worker.pid)
+    wait_for(lambda: not psutil.pid_exists(worker.pid), "its end")
 
 
 def test_a_session_over_its_rate_is_429_with_retry_after_and_counted(gate: Gateway) -> None:
     agent, other = gate.agent(), gate.agent()
     before = scrape(gate)
-    answers = [agent.get("/v1/approvals/apr_none/poll") for _ in range(3 * SESSION_RATE)]
+    answers = [agent.get("/v1/approvals/apr_none/poll")]
+    while answers[-1].status_code != 429 and len(answers) < 10_000:
+        answers.append(agent.get("/v1/approvals/apr_none/poll"))
     refused = [answer for answer in answers if answer.status_code == 429]
     assert {answer.status_code for answer in answers} == {404, 429}
     assert {(answer.headers["retry-after"], answer.json()["error"]) for answer in refused} == {

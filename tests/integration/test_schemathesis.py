@@ -4,6 +4,7 @@ import re
 import time
 from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -20,7 +21,8 @@ from frontend.openapi.document import document
 from frontend.route import Auth, Route
 from frontend.routes import ROUTES
 from tests.support.gateway import Bearer, Gateway, config_for, gateway
-from tests.support.upstream import Upstream, upstream
+from tests.support.manifests import patient
+from tests.support.upstream import Upstream
 
 PACE = 0.95
 """Of what a row lets anybody ask in a second."""
@@ -106,15 +108,10 @@ class Visitor(requests.Session):
 
 
 @pytest.fixture(scope="module")
-def up() -> Iterator[Upstream]:
-    with upstream() as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def visitor(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visitor]:
     """Visits one gateway with every operation but those that end it."""
-    with gateway(tmp_path_factory.mktemp("gate"), config_for(up.address)) as gate:
+    folder: Path = tmp_path_factory.mktemp("gate")
+    with gateway(folder, config_for(up.address, patient(folder / "actions"))) as gate:
         front = gate.child("front").pid
         with Visitor(gate) as session:
             yield session

@@ -13,14 +13,15 @@ import pytest
 
 from tests.support.background import Background
 from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
-from tests.support.upstream import Upstream, upstream
+from tests.support.manifests import patient
+from tests.support.upstream import Upstream
 
 PAYMENT = {"to": "acct-1", "amount_cents": 100, "currency": "EUR"}
 
 
 def database(gate: Gateway, name: str) -> sqlite3.Connection:
     """The store or the ledger of a gateway, as a stranger opens it."""
-    return sqlite3.connect(gate.state / f"{name}.sqlite3", isolation_level=None, timeout=10)
+    return sqlite3.connect(gate.state / f"{name}.sqlite3", isolation_level=None, timeout=60)
 
 
 @contextmanager
@@ -61,29 +62,53 @@ def held(agent: Bearer, **changes: Any) -> str:
     return str(answer.json()["approval_id"])
 
 
+@pytest.fixture(scope="module")
+def mortal(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """A gateway whose front is killed now and then."""
+    folder: Path = tmp_path_factory.mktemp("mortal")
+    with gateway(folder, config_for(up.address, patient(folder / "actions"))) as running:
+        yield running
+
+
+def next_front(gate: Gateway) -> None:
+    """Kill the front; back when another one answers."""
+    killed = gate.child("front")
+    killed.kill()
+
+    def answers() -> bool:
+        try:
+            return gate.http.get("/healthz").status_code == 200
+        except httpx.TransportError:
+            return False
+
+    wait_for(lambda: [one for one in gate.children("front") if one.pid != killed.pid], "another front")
+    wait_for(answers, "its first answer")
+
+
 # ------------------------------------------------------------------------------------------------ clock
 
 
-def test_a_clock_behind_the_newest_evidence_refuses_everything_until_it_is_right_again(tmp_path: Path) -> None:
-    with gateway(tmp_path) as gate:
-        base, agent = gate.base, gate.agent()
-        assert agent.execute("text_digest", {"text": "x"}).status_code == 200
-        assert gate.stop() == 0
-        future = time.time() + 10
-        statement = "update events set time = ? where seq = (select max(seq) from events)"
-        assert change(gate, "ledger", statement, int(future * 1000)) == 1
-    with gateway(tmp_path, f'public_base_url = "{base}"\n') as gate:
-        agent.http = gate.http
-        assert error_of(agent.execute("text_digest", {"text": "x"})) == (503, "clock_error")
-        assert error_of(agent.get("/v1/receipts/rcpt_x")) == (503, "clock_error")
-        lease = {"scopes": ["tools:call"], "dpop_jwk": agent.prover.jwk}
-        assert error_of(gate.http.post("/v1/leases", json=lease)) == (503, "clock_error")
-        operator = gate.operator()
-        operator.base = base
-        assert error_of(operator.get("/v1/admin/status")) == (503, "clock_error")
-        assert gate.http.get("/healthz").status_code == 200
-        assert time.time() < future - 5
-        wait_for(lambda: agent.execute("text_digest", {"text": "x"}).status_code == 200, "the right time", 20)
+def test_a_clock_behind_the_newest_evidence_refuses_everything_until_it_is_right_again(mortal: Gateway) -> None:
+    """A front looks at the newest evidence when it opens the ledger: it is the next one that finds the time as it is
+    then. What one front does when the clock comes right under it is told by tests/frontend/test_clock.py."""
+    agent = mortal.agent()
+    assert agent.execute("text_digest", {"text": "x"}).status_code == 200
+    newest = "select seq, time from events where seq = (select max(seq) from events)"
+    with closing(database(mortal, "ledger")) as ledger:
+        seq, right = ledger.execute(newest).fetchone()
+    put = "update events set time = ? where seq = ?"
+    assert change(mortal, "ledger", put, int((time.time() + 86_400) * 1000), seq) == 1
+    next_front(mortal)
+    assert error_of(agent.execute("text_digest", {"text": "x"})) == (503, "clock_error")
+    assert error_of(agent.get("/v1/receipts/rcpt_x")) == (503, "clock_error")
+    lease = {"scopes": ["tools:call"], "dpop_jwk": agent.prover.jwk}
+    assert error_of(mortal.http.post("/v1/leases", json=lease)) == (503, "clock_error")
+    assert error_of(mortal.operator().get("/v1/admin/status")) == (503, "clock_error")
+    assert mortal.http.get("/healthz").status_code == 200
+    assert change(mortal, "ledger", put, right, seq) == 1
+    next_front(mortal)
+    wait_for(lambda: agent.execute("text_digest", {"text": "x"}).status_code == 200, "the right time")
+    assert mortal.operator().get("/v1/audit/verify").json()["intact"] is True
 
 
 # ------------------------------------------------------------------------------------------------ budgets
@@ -148,30 +173,42 @@ def test_a_file_that_was_moved_away_is_not_made_anew(gate: Gateway, name: str) -
 # ------------------------------------------------------------------------------------------------ ledger
 
 
-def test_evidence_that_can_not_be_written_after_the_provider_ran_leaves_an_intent_that_shows(tmp_path: Path) -> None:
-    with upstream() as up, gateway(tmp_path, config_for(up.address)) as gate:
-        agent = gate.agent(max_calls=2)
-        call = Background(lambda: agent.execute("http_post", {"path": "wait", "message": "sent"}))
-        wait_for(lambda: up.seen, "the request at the upstream")
-        with blocked(gate, "ledger"):
-            up.hold.set()
-            answer = answered(call)
-            assert answer.status_code == 500
-            assert answer.json() == {"error": "evidence_persistence_failed"}
-        operator = gate.operator()
-        wait_for(lambda: operator.get("/v1/admin/status").status_code == 200, "recovery")
-        assert len(up.seen) == 1
-        assert operator.get("/v1/admin/status").json()["unresolved_intents"] == 1
-        intent = operator.get("/v1/admin/intents").json()["intents"][0]
-        assert (intent["action_id"], intent["principal"]) == ("http_post", "dev:anonymous")
-        assert agent.execute("text_digest", {"text": "x"}).status_code == 200
-        event = gate.events(session_id=agent.session_id, decision="allow", event_type="ActionCall")[0]
-        assert event["budgets_before"] == {"calls_remaining": 1}  # the first call was not given back
-        assert error_of(agent.execute("text_digest", {"text": "x"})) == (403, "budget_exhausted")
-        assert gate.stop() == 0
-    with gateway(tmp_path) as gate:
-        assert gate.operator().get("/v1/admin/intents").json()["intents"][0]["intent_id"] == intent["intent_id"]
-        assert gate.operator().get("/v1/audit/verify").json()["intact"] is True
+def test_evidence_that_can_not_be_written_after_the_provider_ran_leaves_an_intent_that_shows(
+    mortal: Gateway, up: Upstream
+) -> None:
+    agent, operator, end = mortal.agent(max_calls=2), mortal.operator(), up.held("unwritten")
+    before = operator.get("/v1/admin/status").json()["unresolved_intents"]
+    call = Background(lambda: agent.execute("http_post", {"path": "wait/unwritten", "message": "sent"}))
+    wait_for(lambda: arrivals(up), "the request at the upstream")
+    with blocked(mortal, "ledger"):
+        end.set()
+        answer = answered(call)
+        assert answer.status_code == 500
+        assert answer.json() == {"error": "evidence_persistence_failed"}
+    wait_for(lambda: operator.get("/v1/admin/status").status_code == 200, "recovery")
+    assert arrivals(up) == 1
+    assert operator.get("/v1/admin/status").json()["unresolved_intents"] == before + 1
+    assert shown_intent(operator)["principal"] == "dev:anonymous"
+    assert agent.execute("text_digest", {"text": "x"}).status_code == 200
+    event = mortal.events(session_id=agent.session_id, decision="allow", event_type="ActionCall")[0]
+    assert event["budgets_before"] == {"calls_remaining": 1}  # the first call was not given back
+    assert error_of(agent.execute("text_digest", {"text": "x"})) == (403, "budget_exhausted")
+    intent_id = shown_intent(operator)["intent_id"]
+    next_front(mortal)
+    assert shown_intent(operator)["intent_id"] == intent_id
+    assert operator.get("/v1/audit/verify").json()["intact"] is True
+    assert arrivals(up) == 1
+
+
+def arrivals(up: Upstream) -> int:
+    return sum("unwritten" in seen.path for seen in up.seen)
+
+
+def shown_intent(operator: Bearer) -> dict[str, Any]:
+    """The one unresolved intent of http_post."""
+    intents = operator.get("/v1/admin/intents").json()["intents"]
+    (found,) = [intent for intent in intents if intent["action_id"] == "http_post"]
+    return dict(found)
 
 
 def test_what_has_no_evidence_does_not_happen_and_is_given_back(gate: Gateway, up: Upstream) -> None:
@@ -199,6 +236,7 @@ def test_what_has_no_evidence_does_not_happen_and_is_given_back(gate: Gateway, u
     for agent in (caller, holder):
         assert agent.execute("text_digest", {"text": "given back"}).status_code == 200
     assert len(up.seen) == before
+    assert operator.get("/v1/audit/verify").json()["intact"] is True
 
 
 def test_a_changed_event_is_found_by_the_running_gateway(gate: Gateway) -> None:
@@ -228,7 +266,8 @@ def test_a_changed_receipt_says_so_itself(gate: Gateway) -> None:
         assert b'"words":1' in bytes(data)
         changed = bytes(data).replace(b'"words":1', b'"words":2')
         ledger.execute("update receipts set bytes = ? where receipt_id = ?", (changed, receipt_id))
-    receipt = agent.get(f"/v1/receipts/{receipt_id}").json()
+        receipt = agent.get(f"/v1/receipts/{receipt_id}").json()
+        ledger.execute("update receipts set bytes = ? where receipt_id = ?", (bytes(data), receipt_id))
     assert receipt["signature_status"] == "signature_invalid"
     assert receipt["provider_receipt"]["words"] == 2
 
@@ -292,16 +331,16 @@ def test_a_stored_plan_that_was_changed_is_not_executed(gate: Gateway, up: Upstr
     assert agent.execute("text_digest", {"text": "given back"}).status_code == 200
 
 
-def test_a_hold_of_an_epoch_that_was_revoked_is_not_executed(tmp_path: Path) -> None:
-    with upstream() as up, gateway(tmp_path, config_for(up.address)) as gate:
-        agent, operator = gate.agent(), gate.operator()
-        approval_id = held(agent)
-        change(gate, "store", "update epochs set epoch = epoch + 1")  # what revoke-all does
-        assert error_of(agent.execute("text_digest", {"text": "x"})) == (401, "invalid_lease")
-        assert error_of(operator.post(f"/v1/approvals/{approval_id}/approve")) == (409, "plan_integrity")
-        assert not up.seen
-        fresh = wait_for(lambda: _served(gate), "a lease of the new epoch")
-        assert fresh.execute("text_digest", {"text": "x"}).status_code == 200
+def test_a_hold_of_an_epoch_that_was_revoked_is_not_executed(mortal: Gateway, up: Upstream) -> None:
+    agent, operator, before = mortal.agent(), mortal.operator(), len(up.seen)
+    approval_id = held(agent)
+    change(mortal, "store", "update epochs set epoch = epoch + 1")  # what revoke-all does
+    revoked = (401, "invalid_lease")
+    wait_for(lambda: error_of(agent.execute("text_digest", {"text": "x"})) == revoked, "the refusal")
+    assert error_of(operator.post(f"/v1/approvals/{approval_id}/approve")) == (409, "plan_integrity")
+    assert len(up.seen) == before
+    fresh = wait_for(lambda: _served(mortal), "a lease of the new epoch")
+    assert fresh.execute("text_digest", {"text": "x"}).status_code == 200
 
 
 def _served(gate: Gateway) -> Bearer | None:
@@ -309,24 +348,17 @@ def _served(gate: Gateway) -> Bearer | None:
     return agent if agent.execute("text_digest", {"text": "x"}).status_code == 200 else None
 
 
-def test_a_claim_that_its_front_did_not_live_to_settle_is_failed_and_given_back(tmp_path: Path) -> None:
-    with upstream() as up, gateway(tmp_path, config_for(up.address)) as gate:
-        agent = gate.agent(max_calls=1)
-        approval_id = held(agent)
-        outcome = json.dumps({"claimed_by": "dev", "claimed_at": "2026-01-01T00:00:00.000Z"})
-        statement = "update approvals set state = 'claimed', holder = 'front-1-dead', outcome = ? where approval_id = ?"
-        assert change(gate, "store", statement, outcome, approval_id) == 1
-        polled = agent.get(f"/v1/approvals/{approval_id}/poll").json()
-        assert (polled["state"], polled["status"]) == ("claimed", "pending")
-        gate.child("front").kill()
-
-        def is_settled() -> bool:
-            try:
-                return bool(agent.get(f"/v1/approvals/{approval_id}/poll").json()["state"] == "failed")
-            except httpx.TransportError:
-                return False
-
-        wait_for(is_settled, "recovery by the next front")
-        assert not up.seen
-        assert error_of(gate.operator().post(f"/v1/approvals/{approval_id}/approve"))[0] == 404
-        assert agent.execute("text_digest", {"text": "given back"}).status_code == 200
+def test_a_claim_that_its_front_did_not_live_to_settle_is_failed_and_given_back(mortal: Gateway, up: Upstream) -> None:
+    agent, before = mortal.agent(max_calls=1), len(up.seen)
+    approval_id = held(agent)
+    outcome = json.dumps({"claimed_by": "dev", "claimed_at": "2026-01-01T00:00:00.000Z"})
+    statement = "update approvals set state = 'claimed', holder = 'front-1-dead', outcome = ? where approval_id = ?"
+    assert change(mortal, "store", statement, outcome, approval_id) == 1
+    polled = agent.get(f"/v1/approvals/{approval_id}/poll").json()
+    assert (polled["state"], polled["status"]) == ("claimed", "pending")
+    next_front(mortal)
+    poll = f"/v1/approvals/{approval_id}/poll"
+    wait_for(lambda: agent.get(poll).json().get("state") == "failed", "recovery by the next front")
+    assert len(up.seen) == before
+    assert error_of(mortal.operator().post(f"/v1/approvals/{approval_id}/approve"))[0] == 404
+    assert agent.execute("text_digest", {"text": "given back"}).status_code == 200

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.gateway import Gateway, gateway
+from tests.support.manifests import patient
 
 CALLS = 6
 
@@ -18,8 +19,8 @@ def lines(gate: Gateway, message: str) -> list[dict[str, Any]]:
 
 
 def test_a_tail_that_was_removed_is_found_when_it_runs_again(tmp_path: Path) -> None:
-    ledger = tmp_path / "state" / "ledger.sqlite3"
-    with gateway(tmp_path) as gate:
+    ledger, settings = tmp_path / "state" / "ledger.sqlite3", patient(tmp_path / "actions")
+    with gateway(tmp_path, settings) as gate:
         agent = gate.agent()
         for number in range(CALLS):
             assert agent.execute("text_digest", {"text": str(number)}).status_code == 200
@@ -30,7 +31,7 @@ def test_a_tail_that_was_removed_is_found_when_it_runs_again(tmp_path: Path) -> 
     with closing(sqlite3.connect(ledger)) as connection, connection:
         (count,) = connection.execute("SELECT count(*) FROM events").fetchone()
         connection.execute("DELETE FROM events WHERE seq > ?", (count - 2,))
-    with gateway(tmp_path) as gate:
+    with gateway(tmp_path, settings) as gate:
         report = gate.operator().get("/v1/audit/verify").json()
         assert (report["intact"], report["events_checked"]) == (False, count - 2)
         assert report["total_events"] > count, "the head has gone on from where it was"

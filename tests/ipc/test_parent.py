@@ -32,8 +32,8 @@ def test_a_child_dies_with_a_killed_parent() -> None:
         assert parent.stdout is not None
         child = int(parent.stdout.readline())
         parent.send_signal(signal.SIGKILL)
-        parent.wait(5)
-        deadline = time.monotonic() + 5
+        parent.wait(60)
+        deadline = time.monotonic() + 60
         while is_alive(child):
             assert time.monotonic() < deadline, "the child outlived its parent"
             os.sched_yield()
@@ -41,6 +41,6 @@ def test_a_child_dies_with_a_killed_parent() -> None:
 
 def test_a_child_whose_parent_is_gone_already_leaves_at_once() -> None:
     gone = subprocess.Popen([sys.executable, "-c", ""])
-    gone.wait(10)
-    done = subprocess.run([sys.executable, "-c", CHILD, str(gone.pid)], timeout=10, check=False)
+    gone.wait(60)
+    done = subprocess.run([sys.executable, "-c", CHILD, str(gone.pid)], timeout=120, check=False)
     assert done.returncode == Exit.ORPHANED

@@ -94,7 +94,9 @@ QUESTIONS = st.fixed_dictionaries(
 )
 
 
-@settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+)
 @given(question=QUESTIONS)
 def test_the_first_rule_of_the_trail_that_applies_is_the_one_that_decided(
     examiner: Examiner, question: dict[str, Any]

@@ -160,7 +160,7 @@ def bodies(draw: st.DrawFn) -> str:
     return text
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(body=bodies())
 def test_it_agrees_with_python_about_what_is_json(body: str) -> None:
     output = PROVIDERS.call(module("http"), request(), Host(body=body)).output

@@ -43,9 +43,18 @@ def test_waiting_polls_at_the_gateways_pace_and_tells_from_the_receipt() -> None
     assert found.receipt is not None
 
 
+def test_whoever_waits_can_say_what_for_before_the_first_poll() -> None:
+    world = World(replies=[answer(202, HELD), polled("approved", receipt_id="rcpt_1"), answer(200, RECEIPT)])
+    told: list[tuple[str, list[Reply]]] = []
+    wait(world, on_held=lambda held: told.append((held.approval_id, list(world.replies))))
+    [(approval_id, left)] = told
+    assert approval_id == "apr_1"
+    assert len(left) == 2
+
+
 def test_waiting_for_a_call_that_is_not_held_just_gives_its_result() -> None:
     world = World()
-    assert wait(world).receipt is None
+    assert wait(world, on_held=lambda _: pytest.fail("it is not held")).receipt is None
     assert world.paused == []
 
 

@@ -157,7 +157,7 @@ def test_many_threads_share_one_client_and_one_lease(gate: Gateway) -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(30)
+            thread.join(120)
     assert sum(isinstance(one, Executed) for one in found) == 8
     assert len(gate.events(event_type="LeaseIssued", limit=1000)) == before + 1
 
@@ -186,18 +186,27 @@ def test_held_calls_wait_for_their_operator_and_end_as_was_decided(gate: Gateway
         good, bad = (wait_for(lambda: pending(operator, amount), "the hold") for amount in (100, 101))  # noqa: B023
         operator.deny(bad, "not today")
         approved = operator.approve(good)
-        done = calls[0].result(20)
+        done = calls[0].result(120)
         with pytest.raises(ApprovalDenied) as raised:
-            calls[1].result(20)
+            calls[1].result(120)
     assert (done.receipt_id, done.output) == (approved.receipt_id, approved.output)
     assert (done.verification_outcome, done.approval_id) == ("verified", good)
     assert done.is_fully_successful
     assert (raised.value.code, raised.value.reason, raised.value.approval_id) == ("approval_denied", "not today", bad)
 
 
-def test_a_wait_that_is_too_short_leaves_the_hold_to_be_polled(agent: AgentClient, operator: OperatorClient) -> None:
+def test_a_wait_that_is_too_short_leaves_the_hold_to_be_polled(gate: Gateway, operator: OperatorClient) -> None:
+    ahead = [0.0]  # the time that is given is over as soon as the call is held
+    with AgentClient(gate.base, clock=Clock(monotonic=lambda: time.monotonic() + ahead[0])) as agent:
+        _wait_too_short(agent, operator, ahead)
+
+
+def _wait_too_short(agent: AgentClient, operator: OperatorClient, ahead: list[float]) -> None:
     with pytest.raises(ApprovalPending) as raised:
-        agent.execute("payment_transfer", payment(103), wait_for_approval=True, timeout=1)
+        agent.execute(
+            "payment_transfer", payment(103), wait_for_approval=True, timeout=600,
+            on_held=lambda _: ahead.__setitem__(0, 1000.0),
+        )  # fmt: skip
     approval_id = raised.value.approval_id
     assert approval_id is not None
     assert agent.poll(approval_id).state == "pending"

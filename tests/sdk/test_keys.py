@@ -34,14 +34,14 @@ def test_of_several_that_make_a_key_at_once_all_get_the_same(tmp_path: Path) -> 
     barrier = threading.Barrier(8)
 
     def make() -> None:
-        barrier.wait(10)
+        barrier.wait(60)
         found.append(ProofKey.load_or_create(tmp_path / "k").thumbprint)
 
     threads = [threading.Thread(target=make) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(20)
+        thread.join(60)
     assert len(found) == 8
     assert len(set(found)) == 1
     assert os.listdir(tmp_path) == ["k"]

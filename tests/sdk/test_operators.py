@@ -14,6 +14,7 @@ from gateway_client import (
     EventFilter,
     Held,
     Invalid,
+    Limits,
     NotFound,
     OperatorClient,
     OperatorCredential,
@@ -181,11 +182,11 @@ def test_both_clients_have_every_call_with_its_documentation_and_types() -> None
 def test_a_gateway_that_drains_refuses_agents_and_still_answers_operators(tmp_path: Path) -> None:
     with gateway(tmp_path) as gate:
         made = OperatorCredential.load(gate.state / "operator.key", gate.ready["operator"]["private_key_file"])
-        with OperatorClient(gate.base, made) as operator, AgentClient(gate.base) as agent:
+        with OperatorClient(gate.base, made) as operator, AgentClient(gate.base, limits=Limits(repeats=0)) as agent:
             assert not operator.drain().already_draining
             assert operator.drain().already_draining
             assert operator.status().status == "draining"
             with pytest.raises(Unavailable) as raised:
-                agent.execute("text_digest", {"text": ""}, timeout=3)
+                agent.execute("text_digest", {"text": ""})
             assert (raised.value.code, raised.value.retry_after) == ("draining", 5)
             assert not raised.value.may_have_run

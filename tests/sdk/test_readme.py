@@ -46,7 +46,7 @@ def test_every_example_runs(
             approving = pool.submit(approve, pending()) if "wait_for_approval" in example else None
             exec(compile(example, "sdk/README.md", "exec"), seen)
             if approving is not None:
-                approving.result(20)
+                approving.result(120)
     assert seen["result"].is_fully_successful
     assert seen["report"].intact
 

@@ -60,7 +60,7 @@ import gateway_client
 assert "gateway_client.cli" not in sys.modules
 gateway_client.AgentClient("http://localhost").close()
 """
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, cwd="/")
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300, cwd="/")
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SDK)))

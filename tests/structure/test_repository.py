@@ -23,7 +23,7 @@ NEEDED = (
 def tracked_texts() -> list[tuple[Path, str]]:
     listed = subprocess.run(
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT, capture_output=True, text=True, check=True, timeout=30,
+        cwd=ROOT, capture_output=True, text=True, check=True, timeout=300,
     ).stdout.splitlines()  # fmt: skip
     found = []
     for name in listed:

@@ -5,6 +5,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +21,16 @@ ONE_EACH = PoolSettings(min_spare=1, max=2)
 
 @pytest.fixture
 def start(tmp_path: Path) -> Iterator[Start]:
-    """Start a supervisor: `front` and `template` are the scripts of the fakes, the rest are settings.
+    """Start a supervisor: see `starting`."""
+    with starting(tmp_path) as begin:
+        yield begin
 
-    With `is_real` only the front is a fake.
+
+@contextmanager
+def starting(folder: Path) -> Iterator[Start]:
+    """What starts supervisors in a folder: `front` and `template` are the scripts of the fakes, the rest are settings.
+
+    With `is_real` only the front is a fake. All of them are gone at the end.
     """
     started: list[Running] = []
 
@@ -30,7 +38,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
         *, front: dict[str, Any] | None = None, template: dict[str, Any] | None = None, is_real: bool = False,
         **changes: Any,
     ) -> Running:  # fmt: skip
-        state_dir = tmp_path / "state"
+        state_dir = folder / "state"
         state_dir.mkdir(mode=0o700, exist_ok=True)
         for name, script in (("front", front), ("template", template)):
             if script is not None:
@@ -38,13 +46,13 @@ def start(tmp_path: Path) -> Iterator[Start]:
         settings = Settings(
             state_dir=str(state_dir),
             public_base_url="http://gateway.test",
-            listen_uds_path=str(tmp_path / "run" / "gate.sock"),
-            listen_admin_uds_path=str(tmp_path / "run" / "gate-admin.sock"),
+            listen_uds_path=str(folder / "run" / "gate.sock"),
+            listen_admin_uds_path=str(folder / "run" / "gate-admin.sock"),
             workers=WorkerSettings(compute=ONE_EACH, http=ONE_EACH, fs=ONE_EACH),
-            limits=LimitSettings(drain_seconds=10.0),
+            limits=LimitSettings(drain_seconds=600.0),
         )
         settings = msgspec.structs.replace(settings, **changes)
-        log_file = tmp_path / f"log-{len(started)}"
+        log_file = folder / f"log-{len(started)}"
         with log_file.open("w") as log:
             arguments = [msgspec.json.encode(settings).decode(), *(["real"] if is_real else [])]
             process = subprocess.Popen(
@@ -54,13 +62,19 @@ def start(tmp_path: Path) -> Iterator[Start]:
         started.append(Running(process, settings, log_file))
         return started[-1]
 
-    yield begin
+    try:
+        yield begin
+    finally:
+        _end(started)
+
+
+def _end(started: list[Running]) -> None:
     left = []
     for running in started:
         if running.process.poll() is None:
             running.family()
         running.process.kill()
-        running.process.wait(10)
+        running.process.wait(60)
         assert running.process.stdout is not None
         running.process.stdout.close()
         left += [pid for pid in running.known if is_alive(pid)]

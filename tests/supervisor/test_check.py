@@ -4,16 +4,19 @@ import json
 import os
 import shutil
 import socket
-from collections.abc import Iterator
+import subprocess
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import psutil
 import pytest
 
 from ipc.exits import Exit
+from tests.supervisor.test_cli import here
 from tests.support.checked import gateway, rewrite_yaml, tree_of, whole_configuration
 from tests.support.manifests import PROVIDERS, put_module, trust
 
+Run = Callable[..., "subprocess.CompletedProcess[str]"]
 FIXTURES = Path(__file__).resolve().parents[1] / "providers" / "fixtures"
 
 
@@ -37,8 +40,8 @@ def folder(made: Path, tmp_path: Path) -> Iterator[Path]:
             path.chmod(0o755)
 
 
-def check(folder: Path, *more: str) -> tuple[int, list[str]]:
-    done = gateway(folder, "check", "--config", "gateway.toml", *more)
+def check(folder: Path, run: Run = here) -> tuple[int, list[str]]:
+    done = run(folder, "check", "--config", "gateway.toml")
     assert done.stderr == ""
     return done.returncode, done.stdout.replace(str(folder), "ETC").splitlines()
 
@@ -51,7 +54,7 @@ def at(file: Path, beginning: str) -> str:
 
 def test_a_whole_configuration_has_no_problem_and_is_left_as_it_was(folder: Path) -> None:
     before, children = tree_of(folder), {one.pid for one in psutil.Process().children(recursive=True)}
-    assert check(folder) == (0, ["gateway.toml: no problems, 7 actions, policy version test-1."])
+    assert check(folder, gateway) == (0, ["gateway.toml: no problems, 7 actions, policy version test-1."])
     assert tree_of(folder) == before
     assert not (folder / "state").exists()
     assert {one.pid for one in psutil.Process().children(recursive=True)} == children
@@ -78,7 +81,7 @@ def test_everything_that_is_wrong_is_said_at_once_sorted_with_its_place(folder: 
     rewrite_yaml(actions / "file_write.yaml", provider_module_digest=cut)
     before = tree_of(folder)
 
-    code, lines = check(folder)
+    code, lines = check(folder, gateway)
     assert code == Exit.CONFIG
     modules, module = "ETC/actions/modules", "provider_module_digest"
     listed = f"trusted_modules.yaml does not list {unknown}, so every call would be refused."
@@ -112,7 +115,7 @@ def test_everything_that_is_wrong_is_said_at_once_sorted_with_its_place(folder: 
 def test_problems_are_there_for_programs_too(folder: Path) -> None:
     (folder / "gateway.toml").write_text("lease_ttl_seconds = 0\n" + (folder / "gateway.toml").read_text())
     rewrite_yaml(folder / "actions" / "spin.yaml", risk_level="mild")
-    done = gateway(folder, "check", "--config", "gateway.toml", "--json")
+    done = here(folder, "check", "--config", "gateway.toml", "--json")
     assert done.returncode == Exit.CONFIG
     assert json.loads(done.stdout) == {
         "problems": [
@@ -198,7 +201,7 @@ def test_what_can_not_be_judged_is_left_out(folder: Path) -> None:
 
 def test_a_dev_configuration_is_checked_by_the_rules_of_dev(tmp_path: Path) -> None:
     (tmp_path / "dev.toml").write_text('[identity]\nprovider = "none"\n')
-    done = gateway(tmp_path, "check", "--dev", "--config", "dev.toml", "--state-dir", "state")
+    done = here(tmp_path, "check", "--dev", "--config", "dev.toml", "--state-dir", "state")
     assert done.returncode == 0, done.stdout
     assert done.stdout.startswith("dev.toml: no problems, 7 actions, policy version dev-1. Weakened: dev_mode, ")
     assert sorted(os.listdir(tmp_path)) == ["dev.toml"]
@@ -208,6 +211,6 @@ def test_a_dev_configuration_is_checked_by_the_rules_of_dev(tmp_path: Path) -> N
     "arguments", [["check"], ["check", "--config", "g", "--state-dir", "s"], ["check", "--confg", "g"]]
 )
 def test_a_command_line_that_makes_no_sense_is_refused(tmp_path: Path, arguments: list[str]) -> None:
-    done = gateway(tmp_path, *arguments)
+    done = here(tmp_path, *arguments)
     assert (done.returncode, done.stdout) == (Exit.USAGE, "")
     assert done.stderr.startswith("usage: gateway")

@@ -325,7 +325,7 @@ DOCUMENT = st.lists(
 ).map("\n".join)
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.one_of(DOCUMENT.map(str.encode), st.binary(max_size=60), st.text(max_size=60).map(str.encode)))
 def test_any_bytes_give_settings_or_problems_and_nothing_else(raw: bytes) -> None:
     document, problems = parse_document("g.toml", raw)
@@ -334,7 +334,7 @@ def test_any_bytes_give_settings_or_problems_and_nothing_else(raw: bytes) -> Non
     assert all("\n" not in str(problem) for problem in loaded.problems)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.dictionaries(
         st.lists(st.sampled_from(WORDS), max_size=4).map(lambda words: "GATEWAY__" + "__".join(words).upper()),

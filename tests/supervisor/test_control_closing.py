@@ -1,10 +1,19 @@
 """A child that leaves closes its channel: whoever notices it first, it has its moment to exit."""
 
+import signal
+import subprocess
+from collections.abc import Iterator
+
 import pytest
+import trio
 
 from ipc import messages as m
+from ipc.logs import Lines, write_lines
 from ipc.sessions import FRONT_TO_SUPERVISOR
+from supervisor import control as rules
+from supervisor.children import Child
 from supervisor.control import Control
+from tests.support.supervised import told
 
 
 @pytest.mark.parametrize("has_unsent", [False, True], ids=["nothing to send", "a message on the way"])
@@ -17,3 +26,31 @@ async def test_a_channel_that_the_child_closed_is_known_as_closed(has_unsent: bo
     await control.serve(lambda _message: None)
     assert control.was_closed
     control.close()
+
+
+@pytest.fixture
+def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
+    """A process that does not leave by itself."""
+    with subprocess.Popen(["/bin/sleep", "600"]) as process:
+        yield process
+        process.kill()
+
+
+async def test_a_child_that_closed_its_channel_and_stays_is_killed(
+    sleeper: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(rules, "CLOSING_SECONDS", 0.1)
+    write_lines(Lines())
+    control: Control[m.Message] = Control(m.FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting")
+    child = Child("front 1", sleeper)
+
+    async def reap() -> None:
+        child.note_end(await trio.to_thread.run_sync(sleeper.wait))
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(reap)
+        control.child_end.close()
+        await control.serve_until_end(child, lambda _message: None)
+    assert child.status == -signal.SIGKILL
+    (line,) = told(capfd.readouterr().err, "front 1 is killed: it closed its channel and did not leave")
+    assert line["pid"] == child.pid

@@ -14,7 +14,7 @@ from supervisor.config import check
 from supervisor.describe import configuration_schema
 from supervisor.document import parse_document
 from supervisor.kind import Context
-from tests.supervisor.test_cli import PRODUCTION, gateway
+from tests.supervisor.test_cli import PRODUCTION, here
 from tests.supervisor.test_config import DOCUMENT, JKT, NEEDED
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -81,7 +81,7 @@ def plain(value: Any) -> Any:
         return None
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(DOCUMENT)
 def test_gateway_and_schema_agree_about_any_document(text: str) -> None:
     whole = NEEDED + text
@@ -99,6 +99,6 @@ def test_gateway_and_schema_agree_about_any_document(text: str) -> None:
 
 
 def test_the_command_prints_it(tmp_path: Path) -> None:
-    done = gateway(tmp_path, "schema", "config")
+    done = here(tmp_path, "schema", "config")
     assert (done.returncode, done.stderr) == (0, "")
     assert json.loads(done.stdout) == SCHEMA

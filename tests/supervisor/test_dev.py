@@ -45,7 +45,7 @@ class Dev:
         """Wait for the end; nothing may have been printed since."""
         assert self.process.stdout is not None
         assert self.process.stdout.read() == ""
-        return self.process.wait(15)
+        return self.process.wait(120)
 
     def stop(self) -> int:
         self.process.terminate()
@@ -59,7 +59,7 @@ def devs() -> Iterator[list[Dev]]:
     yield started
     for one in started:
         one.process.kill()
-        one.process.wait(10)
+        one.process.wait(60)
         assert one.process.stdout is not None
         one.process.stdout.close()
 
@@ -71,7 +71,7 @@ def begin(devs: list[Dev], folder: Path, *arguments: str, **environ: str) -> Dev
 
 def ask(family: socket.AddressFamily, address: Any) -> dict[str, Any]:
     with socket.socket(family) as sock:
-        sock.settimeout(10)
+        sock.settimeout(60)
         sock.connect(address)
         sock.sendall(b'{"do": "state"}\n')
         answer: dict[str, Any] = json.loads(sock.makefile().readline())
@@ -86,7 +86,9 @@ def files_below(folder: Path) -> dict[str, int]:
     }
 
 
-def test_the_first_start_makes_everything_and_says_it_serves_in_one_line(devs: list[Dev], tmp_path: Path) -> None:
+def test_a_first_start_makes_all_and_says_it_in_a_line_a_second_keeps_all_and_a_third_is_refused_beside_it(
+    devs: list[Dev], tmp_path: Path
+) -> None:
     gateway = begin(devs, tmp_path, "--ready-file", "ready.json")
     ready = gateway.ready()
     state = tmp_path / "state"
@@ -127,31 +129,25 @@ def test_the_first_start_makes_everything_and_says_it_serves_in_one_line(devs: l
     assert not (tmp_path / "ready.json").exists()
     assert not list((state / "run").iterdir())
 
-
-def test_a_second_start_keeps_every_key_and_secret(devs: list[Dev], tmp_path: Path) -> None:
-    first = begin(devs, tmp_path)
-    operator = first.ready()["operator"]
-    assert first.stop() == Exit.OK
-    kept = {name: (tmp_path / "state" / name).read_bytes() for name in files_below(tmp_path / "state")}
+    kept = {name: (state / name).read_bytes() for name in files_below(state)}
     second = begin(devs, tmp_path)
     assert second.ready()["operator"] == operator
-    again = {name: (tmp_path / "state" / name).read_bytes() for name in kept if name != "gateway.lock"}
+    again = {name: (state / name).read_bytes() for name in kept if name != "gateway.lock"}
     assert again == {name: kept[name] for name in again}
+
+    (tmp_path / "second").mkdir()
+    third = Dev(tmp_path / "second", "--listen", "127.0.0.1:0", "--state-dir", str(state))
+    devs.append(third)
+    assert third.end() == Exit.LOCKED
+    held = f"gateway: state directory {state} is held by another gateway (pid {second.process.pid}).\n"
+    assert third.log.read_text() == held
     assert second.stop() == Exit.OK
 
 
-def test_a_policy_folder_that_is_named_is_used_as_it_lies(devs: list[Dev], tmp_path: Path) -> None:
-    (tmp_path / "mine").mkdir()
-    (tmp_path / "mine.toml").write_text('policy_dir = "mine"\n')
-    gateway = begin(devs, tmp_path, "--config", "mine.toml")
-    gateway.ready()
-    assert gateway.stop() == Exit.OK
-    assert not (tmp_path / "state" / "policy").exists()
-    assert not list((tmp_path / "mine").iterdir())
-
-
 def test_a_configuration_file_overrides_what_dev_mode_would_choose(devs: list[Dev], tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
     (tmp_path / "mine.toml").write_text(
+        'policy_dir = "mine"\n'
         'public_base_url = "https://gate.example"\nlisten_uds_path = "mine.sock"\n'
         '[identity]\nprovider = "peercred"\n[egress]\nunsafe_resolve = {"upstream.gateway.test" = "127.0.0.1:9"}\n'
     )
@@ -163,6 +159,8 @@ def test_a_configuration_file_overrides_what_dev_mode_would_choose(devs: list[De
     weakened = ask(socket.AF_UNIX, ready["client_socket"])["weakened"]
     assert weakened == ["dev_mode", "unsafe_expose_http", "egress.unsafe_resolve"]
     assert gateway.stop() == Exit.OK
+    assert not (tmp_path / "state" / "policy").exists()
+    assert not list((tmp_path / "mine").iterdir()), "a policy folder that is named is used as it lies"
 
 
 def test_what_is_wrong_with_the_configuration_is_printed_and_nothing_is_made(devs: list[Dev], tmp_path: Path) -> None:
@@ -198,18 +196,6 @@ def test_a_port_in_use_is_one_sentence_and_leaves_nothing_behind(devs: list[Dev]
     assert sorted(one.name for one in tmp_path.iterdir()) == ["dev.log"]
 
 
-def test_a_state_directory_that_is_held_is_one_sentence_with_the_holder(devs: list[Dev], tmp_path: Path) -> None:
-    first = begin(devs, tmp_path)
-    pid = first.ready()["pid"]
-    (tmp_path / "second").mkdir()
-    second = Dev(tmp_path / "second", "--listen", "127.0.0.1:0", "--state-dir", str(tmp_path / "state"))
-    devs.append(second)
-    assert second.end() == Exit.LOCKED
-    said = f"gateway: state directory {tmp_path / 'state'} is held by another gateway (pid {pid}).\n"
-    assert second.log.read_text() == said
-    assert first.stop() == Exit.OK
-
-
 def test_a_state_directory_that_can_not_be_made_is_one_sentence(devs: list[Dev], tmp_path: Path) -> None:
     (tmp_path / "state").touch()
     gateway = Dev(tmp_path, "--listen", "127.0.0.1:0", "--state-dir", "state/deep")
@@ -228,14 +214,19 @@ def test_a_ready_file_that_can_not_be_written_is_said_before_anything_starts(dev
     )
 
 
-def test_a_stale_ready_file_is_gone_before_the_new_one_comes(devs: list[Dev], tmp_path: Path) -> None:
+def test_an_interrupted_start_leaves_no_socket_no_process_and_no_ready_file_of_before(
+    devs: list[Dev], tmp_path: Path
+) -> None:
     file = tmp_path / "ready.json"
     file.write_text("{}")
     (tmp_path / "state").mkdir(mode=0o700)
     (tmp_path / "state" / "fake-front.json").write_text('{"never_ready": true}')
     gateway = begin(devs, tmp_path, "--ready-file", "ready.json")
     wait_until(lambda: not file.exists())
-    assert gateway.stop() == Exit.OK
+    wait_until(lambda: (tmp_path / "state" / "run" / "gate.sock").exists())
+    gateway.process.send_signal(signal.SIGINT)
+    assert gateway.end() == Exit.OK
+    assert not list((tmp_path / "state" / "run").iterdir())
 
 
 def test_sockets_of_a_very_deep_state_directory_lie_in_a_short_one(devs: list[Dev], tmp_path: Path) -> None:
@@ -251,16 +242,6 @@ def test_sockets_of_a_very_deep_state_directory_lie_in_a_short_one(devs: list[De
     assert not list(runtime.iterdir())
 
 
-def test_an_interrupted_start_leaves_no_socket_and_no_process(devs: list[Dev], tmp_path: Path) -> None:
-    (tmp_path / "state").mkdir(mode=0o700)
-    (tmp_path / "state" / "fake-front.json").write_text('{"never_ready": true}')
-    gateway = begin(devs, tmp_path)
-    wait_until(lambda: (tmp_path / "state" / "run" / "gate.sock").exists())
-    gateway.process.send_signal(signal.SIGINT)
-    assert gateway.end() == Exit.OK
-    assert not list((tmp_path / "state" / "run").iterdir())
-
-
 def test_a_closed_standard_output_does_not_keep_it_from_serving(devs: list[Dev], tmp_path: Path) -> None:
     gateway = begin(devs, tmp_path, "--ready-file", "ready.json")
     assert gateway.process.stdout is not None
@@ -269,7 +250,7 @@ def test_a_closed_standard_output_does_not_keep_it_from_serving(devs: list[Dev],
     ready = json.loads((tmp_path / "ready.json").read_text())
     assert ask(socket.AF_UNIX, ready["client_socket"])["pid"]
     gateway.process.terminate()
-    assert gateway.process.wait(15) == Exit.OK
+    assert gateway.process.wait(120) == Exit.OK
 
 
 def test_a_terminal_gets_five_lines_for_people_on_standard_error(tmp_path: Path) -> None:
@@ -283,11 +264,11 @@ def test_a_terminal_gets_five_lines_for_people_on_standard_error(tmp_path: Path)
     try:
         assert process.stdout is not None
         ready = json.loads(process.stdout.readline())
-        while b"/v1/actions" not in seen and select.select([ours], [], [], 10)[0]:
+        while b"/v1/actions" not in seen and select.select([ours], [], [], 120)[0]:
             seen += os.read(ours, 4096)
     finally:
         process.terminate()
-        process.wait(15)
+        process.wait(120)
         process.stdout.close() if process.stdout else None
         os.close(ours)
     text = seen.decode().replace("\r\n", "\n")

@@ -27,7 +27,7 @@ WORDS = [
 ]  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=120, deadline=None)
 @given(spoilt(FILES, WORDS))
 def test_a_spoilt_configuration_is_settings_or_problems_with_places(data: bytes) -> None:
     document, problems = parse_document("g.toml", data)
@@ -48,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(data=spoilt(FILES, WORDS))
 def test_the_rules_of_production_can_be_held_against_any_of_them(folder: Path, data: bytes) -> None:
     (folder / "g.toml").write_bytes(data)

@@ -8,8 +8,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from supervisor.children import child_environment
 from supervisor.helpers import Helpers
+from supervisor.programs import child_environment
 from supervisor.refusal import Refused
 from tests.support.supervised import wait_until
 
@@ -30,7 +30,7 @@ def test_one_sees_what_it_is_given_and_nothing_else(tmp_path: Path) -> None:
     os.set_inheritable(extra, True)
     ours, theirs = socket.socketpair()
     try:
-        with ours, theirs, Helpers(environ, 20) as helpers:
+        with ours, theirs, Helpers(environ, 600) as helpers:
             started = helpers.start("workers.examiner", "--channel-fd", str(theirs.fileno()), fds=(theirs.fileno(),))
             process = psutil.Process(started.pid)
             wait_until(lambda: "policy examiner" in " ".join(process.cmdline()))

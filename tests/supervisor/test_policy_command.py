@@ -11,6 +11,7 @@ import pytest
 
 from frontend.policy.testing import ORDINARY
 from ipc.exits import Exit
+from tests.supervisor.test_cli import here
 from tests.support.checked import DEFAULT_REGO, gateway
 
 TESTS = """package gateway_test
@@ -82,7 +83,7 @@ def test_a_good_policy_is_called_good_and_nothing_is_left_behind(policy: Path) -
 def test_every_problem_of_a_policy_is_told_with_its_place(policy: Path) -> None:
     rego = policy / "gateway.rego"
     rego.write_text(rego.read_text().replace("input.required_scopes", "input.required_scopes; not mispelt"))
-    done = gateway(policy.parent, "policy", "check", "policy", "--json")
+    done = here(policy.parent, "policy", "check", "policy", "--json")
     assert done.returncode == Exit.CONFIG
     problems = json.loads(done.stdout)["problems"]
     assert [(one["file"], one["field"]) for one in problems] == [
@@ -91,7 +92,7 @@ def test_every_problem_of_a_policy_is_told_with_its_place(policy: Path) -> None:
     ]
     assert all(one["line"] > 1 for one in problems)
     (policy / "data.json").write_text('{\n"policy_version": "1",\n"acl": {"agent": {"actons": []}}\n}')
-    done = gateway(policy.parent, "policy", "check", "policy")
+    done = here(policy.parent, "policy", "check", "policy")
     assert done.stdout.startswith(f"{policy}/data.json:3  acl.agent: Object ")
 
 

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 
 from ipc.exits import Exit
+from tests.supervisor.test_cli import here
 from tests.support.manifests import example, open_policy, write_manifests
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
     command = [sys.executable, "-m", "supervisor.cli", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 
 def test_what_it_tells_goes_into_a_configuration_that_check_accepts(tmp_path: Path) -> None:
@@ -43,21 +44,21 @@ def test_what_it_tells_goes_into_a_configuration_that_check_accepts(tmp_path: Pa
 
 
 def test_keys_that_are_there_are_kept(tmp_path: Path) -> None:
-    assert run("keys", "make", str(tmp_path / "keys")).returncode == 0
+    assert here(tmp_path, "keys", "make", str(tmp_path / "keys")).returncode == 0
     before = (tmp_path / "keys" / "keys" / "receipt.pem").read_bytes()
-    assert run("keys", "make", str(tmp_path / "keys")).returncode == 0
+    assert here(tmp_path, "keys", "make", str(tmp_path / "keys")).returncode == 0
     assert (tmp_path / "keys" / "keys" / "receipt.pem").read_bytes() == before
 
 
 @pytest.mark.parametrize("name", ["", "Ann", "a-b", "../x", "a" * 80])
 def test_a_name_that_would_break_the_key_is_refused(tmp_path: Path, name: str) -> None:
-    refused = run("keys", "make", str(tmp_path / "keys"), "--operator", name)
+    refused = here(tmp_path, "keys", "make", str(tmp_path / "keys"), "--operator", name)
     assert refused.returncode == Exit.USAGE
     assert "operator name" in refused.stderr
 
 
 def test_a_folder_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    refused = run("keys", "make", str(tmp_path / "file" / "keys"))
+    refused = here(tmp_path, "keys", "make", str(tmp_path / "file" / "keys"))
     assert refused.returncode == Exit.NO_PERMISSION
     assert refused.stderr.count("\n") == 1

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shutil
 from pathlib import Path
 
 import pytest
@@ -9,14 +10,22 @@ import pytest
 from ipc.exits import Exit
 from supervisor.cli import main
 from supervisor.keys import make_keys
+from tests.supervisor.test_cli import here
 from tests.support.key_files import PURPOSES, keys_command
 
 
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """What a dev gateway makes at its first start."""
+    folder: Path = tmp_path_factory.mktemp("made")
+    make_keys(folder)
+    return folder
+
+
 @pytest.fixture
-def state(tmp_path: Path) -> Path:
+def state(made: Path, tmp_path: Path) -> Path:
     """The state directory of a dev gateway that has never been started."""
-    make_keys(tmp_path / "state")
-    return tmp_path / "state"
+    return Path(shutil.copytree(made, tmp_path / "state"))
 
 
 @pytest.mark.parametrize("purpose", PURPOSES)
@@ -36,7 +45,7 @@ def test_a_rotation_says_which_key_came_which_one_went_and_what_becomes_of_its_s
 
 def test_the_list_of_a_gateway_that_was_never_started_has_three_keys(state: Path) -> None:
     before = sorted(path.name for path in state.rglob("*"))
-    done = keys_command("list", "--state-dir", state)
+    done = here(state, "keys", "list", "--state-dir", str(state))
     rows = [line.split() for line in done.stdout.splitlines()[1:]]
     assert [row[:2] for row in rows] == [[purpose, "current"] for purpose in ("lease", "grant", "receipt")]
     assert sorted(path.name for path in state.rglob("*")) == before
@@ -102,6 +111,6 @@ def test_a_key_that_will_not_do_is_one_sentence_with_its_mend(
     key = state / "keys" / "lease.pem"
     assert callable(spoil)
     spoil(key)
-    done = keys_command("rotate", "--purpose", "lease", "--state-dir", state)
+    done = here(state, "keys", "rotate", "--purpose", "lease", "--state-dir", str(state))
     assert (done.returncode, done.stdout) == (code, "")
     assert done.stderr == f"gateway: {key}: {sentence}\n"

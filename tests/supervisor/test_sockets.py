@@ -16,7 +16,7 @@ def test_a_free_port_is_picked_and_named() -> None:
     listener = listen_tcp("127.0.0.1:0")
     try:
         port = int(listener.address.removeprefix("127.0.0.1:"))
-        with socket.create_connection(("127.0.0.1", port), timeout=5):
+        with socket.create_connection(("127.0.0.1", port), timeout=60):
             pass
         assert not listener.sock.get_inheritable()
     finally:

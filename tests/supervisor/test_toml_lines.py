@@ -94,7 +94,7 @@ LINES = st.one_of(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(LINES, max_size=8).map("\n".join))
 @example('x = """"a"""""\ny = 1')
 @example("x = ''''''\n[y]")

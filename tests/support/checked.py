@@ -10,7 +10,7 @@ import yaml
 from tests.support.manifests import REPOSITORY, all_examples, open_policy
 from tests.support.processes import GATEWAY
 
-SECONDS = 60
+SECONDS = 300
 
 
 def gateway(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":

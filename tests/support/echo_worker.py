@@ -95,7 +95,7 @@ def answer(
     return True
 
 
-def main() -> int:
+def main(given: list[str] | None = None) -> int:
     """Serve until retired. Returns an exit code of ipc.exits."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--channel-fd", type=int, required=True)
@@ -105,7 +105,7 @@ def main() -> int:
     parser.add_argument(
         "--first", default="ready", choices=("ready", "silence", "another id", "another profile", "noise", "deaf")
     )
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(given)
     die_with_parent(arguments.parent)
     sock = socket.socket(fileno=arguments.channel_fd)
     channel: BlockingChannel[FrontToWorker] = BlockingChannel(

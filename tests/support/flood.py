@@ -16,7 +16,7 @@ from typing import Any
 
 from bench.load import Identity
 
-LIMIT = 30.0
+LIMIT = 120.0
 
 
 class Flood:

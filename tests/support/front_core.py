@@ -4,11 +4,15 @@ Requests go in where the HTTP skin hands them on, answers come out as it would s
 operation of the store or the ledger (`Breakable`), the policy engine's answer, the clock, the supervisor's reading.
 """
 
+import atexit
+import shutil
 import socket
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from functools import cache
 from pathlib import Path
+from tempfile import mkdtemp
 from typing import Any, cast
 
 import msgspec
@@ -112,18 +116,23 @@ class Breakable:
 
 
 class TestClock:
-    """The machine's clock, moved by `ahead` seconds; `is_broken` refuses to tell the time."""
+    """The machine's clock, moved by `ahead` seconds; `is_broken` refuses to tell the time, and `stop` stops it."""
 
     __test__ = False
 
     def __init__(self) -> None:
         self.ahead = 0.0
         self.is_broken = False
+        self._stood_at: float | None = None
+
+    def stop(self) -> None:
+        """From now on only `ahead` moves it: for tests that come near an instant at which something is over."""
+        self._stood_at = time.time()
 
     @property
     def right(self) -> float:
         """The time, whether or not it is told."""
-        return time.time() + self.ahead
+        return (time.time() if self._stood_at is None else self._stood_at) + self.ahead
 
     def now(self) -> float:
         if self.is_broken:
@@ -132,6 +141,9 @@ class TestClock:
 
     def iso(self, t: float | None = None) -> str:
         return iso(self.now() if t is None else t)
+
+    def machine_start(self) -> float:
+        return 0.0
 
 
 class ScriptedPolicy:
@@ -168,7 +180,7 @@ def action(action_id: str = "echo", **changes: Any) -> dict[str, Any]:
     """A manifest whose module the echo worker plays; what it does is its id."""
     return {
         "action_id": action_id, "version": "1.0.0", "provider_module_digest": DIGEST, "risk_level": "low",
-        "required_imports": [], "verifier_kind": "unverifiable", "resource_limits": {"timeout_seconds": 5},
+        "required_imports": [], "verifier_kind": "unverifiable", "resource_limits": {"timeout_seconds": 60},
         "io": {"max_request_bytes": 1024, "request_schema": {"type": "object", "required": ["n"]}},
     } | changes  # fmt: skip
 
@@ -268,7 +280,7 @@ def settings_of(folder: Path, operator_jkt: str, **changes: Any) -> Settings:
         "receipt_keys_jwks_path": str(folder / "receipt-keys.jwks.json"),
         "identity": IdentitySettings(provider="none"),
         "operators": (OperatorSettings("op", dpop_jkt=operator_jkt, api_key=API_KEY),),
-        "limits": LimitSettings(worker_wait_seconds=2.0),
+        "limits": LimitSettings(worker_wait_seconds=60.0),
         "workers": WorkerSettings(compute=PoolSettings(min_spare=1, max=2)), "dev_mode": True,
     }  # fmt: skip
     return Settings(**(whole | changes))
@@ -291,12 +303,22 @@ def lose_store(folder: Path) -> None:
         path.unlink()
 
 
+@cache
+def made_keys() -> Path:
+    """The state of a front that has its keys and nothing else, made once."""
+    folder = Path(mkdtemp())
+    atexit.register(shutil.rmtree, folder)
+    make_keys(folder)
+    return folder
+
+
 @asynccontextmanager
 async def front_core(
     folder: Path, *manifests: dict[str, Any], front_id: str = "front-1-a", workers: int = 1, **changes: Any
 ) -> AsyncIterator[Core]:
     """A front in `folder` with these actions (echo by default) and so many compute workers. Several may share it."""
-    make_keys(folder)
+    if not (folder / "keys").exists():
+        shutil.copytree(made_keys(), folder, dirs_exist_ok=True)
     key = Key()
     settings = settings_of(folder, key.jkt, **changes)
     store = Breakable(await SqliteStore.open(folder / "store.sqlite3"))
@@ -324,7 +346,7 @@ async def front_core(
     finally:
         for process in desk.processes.values():
             process.kill()
-            process.wait(20)
+            process.wait(60)
         control.close()
         theirs.close()
         store.faults.clear()

@@ -11,7 +11,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,7 +20,7 @@ from typing import Any
 from gateway_client.cli.main import run
 
 SCRIPT = str(Path(sys.executable).with_name("gatectl"))
-SECONDS = 30
+SECONDS = 120
 INTERRUPT = "\x03"
 
 
@@ -77,16 +77,16 @@ class Gatectl:
 
     def here(self, *arguments: str) -> Ran:
         """The same code in this process, without a terminal."""
-        before, out, err = dict(os.environ), io.StringIO(), io.StringIO()
+        before, out, err = dict(os.environ), _written(), _written()
         os.environ.clear()
         os.environ.update(self.environ)
         try:
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                code = int(run(list(arguments)))
+                code = _code_of(list(arguments))
         finally:
             os.environ.clear()
             os.environ.update(before)
-        return Ran(code, out.getvalue(), err.getvalue())
+        return Ran(code, _read(out), _read(err))
 
     def done(self, *arguments: str) -> Ran:
         """`here`, and it must have gone well."""
@@ -105,10 +105,15 @@ class Gatectl:
             yield process
         finally:
             process.kill()
-            process.communicate(timeout=10)
+            process.communicate(timeout=60)
 
-    def on_terminal(self, *arguments: str, answer: str = "", until: str = "") -> Ran:
-        """The console script on a terminal of its own; `answer` is typed once `until` stands there. `out` has all."""
+    def on_terminal(
+        self, *arguments: str, answer: str = "", until: str = "", then: Callable[[], object] | None = None
+    ) -> Ran:
+        """The console script on a terminal of its own. `out` has all.
+
+        Once `until` stands there, `then` is called and `answer` is typed.
+        """
         ours, theirs = pty.openpty()
         try:
             process = subprocess.Popen(
@@ -118,7 +123,7 @@ class Gatectl:
             )  # fmt: skip
         finally:
             os.close(theirs)
-        text, is_typed, end = b"", not answer, time.monotonic() + SECONDS
+        text, is_typed, end = b"", not answer and then is None, time.monotonic() + SECONDS
         try:
             while time.monotonic() < end:
                 if not select.select([ours], [], [], 1.0)[0]:
@@ -130,13 +135,32 @@ class Gatectl:
                 except OSError:  # the last of them has closed it
                     break
                 if not is_typed and until.encode() in text:
+                    if then is not None:
+                        then()
                     os.write(ours, answer.encode())
                     is_typed = True
             return Ran(process.wait(max(0.1, end - time.monotonic())), text.decode().replace("\r\n", "\n"), "")
         finally:
             process.kill()
-            process.wait(10)
+            process.wait(60)
             os.close(ours)
+
+
+def _code_of(arguments: list[str]) -> int:
+    try:
+        return int(run(arguments))
+    except SystemExit as left:  # completion leaves by itself
+        return int(left.code or 0)
+
+
+def _written() -> io.TextIOWrapper:
+    """A stream for text and for bytes, as a real one is."""
+    return io.TextIOWrapper(io.BytesIO(), "utf-8", newline="", write_through=True)
+
+
+def _read(stream: io.TextIOWrapper) -> str:
+    assert isinstance(stream.buffer, io.BytesIO)
+    return stream.buffer.getvalue().decode()
 
 
 def pointed_at(gatectl: Gatectl, url: str) -> Gatectl:

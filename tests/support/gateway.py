@@ -8,6 +8,7 @@ import base64
 import hashlib
 import json
 import os
+import select
 import signal
 import subprocess
 import sys
@@ -27,7 +28,12 @@ from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from tests.support.documented import check_answer
 
-START_SECONDS = 60
+START_SECONDS = 300
+"""How long a start may take before it has failed. Like every deadline here it costs nothing when all is well."""
+ANSWER_SECONDS = 120
+STOP_SECONDS = 120
+WAIT_SECONDS = 60.0
+LOOK_AGAIN_SECONDS = 0.01
 
 
 def b64(data: bytes) -> str:
@@ -134,8 +140,8 @@ class Gateway:
     def over(self, socket_name: str) -> httpx.Client:
         """A client on one of the Unix sockets: client_socket or admin_socket."""
         client = httpx.Client(
-            transport=httpx.HTTPTransport(uds=self.ready[socket_name]), base_url="http://localhost", timeout=30,
-            event_hooks={"response": [as_documented]},
+            transport=httpx.HTTPTransport(uds=self.ready[socket_name]), base_url="http://localhost",
+            timeout=ANSWER_SECONDS, event_hooks={"response": [as_documented]},
         )  # fmt: skip
         self.clients.append(client)
         return client
@@ -163,7 +169,7 @@ class Gateway:
         assert answer.status_code == 200, answer.text
         return list(answer.json()["events"])
 
-    def stop(self, sig: int = signal.SIGTERM, seconds: float = 30) -> int:
+    def stop(self, sig: int = signal.SIGTERM, seconds: float = STOP_SECONDS) -> int:
         """Signal the supervisor and wait."""
         if self.process.poll() is None:
             self.process.send_signal(sig)
@@ -171,7 +177,7 @@ class Gateway:
             return self.process.wait(seconds)
         except subprocess.TimeoutExpired:
             self.process.kill()
-            self.process.wait(10)
+            self.process.wait(STOP_SECONDS)
             raise AssertionError(f"the gateway did not stop; its log:\n{self.log.read_text()[-4000:]}") from None
 
 
@@ -191,10 +197,10 @@ def gateway(folder: Path, config: str = "", **environment: str) -> Iterator[Gate
         )  # fmt: skip
     assert process.stdout is not None
     try:
-        line = process.stdout.readline()
-        assert line, f"the gateway ended with {process.wait(10)}; its log:\n{log.read_text()[-4000:]}"
-        ready = json.loads(line)
-        with httpx.Client(base_url=ready["base_url"], timeout=30, event_hooks={"response": [as_documented]}) as http:
+        ready = ready_line(process, log)
+        with httpx.Client(
+            base_url=ready["base_url"], timeout=ANSWER_SECONDS, event_hooks={"response": [as_documented]}
+        ) as http:
             running = Gateway(process, ready, log, http)
             try:
                 yield running
@@ -206,10 +212,20 @@ def gateway(folder: Path, config: str = "", **environment: str) -> Iterator[Gate
         process.stdout.close()
         if process.poll() is None:
             process.kill()
-            process.wait(10)
+            process.wait(STOP_SECONDS)
 
 
-def wait_for(condition: Callable[[], Any], what: str, seconds: float = 10.0) -> Any:
+def ready_line(process: "subprocess.Popen[str]", log: Path) -> dict[str, Any]:
+    """What a gateway says on standard output once it serves."""
+    assert process.stdout is not None
+    assert select.select([process.stdout], [], [], START_SECONDS)[0], f"no start; its log:\n{log.read_text()[-4000:]}"
+    line = process.stdout.readline()
+    assert line, f"the gateway ended with {process.wait(STOP_SECONDS)}; its log:\n{log.read_text()[-4000:]}"
+    ready: dict[str, Any] = json.loads(line)
+    return ready
+
+
+def wait_for(condition: Callable[[], Any], what: str, seconds: float = WAIT_SECONDS) -> Any:
     """Ask until the answer is true; fail with `what` at the deadline."""
     deadline = time.monotonic() + seconds
     while True:
@@ -217,7 +233,7 @@ def wait_for(condition: Callable[[], Any], what: str, seconds: float = 10.0) -> 
         if found:
             return found
         assert time.monotonic() < deadline, f"waited {seconds:g} s for {what}"
-        time.sleep(0.02)
+        time.sleep(LOOK_AGAIN_SECONDS)
 
 
 def config_for(address: str, more: str = "") -> str:

@@ -156,13 +156,13 @@ def hostile_gateway(
             with socket.socket(listener.family) as waker:
                 waker.connect(listener.getsockname())
             for one in (thread, *players):
-                one.join(10)
+                one.join(60)
 
 
 def _play(play: Play, connection: Connection, requests: list[bytes], tls: ssl.SSLContext | None) -> None:
     with contextlib.suppress(OSError), contextlib.ExitStack() as cleanup:
         cleanup.callback(lambda: connection.sock.close())
-        connection.sock.settimeout(10)
+        connection.sock.settimeout(60)
         if tls is not None:
             connection.sock = tls.wrap_socket(connection.sock, server_side=True)
         while b"\r\n\r\n" not in connection.request:

@@ -13,7 +13,7 @@ from frontend.http.answers import Answer, json_answer
 from frontend.http.requests import Request
 from frontend.http.server import Server
 
-DEADLINE = 10.0
+DEADLINE = 60.0
 
 
 class Reply(NamedTuple):

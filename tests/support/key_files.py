@@ -26,7 +26,7 @@ NOT_SIGNED = ("result_hash", "receipt_signature", "signing_key_id", "signature_s
 def keys_command(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
     """`gateway keys …` to its end."""
     command = [GATEWAY, "keys", *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False, stdin=subprocess.DEVNULL)
+    return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False, stdin=subprocess.DEVNULL)
 
 
 def rotations(gate: Gateway, purpose: str | None = None) -> list[dict[str, Any]]:
@@ -74,7 +74,7 @@ def signed_by(key: Ed25519PrivateKey, receipt: dict[str, Any]) -> dict[str, Any]
 def smuggle(ledger: Path, receipt: dict[str, Any]) -> None:
     """Put a receipt into a ledger behind the back of the gateway that writes it."""
     stored = rfc8785.dumps({name: value for name, value in receipt.items() if name != "signature_status"})
-    connection = sqlite3.connect(ledger, timeout=10)
+    connection = sqlite3.connect(ledger, timeout=60)
     try:
         (last,) = connection.execute("SELECT coalesce(max(seq), 0) FROM receipts").fetchone()
         connection.execute(

@@ -12,6 +12,11 @@ REPOSITORY = Path(__file__).parents[2]
 EXAMPLES = REPOSITORY / "contrib" / "examples"
 PROVIDERS = REPOSITORY / "workers" / "providers"
 
+EXAMPLE_NAMES = sorted(path.stem for path in (EXAMPLES / "actions").glob("*.yaml"))
+PATIENT: dict[str, Any] = {"resource_limits": {"timeout_seconds": 300}}
+ENDLESS: dict[str, Any] = {"resource_limits": {"timeout_seconds": 300, "fuel": 10**15}}
+"""For a spin that ends when somebody ends it."""
+
 
 def example(name: str, /, **changes: Any) -> dict[str, Any]:
     """One of the example manifests; a mapping among `changes` is merged into the section, anything else replaces it."""
@@ -37,8 +42,14 @@ def write_manifests(folder: Path, *manifests: dict[str, Any]) -> Path:
 
 def all_examples(folder: Path, **changes: dict[str, Any]) -> Path:
     """A folder with every example manifest; `changes` by action."""
-    names = sorted(path.stem for path in (EXAMPLES / "actions").glob("*.yaml"))
-    return write_manifests(folder, *(example(name, **changes.get(name, {})) for name in names))
+    return write_manifests(folder, *(example(name, **changes.get(name, {})) for name in EXAMPLE_NAMES))
+
+
+def patient(folder: Path, **changes: dict[str, Any]) -> str:
+    """The examples in `folder`, with time limits that no machine is too slow for; the settings for them and for leases
+    that outlive a slow test."""
+    slow = {name: _merged(PATIENT, changes.get(name, {})) for name in EXAMPLE_NAMES}
+    return f'manifests_dir = "{all_examples(folder, **slow)}"\nlease_ttl_seconds = 3600\n'
 
 
 def put_module(folder: Path, data: bytes, *, as_digest: str | None = None) -> str:

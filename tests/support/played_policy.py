@@ -24,7 +24,7 @@ ALLOWED = json.dumps(
      "policy_version": "p"}
 )  # fmt: skip
 
-PATIENCE = 15.0
+PATIENCE = 60.0
 """Seconds that a test waits for what must come."""
 
 

@@ -89,7 +89,7 @@ class PolicyPeer:
 
     def __init__(self) -> None:
         sock, self.process = start_policy_process()
-        sock.settimeout(20)
+        sock.settimeout(60)
         self.sock = sock
         self.channel: BlockingChannel[PolicyToFront] = BlockingChannel(
             sock, PolicyToFront, table=POLICY_TO_FRONT, start="open",

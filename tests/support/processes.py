@@ -1,6 +1,5 @@
 """What the kernel says about the processes of a running gateway, and gateways started in unusual ways."""
 
-import json
 import os
 import re
 import subprocess
@@ -12,7 +11,7 @@ from pathlib import Path
 import httpx
 import psutil
 
-from tests.support.gateway import Gateway
+from tests.support.gateway import ANSWER_SECONDS, START_SECONDS, STOP_SECONDS, Gateway, ready_line
 
 GATEWAY = str(Path(sys.executable).with_name("gateway"))
 NOBODYS_GROUP = 65534
@@ -114,10 +113,8 @@ def started(
         )  # fmt: skip
     assert process.stdout is not None
     try:
-        line = process.stdout.readline()
-        assert line, f"the gateway ended with {process.wait(10)}; its log:\n{log.read_text()[-4000:]}"
-        ready = json.loads(line)
-        with httpx.Client(base_url=ready["base_url"], timeout=30) as http:
+        ready = ready_line(process, log)
+        with httpx.Client(base_url=ready["base_url"], timeout=ANSWER_SECONDS) as http:
             running = Gateway(process, ready, log, http)
             yield running
             for client in running.clients:
@@ -127,7 +124,7 @@ def started(
         process.stdout.close()
         if process.poll() is None:
             process.kill()
-            process.wait(10)
+            process.wait(STOP_SECONDS)
 
 
 def launched(folder: Path) -> "subprocess.Popen[bytes]":
@@ -138,9 +135,10 @@ def launched(folder: Path) -> "subprocess.Popen[bytes]":
 
 
 def attempt(*arguments: str, **environment: str) -> "subprocess.CompletedProcess[str]":
-    """Run `gateway` with these arguments to its end, which must come within half a minute."""
+    """Run `gateway` with these arguments to its end."""
     return subprocess.run(
-        [GATEWAY, *arguments], capture_output=True, text=True, timeout=30, check=False, stdin=subprocess.DEVNULL,
+        [GATEWAY, *arguments], capture_output=True, text=True, timeout=START_SECONDS, check=False,
+        stdin=subprocess.DEVNULL,
         env=os.environ | environment,
     )  # fmt: skip
 

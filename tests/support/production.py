@@ -18,7 +18,7 @@ import httpx
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests.support.gateway import START_SECONDS, Bearer, Gateway, Prover, wait_for
+from tests.support.gateway import ANSWER_SECONDS, START_SECONDS, STOP_SECONDS, Bearer, Gateway, Prover, wait_for
 from tests.support.processes import GATEWAY
 
 PUBLIC_URL = "https://gateway.conformance.test"
@@ -125,12 +125,13 @@ def production(folder: Path, top: str, tables: str = "", **environment: str) -> 
     finally:
         if process.poll() is None:
             process.kill()
-            process.wait(10)
+            process.wait(STOP_SECONDS)
 
 
 def over(path: str) -> httpx.Client:
     """A client on a Unix socket."""
-    return httpx.Client(transport=httpx.HTTPTransport(uds=path, verify=False), base_url="http://localhost", timeout=30)
+    transport = httpx.HTTPTransport(uds=path, verify=False)
+    return httpx.Client(transport=transport, base_url="http://localhost", timeout=ANSWER_SECONDS)
 
 
 def _keys(folder: Path) -> Credentials:

@@ -24,6 +24,15 @@ ABSENT: Any = object()
 """As the value of a member: leave it out."""
 
 
+YOUNG_SECONDS = 50.0
+"""A proof is good for a minute: what is older may be refused for its age as well."""
+
+
+def used_codes(signed_at: float) -> set[str]:
+    """What a proof that was signed then and used may be refused with now, on however slow a machine."""
+    return {"replay_detected"} if time.time() - signed_at < YOUNG_SECONDS else {"replay_detected", "invalid_dpop"}
+
+
 def b64(data: bytes) -> str:
     """base64url without padding."""
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode("ascii")

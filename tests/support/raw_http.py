@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 import h11
 
-DEADLINE = 10.0
+DEADLINE = 120.0
 
 
 class Reply(NamedTuple):

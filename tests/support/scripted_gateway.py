@@ -67,4 +67,4 @@ def scripted_gateway(answers: dict[str, Any], **headers: str) -> Iterator[Script
     finally:
         server.shutdown()
         server.server_close()
-        thread.join(10)
+        thread.join(60)

@@ -21,7 +21,7 @@ for one in arguments:
         headers |= {"Content-Type": "application/json", "Accept": "application/json"}
     elif not one.startswith("--"):
         url = one
-answer = httpx.request("GET" if body is None else "POST", url, headers=headers, content=body, timeout=30)
+answer = httpx.request("GET" if body is None else "POST", url, headers=headers, content=body, timeout=120)
 sys.stdout.write(answer.text)
 sys.exit(22 if answer.status_code >= 400 else 0)
 """

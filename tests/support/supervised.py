@@ -15,12 +15,25 @@ import psutil
 from ipc.settings import Settings
 
 
-def wait_until(condition: Callable[[], Any], seconds: float = 10.0) -> Any:
+def wait_until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
     """Poll a condition in another process until it holds; the deadline fails the test."""
     deadline = time.monotonic() + seconds
     while not (found := condition()):
         assert time.monotonic() < deadline, "the condition did not come true in time"
         time.sleep(0.01)
+    return found
+
+
+def told(log: str, message: str) -> list[dict[str, Any]]:
+    """The whole lines of a log of JSON that hold this message."""
+    found = []
+    for line in log.splitlines():
+        try:
+            entry = json.loads(line)
+        except ValueError:
+            continue
+        if isinstance(entry, dict) and entry.get("message") == message:
+            found.append(entry)
     return found
 
 
@@ -49,7 +62,7 @@ class Running:
     def ask(self, **command: Any) -> Any:
         """One command to the front that listens now; None when it went away without an answer."""
         with socket.socket(socket.AF_UNIX) as sock:
-            sock.settimeout(10)
+            sock.settimeout(60)
             try:
                 sock.connect(self.settings.listen_uds_path)
                 sock.sendall(json.dumps(command).encode() + b"\n")
@@ -103,11 +116,15 @@ class Running:
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
-    def wait(self, seconds: float = 15) -> int:
+    def wait(self, seconds: float = 120) -> int:
         return self.process.wait(seconds)
 
     def log(self) -> str:
         return self.log_file.read_text()
+
+    def told(self, message: str) -> list[dict[str, Any]]:
+        """The log's lines with this message."""
+        return told(self.log(), message)
 
 
 Start = Callable[..., Running]

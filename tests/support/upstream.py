@@ -8,6 +8,9 @@ from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
+HOLD_SECONDS = 300.0
+"""After this long what waits is answered all the same."""
+
 
 @dataclass
 class Seen:
@@ -31,6 +34,16 @@ class Upstream:
     seen: list[Seen] = field(default_factory=list)
     hold: threading.Event = field(default_factory=threading.Event)
     """`/wait` answers once this is set."""
+    _held: dict[str, threading.Event] = field(default_factory=dict)
+
+    def held(self, name: str) -> threading.Event:
+        """`/wait/NAME` answers once this is set."""
+        return self._held.setdefault(name, threading.Event())
+
+    def release_all(self) -> None:
+        """Let whatever still waits be answered."""
+        for event in (self.hold, *list(self._held.values())):
+            event.set()
 
 
 class _Handler(BaseHTTPRequestHandler):
@@ -47,7 +60,7 @@ class _Handler(BaseHTTPRequestHandler):
         if parts[0] == "status":
             status = int(parts[1])
         elif parts[0] == "wait":
-            up.hold.wait(20)
+            (up.held(parts[1]) if len(parts) > 1 else up.hold).wait(HOLD_SECONDS)
         elif self.path == "/v1/transfers":
             status, answer = 201, {"transfer": "tr-1", "status": "accepted"}
         raw = json.dumps(answer).encode()
@@ -80,6 +93,6 @@ def upstream() -> Iterator[Upstream]:
         try:
             yield up
         finally:
-            up.hold.set()
+            up.release_all()
             server.shutdown()
-            thread.join(10)
+            thread.join(60)

@@ -1,9 +1,6 @@
 """A supervisor small enough to be read: starts and kills real echo workers for pools under test."""
 
-import os
 import socket
-import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Any
@@ -14,8 +11,9 @@ import trio
 from frontend.pool.pool import Pools
 from ipc.messages import AttachWorker, Call
 from ipc.plan import Egress, Limits, Plan
+from tests.support.echo_template import EchoProcess, echo_template
 
-DEADLINE = 20.0
+DEADLINE = 60.0
 
 PLAN = Plan(
     trace_id="trc_1", action_id="echo", action_version="1.0.0", risk_level="low", provider_module_digest="sha256:00",
@@ -38,7 +36,7 @@ class Desk:
         self.reports_ends = True
         self.needs: list[str] = []
         self.kills: list[tuple[str, str]] = []
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.processes: dict[str, EchoProcess] = {}
         self.ended: dict[str, int] = {}
 
     async def need(self, profile: str) -> None:
@@ -57,13 +55,9 @@ class Desk:
         worker_id = f"{profile}-{len(self.processes) + 1}"
         ours, theirs = socket.socketpair()
         with theirs:
-            process = subprocess.Popen(
-                [
-                    sys.executable, "-m", "tests.support.echo_worker", "--channel-fd", str(theirs.fileno()),
-                    "--parent", str(os.getpid()), "--worker-id", worker_id, "--profile", profile, "--first", first,
-                ],
-                pass_fds=[theirs.fileno()],
-            )  # fmt: skip
+            process = echo_template().fork(
+                theirs.fileno(), ["--worker-id", worker_id, "--profile", profile, "--first", first]
+            )
         self.processes[worker_id] = process
         self.pools.attach(AttachWorker(worker_id, profile, pid or process.pid, generation), ours.detach())
         return worker_id
@@ -76,13 +70,13 @@ class Desk:
         """Report processes that have ended, as the supervisor does."""
         while True:
             for worker_id, process in self.processes.items():
-                if self.reports_ends and worker_id not in self.ended and process.poll() is not None:
-                    self.ended[worker_id] = process.returncode
-                    self.pools.gone(worker_id, str(process.returncode))
+                if self.reports_ends and worker_id not in self.ended and (code := process.poll()) is not None:
+                    self.ended[worker_id] = code
+                    self.pools.gone(worker_id)
             await trio.sleep(0.002)
 
     async def serve(
-        self, action: str = "echo", isolation: str = "pooled", *, seconds: float = 10, deadline: float = 10
+        self, action: str = "echo", isolation: str = "pooled", *, seconds: float = DEADLINE, deadline: float = DEADLINE
     ) -> str:
         """One call; which worker served it. Raises NoWorker, WorkerLost."""
         async with self.pools.lease("compute", isolation, seconds) as worker:
@@ -105,7 +99,7 @@ async def until(condition: Callable[[], bool]) -> None:
             await trio.sleep(0.002)
 
 
-def call(action: str = "echo", call_id: str = "call-1", deadline: float = 10.0, **changes: Any) -> Call:
+def call(action: str = "echo", call_id: str = "call-1", deadline: float = DEADLINE, **changes: Any) -> Call:
     """A call that makes the echo worker do `action`."""
     plan = msgspec.structs.replace(PLAN, action_id=action, **changes)
     return Call(call_id, plan, "grant", {}, deadline)

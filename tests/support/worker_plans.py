@@ -42,7 +42,7 @@ def make_plan(**changes: Any) -> Plan:
         "provider_module_digest": digest_of(builtin("echo")), "required_imports": (), "profile": "compute",
         "isolation": "pooled", "principal": "p", "owner": None, "session_id": "ses_1", "scopes": ("tools:call",),
         "lease_jti": "lea_1", "request": request, "request_hash": digest_of(request.encode()),
-        "provider_input": request, "limits": Limits(timeout_seconds=10.0), "egress": Egress(), "files": None,
+        "provider_input": request, "limits": Limits(timeout_seconds=600.0), "egress": Egress(), "files": None,
         "http_request": None, "secrets": (), "targets": (), "sinks": (), "unresolved_domains": (),
         "unresolved_paths": (), "verifier_kind": "none", "verification_config": "{}", "response_schema": None,
         "enforce_response_schema": True, "max_response_bytes": 1_048_576, "policy_version": "1", "policy_rule": "r",
@@ -67,7 +67,7 @@ class Signer:
     def grant(self, plan: Plan, header: dict[str, Any] | None = None, **changes: Any) -> str:
         claims = {
             "grant_id": "grant_1", "plan_hash": plan_hash(plan), "module_digest": plan.provider_module_digest,
-            "epoch": plan.epoch, "iat": int(time.time()), "exp": int(time.time()) + 60, "trace_id": plan.trace_id,
+            "epoch": plan.epoch, "iat": int(time.time()), "exp": int(time.time()) + 3600, "trace_id": plan.trace_id,
         } | changes  # fmt: skip
         head = {"alg": "ES256", "typ": "gateway-grant+jwt", "kid": self.kid} | (header or {})
         signed = ".".join(b64(json.dumps(part).encode()) for part in (head, claims))

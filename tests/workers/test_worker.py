@@ -193,11 +193,11 @@ def test_a_worker_whose_front_is_gone_before_welcome_leaves(running: Template) -
 def test_a_worker_killed_in_the_middle_of_a_call_is_reported_and_the_next_one_serves(running: Template) -> None:
     worker = born(running)
     plan = plan_for(
-        "spin", {"seconds": 30}, required_imports=("clock",), limits=Limits(fuel=2**60, timeout_seconds=30.0)
+        "spin", {"seconds": 3600}, required_imports=("clock",), limits=Limits(fuel=2**62, timeout_seconds=3600.0)
     )
     worker.channel.send(SIGNER.call(plan))
     process = psutil.Process(worker.pid)
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + 60
     while sum(process.cpu_times()[:2]) < 0.1:
         assert time.monotonic() < deadline
         time.sleep(0.01)
@@ -278,7 +278,7 @@ def test_a_welcome_without_keys_ends_the_worker(running: Template, jwks: str) ->
 def test_a_flood_of_calls_is_served_in_order(running: Template) -> None:
     worker = born(running)
     call = SIGNER.call(plan_for("echo", {}))
-    wanted = [Call(f"c{number}", call.plan, call.grant, {}, 10.0) for number in range(50)]
+    wanted = [Call(f"c{number}", call.plan, call.grant, {}, 600.0) for number in range(50)]
     for one in wanted:
         worker.channel.send(one)
     for one in wanted:
@@ -291,8 +291,8 @@ def test_a_worker_dies_with_the_template_even_while_it_computes(tmp_path: Path) 
         running.load(ModuleFile("builtin:spin", None, ("clock",)))
         worker = born(running)
         plan = plan_for(
-            "spin", {"seconds": 60}, required_imports=("clock",), limits=Limits(fuel=2**62, timeout_seconds=60.0)
+            "spin", {"seconds": 3600}, required_imports=("clock",), limits=Limits(fuel=2**62, timeout_seconds=3600.0)
         )
         worker.channel.send(SIGNER.call(plan))
         kill(running.process.pid)
-        assert has_ended(worker.pid, 10)
+        assert has_ended(worker.pid)

@@ -4,6 +4,7 @@ Guarantees one line on standard error for whatever goes wrong, never a stack tra
 whole files after Ctrl-C.
 """
 
+import gc
 import os
 import sys
 from typing import NoReturn
@@ -69,6 +70,7 @@ def main() -> NoReturn:
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # or Python complains once more at its end
         code = code or Exit.FAILED
+    gc.freeze()  # or the interpreter looks through all that it is about to take apart, three times
     sys.exit(int(code))
 
 

@@ -169,7 +169,7 @@ VALUES: st.SearchStrategy[Any] = st.sampled_from(
 )  # fmt: skip
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.sampled_from(sorted(KINDS)), st.sampled_from(FIELDS), VALUES)
 def test_reader_and_schema_agree_about_any_field(kind: str, path: tuple[str | int, ...], value: Any) -> None:
     try:
@@ -186,7 +186,7 @@ def test_reader_and_schema_agree_about_any_field(kind: str, path: tuple[str | in
 
 def test_the_command_prints_it() -> None:
     done = subprocess.run(
-        [sys.executable, "-m", "supervisor.cli", "schema", "manifest"], capture_output=True, text=True, timeout=20
+        [sys.executable, "-m", "supervisor.cli", "schema", "manifest"], capture_output=True, text=True, timeout=120
     )
     assert (done.returncode, done.stderr) == (0, "")
     assert msgspec.json.decode(done.stdout) == msgspec.json.decode(msgspec.json.encode(SCHEMA))

@@ -34,7 +34,7 @@ def check_problems(problems: list[Problem], lines: int) -> None:
         assert str(problem).isprintable()
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(spoilt(FILES, WORDS))
 def test_a_spoilt_manifest_is_a_manifest_or_problems_with_places(data: bytes) -> None:
     report = Report("f.yaml")
@@ -84,7 +84,7 @@ SCHEMAS = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(SCHEMAS.filter(lambda schema: isinstance(schema, dict)))
 def test_any_schema_is_compiled_or_refused_with_its_place(schema: dict[str, Any]) -> None:
     document = {

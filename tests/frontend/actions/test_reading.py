@@ -226,7 +226,7 @@ values: st.SearchStrategy[Any] = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.dictionaries(st.sampled_from(FIELDS), values, max_size=10))
 def test_any_mapping_gives_a_manifest_or_problems_and_nothing_else(value: dict[str, Any]) -> None:
     report = Report("f.yaml")
@@ -234,7 +234,7 @@ def test_any_mapping_gives_a_manifest_or_problems_and_nothing_else(value: dict[s
     assert tree is None or manifest_of(tree, report, has_proxy=False) is not None or report.problems
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.binary(max_size=300))
 def test_any_bytes_give_a_manifest_or_problems_and_nothing_else(data: bytes) -> None:
     report = Report("f.yaml")

@@ -220,7 +220,7 @@ async def test_what_an_operator_approves_counts_as_in_flight_and_is_refused_once
         core.house.admission.drain()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(core.operate, "POST", f"/v1/approvals/{first}/approve")
-            with trio.fail_after(5):
+            with trio.fail_after(60):
                 while not core.house.admission.in_flight:  # noqa: ASYNC110
                     await trio.sleep(0.002)
             core.house.admission.close()
@@ -236,7 +236,7 @@ async def test_an_approval_that_is_cut_leaves_a_receipt_and_is_ended_by_it(tmp_p
         core.ledger.faults["begin"] = then(reached.set)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(core.operate, "POST", f"/v1/approvals/{approval_id}/approve")
-            with trio.fail_after(5):
+            with trio.fail_after(60):
                 await reached.wait()
             nursery.cancel_scope.cancel()
         assert await state_of(core, approval_id) == "claimed"
@@ -253,7 +253,7 @@ async def test_nobody_ends_what_an_operator_is_still_executing(tmp_path: Path) -
         core.ledger.faults["begin"] = hangs(reached, first_does=True)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(core.operate, "POST", f"/v1/approvals/{approval_id}/approve")
-            with trio.fail_after(5):
+            with trio.fail_after(60):
                 await reached.wait()
             # A second operator comes too late, and goes.
             answers.append(await core.operate("POST", f"/v1/approvals/{approval_id}/deny"))

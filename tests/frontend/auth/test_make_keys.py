@@ -1,11 +1,14 @@
-"""`python -m frontend.auth.make_keys`, run as the process it is."""
+"""`python -m frontend.auth.make_keys`: its function, and the process it is where that matters."""
 
 import json
 import os
 import stat
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
+from io import StringIO
 from pathlib import Path
+from typing import NamedTuple
 
 import jwt
 import pytest
@@ -16,11 +19,29 @@ from ipc.exits import Exit
 from tests.support.proofs import Key, b64
 
 FILES = ("keys/lease.pem", "keys/grant.pem", "keys/receipt.pem", "receipt-keys.jwks.json", "operator.pem")
-COMMAND = [sys.executable, "-m", "frontend.auth.make_keys", "--state-dir"]
+COMMAND = [sys.executable, "-m", "frontend.auth.make_keys"]
+DEADLINE = 120.0
 
 
-def run(folder: Path) -> "subprocess.CompletedProcess[str]":
-    return subprocess.run([*COMMAND, str(folder)], capture_output=True, text=True, timeout=30, check=False)
+class Done(NamedTuple):
+    """What a run of the command left."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+def run(folder: Path) -> Done:
+    """The command in this process."""
+    with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+        code = main(["--state-dir", str(folder)])
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+def process(*arguments: str) -> Done:
+    """The command as a process of its own."""
+    done = subprocess.run([*COMMAND, *arguments], capture_output=True, text=True, timeout=DEADLINE, check=False)
+    return Done(done.returncode, done.stdout, done.stderr)
 
 
 def contents(folder: Path) -> dict[str, bytes]:
@@ -29,7 +50,7 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 def test_the_first_run_makes_everything_and_says_one_line(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "state"
-    done = run(folder)
+    done = process("--state-dir", str(folder))
     assert (done.returncode, done.stderr) == (Exit.OK, "")
     (line,) = done.stdout.splitlines()
     assert json.loads(line) == {"operator_jkt": Key.from_pem_file(folder / "operator.pem").jkt}
@@ -65,7 +86,7 @@ def test_the_thumbprint_of_an_ed25519_key_is_that_of_rfc_8037() -> None:
 
 
 def test_a_second_run_changes_nothing_and_says_the_same(tmp_path: Path) -> None:
-    first, before = run(tmp_path), contents(tmp_path)
+    first, before = process("--state-dir", str(tmp_path)), contents(tmp_path)
     second = run(tmp_path)
     assert second.stdout == first.stdout
     assert contents(tmp_path) == before
@@ -98,7 +119,7 @@ def test_a_file_that_others_may_read_is_refused_and_left_alone(tmp_path: Path, n
     run(tmp_path)
     before = contents(tmp_path)
     (tmp_path / name).chmod(0o644)
-    done = run(tmp_path)
+    done = process("--state-dir", str(tmp_path)) if name == FILES[0] else run(tmp_path)
     assert (done.returncode, done.stdout) == (Exit.CONFIG, "")
     assert done.stderr == f"{tmp_path / name}: mode 0644 lets others in. Use chmod 0600.\n"
     assert contents(tmp_path) == before
@@ -147,10 +168,12 @@ def test_two_runs_at_once_agree_or_one_steps_back(tmp_path: Path) -> None:
     for attempt in range(5):
         folder = tmp_path / str(attempt)
         both = [
-            subprocess.Popen([*COMMAND, str(folder)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+            subprocess.Popen(
+                [*COMMAND, "--state-dir", str(folder)], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True
+            )
             for _ in range(2)
         ]
-        answers = [(process.communicate(timeout=30)[0], process.returncode) for process in both]
+        answers = [(one.communicate(timeout=DEADLINE)[0], one.returncode) for one in both]
         said = {text for text, code in answers if code == Exit.OK}
         assert {code for _, code in answers} <= {Exit.OK, Exit.LOCKED}
         assert said == {
@@ -160,5 +183,4 @@ def test_two_runs_at_once_agree_or_one_steps_back(tmp_path: Path) -> None:
 
 
 def test_a_command_line_that_does_not_parse_is_usage() -> None:
-    done = subprocess.run(COMMAND[:-1], capture_output=True, text=True, timeout=30, check=False)
-    assert done.returncode == Exit.USAGE
+    assert process().returncode == Exit.USAGE

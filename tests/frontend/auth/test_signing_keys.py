@@ -139,7 +139,7 @@ def test_a_rotation_that_is_killed_at_any_step_leaves_keys_that_work(
     token, receipt = lease_of(open_key(places.lease)), make_receipt(signer_of(places))
     before = open_key(place_of(places, purpose)).kid
     command = [sys.executable, "-m", "tests.support.dying_rotation", str(tmp_path / "state"), str(tmp_path), purpose]
-    done = subprocess.run([*command, *["forget"] * forget], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([*command, *["forget"] * forget], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     attempts = int(done.stdout)
     assert attempts > (5 if purpose == "grant" else 20)
@@ -222,7 +222,7 @@ def test_rotations_at_once_take_turns_and_none_is_lost(places: KeyPlaces, tmp_pa
     ]  # fmt: skip
     first = open_key(places.receipt).kid
     running = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(4)]
-    told = [json.loads(process.communicate(timeout=60)[0]) for process in running]
+    told = [json.loads(process.communicate(timeout=120)[0]) for process in running]
     assert [process.returncode for process in running] == [0] * 4
     by_previous = {one["previous_key_id"]: one["key_id"] for one in told}
     chain = [first]

@@ -7,13 +7,13 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from structlog.testing import capture_logs
 
 from frontend.actions.targets import NOTHING_LEARNED, Learned
 from frontend.auth.keyfiles import KeyFileError, write_private
 from frontend.egress.rulefile import RuleFile
 from frontend.egress.rules import Rule, Rules, decode_rules, encode_rules
 from ipc.exits import Exit
+from tests.support.logs import capture_logs
 
 
 def content(*domains: str) -> bytes:

@@ -8,18 +8,11 @@ from pathlib import Path
 import pytest
 
 from frontend.evidence.sqlite import SqliteLedger
-from frontend.stores import database
 
 ROOT = Path(__file__).resolve().parents[3]
 
-OpenLedger = Callable[[], Awaitable[SqliteLedger]]
+OpenLedger = Callable[..., Awaitable[SqliteLedger]]
 Start = Callable[..., "subprocess.Popen[str]"]
-
-
-@pytest.fixture(autouse=True)
-def _small_wal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hundreds of short tests need not write 18 MB each before they begin."""
-    monkeypatch.setattr(database, "RESERVED_PAGES", 0)
 
 
 @pytest.fixture
@@ -33,8 +26,8 @@ async def open_ledger(ledger_path: Path) -> AsyncIterator[OpenLedger]:
     """Open the test's ledger, as one more front would."""
     opened: list[SqliteLedger] = []
 
-    async def open_again() -> SqliteLedger:
-        opened.append(await SqliteLedger.open(ledger_path, lock_seconds=0.2))
+    async def open_again(lock_seconds: float = 60.0) -> SqliteLedger:
+        opened.append(await SqliteLedger.open(ledger_path, lock_seconds=lock_seconds))
         return opened[-1]
 
     yield open_again
@@ -62,4 +55,4 @@ def start() -> Iterator[Start]:
     yield start_child
     for child in started:
         child.kill()
-        child.communicate(timeout=10)
+        child.communicate(timeout=120)

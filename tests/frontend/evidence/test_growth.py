@@ -4,11 +4,13 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import trio
+
 from frontend.evidence.sqlite import SqliteLedger
 from tests.frontend.evidence.samples import record_call
 
 LARGE = 300_000
-CALLS = 200
+CALLS = 100
 FRAME = 24 + 4096
 
 _FILL = f"""
@@ -40,8 +42,9 @@ def _size(path: Path) -> int:
 
 async def test_a_call_writes_as_many_pages_at_300_000_events_as_at_a_thousand(ledger_path: Path) -> None:
     ledger = await SqliteLedger.open(ledger_path)
-    for _ in range(1000):
-        await record_call(ledger)
+    async with trio.open_nursery() as nursery:
+        for _ in range(1000):
+            nursery.start_soon(record_call, ledger)
     await ledger.close()
     small = await frames_for_calls(ledger_path)
     with closing(sqlite3.connect(ledger_path, isolation_level=None)) as connection:

@@ -8,7 +8,6 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-import structlog
 
 from frontend.evidence import progress
 from frontend.evidence.events import milliseconds, open_event
@@ -17,8 +16,9 @@ from frontend.evidence.progress import Progress
 from frontend.evidence.schema import Head, write_head
 from frontend.evidence.sqlite import SqliteLedger
 from tests.frontend.evidence.samples import make_event
+from tests.support.logs import capture_logs
 
-LONG = 150_000
+LONG = 80_000
 PAGE = os.sysconf("SC_PAGE_SIZE")
 _INSERT = """
 INSERT INTO events (seq, event_id, event_type, time, trace_id, principal, session_id, action_id, decision, bytes)
@@ -68,10 +68,10 @@ async def test_a_long_walk_takes_no_more_memory_than_a_short_one_and_tells_how_f
 
     def hear(events: int) -> None:
         walk.hear(events)
-        if events % 25_600 == 0 or not sizes:
+        if events % 10_240 == 0 or not sizes:
             sizes.append(resident())
 
-    with structlog.testing.capture_logs() as lines:
+    with capture_logs() as lines:
         report = await ledger.verify(hear)
         walk.end(report)
     await ledger.close()
@@ -93,7 +93,7 @@ async def test_a_long_walk_takes_no_more_memory_than_a_short_one_and_tells_how_f
 def test_a_short_walk_says_one_line_and_a_long_one_a_line_now_and_then() -> None:
     now = 100.0
     walk = Progress(lambda: now)
-    with structlog.testing.capture_logs() as lines:
+    with capture_logs() as lines:
         for step in range(1, 24):
             now += 1.0
             walk.hear(256 * step)

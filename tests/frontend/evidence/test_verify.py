@@ -270,8 +270,9 @@ async def test_a_ledger_that_was_cut_shows_it_however_much_is_written_afterwards
 
 
 async def test_a_walk_takes_along_what_is_appended_meanwhile_and_tells_its_progress(ledger: SqliteLedger) -> None:
-    for _ in range(600):
-        await ledger.append(make_event())
+    async with trio.open_nursery() as nursery:
+        for _ in range(600):
+            nursery.start_soon(ledger.append, make_event())
     heard: list[int] = []
     report = await ledger.verify(heard.append)
     assert heard == [256, 512, 600]

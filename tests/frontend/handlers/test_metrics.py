@@ -272,7 +272,7 @@ async def test_what_stands_still_is_read_at_the_moment_of_the_question(tmp_path:
         core.ledger.faults.clear()
         found = await scraped(core)
         assert found["gate_pending_approvals", ""] == 3
-        assert 60 <= found["gate_oldest_pending_approval_age_seconds", ""] < 70
+        assert 60 <= found["gate_oldest_pending_approval_age_seconds", ""] < 600
         assert found["gate_unresolved_intents", ""] == 1
         assert found["gate_actions_registered", ""] == 2
         assert found["gate_build_info", f"version={core.house.settings.version}"] == 1
@@ -282,7 +282,7 @@ async def test_what_stands_still_is_read_at_the_moment_of_the_question(tmp_path:
         async with trio.open_nursery() as nursery:
             for _ in range(4):
                 nursery.start_soon(agent.call, "hang")
-            with trio.fail_after(10):
+            with trio.fail_after(60):
                 while core.house.pools.census()["compute"] != (0, 2, 2):  # noqa: ASYNC110
                     await trio.sleep(0.005)
             core.house.admission.drain()

@@ -14,6 +14,12 @@ from frontend.http.server import ListeningSocket, serve
 from ipc.settings import LimitSettings
 from tests.support.http_socket import Respond, Running, Serving, echo
 
+PATIENT = {
+    "header_timeout_seconds": 600.0, "body_timeout_seconds": 600.0, "idle_timeout_seconds": 600.0,
+    "send_timeout_seconds": 600.0,
+}  # fmt: skip
+"""Of a test that does not say otherwise: nothing is late because the machine stood still."""
+
 
 @pytest.fixture
 def serving(tmp_path: Path) -> Serving:
@@ -34,7 +40,7 @@ def serving(tmp_path: Path) -> Serving:
                 serve,
                 [ListeningSocket("merged", tcp), ListeningSocket("client", unix)],
                 respond,
-                LimitSettings(**limits),
+                LimitSettings(**(PATIENT | limits)),
             )
             running = Running(server, tcp.getsockname(), path)
             yield running

@@ -14,7 +14,7 @@ def test_the_kernel_names_the_process_at_the_other_end(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(path)
         listener.listen()
-        listener.settimeout(10)
+        listener.settimeout(60)
         script = "import socket, sys; s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1]); s.recv(1)"
         with subprocess.Popen([sys.executable, "-c", script, path]) as child:
             connected, _ = listener.accept()

@@ -84,7 +84,7 @@ VALUES = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(
     st.dictionaries(st.sampled_from([*FIELDS, "other"]), VALUES, max_size=4).map(
         lambda changes: json.dumps(GOOD | changes).encode()

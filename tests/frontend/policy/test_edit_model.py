@@ -170,4 +170,4 @@ class Authority(RuleBasedStateMachine):
 
 
 TestAuthority = Authority.TestCase
-TestAuthority.settings = settings(max_examples=100, stateful_step_count=25, deadline=None)
+TestAuthority.settings = settings(max_examples=20, stateful_step_count=20, deadline=None)

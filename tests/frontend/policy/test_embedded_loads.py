@@ -126,7 +126,7 @@ async def test_a_load_waits_for_the_process_to_come(house: PlayedHouse, nursery:
     nursery.start_soon(house.engine.load, ALLOW_ALL)
     await trio.testing.wait_all_tasks_blocked()
     await house.attach_peer().accept_policy()
-    with trio.fail_after(5):
+    with trio.fail_after(60):
         while not house.engine.is_available:
             await trio.lowlevel.checkpoint()
 
@@ -263,7 +263,7 @@ async def test_what_was_committed_is_in_force_whatever_became_of_the_process_tha
         if successor == "has compiled":
             assert await between.received() == UsePolicy(old.load_id)
     commit.may_end.set()
-    with trio.fail_after(5):
+    with trio.fail_after(60):
         await done.wait()
     assert house.engine.policy_version == "second"
     if between is not None:

@@ -6,9 +6,12 @@ from collections import Counter
 
 import pytest
 import trio
+import trio.testing
 
 from frontend.errors import GateError
+from frontend.policy import embedded
 from frontend.policy.engine import PolicyRefused
+from tests.support.played_policy import PATIENCE
 from tests.support.policy import ALLOW_ALL, LOOP_ON_SPIN, SmallSupervisor, document, question, running_engine, sources
 
 HANGING = (
@@ -16,6 +19,12 @@ HANGING = (
     "x == y + 0.5]) == 0"
 )
 CODES = {"policy_engine_unavailable", "policy_engine_timeout"}
+
+
+def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is asked from now on has little time."""
+    monkeypatch.setattr(embedded, "QUESTION_SECONDS", 0.3)
+    monkeypatch.setattr(embedded, "STALL_SECONDS", 0.2)
 
 
 async def keep_asking(supervisor: SmallSupervisor, outcomes: Counter[str], **changes: object) -> None:
@@ -28,19 +37,21 @@ async def keep_asking(supervisor: SmallSupervisor, outcomes: Counter[str], **cha
             outcomes[error.code] += 1
 
 
-async def test_an_evaluation_that_hangs_times_out_and_the_next_call_is_served_by_a_fresh_process() -> None:
+async def test_an_evaluation_that_hangs_times_out_and_the_next_call_is_served_by_a_fresh_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     async with running_engine(LOOP_ON_SPIN) as supervisor:
-        began = trio.current_time()
+        impatient(monkeypatch)
         with pytest.raises(GateError) as refusal:
             await supervisor.engine.decide(question(action_id="loop"))
         assert refusal.value.code == "policy_engine_timeout"
-        assert 0.9 < trio.current_time() - began < 1.5
+        monkeypatch.setattr(embedded, "QUESTION_SECONDS", PATIENCE)
         assert (await supervisor.engine.decide(question())).rule == "test"
         assert [pid for pid, _ in supervisor.asked_for] == [supervisor.processes[0].pid]
         assert len(supervisor.processes) == 2
 
 
-async def test_calls_beside_one_that_hangs_are_served_after_it() -> None:
+async def test_calls_beside_one_that_hangs_are_served_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
     async with running_engine(LOOP_ON_SPIN) as supervisor, trio.open_nursery() as nursery:
         refusals: list[str] = []
         outcomes: Counter[str] = Counter()
@@ -50,9 +61,11 @@ async def test_calls_beside_one_that_hangs_are_served_after_it() -> None:
                 await supervisor.engine.decide(question(action_id="loop"))
             refusals.append(refusal.value.code)
 
+        impatient(monkeypatch)
         nursery.start_soon(hang)
-        # Asked together with the one that hangs, they would run out of time with it.
-        await trio.sleep_until(trio.current_time() + 0.6)
+        await trio.testing.wait_all_tasks_blocked()
+        # With no more time than the one that hangs, they would run out of it together.
+        monkeypatch.setattr(embedded, "QUESTION_SECONDS", PATIENCE)
         async with trio.open_nursery() as others:
             for _ in range(20):
                 others.start_soon(lambda: _count_one(supervisor, outcomes))
@@ -72,16 +85,16 @@ async def test_killed_processes_cost_single_calls_and_the_engine_serves_again() 
                 nursery.start_soon(lambda: keep_asking(supervisor, outcomes))
             for _ in range(4):
                 before = outcomes["test"]
-                with trio.fail_after(5):
-                    while outcomes["test"] < before + 200:
+                with trio.fail_after(60):
+                    while outcomes["test"] < before + 100:
                         await trio.lowlevel.checkpoint()
                 os.kill(supervisor.processes[-1].pid, signal.SIGKILL)
                 count = len(supervisor.asked_for)
-                with trio.fail_after(5):
+                with trio.fail_after(60):
                     while len(supervisor.asked_for) == count:
                         await trio.lowlevel.checkpoint()
             before = outcomes["test"]
-            with trio.fail_after(2):
+            with trio.fail_after(60):
                 while outcomes["test"] < before + 10:
                     await trio.lowlevel.checkpoint()
             nursery.cancel_scope.cancel()

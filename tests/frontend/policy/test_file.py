@@ -21,7 +21,7 @@ async def test_a_folder_that_does_not_answer_keeps_no_threads_from_others(
     file, disk, others = PolicyFile(str(tmp_path)), threading.Event(), trio.to_thread.current_default_thread_limiter()
 
     def hanging(folder: str) -> PolicyFiles:
-        disk.wait(10)
+        disk.wait(120)
         return read_policy(folder)
 
     monkeypatch.setattr(module, "read_policy", hanging)

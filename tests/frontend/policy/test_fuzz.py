@@ -28,7 +28,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return found
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(spoilt([DATA], WORDS))
 def test_spoilt_data_is_data_or_problems_with_lines(data: bytes) -> None:
     text = data.decode("utf-8", "replace")

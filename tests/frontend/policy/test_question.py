@@ -110,7 +110,7 @@ json_values = st.recursive(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(changes=st.dictionaries(st.sampled_from([*WHOLE, "other"]), json_values, max_size=4))
 def test_a_parsed_decision_says_exactly_what_the_document_says(changes: dict[str, Any]) -> None:
     document = WHOLE | changes
@@ -123,7 +123,7 @@ def test_a_parsed_decision_says_exactly_what_the_document_says(changes: dict[str
     assert list(decision.allowed_sinks) == document["allowed_sinks"]
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.one_of(st.text(), st.binary().map(lambda data: data.decode("latin-1"))))
 def test_arbitrary_text_is_no_decision(document: str) -> None:
     refused(document)

@@ -73,7 +73,7 @@ def test_the_default_policy_is_read_whole() -> None:
     assert {"input.action_id", "data.acl[input.principal].actions", 'data.acl["*"].actions'} <= set(acl)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.text('abp :=\n"`#{}[]()\\.if', max_size=60).map(lambda text: "package p\n" + text))
 def test_any_text_is_read(text: str) -> None:
     rules = rules_of({"a.rego": text})

@@ -1,6 +1,5 @@
 """Pools over real worker processes."""
 
-import subprocess
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 
@@ -9,13 +8,14 @@ import trio
 
 from frontend.pool.pool import Pools
 from ipc.settings import PoolSettings, WorkerSettings
+from tests.support.echo_template import EchoProcess
 from tests.support.worker_desk import DEADLINE, Desk, Pooling, until
 
 
 @pytest.fixture
-def processes() -> Iterator[list[subprocess.Popen[bytes]]]:
+def processes() -> Iterator[list[EchoProcess]]:
     """Processes that end with the test, whatever becomes of it."""
-    found: list[subprocess.Popen[bytes]] = []
+    found: list[EchoProcess] = []
     yield found
     for process in found:
         process.kill()
@@ -23,7 +23,7 @@ def processes() -> Iterator[list[subprocess.Popen[bytes]]]:
 
 
 @pytest.fixture
-def pooling(processes: list[subprocess.Popen[bytes]]) -> Pooling:
+def pooling(processes: list[EchoProcess]) -> Pooling:
     """Starts pools; see Pooling."""
 
     @asynccontextmanager

@@ -44,7 +44,7 @@ mutations = st.builds(
 )
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(mutations | st.binary(max_size=60))
 def test_any_answer_is_the_one_that_is_due_or_costs_the_worker(answer: bytes) -> None:
     outcome, is_reusable = trio.run(exchange, READY, answer)

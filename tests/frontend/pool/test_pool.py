@@ -13,7 +13,7 @@ from tests.support.worker_desk import Pooling, call, until
 async def test_the_worker_that_was_idle_is_taken_without_a_task_switch(pooling: Pooling) -> None:
     async with pooling(1) as desk:
         with trio.testing.assert_no_checkpoints():
-            async with desk.pools.lease("compute", "pooled", 1):
+            async with desk.pools.lease("compute", "pooled", 60):
                 assert desk.idle() == 0
             assert desk.idle() == 1
 
@@ -23,11 +23,11 @@ async def test_those_who_wait_are_served_in_order(pooling: Pooling) -> None:
         order: list[int] = []
 
         async def wait(number: int) -> None:
-            async with desk.pools.lease("compute", "pooled", 10) as worker:
+            async with desk.pools.lease("compute", "pooled", 60) as worker:
                 await worker.call(call())
                 order.append(number)
 
-        async with trio.open_nursery() as nursery, desk.pools.lease("compute", "pooled", 1):
+        async with trio.open_nursery() as nursery, desk.pools.lease("compute", "pooled", 60):
             for number in range(5):
                 nursery.start_soon(wait, number)
                 await until(lambda: desk.pools.census()["compute"].waiting == number + 1)  # noqa: B023
@@ -37,7 +37,7 @@ async def test_those_who_wait_are_served_in_order(pooling: Pooling) -> None:
 
 async def test_who_waits_too_long_gets_no_worker_and_leaves_the_queue(pooling: Pooling) -> None:
     async with pooling(1, max=1) as desk:
-        async with desk.pools.lease("compute", "pooled", 1):
+        async with desk.pools.lease("compute", "pooled", 60):
             with pytest.raises(NoWorker):
                 await desk.serve(seconds=0.05)
         assert desk.pools.census()["compute"] == Census(idle=1, members=1, waiting=0)
@@ -45,7 +45,7 @@ async def test_who_waits_too_long_gets_no_worker_and_leaves_the_queue(pooling: P
 
 async def test_the_queue_is_bounded(pooling: Pooling, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(profile_module, "MAX_WAITERS", 3)
-    async with pooling(1, max=1) as desk, trio.open_nursery() as nursery, desk.pools.lease("compute", "pooled", 1):
+    async with pooling(1, max=1) as desk, trio.open_nursery() as nursery, desk.pools.lease("compute", "pooled", 60):
         for _ in range(3):
             nursery.start_soon(desk.serve)
         await until(lambda: desk.pools.census()["compute"].waiting == 3)
@@ -56,7 +56,7 @@ async def test_the_queue_is_bounded(pooling: Pooling, monkeypatch: pytest.Monkey
 async def test_unknown_profiles_have_no_workers(pooling: Pooling) -> None:
     async with pooling() as desk:
         with pytest.raises(NoWorker):
-            desk.pools.lease("smtp", "pooled", 1)
+            desk.pools.lease("smtp", "pooled", 60)
 
 
 async def test_profiles_do_not_share_workers(pooling: Pooling) -> None:
@@ -74,7 +74,7 @@ async def test_a_pool_grows_by_one_worker_for_each_that_waits_up_to_its_maximum(
         release = trio.Event()
 
         async def hold() -> None:
-            async with desk.pools.lease("compute", "pooled", 10) as worker:
+            async with desk.pools.lease("compute", "pooled", 60) as worker:
                 holders.add(worker.worker_id)
                 await release.wait()
 
@@ -105,7 +105,7 @@ async def test_what_was_asked_for_and_did_not_come_is_asked_for_again(
         desk.answers_needs = False
         async with trio.open_nursery() as nursery:
             nursery.start_soon(desk.serve)
-            await until(lambda: len(desk.needs) == 2)
+            await until(lambda: len(desk.needs) >= 2)
             desk.answers_needs = True
 
 
@@ -116,7 +116,7 @@ async def test_a_dead_worker_s_place_is_filled_for_those_who_wait(pooling: Pooli
         async def wait() -> None:
             served.append(await desk.serve())
 
-        async with desk.pools.lease("compute", "pooled", 1) as worker:
+        async with desk.pools.lease("compute", "pooled", 60) as worker:
             nursery.start_soon(wait)
             await until(lambda: desk.pools.census()["compute"].waiting == 1)
             with pytest.raises(WorkerLost):
@@ -175,8 +175,8 @@ async def test_an_isolated_call_has_a_worker_of_its_own_before_and_after(pooling
 async def test_a_full_pool_of_used_workers_makes_room_for_an_isolated_call(pooling: Pooling) -> None:
     async with pooling(2, max=2) as desk:
         async with (
-            desk.pools.lease("compute", "pooled", 1) as first,
-            desk.pools.lease("compute", "pooled", 1) as second,
+            desk.pools.lease("compute", "pooled", 60) as first,
+            desk.pools.lease("compute", "pooled", 60) as second,
         ):
             await first.call(call())
             await second.call(call())
@@ -198,30 +198,33 @@ async def test_an_isolated_call_is_not_starved_by_pooled_ones(pooling: Pooling) 
 
         for task in (pooled, pooled, isolated, pooled):
             nursery.start_soon(task)
-        with trio.fail_after(10):
+        with trio.fail_after(60):
             await until(lambda: done == ["isolated"])
 
 
 async def test_a_lease_without_a_call_gives_the_worker_back_even_to_isolated_calls(pooling: Pooling) -> None:
     async with pooling(1) as desk:
-        async with desk.pools.lease("compute", "process", 1):
+        async with desk.pools.lease("compute", "process", 60):
             pass
         assert await desk.serve(isolation="process") == "compute-1"
 
 
 async def test_a_call_cancelled_after_it_was_sent_costs_the_worker(pooling: Pooling) -> None:
     async with pooling(1) as desk:
-        with trio.move_on_after(0.05):
-            async with desk.pools.lease("compute", "pooled", 1) as worker:
-                await worker.call(call("hang"))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(desk.serve, "hang")
+            await until(lambda: desk.idle() == 0)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
         await until(lambda: desk.kills == [("compute-1", "its call was abandoned")])
         assert await desk.serve() == "compute-2"
 
 
 async def test_a_lease_cancelled_before_its_call_costs_nothing(pooling: Pooling) -> None:
     async with pooling(1) as desk:
-        with trio.move_on_after(0.05):
-            async with desk.pools.lease("compute", "pooled", 1):
+        with trio.CancelScope() as scope:
+            async with desk.pools.lease("compute", "pooled", 60):
+                scope.cancel()
                 await trio.sleep_forever()
         assert await desk.serve() == "compute-1"
         assert desk.kills == []
@@ -236,7 +239,7 @@ async def test_a_waiter_cancelled_in_the_moment_it_is_served_passes_the_worker_o
             with scope:
                 served.append(await desk.serve())
 
-        async with desk.pools.lease("compute", "pooled", 1):
+        async with desk.pools.lease("compute", "pooled", 60):
             nursery.start_soon(wait, first)
             await until(lambda: desk.pools.census()["compute"].waiting == 1)
             nursery.start_soon(wait, trio.CancelScope())
@@ -267,7 +270,7 @@ async def test_a_worker_that_does_not_leave_when_retired_is_killed(
 
 async def test_workers_of_an_older_generation_retire_as_they_come_free(pooling: Pooling) -> None:
     async with pooling(2, max=4) as desk:
-        async with desk.pools.lease("compute", "pooled", 1) as busy:
+        async with desk.pools.lease("compute", "pooled", 60) as busy:
             desk.pools.require_generation(3)
             assert desk.idle() == 0
             assert (await busy.call(call())).outcome == "success"
@@ -307,7 +310,7 @@ async def test_many_calls_over_few_workers_lose_nothing(pooling: Pooling) -> Non
         results: list[str | None] = []
 
         async def one(number: int) -> None:
-            async with desk.pools.lease("compute", "pooled", 10) as worker:
+            async with desk.pools.lease("compute", "pooled", 60) as worker:
                 text = str(number)
                 results.append((await worker.call(call(call_id=text, provider_input=text))).output)
 
@@ -328,7 +331,7 @@ async def test_a_caller_with_one_call_does_not_wait_behind_all_of_another_s(pool
 
         async def wait(principal: str, session: str) -> None:
             owners = (f"principal {principal}", f"session {session}")
-            async with desk.pools.lease("compute", "pooled", 10, owners):
+            async with desk.pools.lease("compute", "pooled", 60, owners):
                 order.append(session)
                 await begin.wait()
 
@@ -353,8 +356,8 @@ async def test_what_callers_hold_is_forgotten_with_their_calls(pooling: Pooling)
 
         async def one(number: int) -> None:
             owners = (f"principal {number % 7}", f"session {number}")
-            with trio.move_on_after(0.001 if number % 3 == 0 else 10):
-                async with desk.pools.lease("compute", "pooled", 10, owners) as worker:
+            with trio.move_on_after(0.001 if number % 3 == 0 else 60):
+                async with desk.pools.lease("compute", "pooled", 60, owners) as worker:
                     await worker.call(call())
 
         async with trio.open_nursery() as nursery:

@@ -2,6 +2,7 @@
 
 import os
 import resource
+import select
 import signal
 import sqlite3
 import sys
@@ -31,19 +32,24 @@ def hold_turn(path: Path) -> None:
         sys.stdin.read()
 
 
-def take_turns(path: Path, seconds: str) -> None:
-    """Take one turn after the other without a pause, each with a write to the disk; say when each one began."""
-    turn, began = Turn(path), list[float]()
+def take_turns(path: Path, enough: str) -> None:
+    """Take one turn after the other without a pause, each with a write to the disk, until told to stop.
+
+    Says when it has had enough, and at the end when each turn was asked for and when it began.
+    """
+    turn, moments = Turn(path), list[str]()
     own = os.open(path.with_name(f"own-{os.getpid()}"), os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     say("ready")
     sys.stdin.readline()
-    end = time.monotonic() + float(seconds)
-    while time.monotonic() < end:
+    while not select.select([sys.stdin], [], [], 0)[0]:
+        asked = time.monotonic()
         with turn:
-            began.append(time.monotonic())
+            moments.append(f"{asked:.6f} {time.monotonic():.6f}")
             os.pwrite(own, os.urandom(4096), 0)
             os.fdatasync(own)
-    say(" ".join(f"{moment:.6f}" for moment in began))
+        if len(moments) == int(enough):
+            say("enough")
+    say(" ".join(moments))
 
 
 def table(connection: sqlite3.Connection) -> None:

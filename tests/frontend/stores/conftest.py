@@ -7,17 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from frontend.stores import database
-
 ROOT = Path(__file__).resolve().parents[3]
 
 Start = Callable[..., "subprocess.Popen[str]"]
-
-
-@pytest.fixture(autouse=True)
-def _small_wal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hundreds of short tests need not write 18 MB each before they begin."""
-    monkeypatch.setattr(database, "RESERVED_PAGES", 0)
 
 
 @pytest.fixture
@@ -34,7 +26,7 @@ def start() -> Iterator[Start]:
     yield start_child
     for child in started:
         child.kill()
-        child.communicate(timeout=10)
+        child.communicate(timeout=120)
 
 
 def line_of(child: "subprocess.Popen[str]") -> str:

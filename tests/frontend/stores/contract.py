@@ -15,7 +15,7 @@ import trio
 from frontend.stores.interface import ApprovalRecord, Budget, Store
 
 Answer = TypeVar("Answer")
-OpenStore = Callable[[], Awaitable[Store]]
+OpenStore = Callable[..., Awaitable[Store]]
 
 NOW = 1_790_000_000.0
 

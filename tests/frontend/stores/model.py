@@ -82,7 +82,7 @@ class Model:
     def approval_expire(self, now: float, limit: int) -> list[ApprovalRecord]:
         over = [r for r in self.approvals.values() if r.state == "pending" and r.expires_at <= now]
         over.sort(key=lambda record: record.expires_at)
-        moved = [msgspec.structs.replace(record, state="expired") for record in over[:limit]]
+        moved = [msgspec.structs.replace(record, state="expired", holder=None) for record in over[:limit]]
         self.approvals |= {record.approval_id: record for record in moved}
         return moved
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 import trio
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 
 from frontend.stores import counters, holds, proofs
 from frontend.stores.interface import StoreUnavailable
@@ -26,8 +26,8 @@ from tests.frontend.stores.model import Step, hold_against_model, steps
 async def open_store(tmp_path: Path) -> AsyncIterator[OpenStore]:
     opened: list[SqliteStore] = []
 
-    async def open_again() -> SqliteStore:
-        opened.append(await SqliteStore.open(tmp_path / "store.sqlite3", lock_seconds=0.2))
+    async def open_again(lock_seconds: float = 60.0) -> SqliteStore:
+        opened.append(await SqliteStore.open(tmp_path / "store.sqlite3", lock_seconds=lock_seconds))
         return opened[-1]
 
     yield open_again
@@ -41,6 +41,13 @@ class TestSqliteStore(StoreContract):
 
 @settings(max_examples=40, deadline=None)
 @given(history=steps())
+@example(
+    [
+        ("hold", ("ses_1", "r", 1, NOW)),
+        ("approval_move", ("apr_0000", "pending", "pending"), {"outcome": "{}", "holder": "f1"}),
+        ("approval_expire", (NOW + 300, 1)),
+    ]
+)
 def test_any_history_gives_the_answers_of_the_plain_model(history: list[Step]) -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "store.sqlite3")
@@ -68,7 +75,7 @@ async def test_a_file_of_another_kind_or_version_is_refused(tmp_path: Path) -> N
 async def test_every_operation_fails_closed_while_the_file_is_locked_and_works_again(
     open_store: OpenStore, tmp_path: Path
 ) -> None:
-    store = await open_store()
+    store = await open_store(lock_seconds=0.05)
     path = tmp_path / "store.sqlite3"
     calls: list[Callable[[], Awaitable[object]]] = [
         lambda: store.check_in("p", NOW + 1, NOW), store.raise_epoch, lambda: store.budget_debit("s"),

@@ -64,7 +64,7 @@ def test_a_worker_its_template_and_the_rest_are_told_by_kind_and_number() -> Non
         assert ours.open_fds is not None
         assert abs(ours.open_fds - theirs.num_fds()) <= 3
         assert ours.proportional is None or 0 < ours.proportional <= 1.2 * ours.resident
-        assert time.time() - 60 < found["worker compute", "1"].started < time.time() + 2
+        assert time.time() - 3600 < found["worker compute", "1"].started < time.time() + 2
         assert psutil.Process(pid).pid == pid
 
 
@@ -107,7 +107,7 @@ def test_what_the_kernel_hides_is_absent_and_what_it_shows_is_there() -> None:
         "os.setgroups([]); os.setgid(65534); os.setuid(65534)\n"  # which makes a process not dumpable, too
         "print(json.dumps(Processes(1).read()))"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=30)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True, timeout=120)
     supervisor, front = (Usage(*row) for row in json.loads(done.stdout))
     assert supervisor.proportional is None
     assert supervisor.resident > 0

@@ -3,8 +3,8 @@
 import sys
 from pathlib import Path
 
-from supervisor.children import Programs
 from supervisor.cli import main
+from supervisor.programs import Programs
 
 HERE = Path(__file__).parent
 FAKES = Programs(

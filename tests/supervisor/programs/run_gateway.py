@@ -11,9 +11,9 @@ from pathlib import Path
 import msgspec
 
 from ipc.settings import Settings
-from supervisor.children import Programs
 from supervisor.launch import Prepared, launch, prepare_run
 from supervisor.logs import configure_logs
+from supervisor.programs import Programs
 from supervisor.refusal import Refused
 
 HERE = Path(__file__).parent

@@ -34,7 +34,7 @@ def test_everything_else_is_not(address: str) -> None:
 
 
 @given(st.ip_addresses())
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 def test_nothing_that_the_standard_library_calls_private_is_public(
     address: ipaddress.IPv4Address | ipaddress.IPv6Address,
 ) -> None:

@@ -80,7 +80,7 @@ def test_a_request_and_its_answer_cross_the_interface(bench: Bench) -> None:
                 "url": "http://upstream.test/p",
                 "headers": {"x-b": "3"},
                 "body": "hi",
-                "timeout_ms": 5000,
+                "timeout_ms": 300_000,
             },
             {"url": "http://other.test/"},
         ]
@@ -132,7 +132,7 @@ def test_an_upstream_that_fails_is_the_providers_error_and_one_that_is_gone_the_
     bench.add(builtin("http"))
     with upstream(ok(b"", "503 Unavailable")) as up:
         assert bench.run(http_plan(**http_call(up.address))).outcome == "provider_error"
-    result = bench.run(http_plan(**http_call(up.address)))
+    result = bench.run(http_plan(**http_call("127.0.0.1:1")))
     assert result.outcome == "host_io"
     assert result.failure is not None
     assert result.failure.kind == "unavailable"

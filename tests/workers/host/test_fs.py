@@ -29,7 +29,7 @@ class Files:
         (self.outside / "secret").write_text("s3cret")
         self.root = folder / "root"
         self.root.mkdir()
-        self.meter = Meter(1000, time.monotonic() + 30)
+        self.meter = Meter(1000, time.monotonic() + 600)
 
     def host(self, *, meter: Meter | None = None, approved: tuple[str, ...] = (), **changes: Any) -> FileHost:
         values: dict[str, Any] = {"root": str(self.root), "allowed_operations": OPERATIONS, "allowed_paths": ("**",)}
@@ -255,7 +255,7 @@ def test_bytes_that_are_no_text_are_refused_as_text(files: Files) -> None:
 
 
 def test_every_attempt_counts_and_the_budget_ends_the_call(files: Files) -> None:
-    meter = Meter(2, time.monotonic() + 30)
+    meter = Meter(2, time.monotonic() + 600)
     host = files.host(meter=meter)
     host.write("a", "", "utf8")
     with pytest.raises(HostError):

@@ -48,7 +48,7 @@ class Client:
     """A host for one call."""
 
     def __init__(
-        self, plan: Plan, *, secrets: dict[str, str] | None = None, seconds: float = 10, names: Resolver | None = None,
+        self, plan: Plan, *, secrets: dict[str, str] | None = None, seconds: float = 300, names: Resolver | None = None,
         tls: ssl.SSLContext | None = None, is_approved: bool = False, budget: int = 10,
     ) -> None:  # fmt: skip
         self.meter = Meter(budget, time.monotonic() + seconds)
@@ -68,13 +68,13 @@ class Client:
         return caught.value.failure.kind, caught.value.failure.message
 
 
-def asked(answer: Answer, wanted: Request, seconds: float = 10, **changes: Any) -> tuple[Response, Upstream, Client]:
+def asked(answer: Answer, wanted: Request, seconds: float = 300, **changes: Any) -> tuple[Response, Upstream, Client]:
     with upstream(answer) as up:
         client = Client(http_plan(address=up.address, **changes), seconds=seconds)
         return client.send(wanted), up, client
 
 
-def failing(answer: Answer, wanted: Request | None = None, seconds: float = 10, **changes: Any) -> tuple[str, str]:
+def failing(answer: Answer, wanted: Request | None = None, seconds: float = 300, **changes: Any) -> tuple[str, str]:
     with upstream(answer) as up:
         return Client(http_plan(address=up.address, **changes), seconds=seconds).refused(wanted or request())
 
@@ -344,34 +344,34 @@ def test_an_answer_that_is_no_whole_http_is_unavailable(answer: Answer) -> None:
 
 
 def dripping(connection: socket.socket) -> None:
-    """A byte every now and then: each read succeeds, the whole never does."""
-    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
-    for _ in range(200):
+    """A byte every now and then until nobody takes them: each read succeeds, the whole never does."""
+    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+    while True:
         connection.sendall(b"x")
         time.sleep(0.02)
 
 
 def silent(connection: socket.socket) -> None:
-    connection.settimeout(2)
+    """Nothing, until the other side has gone."""
+    connection.settimeout(None)
     connection.recv(1)
 
 
 @pytest.mark.parametrize("answer", [dripping, silent], ids=["slow", "silent"])
-@pytest.mark.parametrize(("seconds", "timeout_ms"), [(0.3, None), (10, 300)])
+@pytest.mark.parametrize(("seconds", "timeout_ms"), [(0.3, None), (3600, 300)])
 def test_a_slow_upstream_ends_at_the_deadline(
     answer: Callable[[socket.socket], None], seconds: float, timeout_ms: int | None
 ) -> None:
-    begun = time.monotonic()
     kind, _ = failing(answer, request(timeout_ms=timeout_ms), seconds=seconds)
     assert kind == "timeout"
-    assert time.monotonic() - begun < 3.5
 
 
 def test_an_upstream_that_is_not_there_is_unavailable_and_worth_another_try() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        address = f"127.0.0.1:{listener.getsockname()[1]}"
-    with pytest.raises(HostError) as caught:
-        Client(http_plan(address=address)).send(request())
+    with socket.socket() as taken:  # and nobody else's for as long
+        taken.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        with pytest.raises(HostError) as caught:
+            Client(http_plan(address=address)).send(request())
     assert (caught.value.failure.kind, caught.value.failure.retryable) == ("unavailable", True)
     assert address not in caught.value.failure.message
 

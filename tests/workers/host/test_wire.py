@@ -150,7 +150,7 @@ def test_an_endless_body_is_read_only_up_to_the_cap() -> None:
     st.sampled_from([b"", b"HTTP/1.1 200 OK\r\n", OK + b"Transfer-Encoding: chunked\r\n\r\n"]),
     st.integers(1, 64),
 )
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=150, deadline=None)
 def test_no_bytes_raise_anything_but_a_host_error(tail: bytes, head: bytes, step: int) -> None:
     try:
         found = read(head + tail, step=step)
@@ -160,7 +160,7 @@ def test_no_bytes_raise_anything_but_a_host_error(tail: bytes, head: bytes, step
 
 
 @given(st.binary(max_size=200), st.lists(st.integers(1, 50), min_size=1, max_size=8), st.integers(1, 40))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 def test_a_chunked_body_survives_any_cut(body: bytes, sizes: list[int], step: int) -> None:
     chunks, position = b"", 0
     for size in [*sizes, len(body)]:

@@ -17,7 +17,7 @@ class Counting(Engine):
         super().increment_epoch()
 
 
-def wait_until(condition: object, seconds: float = 5.0) -> None:
+def wait_until(condition: object, seconds: float = 60.0) -> None:
     deadline = time.monotonic() + seconds
     while not condition():  # type: ignore[operator]
         assert time.monotonic() < deadline

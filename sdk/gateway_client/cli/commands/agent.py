@@ -91,7 +91,7 @@ def execute(desk: Desk, action: str, file: Path | None, wait: bool, timeout: flo
     """Call ACTION as an agent, with a lease of its own."""
     request = {} if file is None else _request(file)
     with desk.agent() as agent:
-        done = agent.execute(action, request, wait_for_approval=wait, timeout=timeout)
+        done = agent.execute(action, request, wait_for_approval=wait, timeout=timeout, on_held=_say_held)
     if isinstance(done, Held):
         raise _held(desk, done)
     if desk.is_json:
@@ -99,6 +99,12 @@ def execute(desk: Desk, action: str, file: Path | None, wait: bool, timeout: flo
     else:
         show_executed(desk.out, done)
     ended(done)
+
+
+def _say_held(held: Held) -> None:
+    """While it waits, whoever looks on wants to know for what; standard output is for the outcome alone."""
+    text = f"gatectl: held as {safe(held.approval_id)}; to decide: gatectl approvals show {safe(held.approval_id)}"
+    click.echo(text, err=True)
 
 
 def _held(desk: Desk, held: Held) -> Failure:

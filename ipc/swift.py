@@ -1,0 +1,31 @@
+"""A start and an end without work that nobody waits for.
+
+What a program imports and builds at its start stays until its end. Looking through it for garbage again and again
+while it grows, and taking it apart piece by piece at the end, would be a third of what a start and a stop cost.
+"""
+
+import gc
+import os
+import sys
+from typing import NoReturn
+
+
+def hold_collector() -> None:
+    """Collect nothing until `release_collector`: for a start, which makes little garbage in cycles."""
+    gc.disable()
+
+
+def release_collector() -> None:
+    """Collect again, and never look at what there is by now: a request does not wait for that either."""
+    gc.freeze()
+    gc.enable()
+
+
+def leave(code: int) -> NoReturn:
+    """End this process at once. For who has closed what must be closed, has no thread at work and runs no `atexit`."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except (OSError, ValueError):
+            continue  # nobody reads it any more
+    os._exit(code)

@@ -1,0 +1,149 @@
+"""What `gateway dev` makes ready: its port, state directory, credentials and sockets, and what it says when it serves.
+
+Whatever is refused here is refused before anything serves. What this mode weakens is named on the terminal.
+"""
+
+import hashlib
+import ipaddress
+import os
+import tempfile
+from collections.abc import Mapping
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+
+from ipc.exits import Exit
+from ipc.settings import Settings
+from supervisor.config import Loaded
+from supervisor.dev import LABEL, DevOptions
+from supervisor.dev_policy import own_policy
+from supervisor.keys import OPERATOR, DevCredentials, dev_credentials, make_keys
+from supervisor.kinds import MAX_SOCKET_PATH, split_address
+from supervisor.launch import Prepare, Prepared, listen, listen_merged
+from supervisor.production import weakened
+from supervisor.ready import Ready, ReadyOperator, announcer, prepare_ready_file
+from supervisor.refusal import Refused
+from supervisor.state_dir import hold_state_dir
+
+_SOCKETS = ("gate.sock", "gate-admin.sock")
+
+
+def prepare_dev(loaded: Loaded, options: DevOptions, environ: Mapping[str, str]) -> Prepare:
+    """What `gateway dev` makes ready. The port comes first: when it is taken, nothing has been made yet.
+
+    Without a policy_dir of its own it gets one in the state directory, a copy of the example: operators may change it.
+    """
+    settings = loaded.settings
+    assert settings is not None
+
+    def prepare(cleanup: ExitStack) -> Prepared:
+        assert settings.listen_http_addr is not None
+        merged = listen_merged(settings.listen_http_addr, cleanup)
+        for folder in (settings.manifests_dir, settings.policy_dir):
+            if not Path(folder).is_dir():
+                raise Refused(Exit.CONFIG, f"{folder} is not a folder.")
+        state_dir = Path(settings.state_dir)
+        hold_state_dir(state_dir, cleanup, is_private=True)
+        prepare_ready_file(options.ready_file, cleanup)
+        credentials = dev_credentials(state_dir, make_keys)
+        base_url = f"http://{_reachable(merged.address)}"
+        chosen = msgspec.structs.replace(settings, listen_http_addr=merged.address)
+        if _is_default(loaded, "policy_dir"):
+            chosen = msgspec.structs.replace(chosen, policy_dir=str(own_policy(Path(settings.policy_dir), state_dir)))
+        if _is_default(loaded, "public_base_url"):
+            chosen = msgspec.structs.replace(chosen, public_base_url=base_url)
+        final = _with_credentials(chosen, credentials)
+        final = _with_sockets(final, loaded, environ, cleanup)
+        listeners = (merged, *listen(final, cleanup))
+        ready = _ready(final, credentials, base_url)
+        return Prepared(final, listeners, announcer(ready, friendly_lines(final, ready), options.ready_file))
+
+    return prepare
+
+
+def _is_default(loaded: Loaded, name: str) -> bool:
+    return loaded.document.labels.get((name,)) == (0, LABEL)
+
+
+def _reachable(address: str) -> str:
+    """The address a client on this machine uses: a wildcard is no destination."""
+    host, port = split_address(address)
+    if ipaddress.ip_address(host).is_unspecified:
+        host = "::1" if ":" in host else "127.0.0.1"
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+def _with_credentials(settings: Settings, made: DevCredentials) -> Settings:
+    secrets = settings.secrets
+    if secrets.file is None:
+        secrets = msgspec.structs.replace(secrets, file=str(made.secrets_file))
+    return msgspec.structs.replace(
+        settings,
+        lease_signing_key_path=settings.lease_signing_key_path or str(made.lease_key),
+        grant_signing_key_path=settings.grant_signing_key_path or str(made.grant_key),
+        receipt_signing_key_path=settings.receipt_signing_key_path or str(made.receipt_key),
+        receipt_keys_jwks_path=settings.receipt_keys_jwks_path or str(made.receipt_jwks),
+        operators=(*settings.operators, made.operator),
+        secrets=secrets,
+    )
+
+
+def _with_sockets(settings: Settings, loaded: Loaded, environ: Mapping[str, str], cleanup: ExitStack) -> Settings:
+    folder = Path(settings.state_dir) / "run"
+    if len(os.fsencode(folder / _SOCKETS[1])) > MAX_SOCKET_PATH:
+        folder = _short_folder(settings.state_dir, environ, cleanup)
+    client, admin = (str(folder / name) for name in _SOCKETS)
+    if loaded.document.has(("listen_uds_path",)):
+        client = settings.listen_uds_path
+    if loaded.document.has(("listen_admin_uds_path",)):
+        admin = settings.listen_admin_uds_path
+    return msgspec.structs.replace(settings, listen_uds_path=client, listen_admin_uds_path=admin)
+
+
+def _short_folder(state_dir: str, environ: Mapping[str, str], cleanup: ExitStack) -> Path:
+    """A folder for sockets whose path would be too long for the kernel; ours alone, removed at the end."""
+    base = Path(environ.get("XDG_RUNTIME_DIR") or tempfile.gettempdir())
+    digest = hashlib.sha256(os.fsencode(state_dir)).hexdigest()[:12]
+    folder = base / f"gateway-dev-{os.geteuid()}-{digest}"
+    try:
+        folder.mkdir(mode=0o700, exist_ok=True)
+        status = folder.lstat()
+    except OSError as error:
+        raise Refused(Exit.NO_PERMISSION, f"folder for sockets {folder} can't be made: {error.strerror}.") from None
+    if status.st_uid != os.geteuid() or status.st_mode & 0o077:
+        raise Refused(Exit.NO_PERMISSION, f"folder for sockets {folder} belongs to somebody else.")
+    cleanup.callback(_remove, folder)
+    return folder
+
+
+def _remove(folder: Path) -> None:
+    try:
+        folder.rmdir()
+    except OSError:
+        return
+
+
+def _ready(settings: Settings, credentials: DevCredentials, base_url: str) -> Ready:
+    return Ready(
+        base_url=base_url,
+        public_base_url=settings.public_base_url,
+        pid=os.getpid(),
+        state_dir=settings.state_dir,
+        client_socket=settings.listen_uds_path,
+        admin_socket=settings.listen_admin_uds_path,
+        operator=ReadyOperator(OPERATOR, credentials.api_key, str(credentials.private_key_file)),
+    )
+
+
+def friendly_lines(settings: Settings, ready: Ready) -> str:
+    """Five lines for a person: addresses, state, operator, what is weakened, what to try."""
+    key, proofs = f"{ready.state_dir}/operator.key", ready.operator.private_key_file
+    lines = (
+        f"gateway dev serves {ready.base_url}, {ready.client_socket} and {ready.admin_socket}",
+        f"  state     {ready.state_dir}",
+        f"  operator  {ready.operator.name}: key in {key}, proofs by {proofs}",
+        f"  WEAKENED  {', '.join(weakened(settings))}: never for production",
+        f"  try       curl -s {ready.base_url}/v1/actions",
+    )
+    return "\n".join(lines) + "\n"

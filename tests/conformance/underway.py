@@ -1,0 +1,86 @@
+"""Calls that are under way for exactly as long as a test wants, however long anything else takes.
+
+All workers are stopped by a signal before one of them gets the call: it is dispatched, and can't be answered until they
+go on. Nothing is timed here, and no provider has to burn time to be seen at work.
+"""
+
+import contextlib
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import httpx
+import psutil
+
+from tests.conformance.deployment import Caller, Deployment
+from tests.support.background import Background
+from tests.support.gateway import wait_for
+
+Intent = dict[str, Any]
+
+
+def intents(gate: Deployment) -> list[Intent]:
+    """Calls that were dispatched and have no receipt, oldest first."""
+    answer = gate.operator().get("/v1/admin/intents?limit=1000")
+    assert answer.status_code == 200, answer.text
+    return list(answer.json()["intents"])
+
+
+class StillWorkers:
+    """The workers of a gateway while they stand still. One call of a profile can be begun."""
+
+    def __init__(self, gate: Deployment, workers: list[psutil.Process]) -> None:
+        self._gate = gate
+        self._workers = workers
+
+    def begin(self, call: Callable[[], httpx.Response]) -> tuple[Background, Intent]:
+        """The call, once its worker has been told, and its intent."""
+        known = {one["intent_id"] for one in intents(self._gate)}
+        begun = Background(call)
+        found = wait_for(lambda: [one for one in intents(self._gate) if one["intent_id"] not in known], "the dispatch")
+        return begun, found[0]
+
+    def go_on(self, profile: str = "") -> None:
+        """Let the workers of this profile go on, or all."""
+        for one in self._workers:
+            with contextlib.suppress(psutil.NoSuchProcess):  # it was killed meanwhile
+                if _is_of(one, profile):
+                    one.send_signal(signal.SIGCONT)
+
+
+@contextmanager
+def still_workers(gate: Deployment, agent: Caller | None = None, *, files: bool = False) -> Iterator[StillWorkers]:
+    """Every worker stands still until the block ends. A compute worker can take a call; with `files` another one, too.
+
+    Whoever served last is the next to be chosen: so a call before, by `agent` or by somebody else, makes sure that a
+    worker is there, and is chosen before any other that is just coming.
+    """
+    agent = agent or gate.agent()
+    assert agent.execute("text_digest", {"text": "warm"}).status_code == 200
+    if files:
+        assert agent.execute("file_write", {"path": "warm.txt", "content": "warm"}).status_code == 200
+    template = gate.gateway.child("template")
+    workers: list[psutil.Process] = []
+    try:
+        stand_still([template])  # so that nobody is born unseen
+        workers += template.children()
+        stand_still(workers)
+        template.send_signal(signal.SIGCONT)
+        yield StillWorkers(gate, workers)
+    finally:
+        for one in (template, *workers):
+            with contextlib.suppress(psutil.NoSuchProcess):
+                one.send_signal(signal.SIGCONT)
+
+
+def stand_still(processes: list[psutil.Process]) -> None:
+    """Stop processes, and wait until they have stopped."""
+    for one in processes:
+        one.send_signal(signal.SIGSTOP)
+    resting = (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
+    wait_for(lambda: all(one.status() in resting for one in processes), "processes that stand still")
+
+
+def _is_of(worker: psutil.Process, profile: str) -> bool:
+    return " ".join(worker.cmdline()).startswith(f"gateway: worker {profile}")

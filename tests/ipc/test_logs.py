@@ -1,0 +1,79 @@
+"""Log lines before anybody has said how they should look, and as a person reads them."""
+
+import json
+import os
+import re
+from collections.abc import Iterator
+
+import pytest
+
+from ipc.logs import Fields, Lines, log, write_lines
+
+
+@pytest.fixture(autouse=True)
+def _as_before() -> Iterator[None]:
+    yield
+    write_lines(Lines())
+
+
+def said(capfd: pytest.CaptureFixture[str], lines: Lines) -> list[str]:
+    write_lines(lines)
+    log.info("starting", pid=7, state_dir="/var/lib/gateway")
+    try:
+        raise ValueError("hush\x1b[2J")
+    except ValueError as error:
+        log.exception("broken", at="here")
+        caught = error
+    log.error("broken later", exc_info=caught)
+    return capfd.readouterr().err.splitlines()
+
+
+def test_a_line_is_json_in_a_fixed_order_with_the_trace_of_what_is_handled(capfd: pytest.CaptureFixture[str]) -> None:
+    lines = [json.loads(line) for line in said(capfd, Lines())]
+    assert [list(line) for line in lines] == [
+        ["level", "time", "message", "pid", "state_dir"],
+        ["level", "time", "message", "at", "exception"],
+        ["level", "time", "message", "exception"],
+    ]
+    assert all(re.fullmatch(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z", line["time"]) for line in lines)
+    assert all(line["exception"].startswith("Traceback") and "ValueError" in line["exception"] for line in lines[1:])
+
+
+def test_what_is_bound_is_in_every_line_and_a_field_of_the_line_wins(capfd: pytest.CaptureFixture[str]) -> None:
+    def bound() -> Fields:
+        return {"process": "front 1", "pid": 1}
+
+    first, second, _ = map(json.loads, said(capfd, Lines(bound)))
+    assert (first["process"], first["pid"], second["process"], second["pid"]) == ("front 1", 7, "front 1", 1)
+
+
+@pytest.mark.parametrize("colours", [True, False])
+def test_a_person_gets_a_short_line_and_no_control_character_of_somebody_else(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, colours: bool
+) -> None:
+    monkeypatch.delenv("NO_COLOR", raising=False)
+    if not colours:
+        monkeypatch.setenv("NO_COLOR", "1")
+    lines = said(capfd, Lines(human=True))
+    assert re.fullmatch(r"\d\d:\d\d:\d\d\.\d{3} info    starting +pid=7  state_dir=/var/lib/gateway", lines[0])
+    assert ("\x1b[31merror" in lines[1]) is colours
+    assert "hush\\x1b[2J" in "".join(lines)
+    assert "\x1b[2J" not in "".join(lines)
+
+
+def test_a_log_that_nobody_reads_ends_nothing() -> None:
+    kept = os.dup(2)
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        os.dup2(writer, 2)
+        log.info("nobody hears this")
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(writer)
+
+
+def test_what_has_no_json_form_is_written_all_the_same(capfd: pytest.CaptureFixture[str]) -> None:
+    log.info("half a pair", text="\ud800", found={1, 2})
+    assert json.loads(capfd.readouterr().err)["text"] == "\ud800"

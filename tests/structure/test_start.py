@@ -1,0 +1,29 @@
+"""What a process need not import to serve stays out of its start: it would cost every start and every recovery."""
+
+import subprocess
+import sys
+
+import pytest
+
+NEVER = {"asyncio", "jsonschema", "pygments", "pytest", "rich", "structlog"}
+"""Found in the environment, or behind a small need of ours, and slow to import."""
+LOOP, CRYPTOGRAPHY, WASM = {"trio"}, {"cryptography", "jwt"}, {"wasmtime"}
+
+STARTS = [
+    ("supervisor.cli", NEVER | LOOP | CRYPTOGRAPHY | WASM | {"ssl"}),  # what every command begins with
+    ("supervisor.launch", NEVER | CRYPTOGRAPHY | WASM),
+    ("frontend.main", NEVER | LOOP | CRYPTOGRAPHY | WASM | {"msgspec"}),  # before it is tied to its parent
+    ("frontend.front", NEVER | WASM),
+    ("frontend.auth.make_keys", NEVER | LOOP | WASM),
+    ("workers.template", NEVER | LOOP | {"regopy"}),
+    ("workers.rego", NEVER | LOOP | CRYPTOGRAPHY | WASM | {"ssl"}),
+]
+
+
+@pytest.mark.parametrize(("module", "unwanted"), STARTS, ids=[module for module, _ in STARTS])
+def test_a_process_starts_without_what_it_does_not_need(module: str, unwanted: set[str]) -> None:
+    done = subprocess.run(
+        [sys.executable, "-I", "-c", f"import sys, {module}\nprint(*sys.modules)"],
+        cwd="/", capture_output=True, text=True, timeout=120, check=True,
+    )  # fmt: skip
+    assert unwanted & set(done.stdout.split()) == set()
