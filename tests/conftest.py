@@ -1,6 +1,12 @@
-"""What all tests share: property tests that are judged by what they find, never by how fast the machine is."""
+"""What all tests share: property tests that are judged by what they find, never by how fast the machine is; signals."""
+
+import signal
 
 from hypothesis import HealthCheck, settings
 
 settings.register_profile("gateway", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("gateway")
+
+# Whatever a shell starts in the background ignores SIGINT, and so would all that the tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
