@@ -21,7 +21,7 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
-from bench.measures import cpu_by_kind, quantile
+from bench.measures import cpu_by_kind, family, quantile
 
 BATCH_SECONDS = 20.0
 """A proof is at most this old when it is sent."""
@@ -39,7 +39,8 @@ class Job(msgspec.Struct):
     connections: int
     requests: int
     warmup: int
-    pids: list[int]
+    pid: int
+    """Of the subject; all processes below it belong to it, those that start meanwhile too."""
     expect: int = 200
 
 
@@ -173,9 +174,9 @@ def run(job: Job) -> dict[str, Any]:
     while left > 0:
         count = min(left, max(int(rate * BATCH_SECONDS), job.connections))
         # Signing happens between the two readings too, but costs the server nothing.
-        before = cpu_by_kind(job.pids)
+        before = cpu_by_kind(family(job.pid))
         seconds, more, answered = run_batch(job, connections, count)
-        for kind, after in cpu_by_kind(job.pids).items():
+        for kind, after in cpu_by_kind(family(job.pid)).items():
             used[kind] = used.get(kind, 0.0) + after - before.get(kind, 0.0)
         total += seconds
         latencies += more

@@ -18,7 +18,7 @@ import httpx
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from bench.measures import family, wait_until
+from bench.measures import wait_until
 from contrib.demo.cast import Operator
 
 START_SECONDS = 120.0
@@ -38,7 +38,7 @@ class Subject:
         job = {
             "address": self.address, "base_url": self.base_url, "mode": mode, "path": path, "body": body,
             "connections": connections, "requests": requests, "warmup": max(requests // 10, 50),
-            "pids": family(self.pid),
+            "pid": self.pid,
         }  # fmt: skip
         done = subprocess.run(
             [sys.executable, "-m", "bench.load"], input=json.dumps(job).encode(), capture_output=True,
