@@ -14,7 +14,7 @@ from bench.subjects import Gate
 
 EXECUTE = "/v1/actions/text_digest/execute"
 BODY = '{"text":"hello"}'
-HEALTH_REQUESTS = 400
+HEALTH_REQUESTS = 4000
 
 
 def executes(gate: Gate, connections: int, requests: int) -> dict[str, Any]:
