@@ -126,7 +126,7 @@ def test_no_call_fails_while_each_key_is_followed_by_another(gate: Production) -
     # Receipts of all three keys are shown as what they are.
     shown = [
         waiting.get(f"/v1/receipts/{receipt_id}").json()
-        for receipt_id in running.receipts[:: len(running.receipts) // 20]
+        for receipt_id in running.receipts[:10] + running.receipts[-10:]
     ]
     assert {receipt["signature_status"] for receipt in shown} == {"verified"}
     assert len({receipt["signing_key_id"] for receipt in shown}) == 2
