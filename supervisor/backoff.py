@@ -1,7 +1,8 @@
 """How soon a process that ended gets its successor, and when it gets none. Pure: the caller brings the clock.
 
-A process that had served is replaced at once, since a crash under load must not cost seconds; one that fails before
-it serves is replaced ever more slowly. Either way restarts are bounded in number per minute.
+A process that had served is replaced at once, since a crash under load must not cost seconds; one that fails before it
+serves is replaced ever more slowly; and in a storm of crashes nobody is replaced in less than a second. So restarts are
+bounded in number.
 """
 
 import signal
@@ -11,6 +12,9 @@ from ipc.exits import RESTART_IS_POINTLESS, Exit
 
 MAX_FAILURES_AT_START = 5
 """A process that fails this often in a row before the gateway has ever served stops the gateway."""
+
+STORM_SECONDS = 1.0
+"""The least pause in a storm. No more: whoever makes a process crash again and again must not gain more from it."""
 
 _TRUSTED_WITH_EXIT_CODE = ("front", "template")
 
@@ -30,15 +34,15 @@ class Backoff:
     def delay(self, now: float, *, had_served: bool) -> float:
         """Seconds to wait before the successor of a process that ended `now`.
 
-        The first restart is immediate. After the `burst`-th end within `window` seconds the ceiling applies.
+        The first restart is immediate. After the `burst`-th end within `window` seconds it is a storm.
         """
         self.failures = 0 if had_served else self.failures + 1
         self._ends.append(now)
-        if len(self._ends) > self._burst and now - self._ends[0] < self._window:
-            return self._ceiling
+        is_storm = len(self._ends) > self._burst and now - self._ends[0] < self._window
+        least = STORM_SECONDS if is_storm else 0.0
         if self.failures <= 1:
-            return 0.0
-        return min(self._ceiling, self._step * 2.0 ** min(self.failures - 2, 16))
+            return least
+        return max(least, min(self._ceiling, self._step * 2.0 ** min(self.failures - 2, 16)))
 
 
 def fatal_exit(kind: str, status: int, *, is_starting: bool, failures: int) -> Exit | None:

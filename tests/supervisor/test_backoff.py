@@ -30,7 +30,8 @@ def test_having_served_once_forgets_earlier_failures() -> None:
 
 def test_a_storm_of_crashes_is_bounded_even_when_each_had_served() -> None:
     backoff = Backoff(burst=3, window=60.0, ceiling=10.0)
-    assert [backoff.delay(now * 1.0, had_served=True) for now in range(5)] == [0.0, 0.0, 0.0, 10.0, 10.0]
+    assert [backoff.delay(now * 1.0, had_served=True) for now in range(5)] == [0.0, 0.0, 0.0, 1.0, 1.0]
+    assert [backoff.delay(now, had_served=False) for now in (5.0, 6.0, 7.0, 8.0, 9.0, 10.0)] == [1, 1, 1, 1, 2, 4]
     assert backoff.delay(200.0, had_served=True) == 0.0
 
 
