@@ -42,9 +42,6 @@ class Clock(Protocol):
     def iso(self, t: float | None = None) -> str:
         """`t`, or now, as `2026-11-21T11:12:13.123Z`. Raises ClockError when it has to ask for the time."""
 
-    def machine_start(self) -> float:
-        """Unix seconds at which this machine started, by what its clock tells now."""
-
 
 def iso(t: float) -> str:
     """Unix seconds as UTC with milliseconds and `Z`; the nearest millisecond, so that parse_iso gives it back."""
@@ -115,7 +112,3 @@ class SystemClock:
     def iso(self, t: float | None = None) -> str:
         """`t`, or now, as `2026-11-21T11:12:13.123Z`. Raises ClockError when it has to ask for the time."""
         return iso(self.now() if t is None else t)
-
-    def machine_start(self) -> float:
-        """Unix seconds at which this machine started, by what its clock tells now."""
-        return self._most_ahead

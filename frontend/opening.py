@@ -76,9 +76,8 @@ def build_house(start: m.StartFront, control: Control, store: Store, ledger: Led
     leases, grants, signer, keyring = _signing(settings, clock, journal)
     epochs = Epochs(store)
     authentication = Authentication(
-        clock, store, leases, DpopVerifier(settings.public_base_url, clock.machine_start),
-        Operators(settings.operators), sessions, epochs,
-    )  # fmt: skip
+        clock, store, leases, DpopVerifier(settings.public_base_url), Operators(settings.operators), sessions, epochs
+    )
     policy = EmbeddedPolicy(control.replace_policy)
     measured = MeasuredPolicy(policy, metrics)
     kill = metrics.counting_kills(control.kill_worker)

@@ -6,6 +6,7 @@ never for what a caller caused, and without the variables of its frames. SECURIT
 codes, never tokens, proofs or bodies.
 """
 
+import contextlib
 import json
 import logging
 import os
@@ -55,16 +56,20 @@ class StandardError(logging.Handler):
 
     def emit(self, record: logging.LogRecord) -> None:
         """Never raises."""
-        line = self.format(record).encode(errors="backslashreplace") + b"\n"
         try:
-            os.write(_STDERR, line)
-        except OSError:
-            return
+            line = self.format(record)
+        except Exception as error:
+            line = _as_json(
+                "error", "a line could not be written", {"about": record.msg, "why": type(error).__name__}, ""
+            )
+        with contextlib.suppress(OSError):
+            os.write(_STDERR, line.encode(errors="backslashreplace") + b"\n")
 
 
 def _as_json(level: str, message: str, fields: Fields, trace: str) -> str:
     time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
-    line = {"level": level, "time": time, "message": message, **fields}
+    fixed = {"level": level, "time": time, "message": message}
+    line = {**fixed, **fields, **fixed}
     if trace:
         line["exception"] = trace
     try:

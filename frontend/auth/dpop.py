@@ -6,7 +6,6 @@ skips none of them. That a proof is used once is for the store: see `replay_key`
 """
 
 import hashlib
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -66,11 +65,8 @@ def _number(value: object) -> float | None:
     return value if type(value) is int or type(value) is float else None
 
 
-def _check_times(payload: dict[str, Any], now: float, machine_start: float) -> float:
-    """`iat`, which must be recent, and not from before `machine_start`. Raises GateError.
-
-    SECURITY: whoever saw a proof before the machine went down had it with an `iat` of MAX_AHEAD_SECONDS ahead at most,
-    and the store may have lost that it was used.
+def _check_times(payload: dict[str, Any], now: float) -> float:
+    """`iat`, which must be recent. Raises GateError.
 
     `exp` and `nbf` are not part of a proof, but a client that sets them means them (RFC 7519 §4.1.4).
     """
@@ -79,8 +75,6 @@ def _check_times(payload: dict[str, Any], now: float, machine_start: float) -> f
         _refuse("iat is not a number")
     if not now - MAX_AGE_SECONDS <= iat <= now + MAX_AHEAD_SECONDS:
         _refuse("iat is outside the window")
-    if iat <= machine_start + MAX_AHEAD_SECONDS:
-        _refuse("iat is from before this machine's start")
     if "exp" in payload:
         exp = _number(payload["exp"])
         if exp is None or now >= exp:
@@ -114,20 +108,13 @@ def _der_signature(segment: str) -> bytes:
     return encode_dss_signature(r, s)
 
 
-def _always() -> float:
-    """A machine that has been there for ever."""
-    return float("-inf")
-
-
 class DpopVerifier:
     """Checks proofs for requests to one `public_base_url`, the only place a request's URI comes from.
 
-    `machine_start` tells since when proofs are remembered for certain, in Unix seconds. Raises ValueError when the URL
-    is not an absolute http or https URI.
+    Raises ValueError when that is not an absolute http or https URI.
     """
 
-    def __init__(self, public_base_url: str, machine_start: Callable[[], float] = _always) -> None:
-        self._machine_start = machine_start
+    def __init__(self, public_base_url: str) -> None:
         self._base = normalise_htu(public_base_url).rstrip("/")
         self.keys = KeyCache()
 
@@ -159,7 +146,7 @@ class DpopVerifier:
         except ValueError:
             _refuse("payload is not base64url of a JSON object")
         self._check_request(payload, method, path, access_token)
-        iat = _check_times(payload, now, self._machine_start())
+        iat = _check_times(payload, now)
         jti = _jti(payload)
         self._check_signature(signed, signature, x, y)
         return Proof(jti, iat, jkt)

@@ -17,8 +17,10 @@ from frontend.policy.engine import QUESTION_SECONDS, Commit, PolicyRefused, Poli
 from frontend.policy.process import Asked, PolicyProcess, ProcessLost
 from frontend.policy.question import Decision, Question, parse_decision
 
-LOAD_SECONDS = 30.0
+LOAD_SECONDS = 10.0
 """How long a policy may take to compile, a process to come included."""
+FIRST_LOAD_SECONDS = 30.0
+"""The same where none is in force: nobody's question waits for it, and a whole gateway is starting beside it."""
 
 STALL_SECONDS = 0.9 * QUESTION_SECONDS
 """A process that has answered nothing for this long when a question runs out of time is given up. A hanging evaluation
@@ -29,7 +31,7 @@ MAX_OPEN_QUESTIONS = 1024
 
 _LATE_SECONDS = 0.05
 _MAX_ATTEMPTS = 2
-_SUCCESSOR_SECONDS = 15.0
+_SUCCESSOR_SECONDS = 5.0
 """How long a candidate whose process was lost waits for another one."""
 _UNAVAILABLE = "policy_engine_unavailable"
 _TIMEOUT = "policy_engine_timeout"
@@ -219,7 +221,7 @@ class EmbeddedPolicy:
         """Compile and probe `sources` beside the policy in force, await `commit`, then swap.
 
         Raises PolicyRefused, with the policy in force unchanged, when the candidate is broken, crashes the process or
-        takes longer than LOAD_SECONDS; and what `commit` raises. Questions wait for the compilation, within their own
+        takes longer than it may; and what `commit` raises. Questions wait for the compilation, within their own
         deadlines, and are answered by the policy in force while `commit` takes its time.
         """
         async with self._loading:
@@ -236,7 +238,8 @@ class EmbeddedPolicy:
 
     async def _compiled(self, sources: PolicySources) -> tuple[PolicyProcess, str]:
         tried: PolicyProcess | None = None
-        with trio.move_on_after(LOAD_SECONDS):
+        seconds = LOAD_SECONDS if self._active else FIRST_LOAD_SECONDS
+        with trio.move_on_after(seconds):
             for attempt in range(1, _MAX_ATTEMPTS + 1):
                 tried = await self._ready_process()
                 load_id = f"load-{next(self._load_ids)}"
@@ -252,9 +255,9 @@ class EmbeddedPolicy:
                 await self._ask_waiting()
                 raise PolicyRefused(tuple(problem.split("\n")))
         if tried is None:
-            raise PolicyRefused((f"no policy process was ready within {LOAD_SECONDS} s",))
-        tried.lose(f"it did not compile a policy within {LOAD_SECONDS} s")
-        raise PolicyRefused((f"it did not compile within {LOAD_SECONDS} s",))
+            raise PolicyRefused((f"no policy process was ready within {seconds} s",))
+        tried.lose(f"it did not compile a policy within {seconds} s")
+        raise PolicyRefused((f"it did not compile within {seconds} s",))
 
     async def _has_successor(self, lost: PolicyProcess) -> bool:
         with trio.move_on_after(_SUCCESSOR_SECONDS):

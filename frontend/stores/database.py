@@ -1,8 +1,8 @@
 """One SQLite file, as the gateway uses it: opened with the same settings everywhere, reopened after a failure.
 
-Guarantees: WAL, with synchronous FULL unless its owner says otherwise, mode 0600, a file that is created only when its
-owner asks for it and never by a reopening, and that a connection which has seen an I/O error is not used again. Every
-failure is a DatabaseGone with a sentence for the log. For one thread at a time; knows no tables.
+Guarantees: WAL with synchronous FULL, mode 0600, a file that is created only when its owner asks for it and never by a
+reopening, and that a connection which has seen an I/O error is not used again. Every failure is a DatabaseGone with a
+sentence for the log. For one thread at a time; knows no tables.
 """
 
 import contextlib
@@ -21,6 +21,8 @@ RESERVED_PAGES = CHECKPOINT_PAGES + 500
 """What the WAL is made to hold in time: a commit that lengthens the file costs twice one that does not."""
 RESERVED_AT_ONCE = 300
 """At the start, and then each time that nothing else is to be done: a start waits for the disk as little as it can."""
+SPARE_BYTES = 1 << 28
+"""What must be free on the disk for a reservation; the last of a disk is for what has to be written."""
 CACHED_STATEMENTS = 256
 WRITER_CACHE_KIB, READER_CACHE_KIB = 8192, 2048
 _WAL_HEADER_BYTES, _FRAME_BYTES = 32, 24 + 4096
@@ -33,17 +35,15 @@ class DatabaseGone(Exception):
     """The file cannot be used now: missing, full disk, damaged, read-only, locked for too long."""
 
 
-def connect(
-    path: Path, *, writes: bool, lock_seconds: float = LOCK_SECONDS, survives_power_loss: bool = True
-) -> sqlite3.Connection:
-    """Open an existing file; see Database. Raises sqlite3.Error."""
+def connect(path: Path, *, writes: bool, lock_seconds: float = LOCK_SECONDS) -> sqlite3.Connection:
+    """Open an existing file. Raises sqlite3.Error."""
     connection = sqlite3.connect(
         file_uri(path, "rw" if writes else "ro"), uri=True, timeout=lock_seconds, isolation_level=None,
         check_same_thread=False, cached_statements=CACHED_STATEMENTS,
     )  # fmt: skip
     try:
         for pragma in (
-            f"synchronous={'FULL' if survives_power_loss else 'NORMAL'}",
+            "synchronous=FULL",
             f"wal_autocheckpoint={CHECKPOINT_PAGES}",
             f"cache_size=-{WRITER_CACHE_KIB if writes else READER_CACHE_KIB}",
             # Compiled in differently everywhere. Zeroing what is deleted doubles the pages that a sweep writes.
@@ -70,19 +70,14 @@ class Database:
 
     `prepare` creates or checks the schema; it runs inside a transaction when the file is opened for the first time, and
     raises DatabaseGone for a file that it does not know. Later openings are of that very file, or none.
-
-    Without `survives_power_loss` a unit is with the kernel when it has ended, not with the disk: the end of any process
-    costs nothing, the machine's may cost the last units, whole and in order (SQLite, "PRAGMA synchronous", NORMAL).
     """
 
     def __init__(
-        self, path: Path, prepare: Callable[[sqlite3.Connection], None], *, lock_seconds: float = LOCK_SECONDS,
-        survives_power_loss: bool = True,
-    ) -> None:  # fmt: skip
+        self, path: Path, prepare: Callable[[sqlite3.Connection], None], *, lock_seconds: float = LOCK_SECONDS
+    ) -> None:
         self.path = path.absolute()
         self._prepare = prepare
         self._lock_seconds = lock_seconds
-        self._survives_power_loss = survives_power_loss
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
         self._reserved = 0
@@ -148,9 +143,7 @@ class Database:
                 connection.close()
 
     def _connect(self) -> sqlite3.Connection:
-        return connect(
-            self.path, writes=True, lock_seconds=self._lock_seconds, survives_power_loss=self._survives_power_loss
-        )
+        return connect(self.path, writes=True, lock_seconds=self._lock_seconds)
 
     def _usable(self) -> sqlite3.Connection:
         try:
@@ -204,7 +197,10 @@ def _reserve(wal: Path) -> int:
     Only for speed: where there is no room for it, the WAL grows as it is used.
     """
     with contextlib.suppress(OSError), open(wal, "r+b", buffering=0) as file:
-        held = (file.seek(0, os.SEEK_END) - _WAL_HEADER_BYTES) // _FRAME_BYTES
+        disk = os.fstatvfs(file.fileno())
+        if disk.f_bavail * disk.f_frsize < SPARE_BYTES:
+            return RESERVED_PAGES
+        held = max(0, (file.seek(0, os.SEEK_END) - _WAL_HEADER_BYTES) // _FRAME_BYTES)
         wanted = min((held // RESERVED_AT_ONCE + 1) * RESERVED_AT_ONCE, RESERVED_PAGES)
         missing = _WAL_HEADER_BYTES + wanted * _FRAME_BYTES - file.tell()
         while missing > 0:

@@ -1,9 +1,7 @@
 """The embedded key-value store: one SQLite file, one thread, each operation whole inside the unit's transaction.
 
 Implements frontend/stores/interface.py for a single host and any number of fronts on it. What an operation answered is
-durable, but for proofs: the end of any process costs none, that of the machine may cost the last ones, and no proof
-from before the machine's start is taken (frontend/auth/dpop.py). Guarantees nothing about order between operations that
-wait at the same time.
+durable. Guarantees nothing about order between operations that wait at the same time.
 """
 
 import sqlite3
@@ -36,9 +34,8 @@ class _Operation(msgspec.Struct, frozen=True):
 class SqliteStore:
     """Implements frontend.stores.interface.Store; `open` makes one."""
 
-    def __init__(self, database: Database, proofs_database: Database, turn: Turn) -> None:
+    def __init__(self, database: Database, turn: Turn) -> None:
         self._database = database
-        self._proofs_database = proofs_database
         self._turn = turn
         self._thread: BatchingThread[_Operation | proofs.Visit, Any] = BatchingThread(
             "store", self._perform, unavailable=StoreUnavailable, turn=None, on_idle=database.tend,
@@ -49,13 +46,11 @@ class SqliteStore:
     async def open(cls, path: str | Path, *, lock_seconds: float = LOCK_SECONDS) -> "SqliteStore":
         """Open the file, made with mode 0600 where it is missing. Raises StoreUnavailable."""
         database = Database(Path(path), _prepare, lock_seconds=lock_seconds)
-        light = Database(Path(path), _prepare, lock_seconds=lock_seconds, survives_power_loss=False)
         turn = Turn(database.path)
 
         def opened() -> None:
             with turn:
                 database.open()
-                light.open()
 
         with trio.move_on_after(OPEN_SECONDS):
             try:
@@ -63,7 +58,7 @@ class SqliteStore:
             except (DatabaseGone, OSError) as error:
                 turn.close()
                 raise StoreUnavailable(f"store: {error}") from error
-            return cls(database, light, turn)
+            return cls(database, turn)
         raise StoreUnavailable(f"store: {path} could not be opened within {OPEN_SECONDS:g} s")
 
     async def check_in(self, proof_key: str, expires_at: float, now: float) -> CheckIn:
@@ -156,14 +151,12 @@ class SqliteStore:
         visits = [one for one in operations if isinstance(one, proofs.Visit)]
         others = [one for one in operations if isinstance(one, _Operation)]
         writes = bool(visits) or any(one.writes for one in others)
-        database = self._database if others else self._proofs_database
-        with database.unit(writes=writes) as connection:
+        with self._database.unit(writes=writes) as connection:
             seen = iter(proofs.check_in(connection, visits) if visits else ())
             done = iter(each(connection, [one.work for one in others]))
         return [next(seen if isinstance(one, proofs.Visit) else done) for one in operations]
 
     def _release(self) -> None:
-        self._proofs_database.close()
         self._database.close()
         self._turn.close()
 

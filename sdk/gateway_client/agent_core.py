@@ -29,7 +29,7 @@ from gateway_client.proofs import Prover
 from gateway_client.results import Executed, Held, Jwks, Poll, Receipt, Session
 from gateway_client.wire import Answer, Call, Headers, path_of
 
-OnHeld = Callable[[Held], object]
+OnHeld = Callable[[Held], None]
 POLL_SECONDS = 2.0
 """Between two polls where the gateway does not say."""
 WAIT_TIMEOUT = 360.0

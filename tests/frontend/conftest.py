@@ -33,5 +33,5 @@ def _patient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(channel, "GREETING_SECONDS", PATIENCE)
     monkeypatch.setattr(profile, "ASK_SECONDS", PATIENCE)
     monkeypatch.setattr(profile, "LEAVE_SECONDS", PATIENCE)
-    for name in ("QUESTION_SECONDS", "STALL_SECONDS", "LOAD_SECONDS", "_SUCCESSOR_SECONDS"):
+    for name in ("QUESTION_SECONDS", "STALL_SECONDS", "LOAD_SECONDS", "FIRST_LOAD_SECONDS", "_SUCCESSOR_SECONDS"):
         monkeypatch.setattr(embedded, name, PATIENCE)

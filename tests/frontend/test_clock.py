@@ -35,16 +35,6 @@ def test_it_tells_the_wall_clock_while_time_passes_evenly() -> None:
         assert clock.now() == source.wall
 
 
-def test_it_knows_when_the_machine_started_and_follows_a_clock_that_is_put_right() -> None:
-    source = Time()
-    clock = source.clock()
-    assert clock.machine_start() == NOON - 100
-    source.passes(50)
-    source.wall += 3600
-    clock.now()
-    assert clock.machine_start() == NOON - 100 + 3600
-
-
 def test_a_wall_clock_below_the_newest_evidence_is_an_error_until_it_is_right() -> None:
     source = Time()
     clock = source.clock(NOON + 60)

@@ -1,6 +1,7 @@
 """Each exit code, from the console script, as a process where that differs; and the table that they come from."""
 
 import inspect
+import json
 import re
 import signal
 from pathlib import Path
@@ -154,7 +155,9 @@ def test_a_call_that_waits_for_an_operator_is_no_success(gatectl: Gatectl, tmp_p
     }
     with scripted_gateway(answers) as server:
         there = pointed_at(gatectl, server.url)
-        ended = there.here("execute", "payment_transfer", "--request", str(request), "--wait", "--timeout", "50")
+        waits = ("execute", "payment_transfer", "--request", str(request), "--wait", "--timeout", "50")
+        ended, as_json = there.here(*waits), there.here(*waits, "--json")
+    assert json.loads(as_json.err)["error"] == "approval_pending"
     assert ended.code == 3, ended.err
     first, second = ended.err.splitlines()
     assert first.startswith("gatectl: held as apr_")

@@ -74,6 +74,21 @@ def test_a_log_that_nobody_reads_ends_nothing() -> None:
         os.close(writer)
 
 
+def test_a_line_that_can_not_be_made_is_told_in_its_place_and_raises_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    endless: list[object] = []
+    endless.append(endless)
+    log.info("too deep", found=endless, level_of="a call")
+    line = json.loads(capfd.readouterr().err)
+    assert (line["level"], line["about"]) == ("error", "too deep")
+
+
+def test_no_field_takes_the_place_of_what_every_line_has(capfd: pytest.CaptureFixture[str]) -> None:
+    log.info("fixed", message="another", time="never")
+    line = json.loads(capfd.readouterr().err)
+    assert (line["message"], line["level"]) == ("fixed", "info")
+    assert line["time"] != "never"
+
+
 def test_what_has_no_json_form_is_written_all_the_same(capfd: pytest.CaptureFixture[str]) -> None:
     log.info("half a pair", text="\ud800", found={1, 2})
     assert json.loads(capfd.readouterr().err)["text"] == "\ud800"

@@ -142,9 +142,6 @@ class TestClock:
     def iso(self, t: float | None = None) -> str:
         return iso(self.now() if t is None else t)
 
-    def machine_start(self) -> float:
-        return 0.0
-
 
 class ScriptedPolicy:
     """A policy engine that answers what it is told to; `before` is awaited first."""

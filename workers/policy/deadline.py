@@ -13,8 +13,9 @@ OVERTIME = signal.SIGPROF
 
 
 def be_ended_by_overtime() -> None:
-    """Call once in a process that evaluates: whoever started it may have had the signal ignored."""
+    """Call once in a process that evaluates: whoever started it may have had the signal ignored, or blocked."""
     signal.signal(OVERTIME, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {OVERTIME})
 
 
 class Deadline:

@@ -40,14 +40,6 @@ def test_every_commit_reaches_the_disk(database: Database) -> None:
         assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
 
 
-def test_a_commit_that_only_outlives_processes_is_left_to_the_kernel(tmp_path: Path) -> None:
-    light = Database(tmp_path / "light.sqlite3", table, survives_power_loss=False)
-    light.open()
-    with closing(light), light.unit() as connection:
-        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
-        assert connection.execute("PRAGMA synchronous").fetchone() == (1,)
-
-
 def test_its_files_are_for_their_owner_alone(database: Database) -> None:
     put(database, "a")
     modes = {path.suffix: stat.S_IMODE(path.stat().st_mode) for path in database.path.parent.iterdir()}

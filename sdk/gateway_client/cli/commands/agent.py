@@ -1,6 +1,7 @@
 """What agents do: look at actions, and call one."""
 
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -91,7 +92,8 @@ def execute(desk: Desk, action: str, file: Path | None, wait: bool, timeout: flo
     """Call ACTION as an agent, with a lease of its own."""
     request = {} if file is None else _request(file)
     with desk.agent() as agent:
-        done = agent.execute(action, request, wait_for_approval=wait, timeout=timeout, on_held=_say_held)
+        on_held = None if desk.is_json else _say_held
+        done = agent.execute(action, request, wait_for_approval=wait, timeout=timeout, on_held=on_held)
     if isinstance(done, Held):
         raise _held(desk, done)
     if desk.is_json:
@@ -104,7 +106,8 @@ def execute(desk: Desk, action: str, file: Path | None, wait: bool, timeout: flo
 def _say_held(held: Held) -> None:
     """While it waits, whoever looks on wants to know for what; standard output is for the outcome alone."""
     text = f"gatectl: held as {safe(held.approval_id)}; to decide: gatectl approvals show {safe(held.approval_id)}"
-    click.echo(text, err=True)
+    with suppress(OSError):  # whoever does not listen must not end the wait
+        click.echo(text, err=True)
 
 
 def _held(desk: Desk, held: Held) -> Failure:
