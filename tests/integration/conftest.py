@@ -12,6 +12,8 @@ import pytest
 from tests.support.gateway import Bearer, Gateway, config_for, gateway
 from tests.support.hostile_upstream import HostileUpstream, hostile_upstream
 from tests.support.manifests import PATIENT, example, open_policy, patient, write_manifests
+from tests.support.proofs import Key
+from tests.support.proved_calls import lease_for
 from tests.support.upstream import Upstream, upstream
 
 LITTLE_FUEL = {"spin": {"resource_limits": {"fuel": 10_000_000}}}
@@ -78,3 +80,15 @@ def agent(gate: Gateway) -> Bearer:
 def operator(gate: Gateway) -> Bearer:
     """The dev operator."""
     return gate.operator()
+
+
+@pytest.fixture(scope="module")
+def key() -> Key:
+    """The key that `lease` is bound to."""
+    return Key()
+
+
+@pytest.fixture(scope="module")
+def lease(gate: Gateway, key: Key) -> str:
+    """A good lease, with calls enough."""
+    return lease_for(gate, key, budgets={"max_calls": 1000})

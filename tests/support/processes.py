@@ -95,6 +95,12 @@ def family(pid: int) -> dict[int, str]:
     return found
 
 
+def pids(gate: Gateway) -> dict[str, int]:
+    """Title without `gateway: ` -> pid, the supervisor included."""
+    found = family(gate.process.pid) | {gate.process.pid: title(gate.process.pid)}
+    return {name.removeprefix("gateway: "): pid for pid, name in found.items()}
+
+
 @contextmanager
 def started(
     folder: Path, config: str = "", *, arguments: tuple[str, ...] = (), pass_fds: tuple[int, ...] = (),

@@ -1,9 +1,12 @@
 """Ledgers and processes for the tests of evidence."""
 
+import sqlite3
 import subprocess
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +16,12 @@ ROOT = Path(__file__).resolve().parents[3]
 
 OpenLedger = Callable[..., Awaitable[SqliteLedger]]
 Start = Callable[..., "subprocess.Popen[str]"]
+
+
+def stored(path: Path, statement: str = "SELECT bytes FROM events ORDER BY seq") -> list[Any]:
+    """Rows of a ledger's file, read by a stranger; a single column comes without its row."""
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        return [row[0] if len(row) == 1 else row for row in connection.execute(statement)]
 
 
 @pytest.fixture

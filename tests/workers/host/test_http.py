@@ -1,82 +1,19 @@
-"""The http host call against real servers: where it goes, what it sends, what it makes of the answer."""
+"""The http host call against real servers: where it goes, what it sends, and what never leaves."""
 
 import hashlib
-import os
 import socket
-import ssl
-import time
-from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 
 from ipc.messages import Observation
-from ipc.plan import Egress, Plan, PlannedRequest, SecretUse
+from ipc.plan import Egress, PlannedRequest, SecretUse
+from tests.support.http_host import URL, Client, Names, asked, failing, request
 from tests.support.worker_plans import http_plan
-from tests.support.worker_upstream import Answer, Upstream, certificate, ok, saying, upstream
-from workers.host.connection import make_tls
-from workers.host.http import HttpHost, Request
-from workers.host.meter import HostError, IoBudgetExceeded, Meter
-from workers.host.resolver import Resolver
-from workers.host.wire import Response
-
-URL = "http://upstream.test/path?q=1"
-TLS = make_tls()
-
-
-class Names(Resolver):
-    """A resolver whose answers a test decides; it remembers what it was asked."""
-
-    def __init__(self, *answers: list[str]) -> None:
-        super().__init__()
-        self.answers = list(answers)
-        self.questions: list[str] = []
-
-    def resolve(self, host: str, seconds: float) -> list[str]:
-        self.questions.append(host)
-        return self.answers.pop(0)
-
-
-def request(url: str = URL, method: str = "GET", **changes: Any) -> Request:
-    values: dict[str, Any] = {"headers": (), "body": "", "body_encoding": "utf8", "timeout_ms": None}
-    return Request(method, url, **(values | changes))
-
-
-class Client:
-    """A host for one call."""
-
-    def __init__(
-        self, plan: Plan, *, secrets: dict[str, str] | None = None, seconds: float = 300, names: Resolver | None = None,
-        tls: ssl.SSLContext | None = None, is_approved: bool = False, budget: int = 10,
-    ) -> None:  # fmt: skip
-        self.meter = Meter(budget, time.monotonic() + seconds)
-        self.host = HttpHost(
-            plan, secrets or {}, self.meter, resolver=names or Names(), tls=tls or TLS, is_approved=is_approved
-        )  # fmt: skip
-
-    def send(self, wanted: Request) -> Response:
-        return self.host.send(wanted)
-
-    def refused(self, wanted: Request) -> tuple[str, str]:
-        """(kind, message) of a request that had no response."""
-        with pytest.raises(HostError) as caught:
-            self.host.send(wanted)
-        seen = self.meter.observations[-1]
-        assert (seen.kind, seen.ok, seen.status) == ("http", False, None)
-        return caught.value.failure.kind, caught.value.failure.message
-
-
-def asked(answer: Answer, wanted: Request, seconds: float = 300, **changes: Any) -> tuple[Response, Upstream, Client]:
-    with upstream(answer) as up:
-        client = Client(http_plan(address=up.address, **changes), seconds=seconds)
-        return client.send(wanted), up, client
-
-
-def failing(answer: Answer, wanted: Request | None = None, seconds: float = 300, **changes: Any) -> tuple[str, str]:
-    with upstream(answer) as up:
-        return Client(http_plan(address=up.address, **changes), seconds=seconds).refused(wanted or request())
+from tests.support.worker_upstream import Upstream, ok, upstream
+from workers.host.http import Request
+from workers.host.meter import IoBudgetExceeded
 
 
 def lines(up: Upstream) -> list[str]:
@@ -107,13 +44,6 @@ def test_a_request_goes_out_and_its_answer_is_observed() -> None:
 def test_a_body_may_be_bytes() -> None:
     _, up, _ = asked(ok(), request(method="POST", body="/wBB", body_encoding="base64"))
     assert up.requests[0].endswith(b"\r\n\r\n\xff\x00A")
-
-
-@pytest.mark.parametrize("status", ["301 Moved", "302 Found", "303 See", "307 Temporary", "308 Permanent"])
-def test_a_redirect_is_returned_and_not_followed(status: str) -> None:
-    response, up, _ = asked(ok(b"", status, b"Location: http://upstream.test/again\r\n"), request())
-    assert response.status == int(status[:3])
-    assert len(up.requests) == 1
 
 
 @pytest.mark.parametrize(
@@ -318,110 +248,9 @@ def test_a_secret_that_would_break_the_head_is_not_sent_and_not_shown(value: str
         assert up.requests == []
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        saying(b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * 2_000_000),
-        saying(b"HTTP/1.1 200 OK\r\nContent-Length: 99999999\r\n\r\n"),
-        saying(b"HTTP/1.1 200 OK\r\nA: " + b"x" * 200_000),
-        saying(b"HTTP/1.1 200 OK\r\n" + b"A: b\r\n" * 10_000),
-    ],
-    ids=["endless body", "announced body", "endless header", "many headers"],
-)
-def test_an_answer_beyond_its_caps_is_too_large(answer: Answer) -> None:
-    assert failing(answer, max_response_bytes=100_000)[0] == "too-large"
-
-
-@pytest.mark.parametrize(
-    "answer",
-    [
-        saying(b""), saying(b"SSH-2.0-OpenSSH\r\n"), saying(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\n\r\nabc"),
-        saying(b"HTTP/1.1 200 OK\r\nContent-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"),
-    ],
-)  # fmt: skip
-def test_an_answer_that_is_no_whole_http_is_unavailable(answer: Answer) -> None:
-    assert failing(answer)[0] == "unavailable"
-
-
-def dripping(connection: socket.socket) -> None:
-    """A byte every now and then until nobody takes them: each read succeeds, the whole never does."""
-    connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
-    while True:
-        connection.sendall(b"x")
-        time.sleep(0.02)
-
-
-def silent(connection: socket.socket) -> None:
-    """Nothing, until the other side has gone."""
-    connection.settimeout(None)
-    connection.recv(1)
-
-
-@pytest.mark.parametrize("answer", [dripping, silent], ids=["slow", "silent"])
-@pytest.mark.parametrize(("seconds", "timeout_ms"), [(0.3, None), (3600, 300)])
-def test_a_slow_upstream_ends_at_the_deadline(
-    answer: Callable[[socket.socket], None], seconds: float, timeout_ms: int | None
-) -> None:
-    kind, _ = failing(answer, request(timeout_ms=timeout_ms), seconds=seconds)
-    assert kind == "timeout"
-
-
-def test_an_upstream_that_is_not_there_is_unavailable_and_worth_another_try() -> None:
-    with socket.socket() as taken:  # and nobody else's for as long
-        taken.bind(("127.0.0.1", 0))
-        address = f"127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(HostError) as caught:
-            Client(http_plan(address=address)).send(request())
-    assert (caught.value.failure.kind, caught.value.failure.retryable) == ("unavailable", True)
-    assert address not in caught.value.failure.message
-
-
 def test_every_attempt_counts_and_the_budget_ends_the_call() -> None:
     client = Client(http_plan(), budget=1)
     client.refused(request("nonsense"))
     with pytest.raises(IoBudgetExceeded):
         client.send(request())
     assert client.meter.is_exceeded
-
-
-def tls_client(up: Upstream, trusted: Path, name: str = "upstream.test") -> Client:
-    context = make_tls()
-    context.load_verify_locations(trusted)
-    return Client(http_plan(url_host=name, address=up.address), tls=context)
-
-
-def test_tls_is_verified_against_the_name(tmp_path: Path) -> None:
-    path, context = certificate(tmp_path, "upstream.test")
-    with upstream(ok(b"safe"), context) as up:
-        assert tls_client(up, path).send(request("https://upstream.test/")).body == b"safe"
-
-
-def test_a_certificate_for_another_name_is_refused(tmp_path: Path) -> None:
-    path, context = certificate(tmp_path, "other.test")
-    with upstream(ok(), context) as up:
-        kind, message = tls_client(up, path).refused(request("https://upstream.test/"))
-        assert (kind, up.requests) == ("unavailable", [])
-        assert "certificate" in message
-
-
-def test_a_certificate_that_nobody_vouches_for_is_refused(tmp_path: Path) -> None:
-    _, context = certificate(tmp_path, "upstream.test")
-    with upstream(ok(), context) as up:
-        assert Client(http_plan(address=up.address)).refused(request("https://upstream.test/"))[0] == "unavailable"
-        assert up.requests == []
-
-
-def test_plain_text_where_tls_was_asked_for_is_refused() -> None:
-    assert failing(ok(), request("https://upstream.test/"), seconds=0.5)[0] in ("unavailable", "timeout")
-
-
-def test_a_body_cut_off_under_tls_does_not_pass_for_a_whole_one(tmp_path: Path) -> None:
-    path, context = certificate(tmp_path, "upstream.test")
-
-    def cut(connection: socket.socket) -> None:
-        connection.sendall(b"HTTP/1.1 200 OK\r\n\r\nhalf")
-        with socket.socket(fileno=os.dup(connection.fileno())) as raw:
-            raw.shutdown(socket.SHUT_RDWR)
-
-    with upstream(cut, context) as up:
-        assert tls_client(up, path).refused(request("https://upstream.test/"))[0] == "unavailable"

@@ -1,0 +1,72 @@
+"""The http host call for one call: its plan, its names and its meter, and short ways to use it once."""
+
+import ssl
+import time
+from typing import Any
+
+import pytest
+
+from ipc.plan import Plan
+from tests.support.worker_plans import http_plan
+from tests.support.worker_upstream import Answer, Upstream, upstream
+from workers.host.connection import make_tls
+from workers.host.http import HttpHost, Request
+from workers.host.meter import HostError, Meter
+from workers.host.resolver import Resolver
+from workers.host.wire import Response
+
+URL = "http://upstream.test/path?q=1"
+TLS = make_tls()
+
+
+class Names(Resolver):
+    """A resolver whose answers a test decides; it remembers what it was asked."""
+
+    def __init__(self, *answers: list[str]) -> None:
+        super().__init__()
+        self.answers = list(answers)
+        self.questions: list[str] = []
+
+    def resolve(self, host: str, seconds: float) -> list[str]:
+        self.questions.append(host)
+        return self.answers.pop(0)
+
+
+def request(url: str = URL, method: str = "GET", **changes: Any) -> Request:
+    values: dict[str, Any] = {"headers": (), "body": "", "body_encoding": "utf8", "timeout_ms": None}
+    return Request(method, url, **(values | changes))
+
+
+class Client:
+    """A host for one call."""
+
+    def __init__(
+        self, plan: Plan, *, secrets: dict[str, str] | None = None, seconds: float = 300, names: Resolver | None = None,
+        tls: ssl.SSLContext | None = None, is_approved: bool = False, budget: int = 10,
+    ) -> None:  # fmt: skip
+        self.meter = Meter(budget, time.monotonic() + seconds)
+        self.host = HttpHost(
+            plan, secrets or {}, self.meter, resolver=names or Names(), tls=tls or TLS, is_approved=is_approved
+        )  # fmt: skip
+
+    def send(self, wanted: Request) -> Response:
+        return self.host.send(wanted)
+
+    def refused(self, wanted: Request) -> tuple[str, str]:
+        """(kind, message) of a request that had no response."""
+        with pytest.raises(HostError) as caught:
+            self.host.send(wanted)
+        seen = self.meter.observations[-1]
+        assert (seen.kind, seen.ok, seen.status) == ("http", False, None)
+        return caught.value.failure.kind, caught.value.failure.message
+
+
+def asked(answer: Answer, wanted: Request, seconds: float = 300, **changes: Any) -> tuple[Response, Upstream, Client]:
+    with upstream(answer) as up:
+        client = Client(http_plan(address=up.address, **changes), seconds=seconds)
+        return client.send(wanted), up, client
+
+
+def failing(answer: Answer, wanted: Request | None = None, seconds: float = 300, **changes: Any) -> tuple[str, str]:
+    with upstream(answer) as up:
+        return Client(http_plan(address=up.address, **changes), seconds=seconds).refused(wanted or request())
