@@ -1,6 +1,5 @@
 """Bytes that are no ordinary requests, sent to a running gateway: each gets its answer, and the gateway lives."""
 
-import select
 import threading
 import time
 from collections.abc import Iterator
@@ -12,6 +11,7 @@ import pytest
 from tests.support.gateway import Bearer, Gateway, gateway, wait_for
 from tests.support.manifests import patient
 from tests.support.raw_http import DEADLINE, RawConnection, Reply, raw, request
+from tests.support.readable import readable
 from tests.support.upstream import Upstream
 
 EXECUTE = "/v1/actions/text_digest/execute"
@@ -258,7 +258,7 @@ def drip(line: RawConnection, data: bytes) -> None:
     """Send a byte every 50 ms until an answer comes, which it must before all are sent."""
     for byte in data:
         line.send(bytes([byte]))
-        if select.select([line.sock], [], [], 0.05)[0]:
+        if readable(line.sock, 0.05):
             return
     raise AssertionError("the gateway waits for ever")
 
@@ -341,7 +341,7 @@ def test_a_body_that_grows_too_large_is_413_while_it_is_read(gate: Gateway, agen
         chunk = b"10000\r\n" + b"x" * 65536 + b"\r\n"
         for _ in range(200):
             line.send(chunk)
-            if select.select([line.sock], [], [], 0)[0]:
+            if readable(line.sock, 0):
                 break
         refused(line.reply("POST"), 413, "body_too_large")
     assert front.memory_info().rss - before < 8 * MB

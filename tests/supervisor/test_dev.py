@@ -3,7 +3,6 @@
 import json
 import os
 import pty
-import select
 import signal
 import socket
 import stat
@@ -17,6 +16,7 @@ import pytest
 
 from ipc.exits import Exit
 from supervisor.dev import default_state_dir
+from tests.support.readable import readable
 from tests.support.supervised import wait_until
 
 RUN_CLI = str(Path(__file__).parent / "programs" / "run_cli.py")
@@ -264,7 +264,7 @@ def test_a_terminal_gets_five_lines_for_people_on_standard_error(tmp_path: Path)
     try:
         assert process.stdout is not None
         ready = json.loads(process.stdout.readline())
-        while b"/v1/actions" not in seen and select.select([ours], [], [], 120)[0]:
+        while b"/v1/actions" not in seen and readable(ours, 120):
             seen += os.read(ours, 4096)
     finally:
         process.terminate()

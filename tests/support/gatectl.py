@@ -6,7 +6,6 @@ import io
 import json
 import os
 import pty
-import select
 import subprocess
 import sys
 import termios
@@ -18,6 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from gateway_client.cli.main import run
+
+from tests.support.readable import readable
 
 SCRIPT = str(Path(sys.executable).with_name("gatectl"))
 SECONDS = 120
@@ -126,7 +127,7 @@ class Gatectl:
         text, is_typed, end = b"", not answer and then is None, time.monotonic() + SECONDS
         try:
             while time.monotonic() < end:
-                if not select.select([ours], [], [], 1.0)[0]:
+                if not readable(ours, 1.0):
                     if is_typed and answer == INTERRUPT:  # it may have come just before the program began to read
                         os.write(ours, answer.encode())
                     continue

@@ -8,7 +8,6 @@ import base64
 import hashlib
 import json
 import os
-import select
 import signal
 import subprocess
 import sys
@@ -27,6 +26,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from tests.support.documented import check_answer
+from tests.support.readable import readable
 
 START_SECONDS = 300
 """How long a start may take before it has failed. Like every deadline here it costs nothing when all is well."""
@@ -218,7 +218,7 @@ def gateway(folder: Path, config: str = "", **environment: str) -> Iterator[Gate
 def ready_line(process: "subprocess.Popen[str]", log: Path) -> dict[str, Any]:
     """What a gateway says on standard output once it serves."""
     assert process.stdout is not None
-    assert select.select([process.stdout], [], [], START_SECONDS)[0], f"no start; its log:\n{log.read_text()[-4000:]}"
+    assert readable(process.stdout, START_SECONDS), f"no start; its log:\n{log.read_text()[-4000:]}"
     line = process.stdout.readline()
     assert line, f"the gateway ended with {process.wait(STOP_SECONDS)}; its log:\n{log.read_text()[-4000:]}"
     ready: dict[str, Any] = json.loads(line)

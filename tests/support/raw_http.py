@@ -14,6 +14,8 @@ from typing import Any, NamedTuple
 
 import h11
 
+from tests.support.readable import readable
+
 DEADLINE = 120.0
 
 
@@ -87,7 +89,7 @@ class RawConnection:
 
     def is_closed(self) -> bool:
         """Whether the gateway has ended the connection and left nothing unread."""
-        if self._received or not select.select([self.sock], [], [], 0)[0]:
+        if self._received or not readable(self.sock, 0):
             return False
         try:
             return not self.sock.recv(1, socket.MSG_PEEK)

@@ -107,13 +107,15 @@ APPROVALS = st.integers(0, 11).map(lambda number: f"apr_{number:04}")
 
 
 def steps() -> st.SearchStrategy[list[Step]]:
-    """Histories: (method, arguments, keywords), with restarts in between. Approval ids and expiries never repeat."""
+    """Histories: (method, arguments, keywords), with restarts in between. Approval ids and expiries never repeat, and a
+    proof is remembered beyond the moment at which it is shown."""
+    visit = st.tuples(st.sampled_from("pqr"), st.integers(1, 200), MOMENTS)
     move = st.fixed_dictionaries(
         {"outcome": st.sampled_from(["{}", '{"a":1}']), "holder": st.sampled_from([None, "f1", "f2"])},
         optional={"unexpired_at": MOMENTS},
     )
     step = st.one_of(
-        st.tuples(st.just("check_in"), st.tuples(st.sampled_from("pqr"), MOMENTS, MOMENTS)),
+        st.tuples(st.just("check_in"), visit.map(lambda given: (given[0], given[2] + given[1], given[2]))),
         st.tuples(st.sampled_from(["raise_epoch", "epoch"]), st.just(())),
         st.tuples(st.just("raise_epoch"), st.tuples(st.integers(0, 4))),
         st.tuples(st.just("budget_open"), st.tuples(SESSIONS, st.integers(0, 3), st.just(NOW + 300))),
