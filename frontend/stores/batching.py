@@ -147,7 +147,7 @@ class BatchingThread(Generic[Op, Result]):
     # ------------------------------------------------------------------ deadlines
 
     def _be_patient_until(self, deadline: float) -> None:
-        """One task looks after the deadlines of all: a cancel scope for each operation is a tenth of a call's cost."""
+        """One task looks after the deadlines of all: a call has three operations, and a cancel scope is not free."""
         if self._patience.deadline == float("inf"):
             self._patience = trio.CancelScope(deadline=deadline)
             trio.lowlevel.spawn_system_task(self._give_up_in_time, name=f"deadlines of {self._name}")
