@@ -20,7 +20,7 @@ class CheckFiles(Message, frozen=True):
     FDS = 2
     settings: Settings
     parts: tuple[str, ...]
-    """What may be judged: `actions`, `policy`, `secrets`, and names of settings that name keys."""
+    """What may be judged: `actions`, `policy`, `secrets`, `webhooks`, and names of settings that name keys."""
 
 
 class FoundProblem(Message, frozen=True):
@@ -31,7 +31,7 @@ class FoundProblem(Message, frozen=True):
     field: str
     message: str
     mend: str
-    setting: tuple[str, ...] = ()
+    setting: tuple[str | int, ...] = ()
 
 
 class FilesChecked(Message, frozen=True):

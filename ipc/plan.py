@@ -28,6 +28,9 @@ class Egress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     proxy_url: str | None = None
     unsafe_resolve: dict[str, str] = {}
     """Dev only: name -> `address:port` to connect to instead of resolving."""
+    proxy_patience_seconds: int = 0
+    """For so long a proxy may refuse an unresolved domain because it has not read its list again: with live sync that
+    list has the domain while a person's approval lets this plan run."""
 
 
 class FileAccess(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -1,8 +1,11 @@
 """Settings as the supervisor has checked them and hands them to its children.
 
 The same structs are the schema of the TOML file (supervisor/config.py reads and checks it, names every field in
-messages by its path here). Secrets never appear: only paths to them. Paths are absolute by the time a child sees them.
+messages by its path here). Secrets never appear, only paths to them; but for those that the file itself holds in clear
+for a webhook, and these never show. Paths are absolute by the time a child sees them.
 """
+
+from typing import Final
 
 import msgspec
 
@@ -52,6 +55,41 @@ class EgressSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     unsafe_resolve: dict[str, str] = {}
     """Dev only: host name -> `address:port`."""
+    proxy_allowlist_file: str | None = None
+    """Live sync: the file of domains that the egress proxy allows, written by the gateway. Needs `egress_proxy_url`."""
+
+
+WEBHOOK_KINDS: Final = (
+    "approval.pending", "approval.granted", "approval.denied", "approval.expired", "action.executed", "action.denied",
+    "action.failed", "budget.exhausted", "revocation", "gateway.draining",
+)  # fmt: skip
+"""What may be notified of (docs/webhooks.md)."""
+
+
+class WebhookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[[webhooks]]`: one endpoint that is notified. Exactly one of `secret` and `secret_file`.
+
+    SECURITY: address and headers may hold credentials too, so nothing but the name ever shows.
+    """
+
+    name: str
+    url: str
+    """https (http only in dev mode), a domain name, perhaps port, path and query."""
+    secret: str | None = None
+    """What deliveries are signed with: `whsec_<base64>`, or a text whose bytes are the key."""
+    secret_file: str | None = None
+    """A private file that holds it; read at each attempt, so that it may be replaced."""
+    events: tuple[str, ...] = WEBHOOK_KINDS
+    headers: dict[str, str] = {}
+    timeout_seconds: float = 5.0
+    """For one attempt, from the look-up of the name to the end of the answer's head."""
+    max_retries: int = 3
+    retry_backoff_seconds: tuple[float, ...] = (1.0, 5.0, 30.0)
+    """Pauses before the first retry, the second, and so on; the last one counts for all that follow."""
+    disable: bool = False
+
+    def __repr__(self) -> str:
+        return f"<webhook {self.name}>"
 
 
 class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -134,6 +172,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     workers: WorkerSettings = WorkerSettings()
     secrets: SecretSettings = SecretSettings()
     compat: CompatSettings = CompatSettings()
+    webhooks: tuple[WebhookSettings, ...] = ()
     dev_mode: bool = False
     """Set by `gateway dev`, never by a file."""
     weakened: tuple[str, ...] = ()

@@ -76,6 +76,8 @@ def _parts(loaded: Loaded, settings: Settings) -> tuple[str, ...]:
             parts.append("secrets")
     if loaded.is_judged("policy_dir"):
         parts.append("policy")
+    if any(row.secret_file is not None for row in settings.webhooks):
+        parts.append("webhooks")  # a row keeps its place with what could be read of it
     if settings.dev_mode:
         return tuple(parts)
     named = {name: getattr(settings, name) is not None and loaded.is_judged(name) for name in _KEYS}

@@ -12,13 +12,14 @@ from typing import Any
 
 import msgspec
 
-from ipc.settings import OperatorSettings, Settings
+from ipc.settings import OperatorSettings, Settings, WebhookSettings
 from supervisor import schema
 from supervisor.document import Document, apply_environment, read_document
 from supervisor.kind import Context, Wrong
 from supervisor.operators import KeyRefused, operator_settings
 from supervisor.problems import Problem, dotted, short
 from supervisor.toml_lines import Path
+from supervisor.webhooks import MAX_ENDPOINTS, webhook_settings
 
 _NOTHING = object()
 
@@ -87,7 +88,9 @@ class _Reader:
         if isinstance(node, schema.Rows):
             return self.read_rows(node, value, path)
         if not isinstance(value, dict):
-            return self.leave_out(path, f"{dotted(path)}{_shown(value)}: must be a table.", f"Write [{dotted(path)}].")
+            # SECURITY: a text in a table's place may be the address, the header or the key that belongs in it.
+            shown = "" if isinstance(value, str) else _shown(value)
+            return self.leave_out(path, f"{dotted(path)}{shown}: must be a table.", f"Write [{dotted(path)}].")
         if isinstance(node, schema.Names):
             return self.read_names(node, value, path)
         found = {}
@@ -119,7 +122,13 @@ class _Reader:
             try:
                 name = node.key(key, self.context)
             except Wrong as wrong:
-                self.leave_out((*path, key), f'key "{short(key)}" in [{dotted(path)}] {wrong.what}.', wrong.mend)
+                if wrong.is_secret:
+                    self.leave_out(path, f"a key in [{dotted(path)}] {wrong.what}.", wrong.mend)
+                else:
+                    self.leave_out((*path, key), f'key "{short(key)}" in [{dotted(path)}] {wrong.what}.', wrong.mend)
+                continue
+            if name in found:
+                self.leave_out((*path, key), f'key "{short(key)}" in [{dotted(path)}] is there twice.')
                 continue
             checked = self.read(node.value, child, (*path, key))
             if checked is not _NOTHING:
@@ -133,6 +142,7 @@ class _Reader:
         self.require(("state_dir",), 'Name the folder for state, like "/var/lib/gateway".')
         self.require(("public_base_url",), 'Name the URL that clients use, like "https://gateway.example".')
         operators = self.operators(values.pop("operators", {}))
+        webhooks = self.webhooks(values.pop("webhooks", {}))
         identity = values.pop("identity", {})
         identity |= identity.pop("peercred", {})
         principals = identity.get("principals", {})
@@ -142,8 +152,11 @@ class _Reader:
         self.check_pools(values.get("workers", {}))
         if "age_identity_file" in values.get("secrets", {}):
             self.require(("secrets", "file"), "Name the encrypted file.")
+        if "proxy_allowlist_file" in values.get("egress", {}):
+            self.require(("egress_proxy_url",), "egress.proxy_allowlist_file is written for that proxy.")
         needed = {"state_dir": "", "public_base_url": ""}
-        settings = msgspec.convert(needed | values | {"identity": identity, "operators": operators}, Settings)
+        rows = {"identity": identity, "operators": operators, "webhooks": webhooks}
+        settings = msgspec.convert(needed | values | rows, Settings)
         sockets = {("listen_uds_path",), ("listen_admin_uds_path",)}
         if settings.listen_uds_path == settings.listen_admin_uds_path and not self.unread & sockets:
             self.note(("listen_admin_uds_path",), "listen_admin_uds_path: must differ from listen_uds_path.")
@@ -184,6 +197,22 @@ class _Reader:
             found[index] = operator
         places = range(max(rows, default=-1) + 1)
         return [found[index] if index in found else _outline(rows.get(index, {})) for index in places]
+
+    def webhooks(self, rows: dict[int, dict[str, Any]]) -> list[WebhookSettings]:
+        """One for each row, in their order; a row that will not do keeps its place with what could be read of it."""
+        if len(rows) > MAX_ENDPOINTS:
+            self.note(("webhooks",), f"webhooks: {len(rows)} endpoints, and {MAX_ENDPOINTS} are the most.")
+        names = set[str]()
+        for index, row in rows.items():
+            path: Path = ("webhooks", index)
+            self.require((*path, "name"), "Name the endpoint: logs and metrics call it so.")
+            self.require((*path, "url"), 'Name where to deliver, like "https://hooks.example/gateway".')
+            if sum(self.document.has((*path, source)) for source in ("secret", "secret_file")) != 1:
+                self.note(path, f"{dotted(path)}: needs exactly one of secret_file and secret.")
+            if row.get("name") in names:
+                self.note((*path, "name"), f'{dotted(path)}.name = "{row["name"]}": is there twice.')
+            names.add(row.get("name", ""))
+        return [webhook_settings(rows.get(index, {})) for index in range(max(rows, default=-1) + 1)]
 
 
 def _outline(row: dict[str, str]) -> OperatorSettings:

@@ -18,9 +18,11 @@ _REQUIRED: dict[Path, tuple[str, ...]] = {
     (): ("state_dir", "public_base_url"),
     ("identity", "peercred", "principals", "*"): ("principal",),
     ("operators", "*"): ("name",),
+    ("webhooks", "*"): ("name", "url"),
 }
 _MORE: dict[Path, dict[str, Any]] = {
     ("operators", "*"): {"oneOf": [{"required": [source]} for source in ("api_key_sha256", "api_key_file", "api_key")]},
+    ("webhooks", "*"): {"oneOf": [{"required": [source]} for source in ("secret_file", "secret")]},
     ("secrets",): {"dependentRequired": {"age_identity_file": ["file"]}},
 }
 

@@ -15,11 +15,12 @@ import msgspec
 
 from ipc.exits import Exit
 from ipc.settings import Settings
+from supervisor.addresses import split_address
 from supervisor.config import Loaded
 from supervisor.dev import LABEL, DevOptions
 from supervisor.dev_policy import own_policy
 from supervisor.keys import OPERATOR, DevCredentials, dev_credentials, make_keys
-from supervisor.kinds import MAX_SOCKET_PATH, split_address
+from supervisor.kinds import MAX_SOCKET_PATH
 from supervisor.launch import Prepare, Prepared, listen, listen_merged
 from supervisor.production import weakened
 from supervisor.ready import Ready, ReadyOperator, announcer, prepare_ready_file

@@ -30,7 +30,7 @@ Answers = Mapping[type[m.Message], Callable[["Front", m.Message], None]]
 class Front:
     """One life of a front. `front_id` is new with each life: claims that an earlier one held are orphaned."""
 
-    def __init__(self, house: House, number: int) -> None:
+    def __init__(self, house: House, number: int, *, is_successor: bool) -> None:
         self.number = number
         self.name = f"front {number}"
         self.front_id = f"front-{number}-{secrets.token_hex(4)}"
@@ -40,6 +40,7 @@ class Front:
         self.is_drained = False
         self.in_flight = 0
         self._house = house
+        self._is_successor = is_successor
         self._control: Control[m.Message] = Control(m.FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting")
 
     def post(self, message: m.Message, fds: tuple[int, ...] = ()) -> None:
@@ -68,7 +69,9 @@ class Front:
     def _start(self, listeners: tuple[Listener, ...], live_fronts: tuple[str, ...]) -> m.StartFront:
         handed = tuple(m.Listener(kind=one.kind, address=one.address) for one in listeners)
         live = (*live_fronts, self.front_id)
-        return m.StartFront(self.front_id, live, self._house.settings, handed, number=self.number)
+        return m.StartFront(
+            self.front_id, live, self._house.settings, handed, number=self.number, is_successor=self._is_successor
+        )  # fmt: skip
 
 
 class FrontKeeper:
@@ -84,11 +87,11 @@ class FrontKeeper:
         self, answers: Answers, other_ids: Callable[[], tuple[str, ...]], on_end: Callable[[Front], None]
     ) -> None:
         """Live after life, until the gateway leaves. `other_ids` are the fronts that live besides this one."""
-        backoff = Backoff()
+        backoff, has_served = Backoff(), False
         while not self._house.is_leaving:
-            front = self.current = Front(self._house, self._number)
+            front = self.current = Front(self._house, self._number, is_successor=has_served)
             await front.live(self._listeners, other_ids(), answers)
-            self.current = None
+            self.current, has_served = None, has_served or front.is_ready
             on_end(front)
             self._house.bell.ring()
             assert front.child is not None

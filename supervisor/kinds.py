@@ -1,15 +1,13 @@
 """Kinds of values that a setting may have: each checks one value and returns it in the form of `ipc.settings`.
 
-Pure but for nothing: no file is opened, no name resolved. A value that will not do raises Wrong with what is wrong
+Pure: no file is opened, no name resolved. A value that will not do raises Wrong with what is wrong
 and how to mend it; the place and the name of the setting are the caller's.
 """
 
-import ipaddress
 import math
 import os
 import re
 from typing import TypeVar
-from urllib.parse import urlsplit
 
 from supervisor.kind import Context, Kind, Wrong, kind
 
@@ -28,7 +26,6 @@ _THUMBPRINT = re.compile(r"[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]")
 """Of 32 bytes: the last character carries four bits and two zeros. Any other text is nobody's thumbprint."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _MAX_UID = 2**32 - 2
-_MAX_PORT = 65535
 
 
 @kind(type="string", minLength=1, pattern=r"^[^\u0000-\u001f\u007f]*$")
@@ -166,61 +163,6 @@ def socket_path(value: object, context: Context) -> str:
     if len(os.fsencode(resolved)) > MAX_SOCKET_PATH:
         raise Wrong(f"a socket's path has at most {MAX_SOCKET_PATH} bytes", "Choose a shorter folder.")
     return resolved
-
-
-@kind(type="string", pattern='^https?://[^ "<>\\\\^`{|}@?#]+$')
-def base_url(value: object, context: Context) -> str:
-    """http or https, a host, perhaps a port and a path; nothing behind. Returned without a final slash."""
-    given = text(value, context)
-    mend = 'Use a form like "https://gateway.example".'
-    try:
-        parts = urlsplit(given)
-        port = parts.port
-    except ValueError:
-        raise Wrong("is not a URL", mend) from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
-        raise Wrong("must be an http or https URL with a host", mend)
-    if "@" in parts.netloc or parts.query or parts.fragment or "?" in given or "#" in given:
-        raise Wrong("must hold neither user, query nor fragment", mend)
-    if not given.isascii() or any(character in ' "<>\\^`{|}' for character in given):
-        raise Wrong("holds a character that a URL can't", mend)
-    return given.rstrip("/")
-
-
-def split_address(given: str) -> tuple[str, int]:
-    """`127.0.0.1:3000`, `[::1]:3000` or `localhost:3000` -> (IP address, port). Raises ValueError.
-
-    Only addresses, so that no resolver decides where the gateway listens or connects.
-    """
-    host, colon, port_text = given.rpartition(":")
-    if not colon or not re.fullmatch(r"[0-9]{1,5}", port_text) or int(port_text) > _MAX_PORT:
-        raise ValueError(given)
-    if host == "localhost":
-        return "127.0.0.1", int(port_text)
-    is_bracketed = host.startswith("[") and host.endswith("]")
-    address = ipaddress.ip_address(host[1:-1] if is_bracketed else host)
-    if (address.version == 6) != is_bracketed:
-        raise ValueError(given)
-    return str(address), int(port_text)
-
-
-@kind(type="string", pattern=r"^(localhost|[0-9.]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}$")
-def listen_address(value: object, _: Context) -> str:
-    """`ADDRESS:PORT`, port 0 for a free one. Returned with localhost as 127.0.0.1."""
-    try:
-        host, port = split_address(value if isinstance(value, str) else "")
-    except ValueError:
-        raise Wrong("must be an IP address and a port", 'Use a form like "127.0.0.1:3000".') from None
-    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
-
-
-@kind(**listen_address.form)
-def peer_address(value: object, context: Context) -> str:
-    """`ADDRESS:PORT` to connect to: like a listening address, but port 0 says nothing."""
-    given = listen_address(value, context)
-    if given.endswith(":0"):
-        raise Wrong("port 0 can't be connected to", "Name the port.")
-    return given
 
 
 def list_of(item: Kind[T]) -> Kind[tuple[T, ...]]:

@@ -16,7 +16,8 @@ _OTHERS_WRITE = 0o022
 
 
 def place_problems(loaded: Loaded) -> list[Problem]:
-    """Problems of the state directory, the ledger's folder and the sockets, at the settings that name them."""
+    """Problems of the state directory, the ledger's folder, the proxy's list and the sockets, at the settings that name
+    them."""
     settings = loaded.judged
     assert settings is not None
     told = []
@@ -39,6 +40,8 @@ def _places(settings: Settings, loaded: Loaded) -> Iterator[tuple[str, Path, Loo
         yield "state_dir", Path(settings.state_dir), _state_dir
     if settings.ledger.path is not None and loaded.is_judged("ledger", "path"):
         yield "ledger.path", Path(settings.ledger.path).parent, _usable
+    if settings.egress.proxy_allowlist_file is not None and loaded.is_judged("egress", "proxy_allowlist_file"):
+        yield "egress.proxy_allowlist_file", Path(settings.egress.proxy_allowlist_file), _allow_list
     for name in ("listen_uds_path", "listen_admin_uds_path"):
         # A dev gateway chooses places for the sockets that nobody named.
         if loaded.is_judged(name) and (loaded.document.has((name,)) or not settings.dev_mode):
@@ -51,6 +54,11 @@ def _state_dir(folder: Path) -> Iterator[tuple[str, str]]:
     except FileNotFoundError:
         yield from _makeable(folder)
         return
+    yield from _ours(folder, status)
+
+
+def _ours(folder: Path, status: os.stat_result) -> Iterator[tuple[str, str]]:
+    """Whether nobody but us may write in a folder, and we may."""
     mode = stat.S_IMODE(status.st_mode)
     if not stat.S_ISDIR(status.st_mode):
         yield f"{folder} is not a folder", "Move it away, or name another."
@@ -60,6 +68,26 @@ def _state_dir(folder: Path) -> Iterator[tuple[str, str]]:
         yield f"{folder} can be written by other users (mode {mode:04o})", "Run chmod go-w on it."
     else:
         yield from _usable(folder)
+
+
+def _allow_list(path: Path) -> Iterator[tuple[str, str]]:
+    """A file that is written for another process to read: its folder is made by whoever lets that one in."""
+    folder = path.parent
+    try:
+        status = folder.stat()
+    except FileNotFoundError:
+        yield f"{folder} is not there", "Make it, with the gateway's user as its owner and mode 0755."
+        return
+    yield from _ours(folder, status)
+    try:
+        status = path.lstat()
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if not stat.S_ISREG(status.st_mode):
+        kind = "a link" if stat.S_ISLNK(status.st_mode) else "not a regular file"
+        yield f"{path} is {kind}", "Move it away, or name the file itself."
+    elif status.st_uid != os.geteuid():
+        yield f"{path} belongs to another user (uid {status.st_uid})", "Run this as the gateway's user, or use chown."
 
 
 def _usable(folder: Path) -> Iterator[tuple[str, str]]:

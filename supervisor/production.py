@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 from ipc.settings import Settings
-from supervisor.kinds import split_address
+from supervisor.addresses import split_address
 from supervisor.toml_lines import Path
 
 IN_PRODUCTION = "not allowed in production"
@@ -74,6 +74,13 @@ def _warn_only(settings: Settings) -> Iterable[Finding]:
         yield Finding((name,), f'{name} = "warn": {IN_PRODUCTION}.', 'Use "deny".')
 
 
+def _webhooks_without_tls(settings: Settings) -> Iterable[Finding]:
+    for index, one in enumerate(settings.webhooks):
+        if not one.url.startswith("https://"):
+            text = f'webhooks[{index}].url of "{one.name}": http is {IN_PRODUCTION}.'
+            yield Finding(("webhooks", index, "url"), text, "Use https.")
+
+
 RULES: tuple[Callable[[Settings], Iterable[Finding]], ...] = (
     _identity_none,
     _allow_unmapped,
@@ -85,6 +92,7 @@ RULES: tuple[Callable[[Settings], Iterable[Finding]], ...] = (
     _ephemeral("grant_signing_key_path"),
     _ephemeral("receipt_keys_jwks_path"),
     _warn_only,
+    _webhooks_without_tls,
 )
 """The lease key is not among them: without a path it is kept in `state_dir/keys`, never in memory alone."""
 
@@ -108,6 +116,7 @@ WEAKNESSES: tuple[tuple[str, Callable[[Settings], bool]], ...] = (
     ("unsafe_expose_http", lambda settings: settings.listen_http_addr is not None),
     ("listen_http_addr beyond loopback", _is_open_to_the_network),
     ("egress.unsafe_resolve", lambda settings: bool(settings.egress.unsafe_resolve)),
+    ("webhooks without TLS", lambda settings: any(not one.url.startswith("https://") for one in settings.webhooks)),
     ("response_schema_enforcement=warn", lambda settings: settings.response_schema_enforcement == "warn"),
 )
 

@@ -9,7 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from supervisor import kinds
+from ipc.settings import WEBHOOK_KINDS
+from supervisor import addresses, kinds, webhooks
 from supervisor.kind import Context, Kind, Wrong, kind
 
 
@@ -71,17 +72,17 @@ def _ledger_path(value: object, context: Context) -> object:
 SCHEMA = Table(
     {
         "state_dir": Leaf(kinds.path),
-        "public_base_url": Leaf(kinds.base_url),
+        "public_base_url": Leaf(addresses.base_url),
         "listen_uds_path": Leaf(kinds.socket_path),
         "listen_admin_uds_path": Leaf(kinds.socket_path),
-        "listen_http_addr": Leaf(kinds.listen_address),
+        "listen_http_addr": Leaf(addresses.listen_address),
         "unsafe_expose_http": Leaf(kinds.flag),
         "front_processes": Leaf(_front_processes),
         "manifests_dir": Leaf(kinds.path),
         "policy_dir": Leaf(kinds.path),
         "modules_dir": Leaf(kinds.path),
         "opa_url": Leaf(kinds.not_yet("Leave it out: the embedded policy engine is used.")),
-        "egress_proxy_url": Leaf(kinds.not_yet("Leave it out: use the egress profile direct_allowlist.")),
+        "egress_proxy_url": Leaf(addresses.proxy_url),
         "lease_ttl_seconds": Leaf(kinds.whole(1, 3600)),
         "lease_signing_key_path": Leaf(kinds.path),
         "receipt_signing_key_path": Leaf(kinds.path),
@@ -126,7 +127,12 @@ SCHEMA = Table(
                 "url": Leaf(kinds.not_yet("PostgreSQL comes later; leave it out: a SQLite file is used.")),
             }
         ),
-        "egress": Table({"unsafe_resolve": Names(kinds.host_name, Leaf(kinds.peer_address))}),
+        "egress": Table(
+            {
+                "unsafe_resolve": Names(kinds.host_name, Leaf(addresses.peer_address)),
+                "proxy_allowlist_file": Leaf(kinds.path),
+            }
+        ),
         "limits": Table(
             {
                 "max_in_flight": Leaf(kinds.whole(1, 100_000)),
@@ -151,7 +157,22 @@ SCHEMA = Table(
         ),
         "secrets": Table({"file": Leaf(kinds.path), "age_identity_file": Leaf(kinds.path)}),
         "compat": Table({"actions_envelope": Leaf(kinds.flag)}),
-        "webhooks": Leaf(kinds.not_yet("Remove the [[webhooks]] tables: nothing would be delivered.")),
+        "webhooks": Rows(
+            Table(
+                {
+                    "name": Leaf(kinds.name),
+                    "url": Leaf(webhooks.url),
+                    "secret": Leaf(webhooks.secret),
+                    "secret_file": Leaf(webhooks.secret_file),
+                    "events": Leaf(kinds.list_of(kinds.choice(*WEBHOOK_KINDS))),
+                    "headers": Names(webhooks.header_name, Leaf(webhooks.header_value)),
+                    "timeout_seconds": Leaf(kinds.seconds(0.1, 60)),
+                    "max_retries": Leaf(kinds.whole(0, 10)),
+                    "retry_backoff_seconds": Leaf(kinds.list_of(kinds.seconds(0.01, 3600))),
+                    "disable": Leaf(kinds.flag),
+                }
+            )
+        ),
     }
 )
 
@@ -165,7 +186,7 @@ def spellings(node: Node = SCHEMA, path: tuple[str, ...] = ()) -> Iterator[tuple
         fields = node.row.fields
     for key, child in fields.items():
         dotted = ".".join((*path, key))
-        if isinstance(child, Rows) or dotted == "webhooks":
+        if isinstance(child, Rows):
             yield key, f"[[{dotted}]]"
         elif isinstance(child, Leaf):
             yield key, f"{key} in [{'.'.join(path)}]" if path else key

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ipc.exits import Exit
-from supervisor.kinds import split_address
+from supervisor.addresses import split_address
 from supervisor.refusal import Refused
 
 BACKLOG = 1024

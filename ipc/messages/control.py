@@ -26,6 +26,8 @@ class StartFront(Message, frozen=True):
     listeners: tuple[Listener, ...]
     number: int = 1
     """Counts front processes, for titles and logs; `front_id` is new with each life of a front."""
+    is_successor: bool = False
+    """Follows one that had served: what only its notifications or the egress proxy's list lack must not end it."""
 
 
 class AttachPolicy(Message, frozen=True):

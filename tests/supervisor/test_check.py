@@ -199,6 +199,30 @@ def test_what_can_not_be_judged_is_left_out(folder: Path) -> None:
     ]
 
 
+def test_the_file_of_a_webhooks_secret_is_looked_at_where_it_is_named(folder: Path) -> None:
+    for name, text, mode in (("fine", "a secret of some words", 0o600), ("open", "a secret of some words", 0o644),
+                             ("short", "hush", 0o600)):  # fmt: skip
+        (folder / name).write_text(text)
+        (folder / name).chmod(mode)
+    toml, wanted = folder / "gateway.toml", []
+    for index, (name, more, said) in enumerate([
+        ("fine", "", ""),
+        ("none", "", "ETC/none: cannot read it: No such file or directory."),
+        ("open", "", "ETC/open: mode 0644 lets others in. Use chmod 0600."),
+        ("gone", "disable = true\n", ""),
+        ("short", "", "ETC/short: the secret must have 16 characters or more."),
+    ]):  # fmt: skip
+        table = f'[[webhooks]]\nname = "{name}"\nurl = "https://hooks.example/"\n{more}secret_file = "{name}"\n'
+        toml.write_text(toml.read_text() + table)
+        if said:
+            wanted.append(at(toml, f'secret_file = "{name}"') + f"webhooks[{index}].secret_file: {said}")
+    for arguments in ((), ("--dev",)):
+        code, lines = check(folder, lambda folder, *rest, more=arguments: here(folder, *rest, *more))
+        assert (code, [line for line in lines if "webhooks" in line]) == (Exit.CONFIG, wanted)
+    toml.write_text(toml.read_text().replace('url = "https://hooks.example/"', 'url = "https://10.0.0.1/"', 1))
+    assert len([line for line in check(folder)[1] if "webhooks" in line]) == len(wanted) + 1
+
+
 def test_a_dev_configuration_is_checked_by_the_rules_of_dev(tmp_path: Path) -> None:
     (tmp_path / "dev.toml").write_text('[identity]\nprovider = "none"\n')
     done = here(tmp_path, "check", "--dev", "--config", "dev.toml", "--state-dir", "state")

@@ -5,10 +5,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.settings import EgressSettings, IdentitySettings, OperatorSettings, Settings
+from ipc.settings import EgressSettings, IdentitySettings, OperatorSettings, Settings, WebhookSettings
 from supervisor.production import RULES, broken_rules, weakened
 
 ADA = OperatorSettings(name="ada", dpop_jkt="x" * 42 + "w", api_key_sha256="0" * 64)
+HOOK = WebhookSettings(name="chat", url="https://hooks.example/", secret="s" * 16)
 SAFE = Settings(
     state_dir="/var/lib/gateway",
     public_base_url="https://gate.example",
@@ -16,6 +17,7 @@ SAFE = Settings(
     grant_signing_key_path="/k/grant.pem",
     receipt_keys_jwks_path="/k/jwks.json",
     operators=(ADA,),
+    webhooks=(HOOK,),
 )
 
 BROKEN: list[tuple[dict[str, Any], tuple[str | int, ...], str]] = [
@@ -37,6 +39,11 @@ BROKEN: list[tuple[dict[str, Any], tuple[str | int, ...], str]] = [
     ({"grant_signing_key_path": None}, ("grant_signing_key_path",), "is missing"),
     ({"receipt_keys_jwks_path": None}, ("receipt_keys_jwks_path",), "is missing"),
     ({"response_schema_enforcement": "warn"}, ("response_schema_enforcement",), 'Use "deny".'),
+    (
+        {"webhooks": (HOOK, msgspec.structs.replace(HOOK, name="plain", url="http://hooks.example/"))},
+        ("webhooks", 1, "url"),
+        'webhooks[1].url of "plain": http is not allowed in production. Use https.',
+    ),
 ]
 
 

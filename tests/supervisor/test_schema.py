@@ -6,12 +6,12 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 import pytest
 
-from ipc.settings import OperatorSettings, PrincipalMapping, Settings
+from ipc.settings import OperatorSettings, PrincipalMapping, Settings, WebhookSettings
 from supervisor.kind import Context, Wrong
 from supervisor.schema import SCHEMA, Leaf, Names, Rows, Table, leaf_paths, node_at, spellings
 
 SET_BY_THE_GATEWAY = {"dev_mode", "weakened", "version"}
-ONLY_IN_THE_FILE = {"webhooks", "ledger.url", "operators.api_key_file"}
+ONLY_IN_THE_FILE = {"ledger.url", "operators.api_key_file"}
 
 
 def struct_leaves(struct: Any, path: tuple[str, ...] = ()) -> set[str]:
@@ -22,7 +22,7 @@ def struct_leaves(struct: Any, path: tuple[str, ...] = ()) -> set[str]:
         where = (*path, name)
         if where in (("identity", "allow_unmapped"), ("identity", "principals")):
             where = ("identity", "peercred", name)
-        if inner in (OperatorSettings, PrincipalMapping):
+        if inner in (OperatorSettings, PrincipalMapping, WebhookSettings):
             found |= struct_leaves(inner, where)
         elif isinstance(kind, type) and issubclass(kind, msgspec.Struct):
             found |= struct_leaves(kind, where)

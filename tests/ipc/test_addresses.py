@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from workers.host.addresses import is_public, split_address
+from ipc.addresses import is_public, split_address
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Which addresses a provider may reach: those of the public Internet, and no other.
+"""Which addresses effects and notifications may reach: those of the public Internet, and no other.
 
 Owns the table of what is not public (IANA special-purpose registries, RFC 6890 and its updates). Guarantees that an
 address hidden in another one (IPv4-mapped, 6to4, NAT64, Teredo) counts as what it hides. Never resolves names.

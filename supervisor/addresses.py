@@ -1,0 +1,89 @@
+"""Kinds of settings that say where to listen and whom to reach: URLs and addresses.
+
+Pure: nothing is resolved and nothing connected to.
+"""
+
+import ipaddress
+import re
+from urllib.parse import urlsplit
+
+from supervisor.kind import Context, Wrong, kind
+from supervisor.kinds import host_name, text
+
+_MAX_PORT = 65535
+
+
+@kind(type="string", pattern='^https?://[^ "<>\\\\^`{|}@?#]+$')
+def base_url(value: object, context: Context) -> str:
+    """http or https, a host, perhaps a port and a path; nothing behind. Returned without a final slash."""
+    given = text(value, context)
+    mend = 'Use a form like "https://gateway.example".'
+    try:
+        parts = urlsplit(given)
+        port = parts.port
+    except ValueError:
+        raise Wrong("is not a URL", mend) from None
+    if parts.scheme not in ("http", "https") or not parts.hostname or port == 0:
+        raise Wrong("must be an http or https URL with a host", mend)
+    if "@" in parts.netloc or parts.query or parts.fragment or "?" in given or "#" in given:
+        raise Wrong("must hold neither user, query nor fragment", mend)
+    if not given.isascii() or any(character in ' "<>\\^`{|}' for character in given):
+        raise Wrong("holds a character that a URL can't", mend)
+    return given.rstrip("/")
+
+
+@kind(type="string", pattern=r"^http://([^ \x00-\x20\x7f@/?#\[\]:]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}/?$")
+def proxy_url(value: object, context: Context) -> str:
+    """`http://HOST:PORT` of a proxy; HOST is a name or an address. Returned without a final slash."""
+    given = base_url(value, context)
+    mend = 'Use a form like "http://proxy.internal:3128".'
+    parts = urlsplit(given)
+    if parts.scheme != "http":
+        raise Wrong("must begin with http://: TLS to the upstream goes through the proxy as it is", mend)
+    if parts.port is None or parts.path:
+        raise Wrong("must name host and port, and nothing else", mend)
+    host = parts.hostname or ""
+    try:
+        ipaddress.ip_address(host)
+    except ValueError:
+        try:
+            host_name(host, context)
+        except Wrong:
+            raise Wrong("must name a host or an address", mend) from None
+    return given
+
+
+def split_address(given: str) -> tuple[str, int]:
+    """`127.0.0.1:3000`, `[::1]:3000` or `localhost:3000` -> (IP address, port). Raises ValueError.
+
+    Only addresses, so that no resolver decides where the gateway listens or connects.
+    """
+    host, colon, port_text = given.rpartition(":")
+    if not colon or not re.fullmatch(r"[0-9]{1,5}", port_text) or int(port_text) > _MAX_PORT:
+        raise ValueError(given)
+    if host == "localhost":
+        return "127.0.0.1", int(port_text)
+    is_bracketed = host.startswith("[") and host.endswith("]")
+    address = ipaddress.ip_address(host[1:-1] if is_bracketed else host)
+    if (address.version == 6) != is_bracketed:
+        raise ValueError(given)
+    return str(address), int(port_text)
+
+
+@kind(type="string", pattern=r"^(localhost|[0-9.]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}$")
+def listen_address(value: object, _: Context) -> str:
+    """`ADDRESS:PORT`, port 0 for a free one. Returned with localhost as 127.0.0.1."""
+    try:
+        host, port = split_address(value if isinstance(value, str) else "")
+    except ValueError:
+        raise Wrong("must be an IP address and a port", 'Use a form like "127.0.0.1:3000".') from None
+    return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+@kind(**listen_address.form)
+def peer_address(value: object, context: Context) -> str:
+    """`ADDRESS:PORT` to connect to: like a listening address, but port 0 says nothing."""
+    given = listen_address(value, context)
+    if given.endswith(":0"):
+        raise Wrong("port 0 can't be connected to", "Name the port.")
+    return given
