@@ -1,8 +1,9 @@
 """Health as operators and load balancers see it: every dependency by name, and what that makes of the whole.
 
 Field names are the contract's: `redis` is the key-value store and `opa` the policy engine, whatever serves them. One
-task a dependency asks it, once a second and whenever somebody wants to know: all who want to know at the same time
-share one question, so that no flood of health checks reaches a store, and nobody waits long for one that is stuck.
+task a dependency asks it, once a second (or as its pulse says) and whenever somebody wants to know: all who want to
+know at the same time share one question, so that no flood of health checks reaches a store, and nobody waits long for
+one that is stuck.
 """
 
 from collections.abc import Awaitable, Callable
@@ -21,13 +22,19 @@ OVERDUE_SECONDS = 2.0
 
 
 class Pulse(Generic[Found]):
-    """What one dependency says. `ask` raises when there is no answer."""
+    """What one dependency says. `ask` raises when there is no answer.
 
-    def __init__(self, name: str, ask: Callable[[], Awaitable[Found]]) -> None:
+    `pause`: seconds between two questions that nobody wants, while there are answers; ROUND_SECONDS unless given.
+    """
+
+    def __init__(self, name: str, ask: Callable[[], Awaitable[Found]], pause: float | None = None) -> None:
         self._name = name
         self._ask = ask
+        self._pause = pause
         self._asked_at: float | None = None
         self._found: Found | None = None
+        self._is_down = False
+        """Said so, and not yet that it answers again."""
         self._wanted = trio.Event()
         self._answered = trio.Event()
 
@@ -57,7 +64,7 @@ class Pulse(Generic[Found]):
         await self._beat()
         task_status.started()
         while True:
-            with trio.move_on_after(ROUND_SECONDS):
+            with trio.move_on_after(ROUND_SECONDS if self._pause is None or self._found is None else self._pause):
                 await self._wanted.wait()
             self._wanted = trio.Event()
             await self._beat()
@@ -67,9 +74,13 @@ class Pulse(Generic[Found]):
         try:
             self._found = await self._ask()
         except Exception as error:
-            if self._found is not None:
+            if not self._is_down:
                 log.warning(f"{self._name} is down", cause=str(error))
-            self._found = None
+            self._found, self._is_down = None, True
+        else:
+            if self._is_down:
+                log.info(f"{self._name} answers again")
+            self._is_down = False
         self._asked_at = None
         self._answered.set()
         self._answered = trio.Event()

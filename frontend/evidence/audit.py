@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from frontend.evidence.receipts import decode_receipt
-from frontend.evidence.schema import SCHEMA_VERSION, read_head, schema_version
+from frontend.evidence.schema import KNOWN_VERSIONS, read_head, schema_version
 from frontend.evidence.signing import ReceiptKeys
 from frontend.evidence.verify import CHUNK, EVENT_COLUMNS, Break, Walk, is_damage
 from frontend.stores.database import file_uri
@@ -74,7 +74,7 @@ def open_read_only(path: Path) -> sqlite3.Connection:
         raise CannotCheck(f"{path} cannot be read: {error}. Copy it and its -wal to where you can write.") from None
     except sqlite3.DatabaseError as error:
         raise CannotCheck(f"{path} is not a ledger: {error}.") from None
-    if version != SCHEMA_VERSION:
+    if version not in KNOWN_VERSIONS:
         connection.close()
         raise CannotCheck(f"{path} is not a ledger that this version knows.")
     return connection

@@ -74,6 +74,8 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     intent_id: str | None = None
     verification_outcome: str | None = None
     approval_id: str | None = None
+    is_repeated: bool | None = None
+    """True where a call was answered with the hold of the same call, which waits already: no new hold."""
     approved_by: str | None = None
     operator_sender_binding: str | None = None
     operator_proof_jti: str | None = None

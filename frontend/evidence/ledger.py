@@ -2,7 +2,7 @@
 
 Guarantees of every backend: what a method has written is durable when it returns; the pieces of one call are written in
 one transaction; events form one chain however many processes write, since its head is read inside the writing
-transaction. Append only.
+transaction. Evidence is only appended; the outbox changes.
 """
 
 from collections.abc import Callable
@@ -11,6 +11,7 @@ from typing import Protocol
 import msgspec
 
 from frontend.evidence.events import AuditEvent
+from frontend.evidence.outbox import Outbox
 from frontend.evidence.receipts import Receipt
 
 
@@ -60,12 +61,15 @@ class IntentView(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class OutboxRow(msgspec.Struct, frozen=True):
-    """A webhook that is to be delivered because of an event; written with it."""
+    """A delivery that an event asks for; written with it. Of one event, an endpoint gets one."""
 
     event_id: str
     kind: str
+    """One of ipc.settings.WEBHOOK_KINDS."""
+    endpoint: str
+    """Name of the endpoint."""
     payload: str
-    """JSON text."""
+    """JSON text: the exact body that is signed and sent."""
 
 
 class EventQuery(msgspec.Struct, frozen=True, kw_only=True):
@@ -112,8 +116,8 @@ class Ledger(Protocol):
     ) -> None:  # fmt: skip
         """Write receipt, chained event and outbox and resolve the intent, in one transaction.
 
-        `event.receipt_id` must be the receipt's id and `event.intent_id` must be `intent_id` where they are given:
-        ValueError otherwise. Raises AlreadyRecorded.
+        `event.receipt_id` must be the receipt's id and `event.intent_id` must be `intent_id` where they are given, and
+        each row must name the event: ValueError otherwise. Raises AlreadyRecorded.
         """
 
     async def append(self, event: AuditEvent, outbox: tuple[OutboxRow, ...] = ()) -> None:
@@ -145,6 +149,10 @@ class Ledger(Protocol):
 
     async def health(self) -> bool:
         """True when the next write should succeed."""
+
+    @property
+    def outbox(self) -> Outbox:
+        """What was written with events and waits to be delivered."""
 
     async def close(self) -> None:
         """Write what is queued and release the ledger."""

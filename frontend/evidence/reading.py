@@ -1,4 +1,4 @@
-"""What the SQLite ledger is asked: receipts, intents, and events by filter. Each function is one look at the file.
+"""What the SQLite ledger is asked: receipts, intents, events by filter, the outbox. Each function is one look at it.
 
 Functions of a connection that can't write, for a thread that may wait for a disk. They raise sqlite3.Error, and
 DatabaseGone for rows that make no sense.
@@ -73,6 +73,17 @@ def newest_time(connection: sqlite3.Connection) -> float | None:
     if intent is not None:
         times.append(parse_iso(intent[0]))
     return max(times, default=None)
+
+
+def waiting_deliveries(connection: sqlite3.Connection) -> dict[str, int]:
+    """How many by endpoint. Reads the index alone."""
+    return dict(connection.execute("SELECT endpoint, count(*) FROM outbox GROUP BY endpoint").fetchall())
+
+
+def next_due(connection: sqlite3.Connection, endpoint: str) -> int | None:
+    """When the first of an endpoint's deliveries is due."""
+    due: int | None = connection.execute("SELECT min(due) FROM outbox WHERE endpoint = ?", (endpoint,)).fetchone()[0]
+    return due
 
 
 def events_of(connection: sqlite3.Connection, query: EventQuery) -> list[bytes]:

@@ -11,9 +11,11 @@ import msgspec
 
 from frontend.stores.database import DatabaseGone
 
-SCHEMA_VERSION = "1"
+SCHEMA_VERSION = "2"
+KNOWN_VERSIONS = ("1", SCHEMA_VERSION)
+"""What can be checked. Events, receipts and intents are the same in all of them."""
 
-TABLES = """
+_EVIDENCE = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
 
 CREATE TABLE events (
@@ -44,8 +46,23 @@ CREATE INDEX intents_by_approval ON intents (approval_id) WHERE approval_id IS N
 
 -- Intents stay as they were written; this small table says which of them wait for a receipt.
 CREATE TABLE unresolved (intent_id TEXT PRIMARY KEY, seq INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+"""
 
-CREATE TABLE outbox (seq INTEGER PRIMARY KEY, event_id TEXT NOT NULL, kind TEXT NOT NULL, payload TEXT NOT NULL) STRICT;
+_OUTBOX = """
+-- attempts counts the claims; due is when the next one may be, in milliseconds. The payload is last: what is compared
+-- and changed is found without reading it.
+CREATE TABLE outbox (
+    seq INTEGER PRIMARY KEY, event_id TEXT NOT NULL, kind TEXT NOT NULL, endpoint TEXT NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0, due INTEGER NOT NULL, payload TEXT NOT NULL
+) STRICT;
+-- SQLite ends each entry of an index with seq.
+CREATE INDEX outbox_by_due ON outbox (endpoint, due);
+
+-- seq is the order in which deliveries were given up, and no number of the outbox.
+CREATE TABLE given_up (
+    seq INTEGER PRIMARY KEY, event_id TEXT NOT NULL, kind TEXT NOT NULL, endpoint TEXT NOT NULL,
+    attempts INTEGER NOT NULL, at INTEGER NOT NULL, error TEXT NOT NULL, payload TEXT NOT NULL
+) STRICT;
 """
 
 
@@ -61,17 +78,27 @@ _encode_head = msgspec.json.Encoder().encode
 
 
 def prepare(connection: sqlite3.Connection) -> None:
-    """Create the tables in an empty file, or check that this is a ledger that we know. Raises DatabaseGone."""
+    """Create the tables in an empty file, or check that this is a ledger that we know; one of the version before is
+    brought to this one. Inside the transaction that is open. Raises DatabaseGone."""
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     if tables == 0:
-        for statement in TABLES.split(";\n"):
-            if statement.strip():
-                connection.execute(statement)
+        _execute_all(connection, _EVIDENCE + _OUTBOX)
         rows = [("schema", SCHEMA_VERSION), ("ledger_id", secrets.token_hex(16)), ("head", "{}")]
         connection.executemany("INSERT INTO meta (key, value) VALUES (?, ?)", rows)
     version = schema_version(connection)
-    if version != SCHEMA_VERSION:
+    if version == "1":
+        # Its outbox had no endpoints, and nothing ever wrote to it.
+        _execute_all(connection, "DROP TABLE outbox;\n" + _OUTBOX)
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (SCHEMA_VERSION,))
+    elif version != SCHEMA_VERSION:
         raise DatabaseGone(f"not a ledger of this version: its schema is {version}, known is {SCHEMA_VERSION}")
+
+
+def _execute_all(connection: sqlite3.Connection, statements: str) -> None:
+    """One by one: a whole script would commit first."""
+    for statement in statements.split(";\n"):
+        if statement.strip():
+            connection.execute(statement)
 
 
 def schema_version(connection: sqlite3.Connection) -> str | None:

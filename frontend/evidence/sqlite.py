@@ -7,13 +7,13 @@ Guarantees what frontend/evidence/ledger.py promises, for any number of processe
 import math
 import sqlite3
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import trio
 
-from frontend.evidence import reading, schema
+from frontend.evidence import deliveries, reading, schema
 from frontend.evidence.events import AuditEvent
 from frontend.evidence.ledger import (
     EventQuery,
@@ -25,8 +25,17 @@ from frontend.evidence.ledger import (
     VerifyReport,
 )
 from frontend.evidence.receipts import Receipt
+from frontend.evidence.sqlite_outbox import SqliteOutbox
 from frontend.evidence.verify import verify_chain
-from frontend.evidence.writing import Operation, Probe, prepared_intent, prepared_record, write_apart, write_together
+from frontend.evidence.writing import (
+    Operation,
+    Outcome,
+    Probe,
+    prepared_intent,
+    prepared_record,
+    write_apart,
+    write_together,
+)
 from frontend.stores.batching import BatchingThread
 from frontend.stores.database import LOCK_SECONDS, Database, DatabaseGone
 from frontend.stores.readers import Readers
@@ -47,10 +56,11 @@ class SqliteLedger:
         self._clock = clock
         self._readers = Readers(database.path)
         self._is_failing = False
-        self._writer: BatchingThread[Operation, None] = BatchingThread(
+        self._writer: BatchingThread[Operation, Outcome] = BatchingThread(
             "ledger", self._write, unavailable=LedgerUnavailable, turn=None, on_idle=database.tend,
-            on_close=self._release,
+            on_close=self._release, is_company=_is_evidence,
         )  # fmt: skip
+        self.outbox = SqliteOutbox(self._writer.submit, self._ask)
 
     @classmethod
     async def open(
@@ -146,12 +156,12 @@ class SqliteLedger:
         except DatabaseGone as error:
             raise LedgerUnavailable(f"ledger: {error}") from error
 
-    def _write(self, operations: list[Operation]) -> list[Exception | None]:
+    def _write(self, operations: list[Operation]) -> Sequence[Outcome | Exception]:
         self._is_failing = True
-        outcomes: list[Exception | None] = [None] * len(operations)
+        outcomes: Sequence[Outcome | Exception]
         try:
             with self._database.unit() as connection:
-                write_together(connection, operations)
+                outcomes = write_together(connection, operations)
         except EvidenceRefused:  # which no sound caller brings about; nothing has been written
             with self._database.unit() as connection:
                 outcomes = write_apart(connection, operations)
@@ -161,3 +171,8 @@ class SqliteLedger:
     def _release(self) -> None:
         self._database.close()
         self._turn.close()
+
+
+def _is_evidence(operation: Operation) -> bool:
+    """Whether somebody's call waits for it. Deliveries come along, and no call is kept waiting for one."""
+    return not isinstance(operation, deliveries.Task)

@@ -2,6 +2,7 @@
 
 Everything that can be computed before is computed by the waiting task (`prepared`); the writing thread reads the head,
 links, inserts, and moves the head once for the whole unit. An operation that is refused leaves no trace in the others.
+What the outbox is asked to do in the same unit comes after it (frontend/evidence/deliveries.py).
 """
 
 import sqlite3
@@ -10,8 +11,16 @@ from typing import TypeVar
 
 import msgspec
 
+from frontend.evidence import deliveries
 from frontend.evidence.events import AuditEvent, OpenEvent, event_hash, milliseconds, open_event
-from frontend.evidence.ledger import AlreadyRecorded, EvidenceRefused, GrantConsumed, Intent, OutboxRow
+from frontend.evidence.ledger import (
+    AlreadyRecorded,
+    EvidenceRefused,
+    GrantConsumed,
+    Intent,
+    LedgerUnavailable,
+    OutboxRow,
+)
 from frontend.evidence.receipts import Receipt, encode_receipt
 from frontend.evidence.schema import Head, read_head, write_head
 from frontend.stores.database import DatabaseGone
@@ -27,7 +36,7 @@ _EVENTS = (
     "INSERT INTO events (seq, event_id, event_type, time, trace_id, principal, session_id, action_id, decision, bytes)"
 )
 _RECEIPTS = "INSERT INTO receipts (seq, receipt_id, approval_id, bytes)"
-_OUTBOX = "INSERT INTO outbox (event_id, kind, payload)"
+_OUTBOX = "INSERT INTO outbox (event_id, kind, endpoint, due, payload)"
 # Something else each time: SQLite does not write a page that stays as it is.
 _PROBE = "INSERT OR REPLACE INTO meta (key, value) VALUES ('probe', hex(randomblob(8)))"
 ROWS_AT_ONCE = 32
@@ -46,7 +55,7 @@ class Record(msgspec.Struct, frozen=True):
     event: OpenEvent
     columns: tuple[str | int | None, ...]
     receipt: tuple[str, str | None, bytes] | None
-    outbox: tuple[tuple[str, str, str], ...]
+    outbox: tuple[tuple[str, str, str, int, str], ...]
     intent_id: str | None
 
 
@@ -56,7 +65,9 @@ class Probe(msgspec.Struct, frozen=True):
     writes: bool
 
 
-Operation = Begin | Record | Probe
+Operation = Begin | Record | Probe | deliveries.Task
+Outcome = deliveries.Outcome
+"""What an operation answers: None for evidence."""
 
 
 def prepared_intent(intent: Intent) -> Begin:
@@ -78,20 +89,31 @@ def prepared_record(
         raise ValueError("the event must name its receipt")
     if intent_id != event.intent_id:
         raise ValueError("the event must name the intent that it resolves, and no other")
+    time = milliseconds(event.timestamp)
     return Record(
         event=open_event(event),
         columns=(
-            event.event_id, event.event_type, milliseconds(event.timestamp), event.trace_id, event.principal,
-            event.session_id, event.action_id, event.decision,
+            event.event_id, event.event_type, time, event.trace_id, event.principal, event.session_id, event.action_id,
+            event.decision,
         ),
         receipt=None if receipt is None else (receipt.receipt_id, event.approval_id, encode_receipt(receipt)),
-        outbox=tuple((row.event_id, row.kind, row.payload) for row in outbox),
+        outbox=tuple(_prepared_delivery(row, event.event_id, time) for row in outbox),
         intent_id=intent_id,
     )  # fmt: skip
 
 
-def write_together(connection: sqlite3.Connection, operations: Sequence[Operation]) -> None:
-    """Perform all or none, inside the transaction that is open.
+def _prepared_delivery(row: OutboxRow, event_id: str, due: int) -> tuple[str, str, str, int, str]:
+    if row.event_id != event_id:
+        raise ValueError("a delivery must name its event")
+    # What can't be written must not be found out where it would fail those that share the transaction.
+    row.payload.encode()
+    return row.event_id, row.kind, row.endpoint, due, row.payload
+
+
+def write_together(
+    connection: sqlite3.Connection, operations: Sequence[Operation]
+) -> list[Outcome | LedgerUnavailable]:
+    """Perform all or none, inside the transaction that is open; what each answers.
 
     Every statement hands the interpreter to another thread and has to get it back: a unit is written in a few
     statements of many rows. Raises EvidenceRefused when one of the operations is refused; what was written before it
@@ -108,17 +130,21 @@ def write_together(connection: sqlite3.Connection, operations: Sequence[Operatio
         _write_records(connection, records, head)
     if any(isinstance(operation, Probe) and operation.writes for operation in operations):
         connection.execute(_PROBE)
+    tasks = [operation for operation in operations if isinstance(operation, deliveries.Task)]
+    if not tasks:
+        return [None] * len(operations)
+    done = iter(deliveries.perform(connection, tasks))
+    return [next(done) if isinstance(operation, deliveries.Task) else None for operation in operations]
 
 
-def write_apart(connection: sqlite3.Connection, operations: Sequence[Operation]) -> list[Exception | None]:
+def write_apart(connection: sqlite3.Connection, operations: Sequence[Operation]) -> list[Outcome | Exception]:
     """Perform each by itself, inside the transaction that is open. An EvidenceRefused stands in the place of its
     operation, which leaves no trace in the others."""
-    outcomes = list[Exception | None]()
+    outcomes = list[Outcome | Exception]()
     for operation in operations:
         connection.execute("SAVEPOINT operation")
         try:
-            write_together(connection, (operation,))
-            outcomes.append(None)
+            outcomes += write_together(connection, (operation,))
         except EvidenceRefused as refused:
             connection.execute("ROLLBACK TO operation")
             outcomes.append(refused)
@@ -141,7 +167,7 @@ def _write_records(connection: sqlite3.Connection, records: list[Record], head: 
     if _resolve(connection, resolved) != len(resolved):
         raise AlreadyRecorded("the intent is not open")
     events, receipts = [], []
-    outbox: list[tuple[str, str, str]] = []
+    outbox: list[tuple[str, str, str, int, str]] = []
     for record in records:
         stored = record.event.closed(head.hash)
         head = Head(head.seq + 1, event_hash(stored))

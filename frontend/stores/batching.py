@@ -9,6 +9,7 @@ Redis.
 import contextlib
 import queue
 import threading
+import time
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
 from typing import Generic, TypeVar
@@ -32,6 +33,11 @@ _LEAST_COMPANY = 0.2
 
 def _nothing() -> None:
     """What a store without idle work does."""
+
+
+def _everybody(_op: object) -> bool:
+    """Operations of a store that are all worth waiting for."""
+    return True
 
 
 def _not_now(_raise_cancel: object) -> trio.lowlevel.Abort:
@@ -60,7 +66,7 @@ class BatchingThread(Generic[Op, Result]):
     `turn` is held around each unit and is taken before the queue is emptied, so that whoever queues meanwhile still
     comes along and whoever has given up does not. `on_idle` is called in the thread once the queue has been empty for
     IDLE_SECONDS after a unit, `on_close` as the thread's last act. `pause` waits for company, this many seconds
-    at most.
+    at most; `is_company` says which operations are worth waiting for: the others wait for one of them as long as that.
 
     Make it in the trio run that submits to it; `close` ends the thread.
     """
@@ -70,6 +76,7 @@ class BatchingThread(Generic[Op, Result]):
         unavailable: type[Exception], turn: AbstractContextManager[object] | None = None,
         on_idle: Callable[[], object] = _nothing, on_close: Callable[[], object] = _nothing,
         bound: int = QUEUE_BOUND, wait_seconds: float = WAIT_SECONDS, pause: Callable[[float], object] | None = None,
+        is_company: Callable[[Op], bool] = _everybody,
     ) -> None:  # fmt: skip
         self._name = name
         self._perform = perform
@@ -87,6 +94,7 @@ class BatchingThread(Generic[Op, Result]):
         self._is_idle = True
         self._is_closing = threading.Event()
         self._pause = pause or self._is_closing.wait
+        self._is_company = is_company
         self._has_ended = trio.Event()
         self._token = trio.lowlevel.current_trio_token()
         # A daemon: a disk that hangs for ever must not keep the process from leaving.
@@ -174,8 +182,10 @@ class BatchingThread(Generic[Op, Result]):
     def _run(self) -> None:
         try:
             while (first := self._first()) is not None:
-                self._linger()
-                batch = self._unit(first)
+                begun = self._begun(first)
+                if self._is_company(begun[-1].op):
+                    self._linger()
+                batch = self._unit(begun)
                 self._token.run_sync_soon(self._wake, batch)
         except trio.RunFinishedError:
             pass  # nobody is left to wake
@@ -198,6 +208,18 @@ class BatchingThread(Generic[Op, Result]):
         self._is_idle = False
         return first
 
+    def _begun(self, first: _Waiter[Op, Result]) -> list[_Waiter[Op, Result]]:
+        """The beginning of a unit. One that nobody's call waits for waits for one that does, to go along with it."""
+        begun, until = [first], time.monotonic() + MAX_LINGER_SECONDS
+        with contextlib.suppress(queue.Empty):
+            while not self._is_company(begun[-1].op) and len(begun) < UNIT_BOUND:
+                waiter = self._queue.get(timeout=max(0.0, until - time.monotonic()))
+                if waiter is None:
+                    self._queue.put(None)
+                    break
+                begun.append(waiter)
+        return begun
+
     def _linger(self) -> None:
         """Let company arrive where there usually is some.
 
@@ -209,27 +231,32 @@ class BatchingThread(Generic[Op, Result]):
         if companions > _LEAST_COMPANY:
             self._pause(min(companions * _LINGER_PER_COMPANION, MAX_LINGER_SECONDS))
 
-    def _unit(self, first: _Waiter[Op, Result]) -> list[_Waiter[Op, Result]]:
+    def _get_used_to(self, batch: list[_Waiter[Op, Result]]) -> None:
+        count = sum(self._is_company(waiter.op) for waiter in batch)
+        if count:
+            self._usual_size += _SIZE_SHARE * (count - self._usual_size)
+
+    def _unit(self, begun: list[_Waiter[Op, Result]]) -> list[_Waiter[Op, Result]]:
         batch: list[_Waiter[Op, Result]] = []
         try:
             with self._turn:
-                batch = self._take(first)
-                self._usual_size += _SIZE_SHARE * (len(batch) - self._usual_size)
+                batch = self._take(begun)
+                self._get_used_to(batch)
                 wanted = [waiter for waiter in batch if not waiter.is_abandoned]
                 if wanted:
                     outcomes = self._perform([waiter.op for waiter in wanted])
                     for waiter, outcome in zip(wanted, outcomes, strict=True):
                         waiter.outcome = outcome
         except Exception as error:
-            batch = batch or self._take(first)
+            batch = batch or self._take(begun)
             for waiter in batch:
                 failure = self._unavailable(f"{self._name}: {error}")
                 failure.__cause__ = error
                 waiter.outcome = failure
         return batch
 
-    def _take(self, first: _Waiter[Op, Result]) -> list[_Waiter[Op, Result]]:
-        batch = [first]
+    def _take(self, begun: list[_Waiter[Op, Result]]) -> list[_Waiter[Op, Result]]:
+        batch = list(begun)
         with contextlib.suppress(queue.Empty):
             while len(batch) < UNIT_BOUND:
                 waiter = self._queue.get_nowait()

@@ -14,6 +14,7 @@ from frontend.health import Pulse
 from frontend.stores.interface import StoreUnavailable
 from tests.support.front_core import Core, front_core, hangs, refuses
 from tests.support.held_calls import held
+from tests.support.logs import capture_logs
 
 
 async def ready(core: Core) -> tuple[int, dict[str, Any]]:
@@ -116,3 +117,28 @@ async def test_a_pulse_survives_whatever_its_dependency_raises(autojump_clock: t
         await nursery.start(pulse.run)
         assert (pulse.found, await pulse.fresh(), await pulse.fresh()) == (1, None, 2)
         nursery.cancel_scope.cancel()
+
+
+async def test_the_log_says_once_that_a_dependency_is_down_and_once_that_it_is_back(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    is_up = False
+
+    async def ask() -> int:
+        await trio.lowlevel.checkpoint()
+        if not is_up:
+            raise OSError("no way")
+        return 1
+
+    pulse = Pulse("it", ask)
+    with capture_logs() as logs:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(pulse.run)
+            assert await pulse.fresh() is None
+            is_up = True
+            assert (await pulse.fresh(), await pulse.fresh()) == (1, 1)
+            nursery.cancel_scope.cancel()
+    assert [(one["log_level"], one["event"]) for one in logs] == [
+        ("warning", "it is down"),
+        ("info", "it answers again"),
+    ]

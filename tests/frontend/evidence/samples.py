@@ -1,4 +1,4 @@
-"""Intents, receipts and events for the tests of evidence, and keys that sign them."""
+"""Intents, receipts, events and deliveries for the tests of evidence, and keys that sign them."""
 
 from typing import Any
 
@@ -8,12 +8,16 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from frontend.auth.keysets import public_jwk
 from frontend.clock import iso
 from frontend.evidence.events import AuditEvent
-from frontend.evidence.ledger import Intent, Ledger
+from frontend.evidence.ledger import Intent, Ledger, OutboxRow
+from frontend.evidence.outbox import Delivery
 from frontend.evidence.receipts import Receipt, build_receipt
 from frontend.evidence.signing import ReceiptSigner
 from frontend.identifiers import new
 
 NOW = 1_790_000_000.0
+NOW_MS = 1_790_000_000_000
+UNTIL = NOW_MS + 10_000
+"""When claims of tests end."""
 DIGEST = "sha256:" + "d" * 64
 
 
@@ -69,6 +73,31 @@ async def record_call(
     )  # fmt: skip
     await ledger.record(receipt=receipt, event=event, intent_id=intent.intent_id)
     return intent, receipt, event
+
+
+def make_rows(event: AuditEvent, *endpoints: str, payload: str = "{}") -> tuple[OutboxRow, ...]:
+    """A delivery of the event for each endpoint."""
+    return tuple(OutboxRow(event.event_id, "action.executed", endpoint, payload) for endpoint in endpoints)
+
+
+async def notify(ledger: Ledger, *endpoints: str, at: float = NOW, payload: str = "{}") -> AuditEvent:
+    """Write an event of that time (Unix seconds) with a delivery for each endpoint."""
+    event = make_event(timestamp=iso(at))
+    await ledger.append(event, make_rows(event, *endpoints, payload=payload))
+    return event
+
+
+async def claim(
+    ledger: Ledger, endpoint: str = "chat", *, now: int = NOW_MS, until: int = UNTIL, limit: int = 100
+) -> list[Delivery]:
+    """What of an endpoint is due; at NOW, if nothing else is said."""
+    return await ledger.outbox.claim(endpoint, now=now, until=until, limit=limit)
+
+
+async def claim_one(ledger: Ledger, *, now: int = NOW_MS, until: int = UNTIL) -> Delivery:
+    """The only one that is due."""
+    (only,) = await claim(ledger, now=now, until=until)
+    return only
 
 
 def changed(struct: Any, **fields: Any) -> Any:

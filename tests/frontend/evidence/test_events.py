@@ -22,8 +22,9 @@ DOCUMENTED = [
     "identity_method", "action_id", "action_version", "provider_module_digest", "trust_verdict", "risk_level",
     "request_hash", "policy_version", "policy_rule", "decision", "deny_reason", "reason", "error_code", "allowed_sinks",
     "budgets_before", "budgets_after", "runtime", "response_hash", "grant_id", "receipt_id", "intent_id",
-    "verification_outcome", "approval_id", "approved_by", "operator_sender_binding", "operator_proof_jti",
-    "change", "key_purpose", "key_id", "previous_key_id", "signing_keys", "dev_mode", "sandbox_degraded", "prev_hash",
+    "verification_outcome", "approval_id", "is_repeated", "approved_by", "operator_sender_binding",
+    "operator_proof_jti", "change", "key_purpose", "key_id", "previous_key_id", "signing_keys", "dev_mode",
+    "sandbox_degraded", "prev_hash",
 ]  # fmt: skip
 DOCUMENTED_TYPES = {
     "ActionCall", "LeaseIssued", "ApprovalGranted", "ApprovalDenied", "ApprovalExpired", "AdminDrain", "AdminReload",
@@ -33,7 +34,7 @@ DOCUMENTED_TYPES = {
 }  # fmt: skip
 NO_TEXTS = {
     "timestamp", "allowed_sinks", "budgets_before", "budgets_after", "runtime", "change", "signing_keys",
-    "dev_mode", "sandbox_degraded", "prev_hash",
+    "is_repeated", "dev_mode", "sandbox_degraded", "prev_hash",
 }  # fmt: skip
 TEXT_FIELDS = [name for name in DOCUMENTED if name not in NO_TEXTS]
 FREE = st.none() | st.dictionaries(TEXTS, VALUES, max_size=3)

@@ -15,29 +15,12 @@ from trio.testing import wait_all_tasks_blocked
 
 from frontend.evidence.ledger import LedgerUnavailable
 from frontend.evidence.sqlite import SqliteLedger
-from tests.frontend.evidence.conftest import OpenLedger, Start, stored
+from tests.frontend.evidence.conftest import OpenLedger, Start, commits_in_wal, spoil, stored
 from tests.frontend.evidence.samples import make_event, make_intent, record_call
-
-
-def spoil(path: Path) -> None:
-    """Write nonsense over half of the pages."""
-    size = path.stat().st_size
-    with open(path, "r+b") as file:
-        file.seek(size // 4096 // 2 * 4096)
-        file.write(os.urandom(size // 2 - 4096))
 
 
 def put(path: Path, content: bytes) -> None:
     path.write_bytes(content)
-
-
-def commits_in_wal(path: Path) -> int:
-    """Frames that end a transaction, in the WAL beside a ledger (SQLite's file format, section 4.1)."""
-    wal = path.with_name(path.name + "-wal").read_bytes()
-    header, count = wal[:32], 0
-    for at in range(32, len(wal), 24 + 4096):
-        count += wal[at + 8 : at + 16] == header[16:24] and wal[at + 4 : at + 8] != bytes(4)
-    return count
 
 
 async def test_operations_that_wait_at_the_same_time_share_a_commit(ledger: SqliteLedger, ledger_path: Path) -> None:

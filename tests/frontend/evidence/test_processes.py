@@ -10,15 +10,10 @@ from pathlib import Path
 
 import trio
 
-from tests.frontend.evidence.conftest import OpenLedger, Start
+from tests.frontend.evidence.conftest import OpenLedger, Start, line_of
 from tests.frontend.evidence.samples import record_call
 
 ENOUGH = 400
-
-
-def line_of(child: "subprocess.Popen[str]") -> str:
-    assert child.stdout is not None
-    return child.stdout.readline().strip()
 
 
 def tell(child: "subprocess.Popen[str]", word: str) -> None:

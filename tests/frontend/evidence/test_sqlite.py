@@ -50,14 +50,14 @@ async def test_one_call_writes_receipt_event_outbox_and_resolves_its_intent(
     }  # fmt: skip
     receipt = make_receipt()
     event = make_event(receipt_id=receipt.receipt_id, intent_id=intent.intent_id)
-    row = OutboxRow(event.event_id, "action.executed", "{}")
+    row = OutboxRow(event.event_id, "action.executed", "chat", "{}")
     await ledger.record(receipt=receipt, event=event, outbox=(row,), intent_id=intent.intent_id)
     assert await ledger.unresolved_count() == 0
     assert await ledger.unresolved(10) == []
     assert await ledger.receipt(receipt.receipt_id) == receipt
     assert await ledger.receipt("rcpt_none") is None
-    assert stored(ledger_path, "SELECT event_id, kind, payload FROM outbox") == [
-        (event.event_id, "action.executed", "{}")
+    assert stored(ledger_path, "SELECT event_id, kind, endpoint, payload, attempts, due FROM outbox") == [
+        (event.event_id, "action.executed", "chat", "{}", 0, NOW * 1000)
     ]
     assert len(stored(ledger_path, "SELECT 1 FROM intents")) == 1
 

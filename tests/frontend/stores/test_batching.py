@@ -9,6 +9,7 @@ import pytest
 import trio
 from trio.testing import wait_all_tasks_blocked
 
+from frontend.stores import batching
 from frontend.stores.batching import MAX_LINGER_SECONDS, BatchingThread
 
 DEADLINE = 60.0
@@ -46,11 +47,11 @@ class Stage:
 async def running(
     stage: Stage, *, turn: AbstractContextManager[object] | None = None, bound: int = 100,
     on_idle: Callable[[], object] = lambda: None, on_close: Callable[[], object] = lambda: None,
-    pause: Callable[[float], object] | None = None,
+    pause: Callable[[float], object] | None = None, is_company: Callable[[str], bool] = lambda _: True,
 ) -> AsyncIterator[BatchingThread[str, str]]:  # fmt: skip
     thread: BatchingThread[str, str] = BatchingThread(
         "stage", stage.perform, unavailable=Gone, turn=turn, bound=bound, wait_seconds=DEADLINE,
-        on_idle=on_idle, on_close=on_close, pause=pause,
+        on_idle=on_idle, on_close=on_close, pause=pause, is_company=is_company,
     )  # fmt: skip
     try:
         yield thread
@@ -110,6 +111,55 @@ async def test_a_unit_waits_for_company_only_where_there_usually_is_some() -> No
             await thread.submit("alone again")
         assert 0 < len(pauses) < 60
         assert pauses == sorted(pauses, reverse=True)
+
+
+async def test_nobody_waits_for_what_is_no_company() -> None:
+    stage, pauses = Stage(), list[float]()
+
+    async def together(*names: str) -> None:
+        async with trio.open_nursery() as nursery:
+            for name in names:
+                nursery.start_soon(thread.submit, name)
+
+    async with running(stage, pause=pauses.append, is_company=lambda op: op.startswith("call")) as thread:
+        for _ in range(10):
+            await together("call", *(f"mail{number}" for number in range(40)))
+        assert pauses == []
+        for _ in range(10):
+            await together(*(f"call{number}" for number in range(40)))
+        usual = pauses[-1]
+        assert usual > 0
+        for _ in range(60):
+            await thread.submit("mail")
+        assert set(pauses[-60:]) == {usual}, "and what is usual among calls stays so"
+
+
+async def test_what_is_no_company_goes_along_with_what_comes_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(batching, "MAX_LINGER_SECONDS", DEADLINE)
+    stage = Stage()
+    async with (
+        running(stage, pause=lambda _: None, is_company=lambda op: op == "call") as thread,
+        trio.open_nursery() as nursery,
+    ):
+        for name in ("mail1", "mail2"):
+            nursery.start_soon(thread.submit, name)
+        await wait_all_tasks_blocked()
+        nursery.start_soon(thread.submit, "call")
+    assert [set(unit) for unit in stage.units] == [{"mail1", "mail2", "call"}]
+
+
+async def test_what_is_no_company_is_performed_where_none_comes_and_at_the_end_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with running(Stage(), is_company=lambda _: False) as thread:
+        assert await thread.submit("mail") == "MAIL"
+    monkeypatch.setattr(batching, "MAX_LINGER_SECONDS", 10 * DEADLINE)
+    stage = Stage()
+    async with running(stage, is_company=lambda _: False) as thread, trio.open_nursery() as nursery:
+        nursery.start_soon(thread.submit, "mail")
+        await wait_all_tasks_blocked()
+        assert await thread.close(seconds=DEADLINE)
+    assert stage.units == [["mail"]]
 
 
 async def test_an_exception_of_one_operation_reaches_nobody_else() -> None:
