@@ -41,7 +41,7 @@ class Holds:
         except StoreUnavailable as error:
             raise GateError("approval_store_unavailable", cause=str(error)) from None
         if record is not None:
-            await self.journal.decided(case, "pending_approval", approval_id=record.approval_id)
+            await self.journal.decided(case, "pending_approval", approval_id=record.approval_id, is_repeated=True)
         return record
 
     async def hold(self, case: Case, plan: Plan, has_budget: bool) -> ApprovalRecord:
@@ -61,7 +61,7 @@ class Holds:
         held = await self._stored(case, record, now)
         if held.approval_id != record.approval_id:
             case.calls_after = case.calls_before
-            await self.journal.decided(case, "pending_approval", approval_id=held.approval_id)
+            await self.journal.decided(case, "pending_approval", approval_id=held.approval_id, is_repeated=True)
             return held
         try:
             await self.journal.decided(case, "pending_approval", approval_id=held.approval_id)

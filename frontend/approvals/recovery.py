@@ -1,7 +1,9 @@
-"""Approvals that were claimed and not settled: by a front that died, or by this one while the store failed.
+"""Approvals that were claimed and not settled: by a front that died, or by this one while the store failed. And holds
+that a front stored and did not live to tell of.
 
 What the ledger holds decides how each of them ends; nothing is executed. Guarantees that of several fronts one ends an
-approval, that its call is given back only when nothing was dispatched, and that its end is in evidence.
+approval, that its call is given back only when nothing was dispatched, and that its end is in evidence; that a hold
+which waits is in evidence too, so that whoever is to decide hears of it.
 """
 
 from dataclasses import dataclass
@@ -10,7 +12,7 @@ import msgspec
 
 from frontend.approvals.moves import Moves
 from frontend.approvals.record import case_of, readable_body
-from frontend.approvals.states import APPROVED, DENIED, FAILED
+from frontend.approvals.states import APPROVED, DENIED, FAILED, PENDING
 from frontend.budgets import Budgets
 from frontend.errors import GateError
 from frontend.evidence.events import ACTION_CALL, APPROVAL_DENIED
@@ -18,6 +20,9 @@ from frontend.evidence.ledger import EventQuery, Ledger
 from frontend.journal import Journal
 from frontend.stores.interface import ApprovalRecord, Store
 from frontend.telemetry.logs import log
+
+HOLDS_AT_START = 100
+"""The newest ones: what was under way when a front died are the last that were stored."""
 
 
 class _Seen(msgspec.Struct):
@@ -46,12 +51,27 @@ class Recovery:
     moves: Moves
 
     async def at_start(self, live_fronts: tuple[str, ...]) -> int:
-        """End approvals that a front claimed and did not live to settle. Returns how many."""
+        """End approvals that a front claimed and did not live to settle. Returns how many. Raises GateError
+        evidence_persistence_failed for a hold that can't be told of."""
+        await self._tell_holds()
         return await self._end_all(await self.store.approval_claimed_by_others(live_fronts))
 
     async def of_own(self) -> int:
         """End approvals of this front that no task of it is settling any more. Returns how many."""
         return await self._end_all(await self.moves.unresolved_claims())
+
+    async def _tell_holds(self) -> None:
+        """Write the event that a front died before: the same call again is answered as a hold that is known."""
+        now = self.moves.clock.now()
+        for record in await self.store.approval_list((PENDING,), HOLDS_AT_START):
+            body = readable_body(record)
+            if body is None or record.expires_at <= now:
+                continue
+            query = EventQuery(trace_id=body.plan.trace_id, decision="pending_approval", limit=1)
+            if not await self.ledger.query(query):
+                log.warning("a hold was left without evidence", approval_id=record.approval_id)
+                case = case_of(record, self.journal.marks)
+                await self.journal.decided(case, "pending_approval", approval_id=record.approval_id)
 
     async def _end_all(self, records: list[ApprovalRecord]) -> int:
         return sum([await self._finish(record, await self._end_of(record)) for record in records])

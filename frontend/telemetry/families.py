@@ -33,8 +33,6 @@ SHORT = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2
 LONG = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
 """The same for what waits for somebody else: a provider, a worker, a whole call."""
 
-NO_WEBHOOKS = "This version delivers no webhooks and refuses a configuration that names one, so it stays 0."
-
 # calls
 CALLS = Family(
     "gate_action_calls_total", "counter",
@@ -160,8 +158,17 @@ TURNED_AWAY = Family(
 ACTIONS = Family("gate_actions_registered", "gauge", "Actions in the active registry.")
 DRAINING = Family("gate_draining", "gauge", "1 once the gateway takes no new calls.")
 BUILD = Family("gate_build_info", "gauge", "The version of the gateway; always 1.", ("version",))
-OUTBOX = Family("gate_webhook_outbox_pending", "gauge", f"Webhook deliveries that wait. {NO_WEBHOOKS}")
-WEBHOOK_DROPS = Family("gate_webhook_drops_total", "counter", f"Webhook deliveries given up. {NO_WEBHOOKS}")
+OUTBOX = Family("gate_webhook_outbox_pending", "gauge", "Webhook deliveries that wait, those under way among them.")
+WEBHOOK_DELIVERIES = Family(
+    "gate_webhook_deliveries_total", "counter", "Attempts to deliver a webhook: delivered or failed.",
+    ("endpoint", "outcome"),
+)  # fmt: skip
+WEBHOOK_DROPS = Family(
+    "gate_webhook_drops_total", "counter",
+    "Webhook deliveries that will never arrive: rejected (by the receiver), exhausted (no retry is left), blocked (the"
+    " name leads to private addresses), outbox_full (too many waited), not_configured (the endpoint is gone).",
+    ("endpoint", "reason"),
+)  # fmt: skip
 
 # processes
 PROCESS = ("kind", "number")

@@ -7,7 +7,8 @@ when somebody asks (frontend/telemetry/readings.py).
 
 import signal
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from itertools import product
 from typing import Protocol
 
 from frontend.telemetry import families as f
@@ -23,6 +24,9 @@ REFUSALS = ("draining", "ceiling", "share", "rate")
 HELD, ENDS = "held", ("approved", "denied", "expired", "failed")
 WRITES = INTENT, RECEIPT, EVENT = ("intent", "receipt", "event")
 ASKS = DECIDE, LOAD = ("decide", "load")
+ATTEMPTS = ("delivered", "failed")
+DROPS = ("rejected", "exhausted", "blocked", "outbox_full")
+"""Of an endpoint that is configured."""
 LEASES = "/v1/leases"
 MAX_RULES = 100
 """Rules of a policy that are told apart: their names are its author's to choose, for each decision anew."""
@@ -74,6 +78,7 @@ class Metrics:
         self.connections = Levels(f.CONNECTIONS)
         self.accepted = Counts(f.ACCEPTED)
         self.turned_away = Counts(f.TURNED_AWAY)
+        self.webhook_deliveries = Counts(f.WEBHOOK_DELIVERIES)
         self.webhook_drops = Counts(f.WEBHOOK_DROPS)
         self._rules: set[str] = set()
         self._by_action = (self.calls, self.execution_seconds, self.executions, self.schema_violations)
@@ -165,6 +170,19 @@ class Metrics:
     def worker_ended(self, worker_id: str, reason: str) -> None:
         """A worker's process has ended. SECURITY: a worker chooses its exit code; those without a name are `other`."""
         self.workers_ended.add(_profile(worker_id), reason if reason in _ENDS_OF_PROCESSES else f.OTHER)
+
+    # ------------------------------------------------------------------ webhooks
+
+    def knows_endpoints(self, names: Iterable[str]) -> None:
+        """Said once, before anything is counted: which endpoints there are."""
+        known = tuple(names)
+        self.webhook_deliveries = Counts(f.WEBHOOK_DELIVERIES, product(known, ATTEMPTS))
+        self.webhook_drops = Counts(f.WEBHOOK_DROPS, product(known, DROPS))
+
+    def webhooks_orphaned(self, count: int) -> None:
+        """So many deliveries waited for an endpoint that is not configured any more, whatever it was called."""
+        for _ in range(count):
+            self.webhook_drops.add(f.OTHER, "not_configured")
 
 
 def _each(labels: tuple[str, ...]) -> list[tuple[str, ...]]:

@@ -1,0 +1,75 @@
+"""One attempt to deliver: a signed POST, and what came of it.
+
+Everything together has the endpoint's time-out. No redirect is followed, no proxy of the environment used, no
+connection kept. Guarantees that whatever the other side does becomes an Outcome. SECURITY: none of it repeats an
+address, a header or what was sent. Imported only where an endpoint is configured, for what its library would cost every
+other start.
+"""
+
+import ssl
+from collections.abc import Mapping
+
+import httpcore
+import trio
+
+from frontend.auth.keyfiles import KeyFileError
+from frontend.evidence.outbox import Delivery
+from frontend.telemetry.logs import log
+from frontend.webhooks.endpoints import Endpoint
+from frontend.webhooks.network import Blocked, Network, Unreached, make_tls
+from frontend.webhooks.outcome import BLOCKED, FAILED, Outcome, judged
+from frontend.webhooks.signing import signature_headers
+from ipc.webhooks import SecretUnfit
+
+
+def open_post(version: str, resolve: Mapping[str, str]) -> "Post":
+    """Make it, with the system's authorities."""
+    return Post(version, resolve, make_tls())
+
+
+class Post:
+    """Makes attempts. `resolve` is egress.unsafe_resolve."""
+
+    def __init__(self, version: str, resolve: Mapping[str, str], tls: ssl.SSLContext) -> None:
+        self._always = {
+            "content-type": "application/json", "user-agent": f"action-gateway/{version}", "connection": "close",
+        }  # fmt: skip
+        self._resolve = resolve
+        self._tls = tls
+
+    async def attempt(
+        self, endpoint: Endpoint, delivery: Delivery, moment: int, lookups: trio.CapacityLimiter
+    ) -> Outcome:
+        """See Attempts."""
+        network, heard, problem = Network(self._resolve, lookups), list[int](), "no answer in time"
+        with trio.move_on_after(endpoint.timeout_seconds):
+            try:
+                await self._send(endpoint, delivery, moment, network, heard)
+            except Blocked as error:
+                return Outcome(BLOCKED, None, str(error))
+            except Unreached as error:
+                problem = str(error)
+            except (KeyFileError, SecretUnfit):
+                problem = "the secret can't be read"
+            except (httpcore.ProtocolError, httpcore.NetworkError):
+                problem = "the connection ended without an answer in HTTP"
+            except Exception as error:
+                why = type(error).__name__
+                log.error("an attempt to deliver failed by a fault of ours", endpoint=endpoint.name, why=why)
+                problem = "a fault of the gateway's own"
+            finally:
+                await network.close()
+        return judged(heard[0]) if heard else Outcome(FAILED, None, problem)
+
+    async def _send(
+        self, endpoint: Endpoint, delivery: Delivery, moment: int, network: Network, heard: list[int]
+    ) -> None:
+        """What goes wrong once the status is `heard` changes nothing."""
+        body = delivery.payload.encode()
+        signed = signature_headers(endpoint.key(), delivery.event_id, moment, body)
+        headers = list((endpoint.headers | self._always | signed).items())
+        url = httpcore.URL(scheme=endpoint.scheme, host=endpoint.host, port=endpoint.port, target=endpoint.target)
+        connection = httpcore.AsyncHTTPConnection(url.origin, ssl_context=self._tls, network_backend=network)
+        async with connection.stream("POST", url, headers=headers, content=body) as response:
+            heard.append(response.status)
+            await response.aread()  # let it say what it says, as long as that is short and in time

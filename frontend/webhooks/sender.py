@@ -1,0 +1,172 @@
+"""What sends to one endpoint: takes what is due from the outbox, makes attempts, says what becomes of each.
+
+Guarantees: whatever waits is tried again until it is delivered or given up, whichever front wrote it; one that is slow
+or gone costs the others nothing, a call nothing, and a stop nothing: what is cut is due again when its claim ends.
+No failure ends it.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import trio
+
+from frontend.clock import Clock, ClockError
+from frontend.evidence.ledger import LedgerUnavailable
+from frontend.evidence.outbox import FAR_MS, Delivery, Outbox
+from frontend.telemetry.logs import log
+from frontend.telemetry.metrics import Metrics
+from frontend.webhooks.backlog import Backlog
+from frontend.webhooks.endpoints import Endpoint
+from frontend.webhooks.message import trace_of
+from frontend.webhooks.outcome import BLOCKED, DELIVERED, REJECTED, Attempts, Outcome
+
+AT_ONCE: Final = 4
+"""Attempts of one endpoint that are under way together."""
+LOOK_AGAIN_SECONDS: Final = 3.0
+"""What a front wrote that died nobody announces."""
+TRY_AGAIN_SECONDS: Final = 1.0
+"""After the ledger or the clock has failed."""
+CLAIM_MARGIN_SECONDS: Final = 5.0
+"""A claim outlives its attempt by this much: it has to be settled, too."""
+
+
+class Trouble:
+    """Who is kept waiting by the ledger. Says once that it does not answer, and once that it does again."""
+
+    def __init__(self) -> None:
+        self._waits: set[object] = set()
+
+    def begins(self, who: object, error: LedgerUnavailable) -> None:
+        """It did not answer `who`."""
+        if not self._waits:
+            log.warning("webhooks wait: the ledger does not answer", cause=str(error))
+        self._waits.add(who)
+
+    def ends(self, who: object) -> None:
+        """It has answered `who`."""
+        if self._waits == {who}:
+            log.info("webhooks go on: the ledger answers again")
+        self._waits.discard(who)
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What every sender of a front needs."""
+
+    outbox: Outbox
+    post: Attempts
+    clock: Clock
+    metrics: Metrics
+    backlog: Backlog
+    trouble: Trouble
+
+
+class Sender:
+    """Sends to one endpoint for as long as it runs."""
+
+    def __init__(self, endpoint: Endpoint, means: Means) -> None:
+        self._endpoint = endpoint
+        self._means = means
+        self._free = AT_ONCE
+        self._bell = trio.Event()
+        # A name server that does not answer keeps threads beyond their attempts: this endpoint's, and so many.
+        self._lookups = trio.CapacityLimiter(AT_ONCE)
+
+    def wake(self) -> None:
+        """Something may be due."""
+        self._bell.set()
+
+    async def run(self) -> None:
+        """Until cancelled."""
+        async with trio.open_nursery() as nursery:
+            while True:
+                pause = await self._round(nursery)
+                with trio.move_on_after(pause):
+                    await self._bell.wait()
+                self._bell = trio.Event()
+
+    async def _round(self, nursery: trio.Nursery) -> float:
+        """Begin what is due; for how many seconds there is nothing to do unless the bell rings. Raises nothing."""
+        if not self._free:
+            return LOOK_AGAIN_SECONDS
+        try:
+            pause = await self._begin(nursery)
+            self._means.trouble.ends(self)
+        except LedgerUnavailable as error:
+            self._means.trouble.begins(self, error)
+        except ClockError:
+            pass
+        except Exception as error:
+            log.error("webhooks could not be looked for", endpoint=self._endpoint.name, why=type(error).__name__)
+        else:
+            return pause
+        return TRY_AGAIN_SECONDS
+
+    async def _begin(self, nursery: trio.Nursery) -> float:
+        name, outbox = self._endpoint.name, self._means.outbox
+        due = await outbox.next_due(name)
+        now = milliseconds(self._means.clock.now())
+        if due is None:
+            return LOOK_AGAIN_SECONDS
+        if now < due <= now + FAR_MS:
+            return min(LOOK_AGAIN_SECONDS, (due - now) / 1000)
+        until = now + milliseconds(self._endpoint.timeout_seconds + CLAIM_MARGIN_SECONDS)
+        claimed = await outbox.claim(name, now=now, until=until, limit=self._free)
+        for delivery in claimed:
+            self._free -= 1
+            nursery.start_soon(self._deliver, delivery, now)
+        return 0.0 if claimed else TRY_AGAIN_SECONDS
+
+    async def _deliver(self, delivery: Delivery, now: int) -> None:
+        """One attempt and what follows from it. `now` is when it begins; the clock is not asked again."""
+        began = trio.current_time()
+        try:
+            outcome = await self._means.post.attempt(self._endpoint, delivery, now // 1000, self._lookups)
+            is_delivered = outcome.kind == DELIVERED
+            self._means.metrics.webhook_deliveries.add(self._endpoint.name, "delivered" if is_delivered else "failed")
+            await self._settle(delivery, outcome, now + milliseconds(trio.current_time() - began))
+        except Exception as error:
+            log.error("a delivery was left to its claim's end", endpoint=self._endpoint.name, why=type(error).__name__)
+        finally:
+            self._free += 1
+            self.wake()
+
+    async def _settle(self, delivery: Delivery, outcome: Outcome, now: int) -> None:
+        outbox, backlog = self._means.outbox, self._means.backlog
+        if outcome.kind == DELIVERED:
+            await self._insisted(delivery, lambda: outbox.delivered(delivery))
+            backlog.less(self._endpoint.name)
+            return
+        pause = None if outcome.kind in (BLOCKED, REJECTED) else self._endpoint.pause_after(delivery.attempt)
+        if pause is not None:
+            due = now + milliseconds(pause)
+            await self._insisted(delivery, lambda: outbox.put_off(delivery, due))
+            return
+        await self._insisted(delivery, lambda: outbox.give_up(delivery, at=now, error=outcome.error))
+        backlog.less(self._endpoint.name)
+        self._means.metrics.webhook_drops.add(
+            self._endpoint.name, outcome.kind if outcome.kind in (BLOCKED, REJECTED) else "exhausted"
+        )
+        told: dict[str, Any] = {} if (trace_id := trace_of(delivery.payload)) is None else {"trace_id": trace_id}
+        log.warning(
+            "a webhook was given up", endpoint=self._endpoint.name, event_type=delivery.kind,
+            event_id=delivery.event_id, status=outcome.status, error=outcome.error, attempts=delivery.attempt, **told,
+        )  # fmt: skip
+
+    async def _insisted(self, delivery: Delivery, settle: Callable[[], Awaitable[None]]) -> None:
+        """What was final must not be sent again because the ledger failed for a moment. While it fails nothing is
+        claimed either; and once the claim has passed to another this does nothing."""
+        while True:
+            try:
+                await settle()
+            except LedgerUnavailable as error:
+                self._means.trouble.begins(delivery, error)
+                await trio.sleep(TRY_AGAIN_SECONDS)
+            else:
+                return self._means.trouble.ends(delivery)
+
+
+def milliseconds(seconds: float) -> int:
+    """As the outbox counts."""
+    return round(seconds * 1000)

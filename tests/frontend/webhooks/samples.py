@@ -1,0 +1,73 @@
+"""Endpoints of settings, what the ledger keeps for them, and fronts that notify, for the tests of webhooks."""
+
+import sqlite3
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager, closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import trio
+
+from frontend.evidence.outbox import Delivery
+from ipc.settings import EgressSettings, WebhookSettings
+from tests.support.front_core import Core, action, front_core
+from tests.support.webhook_receiver import Receiver
+
+SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+HOST = "hooks.test"
+PATIENT = 60.0
+ECHO_AND_DIE = (action(), action("die"))
+
+DELIVERY = Delivery(
+    seq=1, event_id="evt_1", kind="revocation", endpoint="chat", attempt=1, payload='{"data":{"trace_id":"trc_1"}}'
+)
+
+
+def hook(**changes: Any) -> WebhookSettings:
+    """An endpoint that is patient and tries again at once."""
+    whole: dict[str, Any] = {
+        "name": "chat", "url": f"http://{HOST}/in", "secret": SECRET, "timeout_seconds": PATIENT,
+        "retry_backoff_seconds": (0.01,),
+    } | changes  # fmt: skip
+    return WebhookSettings(**whole)
+
+
+@asynccontextmanager
+async def notifying_core(
+    folder: Path, receivers: Receiver | dict[str, str] | None, *hooks: WebhookSettings, **changes: Any
+) -> AsyncIterator[Core]:
+    """A front with these endpoints, or one; HOST is at the receiver, or each host where the dict says."""
+    resolve = receivers if isinstance(receivers, dict) else {HOST: receivers.address} if receivers else {}
+    settings = {"webhooks": hooks or (hook(),), "egress": EgressSettings(resolve), **changes}
+    async with front_core(folder, *ECHO_AND_DIE, **settings) as core:
+        yield core
+
+
+def kept(folder: Path, table: str) -> list[dict[str, Any]]:
+    """Rows of `outbox` or `given_up` as they lie in the file, oldest first."""
+    with closing(sqlite3.connect(folder / "ledger.sqlite3")) as ledger:
+        ledger.row_factory = sqlite3.Row
+        return [dict(row) for row in ledger.execute(f"SELECT * FROM {table} ORDER BY seq")]
+
+
+async def settled(folder: Path) -> None:
+    """Wait until nothing waits."""
+    with trio.fail_after(PATIENT):
+        while kept(folder, "outbox"):  # noqa: ASYNC110
+            await trio.sleep(0.005)
+
+
+async def event_ids(core: Core, **filters: Any) -> list[str]:
+    """Ids of events, oldest first."""
+    return [event["event_id"] for event in reversed(await core.events(**filters))]
+
+
+def named(logs: Iterable[dict[str, Any]], event: str) -> list[dict[str, Any]]:
+    """Log lines of one message."""
+    return [one for one in logs if one["event"] == event]
+
+
+def changed(row: WebhookSettings, **fields: Any) -> WebhookSettings:
+    """The same endpoint, but for these."""
+    return msgspec.structs.replace(row, **fields)

@@ -1,0 +1,349 @@
+"""What becomes of a delivery: tried again, delivered, given up; and what it costs others meanwhile."""
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import trio
+from standardwebhooks import Webhook, WebhookVerificationError
+
+from frontend.webhooks import sender as sending
+from tests.frontend.webhooks.samples import SECRET, event_ids, hook, kept, named, notifying_core, settled
+from tests.support.front_core import Core
+from tests.support.logs import capture_logs
+from tests.support.webhook_receiver import Receiver, hangs_up, holds, redirects, says, webhook_receiver
+from tests.support.worker_desk import until
+
+FINE, BUSY = says(200), says(503)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with webhook_receiver() as one:
+        yield one
+
+
+@pytest.fixture(autouse=True)
+def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tests move the clock, and nobody tells a sender."""
+    monkeypatch.setattr(sending, "LOOK_AGAIN_SECONDS", 0.05)
+
+
+async def call(core: Core) -> str:
+    """One call that is allowed; the id of its event."""
+    status, answer = await (await core.agent()).call()
+    assert status == 200
+    (event_id,) = await event_ids(core, trace_id=answer["trace_id"])
+    return event_id
+
+
+async def arrive(receiver: Receiver, count: int) -> None:
+    """Wait until so many have."""
+    await until(lambda: len(receiver.received) >= count)
+
+
+async def is_put_off(folder: Path, core: Core, milliseconds: float) -> None:
+    """Wait until the first that waits is not due for so long."""
+    await until(lambda: kept(folder, "outbox")[0]["due"] > core.clock.right * 1000 + milliseconds)
+
+
+async def counts_drops(core: Core, reason: str, count: int) -> None:
+    """Wait until so many of endpoints that are gone are counted."""
+    await until(lambda: core.house.metrics.webhook_drops.value("other", reason) == count)
+
+
+def counted(core: Core, name: str = "chat") -> dict[str, float]:
+    """Attempts by outcome and drops by reason, as far as there were any."""
+    metrics = core.house.metrics
+    found = {outcome: metrics.webhook_deliveries.value(name, outcome) for outcome in ("delivered", "failed")}
+    reasons = ("rejected", "exhausted", "blocked", "outbox_full", "not_configured")
+    found |= {reason: metrics.webhook_drops.value(name, reason) for reason in reasons}
+    return {name: count for name, count in found.items() if count}
+
+
+async def test_what_is_delivered_is_forgotten(tmp_path: Path, receiver: Receiver) -> None:
+    async with notifying_core(tmp_path, receiver) as core:
+        event_id = await call(core)
+        await settled(tmp_path)
+        assert receiver.ids == [event_id]
+        assert kept(tmp_path, "given_up") == []
+        assert counted(core) == {"delivered": 1}
+
+
+@pytest.mark.parametrize("answer", [says(404), says(400), says(429), redirects("http://10.0.0.1/")], ids=range(4))
+async def test_a_refusal_is_not_tried_again(tmp_path: Path, receiver: Receiver, answer: Any) -> None:
+    receiver.answer = answer
+    async with notifying_core(tmp_path, receiver) as core:
+        with capture_logs() as logs:
+            event_id = await call(core)
+            await until(lambda: bool(named(logs, "a webhook was given up")))
+        (row,) = kept(tmp_path, "given_up")
+        assert kept(tmp_path, "outbox") == []
+        assert receiver.ids == [event_id] == [row["event_id"]]
+        assert (row["attempts"], row["kind"], row["endpoint"]) == (1, "action.executed", "chat")
+        assert row["payload"].encode() == receiver.received[0].body
+        assert row["error"].startswith("the receiver answered ")
+        assert counted(core) == {"failed": 1, "rejected": 1}
+
+
+@pytest.mark.parametrize("failure", [BUSY, hangs_up, holds()], ids=["5xx", "no answer", "late"])
+async def test_a_failure_is_tried_again_as_the_same_message_signed_anew(
+    tmp_path: Path, receiver: Receiver, failure: Any
+) -> None:
+    timeout = 60.0
+    receiver.answers += [failure, failure]
+    if failure not in (BUSY, hangs_up):
+        timeout, receiver.answers = 1.0, [failure]
+    async with notifying_core(tmp_path, receiver, hook(timeout_seconds=timeout, max_retries=10)) as core:
+        event_id = await call(core)
+        await settled(tmp_path)
+        receiver.let_go.set()
+        assert len(receiver.ids) >= (3 if timeout == 60.0 else 2)
+        assert set(receiver.ids) == {event_id}
+        assert len({one.body for one in receiver.received}) == 1
+        for one in receiver.received:
+            Webhook(SECRET).verify(one.body, one.headers)
+        assert kept(tmp_path, "given_up") == []
+        found = counted(core)
+        assert found["delivered"] == 1
+        assert found["failed"] >= len(receiver.ids) - 1
+
+
+async def test_after_the_last_retry_it_is_set_aside_with_a_warning_that_names_everything(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    receiver.answer = says(502)
+    async with notifying_core(tmp_path, receiver, hook(max_retries=2)) as core:
+        with capture_logs() as logs:
+            event_id = await call(core)
+            await until(lambda: bool(named(logs, "a webhook was given up")))
+        (event,) = await core.events(event_type="ActionCall")
+        (said,) = named(logs, "a webhook was given up")
+        assert said == {
+            "event": "a webhook was given up", "log_level": "warning", "endpoint": "chat",
+            "event_type": "action.executed", "event_id": event_id, "status": 502,
+            "error": "the receiver answered 502", "attempts": 3, "trace_id": event["trace_id"],
+        }  # fmt: skip
+        (row,) = kept(tmp_path, "given_up")
+        assert (row["event_id"], row["attempts"], row["error"]) == (event_id, 3, "the receiver answered 502")
+        assert receiver.ids == [event_id] * 3
+        assert counted(core) == {"failed": 3, "exhausted": 1}
+
+
+async def test_without_a_name_server_the_warning_has_no_status(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: Any, **__: Any) -> Any:
+        raise socket.gaierror(socket.EAI_NONAME, "unknown")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fails)
+    async with notifying_core(tmp_path, None, hook(max_retries=1)) as core:
+        with capture_logs() as logs:
+            await call(core)
+            await until(lambda: bool(named(logs, "a webhook was given up")))
+        (said,) = named(logs, "a webhook was given up")
+        assert (said["status"], said["error"], said["attempts"]) == (None, "the name could not be resolved", 2)
+        assert counted(core) == {"failed": 2, "exhausted": 1}
+
+
+async def test_a_name_that_leads_inside_is_given_up_at_once(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    answer = (socket.AF_INET, socket.SOCK_STREAM, 6, "", ("127.0.0.1", 0))
+    monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: [answer])
+    url = f"http://hooks.test:{receiver.address.rpartition(':')[2]}/in"
+    async with notifying_core(tmp_path, None, hook(url=url)) as core:
+        with capture_logs() as logs:
+            await call(core)
+            await until(lambda: bool(named(logs, "a webhook was given up")))
+        (said,) = named(logs, "a webhook was given up")
+        assert (said["status"], said["attempts"]) == (None, 1)
+        assert said["error"] == "the name leads to private or reserved addresses only"
+        assert counted(core) == {"failed": 1, "blocked": 1}
+    assert receiver.connections == 0
+
+
+async def test_pauses_are_kept_by_the_clock(tmp_path: Path, receiver: Receiver) -> None:
+    receiver.answers += [BUSY, BUSY]
+    async with notifying_core(tmp_path, receiver, hook(retry_backoff_seconds=(600.0, 1200.0))) as core:
+        await call(core)
+        for attempt, pause in ((1, 600_000), (2, 1_200_000)):
+            await arrive(receiver, attempt)
+            await is_put_off(tmp_path, core, pause / 2)
+            (row,) = kept(tmp_path, "outbox")
+            assert row["attempts"] == attempt
+            assert row["due"] <= core.clock.right * 1000 + pause
+            core.clock.ahead += pause / 1000
+        await settled(tmp_path)
+    assert len(receiver.received) == 3
+
+
+async def test_two_endpoints_do_not_wait_for_each_other(tmp_path: Path, receiver: Receiver) -> None:
+    with webhook_receiver() as stuck:
+        stuck.answer = holds()
+        egress = {"hooks.test": receiver.address, "stuck.test": stuck.address}
+        hooks = (hook(name="stuck", url="http://stuck.test/"), hook())
+        async with notifying_core(tmp_path, egress, *hooks) as core:
+            ids = [await call(core) for _ in range(10)]
+            await until(lambda: len(receiver.received) == 10)
+            assert sorted(receiver.ids) == sorted(ids)
+            await until(lambda: len(stuck.received) == sending.AT_ONCE)
+            await until(lambda: {row["endpoint"] for row in kept(tmp_path, "outbox")} == {"stuck"})
+            waiting = kept(tmp_path, "outbox")
+            assert sum(row["attempts"] for row in waiting) == len(stuck.received) == stuck.connections
+            assert (await core.operate("GET", "/v1/admin/status"))[1]["webhooks"] == {
+                "active": True, "pending_deliveries": 10
+            }  # fmt: skip
+            stuck.let_go.set()
+            await settled(tmp_path)
+            assert sorted(stuck.ids) == sorted(ids)
+
+
+async def test_a_secret_may_be_replaced_while_the_gateway_runs(tmp_path: Path, receiver: Receiver) -> None:
+    file = tmp_path / "hook"
+
+    def put(secret: str) -> None:
+        new = tmp_path / "new"
+        new.write_text(f"{secret}\n")
+        new.chmod(0o600)
+        new.rename(file)
+
+    put(SECRET)
+    async with notifying_core(tmp_path, receiver, hook(secret=None, secret_file=str(file), max_retries=10)) as core:
+        await call(core)
+        await settled(tmp_path)
+        put("the secret that follows it")
+        await call(core)
+        await settled(tmp_path)
+        first, second = receiver.received
+        Webhook(SECRET).verify(first.body, first.headers)
+        Webhook(b"the secret that follows it").verify(second.body, second.headers)
+        with pytest.raises(WebhookVerificationError):
+            Webhook(SECRET).verify(second.body, second.headers)
+
+
+async def test_a_secret_that_is_gone_for_a_moment_costs_a_retry(tmp_path: Path, receiver: Receiver) -> None:
+    file = tmp_path / "hook"
+    file.write_text(SECRET)
+    file.chmod(0o600)
+    row = hook(secret=None, secret_file=str(file), retry_backoff_seconds=(600.0,))
+    async with notifying_core(tmp_path, receiver, row) as core:
+        file.chmod(0o644)
+        await call(core)
+        await until(lambda: core.house.metrics.webhook_deliveries.value("chat", "failed") == 1)
+        file.chmod(0o600)
+        core.clock.ahead += 601
+        await settled(tmp_path)
+    assert len(receiver.received) == 1
+
+
+async def test_a_disabled_endpoint_hears_nothing_and_keeps_what_waits(tmp_path: Path, receiver: Receiver) -> None:
+    receiver.answer = BUSY
+    slow = hook(name="off", retry_backoff_seconds=(600.0,))
+    async with notifying_core(tmp_path, receiver, slow, hook()) as core:
+        await call(core)
+        await until(lambda: len(receiver.received) >= 2)
+    receiver.received.clear()
+    receiver.answer = FINE
+    off = hook(name="off", disable=True)
+    async with notifying_core(tmp_path, receiver, off, hook(), front_id="front-1-b") as core:
+        core.clock.ahead = 7000
+        event_id = await call(core)
+        await until(lambda: event_id in receiver.ids)
+        await until(lambda: {row["endpoint"] for row in kept(tmp_path, "outbox")} == {"off"})
+        assert len(kept(tmp_path, "outbox")) == 1
+        status = (await core.operate("GET", "/v1/admin/status"))[1]["webhooks"]
+        assert status == {"active": True, "pending_deliveries": 1}
+    async with notifying_core(tmp_path, receiver, hook(name="off"), hook(), front_id="front-1-c") as core:
+        core.clock.ahead = 8000
+        await settled(tmp_path)
+
+
+async def test_what_waits_for_an_endpoint_that_is_gone_is_given_up_with_one_warning(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    receiver.answer = BUSY
+    async with notifying_core(tmp_path, receiver, hook(name="former", retry_backoff_seconds=(600.0,))) as core:
+        for _ in range(3):
+            await call(core)
+        await until(lambda: len(receiver.received) == 3)
+        await until(lambda: all(row["attempts"] == 1 for row in kept(tmp_path, "outbox")))
+    said = []
+    for hooks, dropped in (((hook(disable=True),), 3), ((hook(),), 0)):
+        with capture_logs() as logs:
+            async with notifying_core(tmp_path, receiver, *hooks, front_id=f"front-1-{dropped}") as core:
+                await settled(tmp_path)
+                await counts_drops(core, "not_configured", dropped)
+        said += named(logs, "webhooks were given up: their endpoint is not configured any more")
+    assert [(one["endpoint"], one["count"]) for one in said] == [("former", 3)]
+    assert len(kept(tmp_path, "given_up")) == 3
+    assert len(receiver.received) == 3
+
+
+async def test_a_stop_cuts_what_is_under_way_and_the_next_start_sends_it_again(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    receiver.answer = holds()
+    async with notifying_core(tmp_path, receiver) as core:
+        event_id = await call(core)
+        await until(lambda: len(receiver.received) == 1)
+    assert not receiver.let_go.is_set(), "nobody waited for the receiver"
+    receiver.answer = FINE
+    async with notifying_core(tmp_path, receiver, front_id="front-1-b") as core:
+        core.clock.ahead = 60 + sending.CLAIM_MARGIN_SECONDS + 1
+        await settled(tmp_path)
+        assert receiver.ids == [event_id] * 2
+        assert counted(core) == {"delivered": 1}
+
+
+async def test_an_attempt_that_nobody_lived_to_judge_is_made_again_whatever_the_retries(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    receiver.answer = holds()
+    for number in range(2):
+        async with notifying_core(tmp_path, receiver, hook(max_retries=0), front_id=f"front-1-{number}") as core:
+            core.clock.ahead = number * 100
+            if number == 0:
+                await call(core)
+            await arrive(receiver, number + 1)
+    receiver.answer = BUSY
+    async with notifying_core(tmp_path, receiver, hook(max_retries=0), front_id="front-1-c") as core:
+        core.clock.ahead = 200
+        await settled(tmp_path)
+    (row,) = kept(tmp_path, "given_up")
+    assert row["attempts"] == len(receiver.received) == 3
+
+
+async def test_what_is_new_is_sent_at_once_and_a_retry_when_it_is_due(
+    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sending, "LOOK_AGAIN_SECONDS", 100_000.0)
+    receiver.answers += [BUSY, FINE, BUSY]
+    async with notifying_core(tmp_path, receiver) as core:
+        for _ in range(10):
+            await call(core)
+        await settled(tmp_path)
+        assert len(receiver.received) == 12
+
+
+async def test_a_front_finds_what_another_wrote(tmp_path: Path, receiver: Receiver) -> None:
+    with webhook_receiver() as stuck:
+        stuck.answer = holds()
+        async with notifying_core(tmp_path, receiver), notifying_core(tmp_path, stuck, front_id="front-2-a") as other:
+            ids = [await call(other) for _ in range(8)]
+            # Both look; each takes what the other has not taken, and neither takes what the other has.
+            await until(lambda: len(stuck.received) + len(receiver.received) == 8)
+            assert sorted(stuck.ids + receiver.ids) == sorted(ids)
+            stuck.let_go.set()
+            await settled(tmp_path)
+        assert sorted(stuck.ids + receiver.ids) == sorted(ids)
+
+
+async def test_a_call_does_not_wait_for_a_receiver(tmp_path: Path, receiver: Receiver) -> None:
+    receiver.answer = holds()
+    async with notifying_core(tmp_path, receiver) as core:
+        with trio.fail_after(60):
+            for _ in range(20):
+                await call(core)
+        assert not receiver.let_go.is_set()
+        assert len(kept(tmp_path, "outbox")) == 20

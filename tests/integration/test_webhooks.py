@@ -1,0 +1,220 @@
+"""Webhooks of real gateways: what arrives, what never leaves, and what of it survives the death of processes."""
+
+import json
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from standardwebhooks import Webhook, WebhookVerificationError
+
+from ipc.exits import Exit
+from tests.support.gateway import STOP_SECONDS, Gateway, gateway, wait_for
+from tests.support.manifests import patient
+from tests.support.processes import GATEWAY
+from tests.support.upstream import Upstream
+from tests.support.webhook_receiver import Receiver, holds, webhook_receiver
+
+SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
+AT_ONCE = 4
+"""Requests to one receiver that are under way together."""
+
+
+def config(folder: Path, receiver: Receiver, up: Upstream, *tables: str) -> str:
+    """Everything patient; names of the upstream and the receiver lead here."""
+    lines = "".join(f"[[webhooks]]\n{table}\n" for table in tables)
+    names = f'"upstream.gateway.test" = "{up.address}", "hooks.gateway.test" = "{receiver.address}"'
+    return f"{patient(folder / 'actions')}\n{lines}\n[egress]\nunsafe_resolve = {{{names}}}\n"
+
+
+def table(name: str, secret: str = SECRET, **more: str) -> str:
+    """One endpoint at the receiver; `more` are lines."""
+    fields = {"url": '"http://hooks.gateway.test/in"', "secret": f'"{secret}"', "timeout_seconds": "60"} | more
+    return "\n".join([f'name = "{name}"', *(f"{key} = {value}" for key, value in fields.items() if value)])
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with webhook_receiver() as one:
+        yield one
+
+
+def rows(gate: Gateway, which: str) -> list[dict[str, Any]]:
+    """Rows of `outbox` or `given_up`."""
+    with closing(sqlite3.connect(gate.state / "ledger.sqlite3", timeout=60)) as ledger:
+        ledger.row_factory = sqlite3.Row
+        return [dict(row) for row in ledger.execute(f"SELECT * FROM {which} ORDER BY seq")]
+
+
+def claims_end(gate: Gateway, *event_ids: str) -> None:
+    """As if their time had passed."""
+    with closing(sqlite3.connect(gate.state / "ledger.sqlite3", timeout=60)) as ledger, ledger:
+        ledger.executemany("UPDATE outbox SET due = 0 WHERE event_id = ?", [(one,) for one in event_ids])
+
+
+def digest(gate: Gateway, text: str = "x") -> str:
+    """One call; the id of its event."""
+    answer = gate.agent().execute("text_digest", {"text": text})
+    assert answer.status_code == 200, answer.text
+    return str(gate.events(trace_id=answer.json()["trace_id"])[0]["event_id"])
+
+
+def lines_of(gate: Gateway, message: str) -> list[dict[str, Any]]:
+    """Log lines with this message."""
+    found = (json.loads(line) for line in gate.log.read_text().splitlines() if line.startswith("{"))
+    return [line for line in found if line["message"] == message]
+
+
+CANARIES = {
+    "body": "canary-in-a-request", "header": "canary-in-a-header", "address": "canary-in-an-address",
+    "secret": "canary-in-a-secret-of-an-endpoint",
+}  # fmt: skip
+
+
+def test_what_is_told_is_signed_and_nothing_secret_leaves_or_shows(
+    tmp_path: Path, receiver: Receiver, up: Upstream
+) -> None:
+    file = tmp_path / "hook"
+    file.write_text(CANARIES["secret"])
+    file.chmod(0o600)
+    headers = f'{{authorization = "Bearer {CANARIES["header"]}"}}'
+    gone = {"url": f'"http://nowhere.invalid/{CANARIES["address"]}"', "timeout_seconds": "5", "max_retries": "1"}
+    tables = [
+        table("chat", secret="", headers=headers).replace('secret = ""', f'secret_file = "{file}"'),
+        table("gone", retry_backoff_seconds="[0.01]", headers=headers, **gone),
+    ]
+    with gateway(tmp_path, config(tmp_path, receiver, up, *tables)) as gate:
+        agent, operator = gate.agent(max_calls=9), gate.operator()
+        agent.execute("text_digest", {"text": CANARIES["body"]})
+        agent.execute("http_post", {"path": "a", "message": CANARIES["body"]})
+        agent.execute("text_digest", {"text": 1, CANARIES["body"]: 1})
+        agent.execute("forbidden_export", {"table": CANARIES["body"]})
+        agent.execute("spin", {"fuel": 1, "memory_mb": 0, "seconds": 0})
+        held = agent.execute("payment_transfer", {"to": CANARIES["body"], "amount_cents": 5, "currency": "EUR"})
+        assert held.status_code == 202
+        operator.post(f"/v1/approvals/{held.json()['approval_id']}/deny", {"reason": "no"})
+        operator.post("/v1/admin/revoke-all")
+        events = gate.events(event_type="ActionCall")
+        wait_for(lambda: not rows(gate, "outbox"), "every delivery's end")
+        assert {event["event_id"] for event in events} <= set(receiver.ids)
+        assert len(receiver.ids) == len(set(receiver.ids))
+        given_up = rows(gate, "given_up")
+        assert sorted(row["event_id"] for row in given_up) == sorted(receiver.ids)
+        assert {(row["endpoint"], row["attempts"]) for row in given_up} == {("gone", 2)}
+        said = lines_of(gate, "a webhook was given up")
+        assert len(said) == len(given_up)
+        assert {tuple(one[name] for name in ("endpoint", "status", "attempts")) for one in said} == {("gone", None, 2)}
+        hidden = [*CANARIES.values(), SECRET, agent.token, operator.token]
+        shown = gate.log.read_text() + "".join(one.body.decode() for one in receiver.received)
+        shown += "".join(str(row) for row in given_up) + operator.get("/metrics").text
+        shown += operator.get("/v1/admin/status").text
+        assert [text for text in hidden if text in shown] == []
+        for one in receiver.received:
+            assert one.headers["authorization"] == f"Bearer {CANARIES['header']}"
+            assert Webhook(CANARIES["secret"].encode()).verify(one.body, one.headers) == one.json
+            with pytest.raises(WebhookVerificationError):
+                Webhook(SECRET).verify(one.body, one.headers)
+            sent = json.dumps({name: value for name, value in one.headers.items() if name != "authorization"})
+            assert not [text for text in hidden if text in sent]
+        assert gate.operator().get("/v1/audit/verify").json()["intact"] is True
+
+
+def test_a_killed_front_forgets_nothing_and_its_successor_sends_the_same_messages(
+    tmp_path: Path, receiver: Receiver, up: Upstream
+) -> None:
+    """Some were on their way, some had not been tried: all arrive, and those that were on their way twice at most."""
+    receiver.answers += [holds() for _ in range(AT_ONCE)]
+    with gateway(tmp_path, config(tmp_path, receiver, up, table("chat"))) as gate:
+        ids = [digest(gate, str(number)) for number in range(AT_ONCE + 3)]
+        wait_for(lambda: len(receiver.received) == AT_ONCE, "as many requests as may be")
+        held = list(receiver.ids)
+        front = gate.child("front")
+        front.kill()
+        wait_for(gate.is_ready, "a successor")
+        wait_for(lambda: set(ids) == set(receiver.ids), "those that nobody had sent")
+        wait_for(lambda: {row["event_id"] for row in rows(gate, "outbox")} == set(held), "their end")
+        claims_end(gate, *held)
+        wait_for(lambda: not rows(gate, "outbox"), "those that had been on their way")
+        assert sorted(receiver.ids) == sorted([*ids, *held])
+        bodies = {(one.headers["webhook-id"], one.body) for one in receiver.received}
+        assert len(bodies) == len(ids), "the same message each time"
+        for one in receiver.received:
+            Webhook(SECRET).verify(one.body, one.headers)
+        assert gate.operator().get("/v1/audit/verify").json()["intact"] is True
+
+
+def test_a_receiver_that_hangs_holds_up_no_call_and_no_stop_and_hears_of_it_after_the_next_start(
+    tmp_path: Path, receiver: Receiver, up: Upstream
+) -> None:
+    receiver.answer = holds()
+    text = config(tmp_path, receiver, up, table("chat", max_retries="0"))
+    with gateway(tmp_path, text) as gate:
+        ids = [digest(gate, str(number)) for number in range(20)]
+        wait_for(lambda: len(receiver.received) == AT_ONCE, "as many requests as may be")
+        status = gate.operator().get("/v1/admin/status").json()["webhooks"]
+        assert status == {"active": True, "pending_deliveries": 20}
+        assert gate.stop() == 0
+        left = rows(gate, "outbox")
+        assert [row["event_id"] for row in left] == ids
+        assert sorted(row["attempts"] for row in left) == [0] * 16 + [1] * 4
+        assert rows(gate, "given_up") == [], "nobody waited until its time was over"
+        held = set(receiver.ids)
+        claims_end(gate, *held)
+    receiver.let_go.set()
+    with gateway(tmp_path, text) as gate:
+        wait_for(lambda: not rows(gate, "outbox"), "every delivery's end")
+        assert set(receiver.ids) == set(ids)
+        assert {one for one in ids if receiver.ids.count(one) > 1} == held
+
+
+def test_draining_is_told_while_it_goes_on(tmp_path: Path, receiver: Receiver, up: Upstream) -> None:
+    events = '["gateway.draining"]'
+    with gateway(tmp_path, config(tmp_path, receiver, up, table("chat", events=events))) as gate:
+        assert gate.operator().post("/v1/admin/drain").status_code == 200
+        wait_for(lambda: bool(receiver.received), "the message")
+        (one,) = receiver.received
+        assert (one.kind, one.json["data"]["principal"]) == ("gateway.draining", "operator:dev")
+        assert gate.stop() == 0
+
+
+@pytest.mark.parametrize("spoilt", ["missing", "open", "short"])
+def test_a_gateway_does_not_start_without_a_secret_that_it_needs(
+    tmp_path: Path, receiver: Receiver, up: Upstream, spoilt: str
+) -> None:
+    file = tmp_path / "hook"
+    if spoilt != "missing":
+        file.write_text("hush" if spoilt == "short" else "a secret of some words")
+        file.chmod(0o644 if spoilt == "open" else 0o600)
+    endpoint = table("chat", secret="").replace('secret = ""', f'secret_file = "{file}"')
+    (tmp_path / "gateway.toml").write_text(config(tmp_path, receiver, up, endpoint))
+    options = ["--listen", "127.0.0.1:0", "--state-dir", tmp_path / "state", "--config", tmp_path / "gateway.toml"]
+    done = subprocess.run(
+        [GATEWAY, "dev", *map(str, options)], capture_output=True, text=True, timeout=STOP_SECONDS,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    assert done.returncode == (Exit.NO_PERMISSION if spoilt == "missing" else Exit.CONFIG)
+    assert str(file) in done.stderr
+    assert "hush" not in done.stderr
+
+
+def test_a_secret_that_is_gone_does_not_end_a_gateway_whose_front_dies(
+    tmp_path: Path, receiver: Receiver, up: Upstream
+) -> None:
+    file = tmp_path / "hook"
+    file.touch(mode=0o600)
+    file.write_text("a secret of some words")
+    endpoint = table("chat", secret="").replace('secret = ""', f'secret_file = "{file}"')
+    with gateway(tmp_path, config(tmp_path, receiver, up, endpoint + "\nretry_backoff_seconds = [0.1]")) as gate:
+        away = file.rename(tmp_path / "away")
+        gate.child("front").kill()
+        (line,) = wait_for(
+            lambda: lines_of(gate, "a webhook's secret can't be used: its deliveries wait"), "a front that says so"
+        )  # fmt: skip
+        assert (line["endpoint"], str(file) in line["cause"]) == ("chat", True)
+        wait_for(gate.is_ready, "a gateway that serves")
+        away.rename(file)
+        event_id = digest(gate)
+        wait_for(lambda: event_id in receiver.ids, "the message")
