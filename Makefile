@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 # What Python has compiled it may keep: everything here starts many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test lint types bench run openapi conformance providers providers-check lock clean setup
+.PHONY: help demo test servers lint types bench run openapi conformance providers providers-check lock clean setup
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -23,8 +23,11 @@ $(READY): requirements-dev.lock pyproject.toml sdk/pyproject.toml scripts/setup.
 demo: $(READY) ## the main job, told step by step, on embedded defaults (under 30 seconds)
 	@$(BIN)/python -m contrib.demo
 
-test: $(READY) ## every test
+test: $(READY) servers ## every test
 	@$(BIN)/python -m pytest
+
+servers: $(READY)
+	@bash scripts/servers.sh "$(VENV)/servers"
 
 lint: $(READY) ## ruff and mypy --strict
 	@$(BIN)/ruff check .

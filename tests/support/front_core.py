@@ -104,6 +104,13 @@ class Breakable:
         self.faults: dict[str, Fault] = {}
         self.asked: list[str] = []
 
+    @property
+    def outbox(self) -> "Breakable":
+        """The ledger's outbox, broken by the same faults."""
+        found = Breakable(self._real.outbox)
+        found.faults, found.asked = self.faults, self.asked
+        return found
+
     def __getattr__(self, name: str) -> Operation:
         operation: Operation = getattr(self._real, name)
 
@@ -283,9 +290,11 @@ def settings_of(folder: Path, operator_jkt: str, **changes: Any) -> Settings:
     return Settings(**(whole | changes))
 
 
-def registry_of(folder: Path, *manifests: dict[str, Any], verdict: str = "ok") -> Registry:
+def registry_of(
+    folder: Path, *manifests: dict[str, Any], verdict: str = "ok", has_proxy: bool = False
+) -> Registry:  # fmt: skip
     """These manifests as a front has them once the template has spoken."""
-    found, problems = load_manifests(write_manifests(folder, *manifests), has_proxy=False)
+    found, problems = load_manifests(write_manifests(folder, *manifests), has_proxy=has_proxy)
     assert not problems, problems
     verdicts = [
         m.ModuleVerdict(reference, verdict, reference)
@@ -325,15 +334,17 @@ async def front_core(
     control = Control(ours)
     start = m.StartFront(front_id, (front_id,), settings, ())
     house = build_house(start, control, cast(Store, store), cast(Ledger, ledger), clock)
-    house.configuration.registry = registry_of(folder / "actions", *(manifests or (action(),)))
+    house.configuration.registry = registry_of(
+        folder / "actions", *(manifests or (action(),)), has_proxy=settings.egress_proxy_url is not None
+    )  # fmt: skip
     core = Core(house, store, ledger, clock, desk)
     core.operator_key = key
     desk.pools = house.pools
     try:
         async with trio.open_nursery() as nursery:
             await nursery.start(house.pools.run)
-            await nursery.start(house.store_pulse.run)
-            await nursery.start(house.ledger_pulse.run)
+            await house.vitals.start(nursery)
+            nursery.start_soon(house.webhooks.run, house.ledger.outbox)
             nursery.start_soon(desk.watch)
             for _ in range(workers):
                 desk.start()

@@ -162,6 +162,13 @@ class Gateway:
                 continue
         return found
 
+    def is_ready(self) -> bool:
+        """Whether it says so; a connection to a front that has died is cut."""
+        try:
+            return self.http.get("/readyz").status_code == 200
+        except httpx.TransportError:
+            return False
+
     def events(self, **filters: Any) -> list[dict[str, Any]]:
         """Audit events by the operator's query, newest first."""
         query = "&".join(f"{name}={value}" for name, value in filters.items())

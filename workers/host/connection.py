@@ -10,7 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
-from workers.host.meter import HostError
+from workers.host.meter import UPSTREAM, HostError
 
 MAX_ADDRESSES = 4
 """Of a name's addresses, how many are tried."""
@@ -27,22 +27,23 @@ def make_tls() -> ssl.SSLContext:
 
 
 class Connection:
-    """A connected stream whose every operation ends at `deadline` (time.monotonic())."""
+    """A connected stream whose every operation ends at `deadline` (time.monotonic()). `peer` is who is there."""
 
-    def __init__(self, stream: socket.socket, deadline: float) -> None:
+    def __init__(self, stream: socket.socket, deadline: float, peer: str = UPSTREAM) -> None:
         self._stream = stream
         self._deadline = deadline
+        self._peer = peer
 
     def send(self, data: bytes) -> None:
         """Send everything. Raises HostError."""
-        with _translated("sending to the upstream"):
-            self._stream.settimeout(_left(self._deadline))
+        with _translated(f"sending to {self._peer}", self._peer):
+            self._stream.settimeout(seconds_left(self._deadline, self._peer))
             self._stream.sendall(data)
 
     def receive(self, count: int) -> bytes:
         """Up to `count` bytes; b"" at a proper end. Raises HostError."""
-        with _translated("waiting for the upstream's answer"):
-            self._stream.settimeout(_left(self._deadline))
+        with _translated(f"waiting for {self._peer}'s answer", self._peer):
+            self._stream.settimeout(seconds_left(self._deadline, self._peer))
             return self._stream.recv(count)
 
 
@@ -51,11 +52,20 @@ def connect(
     addresses: Sequence[tuple[str, int]], deadline: float, tls: ssl.SSLContext | None, name: str
 ) -> Iterator[Connection]:
     """Connect to the first address that answers, with TLS for `name` unless `tls` is None. Raises HostError."""
-    stream = _dial(addresses[:MAX_ADDRESSES], deadline)
+    with conversation(dial(addresses, deadline, UPSTREAM), deadline, tls, name) as connection:
+        yield connection
+
+
+@contextmanager
+def conversation(stream: socket.socket, deadline: float, tls: ssl.SSLContext | None, name: str) -> Iterator[Connection]:
+    """Talk to the upstream at the other end of a stream, with TLS for `name` unless `tls` is None; then close it.
+
+    Raises HostError.
+    """
     try:
         if tls is not None:
-            with _translated("agreeing on TLS with the upstream"):
-                stream.settimeout(_left(deadline))
+            with _translated("agreeing on TLS with the upstream", UPSTREAM):
+                stream.settimeout(seconds_left(deadline, UPSTREAM))
                 # An end without close_notify must not pass for the end of a body.
                 stream = tls.wrap_socket(stream, server_hostname=name, suppress_ragged_eofs=False)
         yield Connection(stream, deadline)
@@ -63,11 +73,16 @@ def connect(
         stream.close()
 
 
-def _dial(addresses: Sequence[tuple[str, int]], deadline: float) -> socket.socket:
+def dial(addresses: Sequence[tuple[str, int]], deadline: float, peer: str) -> socket.socket:
+    """Connect to the first of the first MAX_ADDRESSES that answers. Raises HostError."""
+    addresses = addresses[:MAX_ADDRESSES]
     for position, (address, port) in enumerate(addresses):
-        share = _left(deadline) / (len(addresses) - position)
+        share = seconds_left(deadline, peer) / (len(addresses) - position)
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        stream = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        try:
+            stream = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_CLOEXEC)
+        except OSError:  # this host knows no addresses of that family
+            continue
         try:
             stream.settimeout(share)
             stream.connect((address, port))
@@ -76,29 +91,31 @@ def _dial(addresses: Sequence[tuple[str, int]], deadline: float) -> socket.socke
             stream.close()
             continue
         return stream
-    _left(deadline)
-    raise HostError("unavailable", "the upstream can't be reached", retryable=True)
+    seconds_left(deadline, peer)
+    raise HostError("unavailable", f"{peer} can't be reached", retryable=True)
 
 
-def _left(deadline: float) -> float:
+def seconds_left(deadline: float, peer: str) -> float:
+    """Until the deadline. Raises HostError timeout when nothing is left."""
     left = deadline - time.monotonic()
     if left <= 0:
-        raise HostError("timeout", "the upstream did not answer in time")
+        raise HostError("timeout", f"{peer} did not answer in time")
     return left
 
 
 class _translated:  # noqa: N801 - used as a with statement
     """Turns what the operating system or TLS says into provider errors. SECURITY: never with addresses or bytes."""
 
-    def __init__(self, what: str) -> None:
+    def __init__(self, what: str, peer: str) -> None:
         self._what = what
+        self._peer = peer
 
     def __enter__(self) -> None:
         return None
 
     def __exit__(self, _: object, error: BaseException | None, __: object) -> None:
         if isinstance(error, TimeoutError):
-            raise HostError("timeout", "the upstream did not answer in time") from None
+            raise HostError("timeout", f"{self._peer} did not answer in time") from None
         if isinstance(error, ssl.SSLCertVerificationError):
             raise HostError("unavailable", "the upstream's certificate is not valid for its name") from None
         if isinstance(error, OSError):

@@ -1,8 +1,9 @@
 """The http host call: one request to where the plan allows, with the plan's secrets, and what came back.
 
-Guarantees that the name that was allowed is resolved once and that very address connected to, that nothing private is
-reached, that a planned request is sent as it was planned and no other, and that secrets go into headers and nowhere
-else. Redirects are answers like any other: nothing follows them.
+Guarantees that a planned request is sent as it was planned and no other, and that secrets go into headers and nowhere
+else. Going out directly, the name that was allowed is resolved once, that very address connected to, and nothing
+private reached; through the egress proxy, nothing is resolved here and what is reached is the proxy's to judge.
+Redirects are answers like any other: nothing follows them.
 """
 
 import hashlib
@@ -10,21 +11,24 @@ import re
 import ssl
 import time
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 
+from ipc.addresses import is_public, split_address
 from ipc.domains import matches
 from ipc.messages import Observation
 from ipc.plan import Plan
-from workers.host.addresses import is_public, split_address
-from workers.host.connection import connect
+from workers.host.connection import Connection, connect
 from workers.host.encoding import to_bytes
 from workers.host.meter import HostError, Meter
 from workers.host.resolver import Resolver
+from workers.host.tunnel import tunnel
 from workers.host.urls import MAX_URL_CHARACTERS, Target, parse_url
-from workers.host.wire import Headers, Response, encode_request, read_response
+from workers.host.wire import USER_AGENT, Headers, Response, encode_request, read_response
 
+DIRECT, PROXIED = "direct_allowlist", "proxy_allowlist"
+"""The profiles that go out."""
 MAX_REQUEST_HEADERS = 64
-USER_AGENT = "action-gateway"
 _METHOD = re.compile(r"[A-Z]{1,16}")
 _NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 _VALUE = re.compile(r"[\t -~]{0,8192}")
@@ -61,6 +65,8 @@ class HttpHost:
         self._meter = meter
         self._resolver = resolver
         self._tls = tls
+        # Through the proxy it is not ours to say where a name leads, so neither a port nor a secret follows from it.
+        self._mapped = {} if plan.egress.profile == PROXIED else plan.egress.unsafe_resolve
         self._domains = plan.egress.allowed_domains + (plan.unresolved_domains if is_approved else ())
 
     def send(self, request: Request) -> Response:
@@ -88,17 +94,24 @@ class HttpHost:
         body = to_bytes(request.body, request.body_encoding)
         target = self._permitted(request, body)
         headers = self._headers(target, request, body)
-        addresses = self._addresses(target, deadline)
-        tls = self._tls if target.scheme == "https" else None
-        with connect(addresses, deadline, tls, target.host) as connection:
+        with self._way(target, deadline) as connection:
             connection.send(encode_request(request.method, target.path, headers, body))
             return read_response(connection.receive, request.method, self._plan.max_response_bytes)
 
+    def _way(self, target: Target, deadline: float) -> AbstractContextManager[Connection]:
+        """A connection to the target: the way that the action's profile names, and no other."""
+        tls = self._tls if target.scheme == "https" else None
+        if self._egress.profile == PROXIED:
+            if self._egress.proxy_url is None:
+                raise HostError("unavailable", "this action goes out through a proxy, and none is configured")
+            is_new = target.host in self._plan.unresolved_domains
+            patience = self._egress.proxy_patience_seconds if is_new else 0.0
+            return tunnel(self._egress.proxy_url, target, deadline, tls, self._resolver, patience)
+        return connect(self._addresses(target, deadline), deadline, tls, target.host)
+
     def _permitted(self, request: Request, body: bytes) -> Target:
         """Raises HostError denied unless the plan allows this request."""
-        if self._egress.profile == "proxy_allowlist":
-            raise HostError("unavailable", "this action goes out through a proxy, and none is in service")
-        if self._egress.profile != "direct_allowlist":
+        if self._egress.profile not in (DIRECT, PROXIED):
             raise HostError("denied", "the action has no egress")
         if not _METHOD.fullmatch(request.method) or request.method not in self._egress.allowed_methods:
             raise HostError("denied", "the method is not in the action's allowed methods")
@@ -107,7 +120,7 @@ class HttpHost:
             raise HostError("denied", "the domain is not in the action's allowed domains")
         planned = self._plan.http_request
         if planned is None:
-            if not target.has_own_port and target.host not in self._egress.unsafe_resolve:
+            if not target.has_own_port and target.host not in self._mapped:
                 raise HostError("denied", "a port of its own is only for a request that the action's template names")
         elif (request.method, request.url, body) != (planned.method, planned.url, (planned.body or "").encode()):
             raise HostError("denied", "the request is not the one that was planned")
@@ -141,7 +154,7 @@ class HttpHost:
                 raise HostError("unavailable", "a secret that the action needs was not given")
             if value is None or use.header is None:
                 continue
-            if target.scheme != "https" and target.host not in self._egress.unsafe_resolve:
+            if target.scheme != "https" and target.host not in self._mapped:
                 raise HostError("denied", "a secret is never sent without TLS")
             text = use.format.replace("{value}", value)
             if not _NAME.fullmatch(use.header) or not _VALUE.fullmatch(text):
@@ -151,7 +164,7 @@ class HttpHost:
 
     def _addresses(self, target: Target, deadline: float) -> list[tuple[str, int]]:
         """Where to connect: resolved once, here, and never again for this request."""
-        mapped = self._egress.unsafe_resolve.get(target.host)
+        mapped = self._mapped.get(target.host)
         if mapped is not None:
             try:
                 return [split_address(mapped)]

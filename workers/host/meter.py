@@ -10,6 +10,8 @@ from ipc.messages import Observation, ProviderFailure
 
 MAX_OBSERVATIONS = 1000
 """Beyond this host calls are refused whatever the budget says: observations travel in one frame."""
+UPSTREAM, PROXY = "the upstream", "the egress proxy"
+"""Who is to blame, in the words of errors."""
 
 
 class HostError(Exception):

@@ -9,8 +9,10 @@ import re
 from collections.abc import Callable
 from typing import NamedTuple
 
-from workers.host.meter import HostError
+from workers.host.meter import PROXY, UPSTREAM, HostError
 
+USER_AGENT = "action-gateway"
+"""How we call ourselves."""
 MAX_LINE_BYTES = 16 * 1024
 MAX_HEADER_BYTES = 64 * 1024
 MAX_HEADERS = 128
@@ -42,29 +44,48 @@ def encode_request(method: str, path: str, headers: Headers, body: bytes) -> byt
 
 
 def read_response(receive: Receive, method: str, max_body: int) -> Response:
-    """The final response to a request of this method.
+    """The upstream's final response to a request of this method.
 
     Raises HostError: too-large beyond a cap, unavailable for what is no HTTP/1.1 response or ends early.
     """
-    reader = _Reader(receive)
-    for _ in range(MAX_INTERIM_RESPONSES + 1):
-        version, status = _status(reader.line())
-        headers = _headers(reader)
-        if status == 101:
-            raise _malformed("it switches protocols")
-        if status >= 200:
-            break
-    else:
-        raise _malformed("it has too many interim responses")
+    reader = _Reader(receive, UPSTREAM)
+    version, status, headers = _final_head(reader)
     return Response(status, headers, _body(reader, method, status, headers, version, max_body))
 
 
-class _Reader:
-    """Lines and stretches of bytes from a stream."""
+def read_connect_answer(receive: Receive) -> int:
+    """Status of the egress proxy's final answer to CONNECT (RFC 9110 §9.3.6).
 
-    def __init__(self, receive: Receive) -> None:
+    After 2xx the stream is the tunnel, whatever lengths the head tells. Nothing has been sent through it yet, so that
+    nothing may have come either: what did was never the upstream's. Raises HostError as read_response does.
+    """
+    reader = _Reader(receive, PROXY)
+    _, status, _ = _final_head(reader)
+    if 200 <= status < 300 and reader.has_more:
+        raise reader.malformed("something comes behind it")
+    return status
+
+
+class _Reader:
+    """Lines and stretches of bytes from a stream, and what to say of `peer` when they will not do."""
+
+    def __init__(self, receive: Receive, peer: str) -> None:
         self._receive = receive
+        self._peer = peer
         self._buffer = bytearray()
+
+    @property
+    def has_more(self) -> bool:
+        """Whether bytes have come that nobody has read."""
+        return bool(self._buffer)
+
+    def malformed(self, why: str) -> HostError:
+        """To be raised."""
+        return HostError("unavailable", f"{self._peer}'s answer is not HTTP/1.1 as it should be: {why}")
+
+    def too_large(self, what: str) -> HostError:
+        """To be raised."""
+        return HostError("too-large", f"{self._peer}'s answer is too large: {what}")
 
     def _fill(self) -> bool:
         data = self._receive(_CHUNK)
@@ -77,13 +98,13 @@ class _Reader:
         while (end := self._buffer.find(b"\n", searched)) < 0:
             searched = len(self._buffer)
             if searched > MAX_LINE_BYTES:
-                raise _too_large("a line of its head")
+                raise self.too_large("a line of its head")
             if not self._fill():
-                raise _malformed("it ends early")
+                raise self.malformed("it ends early")
         if end > MAX_LINE_BYTES:
-            raise _too_large("a line of its head")
+            raise self.too_large("a line of its head")
         if self._buffer[end - 1 : end] != b"\r":
-            raise _malformed("a line does not end with CRLF")
+            raise self.malformed("a line does not end with CRLF")
         found = bytes(self._buffer[: end - 1])
         del self._buffer[: end + 1]
         return found
@@ -92,7 +113,7 @@ class _Reader:
         """The next `count` bytes."""
         while len(self._buffer) < count:
             if not self._fill():
-                raise _malformed("it ends early")
+                raise self.malformed("it ends early")
         found = bytes(self._buffer[:count])
         del self._buffer[:count]
         return found
@@ -102,14 +123,26 @@ class _Reader:
         while len(self._buffer) <= cap and self._fill():
             pass
         if len(self._buffer) > cap:
-            raise _too_large("its body")
+            raise self.too_large("its body")
         return bytes(self._buffer)
 
 
-def _status(line: bytes) -> tuple[bytes, int]:
-    found = _STATUS_LINE.fullmatch(line)
+def _final_head(reader: _Reader) -> tuple[bytes, int, Headers]:
+    """(minor version, status, headers) of the first head that is not interim."""
+    for _ in range(MAX_INTERIM_RESPONSES + 1):
+        version, status = _status(reader)
+        headers = _headers(reader)
+        if status == 101:
+            raise reader.malformed("it switches protocols")
+        if status >= 200:
+            return version, status, headers
+    raise reader.malformed("it has too many interim responses")
+
+
+def _status(reader: _Reader) -> tuple[bytes, int]:
+    found = _STATUS_LINE.fullmatch(reader.line())
     if found is None:
-        raise _malformed("its first line is no status line")
+        raise reader.malformed("its first line is no status line")
     return found.group(1), int(found.group(2))
 
 
@@ -119,10 +152,10 @@ def _headers(reader: _Reader) -> Headers:
     while line := reader.line():
         size += len(line)
         if size > MAX_HEADER_BYTES or len(found) == MAX_HEADERS:
-            raise _too_large("its head")
+            raise reader.too_large("its head")
         header = _HEADER.fullmatch(line)
         if header is None:
-            raise _malformed("one of its headers can't be read")
+            raise reader.malformed("one of its headers can't be read")
         found.append((header.group(1).decode("ascii").lower(), header.group(2).decode("latin-1").rstrip(" \t")))
     return tuple(found)
 
@@ -132,19 +165,19 @@ def _body(reader: _Reader, method: str, status: int, headers: Headers, version: 
     lengths = [value for name, value in headers if name == "content-length"]
     codings = [value for name, value in headers if name == "transfer-encoding"]
     if codings and (lengths or version == b"0"):
-        raise _malformed("its length is told twice")
+        raise reader.malformed("its length is told twice")
     if method == "HEAD" or status in (204, 304):
         return b""
     if codings:
         if [coding.lower() for coding in codings] != ["chunked"]:
-            raise _malformed("its transfer coding is not chunked")
+            raise reader.malformed("its transfer coding is not chunked")
         return _chunked(reader, cap)
     if not lengths:
         return reader.rest(cap)
     if len(lengths) > 1 or not _LENGTH.fullmatch(lengths[0]):
-        raise _malformed("its length can't be read")
+        raise reader.malformed("its length can't be read")
     if int(lengths[0]) > cap:
-        raise _too_large("its body")
+        raise reader.too_large("its body")
     return reader.exactly(int(lengths[0]))
 
 
@@ -153,22 +186,14 @@ def _chunked(reader: _Reader, cap: int) -> bytes:
     while True:
         found = _CHUNK_LINE.fullmatch(reader.line())
         if found is None:
-            raise _malformed("a chunk's size can't be read")
+            raise reader.malformed("a chunk's size can't be read")
         size = int(found.group(1), 16)
         if size == 0:
             break
         if len(body) + size > cap:
-            raise _too_large("its body")
+            raise reader.too_large("its body")
         body += reader.exactly(size)
         if reader.exactly(2) != b"\r\n":
-            raise _malformed("a chunk is longer than its size")
+            raise reader.malformed("a chunk is longer than its size")
     _headers(reader)
     return bytes(body)
-
-
-def _malformed(why: str) -> HostError:
-    return HostError("unavailable", f"the upstream's answer is not HTTP/1.1 as it should be: {why}")
-
-
-def _too_large(what: str) -> HostError:
-    return HostError("too-large", f"the upstream's answer is too large: {what}")

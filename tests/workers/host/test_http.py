@@ -4,7 +4,6 @@ import hashlib
 import socket
 from typing import Any
 
-import msgspec
 import pytest
 
 from ipc.messages import Observation
@@ -82,16 +81,6 @@ def test_only_allowed_methods_are_used(method: str) -> None:
 
 def test_without_egress_nothing_goes_out() -> None:
     assert Client(http_plan(egress=Egress())).refused(request())[0] == "denied"
-
-
-@pytest.mark.parametrize("proxy", [None, "http://proxy.test:3128"])
-def test_an_action_that_must_use_a_proxy_never_goes_out_directly(proxy: str | None) -> None:
-    with upstream(ok()) as up:
-        plan = http_plan(address=up.address)
-        egress = msgspec.structs.replace(plan.egress, profile="proxy_allowlist", proxy_url=proxy)
-        client = Client(msgspec.structs.replace(plan, egress=egress))
-        assert client.refused(request())[0] == "unavailable"
-        assert up.requests == []
 
 
 @pytest.mark.parametrize(

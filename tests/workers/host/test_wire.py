@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from workers.host.meter import HostError
-from workers.host.wire import MAX_HEADERS, Response, encode_request, read_response
+from workers.host.wire import MAX_HEADERS, Response, encode_request, read_connect_answer, read_response
 
 CAP = 1000
 
@@ -175,3 +175,31 @@ def test_a_chunked_body_survives_any_cut(body: bytes, sizes: list[int], step: in
 def test_a_request_is_written_as_it_is_given() -> None:
     data = encode_request("POST", "/p?q", (("host", "a.test"), ("x", "é")), b"body")
     assert data == "POST /p?q HTTP/1.1\r\nhost: a.test\r\nx: é\r\n\r\n".encode("latin-1") + b"body"
+
+
+def connect_status(data: bytes, step: int = 65536) -> int:
+    return read_connect_answer(stream(data, step))
+
+
+@pytest.mark.parametrize("step", [1, 7, 65536])
+@pytest.mark.parametrize("status", [200, 204, 299, 302, 403, 407, 503])
+def test_the_answer_to_connect_is_its_status_and_lengths_mean_nothing(status: int, step: int) -> None:
+    answer = f"HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 {status} X\r\nContent-Length: 9\r\nTransfer-Encoding: x\r\n\r\n"
+    assert connect_status(answer.encode(), step) == status
+
+
+def test_what_comes_behind_an_answer_that_opens_the_tunnel_is_nobodys() -> None:
+    with pytest.raises(HostError) as caught:
+        connect_status(b"HTTP/1.1 200 OK\r\n\r\nx")
+    assert caught.value.failure.message.startswith("the egress proxy's answer")
+    assert connect_status(b"HTTP/1.1 403 No\r\n\r\n<html>") == 403
+
+
+@settings(max_examples=100)
+@given(st.binary(max_size=60), st.sampled_from([b"", b"HTTP/1.1 200 OK\r\n", b"HTTP/1.1 200 OK\r\n\r\n"]))
+def test_noise_from_a_proxy_opens_no_tunnel(noise: bytes, start: bytes) -> None:
+    try:
+        status = connect_status(start + noise)
+    except HostError:
+        return
+    assert status >= 300 or (start + noise).endswith(b"\r\n\r\n")

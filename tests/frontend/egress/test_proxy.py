@@ -1,0 +1,206 @@
+"""Whether the egress proxy answers: what counts as an answer, and what a front makes of one that is down."""
+
+import socket
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+
+from frontend import health, vitals
+from frontend.egress import proxy
+from frontend.egress.proxy import MAX_LINE_BYTES, ProxyDown, asker
+from tests.support.front_core import API_KEY, Core, front_core, signed
+from tests.support.worker_desk import until
+
+Converse = Callable[[trio.SocketStream], Awaitable[None]]
+
+
+@asynccontextmanager
+async def proxy_that(converse: Converse) -> AsyncIterator[str]:
+    """The URL of something that listens and does this with each connection."""
+
+    async def serve(stream: trio.SocketStream) -> None:
+        async with stream:
+            try:
+                await converse(stream)
+            except trio.BrokenResourceError:
+                return
+
+    (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(trio.serve_listeners, serve, [listener])
+        yield f"http://127.0.0.1:{listener.socket.getsockname()[1]}"
+        nursery.cancel_scope.cancel()
+
+
+def saying(answer: bytes) -> Converse:
+    async def converse(stream: trio.SocketStream) -> None:
+        await stream.receive_some(65536)
+        await stream.send_all(answer)
+
+    return converse
+
+
+async def ask(url: str) -> None:
+    question = asker(url)
+    assert question is not None
+    with trio.fail_after(60):
+        await question()
+
+
+def test_without_a_proxy_there_is_nothing_to_ask() -> None:
+    assert asker(None) is None
+
+
+@pytest.mark.parametrize("status", ["200 OK", "204 No Content", "400 Bad Request", "403 Forbidden", "501 No", "503 No"])
+async def test_any_answer_in_http_is_an_answer(status: str) -> None:
+    for version in ("HTTP/1.1", "HTTP/1.0"):
+        async with proxy_that(saying(f"{version} {status}\r\nContent-Length: 0\r\n\r\n".encode())) as url:
+            await ask(url)
+
+
+async def test_the_question_is_one_that_a_proxy_passes_on_to_nobody() -> None:
+    asked: list[bytes] = []
+
+    async def converse(stream: trio.SocketStream) -> None:
+        asked.append(await stream.receive_some(65536))
+        await stream.send_all(b"HTTP/1.1 200 OK\r\n\r\n")
+
+    async with proxy_that(converse) as url:
+        await ask(url)
+    lines = asked[0].decode().split("\r\n")
+    assert lines[0] == "OPTIONS * HTTP/1.1"
+    assert {f"Host: {url.removeprefix('http://')}", "Max-Forwards: 0", "Connection: close"} <= set(lines)
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [b"", b"SSH-2.0-OpenSSH_9\r\n", b"HTTP/2 200\r\n", b"HTTP/1.1 ok\r\n", b"HTTP/1.1", b"x" * (MAX_LINE_BYTES + 1)],
+    ids=["nothing", "another protocol", "another version", "no status", "a piece", "no line"],
+)
+async def test_what_is_no_http_is_no_answer(answer: bytes) -> None:
+    async with proxy_that(saying(answer)) as url:
+        with pytest.raises(ProxyDown):
+            await ask(url)
+
+
+async def _silent(stream: trio.SocketStream) -> None:
+    await stream.receive_some(65536)
+    await trio.sleep_forever()
+
+
+async def _dripping(stream: trio.SocketStream) -> None:
+    while True:
+        await stream.send_all(b"H")
+        await trio.sleep(0.01)
+
+
+@pytest.mark.parametrize("converse", [_silent, _dripping])
+async def test_a_proxy_that_takes_its_time_is_down(converse: Converse, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proxy, "ASK_SECONDS", 0.2)
+    monkeypatch.setattr(proxy, "MAX_LINE_BYTES", 1 << 30)
+    async with proxy_that(converse) as url:
+        with pytest.raises(ProxyDown, match="no answer within"):
+            await ask(url)
+
+
+async def test_a_proxy_that_nobody_runs_is_down() -> None:
+    with socket.socket() as taken:  # and nobody else's for as long
+        taken.bind(("127.0.0.1", 0))
+        with pytest.raises(ProxyDown):
+            await ask(f"http://127.0.0.1:{taken.getsockname()[1]}")
+
+
+# ------------------------------------------------------------------------------------------------ as a front sees it
+
+
+async def ready(core: Core) -> tuple[int, dict[str, Any]]:
+    object.__setattr__(core.house, "policy", core.policy)
+    answer = await core.ask("GET", "/readyz")
+    return answer.status, msgspec.json.decode(answer.body)
+
+
+@pytest.fixture(autouse=True)
+def _quick_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A front looks again at once, whatever the proxy said."""
+    monkeypatch.setattr(health, "ROUND_SECONDS", 0.01)
+    monkeypatch.setattr(vitals, "PROXY_PAUSE_SECONDS", 0.01)
+
+
+async def becomes(core: Core, wanted: str) -> None:
+    """Wait until readiness says so: 200 all the while."""
+    with trio.fail_after(60):
+        while True:
+            status, body = await ready(core)
+            assert status == 200
+            if body["status"] == wanted:
+                assert body["egress_proxy"] is (wanted == "ready")
+                return
+            await trio.sleep(0.01)
+
+
+async def test_a_proxy_that_is_down_only_degrades_and_one_that_comes_back_is_seen(tmp_path: Path) -> None:
+    answer = b"HTTP/1.1 501 No\r\n\r\n"
+
+    async def converse(stream: trio.SocketStream) -> None:
+        await saying(answer)(stream)
+
+    async with proxy_that(converse) as url, front_core(tmp_path, workers=0, egress_proxy_url=url) as core:
+        await becomes(core, "ready")
+        answer = b"nonsense\r\n"
+        await becomes(core, "degraded")
+        status = (await core.operate("GET", "/v1/admin/status"))[1]
+        assert status["status"] == "ok", "only readiness is degraded"
+        assert status["dependencies"] == {"redis": True, "opa": True, "egress_proxy": False}
+        answer = b"HTTP/1.1 200 OK\r\n\r\n"
+        await becomes(core, "ready")
+
+
+async def test_nobody_waits_for_a_proxy_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "OVERDUE_SECONDS", 600.0)
+    monkeypatch.setattr(proxy, "ASK_SECONDS", 0.1)
+    asked = 0
+
+    async def converse(stream: trio.SocketStream) -> None:
+        nonlocal asked
+        asked += 1
+        monkeypatch.setattr(proxy, "ASK_SECONDS", 600.0)  # the second question hangs for as long as this test looks
+        await _silent(stream)
+
+    async with proxy_that(converse) as url, front_core(tmp_path, workers=0, egress_proxy_url=url) as core:
+        await until(lambda: asked == 2)
+        with trio.fail_after(60):
+            for _ in range(5):
+                assert (await ready(core))[1]["status"] == "degraded"
+        assert asked == 2, "whoever looks asks it nothing"
+
+
+async def test_a_proxy_that_answers_is_asked_less_often_than_the_core(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vitals, "PROXY_PAUSE_SECONDS", 600.0)
+    asked = 0
+
+    async def converse(stream: trio.SocketStream) -> None:
+        nonlocal asked
+        asked += 1
+        await saying(b"HTTP/1.1 200 OK\r\n\r\n")(stream)
+
+    async with proxy_that(converse) as url, front_core(tmp_path, workers=0, egress_proxy_url=url) as core:
+        core.ledger.asked.clear()
+        await until(lambda: core.ledger.asked.count("unresolved_count") >= 10)
+        assert asked == 1
+
+
+async def test_metrics_say_whether_the_proxy_answers_and_how_often_readiness_was_degraded(tmp_path: Path) -> None:
+    nonsense = proxy_that(saying(b"nonsense\r\n"))
+    async with nonsense as url, front_core(tmp_path, workers=0, egress_proxy_url=url) as core:
+        await ready(core)
+        answer = await core.ask("GET", "/metrics", b"", signed(core.operator_key, "GET", "/metrics", API_KEY))
+    text = answer.body.decode()
+    assert 'gate_dependency_up{dependency="egress_proxy"} 0' in text
+    assert 'gate_readiness_degraded_total{reason="egress_proxy"} 1' in text
