@@ -12,7 +12,16 @@ import trio
 from setproctitle import setproctitle
 
 from frontend.control import inherited
-from frontend.inspection import GRANT, LEASE, RECEIPT, look_at_actions, look_at_keys, look_at_policy, module_channel
+from frontend.inspection import (
+    GRANT,
+    LEASE,
+    RECEIPT,
+    look_at_actions,
+    look_at_keys,
+    look_at_policy,
+    look_at_webhooks,
+    module_channel,
+)
 from frontend.policy.embedded import EmbeddedPolicy
 from frontend.telemetry.logs import configure_logs, log
 from ipc.blocking import BlockingChannel, ChannelClosed
@@ -36,6 +45,8 @@ async def look(
     told: list[FoundProblem] = []
     actions, version = 0, ""
     told += look_at_keys(request.settings, [name for name in (LEASE, GRANT, RECEIPT) if name in request.parts])
+    if "webhooks" in request.parts:
+        told += look_at_webhooks(request.settings)
     if "actions" in request.parts:
         channel = module_channel(modules)
         more, actions = await look_at_actions(request.settings, channel, with_secrets="secrets" in request.parts)

@@ -1,13 +1,15 @@
 """What a reload swaps: manifests with their modules, policy, keys. Read whole, swapped whole, or not at all.
 
 Loading collects every problem of every file before it refuses. The active registry is replaced by one assignment
-after the policy engine has accepted the new policy. A call that is being decided in that moment may be decided by the
+after the policy engine has accepted the new policy; with live sync the egress proxy's list has what both need by then,
+or nothing is swapped. A call that is being decided in that moment may be decided by the
 new policy on the action as it was; its event names both versions. Files are read in a thread, with a deadline: calls go
 on meanwhile, whatever disk or file the configuration lies on.
 """
 
 import math
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeVar
@@ -19,6 +21,7 @@ from frontend.actions.modules import module_doubts, module_files, module_problem
 from frontend.actions.registry import Registry, load_manifests
 from frontend.actions.trust import Trusted, load_trusted
 from frontend.control import Control, SupervisorSilent
+from frontend.egress.allowlist import AllowList, ListNotWritten
 from frontend.errors import GateError
 from frontend.keyring import Keyring, Keys, KeysRefused
 from frontend.policy.acl import PolicyFiles, read_policy
@@ -32,6 +35,8 @@ from ipc.settings import Settings
 READ_SECONDS = 30.0
 PREPARE_SECONDS = 100.0
 """What a reload may take until it swaps. Less than the supervisor waits, so that it always hears how it went."""
+SETTLE_SECONDS = 3.0
+"""What a reload that has swapped waits for the egress proxy's list, which is at most too wide."""
 
 T = TypeVar("T")
 
@@ -57,6 +62,7 @@ class Configuration:
     pools: Pools
     registry: Registry
     keyring: Keyring
+    allow_list: AllowList
     _turn: trio.Lock
     policy_file: PolicyFile = field(init=False)
     policy_files: PolicyFiles | None = None
@@ -74,9 +80,10 @@ class Configuration:
         everything up to policy may take.
         """
         async with self._turn:
-            registry, generation, keys = await self._prepared_in(within)
-            async with self.policy_turn:
-                await self._use(registry, await self._policy_on_disk(), commit)
+            async with AsyncExitStack() as swap:
+                registry, generation, keys = await self._prepared_in(within, swap)
+                async with self.policy_turn:
+                    await self._use(registry, await self._policy_on_disk(), commit)
             self.pools.require_generation(generation)
             await self._put_in_force(keys)
             log.info("configuration is active", actions=len(registry), policy_version=self.policy.policy_version)
@@ -110,9 +117,15 @@ class Configuration:
     def _policy_refused(self, error: PolicyRefused) -> ConfigurationRefused:
         return ConfigurationRefused([str(one) for one in policy_problems(error.problems, self.settings.policy_dir)])
 
-    async def _prepared_in(self, seconds: float) -> tuple[Registry, int, Keys]:
+    async def _prepared_in(self, seconds: float, swap: AsyncExitStack) -> tuple[Registry, int, Keys]:
         with trio.move_on_after(seconds):
-            return await self._prepare()
+            found = await self._prepare()
+            try:
+                reach = self.allow_list.reach_of(found[0])
+                await swap.enter_async_context(self.allow_list.wider(reach, settle_seconds=SETTLE_SECONDS))
+            except ListNotWritten as error:
+                raise ConfigurationRefused([str(error)]) from None
+            return found
         raise ConfigurationRefused([f"manifests and modules were not ready within {seconds:g} s"])
 
     async def _put_in_force(self, keys: Keys) -> None:

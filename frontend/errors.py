@@ -57,6 +57,7 @@ STATUS: dict[str, int] = {
     "reload_failed": 500,
     "policy_refused": 500,
     "policy_not_writable": 500,
+    "allowlist_sync_failed": 500,
     "internal_error": 500,
     "action_execution_failed": 502,
     "draining": 503,

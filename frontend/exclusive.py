@@ -15,6 +15,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
 from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 import trio
 
@@ -23,6 +24,8 @@ from frontend.auth.keyfiles import KeyFileError, remove_unfinished, write_privat
 TURN_SECONDS = 10.0
 WRITE_SECONDS = 10.0
 LOOK_AGAIN_SECONDS = 0.01
+
+T = TypeVar("T")
 
 
 class NotChanged(Exception):
@@ -85,42 +88,51 @@ class Turn:
 
     async def replace(self, content: bytes) -> None:
         """Put `content` in the file's place, durably and at once; ends the turn. Raises NotChanged."""
+        await self.perform(lambda: self._replace(content))
+
+    async def perform(self, change: Callable[[], T]) -> T:
+        """What comes of `change`, a thread's work on the file; ends the turn. Raises NotChanged, for a KeyFileError of
+        `change` too."""
         problem = f"{self._path}: was not written within {WRITE_SECONDS:g} s"
         with trio.move_on_after(WRITE_SECONDS):
             try:
-                return await trio.to_thread.run_sync(self._replace, content, abandon_on_cancel=True)
+                return await trio.to_thread.run_sync(self._perform, change, abandon_on_cancel=True)
             except KeyFileError as error:
                 problem = str(error)
         raise NotChanged(problem)
 
-    def _replace(self, content: bytes) -> None:
+    def _perform(self, change: Callable[[], T]) -> T:
         descriptor = self._lock.hand_over()
         if descriptor is None:  # the turn is over: whoever wanted this has stopped waiting before it began
             raise NotChanged(f"{self._path}: the turn is over")
         try:
-            before = _modified(self._path)
-            remove_unfinished(self._path)  # of whoever was killed in a turn of theirs
-            with _kept(self._path):
-                write_private(self._path, content)
-            # Readers know a file by inode, size and time, and an inode may come again: so the time only grows.
-            moment = max(time.time_ns(), before + 1)
-            with contextlib.suppress(OSError):
-                os.utime(self._path, ns=(moment, moment))
+            return change()
         finally:
             os.close(descriptor)
 
+    def _replace(self, content: bytes) -> None:
+        before = _modified(self._path)
+        remove_unfinished(self._path)  # of whoever was killed in a turn of theirs
+        with _kept(self._path):
+            write_private(self._path, content)
+        # Readers know a file by inode, size and time, and an inode may come again: so the time only grows.
+        moment = max(time.time_ns(), before + 1)
+        with contextlib.suppress(OSError):
+            os.utime(self._path, ns=(moment, moment))
+
 
 class Exclusive:
-    """The turns of this front at one file."""
+    """The turns of this front at one file. `lock` is the file that is locked; without it one beside it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, lock: Path | None = None) -> None:
         self.path = path
+        self._lock_path = path.with_name(f"{path.name}.lock") if lock is None else lock
         self._of_this_front = trio.Lock()
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[Turn]:
         """Nobody else changes the file inside this block. Raises NotChanged when the turn does not come."""
-        lock = _Lock(self.path.with_name(f"{self.path.name}.lock"))
+        lock = _Lock(self._lock_path)
         with _in_time(self.path):
             await self._of_this_front.acquire()
         try:

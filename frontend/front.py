@@ -107,10 +107,11 @@ class Front:
         except (GateError, StoreUnavailable, LedgerUnavailable) as error:
             log.error("the front can't start", cause=getattr(error, "cause", None) or str(error))
             return Exit.UNAVAILABLE
-        await self._nursery.start(house.store_pulse.run)
-        await self._nursery.start(house.ledger_pulse.run)
+        await house.vitals.start(self._nursery)
         self._nursery.start_soon(house.upkeep.run)
         self._nursery.start_soon(house.keyring.watch)
+        self._nursery.start_soon(house.webhooks.run, house.ledger.outbox)
+        self._nursery.start_soon(house.allow_list.watch)
         return None
 
     async def _begin(self, live_fronts: tuple[str, ...]) -> None:

@@ -6,7 +6,7 @@ Handlers get the house and ask its services; services never see it. frontend/ope
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
 
 import trio
 
@@ -20,11 +20,12 @@ from frontend.authority import Authority
 from frontend.clock import Clock
 from frontend.configuration import Configuration
 from frontend.control import Control
+from frontend.egress.allowlist import AllowList
 from frontend.egress.learned import LearnedRules
 from frontend.epochs import Epochs
-from frontend.evidence.ledger import Ledger, LedgerUnavailable
+from frontend.evidence.ledger import Ledger
 from frontend.evidence.signing import ReceiptSigner
-from frontend.health import Health, Pulse
+from frontend.health import Health
 from frontend.journal import Journal
 from frontend.keyring import Keyring
 from frontend.limits import Rates
@@ -36,17 +37,10 @@ from frontend.revocation import Revocation
 from frontend.stores.interface import Store
 from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.processes import Processes
+from frontend.vitals import Look, Vitals
+from frontend.webhooks.webhooks import Webhooks
 from ipc import messages as m
 from ipc.settings import Settings
-
-
-class Shelf(NamedTuple):
-    """What the store says when it is asked how it is."""
-
-    held: int
-    epoch: int
-    oldest_age: float
-    """Seconds for which the oldest hold has waited; 0 when none waits."""
 
 
 @dataclass(slots=True)
@@ -76,24 +70,19 @@ class House:
     revocation: Revocation
     journal: Journal
     learned: LearnedRules
+    allow_list: AllowList
     rates: Rates
     metrics: Metrics
     processes: Processes
+    vitals: Vitals
+    webhooks: Webhooks
     started: float = field(default_factory=time.monotonic)
     scraping: trio.Lock = field(default_factory=trio.Lock)
     """Held by whoever writes the metrics down."""
     verifying: trio.Lock = field(default_factory=trio.Lock)
     """Held by whoever walks the chain: a walk keeps a reader of the ledger, and a core, for as long as it takes."""
-    store_pulse: Pulse[Shelf] = field(init=False)
-    ledger_pulse: Pulse[int] = field(init=False)
-    """Intents that are not resolved."""
-
     describe: Callable[[], dict[str, Any]] = field(init=False)
     """The interface as an OpenAPI document; said by whoever serves it (frontend/dispatch.py)."""
-
-    def __post_init__(self) -> None:
-        self.store_pulse = Pulse("the key-value store", self._shelf)
-        self.ledger_pulse = Pulse("the ledger", self._unresolved)
 
     @property
     def registry(self) -> Registry:
@@ -102,13 +91,14 @@ class House:
 
     async def health(self) -> Health:
         """A fresh look at every dependency, all at once, OVERDUE_SECONDS at most."""
-        return self.health_of(*await self.look())
+        return self.health_of(await self.vitals.look())
 
     async def status(self) -> dict[str, Any]:
         """Interface specification, "Admin status"; what the stores can't tell is null rather than a guess."""
-        shelf, unresolved = await self.look()
-        health = self.health_of(shelf, unresolved)
+        look = await self.vitals.look()
+        shelf, books, health = look.shelf, look.books, self.health_of(look)
         draining = self.admission.is_draining
+        proxy = {} if health.egress_proxy is None else {"egress_proxy": health.egress_proxy}
         return {
             "status": health.status(draining=draining),
             "version": self.settings.version,
@@ -116,32 +106,19 @@ class House:
             "actions_registered": health.actions,
             "pending_approvals": shelf.held if shelf else None,
             "revocation_epoch": shelf.epoch if shelf else None,
-            "unresolved_intents": unresolved,
+            "unresolved_intents": books.unresolved if books else None,
             "draining": draining,
             "in_flight_executions": self.admission.in_flight,
-            "dependencies": {"redis": health.store, "opa": health.policy},
-            "webhooks": {"active": False, "pending_deliveries": 0},
+            "dependencies": {"redis": health.store, "opa": health.policy, **proxy},
+            "webhooks": {"active": self.webhooks.is_active, "pending_deliveries": books.deliveries if books else None},
             "policy_version": self.policy.policy_version,
             "weakened": list(self.settings.weakened),
         }
 
-    async def look(self) -> tuple[Shelf | None, int | None]:
-        """What the store says of itself and how many intents are unresolved, asked now; None for what can't be told."""
-        shelf: Shelf | None = None
-        unresolved: int | None = None
-
-        async def at_the_ledger() -> None:
-            nonlocal unresolved
-            unresolved = await self.ledger_pulse.fresh()
-
-        async with trio.open_nursery() as nursery:
-            nursery.start_soon(at_the_ledger)
-            shelf = await self.store_pulse.fresh()
-        return shelf, unresolved
-
-    def health_of(self, shelf: Shelf | None, unresolved: int | None) -> Health:
+    def health_of(self, look: Look) -> Health:
         """What a look makes of the whole."""
-        return Health(shelf is not None, self.policy.is_available, unresolved is not None, None, len(self.registry))
+        has_store, has_ledger = look.shelf is not None, look.books is not None
+        return Health(has_store, self.policy.is_available, has_ledger, look.proxy, len(self.registry))
 
     def announce_drain(self) -> None:
         """Tell the supervisor, which tells every front."""
@@ -149,24 +126,13 @@ class House:
 
     def front_status(self) -> m.FrontStatus:
         """What the supervisor shows in its status line; minus one for what can't be told. Asks nobody."""
-        shelf, unresolved = self.store_pulse.found, self.ledger_pulse.found
+        shelf, books, _ = self.vitals.last()
         return m.FrontStatus(
             self.admission.in_flight,
             shelf.held if shelf else -1,
-            -1 if unresolved is None else unresolved,
+            books.unresolved if books else -1,
             len(self.registry),
         )
-
-    async def _shelf(self) -> Shelf:
-        now = time.time()
-        held, epoch = await self.store.pending_count(now), await self.store.epoch()
-        oldest = await self.store.pending_oldest(now) if held else None
-        return Shelf(held, epoch, 0.0 if oldest is None else max(0.0, now - oldest))
-
-    async def _unresolved(self) -> int:
-        if not await self.ledger.health():
-            raise LedgerUnavailable("the next write would not succeed")
-        return await self.ledger.unresolved_count()
 
     async def close(self) -> None:
         """Release stores and ledger, the ledger last."""

@@ -25,6 +25,7 @@ from frontend.policy.embedded import EmbeddedPolicy
 from frontend.policy.engine import PolicyRefused
 from frontend.policy.problems import policy_problems
 from frontend.secrets.files import Secrets, SecretsUnavailable
+from frontend.webhooks.endpoints import key_in
 from ipc.blocking import ChannelClosed
 from ipc.checking import FROM_MODULE_CHECKER, FoundProblem
 from ipc.framing import FrameError
@@ -40,7 +41,7 @@ LEASE, GRANT, RECEIPT = "lease_signing_key_path", "grant_signing_key_path", "rec
 RECEIPT_SET = "receipt_keys_jwks_path"
 
 
-def found(problem: Problem, *setting: str) -> FoundProblem:
+def found(problem: Problem, *setting: str | int) -> FoundProblem:
     """A problem as it is told."""
     return FoundProblem(problem.file, problem.line, problem.field, problem.message, problem.mend, setting)
 
@@ -104,6 +105,21 @@ def look_at_keys(settings: Settings, names: Iterable[str]) -> list[FoundProblem]
         except KeyFileError as error:
             setting = RECEIPT_SET if str(error).startswith(f"{paths[RECEIPT_SET]}:") else name
             told.append(found(Problem("", 0, setting, f"{setting}: {error}", ""), setting))
+    return told
+
+
+def look_at_webhooks(settings: Settings) -> list[FoundProblem]:
+    """Files that hold webhooks' secrets; those of disabled endpoints are not used, and not looked at."""
+    told = []
+    for index, row in enumerate(settings.webhooks):
+        if row.secret_file is None or row.disable:
+            continue
+        try:
+            key_in(Path(row.secret_file))
+        except KeyFileError as error:
+            setting = f"webhooks[{index}].secret_file"
+            said = Problem("", 0, setting, f"{setting}: {error}", "")
+            told.append(found(said, "webhooks", index, "secret_file"))
     return told
 
 

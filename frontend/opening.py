@@ -26,7 +26,9 @@ from frontend.budgets import Budgets
 from frontend.clock import Clock, SystemClock
 from frontend.configuration import Configuration
 from frontend.control import Control
+from frontend.egress.allowlist import AllowList
 from frontend.egress.learned import FILE_NAME, LearnedRules
+from frontend.egress.proxy import asker
 from frontend.epochs import Epochs
 from frontend.evidence.grants import GrantSigner
 from frontend.evidence.ledger import Ledger
@@ -51,6 +53,9 @@ from frontend.stores.sqlite import SqliteStore
 from frontend.telemetry.marks import Marks
 from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.processes import Processes
+from frontend.vitals import Vitals
+from frontend.webhooks.notifying import notifying
+from frontend.webhooks.webhooks import Webhooks
 from ipc import messages as m
 from ipc.settings import Settings
 
@@ -70,7 +75,8 @@ def build_house(start: m.StartFront, control: Control, store: Store, ledger: Led
     settings, front_id = start.settings, start.front_id
     marks = Marks(dev_mode=settings.dev_mode)
     metrics = Metrics(lambda: configuration.registry)
-    store, ledger = measured_store(store, metrics), measured_ledger(ledger, metrics)
+    webhooks = Webhooks(settings, clock, metrics, is_successor=start.is_successor)
+    store, ledger = measured_store(store, metrics), notifying(measured_ledger(ledger, metrics), webhooks)
     sessions = SessionRates(settings.limits.session_requests_per_second, metrics.rate_limited.add)
     journal = Journal(clock, marks, ledger)
     leases, grants, signer, keyring = _signing(settings, clock, journal)
@@ -82,7 +88,12 @@ def build_house(start: m.StartFront, control: Control, store: Store, ledger: Led
     measured = MeasuredPolicy(policy, metrics)
     kill = metrics.counting_kills(control.kill_worker)
     pools = Pools(settings.workers, lambda: grants.jwks_json, control.need_worker, kill)
-    configuration = Configuration(settings, control, measured, pools, Registry(), keyring, trio.Lock())
+    allow_list = AllowList(
+        settings.egress.proxy_allowlist_file, Path(settings.state_dir), lambda: configuration.registry,
+        lambda: learned.every(),  # noqa: PLW0108 (it is made further down)
+        is_successor=start.is_successor,
+    )  # fmt: skip
+    configuration = Configuration(settings, control, measured, pools, Registry(), keyring, allow_list, trio.Lock())
     budgets = Budgets(store, journal)
     execution = Execution(
         clock, ledger, Secrets(settings.secrets), grants, signer, pools, settings.limits.worker_wait_seconds, epochs,
@@ -90,8 +101,10 @@ def build_house(start: m.StartFront, control: Control, store: Store, ledger: Led
     )  # fmt: skip
     admission = Admission(settings.limits.max_in_flight, metrics.calls_refused.add)
     moves = Moves(clock, store, front_id)
-    learned = LearnedRules(Path(settings.state_dir) / FILE_NAME, clock, journal)
-    settlement = Settlement(store, journal, budgets, execution, moves, Lessons(learned))
+    learned = LearnedRules(Path(settings.state_dir) / FILE_NAME, clock, journal, allow_list)
+    settlement = Settlement(
+        store, journal, budgets, execution, moves, Lessons(learned), allow_list, settings.egress_proxy_url
+    )  # fmt: skip
     recovery = Recovery(store, ledger, journal, budgets, moves)
     upkeep = Upkeep(clock, store, Expiry(clock, store, journal, budgets), recovery)
     pipeline = Pipeline(
@@ -103,8 +116,9 @@ def build_house(start: m.StartFront, control: Control, store: Store, ledger: Led
         authentication=authentication, policy=policy, pools=pools, signer=signer, configuration=configuration,
         reloads=Reloads(configuration, control, journal), authority=Authority(configuration, control, journal),
         keyring=keyring, settlement=settlement, upkeep=upkeep, pipeline=pipeline, admission=admission, epochs=epochs,
-        revocation=Revocation(epochs, journal, ledger), journal=journal, learned=learned,
+        revocation=Revocation(epochs, journal, ledger), journal=journal, learned=learned, allow_list=allow_list,
         rates=Rates(metrics.rate_limited.add), metrics=metrics, processes=Processes(start.number),
+        vitals=Vitals(store, ledger, asker(settings.egress_proxy_url)), webhooks=webhooks,
     )  # fmt: skip
 
 

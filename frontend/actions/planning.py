@@ -16,6 +16,10 @@ from frontend.evidence.canonical import canonical_bytes, sha256_hex
 from ipc.plan import Egress, FileAccess, Plan, PlannedRequest
 from ipc.settings import Settings
 
+PROXIED = "proxy_allowlist"
+PROXY_PATIENCE_SECONDS = 10
+"""What a proxy may take to read its list again; the path unit of contrib/squid takes well under a second."""
+
 
 class Draft(msgspec.Struct, frozen=True):
     """Everything about a call that is known before the decision."""
@@ -41,6 +45,8 @@ class Draft(msgspec.Struct, frozen=True):
     egress: Egress
     files: FileAccess | None
     enforce_response_schema: bool
+    has_live_sync: bool
+    """It would go through a proxy whose list the gateway writes."""
 
 
 def draft(
@@ -78,6 +84,7 @@ def draft(
         egress=_egress(action, learned, settings),
         files=found.files,
         enforce_response_schema=settings.response_schema_enforcement == "deny",
+        has_live_sync=action.egress_profile == PROXIED and settings.egress.proxy_allowlist_file is not None,
     )
 
 
@@ -135,7 +142,9 @@ def _with_unresolved(drafted: Draft) -> tuple[Egress, FileAccess | None]:
     """
     egress, files = drafted.egress, drafted.files
     if drafted.unresolved_domains:
-        egress = msgspec.structs.replace(egress, allowed_domains=egress.allowed_domains + drafted.unresolved_domains)
+        domains = egress.allowed_domains + drafted.unresolved_domains
+        patience = PROXY_PATIENCE_SECONDS if drafted.has_live_sync else 0
+        egress = msgspec.structs.replace(egress, allowed_domains=domains, proxy_patience_seconds=patience)
     if files is not None and drafted.unresolved_paths:
         files = msgspec.structs.replace(files, allowed_paths=files.allowed_paths + drafted.unresolved_paths)
     return egress, files
@@ -153,7 +162,7 @@ def _egress(action: Action, learned: Learned, settings: Settings) -> Egress:
         profile=action.egress_profile,
         allowed_domains=action.allowed_domains + learned.domains,
         allowed_methods=action.allowed_methods,
-        proxy_url=settings.egress_proxy_url if action.egress_profile == "proxy_allowlist" else None,
+        proxy_url=settings.egress_proxy_url if action.egress_profile == PROXIED else None,
         unsafe_resolve=settings.egress.unsafe_resolve,
     )
 

@@ -5,7 +5,7 @@ re-derived; the decision is durable evidence before anything is dispatched. Neve
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -21,6 +21,7 @@ from frontend.budgets import Budgets
 from frontend.case import Case
 from frontend.contract.approvals import Denied
 from frontend.contract.execution import ApprovalNote, ExecutionResult
+from frontend.egress.allowlist import AllowList, ListNotWritten
 from frontend.errors import GateError
 from frontend.evidence.events import APPROVAL_DENIED, APPROVAL_GRANTED
 from frontend.evidence.grants import ApprovalBinding
@@ -28,6 +29,10 @@ from frontend.execution import Executed, Execution
 from frontend.journal import Journal
 from frontend.stores.interface import ApprovalRecord, Store, StoreUnavailable
 from frontend.telemetry.logs import log, trace_id
+from ipc.plan import Plan
+
+SETTLE_SECONDS = 3.0
+"""What an answer waits for the egress proxy's list to be narrow again, when a call was let through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,34 +67,40 @@ class Settlement:
     execution: Execution
     moves: Moves
     lessons: Lessons
+    allow_list: AllowList
+    proxy_url: str | None
+    """Of the egress proxy that is configured."""
 
     async def approve(
         self, approval_id: str, operator: OperatorCaller, registry: Registry, wish: Wish = NO_WISH
     ) -> Approved:
         """Execute the stored plan, and learn what the operator wishes once that went well.
 
-        Raises approval_not_found to whoever loses, plan_integrity when the world has moved on since the hold, and
-        whatever Execution raises; what Lessons.check raises before anything is claimed.
+        Raises approval_not_found to whoever loses, plan_integrity when the world has moved on since the hold,
+        allowlist_sync_failed when the egress proxy could not be told, and whatever Execution raises; what Lessons.check
+        raises before anything is claimed.
         """
         if wish != NO_WISH:
             await self._check_wish(approval_id, wish)
-        with self._at_work(approval_id):
-            record = await self.moves.claim(approval_id, operator)
-            case = self._opened(record)
-            try:
-                body = await self._recheck(record, registry)
-                await self._evidence(case, APPROVAL_GRANTED, "allow", record, operator, reason=str(wish) or None)
-                binding = ApprovalBinding(approval_id, operator.name, operator.jkt, operator.proof_jti)
-                executed = await self.execution.run(case, body.plan, binding)
-            except Exception as error:
-                raise await self._failed(case, record, error) from None
-            await self.moves.end(record, APPROVED, receipt_id=executed.receipt.receipt_id)
-        if executed.succeeded:
-            case.say("allow")
-            learned = await self.lessons.learn(wish, executed, operator, approval_id)
-            return Approved(executed, approval_id, operator, body.plan_hash, learned)
-        case.say("error", "action_execution_failed", executed.conclusion.detail["outcome"])
-        return Approved(executed, approval_id, operator, body.plan_hash)
+        async with AsyncExitStack() as passage:
+            with self._at_work(approval_id):
+                record = await self.moves.claim(approval_id, operator)
+                case = self._opened(record)
+                try:
+                    body = await self._recheck(record, registry)
+                    await self._evidence(case, APPROVAL_GRANTED, "allow", record, operator, reason=str(wish) or None)
+                    await self._let_through(body.plan, passage)
+                    binding = ApprovalBinding(approval_id, operator.name, operator.jkt, operator.proof_jti)
+                    executed = await self.execution.run(case, body.plan, binding)
+                except Exception as error:
+                    raise await self._failed(case, record, error) from None
+                await self.moves.end(record, APPROVED, receipt_id=executed.receipt.receipt_id)
+            if executed.succeeded:
+                case.say("allow")
+                learned = await self.lessons.learn(wish, executed, operator, approval_id)
+                return Approved(executed, approval_id, operator, body.plan_hash, learned)
+            case.say("error", "action_execution_failed", executed.conclusion.detail["outcome"])
+            return Approved(executed, approval_id, operator, body.plan_hash)
 
     async def deny(self, approval_id: str, operator: OperatorCaller, reason: str | None) -> Denied:
         """End the hold without executing; the call goes back to the session's budget."""
@@ -142,6 +153,9 @@ class Settlement:
             raise GateError("plan_integrity", cause="the stored plan does not hash to its stored hash")
         if not registry.has_module(body.plan.provider_module_digest):
             raise GateError("plan_integrity", cause="the plan's module is not trusted any more")
+        # SECURITY: at an address that was given up somebody else may listen.
+        if body.plan.egress.proxy_url not in (None, self.proxy_url):
+            raise GateError("plan_integrity", cause="the plan's egress proxy is not the configured one any more")
         try:
             epoch = await self.store.epoch()
         except StoreUnavailable as error:
@@ -149,6 +163,16 @@ class Settlement:
         if epoch != body.plan.epoch:  # as for leases: a store that lost its epoch must not bring revoked holds back
             raise GateError("plan_integrity", cause=f"epoch {body.plan.epoch} of the plan, {epoch} is in force")
         return body
+
+    async def _let_through(self, plan: Plan, passage: AsyncExitStack) -> None:
+        """With live sync the egress proxy's list has what was approved, until `passage` ends: by then it is learned, or
+        no more than one call was to go there."""
+        if plan.egress.proxy_patience_seconds:
+            wider = self.allow_list.wider(plan.unresolved_domains, settle_seconds=SETTLE_SECONDS)
+            try:
+                await passage.enter_async_context(wider)
+            except ListNotWritten as error:
+                raise GateError("allowlist_sync_failed", cause=str(error)) from None
 
     async def _evidence(
         self, case: Case, kind: str, decision: str, record: ApprovalRecord, operator: OperatorCaller, **found: Any

@@ -57,17 +57,17 @@ def _check_owner(path: Path, found: os.stat_result) -> None:
         )
 
 
-def check_folder(path: Path, *, is_private: bool) -> None:
-    """Raises KeyFileError unless `path` is a folder of ours that nobody else may change or, private, look into."""
+def check_folder(path: Path, *, is_private: bool, mend: str = "chmod 0700") -> None:
+    """Raises KeyFileError unless `path` is a folder of ours that nobody else may change or, private, look into. `mend`
+    is the command for one that they may."""
     with _told_as_permission(path, "look at it"):
         found = path.lstat() if is_private else path.stat()
     if not stat.S_ISDIR(found.st_mode):
         raise KeyFileError(f"{path}: is not a folder.", Exit.NO_PERMISSION)
     _check_owner(path, found)
     if found.st_mode & (_OTHERS if is_private else _OTHERS_MAY_WRITE):
-        raise KeyFileError(
-            f"{path}: mode {stat.S_IMODE(found.st_mode):04o} lets others in. Use chmod 0700.", Exit.CONFIG
-        )
+        mode = stat.S_IMODE(found.st_mode)
+        raise KeyFileError(f"{path}: mode {mode:04o} lets others in. Use {mend}.", Exit.CONFIG)
 
 
 def make_folder(path: Path) -> None:
@@ -150,12 +150,17 @@ def write_private(path: Path, content: bytes) -> None:
     """
     if len(content) > MAX_FILE_BYTES:  # or nobody could read it again
         raise KeyFileError(f"{path}: would have more than {MAX_FILE_BYTES} bytes.", Exit.CONFIG)
+    write_whole(path, content, mode=0o600)
+
+
+def write_whole(path: Path, content: bytes, *, mode: int) -> None:
+    """The same for a file of any size and mode, whatever the umask is. Raises KeyFileError."""
     temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     with _told_as_permission(path, "write it"):
         descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         try:
             with os.fdopen(descriptor, "wb") as file:
-                os.fchmod(descriptor, 0o600)
+                os.fchmod(descriptor, mode)
                 file.write(content)
                 file.flush()
                 os.fsync(descriptor)

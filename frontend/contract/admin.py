@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import UNSET, Meta, UnsetType
 
 from frontend.contract.forms import Query
 
@@ -11,19 +11,23 @@ DEFAULT_INTENTS, MAX_INTENTS = 100, 1000
 
 
 class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
-    """What the gateway can't decide without."""
+    """What the gateway can't decide without, and the proxy that some actions can't do without."""
 
     redis: bool
     """The key-value store, whatever serves it."""
     opa: bool
     """The policy engine, whatever serves it."""
+    egress_proxy: bool | UnsetType = UNSET
+    """Whether the egress proxy answers; absent where none is configured."""
 
 
 class Webhooks(msgspec.Struct, frozen=True, kw_only=True):
     """Outbound notifications."""
 
     active: bool
-    pending_deliveries: int
+    """An endpoint is configured and not disabled."""
+    pending_deliveries: int | None
+    """Deliveries that wait, those under way among them; null while the ledger can't tell."""
 
 
 class AdminStatus(msgspec.Struct, frozen=True, kw_only=True):

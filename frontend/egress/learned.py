@@ -1,10 +1,11 @@
 """What operators teach this gateway: domains and paths beyond what manifests allow, durable in one file for all fronts.
 
-Guarantees that each change is in evidence before it takes effect, and in force for the next call once it is answered.
-Never changes a file that it can't read: what cannot be believed teaches nothing, and is not written over.
+Guarantees that each change is in evidence before it takes effect, and in force for the next call once it is answered;
+with live sync the egress proxy's list has followed by then. Never changes a file that it can't read: what cannot be
+believed teaches nothing, and is not written over.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 
 import trio
@@ -13,8 +14,19 @@ from frontend.actions.targets import Learned
 from frontend.auth.keyfiles import MAX_FILE_BYTES, KeyFileError
 from frontend.authentication import OperatorCaller
 from frontend.clock import Clock
+from frontend.egress.allowlist import AllowList, ListNotWritten
 from frontend.egress.rulefile import RuleFile
-from frontend.egress.rules import BY_APPROVAL, BY_HAND, MAX_PER_ACTION, Kind, Rule, Rules, count_of, encode_rules
+from frontend.egress.rules import (
+    BY_APPROVAL,
+    BY_HAND,
+    DOMAINS,
+    MAX_PER_ACTION,
+    Kind,
+    Rule,
+    Rules,
+    count_of,
+    encode_rules,
+)
 from frontend.errors import GateError
 from frontend.exclusive import NotChanged
 from frontend.journal import Journal
@@ -26,18 +38,24 @@ Edit = Callable[[Rules], Rules]
 
 
 class LearnedRules:
-    """The learned rules of this gateway. But for `for_action`, methods raise GateError, always among others
-    learned_rules_unavailable; those that change something also evidence_persistence_failed and clock_error."""
+    """The learned rules of this gateway. But for `for_action` and `every`, methods raise GateError, always among others
+    learned_rules_unavailable; those that change something also evidence_persistence_failed and clock_error, and for
+    domains allowlist_sync_failed."""
 
-    def __init__(self, path: Path, clock: Clock, journal: Journal) -> None:
+    def __init__(self, path: Path, clock: Clock, journal: Journal, allow_list: AllowList) -> None:
         """Raises KeyFileError when there is a file and it can't be believed."""
         self._file = RuleFile(path)
         self._clock = clock
         self._journal = journal
+        self._allow_list = allow_list
 
     def for_action(self, action_id: str) -> Learned:
         """What the action has learned; nothing while the file can't be believed. Raises nothing."""
         return self._file.learned(action_id)
+
+    def every(self) -> Mapping[str, Learned]:
+        """The same for all actions that have learned something, by id. Raises nothing."""
+        return self._file.every()
 
     def listed(self, kind: Kind, action_id: str | None = None) -> list[Rule]:
         """Rules of a kind, of one action or of all, by action and then as they came."""
@@ -67,7 +85,7 @@ class LearnedRules:
             return kind.put(rules, (*kind.of(rules), rule))
 
         act = _Act(self._journal, kind.added, operator, action_id, text, approval_id)
-        return await self._change(with_it, act) > 0
+        return await self._change(kind, with_it, act, gained=(text,) if kind is DOMAINS else ()) > 0
 
     async def remove(self, kind: Kind, action_id: str, text: str, operator: OperatorCaller) -> bool:
         """Forget one rule; False, and nothing is done, when there is none."""
@@ -75,7 +93,8 @@ class LearnedRules:
         def without_it(rules: Rules) -> Rules:
             return _without(rules, kind, lambda rule: (rule.action_id, rule.text) == (action_id, text))
 
-        return await self._change(without_it, _Act(self._journal, kind.removed, operator, action_id, text)) > 0
+        act = _Act(self._journal, kind.removed, operator, action_id, text)
+        return await self._change(kind, without_it, act) > 0
 
     async def clear(self, kind: Kind, action_id: str | None, operator: OperatorCaller) -> int:
         """Forget all rules of a kind, of one action or of all; how many. In evidence even when there were none."""
@@ -84,26 +103,53 @@ class LearnedRules:
             return _without(rules, kind, lambda rule: action_id in (None, rule.action_id))
 
         act = _Act(self._journal, kind.cleared, operator, action_id, "")
-        return await self._change(emptied, act, even_if_nothing=True)
+        return await self._change(kind, emptied, act, even_if_nothing=True)
 
-    async def _change(self, edit: Edit, act: "_Act", *, even_if_nothing: bool = False) -> int:
-        """Evidence first, then the file; by how many rules they differ."""
+    async def _change(
+        self, kind: Kind, edit: Edit, act: "_Act", *, gained: tuple[str, ...] = (), even_if_nothing: bool = False
+    ) -> int:
+        """Evidence first, then the files; by how many rules they differ."""
         try:
             async with self._file.exclusive.turn() as turn:
                 before = self._believed()
                 after = edit(before)
                 count = abs(count_of(after) - count_of(before))
                 if count == 0 and not even_if_nothing:
+                    await self._synced(kind)  # or what was taken back before might still stand in it
                     return 0
                 content = encode_rules(after)
                 if len(content) > MAX_FILE_BYTES:
                     raise GateError("too_many_rules", message="the file of learned rules is full")
                 self._file.expect(content, after)
+
+                async def replace() -> None:
+                    if count:
+                        await turn.replace(content)
+
                 with trio.CancelScope(shield=True):  # what has begun is finished; each wait has its own deadline
-                    await act.make(count, (lambda: turn.replace(content)) if count else None)
+                    await act.make(count, lambda: self._put(kind, gained, replace))
                 return count
         except NotChanged as error:
             raise GateError("learned_rules_unavailable", cause=str(error)) from None
+
+    async def _put(self, kind: Kind, gained: tuple[str, ...], replace: Callable[[], Awaitable[None]]) -> None:
+        """Both files. A domain stands in the proxy's list before it counts, and is gone from there last: a change that
+        failed half way has left the list too wide, never too narrow."""
+        if not gained:
+            await replace()
+            return await self._synced(kind)
+        try:
+            async with self._allow_list.wider(gained):
+                await replace()
+        except ListNotWritten as error:
+            raise GateError("allowlist_sync_failed", cause=str(error)) from None
+
+    async def _synced(self, kind: Kind) -> None:
+        try:
+            if kind is DOMAINS:
+                await self._allow_list.sync()
+        except ListNotWritten as error:
+            raise GateError("allowlist_sync_failed", cause=str(error)) from None
 
     def _believed(self) -> Rules:
         try:
@@ -124,12 +170,11 @@ class _Act:
         self._operator = operator
         self._found = {"action_id": action_id, "approval_id": approval_id, "reason": text or None}
 
-    async def make(self, count: int, change: Callable[[], Awaitable[None]] | None) -> None:
+    async def make(self, count: int, change: Callable[[], Awaitable[None]]) -> None:
         """Tell of the change, then make it; raises what prevents it, once that is told as far as it can be."""
         try:
             await self._tell(**({"reason": f"{count} rules"} if self._found["reason"] is None else {}))
-            if change is not None:
-                await change()
+            await change()
         except NotChanged as error:
             log.error("learned rules were not changed", event_type=self._event_type, cause=str(error))
             await self._take_back("learned_rules_unavailable")

@@ -5,6 +5,7 @@ open to others, too large, not what was written) holds no rule at all, loudly. A
 """
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from frontend.actions.targets import NOTHING_LEARNED, Learned
@@ -48,6 +49,11 @@ class RuleFile:
         """What one action has learned, nothing while the file can't be believed. Costs one look at the file."""
         self._look()
         return self._by_action.get(action_id, NOTHING_LEARNED)
+
+    def every(self) -> Mapping[str, Learned]:
+        """The same for all actions that have learned something, by id, as one state of the file."""
+        self._look()
+        return self._by_action
 
     def _look(self) -> None:
         try:

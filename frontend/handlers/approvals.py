@@ -59,7 +59,7 @@ async def detail(house: House, _operator: OperatorCaller, approval_id: str) -> A
 @codes(
     "approval_not_found", "plan_integrity", "policy_denied", "evidence_persistence_failed", "action_execution_failed",
     "approval_store_unavailable", "overloaded", "invalid_domain", "invalid_path", "too_many_rules",
-    "learned_rules_unavailable", "draining",
+    "learned_rules_unavailable", "allowlist_sync_failed", "draining",
 )  # fmt: skip
 async def approve(
     house: House, query: ApproveQuery, _body: ApproveRequest, operator: OperatorCaller, approval_id: str

@@ -23,6 +23,7 @@ from frontend.errors import GateError
 from frontend.house import House
 
 _CHANGING = ("learned_rules_unavailable", "evidence_persistence_failed")
+_CHANGING_DOMAINS = (*_CHANGING, "allowlist_sync_failed")
 
 
 @codes("learned_rules_unavailable")
@@ -39,20 +40,20 @@ async def domains(house: House, query: OfAction) -> LearnedDomains:
     )  # fmt: skip
 
 
-@codes("invalid_domain", "unknown_action", "domain_already_exists", "too_many_rules", *_CHANGING)
+@codes("invalid_domain", "unknown_action", "domain_already_exists", "too_many_rules", *_CHANGING_DOMAINS)
 async def add_domain(house: House, form: DomainForm, operator: OperatorCaller) -> DomainOfAction:
     """Add a domain to what an action may reach, from the next call on."""
     domain = await _added(house, DOMAINS, form.action_id, form.domain, operator)
     return DomainOfAction(domain, form.action_id)
 
 
-@codes("invalid_domain", "domain_not_found", *_CHANGING)
+@codes("invalid_domain", "domain_not_found", *_CHANGING_DOMAINS)
 async def remove_domain(house: House, form: DomainForm, operator: OperatorCaller) -> Removed:
     """Take a learned domain back. Calls under way and plans that wait for approval keep what they were made with."""
     return await _removed(house, DOMAINS, form.action_id, form.domain, operator)
 
 
-@codes(*_CHANGING)
+@codes(*_CHANGING_DOMAINS)
 async def clear_domains(house: House, query: OfAction, operator: OperatorCaller) -> Cleared:
     """Take back every learned domain, of all actions or of one."""
     return Cleared(await house.learned.clear(DOMAINS, query.action, operator))

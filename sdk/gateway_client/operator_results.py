@@ -132,13 +132,15 @@ class Webhooks:
     """Outbound notifications."""
 
     active: bool
-    pending_deliveries: int
+    pending_deliveries: int | None = None
+    """None while the ledger can't tell."""
     raw: Raw = field(repr=False)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Status:
-    """`GET /v1/admin/status`. `status`: ok, degraded or draining. `dependencies`: `redis` and `opa`."""
+    """`GET /v1/admin/status`. `status`: ok, degraded or draining. `dependencies`: `redis`, `opa`, and
+    `egress_proxy` where one is configured."""
 
     status: str
     version: str

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 
@@ -9,6 +10,7 @@ import pytest
 
 from tests.conformance.deployment import MODES, Caller, Deployment, deployment, share_modules
 from tests.conformance.outages import Outage
+from tests.conformance.proxied import Proxied, proxied_deployment
 from tests.conformance.stories import Drain, Restart, Story, Strangers, live
 from tests.support.upstream import Upstream, upstream
 
@@ -75,6 +77,34 @@ def operator(gate: Deployment) -> Caller:
     return gate.operator()
 
 
+# ------------------------------------------------------------------------------------------------ an egress proxy
+
+
+@pytest.fixture(scope="package")
+def behind_proxies(dev: Deployment, up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator["Behind"]:
+    """A gateway of each kind whose actions go out through a real squid, once somebody asks for it."""
+    made: dict[str, Proxied] = {}
+    with ExitStack() as stack:
+
+        def behind(mode: str) -> Proxied:
+            if mode not in made:
+                folder = tmp_path_factory.mktemp(f"proxied-{mode}")
+                share_modules(dev, folder)
+                made[mode] = stack.enter_context(proxied_deployment(mode, folder, up))
+            return made[mode]
+
+        yield behind
+
+
+Behind = Callable[[str], Proxied]
+
+
+@pytest.fixture(scope="module")
+def proxied(mode: str, behind_proxies: Behind) -> Proxied:
+    """The gateway of this kind that has an egress proxy."""
+    return behind_proxies(mode)
+
+
 # ------------------------------------------------------------------------------------------------ stories
 
 STORIED = {"restart", "outage", "drain", "unknown"}
@@ -90,8 +120,9 @@ def asks_for_a_story(item: pytest.Item) -> bool:
 
 
 def modes_of_stories(items: list[pytest.Item]) -> list[str]:
-    """The kinds of gateway whose story some test asks for."""
-    found = {item.callspec.params["mode"] for item in items if asks_for_a_story(item)}  # type: ignore[attr-defined]
+    """The kinds of gateway whose story some test of this folder asks for."""
+    ours = (item for item in items if item.path.parent == Path(__file__).parent and asks_for_a_story(item))
+    found = {item.callspec.params["mode"] for item in ours}  # type: ignore[attr-defined]
     return [mode for mode in MODES if mode in found]
 
 

@@ -1,7 +1,7 @@
 """`python -m tests.conformance.report`: write docs/conformance.md from the rows of the contract and from the tests.
 
-Says of every row which test proves it and on which listeners, and lists apart what this version can't be held to.
-`--check` writes nothing and fails when the document is stale.
+Says of every row which test proves it and on which listeners. `--check` writes nothing and fails when the document is
+stale.
 """
 
 import subprocess
@@ -51,7 +51,6 @@ def all_rows() -> set[str]:
 def document(found: Proofs) -> str:
     """The text of docs/conformance.md."""
     count = sum(len(table.rows) for table in TABLES)
-    later = sum(len(table.not_yet) for table in TABLES)
     both = sum(places_of(found, f"{table.name}/{name}") == {"TCP", "Unix"} for table in TABLES for name in table.rows)
     intro = f"""\
 # The contract, row by row
@@ -61,15 +60,10 @@ twice: on the merged TCP address of `gateway dev` (*TCP*), and on the two Unix s
 production configuration (*Unix*). *start* is what the command line refuses before anything listens. Rows that need an
 upstream on the same machine are proven on TCP alone, since production connects to no such address.
 
-{later} more rows need backends that this version does not have; they stand at the end.
-
 `tests/conformance/contract/` says what must hold; `python -m tests.conformance.report` writes this page from it and
 from the tests. A test fails when the page is stale, when a row has no test, and when a test names no row.
 """
-    parts = [intro]
-    parts += [_table(table, found) for table in TABLES]
-    parts.append(_later())
-    return "\n".join(parts)
+    return "\n".join([intro, *(_table(table, found) for table in TABLES)])
 
 
 def places_of(found: Proofs, row: str) -> set[str]:
@@ -84,14 +78,6 @@ def _table(table: Table, found: Proofs) -> str:
         tests = "<br>".join(f"`{test}`" for test in sorted(found[row])) if row in found else "**nothing**"
         where = ", ".join(sorted(places_of(found, row))) or "nowhere"
         lines.append(f"| `{row}` | {_cell(statement)} | {tests} | {where} |")
-    return "\n".join(lines) + "\n"
-
-
-def _later() -> str:
-    lines = ["## Not yet\n", "| row | what must hold | why not yet |", "|---|---|---|"]
-    for table in TABLES:
-        for name, row in table.not_yet.items():
-            lines.append(f"| `{table.name}/{name}` | {_cell(row.statement)} | {_cell(row.reason)} |")
     return "\n".join(lines) + "\n"
 
 

@@ -4,11 +4,8 @@ All of it happens once to one gateway of each kind, from its first start to its 
 seen: a lease or a hold that would run out while other tests take their time is used here and at once.
 """
 
-import errno
 import os
-import random
 import signal
-import socket
 import time
 import uuid
 from collections.abc import Callable, Iterator
@@ -24,6 +21,7 @@ from tests.conformance.outages import Outage, live_through_outage
 from tests.conformance.scene import PATIENCE
 from tests.conformance.underway import intents, still_workers
 from tests.support.gateway import ANSWER_SECONDS, START_SECONDS, STOP_SECONDS, Prover, wait_for
+from tests.support.ports import free_port
 from tests.support.production import mapping, over
 
 Start = Callable[..., AbstractContextManager[Deployment]]
@@ -244,15 +242,6 @@ def look_back(gate: Deployment, before: Before) -> Restart:
 
 
 # ------------------------------------------------------------------------------------------------ strangers
-
-
-def free_port() -> int:
-    """A port of this machine that nobody listens on, and that the kernel gives to no connection meanwhile."""
-    for port in random.sample(range(20_000, 32_000), 100):
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == errno.ECONNREFUSED:
-                return port
-    raise AssertionError("no free port among a hundred")
 
 
 def ask_as_strangers(gate: Deployment, address: str) -> Strangers:

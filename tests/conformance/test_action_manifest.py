@@ -8,6 +8,7 @@ import pytest
 
 from tests.conformance.deployment import Deployment
 from tests.conformance.marks import row, rows
+from tests.conformance.proxied import Proxied
 from tests.conformance.shapes import RISKS, is_integer, is_sha256
 
 View = dict[str, Any]
@@ -62,3 +63,12 @@ def test_secrets_are_declared_and_never_told(gate: Deployment, manifest: View) -
 @row("action-manifest/secret-required")
 def test_a_secret_says_whether_it_is_required(manifest: View) -> None:
     assert manifest["secrets"][0]["required"] is True
+
+
+@row("action-manifest/egress-proxy_allowlist")
+def test_an_action_may_go_out_through_the_proxy(proxied: Proxied) -> None:
+    manifest = proxied.gate.client.get("/v1/actions/proxied_fetch").json()
+    assert manifest["egress"]["profile"] == "proxy_allowlist"
+    answer = proxied.gate.agent().execute("proxied_fetch", {"path": "by-proxy"})
+    assert (answer.status_code, answer.json()["verification_outcome"]) == (200, "verified")
+    proxied.was_asked(200, "proxied_fetch")

@@ -8,6 +8,7 @@ import httpx
 from tests.conformance.deployment import Caller, Deployment
 from tests.conformance.marks import ONLY_DEV, row, rows
 from tests.conformance.outages import Outage
+from tests.conformance.proxied import Proxied
 from tests.conformance.scene import LONG_REASON
 from tests.conformance.stories import Drain, Restart
 from tests.conformance.underway import still_workers
@@ -180,6 +181,15 @@ def test_a_module_that_asks_for_another_host_does_not_get_there(gate: Deployment
     refused(agent.execute("stray"), 502, "action_execution_failed")
     assert gate.receipt_of(agent)["failure_class"] == "provider_error"
     assert not [one for one in up.seen if one.path == "/stray"]
+
+
+@row("execute-errors/502-proxy")
+def test_a_proxy_that_refuses(proxied: Proxied, up: Upstream) -> None:
+    agent = proxied.gate.agent()
+    refused(agent.execute("proxied_elsewhere", {"path": "refused-by-proxy"}), 502, "action_execution_failed")
+    assert "the egress proxy refused" in proxied.gate.receipt_of(agent)["normalized_result"]["reason"]
+    proxied.was_asked(403, "proxied_elsewhere")
+    assert not [one for one in up.seen if one.path == "/refused-by-proxy"]
 
 
 # ------------------------------------------------------------------------------------------------ 503

@@ -3,6 +3,7 @@
 from tests.conformance.deployment import Caller, Deployment
 from tests.conformance.marks import row
 from tests.conformance.outages import Outage
+from tests.conformance.proxied import Proxied
 from tests.support.gateway import Prover
 
 
@@ -28,3 +29,15 @@ def test_without_the_policy_engine_nothing_is_executed(outage: Outage) -> None:
     for answer in (outage.gone, outage.frozen):
         assert answer.status_code == 503
         assert answer.json()["error"] in ("policy_engine_unavailable", "policy_engine_timeout")
+
+
+@row("failures/proxy-down")
+def test_without_the_egress_proxy_its_actions_fail(proxied: Proxied) -> None:
+    assert (proxied.outage.call.status_code, proxied.outage.call.json()["error"]) == (502, "action_execution_failed")
+    assert "the egress proxy can't be reached" in proxied.outage.reason
+
+
+@row("failures/proxy-down-readiness")
+def test_without_the_egress_proxy_other_actions_run(proxied: Proxied) -> None:
+    assert proxied.outage.readiness.json()["status"] == "degraded"
+    assert [answer.status_code for answer in proxied.outage.others] == [200, 200]

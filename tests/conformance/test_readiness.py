@@ -3,12 +3,21 @@
 from tests.conformance.deployment import Deployment
 from tests.conformance.marks import row
 from tests.conformance.outages import Outage, alone
+from tests.conformance.proxied import Proxied
 
 
 @row("readiness/ready")
 def test_ready_is_200(gate: Deployment) -> None:
     answer = gate.ready()
     assert answer.json()["status"] == "ready"
+
+
+@row("readiness/degraded")
+def test_without_the_egress_proxy_it_is_degraded_and_200(proxied: Proxied) -> None:
+    outage = proxied.outage
+    assert (outage.readiness.status_code, outage.readiness.json()["status"]) == (200, "degraded")
+    assert outage.readiness.json()["egress_proxy"] is False
+    assert outage.later.json()["status"] == "ready"
 
 
 @row("readiness/not_ready")

@@ -15,6 +15,7 @@ from frontend.actions.registry import Registry
 from frontend.auth.signing_keys import rotate
 from frontend.configuration import Configuration, ConfigurationRefused
 from frontend.control import Control
+from frontend.egress.allowlist import HEAD, AllowList
 from frontend.errors import GateError
 from frontend.evidence.sqlite import SqliteLedger
 from frontend.policy.acl import PolicyFiles
@@ -45,8 +46,10 @@ class Refusing(ScriptedPolicy):
 
 
 @asynccontextmanager
-async def loading(folder: Path, policy: ScriptedPolicy | None = None) -> AsyncIterator[Configuration]:
-    """A configuration over `folder`; a template that finds every module answers it."""
+async def loading(
+    folder: Path, policy: ScriptedPolicy | None = None, listed: Path | None = None
+) -> AsyncIterator[Configuration]:
+    """A configuration over `folder`; a template that finds every module answers it. `listed`: for live sync."""
     write_manifests(folder / "actions", action())
     (folder / "policy").mkdir()
     (folder / "policy" / "gateway.rego").write_text("package gateway\n")
@@ -73,12 +76,15 @@ async def loading(folder: Path, policy: ScriptedPolicy | None = None) -> AsyncIt
     engine = cast(PolicyEngine, policy or ScriptedPolicy())
     ledger = await SqliteLedger.open(folder / "ledger.sqlite3")
     keyring = keyring_in(folder / "state", ledger)
+    list_file = None if listed is None else str(listed)
+    allow_list = AllowList(list_file, folder, lambda: configuration.registry, dict)
+    configuration = Configuration(settings, control, engine, pools, Registry(), keyring, allow_list, trio.Lock())
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(answer)
             await control.start()
             nursery.start_soon(control.run, Idle())
-            yield Configuration(settings, control, engine, pools, Registry(), keyring, trio.Lock())
+            yield configuration
             nursery.cancel_scope.cancel()
     finally:
         control.close()
@@ -180,6 +186,87 @@ async def test_keys_are_put_in_force_with_everything_else_or_not_at_all(tmp_path
         (tmp_path / "actions" / "b.yaml").unlink()
         await configuration.load()
         assert ring.signer.kid == ring.keys.receipt.kid != before
+
+
+# ------------------------------------------------------------------ live sync
+
+
+def reaching(action_id: str, *domains: str) -> dict[str, Any]:
+    """An action that may reach these."""
+    egress = {"profile": "direct_allowlist", "allowed_domains": list(domains)}
+    return action(
+        action_id, required_imports=["http"], egress=egress,
+        template={"method": "GET", "url_template": f"http://{domains[0]}/"},
+    )  # fmt: skip
+
+
+def entries(path: Path) -> list[str]:
+    head, *found = path.read_text().splitlines()
+    assert head == HEAD
+    return found
+
+
+async def test_the_proxys_list_has_old_and_new_domains_until_the_new_ones_are_in_force(tmp_path: Path) -> None:
+    listed, seen = tmp_path / "out" / "list", list[list[str]]()
+    listed.parent.mkdir()
+
+    async def commit(_registry: Registry, _files: PolicyFiles) -> None:
+        await trio.lowlevel.checkpoint()
+        seen.append(entries(listed))
+
+    async with loading(tmp_path, listed=listed) as configuration:
+        write_manifests(tmp_path / "actions", reaching("a", "old.example", "both.example"))
+        await configuration.load()
+        assert entries(listed) == ["both.example", "old.example"]
+        write_manifests(tmp_path / "actions", reaching("a", "new.example", "both.example"))
+        await configuration.load(commit)
+        assert seen == [["both.example", "new.example", "old.example"]]
+        assert entries(listed) == ["both.example", "new.example"]
+
+
+async def test_a_load_that_is_refused_leaves_the_proxys_list_as_it_was(tmp_path: Path) -> None:
+    listed, policy = tmp_path / "out" / "list", ScriptedPolicy()
+    listed.parent.mkdir()
+    async with loading(tmp_path, policy, listed=listed) as configuration:
+        write_manifests(tmp_path / "actions", reaching("a", "old.example"))
+        await configuration.load()
+        write_manifests(tmp_path / "actions", reaching("a", "new.example"))
+        policy.refusal = PolicyRefused(("gateway.rego:1: no",))
+        await refused(configuration)
+        assert entries(listed) == ["old.example"]
+
+
+async def test_a_load_whose_list_can_not_be_written_is_refused_before_anything_is_swapped(tmp_path: Path) -> None:
+    listed, policy = tmp_path / "out" / "list", ScriptedPolicy()
+    async with loading(tmp_path, policy, listed=listed) as configuration:
+        problem = "egress.proxy_allowlist_file: " + str(listed.parent) + ": cannot look at it: No such file"
+        assert problem in await refused(configuration)
+        assert policy.loaded == []
+        listed.parent.mkdir()
+        await configuration.load()
+        assert entries(listed) == []
+
+
+async def test_a_list_that_can_not_be_narrowed_after_the_swap_is_wider_until_it_can(tmp_path: Path) -> None:
+    listed, away = tmp_path / "out" / "list", tmp_path / "away"
+    listed.parent.mkdir()
+
+    async def commit(_registry: Registry, _files: PolicyFiles) -> None:
+        await trio.lowlevel.checkpoint()
+        listed.parent.rename(away)
+
+    async with loading(tmp_path, listed=listed) as configuration:
+        write_manifests(tmp_path / "actions", reaching("a", "old.example"))
+        await configuration.load()
+        write_manifests(tmp_path / "actions", reaching("a", "new.example"))
+        await configuration.load(commit)
+        found = configuration.registry.get("a")
+        assert found is not None
+        assert found.allowed_domains == ("new.example",)
+        assert entries(away / "list") == ["new.example", "old.example"]
+        away.rename(listed.parent)
+        await configuration.allow_list.sync()
+        assert entries(listed) == ["new.example"]
 
 
 @contextmanager

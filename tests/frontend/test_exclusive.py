@@ -198,3 +198,28 @@ async def test_each_change_shows_by_a_later_time_whatever_the_clock_of_the_disk_
         await turn.replace(b"same")
     times += [ahead, path.stat().st_mtime_ns]
     assert times == sorted(set(times))
+
+
+async def test_a_change_of_another_kind_has_the_turn_too_and_the_lock_may_lie_elsewhere(tmp_path: Path) -> None:
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    path, lock = folder / "file", tmp_path / "lock"
+    path.write_text("0")
+
+    def add_one() -> int:
+        path.write_text(str(int(path.read_text()) + 1))
+        return int(path.read_text())
+
+    found = []
+
+    async def change(front: Exclusive) -> None:
+        async with front.turn() as turn:
+            found.append(await turn.perform(add_one))
+            with pytest.raises(NotChanged, match="the turn is over"):
+                await turn.perform(add_one)
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(10):
+            nursery.start_soon(change, Exclusive(path, lock))
+    assert sorted(found) == list(range(1, 11))
+    assert (os.listdir(folder), lock.exists()) == (["file"], True)

@@ -43,6 +43,7 @@ NEXT = {
     "rate_limit_exceeded": "wait, then run the command again",
     "too_many_pending_approvals": "decide those that wait: gatectl approvals list --status pending",
     "evidence_persistence_failed": "it may have happened: gatectl intents; then free space on the ledger's disk",
+    "allowlist_sync_failed": "the gateway's log says why: an added domain is not learned, a removed one is no more",
     "reload_failed": "what was in force stays; the reason: gatectl audit events --event-type AdminReload --json",
     "action_execution_failed": "its receipt says why: gatectl audit events --trace-id {trace_id}",
     "draining": "use another gateway, or wait for the next start",

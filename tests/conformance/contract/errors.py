@@ -1,6 +1,6 @@
 """Errors and failure conditions."""
 
-from tests.conformance.contract.table import PROXY, NotYet, Table
+from tests.conformance.contract.table import Table
 
 FORMAT = Table(
     "error-format",
@@ -39,6 +39,7 @@ EXECUTE = Table(
         "502-unreachable": "action_execution_failed: the target can't be reached",
         "502-dns": "action_execution_failed: the name does not resolve",
         "502-egress": "action_execution_failed: the domain is not one that the call may go to",
+        "502-proxy": "action_execution_failed: the egress proxy refuses",
         "503-draining": "the gateway drains",
         "503-policy_engine_unavailable": "the policy engine can't be reached",
         "503-policy_engine_timeout": "the policy engine did not answer in time",
@@ -46,7 +47,6 @@ EXECUTE = Table(
         "503-budget_store_unavailable": "the budget can't be read or written",
         "503-clock_error": "the system clock is wrong",
     },
-    {"502-proxy": NotYet("action_execution_failed: the egress proxy refuses", PROXY)},
 )
 
 OTHERS = Table(
@@ -87,10 +87,8 @@ FAILURES = Table(
         "store-down-execute": "without the key-value store execute is 503",
         "store-down-leases": "without the key-value store leases are still issued",
         "policy-down": "without the policy engine execute is 503",
-    },
-    {
-        "proxy-down": NotYet("without the egress proxy actions of its profile are 502", PROXY),
-        "proxy-down-readiness": NotYet("without the egress proxy readiness is degraded, and other actions run", PROXY),
+        "proxy-down": "without the egress proxy actions of its profile are 502",
+        "proxy-down-readiness": "without the egress proxy readiness is degraded, and other actions run",
     },
 )
 

@@ -1,6 +1,6 @@
 """Events."""
 
-from tests.conformance.contract.table import WEBHOOKS, NotYet, Table
+from tests.conformance.contract.table import Table
 
 EVENTS = Table(
     "events",
@@ -18,20 +18,15 @@ EVENTS = Table(
         "1-status-silent": "status is not audited",
         "2-intent-then-receipt": "the intent is there before the provider runs, the receipt after",
         "3-webhooks-off": "without `[[webhooks]]` there are none, and status says so",
+        "3-delivered": "notifications are sent to the configured endpoints",
+        "3-signed": "each is signed with the endpoint's secret over the raw body",
+        "3-skew": "a receiver may allow 300 seconds of skew",
+        "3-4xx": "a 4xx answer is not retried",
+        "3-5xx": "5xx and timeouts are retried with back-off (1, 5, 30 seconds)",
+        "3-dead-letter": "after the last retry it is set aside, with a warning in the log",
+        "3-private-addresses": "targets on private or reserved addresses are blocked",
+        "3-dns-failure": "a name that does not resolve counts as undeliverable",
         "4-polling": "an agent learns of a decision by polling",
-    },
-    {
-        f"3-{name}": NotYet(statement, WEBHOOKS)
-        for name, statement in {
-            "delivered": "notifications are sent to the configured endpoints",
-            "signed": "each is signed with the endpoint's secret over the raw body",
-            "skew": "a receiver may allow 300 seconds of skew",
-            "4xx": "a 4xx answer is not retried",
-            "5xx": "5xx and timeouts are retried with back-off (1, 5, 30 seconds)",
-            "dead-letter": "after the last retry it is set aside, with a warning in the log",
-            "private-addresses": "targets on private or reserved addresses are blocked",
-            "dns-failure": "a name that does not resolve counts as undeliverable",
-        }.items()
     },
 )
 

@@ -1,6 +1,6 @@
 """Behaviour rules of the endpoints."""
 
-from tests.conformance.contract.table import PROXY, WEBHOOKS, NotYet, Table
+from tests.conformance.contract.table import Table
 
 BEHAVIOUR = Table(
     "behaviour",
@@ -12,6 +12,8 @@ BEHAVIOUR = Table(
         "2-reload-keeps": "after a failed reload everything that was in force before is still in force",
         "3-domains-join": "an added domain counts for the next call",
         "3-domains-clear": "after a clear only the manifest's own domains count",
+        "3-live-sync": "with live sync, added domains are written to the egress proxy's allowlist file",
+        "3-live-sync-clear": "with live sync, a clear rewrites that file to the manifests' domains",
         "4-grant-validates": "an unknown action is refused and nothing is written",
         "4-revoke-last": "with its last action a principal's entry is gone",
         "5-ids-validated": "empty, overlong and odd ids are 400 invalid_input",
@@ -23,10 +25,6 @@ BEHAVIOUR = Table(
         "5-scope-binds": "an allowlisted pair without a required scope is denied",
         "5-budget-binds": "an allowlisted pair without a call left is denied",
         "5-sink-binds": "an allowlisted pair with a sink that is not granted is denied",
-    },
-    {
-        "3-live-sync": NotYet("added domains are written to the egress proxy's allowlist file", PROXY),
-        "3-live-sync-clear": NotYet("a clear rewrites that file to the manifests' domains", PROXY),
     },
 )
 
@@ -49,8 +47,8 @@ METRICS = Table(
         "ledger-write-duration": "a histogram of writes to the ledger",
         "readiness-degraded": "readiness that is not ready, by reason",
         "webhook-drops": "a counter of dropped webhooks",
+        "webhook-counts": "the webhook families move when webhooks wait or are dropped",
     },
-    {"webhook-counts": NotYet("the webhook families move when webhooks are sent or dropped", WEBHOOKS)},
 )
 
 TABLES = (BEHAVIOUR, METRICS)

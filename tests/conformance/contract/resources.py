@@ -1,6 +1,6 @@
 """Resources and their fields."""
 
-from tests.conformance.contract.table import NotYet, Table
+from tests.conformance.contract.table import Table
 
 LEASE = Table(
     "lease",
@@ -44,12 +44,7 @@ MANIFEST = Table(
         "limit-timeout_seconds": "`resource_limits.timeout_seconds`",
         "limit-max_io_calls": "`resource_limits.max_io_calls`",
         "secret-required": "a secret's declaration has `name` and the flag `required`",
-    },
-    {
-        "egress-proxy_allowlist": NotYet(
-            "an action may have the egress profile `proxy_allowlist`",
-            "there is no egress proxy in this version: such a manifest is refused, as the contract asks without one",
-        ),
+        "egress-proxy_allowlist": "an action with the egress profile `proxy_allowlist` goes out through the proxy",
     },
 )
 

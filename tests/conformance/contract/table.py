@@ -1,18 +1,6 @@
 """What one table of the contract is made of."""
 
-from dataclasses import dataclass, field
-from typing import NamedTuple
-
-
-class NotYet(NamedTuple):
-    """A row that this version can't be held to, and why."""
-
-    statement: str
-    reason: str
-
-
-PROXY = "the egress proxy is a later backend: `egress_proxy_url` is refused with a sentence"
-WEBHOOKS = "webhooks come later: `[[webhooks]]` is refused with a sentence, and nothing is ever sent"
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
@@ -22,4 +10,3 @@ class Table:
     name: str
     title: str
     rows: dict[str, str]
-    not_yet: dict[str, NotYet] = field(default_factory=dict)

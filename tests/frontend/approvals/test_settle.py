@@ -11,7 +11,7 @@ from frontend.actions.registry import Registry
 from frontend.evidence.ledger import LedgerUnavailable
 from frontend.stores.interface import StoreUnavailable
 from tests.support.front_core import action, front_core, hangs, refuses, then
-from tests.support.held_calls import corrupt, held, state_of, told
+from tests.support.held_calls import corrupt, held, reaching, state_of, told
 
 GONE = StoreUnavailable("the store is gone")
 FULL = LedgerUnavailable("the disk is full")
@@ -85,6 +85,20 @@ async def test_an_approval_whose_receipt_can_not_be_written_is_over_spent_and_un
         assert await core.remaining(agent) == 2
         assert await core.ledger.unresolved_count() == 1
         assert (await told(core, approval_id))[-1] == ("ActionCall", "error", "evidence_persistence_failed")
+
+
+@pytest.mark.parametrize("now", [None, "http://127.0.0.1:2"])
+async def test_a_plan_never_goes_through_a_proxy_that_is_not_the_configured_one(
+    tmp_path: Path, now: str | None
+) -> None:
+    egress = {"profile": "proxy_allowlist", "allowed_domains": ["known.example"]}
+    proxied = reaching() | {"egress": egress}
+    async with front_core(tmp_path, proxied, workers=0, egress_proxy_url="http://127.0.0.1:1") as core:
+        _, approval_id = await held(core, host="known.example")
+    async with front_core(tmp_path, *([] if now is None else [proxied]), workers=0, egress_proxy_url=now) as core:
+        answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
+        assert answer == (409, {"error": "plan_integrity"})
+        assert (await told(core, approval_id))[-1] == ("ActionCall", "deny", "plan_integrity")
 
 
 @pytest.mark.parametrize("when", ["the module is gone", "the epoch was raised", "the epoch was lost"])

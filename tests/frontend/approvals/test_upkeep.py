@@ -6,11 +6,14 @@ from typing import Any
 
 import pytest
 import trio
+from msgspec import convert
 
 from frontend.approvals.states import APPROVED, CLAIMED, DENIED, FAILED, PENDING
+from frontend.evidence.events import AuditEvent
 from frontend.evidence.ledger import LedgerUnavailable
 from frontend.stores.interface import StoreUnavailable
-from tests.support.front_core import Core, does_and_says, front_core, hangs, refuses, then
+from frontend.webhooks.kinds import kinds_of
+from tests.support.front_core import HOLD, Core, does_and_says, front_core, hangs, refuses, then
 from tests.support.held_calls import corrupt, held, state_of, told
 
 GONE = StoreUnavailable("the store is gone")
@@ -106,6 +109,50 @@ async def test_what_can_not_be_expired_does_not_keep_the_store_from_being_swept(
         core.store.faults["approval_expire"] = refuses(GONE)
         await core.house.upkeep.round()
         assert "sweep" in core.store.asked
+
+
+# ------------------------------------------------------------------ what a front that died had stored
+
+
+async def untold(core: Core, lasts: float = 0.0) -> tuple[Any, str]:
+    """A hold that a front stored, and died before its event."""
+    agent, core.policy.answer = await core.agent(), HOLD
+    core.store.faults["approval_move"], core.ledger.faults["append"] = refuses(GONE), refuses(FULL)
+    assert (await agent.call(body={"n": 1}))[0] == 500
+    core.store.faults.clear()
+    core.ledger.faults.clear()
+    (record,) = await core.store.approval_list((PENDING,), 10)
+    assert await told(core, record.approval_id) == []
+    core.clock.ahead += lasts
+    return agent, record.approval_id
+
+
+async def test_a_hold_that_a_front_did_not_live_to_tell_of_is_told_of_by_its_successor(tmp_path: Path) -> None:
+    """Or nobody would hear that it waits: the same call again is no news."""
+    async with front_core(tmp_path) as core:
+        agent, approval_id = await untold(core)
+        for _ in range(2):  # a successor, and its successor
+            await core.house.upkeep.at_start(("front-1-a",))
+        assert await told(core, approval_id) == [("ActionCall", "pending_approval", None)]
+        (event,) = await core.events(decision="pending_approval")
+        assert kinds_of(convert(event, AuditEvent)) == ("approval.pending",)
+        assert event["session_id"] == agent.session_id
+        assert (await agent.call(body={"n": 1}))[1]["approval_id"] == approval_id
+
+
+async def test_a_hold_that_was_told_of_is_not_told_of_again(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        _agent, approval_id = await held(core)
+        await core.house.upkeep.at_start(("front-1-a",))
+        assert await told(core, approval_id) == [("ActionCall", "pending_approval", None)]
+
+
+async def test_of_an_untold_hold_that_is_over_only_its_end_is_told(tmp_path: Path) -> None:
+    async with front_core(tmp_path, lease_ttl_seconds=3600) as core:
+        _agent, approval_id = await untold(core, lasts=301)
+        await core.house.upkeep.at_start(("front-1-a",))
+        await core.house.upkeep.round()
+        assert await told(core, approval_id) == [EXPIRED]
 
 
 # ------------------------------------------------------------------ claims of a front that died

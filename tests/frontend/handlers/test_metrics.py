@@ -17,7 +17,9 @@ from frontend.policy.engine import PolicyRefused, PolicySources
 from frontend.policy.measured import MeasuredPolicy
 from frontend.stores.interface import StoreUnavailable
 from frontend.telemetry.families import FAMILIES
+from tests.frontend.webhooks.samples import hook, notifying_core, settled
 from tests.support.front_core import ALLOW, API_KEY, DENY, HOLD, Agent, Core, action, front_core, refuses, signed
+from tests.support.webhook_receiver import holds, says, webhook_receiver
 from tests.support.worker_desk import until
 
 GONE = StoreUnavailable("gone")
@@ -219,7 +221,8 @@ DRIVES: list[tuple[Drive, str, str, float]] = [
 MOVED_ELSEWHERE = {
     "gate_rate_limited_total": "tests/frontend/test_pace.py",
     "gate_process_cpu_seconds_total": "tests/integration/test_metrics.py",
-    "gate_webhook_drops_total": "nowhere: this version has no webhooks",
+    "gate_webhook_deliveries_total": "test_webhooks_are_counted_by_endpoint, and tests/frontend/webhooks",
+    "gate_webhook_drops_total": "test_webhooks_are_counted_by_endpoint, and tests/frontend/webhooks",
 }
 
 
@@ -291,6 +294,37 @@ async def test_what_stands_still_is_read_at_the_moment_of_the_question(tmp_path:
             assert found["gate_workers", "profile=compute,state=busy"] == 2
             assert found["gate_worker_waiting_calls", "profile=compute"] == 2
             nursery.cancel_scope.cancel()
+
+
+async def test_webhooks_are_counted_by_endpoint(tmp_path: Path) -> None:
+    with webhook_receiver() as receiver:
+        receiver.answers += [says(503), says(200), says(404)]
+        hooks = (hook(), hook(name="later", url="http://hooks.test:1/", disable=True))
+        async with notifying_core(tmp_path, receiver, *hooks) as core:
+            found = await scraped(core)
+            names = ("gate_webhook_deliveries_total", "gate_webhook_drops_total")
+            series = {sample: value for sample, value in found.items() if sample[0] in names}
+            assert len(series) == 6, "all that can come of the one that is not disabled"
+            assert not any(series.values())
+            assert found["gate_webhook_outbox_pending", ""] == 0
+            agent = await core.agent()
+            await agent.call()
+            await until(lambda: len(receiver.received) == 2)
+            await agent.call(body={"n": 2})
+            await until(lambda: core.house.metrics.webhook_drops.value("chat", "rejected") == 1)
+            await settled(tmp_path)
+            found = await scraped(core)
+            assert found["gate_webhook_outbox_pending", ""] == 0
+            grown = {labels: value for (name, labels), value in found.items() if name in names and value}
+            assert grown == {
+                "endpoint=chat,outcome=delivered": 1, "endpoint=chat,outcome=failed": 2,
+                "endpoint=chat,reason=rejected": 1,
+            }  # fmt: skip
+            receiver.answer = holds()
+            await agent.call(body={"n": 3})
+            assert (await scraped(core))["gate_webhook_outbox_pending", ""] == 1
+            core.ledger.faults["waiting"] = refuses(FULL)
+            assert ("gate_webhook_outbox_pending", "") not in await scraped(core)
 
 
 async def test_what_can_not_be_told_is_absent_and_never_zero(tmp_path: Path) -> None:

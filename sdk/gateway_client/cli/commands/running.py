@@ -46,11 +46,12 @@ def show_status(out: Output, found: Status) -> None:
         ("actions", found.actions_registered),
     ]
     for name, is_up in found.dependencies.items():
-        pairs.append((name, ("ok" if is_up else "down") if isinstance(is_up, bool) else is_up))
+        pairs.append((name.replace("_", " "), ("ok" if is_up else "down") if isinstance(is_up, bool) else is_up))
     webhooks = found.webhooks
     if webhooks is not None:
-        pending = f"{webhooks.pending_deliveries} deliveries wait"
-        pairs.append(("webhooks", pending if webhooks.active or webhooks.pending_deliveries else "none"))
+        count = webhooks.pending_deliveries
+        pending = "waiting deliveries not known" if count is None else f"{count} waiting"
+        pairs.append(("webhooks", pending if webhooks.active or count else "none"))
     pairs += [
         ("policy", found.policy_version),
         ("epoch", found.revocation_epoch),

@@ -1,0 +1,101 @@
+"""A gateway whose webhooks lead to receivers on this machine, and to where none may or can be reached."""
+
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from socket import socket
+from typing import Any
+
+from tests.conformance.deployment import Deployment, deployment, share_modules
+from tests.support.gateway import Gateway, wait_for
+from tests.support.webhook_receiver import Answer, Received, Receiver, says, webhook_receiver
+
+SECRET = "whsec_Y29uZm9ybWFuY2UgaXMgYSB0YWJsZSBvZiByb3dz"
+RETRIES = 2
+"""Of every endpoint but the patient one, which has the defaults."""
+ANSWERS = {"kept": 200, "gone": 410, "broken": 503, "patient": 503}
+"""Endpoints that a dev gateway reaches, and the status that each answers."""
+
+
+@dataclass
+class Hooked:
+    """One gateway and its receivers by endpoint. Nobody listens to `private` by name but this machine itself."""
+
+    gate: Deployment
+    receivers: Mapping[str, Receiver]
+    arrivals: list[float]
+    """When each attempt reached the patient endpoint, in Unix seconds: it hears of one thing only."""
+    event_id: str = ""
+    """Of the call that all others were notified of."""
+
+    def waiting(self, endpoint: str) -> list[Any]:
+        """(attempts, due in ms) of what an endpoint has in the outbox."""
+        return self.gate.select("ledger", "select attempts, due from outbox where endpoint = ?", endpoint)
+
+    def given_up(self, endpoint: str) -> tuple[int, str]:
+        """(attempts, error) of the call's delivery, once it has been given up."""
+        asked = "select attempts, error from given_up where endpoint = ? and event_id = ?"
+        rows = wait_for(lambda: self.gate.select("ledger", asked, endpoint, self.event_id), f"the end of {endpoint}'s")
+        (found,) = rows
+        return found[0], found[1]
+
+    def attempts(self, endpoint: str, least: int = 1) -> list[Received]:
+        """What of the call has arrived at an endpoint, once there is so much."""
+
+        def arrived() -> list[Received]:
+            return [one for one in self.receivers[endpoint].received if one.json["id"] == self.event_id]
+
+        return list(wait_for(lambda: arrived() if len(arrived()) >= least else [], f"{least} attempts at {endpoint}"))
+
+
+@contextmanager
+def hooked(mode: str, folder: Path, other: Deployment) -> Iterator[Hooked]:
+    """Run one until the block ends; one call has been executed, and everybody is being notified."""
+    with ExitStack() as stack:
+        receivers = {name: stack.enter_context(webhook_receiver()) for name in (*ANSWERS, "private")}
+        arrivals: list[float] = []
+        for name, status in ANSWERS.items():
+            receivers[name].answer = says(status)
+        receivers["patient"].answer = _noted(arrivals, says(ANSWERS["patient"]))
+        share_modules(other, folder)
+        found = Hooked(
+            stack.enter_context(deployment(mode, folder, tables=_tables(mode, receivers))), receivers, arrivals
+        )
+        agent = found.gate.agent()
+        assert agent.execute("text_digest", {"text": "everybody hears of it"}).status_code == 200
+        (event,) = found.gate.events(session_id=agent.session_id, event_type="ActionCall")
+        found.event_id = event["event_id"]
+        limited = found.gate.agent(max_calls=1)
+        assert [limited.execute("text_digest", {"text": "x"}).status_code for _ in range(2)] == [200, 403]
+        yield found
+
+
+def log_of(gate: Gateway) -> str:
+    """Everything it has logged."""
+    return gate.log.read_text()
+
+
+def _noted(arrivals: list[float], answer: Answer) -> Answer:
+    def noted(sock: socket, receiver: Receiver) -> None:
+        arrivals.append(time.time())
+        answer(sock, receiver)
+
+    return noted
+
+
+def _tables(mode: str, receivers: Mapping[str, Receiver]) -> str:
+    tables, port = "", receivers["private"].address.partition(":")[2]
+    places = {"private": f"https://localhost:{port}/", "unknown": "https://nothing.invalid/"}
+    if mode == "dev":  # production never reaches this machine, by whatever name
+        hosts = {f"{name}.hooks.test": receivers[name].address for name in ANSWERS}
+        tables = "[egress.unsafe_resolve]\n" + "".join(f'"{host}" = "{at}"\n' for host, at in hosts.items())
+        places |= {name: f"http://{name}.hooks.test/hook?from=gateway" for name in ANSWERS}
+    for name, url in places.items():
+        tables += f'[[webhooks]]\nname = "{name}"\nurl = "{url}"\nsecret = "{SECRET}"\ntimeout_seconds = 60\n'
+        if name == "patient":
+            tables += 'events = ["budget.exhausted"]\n'
+        else:
+            tables += f"max_retries = {RETRIES}\nretry_backoff_seconds = [0.05]\n"
+    return tables

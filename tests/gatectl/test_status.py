@@ -1,0 +1,35 @@
+"""The status on a terminal: what a person reads of the gateway's facts."""
+
+from typing import Any
+
+import pytest
+
+from tests.support.gatectl import Gatectl
+from tests.support.scripted_gateway import scripted_gateway
+
+STATUS: dict[str, Any] = {
+    "status": "ok", "version": "1", "uptime_seconds": 1, "actions_registered": 1, "draining": False,
+    "in_flight_executions": 0, "dependencies": {"redis": True, "opa": True},
+}  # fmt: skip
+
+
+def line_of(gatectl: Gatectl, name: str, **more: Any) -> str:
+    with scripted_gateway({"GET /v1/admin/status": (200, STATUS | more)}) as server:
+        lines = gatectl.done("--address", server.url, "status").out.splitlines()
+    return next((line.removeprefix(name).strip() for line in lines if line.startswith(name)), "")
+
+
+@pytest.mark.parametrize(
+    ("is_active", "pending", "shown"),
+    [(False, 0, "none"), (True, 0, "0 waiting"), (True, 12, "12 waiting"), (False, 3, "3 waiting"),
+     (True, None, "waiting deliveries not known")],
+)  # fmt: skip
+def test_webhooks_are_told_with_what_waits(gatectl: Gatectl, is_active: bool, pending: int | None, shown: str) -> None:
+    webhooks = {"active": is_active, "pending_deliveries": pending}
+    assert line_of(gatectl, "webhooks", webhooks=webhooks) == shown
+
+
+@pytest.mark.parametrize(("is_up", "shown"), [(True, "ok"), (False, "down")])
+def test_an_egress_proxy_is_told_where_there_is_one(gatectl: Gatectl, is_up: bool, shown: str) -> None:
+    assert line_of(gatectl, "egress proxy", dependencies=STATUS["dependencies"] | {"egress_proxy": is_up}) == shown
+    assert line_of(gatectl, "egress") == ""
