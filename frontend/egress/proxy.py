@@ -10,6 +10,9 @@ from urllib.parse import urlsplit
 import trio
 
 ASK_SECONDS = 2.0
+PAUSES = (0.05, 0.25)
+"""Seconds before each further try while nobody listens: a squid that reads its configuration again closes its port for
+some milliseconds, and does so whenever live sync has written its list."""
 MAX_LINE_BYTES = 4096
 _STATUS_LINE = re.compile(rb"HTTP/1\.[01] [1-9][0-9]{2}[ \r\n]")
 
@@ -28,6 +31,11 @@ def asker(url: str | None) -> Callable[[], Awaitable[None]] | None:
     async def ask() -> None:
         try:
             with trio.fail_after(ASK_SECONDS):
+                for pause in PAUSES:
+                    try:
+                        return await _ask(host, port, parts.netloc)
+                    except OSError:
+                        await trio.sleep(pause)
                 await _ask(host, port, parts.netloc)
         except trio.TooSlowError:
             raise ProxyDown(f"no answer within {ASK_SECONDS:g} s") from None

@@ -20,7 +20,12 @@ Name = tuple[int, int, str]
 """seq, attempt, event_id."""
 
 
-class Claim(msgspec.Struct, frozen=True):
+class Task(msgspec.Struct, frozen=True):
+    """Something to be done with the outbox: one of those below. One class to tell them by, since every operation of the
+    ledger is asked."""
+
+
+class Claim(Task, frozen=True):
     """Take what is due; answers list[Delivery]."""
 
     endpoint: str
@@ -29,20 +34,20 @@ class Claim(msgspec.Struct, frozen=True):
     limit: int
 
 
-class Delivered(msgspec.Struct, frozen=True):
+class Delivered(Task, frozen=True):
     """Forget a delivery."""
 
     name: Name
 
 
-class PutOff(msgspec.Struct, frozen=True):
+class PutOff(Task, frozen=True):
     """Have it due later."""
 
     name: Name
     due: int
 
 
-class GiveUp(msgspec.Struct, frozen=True):
+class GiveUp(Task, frozen=True):
     """Move it to what was given up."""
 
     name: Name
@@ -50,7 +55,7 @@ class GiveUp(msgspec.Struct, frozen=True):
     error: str
 
 
-class GiveUpSome(msgspec.Struct, frozen=True):
+class GiveUpSome(Task, frozen=True):
     """Move some of an endpoint's; answers how many, GIVEN_UP_AT_ONCE when there may be more."""
 
     endpoint: str
@@ -58,7 +63,6 @@ class GiveUpSome(msgspec.Struct, frozen=True):
     error: str
 
 
-Task = Claim | Delivered | PutOff | GiveUp | GiveUpSome
 Outcome = list[Delivery] | int | None
 
 _DELIVERY = (

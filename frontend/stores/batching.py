@@ -210,7 +210,10 @@ class BatchingThread(Generic[Op, Result]):
 
     def _begun(self, first: _Waiter[Op, Result]) -> list[_Waiter[Op, Result]]:
         """The beginning of a unit. One that nobody's call waits for waits for one that does, to go along with it."""
-        begun, until = [first], time.monotonic() + MAX_LINGER_SECONDS
+        begun = [first]
+        if self._is_company(first.op):
+            return begun
+        until = time.monotonic() + MAX_LINGER_SECONDS
         with contextlib.suppress(queue.Empty):
             while not self._is_company(begun[-1].op) and len(begun) < UNIT_BOUND:
                 waiter = self._queue.get(timeout=max(0.0, until - time.monotonic()))

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 import trio
+import trio.testing
 
 from frontend import health, vitals
 from frontend.egress import proxy
@@ -106,6 +107,19 @@ async def test_a_proxy_that_takes_its_time_is_down(converse: Converse, monkeypat
     async with proxy_that(converse) as url:
         with pytest.raises(ProxyDown, match="no answer within"):
             await ask(url)
+
+
+async def test_a_proxy_whose_port_is_closed_for_a_moment_is_not_down(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(proxy, "ASK_SECONDS", 60.0)
+    monkeypatch.setattr(proxy, "PAUSES", (0.01,) * 1000)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask, f"http://127.0.0.1:{taken.getsockname()[1]}")
+            await trio.testing.wait_all_tasks_blocked()
+            taken.listen()
+            with socket.socket(fileno=(await trio.to_thread.run_sync(taken.accept))[0].detach()) as asked:
+                asked.sendall(b"HTTP/1.1 501 Not Implemented\r\n\r\n")
 
 
 async def test_a_proxy_that_nobody_runs_is_down() -> None:
