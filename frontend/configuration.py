@@ -2,9 +2,9 @@
 
 Loading collects every problem of every file before it refuses. The active registry is replaced by one assignment
 after the policy engine has accepted the new policy; with live sync the egress proxy's list has what both need by then,
-or nothing is swapped. A call that is being decided in that moment may be decided by the
-new policy on the action as it was; its event names both versions. Files are read in a thread, with a deadline: calls go
-on meanwhile, whatever disk or file the configuration lies on.
+or nothing is swapped. A call that is being decided in that moment may be decided by the new policy on the action as it
+was; its event names both versions. Files are read in a thread, with a deadline: calls go on meanwhile, whatever disk or
+file the configuration lies on.
 """
 
 import math

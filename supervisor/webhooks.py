@@ -16,8 +16,6 @@ from supervisor.kind import Context, Wrong, kind
 MAX_ENDPOINTS = 32
 MAX_URL_CHARACTERS, MAX_VALUE_CHARACTERS = 2048, 4096
 
-_LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
-_HOST = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*")
 _NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _URL = re.compile(r"https?://[!#-;=?-Z\[\]_a-z~|]+")
 _TEXT = re.compile(r"[!-~]([ -~]*[!-~])?")
@@ -31,7 +29,7 @@ _OURS = (
 
 
 @kind(type="string", pattern="^https?://[^ @#]+$", maxLength=MAX_URL_CHARACTERS)
-def url(value: object, _: Context) -> str:
+def url(value: object, context: Context) -> str:
     """An absolute http or https URL whose host is a name in lower case; where it leads shows when it is resolved."""
     mend = 'Use a form like "https://hooks.example/gateway".'
     if not isinstance(value, str) or len(value) > MAX_URL_CHARACTERS or not _URL.fullmatch(value):
@@ -44,9 +42,17 @@ def url(value: object, _: Context) -> str:
     host = parts.netloc.rpartition(":")[0] if port is not None else parts.netloc
     if "@" in parts.netloc or "#" in value:
         raise Wrong("must hold neither user nor fragment", mend, is_secret=True)
-    if port == 0 or not _HOST.fullmatch(host) or _NUMBER.fullmatch(host.rpartition(".")[2]):
+    if port == 0 or _NUMBER.fullmatch(host.rpartition(".")[2]) or not _is_host(host, context):
         raise Wrong("must name its host by a name in lower case", mend, is_secret=True)
     return value
+
+
+def _is_host(text: str, context: Context) -> bool:
+    try:
+        kinds.host_name(text, context)
+    except Wrong:
+        return False
+    return True
 
 
 @kind(type="string", minLength=MIN_SECRET_BYTES, maxLength=MAX_SECRET_CHARACTERS)
