@@ -81,7 +81,7 @@ def listen_unix(kind: str, path: str, mode: int) -> Listener:
     except OSError as error:
         sock.close()
         code = Exit.UNAVAILABLE if error.errno == errno.EADDRINUSE else Exit.NO_PERMISSION
-        raise Refused(code, f"cannot listen on {path}: {error.strerror}.") from None
+        raise Refused(code, f"cannot listen on {path}: {error.strerror or error}.") from None
     except Refused:
         sock.close()
         raise

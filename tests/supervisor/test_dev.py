@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
@@ -230,16 +231,17 @@ def test_an_interrupted_start_leaves_no_socket_no_process_and_no_ready_file_of_b
 
 
 def test_sockets_of_a_very_deep_state_directory_lie_in_a_short_one(devs: list[Dev], tmp_path: Path) -> None:
+    """A runtime folder of pytest's own would be a long one itself where there were many runs before."""
     deep = tmp_path.joinpath(*["d" * 30] * 4)
-    runtime = tmp_path / "x"
-    runtime.mkdir(mode=0o700)
-    gateway = Dev(tmp_path, "--listen", "127.0.0.1:0", "--state-dir", str(deep), XDG_RUNTIME_DIR=str(runtime))
-    devs.append(gateway)
-    ready = gateway.ready()
-    assert ready["client_socket"].startswith(f"{runtime}/gateway-dev-")
-    assert ask(socket.AF_UNIX, ready["client_socket"])["pid"]
-    assert gateway.stop() == Exit.OK
-    assert not list(runtime.iterdir())
+    with TemporaryDirectory() as folder:
+        runtime = Path(folder)
+        gateway = Dev(tmp_path, "--listen", "127.0.0.1:0", "--state-dir", str(deep), XDG_RUNTIME_DIR=folder)
+        devs.append(gateway)
+        ready = gateway.ready()
+        assert ready["client_socket"].startswith(f"{runtime}/gateway-dev-")
+        assert ask(socket.AF_UNIX, ready["client_socket"])["pid"]
+        assert gateway.stop() == Exit.OK
+        assert not list(runtime.iterdir())
 
 
 def test_a_closed_standard_output_does_not_keep_it_from_serving(devs: list[Dev], tmp_path: Path) -> None:
