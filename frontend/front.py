@@ -1,4 +1,4 @@
-"""One front from its first message to its last: opens the house, serves, drains, leaves its last event.
+"""One front from its first message to its last: opens the services, serves, drains, leaves its last event.
 
 Guarantees that the door opens only once everything behind it is in force, and that every end has its exit code of
 ipc/exits.py. Hears the supervisor through frontend/control.py.
@@ -10,24 +10,24 @@ from functools import partial
 import trio
 from setproctitle import setproctitle
 
+from frontend.api.dispatch import Dispatch
 from frontend.auth.keyfiles import KeyFileError
 from frontend.clock import ClockError
-from frontend.configuration import ConfigurationRefused
+from frontend.compose import open_services
+from frontend.configuration.active import ConfigurationRefused
 from frontend.control import Control, inherited
-from frontend.dispatch import Dispatch
 from frontend.errors import GateError
 from frontend.evidence.ledger import LedgerUnavailable
-from frontend.house import House
 from frontend.http.server import ListeningSocket, Server
-from frontend.opening import open_house
+from frontend.services import Services
 from frontend.stores.interface import StoreUnavailable
 from frontend.telemetry.logs import configure_logs, log
 from ipc import messages as m
 from ipc.blocking import ChannelClosed
 from ipc.exits import Exit
 from ipc.framing import FrameError
+from ipc.process_speed import release_collector
 from ipc.sessions import ProtocolError
-from ipc.swift import release_collector
 
 STATUS_SECONDS = 1.0
 BEGIN_AGAIN_SECONDS = 1.0
@@ -40,10 +40,10 @@ CUT_SECONDS = 0.1
 class Front:
     """One front between its first message and its last; hears the supervisor (frontend/control.py, Hears)."""
 
-    def __init__(self, house: House, server: Server, nursery: trio.Nursery) -> None:
+    def __init__(self, services: Services, server: Server, nursery: trio.Nursery) -> None:
         self.opening = trio.CancelScope()
         """Around everything before the first request: a front that is told to stop by then just leaves."""
-        self._house = house
+        self._services = services
         self._server = server
         self._nursery = nursery
         self._stop_within: float | None = None
@@ -51,32 +51,32 @@ class Front:
 
     def attach_policy(self, message: m.AttachPolicy, sock: socket.socket) -> None:
         """Hand the fresh policy process to the engine."""
-        self._house.policy.attach(sock, message.pid)
-        self._house.processes.policy_attached(message.pid)
+        self._services.policy.attach(sock, message.pid)
+        self._services.processes.policy_attached(message.pid)
 
     def attach_worker(self, message: m.AttachWorker, sock: socket.socket) -> None:
         """Hand the fresh worker to its pool."""
-        self._house.pools.attach(message, sock.detach())
-        self._house.processes.worker_attached(message.worker_id, message.profile, message.pid)
+        self._services.pools.attach(message, sock.detach())
+        self._services.processes.worker_attached(message.worker_id, message.profile, message.pid)
 
     def worker_gone(self, message: m.WorkerGone) -> None:
         """Tell the pool."""
-        self._house.pools.gone(message.worker_id)
-        self._house.processes.worker_gone(message.worker_id)
-        self._house.metrics.worker_ended(message.worker_id, message.reason)
+        self._services.pools.gone(message.worker_id)
+        self._services.processes.worker_gone(message.worker_id)
+        self._services.metrics.worker_ended(message.worker_id, message.reason)
 
     def drain(self) -> None:
         """Refuse new work, and say how much is in flight."""
-        self._house.admission.drain()
-        self._house.control.post(m.Draining(self._house.admission.in_flight))
+        self._services.admission.drain()
+        self._services.control.post(m.Draining(self._services.admission.in_flight))
 
     def reload(self, message: m.Reload) -> None:
         """Reload in a task of its own: calls go on with what they have."""
-        self._nursery.start_soon(self._house.reloads.perform, message)
+        self._nursery.start_soon(self._services.reloads.perform, message)
 
     def policy_edited(self, message: m.PolicyEdited) -> None:
         """Follow another front. One that can't leaves with an error: it must not decide by what was revoked there."""
-        self._nursery.start_soon(self._house.configuration.follow_policy, message.digest)
+        self._nursery.start_soon(self._services.configuration.follow_policy, message.digest)
 
     def stop(self, seconds: float) -> None:
         """Finish what is in flight, at most this long."""
@@ -87,15 +87,15 @@ class Front:
     async def report(self) -> None:
         """Once a second, what the supervisor's status line needs."""
         while True:
-            self._house.control.post_status(self._house.front_status())
+            self._services.control.post_status(self._services.front_status())
             await trio.sleep(STATUS_SECONDS)
 
     async def open(self, live_fronts: tuple[str, ...]) -> Exit | None:
         """Everything before the first request; the exit code when that fails, None when the door may open."""
-        house = self._house
+        services = self._services
         try:
-            await house.configuration.load()
-            await house.revocation.catch_up()
+            await services.configuration.load()
+            await services.revocation.catch_up()
             await self._begin(live_fronts)
         except ConfigurationRefused as error:
             for problem in error.problems:
@@ -107,18 +107,18 @@ class Front:
         except (GateError, StoreUnavailable, LedgerUnavailable) as error:
             log.error("the front can't start", cause=getattr(error, "cause", None) or str(error))
             return Exit.UNAVAILABLE
-        await house.vitals.start(self._nursery)
-        self._nursery.start_soon(house.upkeep.run)
-        self._nursery.start_soon(house.keyring.watch)
-        self._nursery.start_soon(house.webhooks.run, house.ledger.outbox)
-        self._nursery.start_soon(house.allow_list.watch)
+        await services.dependencies.start(self._nursery)
+        self._nursery.start_soon(services.upkeep.run)
+        self._nursery.start_soon(services.keyring.watch)
+        self._nursery.start_soon(services.webhooks.run, services.ledger.outbox)
+        self._nursery.start_soon(services.allow_list.watch)
         return None
 
     async def _begin(self, live_fronts: tuple[str, ...]) -> None:
         """Evidence of what fronts that are gone did not live to write, and of the start. May be tried again."""
-        self._house.clock.now()
-        await self._house.upkeep.at_start(live_fronts)
-        await self._house.journal.own("GatewayStarted", signing_keys=self._house.keyring.keys.kids())
+        self._services.clock.now()
+        await self._services.upkeep.at_start(live_fronts)
+        await self._services.journal.own("GatewayStarted", signing_keys=self._services.keyring.keys.kids())
 
     async def _begin_later(self, live_fronts: tuple[str, ...]) -> None:
         """Once the clock tells the time again."""
@@ -132,15 +132,15 @@ class Front:
     async def until_stopped(self) -> Exit:
         """Wait for Stop, let calls finish, close the door. Exit.KILLED when calls had to be cut."""
         await self._stopping.wait()
-        self._house.admission.drain()
+        self._services.admission.drain()
         with trio.move_on_after(self._stop_within or 0) as scope:
-            await self._house.admission.wait_idle()
+            await self._services.admission.wait_idle()
         if scope.cancelled_caught:
-            log.error("stopped with calls in flight", in_flight=self._house.admission.in_flight)
-        self._house.admission.close()
+            log.error("stopped with calls in flight", in_flight=self._services.admission.in_flight)
+        self._services.admission.close()
         await self._server.drain(CUT_SECONDS if scope.cancelled_caught else CLOSE_SECONDS)
         try:
-            await self._house.journal.own("GatewayStopped")
+            await self._services.journal.own("GatewayStopped")
         except GateError as error:
             log.error("the end of this front left no event", code=error.code, cause=error.cause)
         return Exit.KILLED if scope.cancelled_caught else Exit.OK
@@ -154,7 +154,7 @@ async def serve(control_socket: socket.socket) -> Exit:
     setproctitle(f"gateway: {name}")
     configure_logs(name)
     try:
-        house = await open_house(start, control)
+        services = await open_services(start, control)
     except (StoreUnavailable, LedgerUnavailable) as error:
         log.error("the front can't start: a store is not available", cause=str(error))
         return Exit.UNAVAILABLE
@@ -165,19 +165,19 @@ async def serve(control_socket: socket.socket) -> Exit:
         log.error("the front can't start", cause=str(error))
         return Exit.CONFIG
     try:
-        return await _live(house, control, start, listeners)
+        return await _live(services, control, start, listeners)
     finally:
         with trio.CancelScope(shield=True), trio.move_on_after(5):
-            await house.close()
+            await services.close()
 
 
-async def _live(house: House, control: Control, start: m.StartFront, listeners: list[socket.socket]) -> Exit:
+async def _live(services: Services, control: Control, start: m.StartFront, listeners: list[socket.socket]) -> Exit:
     doors = [ListeningSocket(told.kind, sock) for told, sock in zip(start.listeners, listeners, strict=True)]
-    server = Server(doors, Dispatch(house).respond, start.settings.limits, house.metrics)
+    server = Server(doors, Dispatch(services).respond, start.settings.limits, services.metrics)
     async with trio.open_nursery() as nursery:
-        front = Front(house, server, nursery)
-        await nursery.start(house.policy.run)
-        await nursery.start(house.pools.run)
+        front = Front(services, server, nursery)
+        await nursery.start(services.policy.run)
+        await nursery.start(services.pools.run)
         nursery.start_soon(control.run, front)
         refused = None
         with front.opening:
@@ -187,7 +187,7 @@ async def _live(house: House, control: Control, start: m.StartFront, listeners: 
             return refused or Exit.OK
         release_collector()
         await nursery.start(server.run)
-        control.post(m.FrontReady(len(house.registry)))
+        control.post(m.FrontReady(len(services.registry)))
         nursery.start_soon(front.report)
         code = await front.until_stopped()
         nursery.cancel_scope.cancel()

@@ -20,10 +20,10 @@ from frontend.auth.keysets import ListedKey
 from frontend.auth.lease import LeaseAuthority
 from frontend.auth.lease_keys import LeaseKeys
 from frontend.auth.signing_keys import HeldKey, K, KeyPlace, KeyPlaces, key_places, open_key
+from frontend.calls.journal import Journal
 from frontend.errors import GateError
 from frontend.evidence.grants import GrantSigner
 from frontend.evidence.signing import ReceiptSigner
-from frontend.journal import Journal
 from frontend.telemetry.logs import log
 from ipc.settings import Settings
 

@@ -8,7 +8,7 @@ import argparse
 import signal
 
 from ipc.parent import die_with_parent, refuse_core_dumps
-from ipc.swift import hold_collector, leave
+from ipc.process_speed import hold_collector, leave
 
 
 def main() -> None:

@@ -100,9 +100,9 @@ def _look(request: CheckFiles, document: Document, environ: Mapping[str, str]) -
     module_front, modules = socket.socketpair()
     cache = ("--cache", str(Path(request.settings.state_dir) / "modules-cache")) if request.settings.state_dir else ()
     with ours, policy_front, module_front, Helpers(environ, CHECK_SECONDS) as helpers, policys, modules, checkers:
-        helpers.start("workers.rego", "--channel-fd", str(policys.fileno()), fds=(policys.fileno(),))
+        helpers.start("workers.rego.main", "--channel-fd", str(policys.fileno()), fds=(policys.fileno(),))
         helpers.start("workers.check", "--channel-fd", str(modules.fileno()), *cache, fds=(modules.fileno(),))
-        helpers.start("frontend.check", "--control-fd", str(checkers.fileno()), fds=(checkers.fileno(),))
+        helpers.start("frontend.configuration.check", "--control-fd", str(checkers.fileno()), fds=(checkers.fileno(),))
         # Each end is now in one process alone: who dies is missed by the other.
         for theirs in (policys, modules, checkers):
             theirs.close()

@@ -16,10 +16,10 @@ from ipc.sessions import FRONT_TO_SUPERVISOR
 from supervisor.backoff import Backoff, reason_of
 from supervisor.children import Child
 from supervisor.control import Control
-from supervisor.house import House
 from supervisor.logs import log
 from supervisor.policies import PolicyKeeper
 from supervisor.sockets import Listener
+from supervisor.state import State
 
 READY_SECONDS = 300.0
 """From start to FrontReady. Long, because modules that were never seen are compiled first."""
@@ -30,16 +30,16 @@ Answers = Mapping[type[m.Message], Callable[["Front", m.Message], None]]
 class Front:
     """One life of a front. `front_id` is new with each life: claims that an earlier one held are orphaned."""
 
-    def __init__(self, house: House, number: int, *, is_successor: bool) -> None:
+    def __init__(self, state: State, number: int, *, is_successor: bool) -> None:
         self.number = number
         self.name = f"front {number}"
         self.front_id = f"front-{number}-{secrets.token_hex(4)}"
-        self.policy = PolicyKeeper(house, number)
+        self.policy = PolicyKeeper(state, number)
         self.child: Child | None = None
         self.is_ready = False
         self.is_drained = False
         self.in_flight = 0
-        self._house = house
+        self._state = state
         self._is_successor = is_successor
         self._control: Control[m.Message] = Control(m.FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting")
 
@@ -50,18 +50,18 @@ class Front:
     def note_in_flight(self, in_flight: int) -> None:
         """What the front says is in flight; once it drains, none means drained."""
         self.in_flight = in_flight
-        self.is_drained = in_flight == 0 and self._house.lifecycle.is_draining
-        self._house.bell.ring()
+        self.is_drained = in_flight == 0 and self._state.lifecycle.is_draining
+        self._state.condition.notify_all()
 
     async def live(self, listeners: tuple[Listener, ...], live_fronts: tuple[str, ...], answers: Answers) -> int:
         """From start to end; returns the status. Whatever way it ends, the process is gone then."""
-        self.child = self._house.children.spawn(self.name, self._house.programs.front, self._control.child_end)
+        self.child = self._state.children.spawn(self.name, self._state.programs.front, self._control.child_end)
         self.post(self._start(listeners, live_fronts), tuple(os.dup(one.sock.fileno()) for one in listeners))
-        if self._house.lifecycle.is_draining:
+        if self._state.lifecycle.is_draining:
             self.post(m.Drain())
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.policy.run, self.post)
-            nursery.start_soon(self._house.expect_up, self.child, lambda: self.is_ready, READY_SECONDS)
+            nursery.start_soon(self._state.expect_up, self.child, lambda: self.is_ready, READY_SECONDS)
             await self._control.serve_until_end(self.child, lambda message: answers[type(message)](self, message))
             nursery.cancel_scope.cancel()
         return await self.child.wait()
@@ -70,16 +70,16 @@ class Front:
         handed = tuple(m.Listener(kind=one.kind, address=one.address) for one in listeners)
         live = (*live_fronts, self.front_id)
         return m.StartFront(
-            self.front_id, live, self._house.settings, handed, number=self.number, is_successor=self._is_successor
+            self.front_id, live, self._state.settings, handed, number=self.number, is_successor=self._is_successor
         )  # fmt: skip
 
 
 class FrontKeeper:
     """Holds one front alive. `current` is its present life."""
 
-    def __init__(self, house: House, number: int, listeners: tuple[Listener, ...]) -> None:
+    def __init__(self, state: State, number: int, listeners: tuple[Listener, ...]) -> None:
         self.current: Front | None = None
-        self._house = house
+        self._state = state
         self._number = number
         self._listeners = listeners
 
@@ -88,19 +88,19 @@ class FrontKeeper:
     ) -> None:
         """Live after life, until the gateway leaves. `other_ids` are the fronts that live besides this one."""
         backoff, has_served = Backoff(), False
-        while not self._house.is_leaving:
-            front = self.current = Front(self._house, self._number, is_successor=has_served)
+        while not self._state.is_leaving:
+            front = self.current = Front(self._state, self._number, is_successor=has_served)
             await front.live(self._listeners, other_ids(), answers)
             self.current, has_served = None, has_served or front.is_ready
             on_end(front)
-            self._house.bell.ring()
+            self._state.condition.notify_all()
             assert front.child is not None
             assert front.child.status is not None
-            if self._house.is_leaving:
+            if self._state.is_leaving:
                 if front.child.status != Exit.OK:
                     log.error(f"{front.name} ended", reason=reason_of(front.child.status), in_flight=front.in_flight)
-                    self._house.has_lost_front = True
-                    self._house.has_cut_calls |= front.child.status == Exit.KILLED
+                    self._state.has_lost_front = True
+                    self._state.has_cut_calls |= front.child.status == Exit.KILLED
                 return
-            if not await self._house.after_end("front", front.child, backoff, had_served=front.is_ready):
+            if not await self._state.after_end("front", front.child, backoff, had_served=front.is_ready):
                 return

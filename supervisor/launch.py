@@ -18,13 +18,13 @@ from ipc.exits import Exit
 from ipc.parent import adopt_orphans, refuse_core_dumps
 from ipc.settings import Settings
 from supervisor.children import Children, kill_everything
-from supervisor.house import House
 from supervisor.logs import configure_logs, log
 from supervisor.production import weakened
 from supervisor.programs import Programs
 from supervisor.refusal import Refused
 from supervisor.signals import RECEIVED
 from supervisor.sockets import ADMIN_MODE, CLIENT_MODE, Listener, listen_tcp, listen_unix
+from supervisor.state import State
 from supervisor.state_dir import hold_state_dir
 from supervisor.supervise import supervise
 
@@ -67,8 +67,8 @@ async def _launch(prepare: Prepare, environ: Mapping[str, str], programs: Progra
         log.info("starting", pid=os.getpid(), state_dir=settings.state_dir, version=settings.version)
         if settings.weakened:
             log.warning("this configuration weakens the gateway", weakened=list(settings.weakened))
-        house = House(settings, programs, Children(environ))
-        code = await supervise(house, prepared.listeners, received, prepared.announce)
+        state = State(settings, programs, Children(environ))
+        code = await supervise(state, prepared.listeners, received, prepared.announce)
         log.info("stopped", exit=code.name)
         # Sockets and lock are given back only when nobody uses them any more.
         kill_everything()

@@ -9,8 +9,8 @@ import trio
 from ipc import messages as m
 from supervisor.backoff import Backoff
 from supervisor.children import Child
-from supervisor.house import House
 from supervisor.logs import log
+from supervisor.state import State
 
 SERVED_AFTER_SECONDS = 2.0
 """The supervisor does not see verdicts: a policy process that lived this long has worked, and so has one that ended
@@ -22,8 +22,8 @@ Post = Callable[[m.Message, tuple[int, ...]], None]
 class PolicyKeeper:
     """Holds one policy process alive and its channel at the front."""
 
-    def __init__(self, house: House, number: int) -> None:
-        self._house = house
+    def __init__(self, state: State, number: int) -> None:
+        self._state = state
         self._number = number
         self._name = f"policy {number}"
         self._current: Child | None = None
@@ -36,8 +36,8 @@ class PolicyKeeper:
             fronts_end, policys_end = socket.socketpair()
             self._was_asked = False
             born = trio.current_time()
-            program = (*self._house.programs.policy, "--number", str(self._number))
-            child = self._current = self._house.children.spawn(self._name, program, policys_end, "channel-fd")
+            program = (*self._state.programs.policy, "--number", str(self._number))
+            child = self._current = self._state.children.spawn(self._name, program, policys_end, "channel-fd")
             if child.status is None:
                 post(m.AttachPolicy(pid=child.pid), (fronts_end.detach(),))
             fronts_end.close()
@@ -47,7 +47,7 @@ class PolicyKeeper:
                 child.kill()
             age = trio.current_time() - born
             had_served = self._was_asked or child.status == -signal.SIGPROF or age > SERVED_AFTER_SECONDS
-            if not await self._house.after_end("policy", child, backoff, had_served=had_served):
+            if not await self._state.after_end("policy", child, backoff, had_served=had_served):
                 return
 
     def replace(self, message: m.ReplacePolicy) -> None:

@@ -21,5 +21,5 @@ class Programs:
     """What follows the interpreter on the command line of each kind of child."""
 
     front: tuple[str, ...] = ("-m", "frontend.main")
-    policy: tuple[str, ...] = ("-m", "workers.rego")
+    policy: tuple[str, ...] = ("-m", "workers.rego.main")
     template: tuple[str, ...] = ("-m", "workers.template")

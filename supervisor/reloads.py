@@ -11,8 +11,8 @@ import trio
 
 from ipc import messages as m
 from supervisor.fronts import Front
-from supervisor.house import House
 from supervisor.logs import log
+from supervisor.state import State
 
 MAX_WAITING = 8
 RELOAD_SECONDS = 120.0
@@ -29,8 +29,8 @@ class _Reload:
 class Reloads:
     """Serialises reloads. `fronts()` are the fronts that live at the moment."""
 
-    def __init__(self, house: House) -> None:
-        self._house = house
+    def __init__(self, state: State) -> None:
+        self._state = state
         self._queue, self._queued = trio.open_memory_channel[_Reload](MAX_WAITING)
         self._active: _Reload | None = None
         self._fronts: list[Front] = []
@@ -38,7 +38,7 @@ class Reloads:
     def set_fronts(self, fronts: list[Front]) -> None:
         """The fronts that serve now; one that is not among them any more has nothing to answer."""
         self._fronts = fronts
-        self._house.bell.ring()
+        self._state.condition.notify_all()
 
     def request(self, request: m.RequestReload, asker: Front | None) -> None:
         """Ask for a reload; the answer goes to `asker`, if there is one, and to the log."""
@@ -52,20 +52,20 @@ class Reloads:
         """A front's outcome. One that belongs to no reload in progress came too late and counts for nothing."""
         if self._active is not None and message.request_id == self._active.request.request_id:
             self._active.outcomes[front.front_id] = message
-            self._house.bell.ring()
+            self._state.condition.notify_all()
 
     async def run(self) -> NoReturn:
         """Take one reload after the other."""
         while True:
             self._active = reload = await self._queued.receive()
             # A front that has been told to stop would take a Reload for a broken protocol.
-            fronts = self._fronts if self._house.lifecycle.may_replace else []
+            fronts = self._fronts if self._state.lifecycle.may_replace else []
             told = {front.front_id for front in fronts}
             asked = reload.request
             for front in fronts:
                 front.post(m.Reload(asked.request_id, asked.requested_by, asked.operator_jkt, asked.proof_jti))
             with trio.move_on_after(RELOAD_SECONDS):
-                await self._house.bell.until(lambda: self._awaited(told) <= set(reload.outcomes))  # noqa: B023
+                await self._state.condition.until(lambda: self._awaited(told) <= set(reload.outcomes))  # noqa: B023
             self._active = None
             self._tell(reload, self._summary(reload, told))
 

@@ -12,8 +12,8 @@ import trio
 from ipc import messages as m
 from ipc.exits import Exit
 from supervisor.fronts import Front
-from supervisor.house import House
 from supervisor.logs import log
+from supervisor.state import State
 
 HALT_SECONDS = 2.0
 """For fronts to leave when the gateway halts; nothing is drained then."""
@@ -22,53 +22,53 @@ LEAVING_MAX_SECONDS = 5.0
 """What of the drain time is kept for closing stores and ledger: a share, at most so many seconds."""
 
 
-async def stop_fronts(house: House, fronts: Callable[[], list[Front]]) -> Exit:
+async def stop_fronts(state: State, fronts: Callable[[], list[Front]]) -> Exit:
     """Drain and stop every front; return the exit code. `fronts()` are those that live at the moment."""
     began = trio.current_time()
-    hard_end = began + (HALT_SECONDS if house.halted is not None else house.settings.limits.drain_seconds)
+    hard_end = began + (HALT_SECONDS if state.halted is not None else state.settings.limits.drain_seconds)
     last_call = hard_end - min((hard_end - began) * LEAVING_SHARE, LEAVING_MAX_SECONDS)
-    with house.patience:
-        if house.halted is None:
-            await _drain(house, fronts, last_call)
-        house.lifecycle.move("stop")
-        house.bell.ring()
+    with state.patience:
+        if state.halted is None:
+            await _drain(state, fronts, last_call)
+        state.lifecycle.move("stop")
+        state.condition.notify_all()
         for front in fronts():
             front.post(m.Stop(seconds=max(0.0, last_call - trio.current_time())))
         with trio.move_on_at(hard_end):
-            await house.bell.until(lambda: not fronts())
-    return await _kill_rest(house, fronts)
+            await state.condition.until(lambda: not fronts())
+    return await _kill_rest(state, fronts)
 
 
-async def _drain(house: House, fronts: Callable[[], list[Front]], deadline: float) -> None:
-    if house.lifecycle.is_starting:
+async def _drain(state: State, fronts: Callable[[], list[Front]], deadline: float) -> None:
+    if state.lifecycle.is_starting:
         return
-    begin_drain(house, fronts())
+    begin_drain(state, fronts())
     with trio.move_on_at(deadline):
-        await house.bell.until(lambda: all(front.is_drained for front in fronts()))
+        await state.condition.until(lambda: all(front.is_drained for front in fronts()))
 
 
-def begin_drain(house: House, fronts: list[Front]) -> None:
+def begin_drain(state: State, fronts: list[Front]) -> None:
     """Refuse new work from now on; a gateway that stops already does."""
-    if not house.lifecycle.may_replace:
+    if not state.lifecycle.may_replace:
         return
-    if house.lifecycle.move("drain"):
+    if state.lifecycle.move("drain"):
         log.info("draining", in_flight=sum(front.in_flight for front in fronts))
-        house.bell.ring()
+        state.condition.notify_all()
     for front in fronts:
         front.post(m.Drain())
 
 
-async def _kill_rest(house: House, fronts: Callable[[], list[Front]]) -> Exit:
-    house.lifecycle.move("stop")
-    house.bell.ring()
+async def _kill_rest(state: State, fronts: Callable[[], list[Front]]) -> Exit:
+    state.lifecycle.move("stop")
+    state.condition.notify_all()
     left = fronts()
     for front in left:
         log.error(f"{front.name} is killed: it did not leave in time", in_flight=front.in_flight)
         if front.child is not None:
             front.child.kill()
-    await house.bell.until(lambda: not fronts())
-    if house.halted is not None:
-        return house.halted
-    if left or house.has_cut_calls:
+    await state.condition.until(lambda: not fronts())
+    if state.halted is not None:
+        return state.halted
+    if left or state.has_cut_calls:
         return Exit.KILLED
-    return Exit.FAILED if house.has_lost_front else Exit.OK
+    return Exit.FAILED if state.has_lost_front else Exit.OK

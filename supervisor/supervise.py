@@ -1,6 +1,6 @@
 """The wiring: which message of which child goes where, and the life of the gateway from first start to last exit.
 
-Everything is decided in one step per event by the parts (`fronts`, `templates`, `workers_desk`, `reloads`, `stop`);
+Everything is decided in one step per event by the parts (`fronts`, `templates`, `worker_supply`, `reloads`, `stop`);
 this module only connects them.
 """
 
@@ -13,12 +13,12 @@ import trio
 from ipc import messages as m
 from ipc.exits import Exit
 from supervisor.fronts import Answers, Front, FrontKeeper
-from supervisor.house import House
 from supervisor.logs import log
 from supervisor.refusal import Refused
 from supervisor.reloads import Reloads
 from supervisor.signals import answer_signals
 from supervisor.sockets import Listener
+from supervisor.state import State
 from supervisor.stop import begin_drain, stop_fronts
 from supervisor.templates import TemplateKeeper
 
@@ -26,7 +26,7 @@ M = TypeVar("M", bound=m.Message)
 
 
 async def supervise(
-    house: House,
+    state: State,
     listeners: tuple[Listener, ...],
     received: AsyncIterator[int],
     announce: Callable[[], None],
@@ -36,27 +36,27 @@ async def supervise(
     `received` are signals as `trio.open_signal_receiver` gives them, opened with `signals.RECEIVED`.
     """
     async with trio.open_nursery() as nursery:
-        gateway = _Gateway(house, listeners, nursery)
+        gateway = _Gateway(state, listeners, nursery)
         nursery.start_soon(answer_signals, received, gateway.signal_answers())
         gateway.start(nursery)
         nursery.start_soon(gateway.announce_when_ready, announce)
-        await house.bell.until(lambda: house.is_leaving)
-        code = await stop_fronts(house, gateway.fronts)
+        await state.condition.until(lambda: state.is_leaving)
+        code = await stop_fronts(state, gateway.fronts)
         await gateway.template.stop()
-        house.lifecycle.move("ended")
+        state.lifecycle.move("ended")
         nursery.cancel_scope.cancel()
         return code
     raise AssertionError("the nursery was cancelled by somebody else")
 
 
 class _Gateway:
-    def __init__(self, house: House, listeners: tuple[Listener, ...], nursery: trio.Nursery) -> None:
-        self.house = house
+    def __init__(self, state: State, listeners: tuple[Listener, ...], nursery: trio.Nursery) -> None:
+        self.state = state
         self.hangups = 0
-        self.reloads = Reloads(house)
-        self.template = TemplateKeeper(house, nursery)
-        count = house.settings.front_processes
-        self.keepers = [FrontKeeper(house, number, listeners) for number in range(1, count + 1)]
+        self.reloads = Reloads(state)
+        self.template = TemplateKeeper(state, nursery)
+        count = state.settings.front_processes
+        self.keepers = [FrontKeeper(state, number, listeners) for number in range(1, count + 1)]
 
     def start(self, nursery: trio.Nursery) -> None:
         nursery.start_soon(self.reloads.run)
@@ -73,23 +73,23 @@ class _Gateway:
     def is_ready(self) -> bool:
         fronts = self.fronts()
         all_there = len(fronts) == len(self.keepers)
-        return all_there and all(front.is_ready and self.template.desk.has_spares(front) for front in fronts)
+        return all_there and all(front.is_ready and self.template.supply.has_spares(front) for front in fronts)
 
     async def announce_when_ready(self, announce: Callable[[], None]) -> None:
-        await self.house.bell.until(self.is_ready)
-        if self.house.is_leaving:
+        await self.state.condition.until(self.is_ready)
+        if self.state.is_leaving:
             return
-        self.house.lifecycle.move("ready")
+        self.state.lifecycle.move("ready")
         try:
             announce()
         except Refused as refused:
-            self.house.halt(refused.code, refused.sentence)
+            self.state.halt(refused.code, refused.sentence)
 
     # ----------------------------------------------------------------- signals
 
     def signal_answers(self) -> dict[signal.Signals, Callable[[], None]]:
         return {
-            signal.SIGCHLD: self.house.children.reap,
+            signal.SIGCHLD: self.state.children.reap,
             signal.SIGTERM: self.answer_term,
             signal.SIGINT: self.answer_int,
             signal.SIGHUP: self.answer_hup,
@@ -97,12 +97,12 @@ class _Gateway:
 
     def answer_term(self) -> None:
         log.info("asked to stop")
-        self.house.leave()
+        self.state.leave()
 
     def answer_int(self) -> None:
-        if self.house.is_leaving:
+        if self.state.is_leaving:
             log.warning("asked to stop now")
-            self.house.patience.cancel()
+            self.state.patience.cancel()
         else:
             self.answer_term()
 
@@ -114,15 +114,15 @@ class _Gateway:
 
     def answers(self) -> Answers:
         """What is done with each message of a front."""
-        desk = self.template.desk
+        supply = self.template.supply
         return {
             m.FrontReady: self.answer_ready,
             m.FrontStatus: _typed(m.FrontStatus, lambda front, status: front.note_in_flight(status.in_flight)),
             m.Draining: _typed(m.Draining, lambda front, draining: front.note_in_flight(draining.in_flight)),
-            m.RequestDrain: lambda _front, _message: begin_drain(self.house, self.fronts()),
+            m.RequestDrain: lambda _front, _message: begin_drain(self.state, self.fronts()),
             m.LoadModules: _typed(m.LoadModules, self.template.load),
-            m.NeedWorker: _typed(m.NeedWorker, lambda front, need: desk.need(front, need.profile)),
-            m.KillWorker: _typed(m.KillWorker, desk.kill),
+            m.NeedWorker: _typed(m.NeedWorker, lambda front, need: supply.need(front, need.profile)),
+            m.KillWorker: _typed(m.KillWorker, supply.kill),
             m.ReplacePolicy: _typed(m.ReplacePolicy, lambda front, message: front.policy.replace(message)),
             m.RequestReload: _typed(m.RequestReload, lambda front, message: self.reloads.request(message, front)),
             m.Reloaded: _typed(m.Reloaded, self.reloads.answer_reloaded),
@@ -133,11 +133,11 @@ class _Gateway:
         front.is_ready = True
         log.info(f"{front.name} is ready", pid=front.child.pid if front.child else None)
         self.reloads.set_fronts([one for one in self.fronts() if one.is_ready])
-        self.house.bell.ring()
+        self.state.condition.notify_all()
 
     def answer_policy_edited(self, front: Front, message: m.PolicyEdited) -> None:
         # As with Reload: a front that has been told to stop would take it for a broken protocol.
-        if self.house.lifecycle.may_replace:
+        if self.state.lifecycle.may_replace:
             for other in self.fronts():
                 if other is not front:
                     other.post(message)

@@ -16,9 +16,9 @@ from supervisor.backoff import Backoff
 from supervisor.children import Child
 from supervisor.control import Control
 from supervisor.fronts import Front
-from supervisor.house import House
 from supervisor.logs import log
-from supervisor.workers_desk import WorkersDesk
+from supervisor.state import State
+from supervisor.worker_supply import WorkerSupply
 
 MAX_REMEMBERED = 10_000
 MAX_LOADS = 64
@@ -42,9 +42,9 @@ class _Load:
 class TemplateKeeper:
     """Holds one template alive."""
 
-    def __init__(self, house: House, nursery: trio.Nursery) -> None:
-        self.desk = WorkersDesk(house, nursery, self._send, self._kill_stuck)
-        self._house = house
+    def __init__(self, state: State, nursery: trio.Nursery) -> None:
+        self.supply = WorkerSupply(state, nursery, self._send, self._kill_stuck)
+        self._state = state
         self._control: Control[m.Message] | None = None
         self._child: Child | None = None
         self._is_ready = False
@@ -63,11 +63,11 @@ class TemplateKeeper:
     async def run(self) -> None:
         """Life after life, until the gateway stops."""
         backoff = Backoff()
-        while self._house.lifecycle.may_replace:
+        while self._state.lifecycle.may_replace:
             child = await self._live()
             had_served = self._is_ready
             self._forget_life()
-            if not await self._house.after_end("template", child, backoff, had_served=had_served):
+            if not await self._state.after_end("template", child, backoff, had_served=had_served):
                 return
 
     def load(self, front: Front, message: m.LoadModules) -> None:
@@ -84,7 +84,7 @@ class TemplateKeeper:
     def remove_front(self, front: Front) -> None:
         """A front ended: nobody waits for its loads, and its workers end."""
         self._loads = {key: load for key, load in self._loads.items() if load.front is not front}
-        self.desk.remove_front(front)
+        self.supply.remove_front(front)
 
     async def stop(self) -> None:
         """End the template, and with it every worker. It holds nothing that an end at once could harm."""
@@ -95,14 +95,14 @@ class TemplateKeeper:
     # ----------------------------------------------------------------- one life
 
     async def _live(self) -> Child:
-        house = self._house
+        state = self._state
         control: Control[m.Message] = Control(m.TemplateToSupervisor, TEMPLATE_TO_SUPERVISOR, "starting")
-        child = house.children.spawn("template", house.programs.template, control.child_end)
+        child = state.children.spawn("template", state.programs.template, control.child_end)
         self._control, self._child = control, child
-        cache_dir = str(Path(house.settings.state_dir) / "modules-cache")
-        control.post(m.StartTemplate(cache_dir, house.settings.workers.recycle_after_calls))
+        cache_dir = str(Path(state.settings.state_dir) / "modules-cache")
+        control.post(m.StartTemplate(cache_dir, state.settings.workers.recycle_after_calls))
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(house.expect_up, child, lambda: self._is_ready, READY_SECONDS)
+            nursery.start_soon(state.expect_up, child, lambda: self._is_ready, READY_SECONDS)
             await control.serve_until_end(child, lambda message: self._answers[type(message)](message))
             nursery.cancel_scope.cancel()
         return child
@@ -111,7 +111,7 @@ class TemplateKeeper:
         self._control = self._child = None
         self._is_ready = False
         self._earlier_generations = self._generation
-        self.desk.close()
+        self.supply.close()
         for load_id, load in list(self._loads.items()):
             if load.attempts >= MAX_LOAD_ATTEMPTS:
                 del self._loads[load_id]
@@ -134,11 +134,11 @@ class TemplateKeeper:
 
     def _answer_ready(self, _: m.Message) -> None:
         self._is_ready = True
-        self._house.bell.ring()
+        self._state.condition.notify_all()
         if self._remembered:
             self._send(m.LoadModules(_REPLAY, tuple(self._remembered)), ())
         else:
-            self.desk.open()
+            self.supply.open()
         for load_id in self._loads:
             self._post_load(load_id)
 
@@ -146,7 +146,7 @@ class TemplateKeeper:
         assert isinstance(message, m.ModulesLoaded)
         self._generation = max(self._generation, self._earlier_generations + message.generation)
         if message.request_id == _REPLAY:
-            self.desk.open()
+            self.supply.open()
             return
         load = self._loads.pop(message.request_id, None)
         if load is None:
@@ -155,15 +155,15 @@ class TemplateKeeper:
             if verdict.verdict == "ok" and len(self._remembered) < MAX_REMEMBERED:
                 self._remembered[module] = None
         load.front.post(m.ModulesLoaded(load.message.request_id, self._generation, message.verdicts))
-        self.desk.add_front(load.front)
+        self.supply.add_front(load.front)
 
     def _answer_started(self, message: m.Message) -> None:
         assert isinstance(message, m.WorkerStarted)
-        self.desk.answer_started(message, self._earlier_generations + message.generation)
+        self.supply.answer_started(message, self._earlier_generations + message.generation)
 
     def _answer_exited(self, message: m.Message) -> None:
         assert isinstance(message, m.WorkerExited)
-        self.desk.answer_exited(message)
+        self.supply.answer_exited(message)
 
     def _post_load(self, load_id: str) -> None:
         load = self._loads[load_id]

@@ -24,8 +24,8 @@ from ipc.framing import FrameError
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages import LoadModules, ModuleFile, ModulesLoaded, ModuleVerdict
 from ipc.parent import die_with_parent, refuse_core_dumps
+from ipc.process_speed import leave
 from ipc.sessions import ProtocolError
-from ipc.swift import leave
 from workers.compile import Cache, Compilation, start_compilation
 from workers.loading import MAX_COMPILERS, ModuleRefused, examine
 from workers.runtime.modules import make_engine

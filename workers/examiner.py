@@ -35,10 +35,10 @@ from ipc.limits import MAX_POLICY_FRAME
 from ipc.parent import die_with_parent, refuse_core_dumps
 from ipc.sessions import ProtocolError
 from workers.forking import Forked, fork, leave, settle
-from workers.policy.deadline import EVALUATION_SECONDS, OVERTIME, Deadline, be_ended_by_overtime
-from workers.policy.evaluator import CompiledPolicy, EvaluationError, PolicyError
-from workers.policy.probe import probe
-from workers.policy.values import NotAValue
+from workers.rego.deadline import EVALUATION_SECONDS, OVERTIME, Deadline, be_ended_by_overtime
+from workers.rego.evaluator import CompiledPolicy, EvaluationError, PolicyError
+from workers.rego.probe import probe
+from workers.rego.values import NotAValue
 
 GRACE_SECONDS = 30.0
 """Beyond the deadline, which the evaluating process holds itself in processor time: to start, to wait for a processor,

@@ -11,13 +11,13 @@ from typing import Any
 
 import msgspec
 
-from frontend.actions import sections
-from frontend.actions.fields import Form, Section, TextRule
-from frontend.actions.problems import Report
-from frontend.actions.reading import read_fields
-from frontend.actions.schemacheck import DIALECT
-from frontend.actions.verification import verification
-from frontend.actions.yamltree import Node
+from frontend.files.problems import Report
+from frontend.manifests import sections
+from frontend.manifests.fields import Form, Section, TextRule
+from frontend.manifests.reading import read_fields
+from frontend.manifests.schemacheck import DIALECT
+from frontend.manifests.verification import verification
+from frontend.manifests.yamltree import Node
 from ipc.exits import Exit
 
 _FREE = "*"

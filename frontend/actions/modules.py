@@ -8,10 +8,10 @@ import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from frontend.actions.manifest import Manifest
-from frontend.actions.problems import Problem, printable
-from frontend.actions.sections import IMPORTS
 from frontend.actions.trust import BUILT_IN, TRUSTED_FILE, Trusted
+from frontend.files.problems import Problem, printable
+from frontend.manifests.manifest import Manifest
+from frontend.manifests.sections import IMPORTS
 from ipc.messages import ModuleFile, ModuleVerdict
 
 _DIGEST_PREFIX = "sha256:"

@@ -11,15 +11,15 @@ from typing import Any
 
 import msgspec
 
-from frontend.actions.manifest import Manifest
 from frontend.actions.modules import by_module, module_key
-from frontend.actions.problems import Problem, Report, shown
-from frontend.actions.reading import manifest_of, read_file
-from frontend.actions.schema import Validator
-from frontend.actions.templates import CompiledTemplate
 from frontend.actions.trust import BUILT_IN, TRUSTED_FILE, Trusted
 from frontend.actions.views import manifest_view, summary
-from frontend.actions.yamltree import Node
+from frontend.files.problems import Problem, Report, shown
+from frontend.manifests.manifest import Manifest
+from frontend.manifests.reading import manifest_of, read_file
+from frontend.manifests.templates import CompiledTemplate
+from frontend.manifests.yamltree import Node
+from frontend.schemas.validator import Validator
 from ipc.messages import ModuleVerdict
 from ipc.plan import Limits, SecretUse
 

@@ -8,9 +8,9 @@ from typing import Any
 
 import msgspec
 
-from frontend.actions.manifest import Files
 from frontend.actions.registry import Action
 from frontend.errors import GateError
+from frontend.manifests.manifest import Files
 from ipc import domains, paths
 from ipc.plan import FileAccess, PlannedRequest
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import msgspec
 
-from frontend.actions.fields import Section, TextRule
-from frontend.actions.problems import Problem, Report
-from frontend.actions.reading import read_file
+from frontend.files.problems import Problem, Report
+from frontend.manifests.fields import Section, TextRule
+from frontend.manifests.reading import read_file
 from ipc.messages import ModuleVerdict
 
 TRUSTED_FILE = "trusted_modules.yaml"

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from frontend.actions.manifest import EgressRules, Manifest
+from frontend.manifests.manifest import EgressRules, Manifest
 
 
 def summary(manifest: Manifest) -> dict[str, Any]:

@@ -5,8 +5,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from frontend.contract.annotations import shown_as
 from frontend.contract.forms import Moment, Query
-from frontend.contract.marks import shown_as
 from frontend.evidence.events import AuditEvent
 
 Decision = Literal["allow", "deny", "error", "pending_approval"]

@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from frontend.contract.marks import shown_as
+from frontend.contract.annotations import shown_as
 
 
 class LeaseKey(msgspec.Struct, frozen=True):

@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
+from frontend.contract.annotations import shown_as
 from frontend.contract.forms import text_like
-from frontend.contract.marks import shown_as
 
 MAX_SCOPES = 32
 MAX_CALLS = 2**31 - 1

@@ -10,7 +10,7 @@ from frontend.contract.forms import Body
 MAX_ACTIONS = 256
 """Action ids in one change."""
 
-# Notes for readers only: what does not fit is `invalid_input`, which frontend/handlers/policies.py answers.
+# Notes for readers only: what does not fit is `invalid_input`, which frontend/api/handlers/policies.py answers.
 ActionId = Annotated[str, Meta(extra_json_schema={"pattern": "^[A-Za-z0-9][A-Za-z0-9._-]{0,255}$"})]
 AgentId = Annotated[str, Meta(extra_json_schema={"pattern": "^[A-Za-z0-9][A-Za-z0-9._:@-]{0,255}$"})]
 PrincipalId = Annotated[str, Meta(extra_json_schema={"pattern": "^(\\*|[A-Za-z0-9][A-Za-z0-9._:@-]{0,255})$"})]

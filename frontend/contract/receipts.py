@@ -5,8 +5,8 @@ from typing import Annotated, Any, Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from frontend.contract.annotations import shown_as
 from frontend.contract.execution import VerificationOutcome
-from frontend.contract.marks import shown_as
 
 
 class NormalizedResult(msgspec.Struct, frozen=True, kw_only=True):

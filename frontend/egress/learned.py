@@ -11,10 +11,11 @@ from pathlib import Path
 import trio
 
 from frontend.actions.targets import Learned
+from frontend.auth.authentication import OperatorCaller
 from frontend.auth.keyfiles import MAX_FILE_BYTES, KeyFileError
-from frontend.authentication import OperatorCaller
+from frontend.calls.journal import Journal
 from frontend.clock import Clock
-from frontend.egress.allowlist import AllowList, ListNotWritten
+from frontend.egress.proxy_list import AllowList, ListNotWritten
 from frontend.egress.rulefile import RuleFile
 from frontend.egress.rules import (
     BY_APPROVAL,
@@ -28,8 +29,7 @@ from frontend.egress.rules import (
     encode_rules,
 )
 from frontend.errors import GateError
-from frontend.exclusive import NotChanged
-from frontend.journal import Journal
+from frontend.files.exclusive import NotChanged
 from frontend.telemetry.logs import log
 
 FILE_NAME = "learned.json"

@@ -11,7 +11,7 @@ from pathlib import Path
 from frontend.actions.targets import NOTHING_LEARNED, Learned
 from frontend.auth.keyfiles import KeyFileError, read_private
 from frontend.egress.rules import InvalidRule, Rules, by_action, decode_rules
-from frontend.exclusive import Exclusive
+from frontend.files.exclusive import Exclusive
 from frontend.telemetry.logs import log
 from ipc.exits import Exit
 

@@ -15,8 +15,8 @@ import msgspec
 from frontend.actions.targets import Learned
 from frontend.auth.encoding import decode_object
 from frontend.clock import parse_iso
-from frontend.egress.domains import InvalidDomain, normal_rule
 from frontend.evidence import events
+from frontend.manifests.domains import InvalidDomain, normal_rule
 from frontend.policy.question import MAX_REASON, clean_reason
 from ipc.paths import InvalidPath, check_pattern
 

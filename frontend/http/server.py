@@ -1,9 +1,9 @@
 """The listening sockets and all connections on them: accept, count, refuse what is too much, drain.
 
 Each listening socket has its own ceiling, so that a flood of clients never takes the operators' place; on a Unix socket
-the users share it (frontend/shares.py), so that a flood of one never takes another's. At a bound the connection that
-has been idle longest makes room, one of the same user's own where it is their bound; when none is idle the newcomer
-hears 503 and is closed.
+the users share it (frontend/limits/shares.py), so that a flood of one never takes another's. At a bound the connection
+that has been idle longest makes room, one of the same user's own where it is their bound; when none is idle the
+newcomer hears 503 and is closed.
 Never gives up for want of file descriptors or memory: it waits until a connection ends and tries again.
 """
 
@@ -20,7 +20,7 @@ from frontend.http.connection import LINGER_SECONDS, Connection, Endpoint, Respo
 from frontend.http.peercred import PeerCredentials, peer_credentials
 from frontend.http.traffic import Traffic, Unwatched
 from frontend.http.wire import Wire
-from frontend.shares import is_among_the_last, may_have_another
+from frontend.limits.shares import is_among_the_last, may_have_another
 from frontend.telemetry.logs import log
 from ipc.settings import LimitSettings
 

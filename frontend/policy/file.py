@@ -13,7 +13,7 @@ from typing import TypeVar
 
 import trio
 
-from frontend.exclusive import Exclusive, NotChanged, Turn
+from frontend.files.exclusive import Exclusive, NotChanged, Turn
 from frontend.policy.acl import DATA_FILE, PolicyFiles, read_policy
 from frontend.policy.engine import PolicyRefused
 

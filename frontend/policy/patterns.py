@@ -2,7 +2,7 @@
 
 The evaluator backtracks, and what it matches comes from requests: 30 characters against `^(a+)+$` cost a policy process
 its second, and everybody's questions with it. So a pattern that is spelt out in a rule is judged as those of manifests
-are (frontend/actions/ambiguity.py). One that is put together at run time, or spelt in another way than ECMA-262, is
+are (frontend/schemas/ambiguity.py). One that is put together at run time, or spelt in another way than ECMA-262, is
 not judged here; the deadline of the evaluation is what is left then.
 """
 
@@ -10,10 +10,10 @@ import json
 import re
 from collections.abc import Mapping
 
-from frontend.actions.ambiguity import refuse_exponential
-from frontend.actions.pattern import PatternRefused
-from frontend.actions.problems import shown
-from frontend.actions.regexes import parse_pattern
+from frontend.files.problems import shown
+from frontend.schemas.ambiguity import refuse_exponential
+from frontend.schemas.pattern import PatternRefused
+from frontend.schemas.regexes import parse_pattern
 
 _COMMENT_OR_TEXT = re.compile(r'#[^\n]*|`[^`]*`|"(?:\\.|[^"\\\n])*"')
 _CALL = re.compile(r'\bregex\.\w+\(\s*(?P<pattern>`[^`]*`|"(?:\\.|[^"\\\n])*")')

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable
 from pathlib import Path
 
-from frontend.actions.problems import Problem, printable
+from frontend.files.problems import Problem, printable
 
 _PLACED = re.compile(
     r"(?P<file>[^/:]+\.(?:rego|json))(?::(?P<line>\d+))?(?: \((?P<rule>[\w.]+)\))?: (?P<said>.*)", re.DOTALL

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 import trio
 
 from frontend.pool.channel import WorkerChannel
-from frontend.pool.turns import Turns
+from frontend.pool.order import ServiceOrder
 from frontend.telemetry.logs import log
 from ipc.settings import PoolSettings
 
@@ -54,7 +54,7 @@ class ProfilePool:
         self._leaving: dict[str, float] = {}
         self._waiters: deque[_Waiter] = deque()
         self._asked: deque[float] = deque()
-        self._turns = Turns()
+        self._order = ServiceOrder()
         self._generation = 0
 
     @property
@@ -80,14 +80,14 @@ class ProfilePool:
         # Whatever becomes idle is offered to those who wait first, so an idle worker is one that nobody waits for.
         channel = self._take(wants_fresh)
         if channel is not None:
-            self._turns.begin(owners)
-            self._turns.serve(channel.worker_id, owners)
+            self._order.begin(owners)
+            self._order.serve(channel.worker_id, owners)
             return channel
         if len(self._waiters) >= MAX_WAITERS:
             raise NoWorker(f"too many calls wait for a {self._profile} worker")
         waiter = _Waiter(wants_fresh, owners)
         self._waiters.append(waiter)
-        self._turns.begin(owners)
+        self._order.begin(owners)
         if self._used and self._lacks_room:
             self._retire(self._used.pop(0))
         self._grow()
@@ -101,14 +101,14 @@ class ProfilePool:
         finally:
             if waiter.channel is None:
                 self._waiters.remove(waiter)
-                self._turns.give_up(owners)
+                self._order.give_up(owners)
         if waiter.channel is None:
             raise NoWorker(f"no {self._profile} worker came free in {seconds:g} s")
         return waiter.channel
 
     def release(self, channel: WorkerChannel, *, reuse: bool = True) -> None:
         """Take a worker back after its call, or after none; decides from its state what becomes of it."""
-        self._turns.end(channel.worker_id)
+        self._order.end(channel.worker_id)
         if self._members.get(channel.worker_id) is not channel:
             channel.close()
         elif channel.is_leaving:
@@ -209,7 +209,7 @@ class ProfilePool:
         return None
 
     def _offer(self, channel: WorkerChannel) -> None:
-        for waiter in sorted(self._waiters, key=lambda waiter: self._turns.last(waiter.owners)):
+        for waiter in sorted(self._waiters, key=lambda waiter: self._order.last(waiter.owners)):
             if waiter.wants_fresh and channel.calls:
                 if self._lacks_room:
                     self._retire(channel)
@@ -217,7 +217,7 @@ class ProfilePool:
                 continue
             self._waiters.remove(waiter)
             waiter.channel = channel
-            self._turns.serve(channel.worker_id, waiter.owners)
+            self._order.serve(channel.worker_id, waiter.owners)
             waiter.arrived.set()
             return
         channel.idle_since = trio.current_time()

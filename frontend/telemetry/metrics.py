@@ -1,4 +1,4 @@
-"""What one front counts: a cell for each family that is counted as things happen, in the words of those who count.
+"""What one front counts: a counter for each family that is counted as things happen, in the words of those who count.
 
 Services call a method when something happened to them; none of them raises, waits or costs more than a microsecond.
 Counts begin at 0 with the process. What is only true at a moment (holds, sizes, processes) is not kept here but read
@@ -12,7 +12,7 @@ from itertools import product
 from typing import Protocol
 
 from frontend.telemetry import families as f
-from frontend.telemetry.cells import Counts, Levels, Timings
+from frontend.telemetry.counters import Counts, Levels, Timings
 from ipc.exits import Exit
 
 DPOP_CODES = ("missing_auth_header", "invalid_dpop", "replay_detected")
@@ -84,9 +84,11 @@ class Metrics:
         self._by_action = (self.calls, self.execution_seconds, self.executions, self.schema_violations)
 
     @property
-    def cells(self) -> dict[str, Counts | Timings]:
+    def counters(self) -> dict[str, Counts | Timings]:
         """Every family that is counted here, by name."""
-        return {cell.family.name: cell for cell in vars(self).values() if isinstance(cell, Counts | Timings)}
+        return {
+            counter.family.name: counter for counter in vars(self).values() if isinstance(counter, Counts | Timings)
+        }
 
     # ------------------------------------------------------------------ calls
 
@@ -125,8 +127,8 @@ class Metrics:
         registry = self._registry()
         if registry is not self._seen:
             self._seen = registry
-            for cell in self._by_action:
-                cell.keep(lambda label: label == f.OTHER or registry.get(label) is not None)
+            for counter in self._by_action:
+                counter.keep(lambda label: label == f.OTHER or registry.get(label) is not None)
 
     def _action(self, action_id: str) -> str:
         """An action's label. SECURITY: agents choose the ids that they ask for; only those that exist are labels."""

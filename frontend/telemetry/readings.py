@@ -12,7 +12,7 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import Collector
 
 from frontend.telemetry import families as f
-from frontend.telemetry.cells import Labels, numbers
+from frontend.telemetry.counters import Labels, numbers
 from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.processes import Processes, Usage
 
@@ -35,9 +35,9 @@ class _Snapshot(Collector):
 def shown(metrics: Metrics, readings: Readings) -> list[Metric]:
     """Every family but those of processes, as they are now: to be called where things are counted."""
     metrics.forget_removed()
-    cells = metrics.cells
+    counters = metrics.counters
     return [
-        cells[family.name].shown() if family.name in cells else numbers(family, readings.get(family, {}))
+        counters[family.name].shown() if family.name in counters else numbers(family, readings.get(family, {}))
         for family in f.FAMILIES
         if family.labels != f.PROCESS
     ]

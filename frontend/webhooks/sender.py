@@ -87,7 +87,7 @@ class Sender:
                 self._bell = trio.Event()
 
     async def _round(self, nursery: trio.Nursery) -> float:
-        """Begin what is due; for how many seconds there is nothing to do unless the bell rings. Raises nothing."""
+        """Begin what is due; for how many seconds nothing is to do unless a delivery is announced. Raises nothing."""
         if not self._free:
             return LOOK_AGAIN_SECONDS
         try:

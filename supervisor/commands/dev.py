@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from ipc.exits import Exit
-from ipc.swift import leave
+from ipc.process_speed import leave
 from supervisor import dev
 from supervisor.commands import Commands
 from supervisor.problems import report

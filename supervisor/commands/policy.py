@@ -90,7 +90,7 @@ def _consult(arguments: list[str], options: argparse.Namespace, seconds: float) 
         helpers.start("workers.examiner", "--channel-fd", str(examiners.fileno()), fds=(examiners.fileno(),))
         examiners.close()
         front = helpers.start(
-            "frontend.policy.command", "--channel-fd", str(fronts.fileno()), *arguments, *more,
+            "frontend.policy.tools.command", "--channel-fd", str(fronts.fileno()), *arguments, *more,
             fds=(fronts.fileno(),), stdout=sys.stdout.fileno(),
         )  # fmt: skip
         fronts.close()

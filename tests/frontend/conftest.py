@@ -2,8 +2,10 @@
 
 import pytest
 
-from frontend import authority, exclusive, health
+from frontend.configuration import access
 from frontend.evidence import sqlite as ledger
+from frontend.files import exclusive
+from frontend.health import pulse
 from frontend.policy import embedded, process
 from frontend.pool import channel, profile
 from frontend.stores import database
@@ -24,10 +26,10 @@ def _patient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     """
     if "autojump_clock" in request.fixturenames:
         return
-    monkeypatch.setattr(authority, "TURN_SECONDS", PATIENCE)
+    monkeypatch.setattr(access, "TURN_SECONDS", PATIENCE)
     monkeypatch.setattr(exclusive, "TURN_SECONDS", PATIENCE)
     monkeypatch.setattr(exclusive, "WRITE_SECONDS", PATIENCE)
-    monkeypatch.setattr(health, "OVERDUE_SECONDS", PATIENCE)
+    monkeypatch.setattr(pulse, "OVERDUE_SECONDS", PATIENCE)
     monkeypatch.setattr(ledger, "HEALTH_SECONDS", PATIENCE)
     monkeypatch.setattr(process, "SEND_SECONDS", PATIENCE)
     monkeypatch.setattr(channel, "GREETING_SECONDS", PATIENCE)

@@ -54,7 +54,7 @@ async def settle(core: Core) -> None:
     core.ledger.faults.clear()
     core.clock.is_broken = False
     for _ in range(2):
-        await core.house.upkeep.round()
+        await core.services.upkeep.round()
 
 
 def without_late(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -87,13 +87,13 @@ async def check_call(core: Core, agent: Agent, answer: Any, name: str) -> None:
 
 @pytest.mark.parametrize("held", [False, True], ids=["allowed", "held"])
 async def test_a_call_survives_any_one_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: bool) -> None:
-    monkeypatch.setattr("frontend.epochs.FRESH_SECONDS", -1)  # the last look is always taken
+    monkeypatch.setattr("frontend.auth.epochs.FRESH_SECONDS", -1)  # the last look is always taken
     async with front_core(tmp_path, workers=2) as core:
         core.policy.answer = HOLD if held else ALLOW
         for (part, operation), kind in itertools.product(
             [("store", one) for one in STORE] + [("ledger", one) for one in LEDGER], KINDS
         ):
-            object.__setattr__(core.house, "rates", type(core.house.rates)())
+            object.__setattr__(core.services, "rates", type(core.services.rates)())
             agent = await core.agent(max_calls=3)
             answer = None
             with trio.CancelScope() as scope:
@@ -114,7 +114,7 @@ async def test_a_decision_survives_any_one_fault(tmp_path: Path, verb: str) -> N
             KINDS,
         ):
             name = f"{operation} {kind}"
-            object.__setattr__(core.house, "rates", type(core.house.rates)())
+            object.__setattr__(core.services, "rates", type(core.services.rates)())
             agent = await core.agent(max_calls=3)
             _, hold = await agent.call()
             answer: tuple[int, Any] | None = None

@@ -17,7 +17,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from frontend.http.answers import Answer
-from frontend.limits import Rates
+from frontend.limits.rates import Rates
 from ipc.settings import LimitSettings
 from tests.support.front_core import API_KEY, BASE, Agent, Core, signed
 from tests.support.policed import policed
@@ -72,7 +72,7 @@ def front(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Front]:
 
     async def live() -> None:
         async with policed(folder, limits=LimitSettings(session_requests_per_second=100_000)) as core:
-            core.house.rates = Unlimited()
+            core.services.rates = Unlimited()
             stop = trio.Event()
             made.append(Front(core, await core.agent(), trio.lowlevel.current_trio_token(), stop))
             is_made.set()

@@ -193,7 +193,7 @@ async def test_a_registry_that_is_swapped_in_the_middle_of_a_call_does_not_chang
         agent = await core.agent()
 
         async def swap() -> None:
-            core.house.configuration.registry = Registry()
+            core.services.configuration.registry = Registry()
 
         core.policy.before = swap
         assert (await agent.call())[0] == 200

@@ -34,20 +34,20 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> None:
 async def watching(folder: Path, *manifests: dict[str, Any], **given: Any) -> AsyncIterator[Core]:
     """A front that follows its files."""
     async with front_core(folder, *manifests, **given) as core, trio.open_nursery() as nursery:
-        nursery.start_soon(core.house.keyring.watch)
+        nursery.start_soon(core.services.keyring.watch)
         yield core
         nursery.cancel_scope.cancel()
 
 
 def in_force(core: Core) -> dict[str, str]:
     """What the services themselves sign with."""
-    ring = core.house.keyring
+    ring = core.services.keyring
     return {"lease": ring.leases.kid, "grant": ring.grants.kid, "receipt": ring.signer.kid}
 
 
 def turn(core: Core, purpose: str) -> str:
     """Rotate on the disk; the id of the next key."""
-    return rotate(getattr(core.house.keyring.places, purpose))[1].kid
+    return rotate(getattr(core.services.keyring.places, purpose))[1].kid
 
 
 async def receipt_of(core: Core, agent: Agent, called: dict[str, Any]) -> dict[str, Any]:
@@ -64,7 +64,7 @@ async def test_each_key_is_followed_and_leaves_its_event(tmp_path: Path) -> None
             before = in_force(core)
             next_id = turn(core, purpose)
             await until(lambda: in_force(core) == before | {purpose: next_id})  # noqa: B023
-            assert core.house.keyring.keys.kids() == in_force(core)
+            assert core.services.keyring.keys.kids() == in_force(core)
             (event,) = [one for one in await core.events(event_type="KeysRotated") if one["key_id"] == next_id]
             assert (event["key_purpose"], event["previous_key_id"]) == (purpose, before[purpose])
             assert (event["principal"], event["decision"]) == ("gateway", "allow")
@@ -97,7 +97,7 @@ async def test_a_key_signs_only_once_its_event_is_durable(tmp_path: Path) -> Non
 async def test_files_that_can_not_be_used_change_nothing_and_are_named_once(tmp_path: Path) -> None:
     with capture_logs() as logs:
         async with watching(tmp_path) as core:
-            before, key = in_force(core), core.house.keyring.places.grant.key
+            before, key = in_force(core), core.services.keyring.places.grant.key
             whole = key.read_bytes()
 
             def named(words: str) -> bool:
@@ -124,7 +124,7 @@ async def test_a_receipt_key_that_somebody_takes_out_of_the_set_comes_back(tmp_p
     async with watching(tmp_path) as core:
         agent = await core.agent()
         _, called = await agent.call()
-        ring = core.house.keyring
+        ring = core.services.keyring
         key_set = ring.places.receipt.set
         assert key_set is not None
         next_id = turn(core, "receipt")
@@ -141,7 +141,7 @@ async def test_a_receipt_key_that_somebody_takes_out_of_the_set_comes_back(tmp_p
 
 async def test_every_key_that_can_not_be_used_is_a_problem_of_its_own(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
-        ring = core.house.keyring
+        ring = core.services.keyring
         ring.places.lease.key.unlink()
         assert ring.places.receipt.set is not None
         ring.places.receipt.set.chmod(0o644)
@@ -155,7 +155,7 @@ async def test_every_key_that_can_not_be_used_is_a_problem_of_its_own(tmp_path: 
 
 async def test_what_was_read_earlier_never_follows_what_was_read_later(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
-        ring = core.house.keyring
+        ring = core.services.keyring
         turn(core, "receipt")
         earlier = ring.prepare()
         next_id = turn(core, "receipt")
@@ -174,7 +174,7 @@ async def test_a_key_that_comes_back_signs_again_even_where_no_times_were_kept(t
     keys = msgspec.json.decode(key_set.read_bytes())["keys"]
     write_set(key_set, [ListedKey({name: one[name] for name in one if "_at" not in name}) for one in keys])
     async with front_core(tmp_path) as core:
-        ring = core.house.keyring
+        ring = core.services.keyring
         before = in_force(core)["receipt"]
         write_private(key, first)
         await ring.put_in_force(ring.prepare())
@@ -184,7 +184,7 @@ async def test_a_key_that_comes_back_signs_again_even_where_no_times_were_kept(t
 
 async def test_a_key_that_stays_is_no_event(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
-        ring = core.house.keyring
+        ring = core.services.keyring
         before = in_force(core)
         await ring.put_in_force(ring.prepare())
         ring.places.lease.key.touch()
@@ -195,7 +195,7 @@ async def test_a_key_that_stays_is_no_event(tmp_path: Path) -> None:
 
 async def test_a_call_whose_grant_was_signed_before_the_rotation_runs(tmp_path: Path) -> None:
     async with front_core(tmp_path, action("grant_keys")) as core:
-        ring = core.house.keyring
+        ring = core.services.keyring
         agent = await core.agent()
         _, called = await agent.call("grant_keys")
         (known,) = [key["kid"] for key in called["output"]["keys"]]
@@ -213,7 +213,7 @@ async def test_two_fronts_agree_although_one_is_slower_to_follow(tmp_path: Path)
     async with front_core(tmp_path) as slow, front_core(tmp_path, front_id="front-2-b") as quick:
         for purpose in ("lease", "receipt"):
             turn(slow, purpose)
-        ring = quick.house.keyring
+        ring = quick.services.keyring
         await ring.put_in_force(ring.prepare())
         assert in_force(slow)["lease"] != in_force(quick)["lease"]
         for core, other in ((quick, slow), (slow, quick)):

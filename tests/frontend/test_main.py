@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from frontend.actions.registry import Registry
-from frontend.configuration import Commit, Configuration, ConfigurationRefused
+from frontend.configuration.active import Commit, Configuration, ConfigurationRefused
 from frontend.evidence.ledger import LedgerUnavailable
 from frontend.front import Front
 from frontend.http.server import Server
@@ -44,13 +44,13 @@ class Loading:
 async def fronted(folder: Path, outcome: Exception | None = None) -> AsyncIterator[tuple[Core, Front, list[m.Message]]]:
     """A front, and what it posts to its supervisor."""
     async with front_core(folder, workers=0) as core, trio.open_nursery() as nursery:
-        core.house.configuration = core.house.reloads.configuration = cast(Configuration, Loading(outcome))
+        core.services.configuration = core.services.reloads.configuration = cast(Configuration, Loading(outcome))
         server = Server([], core.dispatch.respond, LimitSettings())
-        front = Front(core.house, server, nursery)
+        front = Front(core.services, server, nursery)
         posted: list[m.Message] = []
 
         async def take() -> None:
-            async for message in core.house.control._unsent_out:
+            async for message in core.services.control._unsent_out:
                 posted.append(message)
 
         nursery.start_soon(take)
@@ -105,7 +105,7 @@ async def test_the_last_event_is_written_after_the_last_answer(tmp_path: Path) -
 
 async def test_a_front_that_had_to_cut_calls_says_so_with_its_exit_code(tmp_path: Path) -> None:
     async with fronted(tmp_path) as (core, front, _posted):
-        with core.house.admission.enter(), trio.fail_after(60):
+        with core.services.admission.enter(), trio.fail_after(60):
             front.stop(0.05)
             assert await front.until_stopped() is Exit.KILLED
 
@@ -152,7 +152,7 @@ async def test_a_front_that_is_told_to_stop_while_it_opens_just_leaves(tmp_path:
             await trio.sleep_forever()
 
     async with fronted(tmp_path) as (core, front, _posted):
-        core.house.configuration = cast(Configuration, Endless())
+        core.services.configuration = cast(Configuration, Endless())
         with trio.fail_after(60), front.opening:
             front.stop(60.0)
             await front.open(())

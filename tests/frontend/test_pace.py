@@ -7,11 +7,11 @@ import msgspec
 import pytest
 import trio
 
+from frontend.api.route import Auth, Rate
+from frontend.api.routes import ROUTES
 from frontend.http.answers import Answer
 from frontend.http.requests import CompleteBody, Request
-from frontend.limits import TELL_SECONDS
-from frontend.route import Auth, Rate
-from frontend.routes import ROUTES
+from frontend.limits.rates import TELL_SECONDS
 from ipc.settings import LimitSettings
 from tests.support.front_core import HOLD, Agent, Core, front_core, signed
 from tests.support.proofs import Key
@@ -25,7 +25,7 @@ class Clock:
 
     def __init__(self, core: Core) -> None:
         self.now = 1000.0
-        core.house.authentication.sessions._clock = lambda: self.now
+        core.services.authentication.sessions._clock = lambda: self.now
 
 
 def told(answer: Answer) -> tuple[int, str | None, str | None]:
@@ -83,7 +83,7 @@ async def test_a_flood_costs_the_store_nothing_and_the_ledger_one_event_in_a_whi
         assert [reason.rpartition(" ")[2] for reason in reasons] == ["1", "20"], (
             "every refusal is in some event's count"
         )
-        metrics = core.house.metrics
+        metrics = core.services.metrics
         assert metrics.rate_limited.value("session") == 22
         assert metrics.calls_refused.value("rate") == 22
 
@@ -119,7 +119,7 @@ async def test_a_session_beyond_its_part_of_the_places_is_overloaded_and_others_
             for number in range(6):
                 nursery.start_soon(slow)
                 with trio.fail_after(60):
-                    while core.house.admission._held.get(f"session {agent.session_id}", 0) <= number:  # noqa: ASYNC110
+                    while core.services.admission._held.get(f"session {agent.session_id}", 0) <= number:  # noqa: ASYNC110
                         await trio.sleep(0.002)
             for _ in range(5):
                 answer = await agent.send("POST", PATH, {"n": 1})
@@ -128,9 +128,9 @@ async def test_a_session_beyond_its_part_of_the_places_is_overloaded_and_others_
                 assert (await other.call())[0] == 200
             (event,) = await refusals(core, agent)
             assert (event["decision"], event["error_code"]) == ("error", "overloaded")
-            assert core.house.metrics.calls_refused.value("share") == 5
+            assert core.services.metrics.calls_refused.value("share") == 5
             nursery.cancel_scope.cancel()
-        assert core.house.admission.in_flight == 0
+        assert core.services.admission.in_flight == 0
         assert (await agent.call())[0] == 200
 
 
@@ -158,7 +158,7 @@ async def test_a_session_with_too_many_holds_hears_when_the_first_of_them_expire
 async def test_a_refusal_by_rate_is_counted_by_its_class(tmp_path: Path, path: str, method: str, rate: int) -> None:
     async with front_core(tmp_path, workers=0) as core:
         lease = {"scopes": ["tools:call"], "dpop_jwk": core.operator_key.jwk}
-        for bucket in core.house.rates._buckets.values():
+        for bucket in core.services.rates._buckets.values():
             bucket._clock = lambda: 0.0  # stands still
         refused = 0
         for _ in range(rate + 30):
@@ -168,7 +168,7 @@ async def test_a_refusal_by_rate_is_counted_by_its_class(tmp_path: Path, path: s
             if answer.status == 429:
                 assert told(answer) == TOO_FAST
                 refused += 1
-        counted = core.house.metrics.rate_limited
+        counted = core.services.metrics.rate_limited
         name = {50: "lease", 20: "write", 100: "read"}[rate]
         assert counted.value(name) == refused == 30
-        assert core.house.metrics.leases_refused.value("rate_limit_exceeded") == (refused if name == "lease" else 0)
+        assert core.services.metrics.leases_refused.value("rate_limit_exceeded") == (refused if name == "lease" else 0)

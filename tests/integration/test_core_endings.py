@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from frontend.configuration import READ_SECONDS
+from frontend.configuration.active import READ_SECONDS
 from tests.support.background import HeldCall
 from tests.support.gateway import ANSWER_SECONDS, STOP_SECONDS, Gateway, config_for, gateway, ready_line, wait_for
 from tests.support.manifests import patient

@@ -5,8 +5,8 @@ import re
 import httpx
 import pytest
 
-from frontend.route import Auth, Rate, Route
-from frontend.routes import ROUTES
+from frontend.api.route import Auth, Rate, Route
+from frontend.api.routes import ROUTES
 from tests.support.gateway import Bearer, Gateway, Prover
 
 LISTENERS = ("client", "admin", "merged")

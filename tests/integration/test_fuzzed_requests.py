@@ -10,7 +10,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from frontend.routes import ROUTES
+from frontend.api.routes import ROUTES
 from tests.support.documented import check_answer
 from tests.support.gateway import Bearer, Gateway, gateway
 from tests.support.manifests import patient

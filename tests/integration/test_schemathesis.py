@@ -15,11 +15,11 @@ from hypothesis import HealthCheck, settings
 from schemathesis.checks import allow_header_conformance, ignored_auth
 from schemathesis.specs.openapi.checks import positive_data_acceptance
 
-from frontend.http.rates import TokenBucket
-from frontend.limits import PER_SECOND
-from frontend.openapi.document import document
-from frontend.route import Auth, Route
-from frontend.routes import ROUTES
+from frontend.api.openapi.document import document
+from frontend.api.route import Auth, Route
+from frontend.api.routes import ROUTES
+from frontend.limits.bucket import TokenBucket
+from frontend.limits.rates import PER_SECOND
 from tests.support.gateway import Bearer, Gateway, config_for, gateway
 from tests.support.manifests import patient
 from tests.support.upstream import Upstream

@@ -8,13 +8,13 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from frontend.policy.examiner import Examiner
 from frontend.policy.rules import rules_of
-from frontend.policy.testing import ORDINARY, run_tests
+from frontend.policy.tools.examiner import Examiner
+from frontend.policy.tools.testing import ORDINARY, run_tests
 from tests.policy.test_documentation import REGO, with_the_additional_rule
 from tests.support.examining import RunningExaminer
 from tests.support.policy import DEFAULT_POLICY
-from workers.policy.evaluator import CompiledPolicy
+from workers.rego.evaluator import CompiledPolicy
 
 FOLDER = DEFAULT_POLICY.parent
 SOURCE = DEFAULT_POLICY.read_text()

@@ -7,10 +7,10 @@ from typing import Any
 import jsonschema
 import pytest
 
-from frontend.actions.manifest import Manifest
-from frontend.actions.problems import Report
-from frontend.actions.reading import manifest_of, read_file
-from frontend.actions.templates import CompiledTemplate
+from frontend.files.problems import Report
+from frontend.manifests.manifest import Manifest
+from frontend.manifests.reading import manifest_of, read_file
+from frontend.manifests.templates import CompiledTemplate
 from tests.providers.conftest import ROOT, Call, module
 from tests.support.provider_host import Host, Providers
 

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from frontend.actions.problems import Report
-from frontend.actions.reading import manifest_of, read_bytes
 from frontend.actions.registry import load_manifests
+from frontend.files.problems import Report
+from frontend.manifests.reading import manifest_of, read_bytes
 
 ROOT = Path(__file__).resolve().parents[2]
 ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text()

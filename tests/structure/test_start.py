@@ -16,7 +16,7 @@ STARTS = [
     ("frontend.front", NEVER | WASM),
     ("frontend.auth.make_keys", NEVER | LOOP | WASM),
     ("workers.template", NEVER | LOOP | {"regopy"}),
-    ("workers.rego", NEVER | LOOP | CRYPTOGRAPHY | WASM | {"ssl"}),
+    ("workers.rego.main", NEVER | LOOP | CRYPTOGRAPHY | WASM | {"ssl"}),
 ]
 
 

@@ -9,7 +9,7 @@ import msgspec
 import psutil
 import pytest
 
-from frontend.policy.testing import ORDINARY
+from frontend.policy.tools.testing import ORDINARY
 from ipc.exits import Exit
 from tests.supervisor.test_cli import here
 from tests.support.checked import DEFAULT_REGO, gateway

@@ -10,8 +10,8 @@ from typing import Any, NamedTuple
 
 import jsonschema_rs
 
-from frontend.openapi.document import document
-from frontend.routes import ROUTES
+from frontend.api.openapi.document import document
+from frontend.api.routes import ROUTES
 
 OUTSIDE = frozenset({"not_found", "method_not_allowed"})
 """Codes that belong to no operation: there is none for such a request."""
@@ -64,7 +64,7 @@ def check_answer(method: str, path: str, status: int, content_type: str, body: b
         return
     validator = _validator(judge.path, wanted, str(status))
     told = f"{method} {judge.path} answered {status} {code or ''}"
-    assert validator is not None, f"{told}, which its handler does not list (frontend/contract/marks.py)"
+    assert validator is not None, f"{told}, which its handler does not list (frontend/contract/annotations.py)"
     if value is None:
         return
     problems = [f"{problem.instance_path}: {problem.message}" for problem in validator.iter_errors(value)]

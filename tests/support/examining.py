@@ -5,7 +5,7 @@ import socket
 import subprocess
 import sys
 
-from frontend.policy.examiner import Examiner
+from frontend.policy.tools.examiner import Examiner
 from tests.support.policy import REPOSITORY, end
 
 

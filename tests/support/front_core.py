@@ -20,18 +20,18 @@ import trio
 
 from frontend.actions.registry import Registry, load_manifests
 from frontend.actions.trust import Trusted
+from frontend.api.dispatch import Dispatch
 from frontend.auth.make_keys import make_keys
 from frontend.clock import ClockError, iso
+from frontend.compose import build_services
 from frontend.control import Control
-from frontend.dispatch import Dispatch
 from frontend.evidence.ledger import EventQuery, Ledger
 from frontend.evidence.sqlite import SqliteLedger
-from frontend.house import House
 from frontend.http.answers import Answer
 from frontend.http.requests import CompleteBody, Request
-from frontend.opening import build_house
 from frontend.policy.engine import Commit, PolicySources
 from frontend.policy.question import Decision, Question
+from frontend.services import Services
 from frontend.stores.interface import Store
 from frontend.stores.sqlite import SqliteStore
 from ipc import messages as m
@@ -192,16 +192,16 @@ def action(action_id: str = "echo", **changes: Any) -> dict[str, Any]:
 class Core:
     """One front, its parts, and clients for it."""
 
-    def __init__(self, house: House, store: Breakable, ledger: Breakable, clock: TestClock, desk: Desk) -> None:
-        self.house = house
+    def __init__(self, services: Services, store: Breakable, ledger: Breakable, clock: TestClock, desk: Desk) -> None:
+        self.services = services
         self.store = store
         self.ledger = ledger
         self.clock = clock
         self.desk = desk
         self.policy = ScriptedPolicy()
         self.operator_key = Key()
-        self.dispatch = Dispatch(house)
-        object.__setattr__(house.pipeline, "policy", self.policy)
+        self.dispatch = Dispatch(services)
+        object.__setattr__(services.pipeline, "policy", self.policy)
 
     async def ask(
         self, method: str, path: str, body: bytes | object = b"", headers: list[tuple[str, str]] | None = None
@@ -333,18 +333,18 @@ async def front_core(
     ours, theirs = socket.socketpair()
     control = Control(ours)
     start = m.StartFront(front_id, (front_id,), settings, ())
-    house = build_house(start, control, cast(Store, store), cast(Ledger, ledger), clock)
-    house.configuration.registry = registry_of(
+    services = build_services(start, control, cast(Store, store), cast(Ledger, ledger), clock)
+    services.configuration.registry = registry_of(
         folder / "actions", *(manifests or (action(),)), has_proxy=settings.egress_proxy_url is not None
     )  # fmt: skip
-    core = Core(house, store, ledger, clock, desk)
+    core = Core(services, store, ledger, clock, desk)
     core.operator_key = key
-    desk.pools = house.pools
+    desk.pools = services.pools
     try:
         async with trio.open_nursery() as nursery:
-            await nursery.start(house.pools.run)
-            await house.vitals.start(nursery)
-            nursery.start_soon(house.webhooks.run, house.ledger.outbox)
+            await nursery.start(services.pools.run)
+            await services.dependencies.start(nursery)
+            nursery.start_soon(services.webhooks.run, services.ledger.outbox)
             nursery.start_soon(desk.watch)
             for _ in range(workers):
                 desk.start()
@@ -360,4 +360,4 @@ async def front_core(
         store.faults.clear()
         ledger.faults.clear()
         with trio.CancelScope(shield=True):
-            await house.close()
+            await services.close()

@@ -32,7 +32,7 @@ async def told(core: Core, approval_id: str) -> list[tuple[str, str, str | None]
 
 async def corrupt(core: Core, approval_id: str, body: str) -> None:
     """Change what the store holds, as a broken disk or a hostile hand would."""
-    with sqlite3.connect(Path(core.house.settings.state_dir) / "store.sqlite3") as connection:
+    with sqlite3.connect(Path(core.services.settings.state_dir) / "store.sqlite3") as connection:
         connection.execute("UPDATE approvals SET body = ? WHERE approval_id = ?", (body, approval_id))
     connection.close()
 

@@ -46,11 +46,11 @@ async def policed(
         if is_real:
             engine = (await stack.enter_async_context(running_engine(None))).engine
         core = await stack.enter_async_context(front_core(folder, *(manifests or ACTIONS), **changes))
-        configuration = core.house.configuration
+        configuration = core.services.configuration
         configuration.policy = engine or core.policy
         if engine is not None:
-            core.house.policy = engine
-            object.__setattr__(core.house.pipeline, "policy", engine)
+            core.services.policy = engine
+            object.__setattr__(core.services.pipeline, "policy", engine)
         configuration.policy_files = await configuration.policy_file.read()
         await configuration.policy.load(configuration.policy_files.sources)
         yield core
@@ -59,6 +59,6 @@ async def policed(
 async def sent(core: Core) -> list[Any]:
     """What this front has posted to its supervisor, in order."""
     found = []
-    while core.house.control._unsent_out.statistics().current_buffer_used:
-        found.append(await core.house.control._unsent_out.receive())
+    while core.services.control._unsent_out.statistics().current_buffer_used:
+        found.append(await core.services.control._unsent_out.receive())
     return found

@@ -24,12 +24,12 @@ HEADER = "package gateway\n\nimport rego.v1\n\n"
 
 
 def start_policy_process(parent: int | None = None) -> tuple[socket.socket, "subprocess.Popen[bytes]"]:
-    """Start `workers.rego` and return the front's end of its channel."""
+    """Start `workers.rego.main` and return the front's end of its channel."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
     with theirs:
         process = subprocess.Popen(
             [
-                sys.executable, "-m", "workers.rego",
+                sys.executable, "-m", "workers.rego.main",
                 "--channel-fd", str(theirs.fileno()), "--parent", str(parent or os.getpid()), "--number", "7",
             ],
             cwd=REPOSITORY,

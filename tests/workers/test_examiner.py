@@ -7,8 +7,8 @@ import psutil
 import pytest
 
 from frontend.policy.engine import PolicyRefused
-from frontend.policy.examiner import Examiner, ExaminerLost
-from frontend.policy.testing import ORDINARY
+from frontend.policy.tools.examiner import Examiner, ExaminerLost
+from frontend.policy.tools.testing import ORDINARY
 from ipc.checking import Evaluated
 from tests.support.examining import RunningExaminer
 from tests.support.policy import HEADER, document

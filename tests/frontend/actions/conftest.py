@@ -8,13 +8,13 @@ import msgspec
 import pytest
 import yaml
 
-from frontend.actions.manifest import Manifest
 from frontend.actions.modules import module_files
-from frontend.actions.problems import Problem, Report
-from frontend.actions.reading import manifest_of, read_bytes
 from frontend.actions.registry import Action, Registry
 from frontend.actions.trust import Trusted
 from frontend.auth.lease import Lease
+from frontend.files.problems import Problem, Report
+from frontend.manifests.manifest import Manifest
+from frontend.manifests.reading import manifest_of, read_bytes
 from ipc.messages import ModuleVerdict
 from ipc.settings import Settings
 

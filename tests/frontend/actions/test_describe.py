@@ -14,9 +14,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frontend.actions.describe import manifest_schema
-from frontend.actions.fields import Section
-from frontend.actions.problems import Problem, Report
-from frontend.actions.reading import read_bytes, read_fields
+from frontend.files.problems import Problem, Report
+from frontend.manifests.fields import Section
+from frontend.manifests.reading import read_bytes, read_fields
 from tests.frontend.actions.conftest import KINDS
 
 ROOT = Path(__file__).resolve().parents[3]

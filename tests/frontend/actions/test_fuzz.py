@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frontend.actions.problems import Problem, Report
-from frontend.actions.reading import manifest_of, read_bytes
 from frontend.actions.registry import load_manifests
-from frontend.actions.schema import Validator
 from frontend.actions.trust import load_trusted
+from frontend.files.problems import Problem, Report
+from frontend.manifests.reading import manifest_of, read_bytes
+from frontend.schemas.validator import Validator
 from tests.support.manifests import EXAMPLES
 from tests.support.mutations import spoilt
 

@@ -3,9 +3,9 @@ from pathlib import Path
 
 import pytest
 
-from frontend.actions.manifest import Manifest
 from frontend.actions.modules import by_module, module_doubts, module_files, module_problems
 from frontend.actions.trust import Trusted
+from frontend.manifests.manifest import Manifest
 from ipc.messages import ModuleFile, ModuleVerdict
 
 DIGEST = "sha256:" + "a" * 64

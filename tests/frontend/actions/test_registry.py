@@ -4,9 +4,9 @@ from pathlib import Path
 import pytest
 import yaml
 
-from frontend.actions.manifest import Manifest
 from frontend.actions.registry import Registry, load_manifests
 from frontend.actions.trust import Trusted
+from frontend.manifests.manifest import Manifest
 
 ManifestOf = Callable[..., Manifest]
 MINIMAL = "action_id: {id}\nversion: 1.0.0\nprovider_module_digest: builtin:echo\n"

@@ -4,8 +4,8 @@ from collections.abc import Callable
 import pytest
 from latchgate import EgressProfile
 
-from frontend.actions.manifest import Manifest
 from frontend.actions.registry import Registry
+from frontend.manifests.manifest import Manifest
 
 ManifestOf = Callable[..., Manifest]
 Build = Callable[..., Registry]

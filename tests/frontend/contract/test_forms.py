@@ -10,10 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import Meta
 
+from frontend.api.openapi.schemas import components_of
 from frontend.contract.forms import Body, Moment, Query, parse_body, parse_query
 from frontend.contract.leases import LeaseRequest
 from frontend.errors import GateError
-from frontend.openapi.schemas import components_of
 from tests.support.proofs import Key
 
 

@@ -11,9 +11,9 @@ import pytest
 import trio
 import trio.testing
 
-from frontend import health, vitals
 from frontend.egress import proxy
 from frontend.egress.proxy import MAX_LINE_BYTES, ProxyDown, asker
+from frontend.health import dependencies, pulse
 from tests.support.front_core import API_KEY, Core, front_core, signed
 from tests.support.worker_desk import until
 
@@ -133,7 +133,7 @@ async def test_a_proxy_that_nobody_runs_is_down() -> None:
 
 
 async def ready(core: Core) -> tuple[int, dict[str, Any]]:
-    object.__setattr__(core.house, "policy", core.policy)
+    object.__setattr__(core.services, "policy", core.policy)
     answer = await core.ask("GET", "/readyz")
     return answer.status, msgspec.json.decode(answer.body)
 
@@ -141,8 +141,8 @@ async def ready(core: Core) -> tuple[int, dict[str, Any]]:
 @pytest.fixture(autouse=True)
 def _quick_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
     """A front looks again at once, whatever the proxy said."""
-    monkeypatch.setattr(health, "ROUND_SECONDS", 0.01)
-    monkeypatch.setattr(vitals, "PROXY_PAUSE_SECONDS", 0.01)
+    monkeypatch.setattr(pulse, "ROUND_SECONDS", 0.01)
+    monkeypatch.setattr(dependencies, "PROXY_PAUSE_SECONDS", 0.01)
 
 
 async def becomes(core: Core, wanted: str) -> None:
@@ -175,7 +175,7 @@ async def test_a_proxy_that_is_down_only_degrades_and_one_that_comes_back_is_see
 
 
 async def test_nobody_waits_for_a_proxy_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "OVERDUE_SECONDS", 600.0)
+    monkeypatch.setattr(pulse, "OVERDUE_SECONDS", 600.0)
     monkeypatch.setattr(proxy, "ASK_SECONDS", 0.1)
     asked = 0
 
@@ -196,7 +196,7 @@ async def test_nobody_waits_for_a_proxy_that_hangs(tmp_path: Path, monkeypatch: 
 async def test_a_proxy_that_answers_is_asked_less_often_than_the_core(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(vitals, "PROXY_PAUSE_SECONDS", 600.0)
+    monkeypatch.setattr(dependencies, "PROXY_PAUSE_SECONDS", 600.0)
     asked = 0
 
     async def converse(stream: trio.SocketStream) -> None:

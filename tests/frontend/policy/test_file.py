@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 import trio
 
-from frontend.exclusive import NotChanged
+from frontend.files.exclusive import NotChanged
 from frontend.policy import file as module
 from frontend.policy.acl import PolicyFiles, read_policy
 from frontend.policy.engine import PolicyRefused

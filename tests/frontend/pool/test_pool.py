@@ -363,4 +363,4 @@ async def test_what_callers_hold_is_forgotten_with_their_calls(pooling: Pooling)
         async with trio.open_nursery() as nursery:
             for number in range(60):
                 nursery.start_soon(one, number)
-        assert len(pool._turns) == 0
+        assert len(pool._order) == 0

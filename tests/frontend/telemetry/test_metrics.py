@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from frontend.telemetry.cells import Counts, Timings
+from frontend.telemetry.counters import Counts, Timings
 from frontend.telemetry.families import FAMILIES, OTHER
 from frontend.telemetry.metrics import MAX_RULES, Metrics
 from frontend.telemetry.processes import Processes
@@ -139,6 +139,6 @@ def test_counting_a_call_costs_less_than_fifteen_microseconds() -> None:
 
 def test_every_cell_is_of_a_family_of_the_table_and_shown() -> None:
     metrics, _ = metrics_of()
-    held: list[Any] = [cell for cell in vars(metrics).values() if isinstance(cell, Counts | Timings)]
-    assert {cell.family for cell in held} <= set(FAMILIES)
-    assert len(metrics.cells) == len(held), "no two cells count for one family"
+    held: list[Any] = [counter for counter in vars(metrics).values() if isinstance(counter, Counts | Timings)]
+    assert {counter.family for counter in held} <= set(FAMILIES)
+    assert len(metrics.counters) == len(held), "no two counters count for one family"

@@ -58,11 +58,11 @@ def settles(verb: str) -> Drive:
 
 async def expires(core: Core, agent: Agent) -> None:
     await hold_of(core, agent)
-    path = core.house.settings.state_dir + "/store.sqlite3"
+    path = core.services.settings.state_dir + "/store.sqlite3"
     with closing(sqlite3.connect(path)) as store, store:
         past = "UPDATE approvals SET expires_at = expires_at - 400 WHERE session_id = ?"
         store.execute(past, (agent.session_id,))
-    await core.house.upkeep.expiry.expire()
+    await core.services.upkeep.expiry.expire()
 
 
 def operates(path: str) -> Drive:
@@ -103,9 +103,9 @@ async def test_every_kind_comes_of_its_event_with_what_identifies_it(tmp_path: P
             assert {**shown, **{name: ... for name in data if data[name] is ... and shown[name]}} == data
             assert told["data"]["dev_mode"] is True
             (event,) = [one for one in await core.events() if one["event_id"] == told["id"]]
-            assert (told["timestamp"], told["gateway_version"]) == (event["timestamp"], core.house.settings.version)
+            assert (told["timestamp"], told["gateway_version"]) == (event["timestamp"], core.services.settings.version)
             assert {name: event[name] for name in told["data"]} == told["data"]
-            if not core.house.pools.census()["compute"].members:
+            if not core.services.pools.census()["compute"].members:
                 core.desk.start()
                 await until(lambda: core.desk.idle() == 1)
         for one in receiver.received:
@@ -236,7 +236,7 @@ async def test_what_was_written_and_not_heard_of_is_found_all_the_same(tmp_path:
 
 async def test_without_endpoints_no_event_pays_for_them(tmp_path: Path) -> None:
     async with notifying_core(tmp_path, None, hook(disable=True)) as core:
-        assert type(core.house.ledger).__name__ == "_Measured"
+        assert type(core.services.ledger).__name__ == "_Measured"
         await (await core.agent()).call()
         assert kept(tmp_path, "outbox") == []
         assert (await core.operate("GET", "/v1/admin/status"))[1]["webhooks"] == {

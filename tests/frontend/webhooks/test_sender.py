@@ -51,12 +51,12 @@ async def is_put_off(folder: Path, core: Core, milliseconds: float) -> None:
 
 async def counts_drops(core: Core, reason: str, count: int) -> None:
     """Wait until so many of endpoints that are gone are counted."""
-    await until(lambda: core.house.metrics.webhook_drops.value("other", reason) == count)
+    await until(lambda: core.services.metrics.webhook_drops.value("other", reason) == count)
 
 
 def counted(core: Core, name: str = "chat") -> dict[str, float]:
     """Attempts by outcome and drops by reason, as far as there were any."""
-    metrics = core.house.metrics
+    metrics = core.services.metrics
     found = {outcome: metrics.webhook_deliveries.value(name, outcome) for outcome in ("delivered", "failed")}
     reasons = ("rejected", "exhausted", "blocked", "outbox_full", "not_configured")
     found |= {reason: metrics.webhook_drops.value(name, reason) for reason in reasons}
@@ -230,7 +230,7 @@ async def test_a_secret_that_is_gone_for_a_moment_costs_a_retry(tmp_path: Path, 
     async with notifying_core(tmp_path, receiver, row) as core:
         file.chmod(0o644)
         await call(core)
-        await until(lambda: core.house.metrics.webhook_deliveries.value("chat", "failed") == 1)
+        await until(lambda: core.services.metrics.webhook_deliveries.value("chat", "failed") == 1)
         file.chmod(0o600)
         core.clock.ahead += 601
         await settled(tmp_path)

@@ -124,7 +124,7 @@ async def test_without_a_clock_nothing_is_sent_and_afterwards_everything(tmp_pat
     receiver.answers.append(BUSY)
     async with notifying_core(tmp_path, receiver, hook(retry_backoff_seconds=(600.0,))) as core:
         event_id = await call(core)
-        await until(lambda: core.house.metrics.webhook_deliveries.value("chat", "failed") == 1)
+        await until(lambda: core.services.metrics.webhook_deliveries.value("chat", "failed") == 1)
         core.clock.is_broken = True
         core.clock.ahead = 601
         asked = core.ledger.asked.count("next_due")
@@ -180,7 +180,7 @@ async def test_what_finds_no_room_is_dropped_counted_and_said_once(
         assert (await core.operate("POST", "/v1/admin/revoke-all"))[0] == 200
         assert [row["endpoint"] for row in kept(tmp_path, "outbox")] == ["chat"] * 3 + ["other"], "its own room"
         receiver.let_go.set()
-        await until(lambda: core.house.webhooks._backlog._waiting == {"chat": 0, "other": 0})
+        await until(lambda: core.services.webhooks._backlog._waiting == {"chat": 0, "other": 0})
         event_id = await call(core)
         await settled(tmp_path)
         assert receiver.ids[-1] == event_id, "there is room again"
@@ -197,7 +197,7 @@ async def test_a_front_that_starts_knows_what_waits_already(
         await call(core)
     async with notifying_core(tmp_path, receiver, row, front_id="front-1-b") as core:
         await until(lambda: core.ledger.asked.count("waiting") > 0)
-        await until(lambda: core.house.webhooks._backlog._waiting == {"chat": 2})
+        await until(lambda: core.services.webhooks._backlog._waiting == {"chat": 2})
         await call(core)
         assert counted(core).get("outbox_full") == 1
 
@@ -211,7 +211,7 @@ async def test_what_another_front_wrote_is_counted_at_the_next_look(
     async with notifying_core(tmp_path, receiver) as core, notifying_core(tmp_path, receiver, front_id="b") as other:
         await call(core)
         await call(core)
-        await until(lambda: other.house.webhooks._backlog._waiting == {"chat": 2})
+        await until(lambda: other.services.webhooks._backlog._waiting == {"chat": 2})
         await call(other)
         assert counted(other) == {"outbox_full": 1}
 
@@ -225,15 +225,15 @@ async def test_counting_goes_on_after_every_failure(
             core.ledger.faults["waiting"] = refuses(error)
             await counts_again(core, core.ledger.asked.count("waiting") + 5)
         core.ledger.faults.clear()
-        core.house.webhooks._backlog._waiting["chat"] = 77
-        await until(lambda: core.house.webhooks._backlog._waiting == {"chat": 0})
+        core.services.webhooks._backlog._waiting["chat"] = 77
+        await until(lambda: core.services.webhooks._backlog._waiting == {"chat": 0})
 
 
 async def test_what_the_ledger_did_not_take_does_not_count_as_waiting(tmp_path: Path, receiver: Receiver) -> None:
     async with notifying_core(tmp_path, receiver) as core:
         core.ledger.faults["record"] = core.ledger.faults["append"] = refuses(FULL)
         assert (await core.operate("POST", "/v1/admin/drain"))[1] == {"error": "evidence_persistence_failed"}
-        assert core.house.webhooks._backlog._waiting == {"chat": 0}
+        assert core.services.webhooks._backlog._waiting == {"chat": 0}
 
 
 def test_of_a_flood_of_drops_a_line_a_minute_is_said_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:

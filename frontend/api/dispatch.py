@@ -1,0 +1,152 @@
+"""From a request to its row of the table and back with the answer.
+
+The order is the same for every row: path, method, media type, who is asking, rate, identifiers in the path, query,
+body, handler. So nobody who may not ask learns whether something exists or what a body should be. Paths are compared
+as they were sent: nothing is decoded, joined or cut. A path that exists on the other socket only is unknown on this
+one. Every GateError becomes the answer of the error table.
+"""
+
+import msgspec
+
+from frontend.api.openapi.document import document
+from frontend.api.route import Auth, Route
+from frontend.api.routes import ROUTES
+from frontend.auth.authentication import Caller, OperatorCaller
+from frontend.contract.identifiers import IDENTIFIERS, Identifier
+from frontend.errors import GateError
+from frontend.http.answers import Answer, json_answer
+from frontend.http.requests import Request
+from frontend.services import Services
+from frontend.telemetry.families import OTHER
+from frontend.telemetry.logs import log, trace_id
+
+
+class Match(msgspec.Struct, frozen=True):
+    """A row that has a request's path. `segments` are the raw open segments with what each has to be."""
+
+    route: Route
+    segments: tuple[tuple[str, Identifier], ...] = ()
+
+    def identifiers(self) -> list[str]:
+        """The identifiers in the path. Raises GateError, 404, for what can't be one."""
+        return [kind.read(segment) for segment, kind in self.segments]
+
+
+class Table:
+    """The routes of one listener kind (client, admin or merged), indexed for dispatch."""
+
+    def __init__(self, listener: str, routes: tuple[Route, ...] = ROUTES) -> None:
+        self._fixed: dict[str, list[Match]] = {}
+        self._open: dict[int, list[tuple[list[str], Route]]] = {}
+        for route in routes:
+            if listener != "merged" and listener not in route.sockets:
+                continue
+            if "{" in route.path:
+                segments = route.path.split("/")
+                self._open.setdefault(len(segments), []).append((segments, route))
+            else:
+                self._fixed.setdefault(route.path, []).append(Match(route))
+
+    def find(self, path: str) -> list[Match]:
+        """Rows of this path, whatever their method; those without open segments come first."""
+        found = list(self._fixed.get(path, ()))
+        given = path.split("/")
+        for wanted, route in self._open.get(len(given), ()):
+            pairs = list(zip(wanted, given, strict=True))
+            if all(want == have or (want.startswith("{") and have) for want, have in pairs):
+                segments = [(have, IDENTIFIERS[want[1:-1]]) for want, have in pairs if want.startswith("{")]
+                found.append(Match(route, tuple(segments)))
+        return found
+
+
+class Dispatch:
+    """Answers requests of all listeners over the one table."""
+
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        services.describe = lambda: document(ROUTES)
+        routes = tuple(route for route in ROUTES if services.settings.dev_mode or route.auth is not Auth.DEV)
+        self._tables = {kind: Table(kind, routes) for kind in ("client", "admin", "merged")}
+
+    async def respond(self, request: Request) -> Answer:
+        """The answer to one request. GateErrors become their row of the error table; anything else is ours to fix."""
+        trace_id.set(None)
+        matches = self._tables[request.listener].find(request.path)
+        path, method = _row(matches, request)
+        try:
+            traced = _traced(await self._answer(request, matches))
+        except GateError as error:
+            answer = json_answer(error.status, error.body(), error.headers())
+            traced = _traced(answer)
+            if traced is answer and error.status >= 500:  # otherwise a decision, which has said its own line
+                log.warning("answered with an error", code=error.code, path=request.path, cause=error.cause)
+            self._services.metrics.refused(path, error.code)
+        self._services.metrics.answered(path, method, traced.status)
+        return traced
+
+    async def _answer(self, request: Request, matches: list[Match]) -> Answer:
+        if not matches:
+            raise GateError("not_found")
+        method = "GET" if request.method == "HEAD" else request.method
+        allowed = [match for match in matches if match.route.method == method]
+        if not allowed:
+            return _wrong_method(matches)
+        match = allowed[0] if len(allowed) == 1 else _by_credential(allowed, request)
+        if method != "GET":
+            _check_media_type(request)
+        route = match.route
+        caller: Caller | OperatorCaller | None = None
+        if route.auth is Auth.LEASE:
+            caller = await self._services.authentication.agent(request)
+        elif route.auth is Auth.OPERATOR:
+            caller = await self._services.authentication.operator(request)
+        self._services.rates.take(route.rate.value)
+        return await route.operation.answer(self._services, request, caller, match.identifiers())
+
+
+def _row(matches: list[Match], request: Request) -> tuple[str, str]:
+    """Path and method of the row, for metrics: never what the client has sent, which may be anything."""
+    method = "GET" if request.method == "HEAD" else request.method
+    for match in matches:
+        if match.route.method == method:
+            return match.route.path, method
+    return matches[0].route.path if matches else OTHER, OTHER
+
+
+def _traced(answer: Answer) -> Answer:
+    """The same answer with the trace id that was bound on the way, if one was."""
+    found = trace_id.get()
+    if found is None:
+        return answer
+    return msgspec.structs.replace(answer, headers=(*answer.headers, ("X-Trace-Id", found)))
+
+
+def _wrong_method(matches: list[Match]) -> Answer:
+    methods = {match.route.method for match in matches}
+    methods |= {"HEAD"} if "GET" in methods else set()
+    return json_answer(405, {"error": "method_not_allowed"}, (("Allow", ", ".join(sorted(methods))),))
+
+
+def _check_media_type(request: Request) -> None:
+    """A body that says what it is must say JSON. Raises GateError unsupported_media_type.
+
+    An empty body may be called anything: some clients name a form's type whenever they POST. A body without a type is
+    taken for what this interface speaks.
+    """
+    types, has_body = [], False
+    for name, value in request.headers:
+        if name == "content-type":
+            types.append(value)
+        elif name == "transfer-encoding" or (name == "content-length" and value.strip("0 ")):
+            has_body = True
+    if has_body and types and [one.partition(";")[0].strip().lower() for one in types] != ["application/json"]:
+        raise GateError("unsupported_media_type")
+
+
+def _by_credential(matches: list[Match], request: Request) -> Match:
+    """On the merged address a path may serve agents and operators: the kind of credential tells whom."""
+    value = next((value for name, value in request.headers if name == "authorization"), "")
+    token = value.partition(" ")[2].strip(" ")
+    is_lease = token.startswith("eyJ") and token.count(".") == 2  # a compact JWS
+    wanted = Auth.LEASE if is_lease else Auth.OPERATOR
+    return next((match for match in matches if match.route.auth is wanted), matches[0])

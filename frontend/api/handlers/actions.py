@@ -1,0 +1,40 @@
+"""Discovery: GET /v1/actions, /v1/actions/{id} and its request schema. No digests or schemas in summaries."""
+
+from typing import Any
+
+import msgspec
+
+from frontend.contract.actions import ActionManifest, ActionsEnvelope, ActionSummary
+from frontend.contract.annotations import codes
+from frontend.errors import GateError
+from frontend.services import Services
+
+
+@codes()
+async def summaries(services: Services) -> list[ActionSummary] | ActionsEnvelope:
+    """List all registered actions.
+
+    An array, or an object with it where the operator has set `compat.actions_envelope`.
+    """
+    found = msgspec.convert(services.registry.summaries(), list[ActionSummary])
+    return ActionsEnvelope(found) if services.settings.compat.actions_envelope else found
+
+
+@codes("action_not_found")
+async def manifest(services: Services, action_id: str) -> ActionManifest:
+    """Show the full manifest of one action."""
+    action = services.registry.get(action_id)
+    if action is None:
+        raise GateError("action_not_found")
+    return msgspec.convert(services.registry.manifest_view(action), ActionManifest)
+
+
+@codes("action_not_found", "schema_not_found")
+async def request_schema(services: Services, action_id: str) -> dict[str, Any]:
+    """Show the JSON Schema (2020-12) of an action's request."""
+    action = services.registry.get(action_id)
+    if action is None:
+        raise GateError("action_not_found")
+    if action.request_schema is None:
+        raise GateError("schema_not_found")
+    return action.request_schema

@@ -1,0 +1,98 @@
+"""Approvals: the agent's poll; the operator's list, detail, approve and deny."""
+
+from frontend.auth.authentication import Caller, OperatorCaller
+from frontend.calls.approvals.learning import Wish
+from frontend.calls.approvals.record import detailed, listed, polled
+from frontend.calls.approvals.states import EXPIRED, PENDING, state_at
+from frontend.contract.annotations import codes
+from frontend.contract.approvals import (
+    ApprovalDetail,
+    ApprovalList,
+    ApprovalPoll,
+    ApprovalQuery,
+    ApproveQuery,
+    ApproveRequest,
+    Denied,
+    DenyRequest,
+)
+from frontend.contract.execution import ExecutionResult
+from frontend.errors import GateError
+from frontend.policy.question import clean_reason
+from frontend.services import Services
+from frontend.stores.interface import ApprovalRecord, StoreUnavailable
+
+
+@codes("approval_not_found", "approval_session_mismatch", "approval_store_unavailable", "clock_error")
+async def poll(services: Services, caller: Caller, approval_id: str) -> ApprovalPoll:
+    """Ask for the state of a held call of the caller's own session."""
+    record = await _get(services, approval_id)
+    if record.session_id != caller.lease.session_id:
+        raise GateError("approval_session_mismatch")
+    return polled(record, services.authentication.now())
+
+
+@codes("approval_store_unavailable")
+async def listing(services: Services, query: ApprovalQuery, _operator: OperatorCaller) -> ApprovalList:
+    """List approvals, the newest first."""
+    status, now = query.status, services.authentication.now()
+    try:
+        records = await services.store.approval_list(None if status is None else (status,), query.limit)
+    except StoreUnavailable as error:
+        raise GateError("approval_store_unavailable", cause=str(error)) from None
+    # A pending record whose time is over waits for the sweep; to an operator it has expired already.
+    items = [listed(record, now) for record in records if status != PENDING or _is_live(record, now)]
+    return ApprovalList(approvals=items, count=len(items))
+
+
+@codes("approval_not_found", "plan_integrity", "approval_store_unavailable")
+async def detail(services: Services, _operator: OperatorCaller, approval_id: str) -> ApprovalDetail:
+    """Show everything an operator must see before deciding.
+
+    404 when it has expired: what is kept of it for forensics stands in the list and in the audit.
+    """
+    record, now = await _get(services, approval_id), services.authentication.now()
+    if state_at(record.state, record.expires_at, now) == EXPIRED:
+        raise GateError("approval_not_found")
+    return detailed(record, now)
+
+
+@codes(
+    "approval_not_found", "plan_integrity", "policy_denied", "evidence_persistence_failed", "action_execution_failed",
+    "approval_store_unavailable", "overloaded", "invalid_domain", "invalid_path", "too_many_rules",
+    "learned_rules_unavailable", "allowlist_sync_failed", "draining",
+)  # fmt: skip
+async def approve(
+    services: Services, query: ApproveQuery, _body: ApproveRequest, operator: OperatorCaller, approval_id: str
+) -> ExecutionResult:
+    """Let a held call run: execute the plan as it was stored.
+
+    One operator wins; whoever loses, or comes when it has expired, gets 404. Goes on when the connection drops.
+    What is to be learned must match what the call waits for; it is learned once the call has gone well.
+    """
+    wish = Wish.of(query.learn_domain, query.learn_path)
+    with services.admission.enter(while_draining=True):
+        approved = await services.settlement.approve(approval_id, operator, services.registry, wish)
+    if not approved.executed.succeeded:
+        raise GateError("action_execution_failed", cause=approved.executed.conclusion.detail["outcome"])
+    return approved.body()
+
+
+@codes("approval_not_found", "plan_integrity", "evidence_persistence_failed", "approval_store_unavailable")
+async def deny(services: Services, body: DenyRequest, operator: OperatorCaller, approval_id: str) -> Denied:
+    """End a held call without running it; the call goes back to the session's budget."""
+    reason = None if body.reason is None else clean_reason(body.reason)
+    return await services.settlement.deny(approval_id, operator, reason)
+
+
+async def _get(services: Services, approval_id: str) -> ApprovalRecord:
+    try:
+        record = await services.store.approval_get(approval_id)
+    except StoreUnavailable as error:
+        raise GateError("approval_store_unavailable", cause=str(error)) from None
+    if record is None:
+        raise GateError("approval_not_found")
+    return record
+
+
+def _is_live(record: ApprovalRecord, now: float) -> bool:
+    return state_at(record.state, record.expires_at, now) == PENDING

@@ -1,0 +1,125 @@
+"""Learned domains and paths: what operators add to what manifests allow, and how they take it back."""
+
+from typing import cast
+
+from frontend.auth.authentication import OperatorCaller
+from frontend.contract.annotations import codes
+from frontend.contract.learned import (
+    Cleared,
+    DomainForm,
+    DomainOfAction,
+    LearnedDomain,
+    LearnedDomains,
+    LearnedPath,
+    LearnedPaths,
+    OfAction,
+    PathForm,
+    PathOfAction,
+    Removed,
+    Source,
+)
+from frontend.egress.rules import DOMAINS, PATHS, InvalidRule, Kind
+from frontend.errors import GateError
+from frontend.services import Services
+
+_CHANGING = ("learned_rules_unavailable", "evidence_persistence_failed")
+_CHANGING_DOMAINS = (*_CHANGING, "allowlist_sync_failed")
+
+
+@codes("learned_rules_unavailable")
+async def domains(services: Services, query: OfAction) -> LearnedDomains:
+    """List learned domains, of all actions or of one."""
+    return LearnedDomains(
+        [
+            LearnedDomain(
+                domain=rule.text, action_id=rule.action_id, source=cast(Source, rule.source),
+                added_at=rule.added_at, added_by=rule.added_by,
+            )
+            for rule in services.learned.listed(DOMAINS, query.action)
+        ]
+    )  # fmt: skip
+
+
+@codes("invalid_domain", "unknown_action", "domain_already_exists", "too_many_rules", *_CHANGING_DOMAINS)
+async def add_domain(services: Services, form: DomainForm, operator: OperatorCaller) -> DomainOfAction:
+    """Add a domain to what an action may reach, from the next call on."""
+    domain = await _added(services, DOMAINS, form.action_id, form.domain, operator)
+    return DomainOfAction(domain, form.action_id)
+
+
+@codes("invalid_domain", "domain_not_found", *_CHANGING_DOMAINS)
+async def remove_domain(services: Services, form: DomainForm, operator: OperatorCaller) -> Removed:
+    """Take a learned domain back. Calls under way and plans that wait for approval keep what they were made with."""
+    return await _removed(services, DOMAINS, form.action_id, form.domain, operator)
+
+
+@codes(*_CHANGING_DOMAINS)
+async def clear_domains(services: Services, query: OfAction, operator: OperatorCaller) -> Cleared:
+    """Take back every learned domain, of all actions or of one."""
+    return Cleared(await services.learned.clear(DOMAINS, query.action, operator))
+
+
+@codes("learned_rules_unavailable")
+async def paths(services: Services, query: OfAction) -> LearnedPaths:
+    """List learned paths, of all actions or of one."""
+    return LearnedPaths(
+        [
+            LearnedPath(
+                path=rule.text, path_glob=rule.text, action_id=rule.action_id, source=cast(Source, rule.source),
+                added_at=rule.added_at, added_by=rule.added_by,
+            )
+            for rule in services.learned.listed(PATHS, query.action)
+        ]
+    )  # fmt: skip
+
+
+@codes("invalid_path", "unknown_action", "path_already_exists", "too_many_rules", *_CHANGING)
+async def add_path(services: Services, form: PathForm, operator: OperatorCaller) -> PathOfAction:
+    """Add a path pattern to what an action may touch, from the next call on. What its manifest denies stays denied."""
+    path = await _added(services, PATHS, form.action_id, _path(form), operator)
+    return PathOfAction(path, path, form.action_id)
+
+
+@codes("invalid_path", "path_not_found", *_CHANGING)
+async def remove_path(services: Services, form: PathForm, operator: OperatorCaller) -> Removed:
+    """Take a learned path back. Calls under way and plans that wait for approval keep what they were made with."""
+    return await _removed(services, PATHS, form.action_id, _path(form), operator)
+
+
+@codes(*_CHANGING)
+async def clear_paths(services: Services, query: OfAction, operator: OperatorCaller) -> Cleared:
+    """Take back every learned path, of all actions or of one."""
+    return Cleared(await services.learned.clear(PATHS, query.action, operator))
+
+
+async def _added(services: Services, kind: Kind, action_id: str, text: str, operator: OperatorCaller) -> str:
+    rule = _normal(kind, text)
+    if services.registry.get(action_id) is None:
+        raise GateError("unknown_action")
+    if not await services.learned.add(kind, action_id, rule, operator):
+        raise GateError(f"{kind.noun}_already_exists")
+    return rule
+
+
+async def _removed(services: Services, kind: Kind, action_id: str, text: str, operator: OperatorCaller) -> Removed:
+    # An action that is not registered any more may have left rules: they can be removed.
+    if not await services.learned.remove(kind, action_id, _normal(kind, text), operator):
+        raise GateError(f"{kind.noun}_not_found")
+    return Removed()
+
+
+def _normal(kind: Kind, text: str) -> str:
+    try:
+        return kind.normal(text)
+    except InvalidRule as error:
+        raise GateError(f"invalid_{kind.noun}", message=f"it {error}") from None
+
+
+def _path(form: PathForm) -> str:
+    """The pattern under whichever name it was sent. Raises invalid_request."""
+    path = form.path if form.path is not None else form.path_glob
+    if path is None:
+        raise GateError("invalid_request", message="path: is missing; must be a string")
+    if form.path_glob is not None and form.path_glob != path:
+        raise GateError("invalid_request", message="path and path_glob: send one of them, or the same twice")
+    return path

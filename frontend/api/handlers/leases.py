@@ -1,0 +1,66 @@
+"""POST /v1/leases: a short-lived lease bound to the caller's key."""
+
+from typing import Annotated, Any
+
+from frontend.auth.identity import identify, intersect_scopes
+from frontend.auth.keys import KeyRefused, PublicKey, parse_jwk
+from frontend.contract.annotations import Reads, codes
+from frontend.contract.forms import MAX_BODY_BYTES, parse_body
+from frontend.contract.leases import Lease, LeaseRequest
+from frontend.errors import GateError
+from frontend.http.requests import Request
+from frontend.services import Services
+from frontend.stores.interface import StoreUnavailable
+
+
+@codes(
+    "draining", "identity_forbidden", "scope_not_permitted", "identity_provider_unavailable", "clock_error",
+    "budget_store_unavailable", "replay_cache_unavailable", "evidence_persistence_failed",
+)  # fmt: skip
+async def issue(services: Services, request: Annotated[Request, Reads(LeaseRequest)]) -> Lease:
+    """Issue a lease, bound to the caller's key.
+
+    Not authenticated: who calls is told by the socket. Issuing works while the key-value store is down, unless the
+    lease has budgets to store or an epoch to carry that has never been read.
+    """
+    services.admission.refuse_when_draining()
+    wanted = parse_body(LeaseRequest, await request.read_body(MAX_BODY_BYTES))
+    key = _key_of(wanted.dpop_jwk)
+    max_calls = None if wanted.budgets is None else wanted.budgets.max_calls
+    services.authentication.now()
+    try:
+        identity = identify(services.settings.identity, request.peer)
+        scopes = intersect_scopes(tuple(wanted.scopes), identity.scopes_allowed)
+    except GateError as error:
+        await services.journal.lease_refused(error, None if request.peer is None else request.peer.uid)
+        raise
+    lease = services.leases.issue(
+        principal=identity.principal,
+        owner=identity.owner,
+        scopes=scopes,
+        max_calls=max_calls,
+        jwk=key,
+        epoch=await services.epochs.for_issue(),
+        identity_method=identity.method,
+    )
+    if max_calls is not None:
+        try:
+            await services.store.budget_open(lease.session_id, max_calls, lease.expires_at_seconds)
+        except StoreUnavailable as error:
+            raise GateError("budget_store_unavailable", cause=str(error)) from None
+    await services.journal.lease_issued(lease, identity)
+    services.metrics.leases_issued.add()
+    return Lease(
+        lease_jwt=lease.lease_jwt,
+        session_id=lease.session_id,
+        lease_jti=lease.lease_jti,
+        expires_at=lease.expires_at,
+    )
+
+
+def _key_of(jwk: dict[str, Any]) -> PublicKey:
+    try:
+        return parse_jwk(jwk)
+    except KeyRefused as error:
+        name = f"dpop_jwk.{error.member}" if error.member else "dpop_jwk"
+        raise GateError("invalid_request", message=f"{name}: {error.problem}") from None

@@ -1,0 +1,106 @@
+"""The data of the policy in force: who may call what, and who needs no approval."""
+
+import msgspec
+
+from frontend.auth.authentication import OperatorCaller
+from frontend.contract.annotations import codes
+from frontend.contract.policy import (
+    MAX_ACTIONS,
+    Acl,
+    Allowlisted,
+    AllowlistPair,
+    PrincipalAcl,
+    PrincipalActions,
+    PrincipalView,
+)
+from frontend.errors import GateError
+from frontend.policy.acl import acl_view, principal_view
+from frontend.policy.data import PolicyData, is_action, is_principal
+from frontend.policy.edit import WILDCARD
+from frontend.services import Services
+
+_CHANGING = (
+    "invalid_input", "policy_changed_on_disk", "policy_refused", "policy_not_writable", "policy_engine_unavailable",
+    "evidence_persistence_failed",
+)  # fmt: skip
+
+
+@codes("policy_engine_unavailable")
+async def show(services: Services, _operator: OperatorCaller) -> Acl:
+    """Show who may do what, and who needs no approval for it."""
+    return msgspec.convert(acl_view(services.authority.data), Acl)
+
+
+@codes("policy_engine_unavailable")
+async def show_principal(services: Services, _operator: OperatorCaller, principal: str) -> PrincipalView:
+    """Show what one principal may do, by risk."""
+    levels = {action.action_id: action.risk_level for action in services.registry.actions}
+    found = principal_view(services.authority.data, principal, levels)
+    if found is None:
+        raise GateError("principal_not_found")
+    return msgspec.convert(found, PrincipalView)
+
+
+@codes("unknown_action", *_CHANGING)
+async def grant(services: Services, form: PrincipalActions, operator: OperatorCaller) -> PrincipalAcl:
+    """Let a principal call these actions too, from the next call on. Its sinks follow from its actions."""
+    principal, actions = _principal_and_actions(form)
+    return _entry(await services.authority.grant(principal, actions, operator), principal)
+
+
+@codes("unknown_action", "principal_not_found", *_CHANGING)
+async def revoke(services: Services, form: PrincipalActions, operator: OperatorCaller) -> PrincipalAcl:
+    """Take these actions from a principal, from the next call on; its entry goes with the last one.
+
+    A principal without an entry may do what the entry `*` allows, if there is one.
+    """
+    principal, actions = _principal_and_actions(form)
+    return _entry(await services.authority.revoke(principal, actions, operator), principal)
+
+
+@codes("action_not_found", *_CHANGING)
+async def allow(services: Services, form: AllowlistPair, operator: OperatorCaller) -> Allowlisted:
+    """Spare an agent the approval of an action, from the next call on. Every other rule still binds."""
+    _check_pair(form)
+    data = await services.authority.allow(form.action_id, form.agent_id, operator)
+    return Allowlisted(action_id=form.action_id, agent_id=form.agent_id, policy_version=data.policy_version)
+
+
+@codes("allowlist_entry_not_found", *_CHANGING)
+async def disallow(services: Services, form: AllowlistPair, operator: OperatorCaller) -> Allowlisted:
+    """Ask for approval again, from the next call on. What ran without it has run."""
+    _check_pair(form)
+    data = await services.authority.disallow(form.action_id, form.agent_id, operator)
+    return Allowlisted(action_id=form.action_id, agent_id=form.agent_id, policy_version=data.policy_version)
+
+
+def _principal_and_actions(form: PrincipalActions) -> tuple[str, tuple[str, ...]]:
+    if not is_principal(form.principal):
+        raise _refuse("principal: letters, digits and . _ : @ -, at most 256, beginning with a letter or digit; or *")
+    if not 1 <= len(form.actions) <= MAX_ACTIONS:
+        raise _refuse(f"actions: 1 to {MAX_ACTIONS} action ids")
+    if not all(map(is_action, form.actions)):
+        raise _refuse("actions: each must be an action id")
+    return form.principal, tuple(dict.fromkeys(form.actions))
+
+
+def _check_pair(form: AllowlistPair) -> None:
+    if not is_action(form.action_id):
+        raise _refuse("action_id: letters, digits and . _ -, at most 256, beginning with a letter or digit")
+    if not is_principal(form.agent_id) or form.agent_id == WILDCARD:
+        raise _refuse("agent_id: letters, digits and . _ : @ -, at most 256, beginning with a letter or digit")
+
+
+def _entry(data: PolicyData, principal: str) -> PrincipalAcl:
+    entry = data.acl.get(principal)
+    return PrincipalAcl(
+        principal=principal,
+        actions=[] if entry is None else sorted(entry.actions),
+        sinks=[] if entry is None else sorted(entry.sinks),
+        inherits_wildcard=WILDCARD in data.acl if entry is None else entry.inherits_wildcard,
+        policy_version=data.policy_version,
+    )
+
+
+def _refuse(message: str) -> GateError:
+    return GateError("invalid_input", message=message)

@@ -1,0 +1,81 @@
+"""What a row of the table of endpoints says, and every error code that it may answer.
+
+The table itself is frontend/api/routes.py. What goes in and out stands in the handler's signature
+(frontend/api/operation.py).
+"""
+
+from dataclasses import dataclass, field
+from enum import Enum
+
+from frontend.api.operation import Handler, Operation
+from frontend.contract.identifiers import IDENTIFIERS
+
+
+class Auth(Enum):
+    """Who may call.
+
+    PIPELINE: an agent, authenticated after admission, inside the pipeline. DEV: anybody in dev mode; elsewhere there is
+    no such row.
+    """
+
+    NONE = "none"
+    DEV = "dev"
+    LEASE = "lease"
+    OPERATOR = "operator"
+    PIPELINE = "pipeline"
+
+
+class Rate(Enum):
+    """Which token bucket a call draws from (interface specification, "Limits")."""
+
+    FREE = "free"
+    LEASE = "lease"
+    WRITE = "write"
+    READ = "read"
+    SESSION = "session"
+    """Each session's own, taken where its proof is checked (frontend/auth/authentication.py)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Route:
+    """One row. `{name}` in a path is one segment, handed to the handler by position."""
+
+    method: str
+    path: str
+    sockets: tuple[str, ...]
+    auth: Auth
+    rate: Rate
+    handler: Handler
+    operation: Operation = field(init=False, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        # A parameter that narrows what an operator changes must not go unread because it is mistyped.
+        is_strict = self.auth is Auth.OPERATOR and self.method != "GET"
+        object.__setattr__(self, "operation", Operation(self.handler, is_strict=is_strict))
+
+    @property
+    def codes(self) -> frozenset[str]:
+        """Every error code that this row may answer."""
+        found = {*EVERY_ROW, *OF_AUTH[self.auth], *(self.operation.codes or ())}
+        if self.rate is not Rate.FREE:
+            found.add("rate_limit_exceeded")
+        if self.operation.query is not None or self.operation.body is not None:
+            found.add("invalid_request")
+        if self.operation.body is not None:
+            found.add("body_too_large")
+        if self.method != "GET":
+            found.add("unsupported_media_type")
+        return frozenset(found | {IDENTIFIERS[name].code for name in self.operation.segments})
+
+
+EVERY_ROW = ("bad_request", "request_timeout", "headers_too_large", "internal_error", "overloaded")
+"""What a request may meet before it has a row, and the fault that nobody has foreseen."""
+_PROVEN = ("missing_auth_header", "invalid_dpop", "replay_detected", "replay_cache_unavailable", "clock_error")
+_LEASE = ("invalid_lease", "lease_expired", *_PROVEN)
+OF_AUTH = {
+    Auth.NONE: (),
+    Auth.DEV: (),
+    Auth.LEASE: _LEASE,
+    Auth.PIPELINE: _LEASE,
+    Auth.OPERATOR: ("invalid_operator_token", *_PROVEN),
+}

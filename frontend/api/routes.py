@@ -1,0 +1,72 @@
+"""The table of endpoints: method, path, socket(s), authentication, rate class, handler. Reads like the contract.
+
+frontend/api/dispatch.py finds the row of a request and does what the row says. What goes in and out stands in the
+handler's signature (frontend/api/operation.py); docs/openapi.json is made from both.
+"""
+
+from frontend.api.handlers import (
+    actions,
+    admin,
+    approvals,
+    audit,
+    document,
+    execute,
+    health,
+    keys,
+    learned,
+    leases,
+    metrics,
+    policies,
+    receipts,
+)
+from frontend.api.route import Auth, Rate, Route
+
+CLIENT, ADMIN, BOTH = ("client",), ("admin",), ("client", "admin")
+NONE, DEV, LEASE, OPERATOR, PIPELINE = Auth
+
+
+# fmt: off
+ROUTES = (
+    Route("GET",    "/healthz",                               BOTH,   NONE,     Rate.FREE,    health.healthz),
+    Route("GET",    "/readyz",                                BOTH,   NONE,     Rate.FREE,    health.readyz),
+    Route("GET",    "/openapi.json",                          BOTH,   DEV,      Rate.FREE,    document.openapi),
+    Route("GET",    "/docs",                                  BOTH,   DEV,      Rate.FREE,    document.page),
+    Route("POST",   "/v1/leases",                             CLIENT, NONE,     Rate.LEASE,   leases.issue),
+    Route("GET",    "/.well-known/jwks.json",                 CLIENT, NONE,     Rate.FREE,    keys.lease_keys),
+    Route("GET",    "/v1/actions",                            BOTH,   NONE,     Rate.FREE,    actions.summaries),
+    Route("GET",    "/v1/actions/{action_id}",                BOTH,   NONE,     Rate.FREE,    actions.manifest),
+    Route("GET",    "/v1/actions/{action_id}/schema/request", BOTH,   NONE,     Rate.FREE,    actions.request_schema),
+    Route("POST",   "/v1/actions/{action_id}/execute",        CLIENT, PIPELINE, Rate.SESSION, execute.execute),
+    Route("GET",    "/v1/approvals/{approval_id}/poll",       CLIENT, LEASE,    Rate.SESSION, approvals.poll),
+    Route("GET",    "/v1/receipts/{receipt_id}",              CLIENT, LEASE,    Rate.SESSION, receipts.by_agent),
+    Route("GET",    "/v1/receipts/{receipt_id}",              ADMIN,  OPERATOR, Rate.READ,    receipts.by_operator),
+    Route("GET",    "/v1/receipt-keys",                       ADMIN,  OPERATOR, Rate.READ,    keys.receipt_keys),
+    Route("GET",    "/v1/approvals",                          ADMIN,  OPERATOR, Rate.READ,    approvals.listing),
+    Route("GET",    "/v1/approvals/{approval_id}",            ADMIN,  OPERATOR, Rate.READ,    approvals.detail),
+    Route("POST",   "/v1/approvals/{approval_id}/approve",    ADMIN,  OPERATOR, Rate.WRITE,   approvals.approve),
+    Route("POST",   "/v1/approvals/{approval_id}/deny",       ADMIN,  OPERATOR, Rate.WRITE,   approvals.deny),
+    Route("GET",    "/v1/audit/events",                       ADMIN,  OPERATOR, Rate.READ,    audit.events),
+    Route("GET",    "/v1/audit/verify",                       ADMIN,  OPERATOR, Rate.READ,    audit.verify),
+    Route("GET",    "/metrics",                               ADMIN,  OPERATOR, Rate.READ,    metrics.metrics),
+    Route("GET",    "/v1/admin/status",                       ADMIN,  OPERATOR, Rate.READ,    admin.status),
+    Route("POST",   "/v1/admin/drain",                        ADMIN,  OPERATOR, Rate.WRITE,   admin.drain),
+    Route("GET",    "/v1/admin/intents",                      ADMIN,  OPERATOR, Rate.READ,    admin.intents),
+    Route("POST",   "/v1/admin/reload",                       ADMIN,  OPERATOR, Rate.WRITE,   admin.reload),
+    Route("POST",   "/v1/admin/revoke-all",                   ADMIN,  OPERATOR, Rate.WRITE,   admin.revoke_all),
+    Route("GET",    "/v1/admin/epoch",                        ADMIN,  OPERATOR, Rate.READ,    admin.epoch),
+    Route("GET",    "/v1/admin/policy",                       ADMIN,  OPERATOR, Rate.READ,    policies.show),
+    Route("GET",    "/v1/admin/policy/{principal}",           ADMIN,  OPERATOR, Rate.READ,    policies.show_principal),
+    Route("POST",   "/v1/admin/policy/grant",                 ADMIN,  OPERATOR, Rate.WRITE,   policies.grant),
+    Route("POST",   "/v1/admin/policy/revoke",                ADMIN,  OPERATOR, Rate.WRITE,   policies.revoke),
+    Route("POST",   "/v1/admin/policy/allowlist",             ADMIN,  OPERATOR, Rate.WRITE,   policies.allow),
+    Route("DELETE", "/v1/admin/policy/allowlist",             ADMIN,  OPERATOR, Rate.WRITE,   policies.disallow),
+    Route("GET",    "/v1/admin/domains",                      ADMIN,  OPERATOR, Rate.READ,    learned.domains),
+    Route("POST",   "/v1/admin/domains",                      ADMIN,  OPERATOR, Rate.WRITE,   learned.add_domain),
+    Route("DELETE", "/v1/admin/domains",                      ADMIN,  OPERATOR, Rate.WRITE,   learned.remove_domain),
+    Route("DELETE", "/v1/admin/domains/clear",                ADMIN,  OPERATOR, Rate.WRITE,   learned.clear_domains),
+    Route("GET",    "/v1/admin/paths",                        ADMIN,  OPERATOR, Rate.READ,    learned.paths),
+    Route("POST",   "/v1/admin/paths",                        ADMIN,  OPERATOR, Rate.WRITE,   learned.add_path),
+    Route("DELETE", "/v1/admin/paths",                        ADMIN,  OPERATOR, Rate.WRITE,   learned.remove_path),
+    Route("DELETE", "/v1/admin/paths/clear",                  ADMIN,  OPERATOR, Rate.WRITE,   learned.clear_paths),
+)
+# fmt: on

@@ -1,0 +1,1 @@
+"""The way of a call, step by step, from admission to signed evidence."""

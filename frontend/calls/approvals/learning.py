@@ -1,0 +1,87 @@
+"""What an operator wants remembered of the call that they approve: a domain, a path, both, or nothing.
+
+Guarantees that only what the held call itself waits for can be learned with it, that a wish which can't be granted is
+refused before the hold is claimed, and that nothing is learned unless the call did what it should. What has happened
+stays happened: a lesson that could not be kept is told beside the result, and never makes another answer of it.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from frontend.auth.authentication import OperatorCaller
+from frontend.calls.execution import Executed
+from frontend.egress.learned import LearnedRules
+from frontend.egress.rules import DOMAINS, PATHS, InvalidRule, Kind
+from frontend.errors import GateError
+from frontend.telemetry.logs import log
+from ipc import domains, paths
+from ipc.plan import Plan
+
+
+class Wish(NamedTuple):
+    """What to remember, in normal form."""
+
+    domain: str | None = None
+    path: str | None = None
+
+    @classmethod
+    def of(cls, domain: str | None, path: str | None) -> "Wish":
+        """A wish in the operator's words. Raises GateError invalid_domain, invalid_path."""
+        return cls(_normal(DOMAINS, domain), _normal(PATHS, path))
+
+    def rules(self) -> list[tuple[Kind, str]]:
+        """The rules that are wished for."""
+        return [(kind, text) for kind, text in ((DOMAINS, self.domain), (PATHS, self.path)) if text is not None]
+
+    def __str__(self) -> str:
+        return ", ".join(f"learns {kind.noun} {text}" for kind, text in self.rules())
+
+
+NO_WISH = Wish()
+
+
+@dataclass(frozen=True, slots=True)
+class Learning:
+    """Checks wishes and grants them."""
+
+    learned: LearnedRules
+
+    def check(self, wish: Wish, plan: Plan) -> None:
+        """Raises GateError invalid_domain or invalid_path for what this plan does not wait for, too_many_rules and
+        learned_rules_unavailable for what could not be kept."""
+        for kind, text in wish.rules():
+            if not _waits_for(plan, kind, text):
+                message = f"it matches no {kind.noun} that is unresolved in this call"
+                raise GateError(f"invalid_{kind.noun}", message=message)
+            self.learned.check_room(kind, plan.action_id, text)
+
+    async def learn(self, wish: Wish, executed: Executed, operator: OperatorCaller, approval_id: str) -> dict[str, str]:
+        """What the answer tells of it: `learned_domain` and `learned_path`, or `learn_error`. Raises nothing."""
+        told: dict[str, str] = {}
+        for kind, text in wish.rules():
+            try:
+                if executed.conclusion.verification.outcome == "verification_failed":
+                    told["learn_error"] = "verification_failed"
+                    continue
+                await self.learned.add(kind, executed.plan.action_id, text, operator, approval_id)
+                told[f"learned_{kind.noun}"] = text
+            except GateError as error:
+                log.error("a lesson was not kept", approval_id=approval_id, code=error.code, cause=error.cause)
+                told["learn_error"] = error.code
+            except Exception:
+                log.exception("a lesson was not kept", approval_id=approval_id)
+                told["learn_error"] = "internal_error"
+        return told
+
+
+def _normal(kind: Kind, text: str | None) -> str | None:
+    try:
+        return None if text is None else kind.normal(text)
+    except InvalidRule as error:
+        raise GateError(f"invalid_{kind.noun}", message=f"learn_{kind.noun}: it {error}") from None
+
+
+def _waits_for(plan: Plan, kind: Kind, text: str) -> bool:
+    if kind is DOMAINS:
+        return any(domains.matches(host, (text,)) for host in plan.unresolved_domains)
+    return any(paths.matches(path.split("/"), (text,)) for path in plan.unresolved_paths)

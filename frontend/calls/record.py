@@ -1,0 +1,132 @@
+"""One call as far as it is known: what each step of the pipeline has found out, and the audit event it makes.
+
+Filled from top to bottom, so that an outcome at any step leaves an event with all that was known there. Knows whether
+its decision is in evidence and whether its debit is spent, so that neither happens twice, whatever went wrong in
+between. Never holds the request's values: those live in the plan.
+"""
+
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from frontend.actions.registry import Action
+from frontend.auth.lease import Lease
+from frontend.clock import Clock
+from frontend.evidence.events import AuditEvent
+from frontend.identifiers import new
+from frontend.policy.question import Decision
+from frontend.telemetry.logs import log
+from frontend.telemetry.weakened import Weakened
+from ipc.plan import Plan
+
+MAX_ACTION_ID = 256
+
+
+@dataclass(slots=True)
+class CallRecord:
+    """The file of one call. `started` is monotonic seconds."""
+
+    action_id: str
+    weakened: Weakened
+    trace_id: str = field(default_factory=lambda: new("trc_"))
+    lease: Lease | None = None
+    action: Action | None = None
+    request_hash: str | None = None
+    decision: Decision | None = None
+    plan: Plan | None = None
+    calls_before: int | None = None
+    calls_after: int | None = None
+    identity_method: str | None = None
+    started: float = field(default_factory=time.monotonic)
+    is_spent: bool = False
+    """The call is on its way to a worker, or held: what it was debited is not given back by whoever debited it."""
+    is_decided: bool = False
+    """The one event of its decision is durable."""
+
+    def __post_init__(self) -> None:
+        # An agent chooses it: what is too long to be an id is cut, and can't be one afterwards either.
+        if len(self.action_id) > MAX_ACTION_ID:
+            self.action_id = self.action_id[:MAX_ACTION_ID] + "…"
+
+    @classmethod
+    def of_plan(cls, plan: Plan, identity_method: str, weakened: Weakened) -> "CallRecord":
+        """The file of a call that was held, opened again."""
+        return cls(plan.action_id, weakened, plan.trace_id, plan=plan, identity_method=identity_method or None)
+
+    def event(self, clock: Clock, decision: str, **found: Any) -> AuditEvent:
+        """The event for this outcome (an ActionCall unless `event_type` says otherwise); `found` are further fields."""
+        event_type = found.pop("event_type", "ActionCall")
+        fields = self._caller() | self._what() | self._policy() | self._budgets() | self.weakened.fields() | found
+        return AuditEvent(
+            event_id=new("evt_"),
+            event_type=event_type,
+            timestamp=clock.iso(),
+            trace_id=self.trace_id,
+            action_id=self.action_id,
+            decision=decision,
+            **{name: value for name, value in fields.items() if value is not None},
+        )
+
+    def say(self, decision: str, code: str | None = None, cause: str | None = None) -> None:
+        """The one log line of a decision; said when its event is durable. `cause` is ours, never a caller's text."""
+        milliseconds = round((time.monotonic() - self.started) * 1000)
+        principal = self._principal or "-"
+        found: dict[str, Any] = {"code": code} if code else {}
+        if cause:
+            found["cause"] = cause
+        (log.warning if decision == "error" else log.info)(
+            f"{decision} {self.action_id} {principal} {milliseconds} ms", decision=decision, action_id=self.action_id,
+            principal=principal, duration_ms=milliseconds, trace_id=self.trace_id, **found,
+        )  # fmt: skip
+
+    @property
+    def _principal(self) -> str | None:
+        if self.plan is not None:
+            return self.plan.principal
+        return self.lease.principal if self.lease is not None else None
+
+    def _caller(self) -> dict[str, Any]:
+        if self.plan is not None:
+            plan = self.plan
+            who = {"principal": plan.principal, "owner": plan.owner, "session_id": plan.session_id}
+            return {**who, "lease_jti": plan.lease_jti, "identity_method": self.identity_method}
+        if self.lease is None:
+            return {}
+        lease = self.lease
+        who = {"principal": lease.principal, "owner": lease.owner, "session_id": lease.session_id}
+        return {**who, "lease_jti": lease.jti, "identity_method": lease.identity_method}
+
+    def _what(self) -> dict[str, Any]:
+        if self.plan is not None:
+            return {
+                "action_version": self.plan.action_version,
+                "provider_module_digest": self.plan.provider_module_digest,
+                "risk_level": self.plan.risk_level,
+                "request_hash": self.plan.request_hash,
+                "trust_verdict": "digest_ok",
+            }
+        if self.action is None:
+            return {}
+        return {
+            "action_version": self.action.version,
+            "provider_module_digest": self.action.digest,
+            "risk_level": self.action.risk_level,
+            "trust_verdict": self.action.trust_verdict,
+            "request_hash": self.request_hash,
+        }
+
+    def _policy(self) -> dict[str, Any]:
+        if self.decision is not None:
+            return {
+                "policy_version": self.decision.policy_version,
+                "policy_rule": self.decision.rule,
+                "allowed_sinks": self.decision.allowed_sinks,
+            }
+        if self.plan is not None:
+            return {"policy_version": self.plan.policy_version, "policy_rule": self.plan.policy_rule}
+        return {}
+
+    def _budgets(self) -> dict[str, Any]:
+        before = None if self.calls_before is None else {"calls_remaining": self.calls_before}
+        after = None if self.calls_after is None else {"calls_remaining": self.calls_after}
+        return {"budgets_before": before, "budgets_after": after}

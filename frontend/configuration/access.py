@@ -1,0 +1,207 @@
+"""Who may do what, changed by operators while the gateway runs: grants, revocations, exceptions from approval.
+
+Guarantees of each change: it is made on the policy in force and on no other, it is compiled and probed before anything
+is written, it is in evidence before it takes effect, it lies on the disk, and it decides from the next question on. A
+refused one changes nothing. Never touches rules, and never a file that somebody has edited meanwhile.
+"""
+
+from collections.abc import AsyncIterator, Callable, Iterable
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import trio
+
+from frontend.auth.authentication import OperatorCaller
+from frontend.calls.journal import Journal
+from frontend.configuration.active import Configuration
+from frontend.control import Control
+from frontend.errors import GateError
+from frontend.evidence import events
+from frontend.files.exclusive import NotChanged
+from frontend.policy import edit
+from frontend.policy.acl import PolicyFiles
+from frontend.policy.data import PolicyData
+from frontend.policy.engine import PolicyRefused
+from frontend.policy.file import DataTurn
+from frontend.telemetry.logs import log
+from ipc.messages import PolicyEdited
+
+TURN_SECONDS = 15.0
+"""How long a change waits for a load, or another change, to end."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Act:
+    """One change: its evidence, and what it does to the data."""
+
+    event_type: str
+    operator: OperatorCaller
+    found: dict[str, Any]
+    edit: Callable[[PolicyData], PolicyData]
+
+
+@dataclass(frozen=True, slots=True)
+class Authority:
+    """Reads and changes the data of the policy in force. Methods that change it return it as it is then, and raise
+    GateError: policy_changed_on_disk, policy_refused, policy_not_writable, overloaded, evidence_persistence_failed,
+    clock_error; invalid_input for more than a policy may have."""
+
+    configuration: Configuration
+    control: Control
+    journal: Journal
+
+    @property
+    def data(self) -> PolicyData:
+        """The data of the policy in force."""
+        return self._in_force().data
+
+    async def grant(self, principal: str, actions: tuple[str, ...], operator: OperatorCaller) -> PolicyData:
+        """Let a principal call these registered actions too. Raises unknown_action before anything is done."""
+        self._refuse_unregistered(actions, known=())
+        change = {"principal": principal, "actions": list(actions)}
+
+        def changed(data: PolicyData) -> PolicyData:
+            self._refuse_unregistered(actions, known=())  # a reload may have come in between
+            return edit.grant(data, principal, actions, self._sinks_of)
+
+        return await self._change(_Act(events.POLICY_GRANTED, operator, {"change": change}, changed))
+
+    async def revoke(self, principal: str, actions: tuple[str, ...], operator: OperatorCaller) -> PolicyData:
+        """Take these actions from a principal. Raises principal_not_found; unknown_action for one that neither the
+        principal has nor anybody could have: a name mistyped here must not look like a revocation."""
+        change = {"principal": principal, "actions": list(actions)}
+
+        def changed(data: PolicyData) -> PolicyData:
+            entry = data.acl.get(principal)
+            self._refuse_unregistered(actions, known=() if entry is None else entry.actions)
+            try:
+                return edit.revoke(data, principal, actions, self._sinks_of)
+            except edit.NothingThere:
+                raise GateError("principal_not_found") from None
+
+        changed(self.data)
+        return await self._change(_Act(events.POLICY_REVOKED, operator, {"change": change}, changed))
+
+    async def allow(self, action_id: str, agent_id: str, operator: OperatorCaller) -> PolicyData:
+        """Spare this agent the approval of a registered action. Raises action_not_found."""
+        if self.configuration.registry.get(action_id) is None:
+            raise GateError("action_not_found")
+        found = {"action_id": action_id, "change": {"agent_id": agent_id}}
+        act = _Act(events.POLICY_ALLOWLIST_ADDED, operator, found, lambda data: edit.allow(data, action_id, agent_id))
+        return await self._change(act)
+
+    async def disallow(self, action_id: str, agent_id: str, operator: OperatorCaller) -> PolicyData:
+        """Ask for approval again, whether or not the action is still registered. Raises allowlist_entry_not_found."""
+        found = {"action_id": action_id, "change": {"agent_id": agent_id}}
+
+        def changed(data: PolicyData) -> PolicyData:
+            try:
+                return edit.disallow(data, action_id, agent_id)
+            except edit.NothingThere:
+                raise GateError("allowlist_entry_not_found") from None
+
+        changed(self.data)
+        return await self._change(_Act(events.POLICY_ALLOWLIST_REMOVED, operator, found, changed))
+
+    # ------------------------------------------------------------------ how a change comes into force
+
+    async def _change(self, act: _Act) -> PolicyData:
+        async with self._turn() as turn:
+            before = self._in_force()
+            await self._refuse_edited(before)
+            wanted = act.edit(before.data)
+            if wanted == before.data:
+                await self._tell(act, before)
+                return before.data
+            try:
+                after = edit.rewritten(before, wanted)
+            except edit.TooLarge as error:
+                raise GateError("invalid_input", message=str(error)) from None
+            await self._put_in_force(act, after, turn)
+        version = after.data.policy_version
+        log.info("policy was changed", kind=act.event_type, by=act.operator.name, policy_version=version)
+        return after.data
+
+    async def _put_in_force(self, act: _Act, after: PolicyFiles, turn: DataTurn) -> None:
+        async def commit() -> None:
+            with trio.CancelScope(shield=True):  # what has begun is finished; each wait has its own deadline
+                await self._tell(act, after)
+                await self._write(act, after, turn)
+
+        try:
+            await self.configuration.policy.load(after.sources, commit)
+        except PolicyRefused as error:
+            await self._tell_failed(act, "policy_refused", str(error))
+            raise GateError("policy_refused", cause=str(error)) from None
+        self.configuration.policy_files = after
+        self.control.post(PolicyEdited(after.sources.digest))
+
+    async def _write(self, act: _Act, after: PolicyFiles, turn: DataTurn) -> None:
+        try:
+            await turn.replace(after.sources.data)
+        except NotChanged as error:
+            await self._tell_failed(act, "policy_not_writable", str(error))
+            raise GateError("policy_not_writable", cause=str(error)) from None
+
+    @asynccontextmanager
+    async def _turn(self) -> AsyncIterator[DataTurn]:
+        """Nobody else replaces the policy of this front, or the data of any."""
+        lock = self.configuration.policy_turn
+        with trio.move_on_after(TURN_SECONDS) as waiting:
+            await lock.acquire()
+        if waiting.cancelled_caught:
+            raise GateError("overloaded", cause=f"the policy has been loading or changing for {TURN_SECONDS:g} s")
+        try:
+            async with self.configuration.policy_file.turn() as turn:
+                yield turn
+        except NotChanged as error:
+            raise GateError("policy_not_writable", cause=str(error)) from None
+        finally:
+            lock.release()
+
+    async def _refuse_edited(self, in_force: PolicyFiles) -> None:
+        """What a person is writing there is for a reload to judge, and not to be put in force by the way."""
+        try:
+            found = await self.configuration.policy_file.read()
+        except PolicyRefused as error:
+            cause = f"the policy on the disk is another one, and would be refused: {error}"
+            raise _changed_on_disk(cause) from None
+        if found.sources != in_force.sources:
+            raise _changed_on_disk("the policy on the disk is not the one in force")
+
+    async def _tell(self, act: _Act, files: PolicyFiles, **found: Any) -> None:
+        version = files.data.policy_version
+        await self.journal.operator_act(act.event_type, act.operator, policy_version=version, **act.found, **found)
+
+    async def _tell_failed(self, act: _Act, code: str, reason: str) -> None:
+        found = act.found | {"decision": "error", "error_code": code, "reason": reason}
+        try:
+            await self.journal.operator_act(act.event_type, act.operator, **found)
+        except GateError as error:
+            log.error("a change of policy that failed left no event", kind=act.event_type, cause=error.cause)
+
+    # ------------------------------------------------------------------ what is registered
+
+    def _in_force(self) -> PolicyFiles:
+        files = self.configuration.policy_files
+        if files is None:
+            raise GateError("policy_engine_unavailable", cause="no policy is in force yet")
+        return files
+
+    def _sinks_of(self, actions: Iterable[str]) -> frozenset[str]:
+        registry = self.configuration.registry
+        return frozenset(
+            sink for name in actions if (action := registry.get(name)) is not None for sink in action.sinks
+        )
+
+    def _refuse_unregistered(self, actions: Iterable[str], *, known: tuple[str, ...]) -> None:
+        registry = self.configuration.registry
+        unknown = [name for name in actions if name not in known and registry.get(name) is None]
+        if unknown:
+            raise GateError("unknown_action", message=f"not registered: {', '.join(unknown[:5])}")
+
+
+def _changed_on_disk(cause: str) -> GateError:
+    message = "the files of the policy have been edited since they were loaded; reload first"
+    return GateError("policy_changed_on_disk", cause=cause, message=message)

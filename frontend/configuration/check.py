@@ -1,0 +1,105 @@
+"""The checking front: `python -m frontend.configuration.check --control-fd N --parent PID`, for `gateway check`.
+
+Is told which files to look at, and is given a policy process and a module checker of its own. Says every problem that
+it finds, one message each, and ends. Serves nothing, opens no store, writes nothing.
+"""
+
+import argparse
+import socket
+from typing import Any
+
+import trio
+from setproctitle import setproctitle
+
+from frontend.configuration.inspection import (
+    GRANT,
+    LEASE,
+    RECEIPT,
+    look_at_actions,
+    look_at_keys,
+    look_at_policy,
+    look_at_webhooks,
+    module_channel,
+)
+from frontend.control import inherited
+from frontend.policy.embedded import EmbeddedPolicy
+from frontend.telemetry.logs import configure_logs, log
+from ipc.blocking import BlockingChannel, ChannelClosed
+from ipc.checking import MAX_PROBLEMS, SUPERVISOR_TO_CHECKER, CheckFiles, FilesChecked, FoundProblem
+from ipc.exits import Exit
+from ipc.framing import FrameError
+from ipc.limits import MAX_CONTROL_FRAME
+from ipc.parent import die_with_parent, refuse_core_dumps
+from ipc.process_speed import leave
+from ipc.sessions import ProtocolError
+
+
+async def _no_replacement(_pid: int, _reason: str) -> None:
+    """A policy that costs the process has said enough."""
+
+
+async def look(
+    request: CheckFiles, policy: socket.socket, modules: socket.socket
+) -> tuple[list[FoundProblem], FilesChecked]:
+    """Everything that `request` asks for."""
+    told: list[FoundProblem] = []
+    actions, version = 0, ""
+    told += look_at_keys(request.settings, [name for name in (LEASE, GRANT, RECEIPT) if name in request.parts])
+    if "webhooks" in request.parts:
+        told += look_at_webhooks(request.settings)
+    if "actions" in request.parts:
+        channel = module_channel(modules)
+        more, actions = await look_at_actions(request.settings, channel, with_secrets="secrets" in request.parts)
+        told += more
+    if "policy" in request.parts:
+        engine = EmbeddedPolicy(_no_replacement)
+        async with trio.open_nursery() as nursery:
+            await nursery.start(engine.run)
+            engine.attach(policy, 0)
+            more, version = await look_at_policy(request.settings.policy_dir, engine)
+            told += more
+            nursery.cancel_scope.cancel()
+    return told, FilesChecked(actions, version)
+
+
+def serve(control: socket.socket) -> Exit:
+    """Answer the one request."""
+    union: Any = CheckFiles
+    channel: BlockingChannel[CheckFiles] = BlockingChannel(
+        control, union, table=SUPERVISOR_TO_CHECKER, start="new", cap_in=MAX_CONTROL_FRAME, cap_out=MAX_CONTROL_FRAME
+    )
+    request = channel.receive()
+    policy, modules = (socket.socket(fileno=channel.fds.popleft()) for _ in range(2))
+    with policy, modules:
+        problems, checked = trio.run(look, request, policy, modules)
+    for problem in problems[:MAX_PROBLEMS]:
+        channel.send(problem)
+    channel.send(checked)
+    return Exit.OK
+
+
+def main() -> int:
+    """Entry point; returns an exit code."""
+    parser = argparse.ArgumentParser(prog="frontend.configuration.check", allow_abbrev=False)
+    parser.add_argument("--control-fd", type=int, required=True)
+    parser.add_argument("--parent", type=int, required=True)
+    options = parser.parse_args()
+    die_with_parent(options.parent)
+    refuse_core_dumps()
+    setproctitle("gateway: check")
+    configure_logs("check")
+    try:
+        with inherited(options.control_fd) as control:
+            return serve(control)
+    except (ChannelClosed, BrokenPipeError, ConnectionResetError):
+        return Exit.ORPHANED
+    except (FrameError, ProtocolError) as error:
+        log.error("the supervisor broke the protocol", cause=str(error))
+        return Exit.PROTOCOL
+    except Exception:
+        log.exception("the check ended by an error")
+        return Exit.FAILED
+
+
+if __name__ == "__main__":
+    leave(main())

@@ -1,0 +1,146 @@
+"""Looking at the files of a configuration as a start would, and telling every problem instead of starting.
+
+Manifests, modules, policy, keys and secrets are read by the code that a front reads them with. Guarantees that nothing
+is written and nothing stays behind. Stricter than a start in what would only show at the first call: a module that is
+not trusted, a secret that is not there.
+"""
+
+import socket
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from frontend.actions.modules import module_doubts, module_files, module_problems
+from frontend.actions.registry import load_manifests
+from frontend.actions.trust import load_trusted
+from frontend.auth.keyfiles import KeyFileError
+from frontend.auth.signing_keys import KeyPlace, key_places, read_key
+from frontend.files.problems import Problem, Report
+from frontend.manifests.manifest import Manifest
+from frontend.manifests.reading import read_file
+from frontend.policy.acl import read_policy
+from frontend.policy.embedded import EmbeddedPolicy
+from frontend.policy.engine import PolicyRefused
+from frontend.policy.problems import policy_problems
+from frontend.secrets.files import Secrets, SecretsUnavailable
+from frontend.webhooks.endpoints import key_in
+from ipc.blocking import ChannelClosed
+from ipc.checking import FROM_MODULE_CHECKER, FoundProblem
+from ipc.framing import FrameError
+from ipc.limits import MAX_CONTROL_FRAME
+from ipc.messages import LoadModules, ModulesLoaded
+from ipc.nonblocking import TrioChannel
+from ipc.sessions import ProtocolError
+from ipc.settings import Settings
+
+MODULE_SECONDS = 120.0
+
+LEASE, GRANT, RECEIPT = "lease_signing_key_path", "grant_signing_key_path", "receipt_signing_key_path"
+RECEIPT_SET = "receipt_keys_jwks_path"
+
+
+def found(problem: Problem, *setting: str | int) -> FoundProblem:
+    """A problem as it is told."""
+    return FoundProblem(problem.file, problem.line, problem.field, problem.message, problem.mend, setting)
+
+
+async def look_at_actions(
+    settings: Settings, channel: "TrioChannel[ModulesLoaded]", *, with_secrets: bool
+) -> tuple[list[FoundProblem], int]:
+    """Manifests with their modules and their secrets. Returns the problems, and how many actions there are."""
+    folder = Path(settings.manifests_dir)
+    manifests, problems = load_manifests(folder, has_proxy=settings.egress_proxy_url is not None)
+    trusted, more = load_trusted(folder)
+    modules_dir = Path(settings.modules_dir or folder / "modules")
+    told = [found(problem) for problem in (*problems, *more)]
+    try:
+        with trio.fail_after(MODULE_SECONDS):
+            await channel.send(LoadModules("check", module_files(manifests, modules_dir)))
+            verdicts = (await channel.receive()).verdicts
+    except (trio.TooSlowError, ChannelClosed, FrameError, ProtocolError, OSError) as error:
+        what = f"modules could not be looked at: {type(error).__name__}."
+        told.append(found(Problem(str(modules_dir), 0, "", what, "Try again; look at the log of this command.")))
+    else:
+        told += map(found, module_problems(manifests, verdicts, modules_dir))
+        told += map(found, module_doubts(manifests, verdicts, modules_dir, trusted))
+    if with_secrets:
+        told += _look_at_secrets(settings, manifests)
+    return told, len(manifests)
+
+
+def module_channel(sock: socket.socket) -> "TrioChannel[ModulesLoaded]":
+    """The channel to a module checker (workers/check.py)."""
+    return TrioChannel(
+        sock, ModulesLoaded, table=FROM_MODULE_CHECKER, start="open", cap_in=MAX_CONTROL_FRAME,
+        cap_out=MAX_CONTROL_FRAME,
+    )  # fmt: skip
+
+
+async def look_at_policy(policy_dir: str, engine: EmbeddedPolicy) -> tuple[list[FoundProblem], str]:
+    """The policy as a candidate of `engine`, which runs. Returns the problems, and its version where it was read."""
+    version = ""
+    try:
+        sources = read_policy(policy_dir).sources
+        version = sources.policy_version
+        await engine.load(sources)
+    except PolicyRefused as refused:
+        return [found(problem) for problem in policy_problems(refused.problems, policy_dir)], version
+    return [], version
+
+
+def look_at_keys(settings: Settings, names: Iterable[str]) -> list[FoundProblem]:
+    """The keys whose settings are named. Writes nothing."""
+    paths = {name: getattr(settings, name) or "" for name in (LEASE, GRANT, RECEIPT, RECEIPT_SET)}
+    places = key_places(
+        Path(settings.state_dir), lease=Path(paths[LEASE]), grant=Path(paths[GRANT]), receipt=Path(paths[RECEIPT]),
+        receipt_set=Path(paths[RECEIPT_SET]),
+    )  # fmt: skip
+    by_name: dict[str, KeyPlace[Any]] = {LEASE: places.lease, GRANT: places.grant, RECEIPT: places.receipt}
+    told = []
+    for name in names:
+        try:
+            read_key(by_name[name])
+        except KeyFileError as error:
+            setting = RECEIPT_SET if str(error).startswith(f"{paths[RECEIPT_SET]}:") else name
+            told.append(found(Problem("", 0, setting, f"{setting}: {error}", ""), setting))
+    return told
+
+
+def look_at_webhooks(settings: Settings) -> list[FoundProblem]:
+    """Files that hold webhooks' secrets; those of disabled endpoints are not used, and not looked at."""
+    told = []
+    for index, row in enumerate(settings.webhooks):
+        if row.secret_file is None or row.disable:
+            continue
+        try:
+            key_in(Path(row.secret_file))
+        except KeyFileError as error:
+            setting = f"webhooks[{index}].secret_file"
+            said = Problem("", 0, setting, f"{setting}: {error}", "")
+            told.append(found(said, "webhooks", index, "secret_file"))
+    return told
+
+
+def _look_at_secrets(settings: Settings, manifests: Sequence[Manifest]) -> list[FoundProblem]:
+    """Secrets that manifests require and nobody gave. Names alone are looked at."""
+    try:
+        names = Secrets(settings.secrets).names()
+    except SecretsUnavailable as error:
+        said = Problem("", 0, "secrets.file", f"secrets.file: {error}.", "Correct the file, its owner or its mode.")
+        return [found(said, "secrets", "file")]
+    told = []
+    for manifest in manifests:
+        wanted = [(index, use) for index, use in enumerate(manifest.secrets) if use.required and use.name not in names]
+        tree = read_file(Path(manifest.file), Report(manifest.file)) if wanted else None
+        for index, use in wanted:
+            line = tree.line_at(("secrets", index, "name")) if tree else 0
+            if settings.secrets.file is None:
+                message = f"the secret {use.name} is required, and the configuration names no secrets file."
+                mend = "Set file in [secrets], or write required: false."
+            else:
+                message = f"the secret {use.name} is required, and {settings.secrets.file} does not have it."
+                mend = "Add it there, or write required: false."
+            told.append(found(Problem(manifest.file, line, f"secrets[{index}].name", message, mend)))
+    return told

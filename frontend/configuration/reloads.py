@@ -1,0 +1,88 @@
+"""Reloads: what this front does on the supervisor's word, and how an operator asks for one through it.
+
+Guarantees that a configuration comes into force only when its event is durable, that one that does not leaves an event
+which says why, and that the supervisor hears how it went. Of several requests the supervisor makes a queue.
+"""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from frontend.actions.registry import Registry
+from frontend.auth.authentication import OperatorCaller
+from frontend.calls.journal import Journal
+from frontend.configuration.active import PREPARE_SECONDS, Configuration, ConfigurationRefused
+from frontend.control import Control, SupervisorSilent
+from frontend.errors import GateError
+from frontend.evidence.events import ADMIN_RELOAD
+from frontend.identifiers import new
+from frontend.policy.acl import PolicyFiles
+from frontend.telemetry.logs import log
+from ipc import messages as m
+
+
+@dataclass(slots=True)
+class Reloads:
+    """Asks for reloads and performs them."""
+
+    configuration: Configuration
+    control: Control
+    journal: Journal
+    _mine: dict[str, bool] = field(default_factory=dict)
+    """Reloads that operators asked for here and wait for -> whether this front has left an event of it."""
+
+    async def request(self, operator: OperatorCaller) -> m.Reloaded:
+        """Have every front reload. Raises GateError reload_failed, with the reason in log and evidence."""
+        asked = m.RequestReload(new("reload_"), f"operator:{operator.name}", operator.jkt, operator.proof_jti)
+        self._mine[asked.request_id] = False
+        try:
+            outcome = await self.control.reload(asked)
+            problem = outcome.error
+        except SupervisorSilent as error:
+            outcome, problem = None, str(error)
+        finally:
+            is_told = self._mine.pop(asked.request_id)
+        if outcome is not None and problem is None:
+            return outcome
+        if not is_told:  # it never came to be performed here, or nobody knows how it went
+            await self._failed(asked, problem or "")
+        raise GateError("reload_failed", cause=problem)
+
+    async def perform(self, message: m.Reload) -> None:
+        """Read everything again and put it in force, or say why not. Raises nothing but Cancelled."""
+        problem: str | None = None
+
+        async def commit(_registry: Registry, files: PolicyFiles) -> None:
+            await self._tell(message, policy_version=files.data.policy_version)
+
+        try:
+            await self.configuration.load(commit, within=PREPARE_SECONDS)
+        except ConfigurationRefused as error:
+            problem = str(error)
+            log.error("the configuration was not reloaded; the previous one stays active", problems=error.problems)
+        except GateError as error:
+            problem = f"its evidence could not be written: {error.code}"
+            log.error("the configuration was not reloaded; the previous one stays active", cause=error.cause)
+        except Exception as error:  # a fault of ours in reading files is no reason to stop serving
+            problem = f"an error nobody foresaw: {type(error).__name__}"
+            log.exception("the configuration was not reloaded; the previous one stays active")
+        if problem is not None:
+            await self._failed(message, problem)
+        version = self.configuration.policy.policy_version
+        self.control.post(m.Reloaded(message.request_id, problem, len(self.configuration.registry), version))
+
+    async def _failed(self, message: m.Reload | m.RequestReload, problem: str) -> None:
+        try:
+            await self._tell(message, decision="error", error_code="reload_failed", reason=problem)
+        except GateError as error:
+            log.error("a reload that failed left no event", cause=error.cause)
+
+    async def _tell(self, message: m.Reload | m.RequestReload, **found: Any) -> None:
+        if message.operator_jkt is not None:
+            found |= {
+                "identity_method": "operator",
+                "operator_sender_binding": message.operator_jkt,
+                "operator_proof_jti": message.proof_jti,
+            }
+        await self.journal.own(ADMIN_RELOAD, principal=message.requested_by, **found)
+        if message.request_id in self._mine:
+            self._mine[message.request_id] = True

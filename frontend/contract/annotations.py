@@ -1,0 +1,57 @@
+"""What a handler says of itself beyond the types of its signature (frontend/api/operation.py reads both).
+
+`@codes(...)` above it lists the error codes that it or a service it asks may answer, beside those that every row of
+its kind may answer anyway; without one there is `@codes()`.
+"""
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from frontend.errors import STATUS
+
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+
+CODES: dict[Callable[..., Any], tuple[str, ...]] = {}
+
+
+def codes(*names: str) -> Callable[[Handler], Handler]:
+    """List the codes that a handler may answer. Raises KeyError for one that the error table does not have."""
+    for name in names:
+        STATUS[name]
+
+    def note(handler: Handler) -> Handler:
+        CODES[handler] = names
+        return handler
+
+    return note
+
+
+class Status:
+    """In `Annotated[Struct, Status(202)]` of a return type: the status that this struct is answered with, else 200."""
+
+    def __init__(self, status: int) -> None:
+        self.status = status
+
+
+class Reads:
+    """In `Annotated[Request, Reads(Struct)]` of a parameter: the JSON body, which the handler reads itself."""
+
+    def __init__(self, body: Any) -> None:
+        self.body = body
+
+
+class Media:
+    """In `Annotated[Answer, Media(...)]` of a return type: an answer that the handler writes itself."""
+
+    def __init__(self, content_type: str, description: str, schema: dict[str, Any] | None = None) -> None:
+        self.content_type = content_type
+        self.description = description
+        self.schema = schema or {"type": "string"}
+
+
+def shown_as(kind: type[msgspec.Struct]) -> Meta:
+    """For an object that is made elsewhere, or kept as it was stored, or a list of such: what the document says."""
+    return Meta(extra={"shows": kind})

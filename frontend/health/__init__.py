@@ -1,0 +1,1 @@
+"""Whether this front's dependencies answer, and what that makes of the whole."""

@@ -1,0 +1,110 @@
+"""What the dependencies of one front say of themselves: asked in rounds, the core also whenever somebody wants to know.
+
+Owns one pulse for each dependency (frontend/health/pulse.py) and what is asked of it. Never decides what an answer
+means for a call; that is each step's own.
+"""
+
+import time
+from collections.abc import Awaitable, Callable
+from typing import Any, NamedTuple
+
+import trio
+
+from frontend.evidence.ledger import Ledger, LedgerUnavailable
+from frontend.health.pulse import Pulse
+from frontend.stores.interface import Store
+
+PROXY_PAUSE_SECONDS = 3.0
+"""Between two questions to a proxy that answers: each may be a line in its log."""
+
+
+class StoreStatus(NamedTuple):
+    """What the store says."""
+
+    held: int
+    epoch: int
+    oldest_age: float
+    """Seconds for which the oldest hold has waited; 0 when none waits."""
+
+
+class LedgerStatus(NamedTuple):
+    """What the ledger says."""
+
+    unresolved: int
+    """Intents without a receipt."""
+    deliveries: int
+    """Deliveries that wait in the outbox."""
+
+
+class Look(NamedTuple):
+    """One look at all of them; None for what can't be told."""
+
+    store_status: StoreStatus | None
+    ledger_status: LedgerStatus | None
+    proxy: bool | None
+    """Whether the egress proxy answers; None where none is configured."""
+
+
+class Dependencies:
+    """The pulses of one front. `ask_proxy` raises when the proxy does not answer; None where there is none."""
+
+    def __init__(self, store: Store, ledger: Ledger, ask_proxy: Callable[[], Awaitable[None]] | None) -> None:
+        self._store = store
+        self._ledger = ledger
+        self._pulses: dict[str, Pulse[Any]] = {
+            "store_status": Pulse("the key-value store", self._store_status),
+            "ledger_status": Pulse("the ledger", self._ledger_status),
+        }
+        if ask_proxy is not None:
+            self._pulses["proxy"] = Pulse("the egress proxy", _says_yes(ask_proxy), PROXY_PAUSE_SECONDS)
+
+    async def start(self, nursery: trio.Nursery) -> None:
+        """Begin to ask; returns once each has answered, or has not."""
+        for pulse in self._pulses.values():
+            await nursery.start(pulse.run)
+
+    async def look(self) -> Look:
+        """What the core's dependencies say now, asked all at once. Of the proxy what it said last, some seconds
+        ago: nobody who only wants to know whether calls can be let through waits for a proxy that hangs."""
+        found = self._said()
+
+        async def ask(name: str) -> None:
+            found[name] = await self._pulses[name].fresh()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask, "store_status")
+            nursery.start_soon(ask, "ledger_status")
+        return _look(found)
+
+    def last(self) -> Look:
+        """What was said last. Asks nobody."""
+        return _look(self._said())
+
+    def _said(self) -> dict[str, Any]:
+        return {name: pulse.found for name, pulse in self._pulses.items()}
+
+    async def _store_status(self) -> StoreStatus:
+        now = time.time()
+        held, epoch = await self._store.pending_count(now), await self._store.epoch()
+        oldest = await self._store.pending_oldest(now) if held else None
+        return StoreStatus(held, epoch, 0.0 if oldest is None else max(0.0, now - oldest))
+
+    async def _ledger_status(self) -> LedgerStatus:
+        if not await self._ledger.health():
+            raise LedgerUnavailable("the next write would not succeed")
+        waiting = await self._ledger.outbox.waiting()
+        return LedgerStatus(await self._ledger.unresolved_count(), sum(waiting.values()))
+
+
+def _look(found: dict[str, Any]) -> Look:
+    """What was said by name; a proxy that said nothing does not answer."""
+    proxy = found["proxy"] is True if "proxy" in found else None
+    return Look(found["store_status"], found["ledger_status"], proxy)
+
+
+def _says_yes(ask: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[bool]]:
+    async def asked() -> bool:
+        await ask()
+        return True
+
+    return asked

@@ -1,0 +1,1 @@
+"""How much one front takes: places for calls, and requests a second."""

@@ -1,0 +1,82 @@
+"""The manifest of one action: what its file says, once every rule about it holds.
+
+Owns the structs and their defaults. A Manifest exists only when its file has no problem (frontend/manifests/reading.py
+makes them). What a provider module really imports is the template process's to say.
+"""
+
+from typing import Any
+
+import msgspec
+
+from ipc.plan import Limits, SecretUse
+
+
+class Io(msgspec.Struct, frozen=True):
+    """Section `io`: shapes and sizes of what goes in and comes out. Schemas are JSON Schema 2020-12."""
+
+    request_schema: dict[str, Any] | None = None
+    response_schema: dict[str, Any] | None = None
+    max_request_bytes: int = 65_536
+    max_response_bytes: int = 1_048_576
+
+
+class EgressRules(msgspec.Struct, frozen=True):
+    """Section `egress`: where the http host call may go."""
+
+    profile: str = "none"
+    allowed_domains: tuple[str, ...] = ()
+    allowed_methods: tuple[str, ...] = ()
+
+
+class Template(msgspec.Struct, frozen=True):
+    """Section `template`: the one HTTP request that this action sends. `body_template` None: no body."""
+
+    method: str
+    url_template: str
+    headers: tuple[tuple[str, str], ...] = ()
+    body_template: Any = None
+
+
+class Files(msgspec.Struct, frozen=True):
+    """Section `fs`: what the fs host call may do below `root`, which is relative to the state directory."""
+
+    root: str = "files"
+    operation: str = ""
+    """The operation that this action performs: what policy and people see."""
+    path_pointer: str = "/path"
+    """Where in the request the path stands, as a JSON pointer."""
+    allowed_operations: tuple[str, ...] = ()
+    allowed_paths: tuple[str, ...] = ()
+    denied_paths: tuple[str, ...] = ()
+    max_file_bytes: int = 1_048_576
+
+
+class Manifest(msgspec.Struct, frozen=True):
+    """One action as its file describes it. `file` and `module_line` are for problems that are found later."""
+
+    action_id: str
+    version: str
+    description: str
+    tags: tuple[str, ...]
+    provider_module_digest: str
+    """`sha256:<hex>` or `builtin:NAME`."""
+    required_imports: tuple[str, ...]
+    required_scopes: tuple[str, ...]
+    risk_level: str
+    declared_side_effects: tuple[str, ...]
+    limits: Limits
+    io: Io
+    egress: EgressRules
+    secrets: tuple[SecretUse, ...]
+    verifier_kind: str
+    verification_config: dict[str, Any]
+    template: Template | None
+    files: Files | None
+    isolation: str
+    file: str
+    module_line: int
+
+    @property
+    def profile(self) -> str:
+        """The worker profile that the imports select: fs, http or compute."""
+        return next((name for name in ("fs", "http") if name in self.required_imports), "compute")

@@ -1,0 +1,27 @@
+"""What is wrong with a JSON Schema that its meta-schema (draft 2020-12) does not let pass, place by place.
+
+Asked about those alone that the compiled validator has refused; the two agree on which those are.
+"""
+
+from collections.abc import Iterator
+from itertools import islice
+from typing import Any
+
+import jsonschema
+
+from frontend.files.problems import shown
+from frontend.manifests.yamltree import Path
+
+_MOST = 20
+_META = jsonschema.Draft202012Validator(jsonschema.Draft202012Validator.META_SCHEMA)
+
+
+def mistakes_of(schema: dict[str, Any]) -> Iterator[tuple[Path, str, str]]:
+    """Place, what is wrong there, mend; at most 20. Raises RecursionError."""
+    for error in islice(_META.iter_errors(schema), _MOST):
+        yield tuple(error.absolute_path), f"{shown(error.instance)} is not valid ({error.validator})", _mend(error)
+
+
+def _mend(error: jsonschema.ValidationError) -> str:
+    keyword = next((step for step in reversed(error.absolute_path) if isinstance(step, str)), "this place")
+    return f"See JSON Schema 2020-12 on {keyword}."

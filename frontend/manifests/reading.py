@@ -1,0 +1,77 @@
+"""From a manifest's file to a Manifest, with every problem collected.
+
+Guarantees that any bytes give a Manifest or problems, never an exception, and that a field this gateway does not know
+is refused. Never reads anything but the file it is given.
+"""
+
+from pathlib import Path
+
+from frontend.files.problems import Report
+from frontend.manifests import sections
+from frontend.manifests.coherence import check_coherence
+from frontend.manifests.fields import Section
+from frontend.manifests.manifest import Manifest
+from frontend.manifests.verification import verification
+from frontend.manifests.yamltree import Node, read_tree
+
+MAX_FILE_BYTES = 256 * 1024
+
+
+def read_file(path: Path, report: Report) -> Node | None:
+    """The tree of one YAML file of at most 256 KiB, or None with the problems in `report`."""
+    try:
+        with path.open("rb") as file:
+            data = file.read(MAX_FILE_BYTES + 1)
+    except OSError as error:
+        report.add(0, "", f"cannot be read: {error.strerror}.", "Correct its owner or mode.")
+        return None
+    return read_bytes(data, report)
+
+
+def read_bytes(data: bytes, report: Report) -> Node | None:
+    """As read_file, from bytes."""
+    if len(data) > MAX_FILE_BYTES:
+        report.add(0, "", f"the file is larger than {MAX_FILE_BYTES} bytes.", "Shorten it.")
+        return None
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as error:
+        report.add(data.count(b"\n", 0, error.start) + 1, "", "this is not UTF-8 text.", "Save it as UTF-8.")
+        return None
+    return read_tree(text, report)
+
+
+def manifest_of(tree: Node, report: Report, *, has_proxy: bool) -> Manifest | None:
+    """The manifest that a tree holds, or None with the problems in `report`. `has_proxy`: egress_proxy_url is set."""
+    manifest = read_fields(Section(tree, (), report))
+    check_coherence(manifest, tree, report, has_proxy=has_proxy)
+    return None if report.problems else manifest
+
+
+def read_fields(top: Section) -> Manifest:
+    """Every field of a manifest, defaults where a field is absent or wrong; problems are in the report of `top`."""
+    verifier_kind = top.choice("verifier_kind", sections.VERIFIERS, "none")
+    manifest = Manifest(
+        action_id=top.text("action_id", sections.IDENTIFIER),
+        version=top.text("version", sections.VERSION),
+        description=top.text("description", sections.DESCRIPTION, ""),
+        tags=top.texts("tags", sections.TAG, most=32),
+        provider_module_digest=top.text("provider_module_digest", sections.MODULE),
+        required_imports=top.choices("required_imports", sections.IMPORTS),
+        required_scopes=top.texts("required_scopes", sections.SCOPE, ("tools:call",), most=32),
+        risk_level=top.choice("risk_level", sections.RISK_LEVELS, "high"),
+        declared_side_effects=top.texts("declared_side_effects", sections.SIDE_EFFECT, most=32),
+        limits=sections.limits(top),
+        io=sections.io(top),
+        egress=sections.egress(top),
+        secrets=sections.secrets(top),
+        verifier_kind=verifier_kind,
+        verification_config=verification(top, verifier_kind),
+        template=sections.template(top),
+        files=sections.files(top),
+        isolation=top.choice("isolation", ("pooled", "process"), "pooled"),
+        file=top.report.file,
+        module_line=top.line_of("provider_module_digest"),
+    )
+    top.refuse_unknown()
+    return manifest

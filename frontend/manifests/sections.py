@@ -1,0 +1,196 @@
+"""The sections of a manifest: their fields, forms, bounds and defaults (docs/decisions.md, "Manifests").
+
+Each function reads one section and notes what does not hold by itself; what must hold between sections is in
+frontend/manifests/coherence.py.
+"""
+
+from frontend.files.problems import Report, shown
+from frontend.manifests.domains import InvalidDomain, normal_rule
+from frontend.manifests.fields import Form, Section, TextRule
+from frontend.manifests.manifest import EgressRules, Files, Io, Template
+from ipc.paths import InvalidPath, check_path, check_pattern
+from ipc.plan import Limits, SecretUse
+
+MAX_REQUEST_BYTES = 1_048_576
+"""The transport's own limit (interface specification, "Limits")."""
+
+IDENTIFIER = TextRule(
+    r"[A-Za-z0-9][A-Za-z0-9._-]*",
+    "letters, digits, `.`, `_` and `-`, beginning with a letter or digit, at most 256",
+    256,
+)
+VERSION = TextRule(
+    r"(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)\.(?:0|[1-9]\d*)(?:-[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*)?(?:\+[0-9A-Za-z.-]+)?",
+    "a semantic version such as 1.0.0", 64,
+)  # fmt: skip
+DESCRIPTION = TextRule(r"[^\x00-\x08\x0b-\x1f\x7f-\x9f]*", "text without control characters, at most 2000", 2000)
+TAG = TextRule(r"[A-Za-z0-9][A-Za-z0-9._:-]*", "letters, digits, `.`, `_`, `:` and `-`, at most 64", 64)
+MODULE = TextRule(
+    r"sha256:[0-9a-f]{64}|builtin:[a-z][a-z0-9_]{0,62}", "sha256: and 64 lower-case hex digits, or builtin:NAME", 71
+)
+SCOPE = TextRule(r"(?=.*:)[a-z0-9:_-]{4,64}", "4 to 64 of a-z, 0-9, `:`, `_`, `-`, with a colon, as in tools:call", 64)
+SIDE_EFFECT = TextRule(r"[a-z][a-z0-9_]*(?:[.:-][a-z0-9_]+)*", "lower case words such as http_write, at most 64", 64)
+IMPORTS = ("http", "fs", "log", "clock")
+RISK_LEVELS = ("low", "medium", "high", "critical")
+VERIFIERS = ("none", "unverifiable", "http_status", "fs_hash", "response_schema")
+PROFILES = ("none", "direct_allowlist", "proxy_allowlist")
+METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+OPERATIONS = ("read", "write", "append", "list", "stat", "delete")
+POINTER = TextRule(r"(?:/(?:[^~/]|~[01])+)+", "a JSON pointer such as /path", 256)
+
+SCHEMA_FORM: Form = {"$ref": "https://json-schema.org/draft/2020-12/schema", "type": "object"}
+
+_ANY = TextRule(r".*", "text", 4096)
+_HEADER_NAME = TextRule(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "a header name", 128)
+_HEADER_VALUE = TextRule(r"[!-~](?:[ -~]*[!-~])?", "printable ASCII, without line breaks, at most 1024", 1024)
+_FORMAT = TextRule(
+    r"(?:(?!\{value\})[!-~ ])*\{value\}(?:(?!\{value\})[!-~ ])*", "printable ASCII with {value} in it once", 256
+)
+_URL = TextRule(r"[!-~]+", "an http:// or https:// address in ASCII, at most 4096 characters", 4096)
+
+
+def limits(top: Section) -> Limits:
+    """Section `resource_limits`. Zero means zero only for I/O calls."""
+    section = top.section("resource_limits")
+    if section is None:
+        return Limits()
+    found = Limits(
+        fuel=section.integer("fuel", 10_000_000, 1, 10**15),
+        memory_mb=section.integer("memory_mb", 64, 1, 1024),
+        timeout_seconds=section.positive("timeout_seconds", 30.0, 3600.0),
+        max_io_calls=section.integer("max_io_calls", 10, 0, 10_000),
+    )
+    section.refuse_unknown()
+    return found
+
+
+def io(top: Section) -> Io:
+    """Section `io`."""
+    section = top.section("io")
+    if section is None:
+        return Io()
+    found = Io(
+        request_schema=section.mapping("request_schema", SCHEMA_FORM),
+        response_schema=section.mapping("response_schema", SCHEMA_FORM),
+        max_request_bytes=section.integer("max_request_bytes", 65_536, 1, MAX_REQUEST_BYTES),
+        max_response_bytes=section.integer("max_response_bytes", 1_048_576, 1, 8 * 1_048_576),
+    )
+    section.refuse_unknown()
+    return found
+
+
+def egress(top: Section) -> EgressRules:
+    """Section `egress`."""
+    section = top.section("egress")
+    if section is None:
+        return EgressRules()
+    domains = section.texts("allowed_domains", _ANY)
+    for name in domains:
+        _check_domain(section, name)
+    found = EgressRules(
+        profile=section.choice("profile", PROFILES, "none"),
+        allowed_domains=domains,
+        allowed_methods=section.choices("allowed_methods", METHODS),
+    )
+    section.refuse_unknown()
+    return found
+
+
+def secrets(top: Section) -> tuple[SecretUse, ...]:
+    """Section `secrets`: names and how the host adds them, never values."""
+    found: list[SecretUse] = []
+    for section in top.sections("secrets"):
+        inject = section.section("inject")
+        use = SecretUse(
+            name=section.text("name", IDENTIFIER),
+            required=section.flag("required", True),
+            header=inject.text("header", _HEADER_NAME) if inject else None,
+            format=inject.text("format", _FORMAT, "{value}") if inject else "{value}",
+        )
+        if inject:
+            inject.refuse_unknown()
+        section.refuse_unknown()
+        if use.name and any(use.name == other.name for other in found):
+            top.report.add(section.line, "secrets", f"the secret {use.name} is declared twice.", "Keep one.")
+        found.append(use)
+    return tuple(found)
+
+
+def template(top: Section) -> Template | None:
+    """Section `template`."""
+    section = top.section("template")
+    if section is None:
+        return None
+    headers = section.section("headers")
+    found = Template(
+        method=section.choice("method", METHODS),
+        url_template=section.text("url_template", _URL),
+        headers=_headers(headers) if headers else (),
+        body_template=section.plain("body_template"),
+    )
+    section.refuse_unknown()
+    return found
+
+
+def files(top: Section) -> Files | None:
+    """Section `fs`."""
+    section = top.section("fs")
+    if section is None:
+        return None
+    operations = section.choices("allowed_operations", OPERATIONS)
+    operation = section.choice("operation", OPERATIONS, "") or (operations[0] if len(operations) == 1 else "")
+    if not operation:
+        section.require("operation", f"one of {', '.join(OPERATIONS)}")
+    found = Files(
+        root=section.text("root", _ANY, "files"),
+        operation=operation,
+        path_pointer=section.text("path_pointer", POINTER, "/path"),
+        allowed_operations=operations,
+        allowed_paths=section.texts("allowed_paths", _ANY),
+        denied_paths=section.texts("denied_paths", _ANY),
+        max_file_bytes=section.integer("max_file_bytes", 1_048_576, 1, 256 * 1_048_576),
+    )
+    _check_paths(section, found)
+    section.refuse_unknown()
+    return found
+
+
+def _headers(section: Section) -> tuple[tuple[str, str], ...]:
+    found: dict[str, str] = {}
+    for name in section.names(_HEADER_NAME):
+        if name.lower() in (other.lower() for other in found):
+            section.report.add(
+                section.line_of(name), section.field(name), f"the header {name} stands here twice.", "Keep one."
+            )
+        found[name] = section.text(name, _HEADER_VALUE)
+    return tuple(found.items())
+
+
+def _check_domain(section: Section, name: str) -> None:
+    where = section.line_of("allowed_domains"), section.field("allowed_domains")
+    try:
+        normal = normal_rule(name)
+    except InvalidDomain as error:
+        section.report.add(*where, f"{shown(name)} {error}.", "Write a name such as api.example.com or *.example.com.")
+        return
+    if normal != name:
+        section.report.add(*where, f"{shown(name)} is not the form in which it is compared.", f"Write {normal}.")
+
+
+def _check_paths(section: Section, found: Files) -> None:
+    for name, texts in (("allowed_paths", found.allowed_paths), ("denied_paths", found.denied_paths)):
+        for text in texts:
+            try:
+                check_pattern(text)
+            except InvalidPath as error:
+                _path_problem(section.report, section, name, text, error.rule)
+    try:
+        check_path(found.root)
+    except InvalidPath as error:
+        _path_problem(section.report, section, "root", found.root, error.rule)
+
+
+def _path_problem(report: Report, section: Section, name: str, text: str, rule: str) -> None:
+    message = rule.replace("_", " ")
+    mend = "Write it relative to the root, without `.`, `..` and empty segments."
+    report.wrong(section.line_of(name), section.field(name), text, f"is no such path ({message})", mend)

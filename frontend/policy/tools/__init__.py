@@ -1,0 +1,1 @@
+"""What `gateway policy` does with a policy: tests it, and explains what it decided."""

@@ -1,0 +1,130 @@
+"""Why a policy decided as it did (`gateway policy explain`): its decision, and what became of its single rules.
+
+A policy whose rules are conditions named `applies_NAME`, as those of the default policy are, has a trail: each
+condition is asked of the evaluator by itself, and shown with the values that it reads. Of any other policy the values
+of its rules are shown. The evaluator tells values, never the way that it took: nothing here pretends otherwise.
+"""
+
+import json
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from frontend.errors import GateError
+from frontend.policy.acl import PolicyFiles
+from frontend.policy.question import Decision, parse_decision
+from frontend.policy.references import MISSING, NoValue, resolve
+from frontend.policy.rules import Rule, reads_of, rules_of
+from frontend.policy.tools.examiner import Examiner
+from ipc.checking import Evaluated
+
+PACKAGE = "gateway"
+CONDITION = "applies_"
+_DECISION = "decision"
+
+
+class Read(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A part of input or data that a rule reads. `value` is JSON text, None where nothing stands there."""
+
+    name: str
+    value: str | None
+
+
+class Step(msgspec.Struct, frozen=True):
+    """One condition. `applies` is None when the evaluator could not say; `said` is why."""
+
+    rule: str
+    applies: bool | None
+    is_deciding: bool
+    said: str
+    file: str
+    line: int
+    reads: tuple[Read, ...]
+
+
+class Value(msgspec.Struct, frozen=True):
+    """One rule of a policy without conditions. `outcome`: see ipc/checking.py; `text`: JSON, or the error."""
+
+    rule: str
+    outcome: str
+    text: str
+    file: str
+    line: int
+
+
+class Explanation(msgspec.Struct, frozen=True):
+    """`decision` is None when there is none: `error` says why, and the call would be 503."""
+
+    decision: Decision | None
+    error: str
+    trail: tuple[Step, ...]
+    values: tuple[Value, ...]
+
+
+def explain(policy: PolicyFiles, document: dict[str, Any], examiner: Examiner) -> Explanation:
+    """Ask. Raises PolicyRefused when a gateway would not use the policy, ExaminerLost."""
+    modules = policy.sources.modules
+    rules = rules_of(modules)
+    ours = [rule for rule in rules.values() if rule.package == PACKAGE and not rule.is_function]
+    conditions = [rule for rule in ours if rule.name.startswith(CONDITION)]
+    others = [] if conditions else [rule for rule in ours if rule.name != _DECISION]
+    examiner.compile(modules, policy.sources.data, [rule.entry for rule in conditions or others])
+    decision, error = _decided(examiner.value(f"{PACKAGE}/{_DECISION}", document))
+    deciding = decision.rule if decision else ""
+    data = json.loads(policy.sources.data)
+    steps = []
+    for rule in conditions:
+        found = examiner.value(rule.entry, document)
+        reads = _reads(rule, rules, document, data)
+        steps.append(_step(rule, found, deciding, reads))
+    values = [_value(rule, examiner.value(rule.entry, document)) for rule in others]
+    return Explanation(decision, error, tuple(steps), tuple(values))
+
+
+def _decided(found: Evaluated) -> tuple[Decision | None, str]:
+    if found.outcome == "value":
+        try:
+            return parse_decision(found.text), ""
+        except GateError as error:
+            return None, str(error.cause)
+    if found.outcome == "undefined":
+        return None, "data.gateway.decision is undefined for this input"
+    return None, found.text
+
+
+def _step(rule: Rule, found: Evaluated, deciding: str, reads: tuple[Read, ...]) -> Step:
+    name = rule.name.removeprefix(CONDITION)
+    applies: bool | None = None
+    if found.outcome == "undefined":
+        applies = False
+    elif found.outcome == "value":
+        # A condition is a body: whatever it is but false is the same as true to the rule that asks for it.
+        applies = found.text != "false"
+    said = "" if applies is not None else found.text
+    return Step(name, applies, name == deciding, said, rule.file, rule.line, reads)
+
+
+def _value(rule: Rule, found: Evaluated) -> Value:
+    return Value(rule.name, found.outcome, found.text, rule.file, rule.line)
+
+
+def _reads(rule: Rule, rules: dict[tuple[str, str], Rule], document: Any, data: Any) -> tuple[Read, ...]:
+    """What the rule reads, each thing once: where a part is there it stands for the whole, else the whole for it."""
+    found: dict[str, Read] = {}
+    for reference in reads_of(rule, rules):
+        try:
+            shown, value = resolve(reference, document, data)
+        except NoValue:
+            continue
+        found[shown] = Read(shown, None if value is MISSING else json.dumps(value, ensure_ascii=False))
+    return tuple(read for read in found.values() if not _is_told(read, found.values()))
+
+
+def _is_told(read: Read, others: Iterable[Read]) -> bool:
+    for other in others:
+        if other.value is None and read.name.startswith((f"{other.name}.", f"{other.name}[")):
+            return True
+        if read.value is not None and other.name.startswith((f"{read.name}.", f"{read.name}[")):
+            return True
+    return False

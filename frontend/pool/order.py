@@ -1,0 +1,49 @@
+"""Whose turn it is among callers that wait for workers: whoever was served longest ago.
+
+A call belongs to several owners at once, the larger group first (its principal, then its session): turns go round
+among principals, and for each of them round among its sessions. Remembers those who wait or are served, nobody else.
+"""
+
+Owners = tuple[str, ...]
+
+
+class ServiceOrder:
+    """The order of service in one pool. `begin` a call, then `serve` and `end` it, or `give_up`."""
+
+    def __init__(self) -> None:
+        self._count = 0
+        self._last: dict[str, int] = {}
+        self._calls: dict[str, int] = {}
+        self._served: dict[str, Owners] = {}
+
+    def __len__(self) -> int:
+        """Owners that are remembered."""
+        return len(self._calls)
+
+    def begin(self, owners: Owners) -> None:
+        """A call of these owners wants a worker."""
+        for owner in owners:
+            self._calls[owner] = self._calls.get(owner, 0) + 1
+
+    def last(self, owners: Owners) -> list[int]:
+        """The smaller, the longer ago they were served: for sorting those who wait."""
+        return [self._last.get(owner, 0) for owner in owners]
+
+    def serve(self, worker_id: str, owners: Owners) -> None:
+        """A call that has begun has this worker."""
+        self._count += 1
+        self._served[worker_id] = owners
+        for owner in owners:
+            self._last[owner] = self._count
+
+    def end(self, worker_id: str) -> None:
+        """The worker is back; nothing happens when it served no call."""
+        self.give_up(self._served.pop(worker_id, ()))
+
+    def give_up(self, owners: Owners) -> None:
+        """A call is over."""
+        for owner in owners:
+            left = self._calls[owner] = self._calls[owner] - 1
+            if not left:
+                del self._calls[owner]
+                self._last.pop(owner, None)

@@ -1,0 +1,1 @@
+"""JSON from outside and the schemas that it must fit, with patterns that can't run for long."""

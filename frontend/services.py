@@ -1,0 +1,143 @@
+"""All services of one front, and the order in which they close.
+
+Handlers get a Services and ask one of them; no service ever sees it. frontend/compose.py builds it.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import trio
+
+from frontend.actions.registry import Registry
+from frontend.auth.authentication import Authentication
+from frontend.auth.epochs import Epochs
+from frontend.auth.lease import LeaseAuthority
+from frontend.calls.approvals.settle import Settlement
+from frontend.calls.approvals.upkeep import Upkeep
+from frontend.calls.journal import Journal
+from frontend.calls.pipeline import Pipeline
+from frontend.clock import Clock
+from frontend.configuration.access import Authority
+from frontend.configuration.active import Configuration
+from frontend.configuration.reloads import Reloads
+from frontend.configuration.revocation import Revocation
+from frontend.control import Control
+from frontend.egress.learned import LearnedRules
+from frontend.egress.proxy_list import AllowList
+from frontend.evidence.ledger import Ledger
+from frontend.evidence.signing import ReceiptSigner
+from frontend.health.dependencies import Dependencies, Look
+from frontend.health.pulse import Health
+from frontend.keyring import Keyring
+from frontend.limits.admission import Admission
+from frontend.limits.rates import Rates
+from frontend.policy.embedded import EmbeddedPolicy
+from frontend.pool.pool import Pools
+from frontend.stores.interface import Store
+from frontend.telemetry.metrics import Metrics
+from frontend.telemetry.processes import Processes
+from frontend.webhooks.webhooks import Webhooks
+from ipc import messages as m
+from ipc.settings import Settings
+
+
+@dataclass(slots=True)
+class Services:
+    """All services of one front."""
+
+    settings: Settings
+    front_id: str
+    control: Control
+    clock: Clock
+    store: Store
+    ledger: Ledger
+    leases: LeaseAuthority
+    authentication: Authentication
+    policy: EmbeddedPolicy
+    pools: Pools
+    signer: ReceiptSigner
+    configuration: Configuration
+    reloads: Reloads
+    authority: Authority
+    keyring: Keyring
+    settlement: Settlement
+    upkeep: Upkeep
+    pipeline: Pipeline
+    admission: Admission
+    epochs: Epochs
+    revocation: Revocation
+    journal: Journal
+    learned: LearnedRules
+    allow_list: AllowList
+    rates: Rates
+    metrics: Metrics
+    processes: Processes
+    dependencies: Dependencies
+    webhooks: Webhooks
+    started: float = field(default_factory=time.monotonic)
+    scraping: trio.Lock = field(default_factory=trio.Lock)
+    """Held by whoever writes the metrics down."""
+    verifying: trio.Lock = field(default_factory=trio.Lock)
+    """Held by whoever walks the chain: a walk keeps a reader of the ledger, and a core, for as long as it takes."""
+    describe: Callable[[], dict[str, Any]] = field(init=False)
+    """The interface as an OpenAPI document; said by whoever serves it (frontend/api/dispatch.py)."""
+
+    @property
+    def registry(self) -> Registry:
+        """The active registry; a handler reads it once."""
+        return self.configuration.registry
+
+    async def health(self) -> Health:
+        """A fresh look at every dependency, all at once, OVERDUE_SECONDS at most."""
+        return self.health_of(await self.dependencies.look())
+
+    async def status(self) -> dict[str, Any]:
+        """Interface specification, "Admin status"; what the stores can't tell is null rather than a guess."""
+        look = await self.dependencies.look()
+        store_status, ledger_status, health = look.store_status, look.ledger_status, self.health_of(look)
+        draining = self.admission.is_draining
+        proxy = {} if health.egress_proxy is None else {"egress_proxy": health.egress_proxy}
+        return {
+            "status": health.status(draining=draining),
+            "version": self.settings.version,
+            "uptime_seconds": int(time.monotonic() - self.started),
+            "actions_registered": health.actions,
+            "pending_approvals": store_status.held if store_status else None,
+            "revocation_epoch": store_status.epoch if store_status else None,
+            "unresolved_intents": ledger_status.unresolved if ledger_status else None,
+            "draining": draining,
+            "in_flight_executions": self.admission.in_flight,
+            "dependencies": {"redis": health.store, "opa": health.policy, **proxy},
+            "webhooks": {
+                "active": self.webhooks.is_active,
+                "pending_deliveries": ledger_status.deliveries if ledger_status else None,
+            },
+            "policy_version": self.policy.policy_version,
+            "weakened": list(self.settings.weakened),
+        }
+
+    def health_of(self, look: Look) -> Health:
+        """What a look makes of the whole."""
+        has_store, has_ledger = look.store_status is not None, look.ledger_status is not None
+        return Health(has_store, self.policy.is_available, has_ledger, look.proxy, len(self.registry))
+
+    def announce_drain(self) -> None:
+        """Tell the supervisor, which tells every front."""
+        self.control.post(m.RequestDrain())
+
+    def front_status(self) -> m.FrontStatus:
+        """What the supervisor shows in its status line; minus one for what can't be told. Asks nobody."""
+        store_status, ledger_status, _ = self.dependencies.last()
+        return m.FrontStatus(
+            self.admission.in_flight,
+            store_status.held if store_status else -1,
+            ledger_status.unresolved if ledger_status else -1,
+            len(self.registry),
+        )
+
+    async def close(self) -> None:
+        """Release stores and ledger, the ledger last."""
+        await self.store.close()
+        await self.ledger.close()

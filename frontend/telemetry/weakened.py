@@ -1,0 +1,20 @@
+"""What this installation weakens, as fields that every audit event of this process carries."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Weakened:
+    """`dev_mode` and `sandbox_degraded` appear in events only while true: their absence is the good case."""
+
+    dev_mode: bool = False
+    sandbox_degraded: bool = False
+
+    def fields(self) -> dict[str, bool]:
+        """The event fields to add."""
+        found = {}
+        if self.dev_mode:
+            found["dev_mode"] = True
+        if self.sandbox_degraded:
+            found["sandbox_degraded"] = True
+        return found

@@ -1,0 +1,82 @@
+"""What every part of the supervisor shares: settings, children, lifecycle, and the way to stop.
+
+Owns no process. `halt` is how any part says that the gateway can't go on; the reason that came first counts.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import trio
+
+from ipc.exits import Exit
+from ipc.settings import Settings
+from supervisor.backoff import Backoff, fatal_exit, reason_of
+from supervisor.children import Child, Children
+from supervisor.condition import Condition
+from supervisor.lifecycle import Lifecycle
+from supervisor.logs import log
+from supervisor.programs import Programs
+
+
+@dataclass
+class State:
+    """What the parts of the supervisor have in common. `condition` notifies whenever one of them changed."""
+
+    settings: Settings
+    programs: Programs
+    children: Children
+    lifecycle: Lifecycle = field(default_factory=Lifecycle)
+    condition: Condition = field(default_factory=Condition)
+    is_leaving: bool = False
+    """Asked to stop: fronts that end get no successor."""
+    halted: Exit | None = None
+    has_lost_front: bool = False
+    """A front ended by itself while it should have drained or stopped."""
+    has_cut_calls: bool = False
+    """A front left in time, with calls that did not end in time."""
+    patience: trio.CancelScope = field(default_factory=trio.CancelScope)
+    """Cancelled when what is left must end now."""
+
+    def halt(self, code: Exit, sentence: str) -> None:
+        """Stop the gateway with `code`, without draining: it can't serve."""
+        if self.halted is None and not self.is_leaving:
+            self.halted = code
+            log.error(sentence, exit=code.name)
+            self.leave()
+
+    def leave(self) -> None:
+        """Begin to stop."""
+        self.is_leaving = True
+        self.condition.notify_all()
+
+    async def after_end(self, kind: str, child: Child, backoff: Backoff, *, had_served: bool) -> bool:
+        """Log an end and wait as long as the back-off says. True: start a successor."""
+        assert child.status is not None
+        if not self.lifecycle.may_replace:
+            return False
+        delay = backoff.delay(trio.current_time(), had_served=had_served)
+        reason = reason_of(child.status)
+        log.warning(f"{child.name} ended", reason=reason, pid=child.pid, restart_in=delay)
+        if self.ends_all(kind, child.name, child.status, backoff):
+            return False
+        with trio.move_on_after(delay):
+            await self.condition.until(lambda: not self.lifecycle.may_replace)
+        return self.lifecycle.may_replace
+
+    async def expect_up(self, child: Child, is_up: Callable[[], bool], seconds: float) -> None:
+        """Kill a child that is not up in time; whoever holds it alive sees to the rest."""
+        with trio.move_on_after(seconds) as deadline:
+            await self.condition.until(is_up)
+        if deadline.cancelled_caught:
+            log.error(f"{child.name} is killed: it was not ready within {seconds:.0f} s", pid=child.pid)
+            child.kill()
+
+    def ends_all(self, kind: str, name: str, status: int, backoff: Backoff) -> bool:
+        """Whether the end of this process is one that no restart mends; the gateway halts then."""
+        is_starting = self.lifecycle.is_starting
+        code = fatal_exit(kind, status, is_starting=is_starting, failures=backoff.failures)
+        if code is None:
+            return False
+        tries = f" {backoff.failures} times in a row" if code == Exit.FAILED else ""
+        self.halt(code, f"{name} ended with {reason_of(status)}{tries}; starting it again would not help")
+        return True

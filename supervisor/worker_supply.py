@@ -1,0 +1,225 @@
+"""Workers by count: how many each front has of each profile, who is starting, who gets a successor.
+
+Decides in one step per event and does no I/O but queueing messages; the template forks and reaps. A front's demand is
+bounded by `max`, whatever it asks for. Workers of a front that ended end with it.
+"""
+
+import signal
+import socket
+from collections import Counter, defaultdict, deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import trio
+
+from ipc import messages as m
+from ipc.exits import Exit
+from ipc.settings import PoolSettings
+from supervisor.backoff import Backoff, reason_of
+from supervisor.fronts import Front
+from supervisor.logs import log
+from supervisor.state import State
+
+PROFILES = ("compute", "http", "fs")
+YOUNG_SECONDS = 1.0
+"""A worker that ends younger than this by itself probably could not work at all."""
+ORPHANED_SECONDS = 0.05
+SPAWN_SECONDS = 30.0
+"""A template that has not forked by then is stuck."""
+
+Send = Callable[[m.Message, tuple[int, ...]], None]
+
+
+@dataclass
+class Worker:
+    """One worker from the order to fork it until its end is reported."""
+
+    worker_id: str
+    profile: str
+    front: Front | None
+    """None: its front is gone, and so must it be."""
+    born: float
+    channel: socket.socket | None
+    """The front's end, until it is handed over."""
+    is_asked_to_end: bool = False
+    started: trio.Event = field(default_factory=trio.Event)
+
+
+class WorkerSupply:
+    """All workers of all fronts. Closed while there is no template that has loaded what its predecessors had."""
+
+    def __init__(self, state: State, nursery: trio.Nursery, send: Send, on_stuck: Callable[[], None]) -> None:
+        self._state = state
+        self._nursery = nursery
+        self._send = send
+        self._on_stuck = on_stuck
+        self._workers: dict[str, Worker] = {}
+        self._fronts: list[Front] = []
+        self._numbers: Counter[str] = Counter()
+        self._unmet: defaultdict[tuple[str, str], deque[float]] = defaultdict(deque)
+        self._backoff = {
+            profile: Backoff(step=0.05, ceiling=1.0, burst=1000, window=10.0) for profile in PROFILES
+        }  # fmt: skip
+        self._pausing: set[str] = set()
+        self._is_open = False
+
+    # ----------------------------------------------------------------- fronts
+
+    def add_front(self, front: Front) -> None:
+        """A front has its modules: give it workers."""
+        if front not in self._fronts:
+            self._fronts.append(front)
+        self._fill_all()
+
+    def remove_front(self, front: Front) -> None:
+        """A front ended: so do its workers, since nobody else holds their channels."""
+        if front in self._fronts:
+            self._fronts.remove(front)
+        for worker in [one for one in self._workers.values() if one.front is front]:
+            worker.front = None
+            self._forget_channel(worker)
+            self._end(worker)
+        for profile in PROFILES:
+            self._unmet.pop((front.front_id, profile), None)
+
+    def need(self, front: Front, profile: str) -> None:
+        """One worker more for a front, now or as soon as its pool has room."""
+        if profile not in PROFILES:
+            log.warning(f"{front.name} asked for workers of a profile that does not exist")
+            return
+        asked = self._unmet[front.front_id, profile]
+        if len(asked) < self._pool(profile).max:
+            asked.append(trio.current_time())
+        self._fill(front, profile)
+
+    def kill(self, front: Front, message: m.KillWorker) -> None:
+        """A front gives up one of its own workers."""
+        worker = self._workers.get(message.worker_id)
+        if worker is not None and worker.front is front:
+            log.warning(f"worker {worker.worker_id} is killed", reason=message.reason)
+            self._end(worker)
+
+    def has_spares(self, front: Front) -> bool:
+        """Whether the front holds as many workers of every profile as its pools have at least."""
+        held = Counter(one.profile for one in self._workers.values() if one.front is front and one.channel is None)
+        return all(held[profile] >= self._pool(profile).min_spare for profile in PROFILES)
+
+    # ----------------------------------------------------------------- template
+
+    def open(self) -> None:
+        """A template can fork."""
+        self._is_open = True
+        self._fill_all()
+
+    def close(self) -> None:
+        """The template ended, and its workers with it (PDEATHSIG)."""
+        self._is_open = False
+        for worker in list(self._workers.values()):
+            self._remove(worker, -signal.SIGKILL)
+
+    def answer_started(self, message: m.WorkerStarted, generation: int) -> None:
+        """A fork succeeded: hand the channel to the front. `generation` counts over all templates."""
+        worker = self._workers.get(message.worker_id)
+        if worker is None:
+            return
+        worker.started.set()
+        if worker.front is None or worker.channel is None or worker.is_asked_to_end:
+            self._end(worker)
+            return
+        attach = m.AttachWorker(worker.worker_id, worker.profile, message.pid, generation)
+        worker.front.post(attach, (worker.channel.detach(),))
+        worker.channel = None
+        self._state.condition.notify_all()
+
+    def answer_exited(self, message: m.WorkerExited) -> None:
+        """A worker ended: tell its front, and replace it where the pool is too small."""
+        worker = self._workers.get(message.worker_id)
+        if worker is None:
+            return
+        front, status = worker.front, message.status
+        self._remove(worker, status)
+        age = trio.current_time() - worker.born
+        is_expected = worker.is_asked_to_end or status in (Exit.RECYCLED, Exit.ORPHANED)
+        backoff = self._backoff[worker.profile]
+        delay = backoff.delay(trio.current_time(), had_served=is_expected or age > YOUNG_SECONDS)
+        if status == Exit.ORPHANED:
+            # Its channel closed: its front has probably ended, which is heard of in a moment.
+            delay = max(delay, ORPHANED_SECONDS)
+        if not is_expected and self._state.lifecycle.may_replace:
+            log.warning(f"worker {worker.worker_id} ended", reason=reason_of(status), pid=message.pid)
+        if self._state.ends_all("worker", f"worker {worker.worker_id}", status, backoff) or front is None:
+            return
+        if delay:
+            self._pausing.add(worker.profile)
+            self._nursery.start_soon(self._fill_later, worker.profile, delay)
+        else:
+            self._fill(front, worker.profile)
+
+    # ----------------------------------------------------------------- pools
+
+    def _pool(self, profile: str) -> PoolSettings:
+        pool = getattr(self._state.settings.workers, profile)
+        assert isinstance(pool, PoolSettings)
+        return pool
+
+    def _count(self, front: Front, profile: str) -> int:
+        return sum(one.front is front and one.profile == profile for one in self._workers.values())
+
+    async def _fill_later(self, profile: str, delay: float) -> None:
+        await trio.sleep(delay)
+        self._pausing.discard(profile)
+        self._fill_all()
+
+    def _fill_all(self) -> None:
+        for front in self._fronts:
+            for profile in PROFILES:
+                self._fill(front, profile)
+
+    def _fill(self, front: Front, profile: str) -> None:
+        if not self._is_open or profile in self._pausing or front not in self._fronts:
+            return
+        if not self._state.lifecycle.may_replace:
+            return
+        pool, asked = self._pool(profile), self._unmet[front.front_id, profile]
+        count = self._count(front, profile)
+        # A call that has waited longer than this has been answered without a worker.
+        while asked and trio.current_time() - asked[0] > self._state.settings.limits.worker_wait_seconds:
+            asked.popleft()
+        for _ in range(min(max(pool.min_spare, count + len(asked)), pool.max) - count):
+            if asked:
+                asked.popleft()
+            self._spawn(front, profile)
+
+    def _spawn(self, front: Front, profile: str) -> None:
+        fronts_end, workers_end = socket.socketpair()
+        self._numbers[profile] += 1
+        number = self._numbers[profile]
+        worker = Worker(f"{profile}-{number}", profile, front, trio.current_time(), fronts_end)
+        self._workers[worker.worker_id] = worker
+        title = f"gateway: worker {profile} {number}"
+        self._send(m.SpawnWorker(worker.worker_id, profile, title), (workers_end.detach(),))
+        self._nursery.start_soon(self._expect, worker)
+
+    async def _expect(self, worker: Worker) -> None:
+        with trio.move_on_after(SPAWN_SECONDS) as deadline:
+            await worker.started.wait()
+        if deadline.cancelled_caught and worker.worker_id in self._workers:
+            self._on_stuck()
+
+    def _end(self, worker: Worker) -> None:
+        worker.is_asked_to_end = True
+        if worker.started.is_set():
+            self._send(m.KillForked(worker.worker_id), ())
+
+    def _remove(self, worker: Worker, status: int) -> None:
+        del self._workers[worker.worker_id]
+        worker.started.set()
+        self._forget_channel(worker)
+        if worker.front is not None:
+            worker.front.post(m.WorkerGone(worker.worker_id, reason_of(status)))
+
+    @staticmethod
+    def _forget_channel(worker: Worker) -> None:
+        if worker.channel is not None:
+            worker.channel.close()
+            worker.channel = None

@@ -1,0 +1,123 @@
+"""Operators' acts while something fails: drain, verification of the chain, evidence that can't be read."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+import trio
+
+from frontend.evidence.ledger import LedgerUnavailable
+from frontend.http.peercred import PeerCredentials
+from frontend.http.requests import CompleteBody, Request
+from ipc.settings import IdentitySettings, PrincipalMapping
+from tests.support.front_core import action, front_core, hangs, refuses
+
+FULL = LedgerUnavailable("the disk is full")
+
+
+async def test_a_gateway_whose_ledger_fails_can_still_be_drained(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent()
+        core.ledger.faults["append"] = refuses(FULL)
+        assert await core.operate("POST", "/v1/admin/drain") == (500, {"error": "evidence_persistence_failed"})
+        core.ledger.faults.clear()
+        assert await agent.call() == (503, {"error": "draining"})
+        status, body = await core.operate("POST", "/v1/admin/drain")
+        assert (status, body["already_draining"]) == (200, True)
+        (event,) = await core.events(event_type="AdminDrain")
+        assert event["principal"] == "operator:op"
+
+
+async def test_a_drain_is_answered_though_the_supervisor_does_not_read(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:  # nobody sends what is posted, and nobody reads it
+        with trio.fail_after(60):
+            for number in range(15):
+                status, body = await core.operate("POST", "/v1/admin/drain")
+                assert (status, body["already_draining"]) == (200, number > 0)
+
+
+async def test_drain_counts_what_is_in_flight_and_lets_it_end(tmp_path: Path) -> None:
+    async with front_core(tmp_path, action("hang")) as core:
+        agent = await core.agent()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(agent.call, "hang")
+            with trio.fail_after(60):
+                while not core.services.admission.in_flight:  # noqa: ASYNC110
+                    await trio.sleep(0.002)
+            _, body = await core.operate("POST", "/v1/admin/drain")
+            assert body == {"draining": True, "already_draining": False, "in_flight_executions": 1}
+            nursery.cancel_scope.cancel()
+        with trio.fail_after(60):
+            await core.services.admission.wait_idle()
+
+
+async def test_walks_along_the_chain_take_turns_and_leave_readers_to_others(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent()
+        _, done = await agent.call()
+        core.ledger.asked.clear()
+        reached = trio.Event()
+        core.ledger.faults["verify"] = hangs(reached)
+        async with trio.open_nursery() as nursery:
+            for _ in range(8):
+                nursery.start_soon(core.operate, "GET", "/v1/audit/verify")
+            with trio.fail_after(60):
+                await reached.wait()
+                assert (await core.operate("GET", f"/v1/receipts/{done['receipt_id']}"))[0] == 200
+            assert core.ledger.asked.count("verify") == 1
+            nursery.cancel_scope.cancel()
+        core.ledger.faults.clear()
+        status, body = await core.operate("GET", "/v1/audit/verify")
+        assert (status, body["intact"], body["broken_at"]) == (200, True, None)
+
+
+async def test_a_ledger_that_can_not_be_read_is_503_to_whoever_asks(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent()
+        for operation in ("query", "verify", "receipt", "unresolved"):
+            core.ledger.faults[operation] = refuses(FULL)
+        for path in ("/v1/audit/events", "/v1/audit/verify", "/v1/receipts/rcpt_1", "/v1/admin/intents"):
+            assert await core.operate("GET", path) == (503, {"error": "ledger_unavailable"})
+        assert (await agent.send("GET", "/v1/receipts/rcpt_1")).status == 503
+
+
+async def test_receipt_keys_are_not_shown_without_evidence_of_the_look(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        core.ledger.faults["append"] = refuses(FULL)
+        assert await core.operate("GET", "/v1/receipt-keys") == (500, {"error": "evidence_persistence_failed"})
+        core.ledger.faults.clear()
+        assert (await core.operate("GET", "/v1/receipt-keys"))[0] == 200
+        assert len(await core.events(event_type="ReceiptKeysRead")) == 1
+
+
+async def test_no_lease_leaves_the_house_without_evidence(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        core.ledger.faults["append"] = refuses(FULL)
+        body = {"scopes": ["tools:call"], "dpop_jwk": core.operator_key.jwk}
+        answer = await core.ask("POST", "/v1/leases", body)
+        assert (answer.status, answer.body) == (500, b'{"error":"evidence_persistence_failed"}')
+        core.services.admission.drain()
+        answer = await core.ask("POST", "/v1/leases", body)
+        assert (answer.status, answer.body) == (503, b'{"error":"draining"}')
+        assert dict(answer.headers)["Retry-After"]
+
+
+@pytest.mark.parametrize(
+    ("uid", "scopes", "code"),
+    [(1004, ["tools:call"], None), (1005, ["tools:call"], "identity_forbidden"),
+     (1004, ["mail:send"], "scope_not_permitted"),
+     (None, ["tools:call"], "identity_provider_unavailable")],
+)  # fmt: skip
+async def test_whoever_may_not_have_a_lease_is_refused_with_evidence(
+    tmp_path: Path, uid: int | None, scopes: list[str], code: str | None
+) -> None:
+    mapped = IdentitySettings(principals={"1004": PrincipalMapping("billing-agent")})
+    async with front_core(tmp_path, workers=0, identity=mapped) as core:
+        body = msgspec.json.encode({"scopes": scopes, "dpop_jwk": core.operator_key.jwk})
+        peer = None if uid is None else PeerCredentials(1, uid, 1)
+        answer = await core.dispatch.respond(Request("POST", "/v1/leases", peer=peer, body=CompleteBody(body)))
+        assert msgspec.json.decode(answer.body).get("error") == code
+        (event,) = await core.events(event_type="LeaseIssued")
+        decision = "allow" if code is None else "deny" if uid else "error"
+        assert (event["decision"], event.get("error_code")) == (decision, code)
+        assert event.get("principal") == (("billing-agent" if code is None else f"uid:{uid}") if uid else None)

@@ -1,0 +1,198 @@
+"""Policy and allowlist as operators see and change them, over real rules in a real policy process."""
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.front_core import Core, action, registry_of
+from tests.support.policed import ACTIONS, DATA, policed
+
+GRANT, REVOKE, ALLOWLIST = (f"/v1/admin/policy/{name}" for name in ("grant", "revoke", "allowlist"))
+ME = "dev:anonymous"
+LONG = "x" * 257
+
+
+@pytest.fixture
+async def core(tmp_path: Path) -> AsyncIterator[Core]:
+    async with policed(tmp_path, is_real=True) as found:
+        yield found
+
+
+async def call(core: Core, action_id: str) -> tuple[int, Any]:
+    """A call of a fresh agent: its status, and the rule that decided."""
+    agent = await core.agent()
+    status, _ = await agent.call(action_id)
+    return status, (await core.events(event_type="ActionCall"))[0].get("policy_rule")
+
+
+# ------------------------------------------------------------------ what is shown
+
+
+async def test_the_whole_policy_is_shown_under_both_names(core: Core) -> None:
+    status, body = await core.operate("GET", "/v1/admin/policy")
+    assert (status, body["policy_version"]) == (200, "v1")
+    assert body["principals"] == {
+        ME: {"actions": ["echo", "pay"], "sinks": ["http_write"], "inherits_wildcard": False},
+        "billing": {"actions": ["read"], "sinks": ["http_read"], "inherits_wildcard": True},
+    }
+    assert body["acl"]["billing"] == {"allowed_actions": ["read"], "allowed_sinks": ["http_read"]}
+    assert body["allowlist"] == {"pay": ["billing"]}
+    assert body["denied_actions"] == {}
+
+
+async def test_one_principal_is_shown_with_its_risks(core: Core) -> None:
+    for name in (ME, "dev%3aanonymous"):
+        assert await core.operate("GET", f"/v1/admin/policy/{name}") == await core.operate(
+            "GET", "/v1/admin/policy/dev%3Aanonymous"
+        )
+    assert await core.operate("GET", f"/v1/admin/policy/{ME}") == (
+        200,
+        {
+            "principal": ME, "actions": ["echo", "pay"], "sinks": ["http_write"], "inherits_wildcard": False,
+            "policy_version": "v1", "risk_breakdown": {"low": ["echo"], "medium": [], "high": [], "critical": ["pay"]},
+        },
+    )  # fmt: skip
+
+
+async def test_a_principal_that_is_not_there_is_404(core: Core) -> None:
+    for name in ("nobody", "*", "%2A", "-", "a%20b", LONG, "grant", "a/b"):
+        status, body = await core.operate("GET", f"/v1/admin/policy/{name}")
+        assert (status, body["error"]) == (404, "not_found" if "/" in name else "principal_not_found"), name
+
+
+async def test_the_wildcard_is_a_principal_like_any_other(core: Core) -> None:
+    status, body = await core.operate("POST", GRANT, {"principal": "*", "actions": ["note"]})
+    assert (status, body["sinks"], body["inherits_wildcard"]) == (200, ["fs_write"], False)
+    for name in ("*", "%2A"):
+        assert (await core.operate("GET", f"/v1/admin/policy/{name}"))[1]["actions"] == ["note"]
+
+
+# ------------------------------------------------------------------ what a change does to the next call
+
+
+async def test_a_grant_and_a_revocation_decide_from_the_next_call_on(core: Core) -> None:
+    assert await call(core, "note") == (403, "acl")
+    assert (await core.operate("POST", GRANT, {"principal": ME, "actions": ["note"]}))[0] == 200
+    assert await call(core, "note") == (200, "allow")
+    agent = await core.agent()
+    version = (await core.operate("GET", "/v1/admin/status"))[1]["policy_version"]
+    assert version.startswith("v1+")
+    assert (await core.operate("POST", REVOKE, {"principal": ME, "actions": ["note"]}))[0] == 200
+    assert (await agent.call("note"))[0] == 403, "for leases of before as well"
+    event = (await core.events(event_type="ActionCall"))[0]
+    assert event["policy_version"] not in (version, "v1")
+
+
+async def test_an_entry_goes_with_its_last_action_and_its_principal_falls_back_to_the_wildcard(core: Core) -> None:
+    for actions, left in ((["pay", "pay"], ["echo"]), (["echo"], [])):
+        status, body = await core.operate("POST", REVOKE, {"principal": ME, "actions": actions})
+        assert (status, body["actions"], body["inherits_wildcard"]) == (200, left, False)
+    assert (await core.operate("GET", f"/v1/admin/policy/{ME}"))[1] == {"error": "principal_not_found"}
+    again = await core.operate("POST", REVOKE, {"principal": ME, "actions": ["echo"]})
+    assert again == (404, {"error": "principal_not_found"})
+    assert await call(core, "echo") == (403, "acl")
+    await core.operate("POST", GRANT, {"principal": "*", "actions": ["echo"]})
+    assert await call(core, "echo") == (200, "allow")
+    _, body = await core.operate("POST", GRANT, {"principal": ME, "actions": ["note"]})
+    assert body["inherits_wildcard"] is True, "a grant takes nothing away"
+    assert await call(core, "echo") == (200, "allow")
+    _, body = await core.operate("POST", REVOKE, {"principal": ME, "actions": ["note"]})
+    assert (body["actions"], body["inherits_wildcard"]) == ([], True)
+
+
+async def test_an_exception_lifts_the_hold_at_once_and_its_removal_brings_it_back(core: Core) -> None:
+    pair = {"action_id": "pay", "agent_id": ME}
+    assert await call(core, "pay") == (202, "hold_high_risk")
+    for _ in range(2):
+        status, body = await core.operate("POST", ALLOWLIST, pair)
+        assert (status, body | {"policy_version": ""}) == (200, {"ok": True, **pair, "policy_version": ""})
+    assert await call(core, "pay") == (200, "allowlist")
+    assert (await core.operate("DELETE", ALLOWLIST, pair))[0] == 200
+    assert await call(core, "pay") == (202, "hold_high_risk")
+    assert await core.operate("DELETE", ALLOWLIST, pair) == (404, {"error": "allowlist_entry_not_found"})
+    assert (await core.operate("GET", "/v1/admin/policy"))[1]["allowlist"] == {"pay": ["billing"]}
+    assert (await core.operate("DELETE", ALLOWLIST, pair | {"agent_id": "billing"}))[0] == 200
+    assert (await core.operate("GET", "/v1/admin/policy"))[1]["allowlist"] == {}, "an action goes with its last agent"
+
+
+BINDING = {
+    "denied action": ({"denied_actions": {"pay": "not today"}}, (403, "denied_action")),
+    "acl": ({"acl": {ME: {"actions": ["echo"], "sinks": ["http_write"]}}}, (403, "acl")),
+    "sinks": ({"acl": {ME: {"actions": ["pay"], "sinks": ["http_read"]}}}, (403, "sinks")),
+    "nothing": ({}, (200, "allowlist")),
+}
+
+
+@pytest.mark.parametrize(("data", "outcome"), BINDING.values(), ids=list(BINDING))
+async def test_an_exception_lifts_nothing_but_the_hold(
+    tmp_path: Path, data: dict[str, Any], outcome: tuple[int, str]
+) -> None:
+    async with policed(tmp_path, is_real=True, data=data) as core:
+        assert (await core.operate("POST", ALLOWLIST, {"action_id": "pay", "agent_id": ME}))[0] == 200
+        assert await call(core, "pay") == outcome
+
+
+async def test_an_exception_lifts_neither_budget_nor_scope(core: Core, tmp_path: Path) -> None:
+    assert (await core.operate("POST", ALLOWLIST, {"action_id": "pay", "agent_id": ME}))[0] == 200
+    agent = await core.agent(max_calls=1)
+    assert (await agent.call("pay"))[0] == 200
+    assert await agent.call("pay") == (403, {"error": "budget_exhausted"})
+    scoped = action("pay", risk_level="critical", required_scopes=["bank:pay"], declared_side_effects=["http_write"])
+    core.services.configuration.registry = registry_of(tmp_path / "scoped", scoped)
+    assert await call(core, "pay") == (403, "scope")
+
+
+async def test_an_exception_does_not_make_a_module_trusted(core: Core, tmp_path: Path) -> None:
+    assert (await core.operate("POST", ALLOWLIST, {"action_id": "pay", "agent_id": ME}))[0] == 200
+    core.services.configuration.registry = registry_of(tmp_path / "doubted", ACTIONS[1], verdict="mismatch")
+    assert await (await core.agent()).call("pay") == (403, {"error": "action_digest_mismatch"})
+
+
+# ------------------------------------------------------------------ what is refused before anything is done
+
+REFUSED: dict[str, tuple[str, str, Any, int, str]] = {
+    "grant: no principal": ("POST", GRANT, {"principal": "", "actions": ["pay"]}, 400, "invalid_input"),
+    "grant: a long principal": ("POST", GRANT, {"principal": LONG, "actions": ["pay"]}, 400, "invalid_input"),
+    "grant: a strange principal": ("POST", GRANT, {"principal": "a b", "actions": ["pay"]}, 400, "invalid_input"),
+    "grant: a line break": ("POST", GRANT, {"principal": "a\n", "actions": ["pay"]}, 400, "invalid_input"),
+    "grant: two stars": ("POST", GRANT, {"principal": "**", "actions": ["pay"]}, 400, "invalid_input"),
+    "grant: no actions": ("POST", GRANT, {"principal": "a", "actions": []}, 400, "invalid_input"),
+    "grant: too many": ("POST", GRANT, {"principal": "a", "actions": ["pay"] * 257}, 400, "invalid_input"),
+    "grant: a strange action": ("POST", GRANT, {"principal": "a", "actions": ["pay", "../x"]}, 400, "invalid_input"),
+    "grant: a number": ("POST", GRANT, {"principal": "a", "actions": [1]}, 400, "invalid_request"),
+    "grant: sinks": ("POST", GRANT, {"principal": "a", "actions": ["pay"], "sinks": ["x"]}, 400, "invalid_request"),
+    "grant: no such action": ("POST", GRANT, {"principal": "a", "actions": ["pay", "nope"]}, 400, "unknown_action"),
+    "revoke: no such action": ("POST", REVOKE, {"principal": ME, "actions": ["pay", "nope"]}, 400, "unknown_action"),
+    "revoke: no such principal": ("POST", REVOKE, {"principal": "a", "actions": ["pay"]}, 404, "principal_not_found"),
+    "revoke: strange": ("POST", REVOKE, {"principal": "a/b", "actions": ["pay"]}, 400, "invalid_input"),
+    "allow: no action": ("POST", ALLOWLIST, {"action_id": "", "agent_id": "a"}, 400, "invalid_input"),
+    "allow: a long action": ("POST", ALLOWLIST, {"action_id": LONG, "agent_id": "a"}, 400, "invalid_input"),
+    "allow: a strange action": ("POST", ALLOWLIST, {"action_id": "p:ay", "agent_id": "a"}, 400, "invalid_input"),
+    "allow: no agent": ("POST", ALLOWLIST, {"action_id": "pay", "agent_id": ""}, 400, "invalid_input"),
+    "allow: a long agent": ("POST", ALLOWLIST, {"action_id": "pay", "agent_id": LONG}, 400, "invalid_input"),
+    "allow: a strange agent": ("POST", ALLOWLIST, {"action_id": "pay", "agent_id": "a/b"}, 400, "invalid_input"),
+    "allow: everybody": ("POST", ALLOWLIST, {"action_id": "pay", "agent_id": "*"}, 400, "invalid_input"),
+    "allow: a missing agent": ("POST", ALLOWLIST, {"action_id": "pay"}, 400, "invalid_request"),
+    "allow: no such action": ("POST", ALLOWLIST, {"action_id": "nope", "agent_id": "a"}, 404, "action_not_found"),
+    "disallow: strange": ("DELETE", ALLOWLIST, {"action_id": "pay", "agent_id": " "}, 400, "invalid_input"),
+    "disallow: nothing there": (
+        "DELETE", ALLOWLIST, {"action_id": "pay", "agent_id": "a"}, 404, "allowlist_entry_not_found"
+    ),
+}  # fmt: skip
+
+
+async def test_what_will_not_do_is_refused_before_anything_is_written(tmp_path: Path) -> None:
+    async with policed(tmp_path, workers=0) as core:
+        before = (tmp_path / "policy" / "data.json").stat()
+        for name, (method, path, body, status, code) in REFUSED.items():
+            object.__setattr__(core.services, "rates", type(core.services.rates)())
+            found, answer = await core.operate(method, path, body)
+            assert (found, answer["error"]) == (status, code), name
+            assert status == 404 or answer["message"], name
+            assert LONG not in str(answer), name
+        assert (tmp_path / "policy" / "data.json").stat() == before
+        assert (await core.operate("GET", "/v1/admin/policy"))[1]["principals"].keys() == DATA["acl"].keys()
+        assert not [event for event in await core.events() if event["event_type"].startswith("Policy")]
+        assert not (tmp_path / "policy" / "data.json.lock").exists(), "not even a turn was taken"

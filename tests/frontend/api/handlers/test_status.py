@@ -1,0 +1,68 @@
+"""The admin status, field by field, and what draining changes of it."""
+
+from pathlib import Path
+
+from frontend.stores.interface import StoreUnavailable
+from tests.support.front_core import refuses
+from tests.support.held_calls import held
+from tests.support.policed import policed
+
+STATUS = ("GET", "/v1/admin/status")
+
+
+async def test_the_status_tells_every_fact_and_leaves_no_event(tmp_path: Path) -> None:
+    async with policed(tmp_path) as core:
+        core.services.policy = core.policy  # type: ignore[assignment]
+        await held(core)
+        before = await core.events()
+        status, body = await core.operate(*STATUS)
+        assert status == 200
+        assert isinstance(body.pop("uptime_seconds"), int)
+        assert body == {
+            "status": "ok", "version": core.services.settings.version, "actions_registered": 4, "pending_approvals": 1,
+            "revocation_epoch": 0, "unresolved_intents": 0, "draining": False, "in_flight_executions": 0,
+            "dependencies": {"redis": True, "opa": True}, "webhooks": {"active": False, "pending_deliveries": 0},
+            "policy_version": "p1", "weakened": [],
+        }  # fmt: skip
+        assert await core.events() == before
+
+
+async def test_what_is_down_degrades_and_draining_is_said_first(tmp_path: Path) -> None:
+    async with policed(tmp_path, workers=0) as core:
+        core.services.policy = core.policy  # type: ignore[assignment]
+        core.policy.is_available = False
+        body = (await core.operate(*STATUS))[1]
+        assert (body["status"], body["dependencies"]) == ("degraded", {"redis": True, "opa": False})
+        core.policy.is_available = True
+        core.store.faults["pending_count"] = refuses(StoreUnavailable("gone"))
+        body = (await core.operate(*STATUS))[1]
+        assert (body["status"], body["dependencies"]) == ("degraded", {"redis": False, "opa": True})
+        assert (await core.operate("POST", "/v1/admin/drain"))[0] == 200
+        assert (await core.operate(*STATUS))[1]["status"] == "draining"
+        core.store.faults.clear()
+        assert (await core.operate(*STATUS))[1]["status"] == "draining"
+
+
+async def test_a_drain_is_told_each_time_and_nothing_takes_it_back(tmp_path: Path) -> None:
+    """Operators can do everything else meanwhile, agents nothing new."""
+    async with policed(tmp_path, workers=0) as core:
+        agent, approval_id = await held(core, action_id="pay")
+        for already in (False, True):
+            assert await core.operate("POST", "/v1/admin/drain") == (
+                200,
+                {"draining": True, "already_draining": already, "in_flight_executions": 0},
+            )
+        for method, path, body in (
+            ("GET", "/v1/admin/epoch", b""), ("GET", "/v1/admin/policy", b""), ("GET", "/v1/approvals", b""),
+            ("GET", "/v1/audit/events", b""), ("GET", "/v1/admin/policy/billing", b""),
+            ("POST", "/v1/admin/policy/grant", {"principal": "billing", "actions": ["note"]}),
+            ("POST", f"/v1/approvals/{approval_id}/deny", b""), ("POST", "/v1/admin/revoke-all", b""),
+        ):  # fmt: skip
+            assert (await core.operate(method, path, body))[0] == 200, path
+        assert await agent.call() == (503, {"error": "draining"})
+        lease = {"scopes": ["tools:call"], "dpop_jwk": core.operator_key.jwk}
+        assert (await core.ask("POST", "/v1/leases", lease)).status == 503
+        assert (await core.operate(*STATUS))[1]["draining"] is True
+        events = await core.events(event_type="AdminDrain")
+        assert [(event["principal"], event["decision"]) for event in events] == [("operator:op", "allow")] * 2
+        assert all(event["operator_sender_binding"] == core.operator_key.jkt for event in events)

@@ -1,0 +1,325 @@
+"""The table and its dispatch: what every request gets, whichever row it meets."""
+
+import contextlib
+import re
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+
+from frontend.api.dispatch import Table
+from frontend.api.route import Auth
+from frontend.api.routes import ROUTES
+from frontend.errors import GateError
+from frontend.http.answers import Answer
+from frontend.http.requests import CompleteBody, Request
+from frontend.limits.rates import Rates
+from frontend.stores.interface import StoreUnavailable
+from tests.support.front_core import API_KEY, HOLD, front_core, refuses, signed
+from tests.support.held_calls import held
+
+EXECUTE = "/v1/actions/echo/execute"
+
+
+def body_of(answer: Answer) -> Any:
+    return msgspec.json.decode(answer.body)
+
+
+SEGMENTS = {"{action_id}": "echo", "{approval_id}": "apr_1", "{receipt_id}": "rcpt_1", "{principal}": "ann:1"}
+
+
+def a_path(pattern: str) -> str:
+    for name, value in SEGMENTS.items():
+        pattern = pattern.replace(name, value)
+    return pattern
+
+
+def methods_of(path: str) -> set[str]:
+    """The methods of every row that a path fits: a name such as `grant` may also be a principal's."""
+    return {route.method for route in ROUTES if re.fullmatch(re.sub(r"{\w+}", "[^/]+", route.path), path)}
+
+
+@pytest.mark.parametrize("path", sorted({route.path for route in ROUTES}))
+async def test_a_method_that_a_path_does_not_have_is_405_with_those_it_has(tmp_path: Path, path: str) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        for method in ("OPTIONS", "PUT", "PATCH", "TRACE"):
+            answer = await core.ask(method, a_path(path))
+            assert (answer.status, body_of(answer)) == (405, {"error": "method_not_allowed"})
+            methods = methods_of(a_path(path))
+            wanted = methods | ({"HEAD"} if "GET" in methods else set())
+            assert dict(answer.headers)["Allow"] == ", ".join(sorted(wanted))
+
+
+def test_each_socket_has_its_own_half_and_the_merged_address_all() -> None:
+    client, admin, merged = (Table(kind) for kind in ("client", "admin", "merged"))
+    for route in ROUTES:
+        path = a_path(route.path)
+        assert route in [match.route for match in merged.find(path)]
+        for table, name in ((client, "client"), (admin, "admin")):
+            assert (route in [match.route for match in table.find(path)]) == (name in route.sockets)
+
+
+@pytest.mark.parametrize("path", ["", "/", "/v1", "/v1/actions/", "/v1/actions/a/b", "//v1/actions", "/v1/actions%2F"])
+async def test_what_is_no_path_of_ours_is_404(tmp_path: Path, path: str) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        answer = await core.ask("GET", path)
+        assert answer.status == 404
+        assert body_of(answer)["error"] in ("not_found", "action_not_found")
+
+
+async def test_the_document_is_there_in_dev_mode_only(tmp_path: Path) -> None:
+    for dev_mode in (True, False):
+        async with front_core(tmp_path / str(dev_mode), workers=0, dev_mode=dev_mode) as core:
+            for path in ("/openapi.json", "/docs"):
+                for method, there in (("GET", 200), ("HEAD", 200), ("POST", 405), ("OPTIONS", 405)):
+                    answer = await core.ask(method, path)
+                    assert answer.status == (there if dev_mode else 404)
+
+
+async def test_head_is_answered_as_get_is(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        for path in ("/healthz", "/readyz", "/v1/actions", "/v1/actions/echo", "/.well-known/jwks.json"):
+            head, get = await core.ask("HEAD", path), await core.ask("GET", path)
+            assert (head.status, len(head.body)) == (get.status, len(get.body))
+        agent = await core.agent()
+        assert (await agent.send("HEAD", EXECUTE)).status == 405
+
+
+# ------------------------------------------------------------------ what a body says it is
+
+
+@pytest.mark.parametrize(
+    ("types", "status"),
+    [
+        ([], 200),
+        (["application/json"], 200),
+        (["application/json; charset=utf-8"], 200),
+        (["Application/JSON"], 200),
+        (["text/plain"], 415),
+        (["application/x-www-form-urlencoded"], 415),
+        (["multipart/form-data; boundary=x"], 415),
+        (["application/jsonp"], 415),
+        ([""], 415),
+        (["application/json", "text/plain"], 415),
+        (["application/json", "application/json"], 415),
+    ],
+    ids=str,
+)
+async def test_a_body_that_says_what_it_is_must_say_json(tmp_path: Path, types: list[str], status: int) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent()
+        headers = signed(agent.key, "POST", EXECUTE, agent.token) + [("content-type", one) for one in types]
+        answer = await core.ask("POST", EXECUTE, {"n": 1}, headers)
+        assert answer.status == status
+        if status == 415:
+            assert body_of(answer) == {"error": "unsupported_media_type"}
+            assert await core.events(event_type="ActionCall") == [], "refused before admission, as an unknown path is"
+
+
+async def test_an_empty_body_may_be_called_anything(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        _agent, approval_id = await held(core)
+        path = f"/v1/approvals/{approval_id}/deny"
+        form = [("content-type", "application/x-www-form-urlencoded"), ("content-length", "0")]
+        answer = await core.ask("POST", path, b"", signed(core.operator_key, "POST", path, API_KEY) + form)
+        assert answer.status == 200
+
+
+async def test_a_chunked_body_has_to_say_json_too(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        headers = [("content-type", "text/plain"), ("transfer-encoding", "chunked")]
+        request = Request("POST", "/v1/leases", headers=headers, body=CompleteBody(b"{}"))
+        assert (await core.dispatch.respond(request)).status == 415
+
+
+# ------------------------------------------------------------------ traces
+
+
+async def test_every_answer_to_a_call_and_to_a_decision_carries_its_trace(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent, approval_id = await held(core)
+        trace_id = (await core.events(event_type="ActionCall"))[0]["trace_id"]
+        for verb, status in (("approve", 200), ("approve", 404)):
+            path = f"/v1/approvals/{approval_id}/{verb}"
+            answer = await core.ask("POST", path, b"", signed(core.operator_key, "POST", path, API_KEY))
+            assert answer.status == status
+            assert dict(answer.headers).get("X-Trace-Id") == (trace_id if status == 200 else None)
+        refused = await agent.send("POST", EXECUTE, b"{")
+        assert dict(refused.headers)["X-Trace-Id"] == (await core.events(event_type="ActionCall"))[0]["trace_id"]
+        assert "X-Trace-Id" not in dict((await core.ask("GET", "/v1/actions")).headers), "not the one before it"
+
+
+# ------------------------------------------------------------------ rates
+
+
+async def test_more_than_the_contract_allows_is_429_with_retry_after(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        lease = {"scopes": ["tools:call"], "dpop_jwk": core.operator_key.jwk}
+        for bucket in core.services.rates._buckets.values():
+            bucket._clock = lambda: 0.0  # stands still
+        for path, body, method, kind in (
+            ("/v1/leases", lease, "POST", "lease"),
+            ("/v1/admin/epoch-of-nothing", b"", "GET", None),
+            ("/v1/approvals", b"", "GET", "read"),
+            ("/v1/approvals/apr_1/deny", b"", "POST", "write"),
+        ):
+            statuses = set()
+            for _ in range(30):
+                if kind is not None:
+                    spend(core.services.rates, kind)
+                headers = signed(core.operator_key, method, path, API_KEY)
+                answer = await core.ask(method, path, body, headers)
+                statuses.add(answer.status)
+                if answer.status == 429:
+                    assert body_of(answer) == {"error": "rate_limit_exceeded"}
+                    assert dict(answer.headers)["Retry-After"] == "1"
+            assert (429 in statuses) == (kind is not None), path
+
+
+def spend(rates: Rates, kind: str) -> None:
+    """Take what the bucket has, so that the next request finds it empty but for what a moment brings."""
+    with contextlib.suppress(GateError):
+        for _ in range(1000):
+            rates.take(kind)
+
+
+# ------------------------------------------------------------------ who is asking
+
+
+@pytest.mark.parametrize("scheme", ["DPoP", "dpop", "DPOP"])
+async def test_a_receipt_is_shown_to_agents_and_operators_alike_on_the_merged_address(
+    tmp_path: Path, scheme: str
+) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent()
+        _, done = await agent.call()
+        path = f"/v1/receipts/{done['receipt_id']}"
+        shown = []
+        for key, token in ((agent.key, agent.token), (core.operator_key, API_KEY)):
+            headers = [(name, value.replace("DPoP ", f"{scheme} ")) for name, value in signed(key, "GET", path, token)]
+            answer = await core.ask("GET", path, b"", headers)
+            assert answer.status == 200
+            shown.append(answer.body)
+        assert shown[0] == shown[1]
+
+
+async def test_nobody_without_credentials_gets_further_than_401(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        for route in ROUTES:
+            if route.auth not in (Auth.NONE, Auth.DEV):
+                answer = await core.ask(route.method, a_path(route.path))
+                assert (answer.status, body_of(answer)) == (401, {"error": "missing_auth_header"})
+                assert dict(answer.headers)["WWW-Authenticate"] == "DPoP"
+
+
+# ------------------------------------------------------------------ questions that are none
+
+QUERIES = {
+    "unknown": "/v1/approvals?color=red", "twice": "/v1/approvals?limit=1&limit=2", "no value": "/v1/approvals?limit",
+    "no number": "/v1/approvals?limit=ten", "zero": "/v1/approvals?limit=0", "too many": "/v1/approvals?limit=201",
+    "no state": "/v1/approvals?status=expired", "events": "/v1/audit/events?limit=1001",
+    "time": "/v1/audit/events?after=yesterday", "decision": "/v1/audit/events?decision=maybe",
+    "intents": "/v1/admin/intents?limit=-1", "bytes": "/v1/audit/events?principal=%ff%00&x=1",
+    "empty time": "/v1/audit/events?before=", "long": f"/v1/audit/events?principal={'x' * 600}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("path", QUERIES.values(), ids=list(QUERIES))
+async def test_a_query_out_of_its_bounds_is_400_with_the_field(tmp_path: Path, path: str) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        status, body = await core.operate("GET", path)
+        assert (status, body["error"]) == (400, "invalid_request")
+        assert body["message"]
+
+
+BODIES = {
+    "half": b"{", "list": b"[]", "text": b'"x"', "twice": b'{"reason":"a","reason":"b"}', "unknown": b'{"why":"x"}',
+    "number": b'{"reason":1}', "not utf-8": b'{"reason":"\xff"}', "deep": b'{"reason":' + b"[" * 9999,
+    "surrogate": b'{"reason":"\\ud800"}', "big": b'{"reason":1' + b"0" * 5000 + b"}",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=list(BODIES))
+async def test_an_operators_body_that_is_none_is_400_and_decides_nothing(tmp_path: Path, body: bytes) -> None:
+    async with front_core(tmp_path) as core:
+        _agent, approval_id = await held(core)
+        for verb in ("deny", "approve"):
+            if verb == "approve" and body in (BODIES["number"], BODIES["unknown"]):
+                continue  # an approve has no use for what is in its body
+            status, answer = await core.operate("POST", f"/v1/approvals/{approval_id}/{verb}", body)
+            assert (status, answer["error"]) == (400, "invalid_request"), (verb, answer)
+            assert answer["message"]
+        assert (await core.store.approval_get(approval_id)).state == "pending"
+
+
+async def test_a_change_with_a_parameter_that_nobody_knows_is_400_and_changes_nothing(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        _agent, approval_id = await held(core)
+        for path in (f"/v1/approvals/{approval_id}/deny", "/v1/admin/drain", "/v1/admin/revoke-all"):
+            status, body = await core.operate("POST", f"{path}?dry_run=true")
+            assert (status, body) == (
+                400,
+                {"error": "invalid_request", "message": "unknown query parameter; known are: none"},
+            )
+        status, body = await core.operate("DELETE", "/v1/admin/domains/clear?acton=echo")
+        assert (status, body["message"]) == (400, "unknown query parameter; known are: action")
+        assert (await core.store.approval_get(approval_id)).state == "pending"
+        assert not core.services.admission.is_draining
+
+
+LEASES = {
+    "half": b"{", "list": b"[]", "nothing": b"", "not utf-8": b'{"scopes":["\xff"]}', "deep": b"[" * 9999,
+    "twice": b'{"scopes":[],"scopes":[]}', "no key": b'{"scopes":["tools:call"]}',
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", LEASES.values(), ids=list(LEASES))
+async def test_a_lease_request_that_is_none_is_400(tmp_path: Path, body: bytes) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        answer = await core.ask("POST", "/v1/leases", body)
+        assert (answer.status, body_of(answer)["error"]) == (400, "invalid_request")
+
+
+# ------------------------------------------------------------------ stores that fail, seen from every endpoint
+
+
+async def test_a_store_that_fails_is_503_wherever_it_is_needed(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent, approval_id = await held(core)
+        gone = refuses(StoreUnavailable("gone"))
+        for operation in ("approval_get", "approval_list", "approval_move"):
+            core.store.faults[operation] = gone
+        for method, path in (
+            ("GET", "/v1/approvals"),
+            ("GET", f"/v1/approvals/{approval_id}"),
+            ("POST", f"/v1/approvals/{approval_id}/approve"),
+            ("POST", f"/v1/approvals/{approval_id}/deny"),
+        ):
+            assert await core.operate(method, path) == (503, {"error": "approval_store_unavailable"})
+        assert (await agent.send("GET", f"/v1/approvals/{approval_id}/poll")).status == 503
+        core.store.faults["check_in"] = gone
+        assert await core.operate("GET", "/v1/admin/status") == (503, {"error": "replay_cache_unavailable"})
+        with trio.fail_after(60):
+            assert (await core.ask("GET", "/healthz")).status == 200
+
+
+async def test_a_lease_is_issued_without_a_store_unless_it_has_a_budget_to_keep(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        core.store.faults |= dict.fromkeys(("epoch", "budget_open"), refuses(StoreUnavailable("gone")))
+        body: dict[str, Any] = {"scopes": ["tools:call"], "dpop_jwk": core.operator_key.jwk}
+        assert (await core.ask("POST", "/v1/leases", body)).status == 200
+        answer = await core.ask("POST", "/v1/leases", body | {"budgets": {"max_calls": 1}})
+        assert (answer.status, body_of(answer)) == (503, {"error": "budget_store_unavailable"})
+
+
+async def test_a_hold_of_another_session_is_403_and_of_nobody_404(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        _agent, approval_id = await held(core)
+        core.policy.answer = HOLD
+        other = await core.agent()
+        answer = await other.send("GET", f"/v1/approvals/{approval_id}/poll")
+        assert (answer.status, body_of(answer)) == (403, {"error": "approval_session_mismatch"})
+        answer = await other.send("GET", "/v1/approvals/apr_nobody/poll")
+        assert (answer.status, body_of(answer)) == (404, {"error": "approval_not_found"})

@@ -1,0 +1,277 @@
+"""Approve and deny, when something breaks between their steps: one end, evidence of it, and the right price."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+
+from frontend.actions.registry import Registry
+from frontend.evidence.ledger import LedgerUnavailable
+from frontend.stores.interface import StoreUnavailable
+from tests.support.front_core import action, front_core, hangs, refuses, then
+from tests.support.held_calls import corrupt, held, reaching, state_of, told
+
+GONE = StoreUnavailable("the store is gone")
+FULL = LedgerUnavailable("the disk is full")
+
+
+HELD = ("ActionCall", "pending_approval", None)
+GRANTED = ("ApprovalGranted", "allow", None)
+
+
+async def test_an_approved_call_runs_and_ends_in_evidence(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent, approval_id = await held(core)
+        status, body = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
+        assert (status, body["approval"]["approved_by"]) == (200, "op")
+        assert await state_of(core, approval_id) == "approved"
+        assert await told(core, approval_id) == [HELD, GRANTED, ("ActionCall", "allow", None)]
+        assert await core.remaining(agent) == 2
+
+
+async def test_an_approved_call_whose_provider_fails_stays_approved_with_its_receipt(tmp_path: Path) -> None:
+    async with front_core(tmp_path, action("die")) as core:
+        agent, approval_id = await held(core, action_id="die")
+        assert await core.operate("POST", f"/v1/approvals/{approval_id}/approve") == (
+            502,
+            {"error": "action_execution_failed"},
+        )
+        polled = msgspec.json.decode((await agent.send("GET", f"/v1/approvals/{approval_id}/poll")).body)
+        assert polled["state"] == "approved"
+        assert (await core.ledger.receipt(polled["receipt_id"])).failure_class == "internal_error"
+
+
+@pytest.mark.parametrize(
+    ("part", "operation", "error", "code", "state"),
+    [
+        ("store", "epoch", GONE, "approval_store_unavailable", "failed"),
+        ("ledger", "append", FULL, "evidence_persistence_failed", "failed"),
+        ("ledger", "begin", FULL, "evidence_persistence_failed", "failed"),
+        ("ledger", "begin", RuntimeError("ours"), "internal_error", "failed"),
+    ],
+)
+async def test_an_approval_that_fails_before_dispatch_gives_its_call_back(
+    tmp_path: Path, part: str, operation: str, error: Exception, code: str, state: str
+) -> None:
+    async with front_core(tmp_path) as core:
+        agent, approval_id = await held(core)
+        getattr(core, part).faults[operation] = refuses(error)
+        answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
+        assert answer[1] == {"error": code}
+        getattr(core, part).faults.clear()
+        assert await state_of(core, approval_id) == state
+        assert await core.remaining(agent) == 3
+        assert await core.operate("POST", f"/v1/approvals/{approval_id}/approve") == (
+            404,
+            {"error": "approval_not_found"},
+        )
+        if operation != "append":
+            assert (await told(core, approval_id))[-1] == ("ActionCall", "error", code)
+
+
+async def test_an_approval_whose_receipt_can_not_be_written_is_over_spent_and_unresolved(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent, approval_id = await held(core)
+        core.ledger.faults["record"] = refuses(FULL)
+        assert await core.operate("POST", f"/v1/approvals/{approval_id}/approve") == (
+            500,
+            {"error": "evidence_persistence_failed"},
+        )
+        await core.services.upkeep.round()
+        assert await state_of(core, approval_id) == "failed"
+        core.ledger.faults.clear()
+        assert await core.remaining(agent) == 2
+        assert await core.ledger.unresolved_count() == 1
+        assert (await told(core, approval_id))[-1] == ("ActionCall", "error", "evidence_persistence_failed")
+
+
+@pytest.mark.parametrize("now", [None, "http://127.0.0.1:2"])
+async def test_a_plan_never_goes_through_a_proxy_that_is_not_the_configured_one(
+    tmp_path: Path, now: str | None
+) -> None:
+    egress = {"profile": "proxy_allowlist", "allowed_domains": ["known.example"]}
+    proxied = reaching() | {"egress": egress}
+    async with front_core(tmp_path, proxied, workers=0, egress_proxy_url="http://127.0.0.1:1") as core:
+        _, approval_id = await held(core, host="known.example")
+    async with front_core(tmp_path, *([] if now is None else [proxied]), workers=0, egress_proxy_url=now) as core:
+        answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
+        assert answer == (409, {"error": "plan_integrity"})
+        assert (await told(core, approval_id))[-1] == ("ActionCall", "deny", "plan_integrity")
+
+
+@pytest.mark.parametrize("when", ["the module is gone", "the epoch was raised", "the epoch was lost"])
+async def test_a_plan_that_the_world_has_left_behind_is_not_executed(tmp_path: Path, when: str) -> None:
+    async with front_core(tmp_path) as core:
+        if when == "the epoch was lost":
+            await core.store.raise_epoch()
+        agent, approval_id = await held(core)
+        if when == "the module is gone":
+            core.services.configuration.registry = Registry()
+        elif when == "the epoch was raised":
+            await core.store.raise_epoch()
+        else:
+
+            async def lost(operation: Any, args: Any, kwargs: Any) -> int:
+                return 0
+
+            core.store.faults["epoch"] = lost
+        answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
+        assert answer == (409, {"error": "plan_integrity"})
+        assert await state_of(core, approval_id) == "failed"
+        assert await core.remaining(agent) == 3
+        assert (await told(core, approval_id))[-1] == ("ActionCall", "deny", "plan_integrity")
+
+
+@pytest.mark.parametrize("verb", ["approve", "deny"])
+async def test_a_clock_that_breaks_while_an_operator_decides_leaves_nothing_claimed(tmp_path: Path, verb: str) -> None:
+    async with front_core(tmp_path) as core:
+        agent, approval_id = await held(core)
+        core.store.faults["approval_move"] = then(lambda: setattr(core.clock, "is_broken", True))
+        status, body = await core.operate("POST", f"/v1/approvals/{approval_id}/{verb}")
+        assert (status, body) == (503, {"error": "clock_error"})
+        core.clock.is_broken = False
+        assert await state_of(core, approval_id) == "failed"
+        assert await core.remaining(agent) == 3
+
+
+async def test_a_clock_that_breaks_after_the_execution_does_not_take_the_answer_back(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        _agent, approval_id = await held(core)
+        core.ledger.faults["record"] = then(lambda: setattr(core.clock, "is_broken", True))
+        assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 200
+        assert await state_of(core, approval_id) == "approved"
+
+
+CORRUPT = {"nothing": "", "no json": "{", "another plan": '{"plan": 1}', "a list": "[]", "deep": "[" * 5000}
+
+
+@pytest.mark.parametrize("body", CORRUPT.values(), ids=list(CORRUPT))
+async def test_a_record_that_can_not_be_read_is_refused_denied_and_hides_no_other(tmp_path: Path, body: str) -> None:
+    async with front_core(tmp_path) as core:
+        agent, broken = await held(core)
+        _, whole = await held(core)
+        await corrupt(core, broken, body)
+        status, listed = await core.operate("GET", "/v1/approvals?status=pending")
+        assert (status, [item["approval_id"] for item in listed["approvals"]]) == (200, [whole, broken])
+        assert listed["approvals"][1]["principal"] is None
+        assert await core.operate("GET", f"/v1/approvals/{broken}") == (409, {"error": "plan_integrity"})
+        assert (await agent.send("GET", f"/v1/approvals/{broken}/poll")).status == 200
+        assert await core.operate("POST", f"/v1/approvals/{broken}/approve") == (409, {"error": "plan_integrity"})
+        assert await state_of(core, broken) == "failed"
+        assert (await told(core, broken))[-1] == ("ActionCall", "deny", "plan_integrity")
+
+
+async def test_a_changed_plan_is_neither_shown_nor_run(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        _agent, approval_id = await held(core)
+        record = await core.store.approval_get(approval_id)
+        await corrupt(core, approval_id, record.body.replace('"risk_level":"low"', '"risk_level":"high"'))
+        assert await core.operate("GET", f"/v1/approvals/{approval_id}") == (409, {"error": "plan_integrity"})
+        assert await core.operate("POST", f"/v1/approvals/{approval_id}/approve") == (409, {"error": "plan_integrity"})
+
+
+async def test_an_unreadable_hold_can_be_denied(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        _agent, approval_id = await held(core)
+        await corrupt(core, approval_id, "{")
+        status, body = await core.operate("POST", f"/v1/approvals/{approval_id}/deny", {"reason": "broken"})
+        assert (status, body["deny_reason"]) == (200, "broken")
+        assert await state_of(core, approval_id) == "denied"
+
+
+async def test_a_denial_without_evidence_is_no_denial_and_costs_nothing(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent, approval_id = await held(core)
+        core.ledger.faults["append"] = refuses(FULL)
+        assert await core.operate("POST", f"/v1/approvals/{approval_id}/deny") == (
+            500,
+            {"error": "evidence_persistence_failed"},
+        )
+        core.ledger.faults.clear()
+        assert await state_of(core, approval_id) == "failed"
+        assert await core.remaining(agent) == 3
+
+
+@pytest.mark.parametrize("verbs", [("approve", "deny"), ("approve", "approve"), ("deny", "deny")])
+async def test_of_two_operators_at_once_one_wins_and_the_other_hears_404(
+    tmp_path: Path, verbs: tuple[str, str]
+) -> None:
+    async with front_core(tmp_path) as core:
+        agent, approval_id = await held(core)
+        answers: list[tuple[int, Any]] = []
+
+        async def decide(verb: str) -> None:
+            answers.append(await core.operate("POST", f"/v1/approvals/{approval_id}/{verb}"))
+
+        async with trio.open_nursery() as nursery:
+            for verb in verbs:
+                nursery.start_soon(decide, verb)
+        assert sorted(status for status, _ in answers) == [200, 404]
+        ended = await state_of(core, approval_id)
+        assert await core.remaining(agent) == (2 if ended == "approved" else 3)
+
+
+async def test_approve_at_the_instant_of_expiry_is_404_and_the_sweep_gives_back_once(tmp_path: Path) -> None:
+    async with front_core(tmp_path, lease_ttl_seconds=3600) as core:
+        agent, approval_id = await held(core)
+        core.clock.ahead = 300
+        answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
+        assert answer == (404, {"error": "approval_not_found"})
+        await core.services.upkeep.round()
+        await core.services.upkeep.round()
+        assert await core.remaining(agent) == 3
+        assert [kind for kind, *_ in await told(core, approval_id)] == ["ActionCall", "ApprovalExpired"]
+
+
+async def test_what_an_operator_approves_counts_as_in_flight_and_is_refused_once_the_door_closes(
+    tmp_path: Path,
+) -> None:
+    async with front_core(tmp_path, action("hang"), workers=2) as core:
+        _agent, first = await held(core, action_id="hang")
+        _agent, second = await held(core, action_id="hang", m=2)
+        core.services.admission.drain()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(core.operate, "POST", f"/v1/approvals/{first}/approve")
+            with trio.fail_after(60):
+                while not core.services.admission.in_flight:  # noqa: ASYNC110
+                    await trio.sleep(0.002)
+            core.services.admission.close()
+            assert await core.operate("POST", f"/v1/approvals/{second}/approve") == (503, {"error": "draining"})
+            nursery.cancel_scope.cancel()
+        assert await state_of(core, second) == "pending"
+
+
+async def test_an_approval_that_is_cut_leaves_a_receipt_and_is_ended_by_it(tmp_path: Path) -> None:
+    async with front_core(tmp_path, action("hang")) as core:
+        agent, approval_id = await held(core, action_id="hang")
+        reached = trio.Event()
+        core.ledger.faults["begin"] = then(reached.set)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(core.operate, "POST", f"/v1/approvals/{approval_id}/approve")
+            with trio.fail_after(60):
+                await reached.wait()
+            nursery.cancel_scope.cancel()
+        assert await state_of(core, approval_id) == "claimed"
+        await core.services.upkeep.round()
+        assert await state_of(core, approval_id) == "approved"
+        assert (await told(core, approval_id))[-1] == ("ActionCall", "error", "action_execution_failed")
+        assert await core.remaining(agent) == 2
+
+
+async def test_nobody_ends_what_an_operator_is_still_executing(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        _agent, approval_id = await held(core)
+        reached, answers = trio.Event(), list[tuple[int, Any]]()
+        core.ledger.faults["begin"] = hangs(reached, first_does=True)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(core.operate, "POST", f"/v1/approvals/{approval_id}/approve")
+            with trio.fail_after(60):
+                await reached.wait()
+            # A second operator comes too late, and goes.
+            answers.append(await core.operate("POST", f"/v1/approvals/{approval_id}/deny"))
+            await core.services.upkeep.round()
+            assert await state_of(core, approval_id) == "claimed"
+            nursery.cancel_scope.cancel()
+        assert answers == [(404, {"error": "approval_not_found"})]

@@ -1,0 +1,282 @@
+"""Every outcome of a call past admission: its answer, its one event, and what it costs the budget."""
+
+import dataclasses
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+
+from frontend.actions.registry import Registry
+from frontend.errors import GateError
+from frontend.evidence.ledger import GrantConsumed, LedgerUnavailable
+from frontend.http.requests import CompleteBody, Request
+from frontend.stores.interface import StoreUnavailable
+from tests.support.front_core import DENY, HOLD, Core, action, front_core, refuses, registry_of, signed
+from tests.support.proofs import Key
+
+GONE = StoreUnavailable("the store is gone")
+FULL = LedgerUnavailable("the disk is full")
+PATH = "/v1/actions/echo/execute"
+
+
+class Row(NamedTuple):
+    """One way for a call to end. `left` is what remains of a budget of three calls."""
+
+    arrange: Callable[[Core, Path], None]
+    status: int
+    code: str | None
+    decision: str
+    left: int = 3
+    action_id: str = "echo"
+    body: bytes | object = None
+    claims: tuple[tuple[str, Any], ...] = ()
+
+
+def nothing(core: Core, folder: Path) -> None:
+    """All is well."""
+
+
+def answers(answer: Any) -> Callable[[Core, Path], None]:
+    return lambda core, folder: setattr(core.policy, "answer", answer)
+
+
+def breaks(part: str, operation: str, error: Exception) -> Callable[[Core, Path], None]:
+    return lambda core, folder: getattr(core, part).faults.__setitem__(operation, refuses(error))
+
+
+def loads(**changes: Any) -> Callable[[Core, Path], None]:
+    def arrange(core: Core, folder: Path) -> None:
+        core.services.configuration.registry = registry_of(folder / "other", action(), **changes)
+
+    return arrange
+
+
+def needs_a_secret(core: Core, folder: Path) -> None:
+    core.services.configuration.registry = registry_of(folder / "other", action(secrets=[{"name": "token"}]))
+
+
+def holds_and(*faults: tuple[str, str, Exception]) -> Callable[[Core, Path], None]:
+    def arrange(core: Core, folder: Path) -> None:
+        core.policy.answer = HOLD
+        for part, operation, error in faults:
+            getattr(core, part).faults[operation] = refuses(error)
+
+    return arrange
+
+
+def holds_too_many(core: Core, folder: Path) -> None:
+    async def with_room_for_none(operation: Any, args: Any, kwargs: Any) -> Any:
+        record, _limit, now = args
+        return await operation(record, 0, now)
+
+    core.policy.answer = HOLD
+    core.store.faults["approval_hold"] = with_room_for_none
+
+
+def without_workers(core: Core, folder: Path) -> None:
+    core.desk.answers_needs = False
+    for worker_id in list(core.desk.processes):
+        core.desk.end(worker_id)
+    object.__setattr__(core.services.pipeline.execution, "worker_wait_seconds", 0.05)
+
+
+def forgets_the_session(core: Core, folder: Path) -> None:
+    async def of_another(operation: Any, args: Any, kwargs: Any) -> Any:
+        return await operation("ses_nobody")
+
+    core.store.faults["budget_read"] = of_another
+
+
+ROWS = {
+    "allowed": Row(nothing, 200, None, "allow", left=2),
+    "held": Row(answers(HOLD), 202, None, "pending_approval", left=2),
+    "provider failed": Row(nothing, 502, "action_execution_failed", "error", left=2, action_id="die"),
+    "no proof of ours": Row(nothing, 401, "invalid_dpop", "deny", claims=(("htm", "GET"),)),
+    "policy denies": Row(answers(DENY), 403, "policy_denied", "deny"),
+    "module not trusted": Row(loads(verdict="missing"), 403, "action_not_registered", "deny"),
+    "module changed": Row(loads(verdict="mismatch"), 403, "action_digest_mismatch", "deny"),
+    "secret missing": Row(needs_a_secret, 403, "policy_denied", "deny"),
+    "no such session": Row(forgets_the_session, 403, "budget_session_not_found", "deny"),
+    "no such action": Row(nothing, 404, "action_not_found", "deny", action_id="nothing"),
+    "body too large": Row(nothing, 413, "body_too_large", "deny", body={"n": "x" * 2000}),
+    "not json": Row(nothing, 422, "schema_violation", "deny", body=b"{"),
+    "not utf-8": Row(nothing, 422, "schema_violation", "deny", body=b'{"n":"\xff"}'),
+    "schema": Row(nothing, 422, "schema_violation", "deny", body={"m": 1}),
+    "too many holds": Row(holds_too_many, 429, "too_many_pending_approvals", "deny"),
+    "our fault": Row(answers(RuntimeError("ours")), 500, "internal_error", "error"),
+    "our fault after the debit": Row(breaks("ledger", "begin", RuntimeError("ours")), 500, "internal_error", "error"),
+    "grant used": Row(breaks("ledger", "begin", GrantConsumed("used")), 500, "evidence_persistence_failed", "error"),
+    "no intent": Row(breaks("ledger", "begin", FULL), 500, "evidence_persistence_failed", "error"),
+    "no receipt": Row(breaks("ledger", "record", FULL), 500, "evidence_persistence_failed", "error", left=2),
+    "receipt can't be made": Row(
+        breaks("ledger", "record", ValueError("strange")), 500, "evidence_persistence_failed", "error", left=2
+    ),
+    "policy is gone": Row(answers(GateError("policy_engine_unavailable")), 503, "policy_engine_unavailable", "error"),
+    "policy is late": Row(answers(GateError("policy_engine_timeout")), 503, "policy_engine_timeout", "error"),
+    "no worker": Row(without_workers, 503, "overloaded", "error"),
+    "no replay cache": Row(breaks("store", "check_in", GONE), 503, "replay_cache_unavailable", "error"),
+    "no budgets": Row(breaks("store", "budget_read", GONE), 503, "budget_store_unavailable", "error"),
+    "no debit": Row(breaks("store", "budget_debit", GONE), 503, "budget_store_unavailable", "error"),
+    "no holds": Row(holds_and(("store", "approval_pending", GONE)), 503, "approval_store_unavailable", "error"),
+    "hold not stored": Row(holds_and(("store", "approval_hold", GONE)), 503, "approval_store_unavailable", "error"),
+}  # fmt: skip
+
+
+EXECUTE_TABLE = {
+    "lease_expired", "invalid_lease", "invalid_dpop", "replay_detected", "missing_auth_header", "policy_denied",
+    "action_not_registered", "action_digest_mismatch", "budget_exhausted", "budget_session_not_found",
+    "action_not_found", "body_too_large", "schema_violation", "evidence_persistence_failed", "internal_error",
+    "action_execution_failed", "draining", "policy_engine_unavailable", "policy_engine_timeout",
+    "replay_cache_unavailable", "budget_store_unavailable", "clock_error",
+}  # fmt: skip
+"""Codes of the interface specification, "Execute endpoint"."""
+TOLD_BELOW = {
+    "lease_expired", "invalid_lease", "replay_detected", "missing_auth_header", "budget_exhausted", "draining",
+    "clock_error",
+}  # fmt: skip
+"""Those that need more than one request, have no lease to name, or leave no event."""
+
+
+def test_no_code_of_the_contract_is_left_out() -> None:
+    assert {row.code for row in ROWS.values() if row.code in EXECUTE_TABLE} | TOLD_BELOW == EXECUTE_TABLE
+
+
+@pytest.mark.parametrize("name", ROWS)
+async def test_an_outcome_has_its_answer_one_event_and_its_price(tmp_path: Path, name: str) -> None:
+    row = ROWS[name]
+    async with front_core(tmp_path, action(), action("die")) as core:
+        agent = await core.agent(max_calls=3)
+        row.arrange(core, tmp_path)
+        sent = {"n": 1} if row.body is None else row.body
+        answer = await agent.send("POST", f"/v1/actions/{row.action_id}/execute", sent, **dict(row.claims))
+        body = msgspec.json.decode(answer.body)
+        assert (answer.status, body.get("error")) == (row.status, row.code)
+        (event,) = await core.events(event_type="ActionCall")
+        assert (event["decision"], event.get("error_code")) == (row.decision, row.code)
+        assert dict(answer.headers)["X-Trace-Id"] == event["trace_id"]
+        assert (event["session_id"], event["principal"]) == (agent.session_id, "dev:anonymous")
+        core.store.faults.clear()
+        assert await core.remaining(agent) == row.left
+        if "budgets_after" in event:
+            assert event["budgets_after"] == {"calls_remaining": row.left}
+
+
+async def test_who_has_no_lease_leaves_an_event_too(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        for headers, code in (
+            ([], "missing_auth_header"),
+            ([("authorization", "DPoP x"), ("dpop", "y")], "invalid_lease"),
+        ):
+            answer = await core.ask("POST", PATH, {"n": 1}, headers)
+            assert (answer.status, msgspec.json.decode(answer.body)) == (401, {"error": code})
+            assert dict(answer.headers)["WWW-Authenticate"] == "DPoP"
+            event = (await core.events(event_type="ActionCall"))[0]
+            assert event["error_code"] == code
+            assert "principal" not in event
+
+
+async def test_a_lease_that_is_over_or_revoked_is_named_in_the_event(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent()
+        await core.store.raise_epoch()
+        assert await agent.call() == (401, {"error": "invalid_lease"})
+        assert (await core.events(event_type="ActionCall"))[0]["session_id"] == agent.session_id
+        core.clock.ahead = 400
+        assert await agent.call() == (401, {"error": "lease_expired"})
+        assert [event["error_code"] for event in await core.events(event_type="ActionCall")] == [
+            "lease_expired",
+            "invalid_lease",
+        ]
+
+
+async def test_a_replayed_proof_names_the_lease_it_was_stolen_from(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent()
+        headers = signed(agent.key, "POST", PATH, agent.token)
+        assert (await core.ask("POST", PATH, {"n": 1}, headers)).status == 200
+        assert (await core.ask("POST", PATH, {"n": 1}, headers)).status == 401
+        thief = signed(Key(), "POST", PATH, agent.token)
+        assert (await core.ask("POST", PATH, {"n": 1}, thief)).status == 401
+        refused = await core.events(decision="deny", session_id=agent.session_id)
+        assert [event["error_code"] for event in refused] == ["invalid_dpop", "replay_detected"]
+
+
+@pytest.mark.parametrize("code", ["bad_request", "request_timeout"])
+async def test_a_body_that_never_arrives_leaves_an_event(tmp_path: Path, code: str) -> None:
+    class Lost(CompleteBody):
+        async def read(self, cap: int) -> bytes:
+            raise GateError(code)
+
+    async with front_core(tmp_path) as core:
+        agent = await core.agent(3)
+        request = Request("POST", PATH, headers=signed(agent.key, "POST", PATH, agent.token), body=Lost())
+        assert msgspec.json.decode((await core.dispatch.respond(request)).body)["error"] == code
+        (event,) = await core.events(event_type="ActionCall")
+        assert event["error_code"] == code
+
+
+async def test_a_refusal_that_leaves_no_evidence_is_a_failure(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent()
+        core.ledger.faults["append"] = refuses(FULL)
+        core.policy.answer = DENY
+        assert await agent.call() == (500, {"error": "evidence_persistence_failed"})
+        core.policy.answer = GateError("policy_engine_timeout")
+        assert await agent.call() == (503, {"error": "policy_engine_timeout"})
+
+
+async def test_a_call_that_can_not_be_given_back_leaves_evidence_of_that(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent(max_calls=3)
+        core.ledger.faults["begin"] = refuses(FULL)
+        core.store.faults["budget_refund"] = refuses(GONE)
+        assert await agent.call() == (500, {"error": "evidence_persistence_failed"})
+        (failed,) = await core.events(event_type="BudgetRollbackFailed")
+        (event,) = await core.events(event_type="ActionCall")
+        assert failed["trace_id"] == event["trace_id"]
+        assert failed["session_id"] == agent.session_id
+        assert event["budgets_after"] == {"calls_remaining": 2}
+
+
+async def test_the_call_that_was_held_with_the_last_of_the_budget_is_answered_again_with_its_hold(
+    tmp_path: Path,
+) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent(max_calls=1)
+        core.policy.answer = HOLD
+        first, second = await agent.call(), await agent.call()
+        assert (first[0], second[0]) == (202, 202)
+        assert first[1]["approval_id"] == second[1]["approval_id"]
+        asked = len(core.policy.questions)
+        assert await agent.call(body={"n": 2}) == (403, {"error": "budget_exhausted"})
+        assert len(core.policy.questions) == asked, "with nothing left policy is not asked"
+        decisions = [event["decision"] for event in await core.events(event_type="ActionCall")]
+        assert decisions == ["deny", "pending_approval", "pending_approval"]
+
+
+async def test_an_action_id_that_is_too_long_is_cut_before_it_is_evidence(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent()
+        longest = dataclasses.replace(core.services.registry.actions[0], action_id="a" * 256)
+        core.services.configuration.registry = Registry([longest])
+        assert (await agent.call("a" * 1000))[1] == {"error": "action_not_found"}
+        await core.ask("POST", f"/v1/actions/{'a' * 30_000}/execute", {"n": 1})
+        for event in await core.events(event_type="ActionCall"):
+            assert len(event["action_id"]) < 300
+        assert (await agent.call("a" * 256))[0] == 502, "found, and played by no echo worker"
+
+
+async def test_draining_and_overload_are_refused_before_anything_is_asked(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent()
+        core.store.asked.clear()
+        core.ledger.asked.clear()
+        with core.services.admission.enter():
+            object.__setattr__(core.services.admission, "_ceiling", 1)
+            answer = await agent.send("POST", PATH, {"n": 1})
+            assert (answer.status, dict(answer.headers)["Retry-After"]) == (503, "1")
+        core.services.admission.drain()
+        assert await agent.call() == (503, {"error": "draining"})
+        assert core.store.asked == core.ledger.asked == []

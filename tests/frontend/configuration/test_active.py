@@ -1,0 +1,319 @@
+"""A configuration is read whole and swapped whole, beside the calls, whatever lies where its files should be."""
+
+import os
+import socket
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import trio
+
+from frontend.actions.registry import Registry
+from frontend.auth.signing_keys import rotate
+from frontend.configuration import active as module
+from frontend.configuration.active import Configuration, ConfigurationRefused
+from frontend.control import Control
+from frontend.egress.proxy_list import HEAD, AllowList
+from frontend.errors import GateError
+from frontend.evidence.sqlite import SqliteLedger
+from frontend.policy.acl import PolicyFiles
+from frontend.policy.engine import Commit, PolicyEngine, PolicyRefused, PolicySources
+from frontend.pool.pool import Pools
+from ipc import messages as m
+from ipc.limits import MAX_CONTROL_FRAME
+from ipc.nonblocking import TrioChannel
+from ipc.sessions import FRONT_TO_SUPERVISOR
+from ipc.settings import Settings
+from tests.support.front_core import DIGEST, ScriptedPolicy, action
+from tests.support.keyrings import keyring_in
+from tests.support.manifests import write_manifests
+
+
+class Idle:
+    """Hears nothing that matters here."""
+
+    def __getattr__(self, name: str) -> Any:
+        return lambda *_: None
+
+
+class Refusing(ScriptedPolicy):
+    """A policy engine that takes nothing."""
+
+    async def load(self, sources: PolicySources, commit: Commit | None = None) -> None:
+        raise PolicyRefused(("gateway.rego:1: no",))
+
+
+@asynccontextmanager
+async def loading(
+    folder: Path, policy: ScriptedPolicy | None = None, listed: Path | None = None
+) -> AsyncIterator[Configuration]:
+    """A configuration over `folder`; a template that finds every module answers it. `listed`: for live sync."""
+    write_manifests(folder / "actions", action())
+    (folder / "policy").mkdir()
+    (folder / "policy" / "gateway.rego").write_text("package gateway\n")
+    (folder / "policy" / "data.json").write_text('{"policy_version": "1"}')
+    settings = Settings(
+        str(folder), "http://x", manifests_dir=str(folder / "actions"), policy_dir=str(folder / "policy")
+    )
+    ours, theirs = socket.socketpair()
+    control = Control(ours)
+    channel: TrioChannel[m.Message] = TrioChannel(
+        theirs, m.FrontToSupervisor, table=FRONT_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
+        cap_out=MAX_CONTROL_FRAME,
+    )  # fmt: skip
+
+    async def answer() -> None:
+        await channel.send(m.StartFront("front-1-a", (), settings, ()))
+        while True:
+            asked = await channel.receive()
+            assert isinstance(asked, m.LoadModules)
+            verdicts = tuple(m.ModuleVerdict(one.reference, "ok", DIGEST) for one in asked.modules)
+            await channel.send(m.ModulesLoaded(asked.request_id, 3, verdicts))
+
+    pools = Pools(settings.workers, lambda: "{}", control.need_worker, control.kill_worker)
+    engine = cast(PolicyEngine, policy or ScriptedPolicy())
+    ledger = await SqliteLedger.open(folder / "ledger.sqlite3")
+    keyring = keyring_in(folder / "state", ledger)
+    list_file = None if listed is None else str(listed)
+    allow_list = AllowList(list_file, folder, lambda: configuration.registry, dict)
+    configuration = Configuration(settings, control, engine, pools, Registry(), keyring, allow_list, trio.Lock())
+    try:
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(answer)
+            await control.start()
+            nursery.start_soon(control.run, Idle())
+            yield configuration
+            nursery.cancel_scope.cancel()
+    finally:
+        control.close()
+        channel.close()
+        with trio.CancelScope(shield=True):
+            await ledger.close()
+
+
+async def refused(configuration: Configuration) -> str:
+    before = configuration.registry
+    with pytest.raises(ConfigurationRefused) as refusal:
+        await configuration.load()
+    assert configuration.registry is before
+    assert refusal.value.problems
+    return str(refusal.value)
+
+
+async def test_a_load_swaps_the_registry(tmp_path: Path) -> None:
+    async with loading(tmp_path) as configuration:
+        await configuration.load()
+        assert [one.action_id for one in configuration.registry.actions] == ["echo"]
+
+
+async def test_a_policy_that_is_refused_leaves_the_registry_as_it_was(tmp_path: Path) -> None:
+    async with loading(tmp_path, Refusing()) as configuration:
+        assert "gateway.rego:1  no." in await refused(configuration)
+
+
+async def test_every_problem_is_named_at_once(tmp_path: Path) -> None:
+    async with loading(tmp_path) as configuration:
+        write_manifests(tmp_path / "actions", action("b", risk_level="none"), action("c", colour="red"))
+        (tmp_path / "policy" / "data.json").unlink()
+        problems = await refused(configuration)
+        assert all(word in problems for word in ("b.yaml", "c.yaml", "data.json"))
+
+
+async def test_what_a_commit_refuses_is_not_in_force(tmp_path: Path) -> None:
+    """Evidence that can't be written keeps manifests and policy as they were, both."""
+    async with loading(tmp_path) as configuration:
+        await configuration.load()
+        before = configuration.registry, configuration.policy_files
+        write_manifests(tmp_path / "actions", action("more"))
+        (tmp_path / "policy" / "data.json").write_text('{"policy_version": "2"}')
+        seen: list[tuple[int, str]] = []
+
+        async def commit(registry: Registry, files: PolicyFiles) -> None:
+            seen.append((len(registry), files.data.policy_version))
+            await trio.lowlevel.checkpoint()
+            if len(seen) == 1:
+                raise GateError("evidence_persistence_failed")
+
+        with pytest.raises(GateError):
+            await configuration.load(commit)
+        assert (configuration.registry, configuration.policy_files) == before
+        await configuration.load(commit)
+        assert seen == [(2, "2"), (2, "2")]
+        assert configuration.policy_files is not None
+        assert (len(configuration.registry), configuration.policy_files.data.policy_version) == (2, "2")
+
+
+async def test_a_reload_that_takes_too_long_is_refused_before_anybody_stops_waiting_for_it(tmp_path: Path) -> None:
+    async with loading(tmp_path) as configuration:
+        await configuration.load()
+        with fifo(tmp_path / "actions" / "slow.yaml"), pytest.raises(ConfigurationRefused, match=r"within 0\.1 s"):
+            await configuration.load(within=0.1)
+        (tmp_path / "actions" / "slow.yaml").unlink()
+        await configuration.load(within=60)
+
+
+async def test_a_load_takes_the_policy_that_lies_there_when_its_turn_has_come(tmp_path: Path) -> None:
+    """A change of policy while modules are being loaded is not undone by the load."""
+    async with loading(tmp_path) as configuration, trio.open_nursery() as nursery:
+        await configuration.policy_turn.acquire()
+        nursery.start_soon(configuration.load)
+        with trio.fail_after(60):
+            while not configuration.policy_turn.statistics().tasks_waiting:  # noqa: ASYNC110
+                await trio.sleep(0.002)
+        (tmp_path / "policy" / "data.json").write_text('{"policy_version": "changed"}')
+        configuration.policy_turn.release()
+        with trio.fail_after(60):
+            while configuration.policy_files is None:  # noqa: ASYNC110
+                await trio.sleep(0.002)
+        assert configuration.policy_files.data.policy_version == "changed"
+
+
+async def test_keys_are_put_in_force_with_everything_else_or_not_at_all(tmp_path: Path) -> None:
+    async with loading(tmp_path) as configuration:
+        ring = configuration.keyring
+        await configuration.load()
+        before = ring.signer.kid
+        rotate(ring.places.receipt)
+        ring.places.lease.key.chmod(0o640)
+        (tmp_path / "actions" / "b.yaml").write_text("colour: red")
+        problems = await refused(configuration)
+        assert "lease.pem: mode 0640 lets others in. Use chmod 0600." in problems
+        assert "b.yaml" in problems
+        assert ring.signer.kid == before
+        ring.places.lease.key.chmod(0o600)
+        (tmp_path / "actions" / "b.yaml").unlink()
+        await configuration.load()
+        assert ring.signer.kid == ring.keys.receipt.kid != before
+
+
+# ------------------------------------------------------------------ live sync
+
+
+def reaching(action_id: str, *domains: str) -> dict[str, Any]:
+    """An action that may reach these."""
+    egress = {"profile": "direct_allowlist", "allowed_domains": list(domains)}
+    return action(
+        action_id, required_imports=["http"], egress=egress,
+        template={"method": "GET", "url_template": f"http://{domains[0]}/"},
+    )  # fmt: skip
+
+
+def entries(path: Path) -> list[str]:
+    head, *found = path.read_text().splitlines()
+    assert head == HEAD
+    return found
+
+
+async def test_the_proxys_list_has_old_and_new_domains_until_the_new_ones_are_in_force(tmp_path: Path) -> None:
+    listed, seen = tmp_path / "out" / "list", list[list[str]]()
+    listed.parent.mkdir()
+
+    async def commit(_registry: Registry, _files: PolicyFiles) -> None:
+        await trio.lowlevel.checkpoint()
+        seen.append(entries(listed))
+
+    async with loading(tmp_path, listed=listed) as configuration:
+        write_manifests(tmp_path / "actions", reaching("a", "old.example", "both.example"))
+        await configuration.load()
+        assert entries(listed) == ["both.example", "old.example"]
+        write_manifests(tmp_path / "actions", reaching("a", "new.example", "both.example"))
+        await configuration.load(commit)
+        assert seen == [["both.example", "new.example", "old.example"]]
+        assert entries(listed) == ["both.example", "new.example"]
+
+
+async def test_a_load_that_is_refused_leaves_the_proxys_list_as_it_was(tmp_path: Path) -> None:
+    listed, policy = tmp_path / "out" / "list", ScriptedPolicy()
+    listed.parent.mkdir()
+    async with loading(tmp_path, policy, listed=listed) as configuration:
+        write_manifests(tmp_path / "actions", reaching("a", "old.example"))
+        await configuration.load()
+        write_manifests(tmp_path / "actions", reaching("a", "new.example"))
+        policy.refusal = PolicyRefused(("gateway.rego:1: no",))
+        await refused(configuration)
+        assert entries(listed) == ["old.example"]
+
+
+async def test_a_load_whose_list_can_not_be_written_is_refused_before_anything_is_swapped(tmp_path: Path) -> None:
+    listed, policy = tmp_path / "out" / "list", ScriptedPolicy()
+    async with loading(tmp_path, policy, listed=listed) as configuration:
+        problem = "egress.proxy_allowlist_file: " + str(listed.parent) + ": cannot look at it: No such file"
+        assert problem in await refused(configuration)
+        assert policy.loaded == []
+        listed.parent.mkdir()
+        await configuration.load()
+        assert entries(listed) == []
+
+
+async def test_a_list_that_can_not_be_narrowed_after_the_swap_is_wider_until_it_can(tmp_path: Path) -> None:
+    listed, away = tmp_path / "out" / "list", tmp_path / "away"
+    listed.parent.mkdir()
+
+    async def commit(_registry: Registry, _files: PolicyFiles) -> None:
+        await trio.lowlevel.checkpoint()
+        listed.parent.rename(away)
+
+    async with loading(tmp_path, listed=listed) as configuration:
+        write_manifests(tmp_path / "actions", reaching("a", "old.example"))
+        await configuration.load()
+        write_manifests(tmp_path / "actions", reaching("a", "new.example"))
+        await configuration.load(commit)
+        found = configuration.registry.get("a")
+        assert found is not None
+        assert found.allowed_domains == ("new.example",)
+        assert entries(away / "list") == ["new.example", "old.example"]
+        away.rename(listed.parent)
+        await configuration.allow_list.sync()
+        assert entries(listed) == ["new.example"]
+
+
+@contextmanager
+def fifo(path: Path) -> Iterator[None]:
+    """A file that never answers whoever opens it, until the end."""
+    os.mkfifo(path)
+    try:
+        yield
+    finally:
+        os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
+
+
+@pytest.mark.parametrize("name", ["actions/slow.yaml", "actions/trusted_modules.yaml"])
+async def test_a_file_that_is_never_read_holds_up_neither_the_loop_nor_the_next_reload(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr(module, "READ_SECONDS", 0.3)
+    async with loading(tmp_path) as configuration:
+        beats = 0
+
+        async def beat() -> None:
+            nonlocal beats
+            while True:
+                await trio.sleep(0.01)
+                beats += 1
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(beat)
+            with fifo(tmp_path / name):
+                assert "was not read within" in await refused(configuration)
+            (tmp_path / name).unlink()
+            nursery.cancel_scope.cancel()
+        assert beats, "the loop stood still"
+        await configuration.load()
+
+
+@pytest.mark.parametrize("name", ["actions", "policy"])
+async def test_a_folder_that_is_none_is_a_problem_with_its_place(tmp_path: Path, name: str) -> None:
+    async with loading(tmp_path) as configuration:
+        (tmp_path / name).rename(tmp_path / "away")
+        assert name in await refused(configuration)
+        (tmp_path / name).write_text("a file")
+        assert name in await refused(configuration)
+
+
+async def test_a_loop_of_links_is_a_problem(tmp_path: Path) -> None:
+    async with loading(tmp_path) as configuration:
+        (tmp_path / "actions" / "trusted_modules.yaml").symlink_to("trusted_modules.yaml")
+        (tmp_path / "actions" / "a.yaml").symlink_to("a.yaml")
+        assert "a.yaml" in await refused(configuration)

@@ -1,0 +1,192 @@
+"""Reloads that operators ask for, before a supervisor that answers, refuses, is silent or slow."""
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+import trio
+
+from frontend import control as control_module
+from frontend.actions.registry import Registry
+from frontend.configuration.active import Commit, Configuration, ConfigurationRefused
+from frontend.evidence.ledger import LedgerUnavailable
+from frontend.policy.acl import PolicyFiles
+from frontend.policy.data import PolicyData
+from frontend.policy.engine import PolicySources
+from ipc import messages as m
+from tests.support.front_core import Core, ScriptedPolicy, front_core, refuses
+
+RELOAD = ("POST", "/v1/admin/reload")
+FAILED = (500, {"error": "reload_failed"})
+FULL = LedgerUnavailable("the disk is full")
+
+
+class Loading:
+    """A configuration whose load ends as it is told. `loads` counts those that came into force."""
+
+    def __init__(self) -> None:
+        self.registry = Registry()
+        self.policy = ScriptedPolicy()
+        self.outcome: Exception | None = None
+        self.loads = 0
+
+    async def load(self, commit: Commit | None = None, *, within: float = 0) -> None:
+        await trio.lowlevel.checkpoint()
+        if self.outcome is not None:
+            raise self.outcome
+        if commit is not None:
+            await commit(self.registry, PolicyFiles(PolicySources({}, "{}", "p2"), PolicyData("p2")))
+        self.loads += 1
+
+
+class Supervisor:
+    """Takes what the front posts, and answers as it is told."""
+
+    def __init__(self, core: Core, loading: Loading) -> None:
+        self.core = core
+        self.loading = loading
+        self.requests: list[m.RequestReload] = []
+        self.serves: Callable[[m.RequestReload], Awaitable[m.Reloaded | None]] = self.reloads
+
+    async def reloads(self, request: m.RequestReload) -> None:
+        """As the real one: every front reloads, and what it says goes to who asked."""
+        await self.core.services.reloads.perform(
+            m.Reload(request.request_id, request.requested_by, request.operator_jkt, request.proof_jti)
+        )
+
+    async def run(self) -> None:
+        async for message in self.core.services.control._unsent_out:
+            if isinstance(message, m.RequestReload):
+                self.requests.append(message)
+                answer = await self.serves(message)
+            else:
+                answer = message if isinstance(message, m.Reloaded) else None
+            if answer is not None:
+                self.core.services.control._hand_on(answer, cast(Any, None))
+
+
+@asynccontextmanager
+async def supervised(folder: Path) -> AsyncIterator[Supervisor]:
+    async with front_core(folder, workers=0) as core, trio.open_nursery() as nursery:
+        loading = Loading()
+        core.services.configuration = core.services.reloads.configuration = cast(Configuration, loading)
+        supervisor = Supervisor(core, loading)
+        nursery.start_soon(supervisor.run)
+        yield supervisor
+        nursery.cancel_scope.cancel()
+
+
+def answers(error: str | None) -> Callable[[m.RequestReload], Awaitable[m.Reloaded]]:
+    """An outcome of the supervisor's own, which no front has seen."""
+
+    async def serve(request: m.RequestReload) -> m.Reloaded:
+        await trio.lowlevel.checkpoint()
+        return m.Reloaded(request.request_id, error, 0, "")
+
+    return serve
+
+
+async def told(core: Core) -> list[dict[str, Any]]:
+    return list(reversed(await core.events(event_type="AdminReload")))
+
+
+async def test_a_reload_is_answered_with_what_is_in_force_and_told_with_who_asked(tmp_path: Path) -> None:
+    async with supervised(tmp_path) as supervisor:
+        core = supervisor.core
+        status, body = await core.operate(*RELOAD)
+        assert (status, body | {"reloaded_at": ""}) == (
+            200,
+            {
+                "manifests_loaded": 0, "policy_reloaded": True, "reloaded_at": "", "actions": 0,
+                "policy_version": "p1",
+            },
+        )  # fmt: skip
+        assert body["reloaded_at"].endswith("Z")
+        (event,) = await told(core)
+        assert (event["decision"], event["principal"], event["policy_version"]) == ("allow", "operator:op", "p2")
+        assert event["operator_sender_binding"] == core.operator_key.jkt
+        assert event["operator_proof_jti"] == supervisor.requests[0].proof_jti
+        assert event["identity_method"] == "operator"
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason"),
+    [
+        (ConfigurationRefused(["a.yaml:1 no", "b.yaml:2 no"]), "a.yaml:1 no; b.yaml:2 no"),
+        (RuntimeError("ours"), "an error nobody foresaw: RuntimeError"),
+    ],
+    ids=["refused", "a fault of ours"],
+)
+async def test_a_reload_that_fails_is_500_with_one_event_that_says_why(
+    tmp_path: Path, outcome: Exception, reason: str
+) -> None:
+    async with supervised(tmp_path) as supervisor:
+        supervisor.loading.outcome = outcome
+        assert await supervisor.core.operate(*RELOAD) == FAILED
+        (event,) = await told(supervisor.core)
+        assert (event["decision"], event["reason"], event["error_code"]) == ("error", reason, "reload_failed")
+        assert event["operator_proof_jti"] == supervisor.requests[0].proof_jti
+
+
+@pytest.mark.parametrize("error", ["too many reloads are waiting", "no front is serving", "a front did not answer"])
+async def test_a_reload_that_was_never_performed_here_leaves_its_event_all_the_same(tmp_path: Path, error: str) -> None:
+    async with supervised(tmp_path) as supervisor:
+        supervisor.serves = answers(error)
+        assert await supervisor.core.operate(*RELOAD) == FAILED
+        (event,) = await told(supervisor.core)
+        assert (event["decision"], event["reason"], event["principal"]) == ("error", error, "operator:op")
+
+
+async def test_a_supervisor_that_does_not_answer_is_an_answer_too(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def silent(_request: m.RequestReload) -> None:
+        await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(control_module, "RELOAD_SECONDS", 0.1)
+    async with supervised(tmp_path) as supervisor:
+        supervisor.serves = silent
+        assert await supervisor.core.operate(*RELOAD) == FAILED
+        (event,) = await told(supervisor.core)
+        assert "no answer to a reload within 0.1 s" in event["reason"]
+        supervisor.serves = supervisor.reloads
+        assert (await supervisor.core.operate(*RELOAD))[0] == 200
+        assert supervisor.core.services.control._answers == {}
+
+
+async def test_nothing_comes_into_force_without_its_event(tmp_path: Path) -> None:
+    async with supervised(tmp_path) as supervisor:
+        supervisor.core.ledger.faults["append"] = refuses(FULL)
+        assert await supervisor.core.operate(*RELOAD) == FAILED
+        assert supervisor.loading.loads == 0
+        await supervisor.core.services.reloads.perform(m.Reload("hangup-1", "signal"))
+        assert supervisor.loading.loads == 0
+        supervisor.core.ledger.faults.clear()
+        assert await told(supervisor.core) == []
+        assert (await supervisor.core.operate(*RELOAD))[0] == 200
+        assert supervisor.loading.loads == 1
+
+
+async def test_reloads_at_once_are_each_answered_and_told(tmp_path: Path) -> None:
+    async with supervised(tmp_path) as supervisor:
+        found: list[int] = []
+
+        async def ask() -> None:
+            found.append((await supervisor.core.operate(*RELOAD))[0])
+
+        async with trio.open_nursery() as nursery:
+            for _ in range(6):
+                nursery.start_soon(ask)
+        assert found == [200] * 6
+        assert len({event["operator_proof_jti"] for event in await told(supervisor.core)}) == 6
+        assert supervisor.loading.loads == 6
+
+
+async def test_a_gateway_that_drains_still_reloads(tmp_path: Path) -> None:
+    async with supervised(tmp_path) as supervisor:
+        assert (await supervisor.core.operate("POST", "/v1/admin/drain"))[0] == 200
+        assert (await supervisor.core.operate(*RELOAD))[0] == 200
+        status = (await supervisor.core.operate("GET", "/v1/admin/status"))[1]
+        assert (status["status"], status["draining"]) == ("draining", True), "a reload is no way out of it"

@@ -1,0 +1,144 @@
+"""Health that is fresh, shared, and never waits long for a dependency that is stuck."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+import trio
+import trio.testing
+
+from frontend.evidence.ledger import LedgerUnavailable
+from frontend.health import pulse as health
+from frontend.health.pulse import Pulse
+from frontend.stores.interface import StoreUnavailable
+from tests.support.front_core import Core, front_core, hangs, refuses
+from tests.support.held_calls import held
+from tests.support.logs import capture_logs
+
+
+async def ready(core: Core) -> tuple[int, dict[str, Any]]:
+    answer = await core.ask("GET", "/readyz")
+    return answer.status, msgspec.json.decode(answer.body)
+
+
+async def test_what_broke_this_moment_shows_in_the_next_answer(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        object.__setattr__(core.services, "policy", core.policy)
+        assert (await ready(core))[0] == 200
+        core.store.faults["pending_count"] = refuses(StoreUnavailable("gone"))
+        assert (await ready(core))[1] | {"status": "", "actions_registered": 0} == {
+            "status": "", "redis": False, "opa": True, "ledger": True, "approval_store": False, "egress_proxy": None,
+            "actions_registered": 0,
+        }  # fmt: skip
+        core.store.faults.clear()
+        core.ledger.faults["unresolved_count"] = refuses(LedgerUnavailable("gone"))
+        status, body = await ready(core)
+        assert (status, body["status"], body["redis"], body["ledger"]) == (503, "not_ready", True, False)
+        core.ledger.faults.clear()
+        core.policy.is_available = False
+        assert (await ready(core))[1]["opa"] is False
+
+
+async def test_a_status_says_what_it_can_when_a_store_fails(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        await held(core)
+        await core.store.raise_epoch()
+        status, body = await core.operate("GET", "/v1/admin/status")
+        counts = ("pending_approvals", "revocation_epoch", "unresolved_intents")
+        assert (status, [body[name] for name in counts]) == (200, [1, 1, 0])
+        core.store.faults["epoch"] = refuses(StoreUnavailable("gone"))
+        _, body = await core.operate("GET", "/v1/admin/status")
+        assert [body[name] for name in counts] == [None, None, 0]
+        assert (body["status"], body["dependencies"]["redis"]) == ("degraded", False)
+        core.services.admission.drain()
+        assert (await core.operate("GET", "/v1/admin/status"))[1]["status"] == "draining"
+
+
+async def test_a_store_that_is_stuck_delays_nobody_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "OVERDUE_SECONDS", 0.2)
+    async with front_core(tmp_path, workers=0) as core:
+        core.store.faults["pending_count"] = hangs(trio.Event())
+        for _ in range(2):
+            with trio.fail_after(60):
+                assert (await ready(core))[1]["redis"] is False
+        assert core.services.front_status().held == -1
+
+
+async def test_a_flood_of_questions_is_one_question_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(health, "ROUND_SECONDS", 600.0)
+    async with front_core(tmp_path, workers=0) as core:
+        core.store.asked.clear()
+        async with trio.open_nursery() as nursery:
+            for _ in range(500):
+                nursery.start_soon(core.ask, "GET", "/readyz")
+        assert core.store.asked.count("pending_count") <= 5
+
+
+async def test_the_supervisors_status_line_asks_nobody(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        await held(core)
+        await ready(core)
+        core.store.asked.clear()
+        core.ledger.asked.clear()
+        assert core.services.front_status().held == 1
+        assert core.store.asked == core.ledger.asked == []
+
+
+async def test_an_answer_is_never_older_than_its_question(autojump_clock: trio.testing.MockClock) -> None:
+    value = 0
+
+    async def ask() -> int:
+        found = value
+        await trio.sleep(0.3)
+        return found
+
+    pulse = Pulse("it", ask)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(pulse.run)
+        for value in range(1, 20):
+            await trio.sleep(value / 17)
+            assert await pulse.fresh() == value  # even when the pulse was asking as the value changed
+        nursery.cancel_scope.cancel()
+
+
+async def test_a_pulse_survives_whatever_its_dependency_raises(autojump_clock: trio.testing.MockClock) -> None:
+    answers: list[int | Exception] = [1, ValueError("strange"), 2]
+
+    async def ask() -> int:
+        await trio.lowlevel.checkpoint()
+        answer = answers.pop(0) if len(answers) > 1 else answers[0]
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    pulse = Pulse("it", ask)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(pulse.run)
+        assert (pulse.found, await pulse.fresh(), await pulse.fresh()) == (1, None, 2)
+        nursery.cancel_scope.cancel()
+
+
+async def test_the_log_says_once_that_a_dependency_is_down_and_once_that_it_is_back(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    is_up = False
+
+    async def ask() -> int:
+        await trio.lowlevel.checkpoint()
+        if not is_up:
+            raise OSError("no way")
+        return 1
+
+    pulse = Pulse("it", ask)
+    with capture_logs() as logs:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(pulse.run)
+            assert await pulse.fresh() is None
+            is_up = True
+            assert (await pulse.fresh(), await pulse.fresh()) == (1, 1)
+            nursery.cancel_scope.cancel()
+    assert [(one["log_level"], one["event"]) for one in logs] == [
+        ("warning", "it is down"),
+        ("info", "it answers again"),
+    ]

@@ -1,0 +1,112 @@
+"""Rates of one front: by class, and by session with a bounded memory."""
+
+import pytest
+
+from frontend.errors import GateError
+from frontend.limits import rates as limits
+from frontend.limits.rates import PER_SECOND, TELL_SECONDS, Rates, SessionRates, TooMuch
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def taken(rates: SessionRates, session_id: str, tries: int) -> int:
+    """How many of so many requests were let through."""
+    count = 0
+    for _ in range(tries):
+        try:
+            rates.take(session_id)
+            count += 1
+        except TooMuch:
+            continue
+    return count
+
+
+@pytest.mark.parametrize(("name", "rate"), PER_SECOND.items())
+def test_a_class_has_its_rate_and_says_when_to_come_back(name: str, rate: int) -> None:
+    heard: list[str] = []
+    rates = Rates(heard.append)
+    rates._buckets[name]._clock = Clock()
+    for _ in range(rate):
+        rates.take(name)
+    with pytest.raises(GateError) as refused:
+        rates.take(name)
+    assert (refused.value.code, refused.value.retry_after) == ("rate_limit_exceeded", 1)
+    assert heard == [name]
+
+
+def test_a_class_without_a_row_is_not_limited() -> None:
+    rates = Rates()
+    for _ in range(1000):
+        rates.take("free")
+
+
+def test_each_session_has_a_bucket_of_its_own() -> None:
+    clock, heard = Clock(), list[str]()
+    rates = SessionRates(5, heard.append, clock)
+    assert [taken(rates, "a", 8), taken(rates, "b", 3), taken(rates, "b", 8)] == [5, 3, 2]
+    assert heard == ["session"] * 9
+    clock.now += 0.6
+    assert [taken(rates, "a", 8), taken(rates, "b", 8)] == [3, 3]
+
+
+def test_a_copy_of_a_request_is_not_the_session_s_to_pay_for() -> None:
+    rates = SessionRates(2, clock=Clock())
+    for _ in range(100):
+        rates.take("a")
+        rates.give_back("a")
+    assert taken(rates, "a", 5) == 2
+    rates.give_back("unknown")
+
+
+def test_the_seconds_to_wait_are_those_until_a_token_is_there() -> None:
+    clock = Clock()
+    rates = SessionRates(1, clock=clock)
+    rates.take("a")
+    with pytest.raises(TooMuch) as refused:
+        rates.take("a")
+    assert refused.value.retry_after == 1
+    clock.now += 0.999
+    with pytest.raises(TooMuch):
+        rates.take("a")
+    clock.now += 0.002
+    rates.take("a")
+
+
+def test_an_idle_session_is_forgotten_and_loses_nothing_by_it() -> None:
+    clock = Clock()
+    rates = SessionRates(3, clock=clock)
+    for number in range(50):
+        rates.take(f"s-{number}")
+    assert len(rates) == 50
+    clock.now += TELL_SECONDS
+    rates.take("another")
+    assert len(rates) == 1
+    assert taken(rates, "s-0", 9) == 3
+
+
+def test_the_table_is_bounded_whatever_comes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "MAX_SESSIONS", 100)
+    clock = Clock()
+    rates = SessionRates(1, clock=clock)
+    for number in range(1000):
+        rates.take(f"s-{number}")
+        assert taken(rates, "busy", 1) == (number == 0), "a session that is busy is not the one that is forgotten"
+    assert len(rates) == 100
+
+
+def test_refusals_are_told_at_first_and_then_together() -> None:
+    clock = Clock()
+    rates = SessionRates(1, clock=clock)
+    assert [rates.refused("a") for _ in range(5)] == [1, None, None, None, None]
+    assert rates.refused("b") == 1
+    clock.now += TELL_SECONDS - 0.1
+    assert rates.refused("a") is None
+    clock.now += 0.2
+    assert rates.refused("a") == 6
+    assert rates.refused("a") is None

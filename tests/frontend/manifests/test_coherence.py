@@ -1,0 +1,177 @@
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from frontend.files.problems import Problem
+from frontend.manifests.manifest import Manifest
+
+Read = Callable[..., tuple[Manifest | None, list[Problem]]]
+
+
+def schema(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
+    return {"io": {"request_schema": {"type": "object", "properties": properties, "required": required}}}
+
+
+@pytest.mark.parametrize("kind", ["compute", "http", "files"])
+def test_the_kinds_themselves_have_no_problem(read_kind: Read, kind: str) -> None:
+    manifest, problems = read_kind(kind)
+    assert problems == []
+    assert manifest is not None
+    assert manifest.profile == {"compute": "compute", "http": "http", "files": "fs"}[kind]
+
+
+@pytest.mark.parametrize(
+    ("kind", "change", "field", "words"),
+    [
+        ("http", {"required_imports": ["http", "fs"]}, "required_imports", "both http and fs"),
+        ("files", {"required_imports": []}, "fs", "needs the import fs"),
+        ("files", {"fs": None}, "required_imports", "there is no section fs"),
+        ("http", {"egress": None}, "required_imports", "egress.profile is none"),
+        ("http", {"egress": {"profile": "none"}}, "egress", "egress.profile is none"),
+        ("http", {"egress": {"profile": "proxy_allowlist"}}, "egress.profile", "egress_proxy_url is not set"),
+        ("compute", {"egress": {"profile": "direct_allowlist"}}, "egress.profile", "needs the import http"),
+        ("http", {"template": None, "egress": {"allowed_methods": None}}, "egress", "allowed_methods is missing"),
+        ("http", {"egress": {"allowed_methods": ["GET"]}}, "template.method", "not among egress.allowed_methods"),
+        ("http", {"egress": {"allowed_methods": ["BREW"]}}, "egress.allowed_methods[0]", "must be one of GET"),
+        ("http", {"egress": {"allowed_domains": ["API.example.com"]}}, "egress.allowed_domains", "api.example.com"),
+        ("http", {"egress": {"allowed_domains": ["10.0.0.1"]}}, "egress.allowed_domains", "is an IP address"),
+        ("http", {"egress": {"allowed_domains": ["*.com"]}}, "egress.allowed_domains", "with a dot"),
+        ("http", {"required_imports": []}, "template", "needs the import http"),
+        ("http", {"required_imports": []}, "secrets[0].inject.header", "needs the import http"),
+        ("http", {"secrets": [{"name": "t", "inject": {"header": "Host"}}]}, "secrets[0].inject.header", "own"),
+        ("http", {"secrets": [{"name": "t", "inject": {"header": "x-kind"}}]}, "secrets[0].inject.header", "two sour"),
+        ("http", {"secrets": [{"name": "t"}, {"name": "t"}]}, "secrets", "declared twice"),
+        ("http", {"secrets": [{"name": "t", "inject": {"header": "A", "format": "{value}{value}"}}]},
+         "secrets[0].inject.format", "{value} in it once"),
+        ("compute", {"verifier_kind": "http_status"}, "verifier_kind", "needs the import http"),
+        ("compute", {"verifier_kind": "fs_hash"}, "verifier_kind", "needs the import fs"),
+        ("http", {"verifier_kind": "fs_hash"}, "verifier_kind", "needs the import fs"),
+        ("compute", {"verifier_kind": "response_schema"}, "verifier_kind", "needs io.response_schema"),
+        ("compute", {"verification_config": {"expected": [200]}}, "verification_config.expected", "Remove it"),
+        ("http", {"verifier_kind": "http_status", "verification_config": {"expected": ["200"]}},
+         "verification_config.expected", "list of statuses"),
+        ("http", {"verifier_kind": "http_status", "verification_config": {"expected": []}},
+         "verification_config.expected", "list of statuses"),
+        ("http", {"verifier_kind": "http_status", "verification_config": {"expected_status": [200]}},
+         "verification_config.expected_status", "Did you mean expected?"),
+        ("files", {"verifier_kind": "fs_hash", "verification_config": {"path_pointer": "/content"}},
+         "verification_config.path_pointer", "another file"),
+        ("files", {"verifier_kind": "fs_hash", "verification_config": {"content_pointer": "/nowhere"}},
+         "verification_config.content_pointer", "does not require"),
+        ("compute", {"verifier_kind": "response_schema", "verification_config": {"schema": {"type": 5}}},
+         "verification_config.schema#/type", "not valid"),
+        ("http", {"template": {"headers": {"Authorization": "Bearer x"}}}, "template.headers.Authorization", "cred"),
+        ("http", {"template": {"headers": {"Content-Length": "1"}}}, "template.headers.Content-Length", "own"),
+        ("http", {"template": {"headers": {"X-A": "a\r\nB: c"}}}, "template.headers.X-A", "printable ASCII"),
+        ("http", {"template": {"headers": {"X A": "a"}}}, "template.headers.X A", "must be a header name"),
+        ("http", {"template": {"headers": {"x-kind": "a"}}}, "template.headers.x-kind", "twice"),
+        ("http", {"template": {"headers": {"X-A": "{nothing}"}}}, "template.headers.X-A", "does not declare"),
+        ("http", {"template": {"body_template": {"a": "{mesage}"}}}, "template.body_template", "does not declare"),
+        ("http", {"template": {"body_template": {"a": "say {message}"}}}, "template.body_template", "longer text"),
+        ("http", {"template": {"body_template": {"{message}": 1}}}, "template.body_template", "longer text"),
+        ("http", {"template": {"url_template": "https://a.example/{nowhere}"}}, "template.url_template", "declare"),
+        ("http", {"template": {"url_template": "https://a.example/{q}"}}, "template.url_template", "does not require"),
+        ("http", {"template": {"url_template": "https://api.example.com/{?q}"}}, "template.url_template", "RFC 6570"),
+        ("http", schema({"path": {"type": ["object", "null"]}, "q": True, "message": True}, ["path"]),
+         "template.url_template", "neither text nor a number"),
+        ("http", {"io": {"request_schema": {"type": None}}}, "io.request_schema", "takes its values from an object"),
+        ("files", {"fs": {"allowed_operations": []}}, "fs", "allowed_operations is missing"),
+        ("files", {"fs": {"allowed_operations": ["read", "write"]}}, "fs.operation", "is missing"),
+        ("files", {"fs": {"operation": "delete"}}, "fs.operation", "not among fs.allowed_operations"),
+        ("files", {"fs": {"path_pointer": "path"}}, "fs.path_pointer", "JSON pointer"),
+        ("files", {"fs": {"path_pointer": "/nowhere"}}, "fs.path_pointer", "does not require"),
+        ("files", schema({"path": {"type": "string"}}, []), "fs.path_pointer", "does not require"),
+        ("files", {"fs": {"root": "../etc"}}, "fs.root", "dot segment"),
+        ("files", {"fs": {"root": "/etc"}}, "fs.root", "absolute"),
+        ("files", {"fs": {"allowed_paths": ["/notes"]}}, "fs.allowed_paths", "absolute"),
+        ("files", {"fs": {"denied_paths": ["a/../b"]}}, "fs.denied_paths", "dot segment"),
+        ("files", {"fs": {"max_file_bytes": 0}}, "fs.max_file_bytes", "1 or more"),
+    ],
+)  # fmt: skip
+def test_sections_that_contradict_each_other_are_a_problem(
+    read_kind: Read, kind: str, change: dict[str, Any], field: str, words: str
+) -> None:
+    manifest, problems = read_kind(kind, change)
+    assert manifest is None
+    assert any(problem.field == field and words in str(problem) for problem in problems), [str(p) for p in problems]
+    assert all(problem.line > 0 and problem.mend for problem in problems)
+
+
+@pytest.mark.parametrize(
+    ("kind", "verifier", "config"),
+    [
+        ("http", "http_status", {"expected": [200, "3xx"]}),
+        ("http", "http_status", {}),
+        ("files", "fs_hash", {"path_pointer": "/path", "content_pointer": "/content"}),
+        ("compute", "response_schema", {"schema": {"type": "object"}}),
+    ],
+)
+def test_a_verifier_is_told_what_it_understands(
+    read_kind: Read, kind: str, verifier: str, config: dict[str, Any]
+) -> None:
+    manifest, problems = read_kind(kind, {"verifier_kind": verifier, "verification_config": config})
+    assert manifest is not None, [str(problem) for problem in problems]
+
+
+def test_a_proxy_profile_is_taken_when_the_configuration_has_a_proxy(read_kind: Read) -> None:
+    manifest, _ = read_kind("http", {"egress": {"profile": "proxy_allowlist"}}, has_proxy=True)
+    assert manifest is not None
+
+
+def test_a_static_host_outside_the_allow_list_is_no_problem_since_its_calls_are_held(read_kind: Read) -> None:
+    manifest, _ = read_kind("http", {"egress": {"allowed_domains": ["other.example"]}})
+    assert manifest is not None
+
+
+def test_braces_that_name_no_property_are_plain_text(read_kind: Read) -> None:
+    manifest, _ = read_kind("http", {"template": {"body_template": {"query": "query { user {id} }"}}})
+    assert manifest is not None
+
+
+def test_a_query_variable_may_be_optional(read_kind: Read) -> None:
+    manifest, _ = read_kind("http", {"template": {"url_template": "https://api.example.com/a?q={q}"}})
+    assert manifest is not None
+
+
+def test_the_path_of_an_fs_action_may_stand_deeper_in_the_request(read_kind: Read) -> None:
+    inner = {"type": "object", "properties": {"a/b": {"type": "string"}}, "required": ["a/b"]}
+    change = {**schema({"file": inner}, ["file"]), "fs": {"path_pointer": "/file/a~1b"}}
+    manifest, problems = read_kind("files", change)
+    assert manifest is not None, [str(problem) for problem in problems]
+
+
+@pytest.mark.parametrize(
+    ("fragment", "words"),
+    [
+        ({"properties": {"text": {"type": "strin"}}}, "io.request_schema#/properties/text/type"),
+        ({"required": "text"}, "io.request_schema#/required"),
+        ({"properties": {"text": {"$ref": "https://example.com/s.json"}}}, "refers to something outside"),
+        ({"properties": {"default": {"$ref": "other.json#/x"}}}, "refers to something outside"),
+        ({"properties": {"text": {"$ref": "#/$defs/absent"}}}, "#/properties/text/$ref: refers to"),
+        ({"properties": {"text": {"$ref": "#absent"}}}, "does not compile"),
+        ({"properties": {"text": {"$id": "https://example.com/", "type": "string"}}}, "stands inside the schema"),
+        ({"properties": {"text": {"pattern": "(?=x)"}}}, "#/properties/text/pattern: the pattern"),
+        ({"properties": {"text": {"format": "int32"}}}, '#/properties/text/format: "int32" is no format'),
+        ({"$schema": "http://json-schema.org/draft-07/schema#"}, "draft 2020-12"),
+    ],
+)
+def test_a_schema_that_can_not_be_used_is_a_problem(read_kind: Read, fragment: dict[str, Any], words: str) -> None:
+    for kind in ("request_schema", "response_schema"):
+        base = {"type": "object", "properties": {"text": {"type": "string"}}, "required": []}
+        manifest, problems = read_kind("compute", {"io": {kind: {**base, **fragment}}})
+        assert manifest is None
+        assert any(words.replace("request_schema", kind) in str(problem) for problem in problems), list(
+            map(str, problems)
+        )
+
+
+def test_a_reference_inside_data_is_no_reference(read_kind: Read) -> None:
+    manifest, _ = read_kind("compute", {"io": {"response_schema": {"const": {"$ref": "https://example.com/"}}}})
+    assert manifest is not None
+
+
+def test_a_local_reference_is_followed(read_kind: Read) -> None:
+    fragment = {"$defs": {"name": {"type": "string"}}, "properties": {"text": {"$ref": "#/$defs/name"}}}
+    manifest, _ = read_kind("compute", {"io": {"request_schema": fragment}})
+    assert manifest is not None

@@ -1,0 +1,122 @@
+"""The policy process: `python -m workers.rego.main --channel-fd N --parent PID`.
+
+Holds an active policy and at most one candidate, answers one question after the other, in order. A candidate is
+compiled, checked and probed before it counts as compiled; the active policy stays in force until UsePolicy. An
+evaluation that passes its deadline ends the process, whatever the front does. Opens nothing, sends nothing elsewhere.
+"""
+
+import argparse
+import os
+import signal
+import socket
+import sys
+from typing import assert_never
+
+import setproctitle
+
+from ipc.blocking import BlockingChannel, ChannelClosed
+from ipc.exits import Exit
+from ipc.framing import FrameError
+from ipc.limits import MAX_POLICY_FRAME, MAX_VERDICT_FRAME
+from ipc.messages import Ask, FrontToPolicy, LoadPolicy, PolicyCompiled, UsePolicy, Verdict
+from ipc.parent import die_with_parent, refuse_core_dumps
+from ipc.process_speed import leave
+from ipc.sessions import FRONT_TO_POLICY, ProtocolError
+from workers.rego.deadline import Deadline, be_ended_by_overtime
+from workers.rego.evaluator import CompiledPolicy, EvaluationError, PolicyError
+from workers.rego.probe import probe
+from workers.rego.values import NotAValue
+
+_MAX_ERROR = 4000
+
+Channel = BlockingChannel[FrontToPolicy]
+
+
+class PolicyServer:
+    """Answers the messages of one front."""
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self._active: CompiledPolicy | None = None
+        self._candidate: tuple[str, CompiledPolicy] | None = None
+        self._deadline = Deadline()
+
+    def serve(self) -> Exit:
+        """Answer until the channel closes. Returns why it ended."""
+        try:
+            while True:
+                self._answer(self._channel.receive())
+        except (FrameError, ProtocolError) as error:
+            print(f"policy: the front broke the protocol: {error}", file=sys.stderr)
+            return Exit.PROTOCOL
+        except (ChannelClosed, ConnectionError):
+            return Exit.ORPHANED
+
+    def _answer(self, message: FrontToPolicy) -> None:
+        match message:
+            case Ask():
+                self._channel.send(self._verdict(message))
+            case LoadPolicy():
+                self._channel.send(self._compiled(message))
+            case UsePolicy():
+                self._use(message.load_id)
+            case _:
+                assert_never(message)
+
+    def _verdict(self, ask: Ask) -> Verdict:
+        if self._active is None:
+            raise ProtocolError("Ask without an active policy")
+        try:
+            with self._deadline:
+                document = self._active.evaluate(ask.input)
+        except (EvaluationError, NotAValue) as error:
+            return Verdict(ask.question_id, None, str(error)[:_MAX_ERROR])
+        # A frame over the cap would end the process; a document that large is no decision.
+        if len(document) * 4 > MAX_VERDICT_FRAME:
+            return Verdict(ask.question_id, None, f"the decision document has {len(document)} characters")
+        return Verdict(ask.question_id, document)
+
+    def _compiled(self, load: LoadPolicy) -> PolicyCompiled:
+        self._candidate = None
+        try:
+            candidate = CompiledPolicy(load.modules, load.data)
+            probe(candidate, load.data, self._deadline)
+        except PolicyError as error:
+            return PolicyCompiled(load.load_id, "\n".join(error.problems)[:_MAX_ERROR])
+        self._candidate = (load.load_id, candidate)
+        return PolicyCompiled(load.load_id, None)
+
+    def _use(self, load_id: str) -> None:
+        if self._candidate is None or self._candidate[0] != load_id:
+            raise ProtocolError(f"UsePolicy of {load_id}, which is not compiled")
+        self._active, self._candidate = self._candidate[1], None
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Run the policy process; returns its exit code."""
+    parser = argparse.ArgumentParser(prog="workers.rego.main")
+    parser.add_argument("--channel-fd", type=int, required=True)
+    parser.add_argument("--parent", type=int, required=True)
+    parser.add_argument("--number", type=int, default=1, help="shown in the process title")
+    options = parser.parse_args(arguments)
+    die_with_parent(options.parent)
+    refuse_core_dumps()
+    setproctitle.setproctitle(f"gateway: policy {options.number}")
+    # Rego's print() writes to standard output, which belongs to the gateway's one line of JSON.
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    be_ended_by_overtime()
+    # Signals to the whole group are the supervisor's business: calls under way end well.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    with socket.socket(fileno=options.channel_fd) as sock:
+        sock.setblocking(True)
+        os.set_inheritable(sock.fileno(), False)
+        channel: Channel = BlockingChannel(
+            sock, FrontToPolicy, table=FRONT_TO_POLICY, start="empty",
+            cap_in=MAX_POLICY_FRAME, cap_out=MAX_VERDICT_FRAME,
+        )  # fmt: skip
+        return PolicyServer(channel).serve()
+
+
+if __name__ == "__main__":
+    leave(main())
