@@ -28,7 +28,7 @@ from frontend.limits.admission import Admission, Place
 from frontend.limits.rates import SessionRates, TooMuch
 from frontend.policy.engine import PolicyEngine
 from frontend.policy.question import Decision, Question
-from frontend.schemas.validator import parse_body
+from frontend.schemas.parser import parse_body
 from frontend.stores.interface import ApprovalRecord
 from frontend.telemetry.logs import log, trace_id
 from frontend.telemetry.metrics import Metrics
