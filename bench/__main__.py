@@ -64,7 +64,12 @@ def measured(chosen: argparse.Namespace) -> dict[str, Any]:
 
 def options(arguments: list[str] | None = None) -> argparse.Namespace:
     """The command line."""
-    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
+    parser = argparse.ArgumentParser(
+        prog="bench",
+        description=__doc__,
+        epilog="State lies where TMPDIR says. A disk that others flush too makes calls slower in no even way: its "
+        "fdatasync stands in the first line; in memory, TMPDIR=/dev/shm, a flush costs nothing but what --slow-disk adds.",
+    )
     parser.add_argument("--quick", action="store_true", help="2 short rounds at 1, 4 and 32 connections")
     parser.add_argument(
         "--fronts", type=_counts, default=(1, 2), metavar="N,…", help="also with so many front processes (1,2)"
