@@ -67,8 +67,8 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="bench",
         description=__doc__,
-        epilog="State lies where TMPDIR says. A disk that others flush too makes calls slower in no even way: its "
-        "fdatasync stands in the first line; in memory, TMPDIR=/dev/shm, a flush costs nothing but what --slow-disk adds.",
+        epilog="State lies where TMPDIR says. Where others flush the same disk, times vary with what they do (the first "
+        "line tells fdatasync); with TMPDIR=/dev/shm a flush costs only what --slow-disk adds.",
     )
     parser.add_argument("--quick", action="store_true", help="2 short rounds at 1, 4 and 32 connections")
     parser.add_argument(
