@@ -67,7 +67,7 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(
         prog="bench",
         description=__doc__,
-        epilog="State lies where TMPDIR says. Where others flush the same disk, times vary with what they do (the first "
+        epilog="State lies where TMPDIR says. Where others flush the same disk, times vary with theirs (the first "
         "line tells fdatasync); with TMPDIR=/dev/shm a flush costs only what --slow-disk adds.",
     )
     parser.add_argument("--quick", action="store_true", help="2 short rounds at 1, 4 and 32 connections")
