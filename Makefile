@@ -34,8 +34,8 @@ lint: $(READY) ## ruff and mypy --strict
 	@$(BIN)/ruff format --check .
 	@$(BIN)/mypy
 
-bench: $(READY) ## floors and ourselves in one run, as ratios
-	@$(BIN)/python -m bench
+bench: $(READY) ## floors and ourselves in one run, as ratios; make bench ARGS="--quick", --help lists them
+	@$(BIN)/python -m bench $(ARGS)
 
 run: $(READY) ## a dev gateway in the foreground
 	@$(BIN)/gateway dev

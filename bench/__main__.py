@@ -1,120 +1,103 @@
-"""`make bench`: floors and ourselves in one run, told as ratios, also as JSON in bench/results/.
-
-`--quick` leaves out the long ledgers; `--requests N` changes how many executes are timed.
-"""
+"""`make bench`: floors and ourselves, interleaved in rounds of one run, as ratios; also as JSON in bench/results/."""
 
 import argparse
 import json
 import os
+import re
 import sys
 import time
 from pathlib import Path
 from typing import Any
 
-from bench import direct, ourselves
-from bench.growth import prepared_ledger
-from bench.subjects import floor, gate
+from bench import ourselves, stages, system_calls
+from bench.generator import generator
+from bench.report import report
+from bench.subjects import fresh_gate
+from bench.targets import targets
 
 RESULTS = Path(__file__).parent / "results"
-
-
-def progress(text: str) -> None:
-    """A line for whoever waits."""
-    if sys.stderr.isatty():
-        print(f"  … {text}", file=sys.stderr, flush=True)
-
-
-def floors(requests: int) -> dict[str, Any]:
-    """Echoes on hypercorn and on h11, one component call, one fdatasync."""
-    found: dict[str, Any] = {"fdatasync_ms": direct.fdatasync_ms(), "component_call_ms": direct.component_call_ms()}
-    for kind in ("hypercorn", "h11"):
-        with floor(kind) as subject:
-            for connections in (1, 32):
-                progress(f"echo on {kind}, {connections} connections")
-                found[f"{kind}_c{connections}"] = subject.load(
-                    "echo", ourselves.EXECUTE, ourselves.BODY, connections, requests
-                )
-    return found
-
-
-def whole(requests: int) -> dict[str, Any]:
-    """Everything about a gateway with a fresh ledger."""
-    found: dict[str, Any] = {}
-    with gate() as running:
-        for connections in (1, 32):
-            progress(f"executes, {connections} connections")
-            found[f"execute_c{connections}"] = ourselves.executes(running, connections, requests)
-        for name in ("health_idle", "health_busy", "leases", "approvals", "memory", "after_a_kill"):
-            progress(name)
-            found[name] = getattr(ourselves, name)(running)
-    return found
-
-
-def grown(events: int, requests: int) -> dict[str, Any]:
-    """Executes and verification on a ledger of this many events."""
-    progress(f"a ledger of {events} events")
-    with prepared_ledger(events) as folder, gate(folder) as running:
-        return {
-            "execute_c1": ourselves.executes(running, 1, requests),
-            "execute_c32": ourselves.executes(running, 32, requests),
-            "verify": ourselves.verification(running),
-        }
-
-
-def told(results: dict[str, Any]) -> list[tuple[str, float, str]]:
-    """(what, ratio or figure, target) of every line of the summary."""
-    low, ours = results["floors"], results["ourselves"]
-    echo_1, echo_32, one, many = low["hypercorn_c1"], low["hypercorn_c32"], ours["execute_c1"], ours["execute_c32"]
-    lines = [
-        ("CPU per execute / echo, at 32", many["cpu_us_all"] / echo_32["cpu_us_all"], "<= 2.2"),
-        ("CPU per execute / echo, at 1", one["cpu_us_all"] / echo_1["cpu_us_all"], ""),
-        ("throughput at 32 / echo", many["per_second"] / echo_32["per_second"], ">= 0.6"),
-        ("p50 at 1 / echo", one["p50_ms"] / echo_1["p50_ms"], "<= 2.5"),
-        ("p50 at 1 / fdatasync", one["p50_ms"] / low["fdatasync_ms"], "three are in it"),
-        ("p99 at 32 / echo", many["p99_ms"] / echo_32["p99_ms"], ""),
-        ("health p99, computing / idle", ours["health_busy"]["p99_ms"] / ours["health_idle"]["p99_ms"], "<= 2"),
-        ("idle compute worker, MB PSS", ours["memory"].get("worker compute", 0.0), "<= 6"),
-    ]
-    ledgers = results.get("ledgers", {})
-    if ledgers:
-        small, large = ledgers["1000"], ledgers["1000000"]
-        for name in ("execute_c1", "execute_c32"):
-            ratio = large[name]["cpu_us_all"] / small[name]["cpu_us_all"]
-            lines.append((f"CPU of {name}, 1,000,000 / 1,000 events", ratio, "<= 1.1"))
-            ratio = large[name]["p50_ms"] / small[name]["p50_ms"]
-            lines.append((f"p50 of {name}, 1,000,000 / 1,000 events", ratio, "<= 1.1"))
-        lines.append(("verify, seconds per 100,000 events", large["verify"]["seconds_per_100k"], "<= 1"))
-    return lines
+UNITS = {"us": 1, "ms": 1000, "s": 1_000_000}
+TRACED_CALLS = 300
 
 
 def main() -> int:
     """Measure, print, keep."""
-    parser = argparse.ArgumentParser(prog="bench", description=__doc__)
-    parser.add_argument("--quick", action="store_true")
-    parser.add_argument("--requests", type=int, default=3000)
-    arguments = parser.parse_args()
-    results: dict[str, Any] = {
-        "cores": os.cpu_count(),
-        "load_before": os.getloadavg(),
-        "floors": floors(arguments.requests),
-        "ourselves": whole(arguments.requests),
-    }
-    if not arguments.quick:
-        results["ledgers"] = {str(events): grown(events, arguments.requests) for events in (1000, 1_000_000)}
+    results = measured(options())
+    print(report(results))
     RESULTS.mkdir(exist_ok=True)
     kept = RESULTS / f"{time.strftime('%Y%m%dT%H%M%S')}.json"
     kept.write_text(json.dumps(results, indent=1))
-    for what, figure, target in told(results):
-        print(f"{what:48}{figure:9.2f}   {target}")
-    print(f"\nCPU by process at 32, microseconds: {_rounded(results['ourselves']['execute_c32']['cpu_us'])}")
-    print(f"PSS by process, MB: {_rounded(results['ourselves']['memory'])}")
-    print(f"after SIGKILL of all computing workers: {_rounded(results['ourselves']['after_a_kill'])}")
-    print(f"whole figures: {kept}")
+    print(f"\nall samples: {kept}")
     return 0
 
 
-def _rounded(figures: dict[str, float]) -> dict[str, float]:
-    return {name: round(value, 1) for name, value in figures.items()}
+def measured(chosen: argparse.Namespace) -> dict[str, Any]:
+    """The whole run, as it stands in the JSON."""
+    scope = stages.QUICK if chosen.quick else stages.WHOLE
+    results: dict[str, Any] = {
+        "cores": os.cpu_count(), "load_before": os.getloadavg(), "rounds": scope.rounds, "seconds": scope.seconds,
+        "slow_disk_us": chosen.slow_disk,
+    }  # fmt: skip
+    with generator() as load, fresh_gate() as plain:
+        results |= stages.rounds(scope, load, plain, chosen.fronts, chosen.slow_disk)
+        # Memory is shared with the processes of other subjects, so it is read when they are gone.
+        results["memory"] = ourselves.memory(plain)
+        stages.progress("kills of all computing workers")
+        results["after_a_kill"] = ourselves.after_a_kill(plain, scope.kills)
+        if chosen.strace:
+            stages.progress("system calls")
+            reason = system_calls.unavailable()
+            counted = {"unavailable": reason} if reason else system_calls.counted(plain, load, chosen.strace)
+            results["system_calls"] = counted
+        if not chosen.quick:
+            stages.progress("health, leases, approvals")
+            results["health"] = ourselves.health(plain, load, scope.seconds)
+            results["leases"], results["approvals"] = ourselves.leases(plain), ourselves.approvals(plain)
+        if chosen.growth:
+            results["growth"] = stages.growth(scope, load)
+    results["targets"] = [
+        {"what": one.what, "figure": one.figure, "relation": one.relation, "bound": one.bound, "is_met": one.is_met}
+        for one in targets(results)
+    ]
+    return results
+
+
+def options(arguments: list[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(
+        prog="bench",
+        description=__doc__,
+        epilog="State lies where TMPDIR says. Where others flush the same disk, times vary with theirs (the first "
+        "line tells fdatasync); with TMPDIR=/dev/shm a flush costs only what --slow-disk adds.",
+    )
+    parser.add_argument("--quick", action="store_true", help="2 short rounds at 1, 4 and 32 connections")
+    parser.add_argument(
+        "--fronts", type=_counts, default=(1, 2), metavar="N,…", help="also with so many front processes (1,2)"
+    )
+    parser.add_argument(
+        "--slow-disk",
+        type=duration_us,
+        default=2000,
+        metavar="TIME",
+        help="also where a flush takes longer (2ms; 0: no)",
+    )
+    parser.add_argument(
+        "--strace", type=int, nargs="?", const=TRACED_CALLS, default=0, metavar="CALLS", help="count system calls"
+    )
+    parser.add_argument("--growth", action="store_true", help="ledgers of a thousand and a million events; takes long")
+    return parser.parse_args(arguments)
+
+
+def duration_us(text: str) -> int:
+    """Microseconds of `2ms`, `500us`, `1s` or `0`. Raises ArgumentTypeError."""
+    match = re.fullmatch(r"(\d+)(us|ms|s)", text)
+    if match is None and text != "0":
+        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 2ms, 500us or 0")
+    return int(match[1]) * UNITS[match[2]] if match else 0
+
+
+def _counts(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(","))
 
 
 if __name__ == "__main__":

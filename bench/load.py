@@ -1,35 +1,33 @@
-"""The load generator: a process of its own that signs every proof before its clock starts.
+"""The load generator: a process of its own, so that the client's work is never in the way of the one that measures.
 
-Reads one job as JSON on standard input, prints one result as JSON. Connections are keep-alive, each has one request in
-flight, all are served by one loop over raw sockets. Proofs are signed in batches young enough for their window; the
-clock runs only while a batch is on the wire.
+Reads jobs as lines of JSON on standard input and prints one line of JSON for each. Every proof is signed before the
+clock starts, and is younger than its window when it is sent. Around the clock it reads the processor time of the
+subject's processes, and its own, which tells whether it was the bottleneck itself.
 """
 
-import base64
-import hashlib
+import gc
 import json
-import selectors
-import socket
 import sys
 import time
-import uuid
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
-from bench.measures import cpu_by_kind, family, quantile
+from bench.connections import Connection, Window, exchange, take_lease
+from bench.identity import Identity
+from bench.measures import family, quantile, spent, usage_of
 
-BATCH_SECONDS = 20.0
+LEASE_SECONDS = 200.0
+"""A lease is renewed when it is older: well below what a gateway gives by default."""
+LEASE_PAUSE = 0.025
+"""Keeps leases below the rate limit of the interface."""
+LONGEST_WINDOW = 20.0
 """A proof is at most this old when it is sent."""
-ANSWER_SECONDS = 60.0
 
 
-class Job(msgspec.Struct):
-    """What to do. `mode`: execute (lease and proof per request), echo (same bytes, no lease taken) or get."""
+class Job(msgspec.Struct, forbid_unknown_fields=True):
+    """What to do. `mode`: execute (lease and a proof a request), echo (same size of bytes, no lease) or get."""
 
     address: tuple[str, int]
     base_url: str
@@ -37,166 +35,108 @@ class Job(msgspec.Struct):
     path: str
     body: str
     connections: int
-    requests: int
-    warmup: int
+    seconds: float
     pid: int
     """Of the subject; all processes below it belong to it, those that start meanwhile too."""
+    calls: int = 0
+    """At most this many calls; 0 for as many as the seconds allow."""
+    warmup: int = 50
+    """Calls before the clock starts."""
     expect: int = 200
 
 
-def b64(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
-
-
-class Identity:
-    """A key and the token that is bound to it."""
-
-    def __init__(self) -> None:
-        self._key = ec.generate_private_key(ec.SECP256R1())
-        numbers = self._key.public_key().public_numbers()
-        x, y = (b64(number.to_bytes(32, "big")) for number in (numbers.x, numbers.y))
-        self.jwk = {"kty": "EC", "crv": "P-256", "x": x, "y": y}
-        self._head = b64(msgspec.json.encode({"typ": "dpop+jwt", "alg": "ES256", "jwk": self.jwk}))
-        self.token = b64(hashlib.sha512(self._head.encode()).digest() * 8)
-
-    def proof(self, method: str, url: str) -> str:
-        """A fresh proof."""
-        ath = b64(hashlib.sha256(self.token.encode()).digest())
-        claims = {"jti": str(uuid.uuid4()), "htm": method, "htu": url, "iat": int(time.time()), "ath": ath}
-        text = f"{self._head}.{b64(msgspec.json.encode(claims))}"
-        r, s = decode_dss_signature(self._key.sign(text.encode(), ec.ECDSA(hashes.SHA256())))
-        return f"{text}.{b64(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
-
-
 @dataclass
-class Connection:
-    """One connection with the requests it still has to send."""
+class Agents:
+    """The identities that call one subject, and what is known of its rate."""
 
-    sock: socket.socket
-    identity: Identity
-    unsent: list[bytes] = field(default_factory=list)
-    sent_at: float = 0.0
-    buffer: bytes = b""
+    identities: list[Identity] = field(default_factory=list)
+    leased_at: list[float] = field(default_factory=list)
+    rates: dict[tuple[str, int], float] = field(default_factory=dict)
+    """Calls per second seen last, by mode and connections."""
 
-    def send_next(self) -> None:
-        """Send the next request whole: it fits into the socket's buffer."""
-        self.buffer = b""
-        request = self.unsent.pop()
-        self.sent_at = time.perf_counter()
-        self.sock.sendall(request)
-
-    def answer(self) -> int | None:
-        """Status of the answer once it is whole, else None."""
-        data = self.sock.recv(65536)
-        if not data:
-            raise ConnectionError("the server closed the connection")
-        self.buffer += data
-        head, gap, body = self.buffer.partition(b"\r\n\r\n")
-        if not gap:
-            return None
-        at = head.lower().index(b"content-length:") + 15
-        length = int(head[at:].split(b"\r", 1)[0])
-        return int(head[9:12]) if len(body) >= length else None
+    def ready(self, job: Job) -> list[Identity]:
+        """As many as the job has connections, with leases if it needs some."""
+        while len(self.identities) < job.connections:
+            self.identities.append(Identity())
+            self.leased_at.append(-LEASE_SECONDS)
+        for number, identity in enumerate(self.identities[: job.connections]):
+            now = time.monotonic()
+            if job.mode == "execute" and now - self.leased_at[number] >= LEASE_SECONDS:
+                take_lease(job.address, identity)
+                self.leased_at[number] = now
+                time.sleep(LEASE_PAUSE)
+        return self.identities[: job.connections]
 
 
-def ask(job: Job, method: str, path: str, body: bytes) -> dict[str, Any]:
-    """One request outside the measurement."""
-    with socket.create_connection(job.address, timeout=ANSWER_SECONDS) as sock:
-        head = f"{method} {path} HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\n"
-        sock.sendall(f"{head}Content-Length: {len(body)}\r\nConnection: close\r\n\r\n".encode() + body)
-        raw = b""
-        while chunk := sock.recv(65536):
-            raw += chunk
-    found: dict[str, Any] = json.loads(raw.partition(b"\r\n\r\n")[2])
-    return found
+def requests_of(job: Job, identity: Identity, count: int) -> list[bytes]:
+    """The bytes of this many requests. Floors check no proof, so one does for all."""
+    if job.mode == "get":
+        return [f"GET {job.path} HTTP/1.1\r\nHost: bench\r\n\r\n".encode()] * count
+    if job.mode == "echo":
+        return [identity.post(job.base_url, job.path, job.body)] * count
+    return [identity.post(job.base_url, job.path, job.body) for _ in range(count)]
 
 
-def take_leases(job: Job, connections: list[Connection]) -> None:
-    """One lease a connection, below the rate of the interface."""
-    for connection in connections:
-        body = json.dumps({"scopes": ["tools:call"], "dpop_jwk": connection.identity.jwk}).encode()
-        connection.identity.token = ask(job, "POST", "/v1/leases", body)["lease_jwt"]
-        time.sleep(0.025)
-
-
-def prepared(job: Job, identity: Identity) -> bytes:
-    """The bytes of one request."""
-    method = "GET" if job.mode == "get" else "POST"
-    lines = [f"{method} {job.path} HTTP/1.1", "Host: bench"]
-    if job.mode != "get":
-        lines += [f"Authorization: DPoP {identity.token}", f"DPoP: {identity.proof('POST', job.base_url + job.path)}"]
-        lines += ["Content-Type: application/json", f"Content-Length: {len(job.body)}"]
-    return ("\r\n".join(lines) + "\r\n\r\n" + (job.body if method == "POST" else "")).encode()
-
-
-def run_batch(job: Job, connections: list[Connection], count: int) -> tuple[float, list[float], dict[int, int]]:
-    """Send `count` requests over all connections: (seconds, latencies, answers by status)."""
-    for number in range(count):
-        connection = connections[number % len(connections)]
-        connection.unsent.append(prepared(job, connection.identity))
-    latencies: list[float] = []
-    codes: dict[int, int] = {}
-    with selectors.DefaultSelector() as selector:
+def run(job: Job, agents: Agents) -> dict[str, Any]:
+    """The whole job: leases, warm-up, one window. Raises RuntimeError for an answer that was not expected."""
+    connections = [Connection(job.address, identity) for identity in agents.ready(job)]
+    key = (job.mode, job.connections)
+    try:
+        if job.warmup:
+            prepare(job, connections, max(job.warmup, job.connections))
+            warm = exchange(connections, LONGEST_WINDOW)
+            agents.rates[key] = max(agents.rates.get(key, 0.0), warm.answered / warm.seconds)
+        seconds = min(job.seconds, LONGEST_WINDOW)
+        # A warm-up underrates; requests that are signed and not sent only cost time before the clock.
+        prepare(job, connections, job.calls or int(agents.rates[key] * seconds * 1.3) + job.connections)
+        before = usage_of(family(job.pid))
+        window = exchange(connections, seconds)
+        used = spent(before, usage_of(family(job.pid)))
+    finally:
         for connection in connections:
-            selector.register(connection.sock, selectors.EVENT_READ, connection)
-        started = time.perf_counter()
-        for connection in connections:
-            if connection.unsent:
-                connection.send_next()
-        while len(latencies) < count:
-            ready = selector.select(ANSWER_SECONDS)
-            if not ready:
-                raise TimeoutError("no answer")
-            for key, _ in ready:
-                connection = key.data
-                code = connection.answer()
-                if code is None:
-                    continue
-                latencies.append(time.perf_counter() - connection.sent_at)
-                codes[code] = codes.get(code, 0) + 1
-                if connection.unsent:
-                    connection.send_next()
-        return time.perf_counter() - started, latencies, codes
+            connection.close()
+    if set(window.codes) != {job.expect}:
+        raise RuntimeError(f"{job.mode} {job.path} answered {window.codes}")
+    agents.rates[key] = window.answered / window.seconds
+    return figures(window, used)
 
 
-def run(job: Job) -> dict[str, Any]:
-    """The whole job: warm up, then batches until all requests are sent."""
-    connections = [
-        Connection(socket.create_connection(job.address, timeout=ANSWER_SECONDS), Identity())
-        for _ in range(job.connections)
-    ]
-    if job.mode == "execute":
-        take_leases(job, connections)
-    seconds, _, _ = run_batch(job, connections, max(job.warmup, job.connections))
-    rate = max(job.warmup, job.connections) / seconds
-    total, latencies, codes, used = 0.0, list[float](), dict[int, int](), dict[str, float]()
-    left = job.requests
-    while left > 0:
-        count = min(left, max(int(rate * BATCH_SECONDS), job.connections))
-        # Signing happens between the two readings too, but costs the server nothing.
-        before = cpu_by_kind(family(job.pid))
-        seconds, more, answered = run_batch(job, connections, count)
-        for kind, after in cpu_by_kind(family(job.pid)).items():
-            used[kind] = used.get(kind, 0.0) + after - before.get(kind, 0.0)
-        total += seconds
-        latencies += more
-        for code, times in answered.items():
-            codes[code] = codes.get(code, 0) + times
-        left -= count
+def prepare(job: Job, connections: list[Connection], count: int) -> None:
+    """Give every connection its part of this many requests."""
+    share = -(-count // len(connections))
     for connection in connections:
-        connection.sock.close()
-    if set(codes) != {job.expect}:
-        raise RuntimeError(f"{job.mode} {job.path} answered {codes}")
-    latencies.sort()
+        connection.unsent = requests_of(job, connection.identity, share)
+
+
+def figures(window: Window, used: dict[str, float]) -> dict[str, Any]:
+    """What a window says: calls per second, times in ms, processor time in microseconds a call."""
+    calls = len(window.latencies)
+    latencies = sorted(window.latencies)
     return {
-        "per_second": len(latencies) / total,
+        "calls": calls,
+        "per_second": window.answered / window.seconds,
         "p50_ms": quantile(latencies, 0.5) * 1000,
         "p99_ms": quantile(latencies, 0.99) * 1000,
-        "cpu_us": {kind: seconds / len(latencies) * 1e6 for kind, seconds in used.items()},
-        "cpu_us_all": sum(used.values()) / len(latencies) * 1e6,
-        "requests": len(latencies),
+        "cpu_us": {kind: seconds / calls * 1e6 for kind, seconds in used.items()},
+        "cpu_us_all": sum(used.values()) / calls * 1e6,
+        "client_cpu_us": window.client_seconds / calls * 1e6,
+        "client_busy": window.client_seconds / calls * window.answered / window.seconds,
     }
 
 
+def main() -> None:
+    """Serve jobs until standard input ends. A job that fails is answered with its error."""
+    agents: dict[tuple[str, int], Agents] = {}
+    gc.disable()
+    for line in sys.stdin.buffer:
+        job = msgspec.json.decode(line, type=Job)
+        try:
+            answer = run(job, agents.setdefault(job.address, Agents()))
+        except (OSError, RuntimeError) as error:
+            answer = {"error": f"{job.mode} at {job.connections}: {type(error).__name__}: {error}"}
+        print(json.dumps(answer), flush=True)
+        gc.collect()
+
+
 if __name__ == "__main__":
-    print(json.dumps(run(msgspec.json.decode(sys.stdin.buffer.read(), type=Job))))
+    main()

@@ -1,7 +1,7 @@
 """What the kernel says of processes: processor time and memory. Figures in seconds and bytes."""
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -36,13 +36,20 @@ def family(pid: int) -> list[int]:
     return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
 
 
-def cpu_by_kind(pids: Iterable[int]) -> dict[str, float]:
-    """Processor time so far, summed by kind of process."""
-    found: dict[str, float] = {}
-    for pid in pids:
-        kind = kind_of(pid)
-        found[kind] = found.get(kind, 0.0) + cpu_seconds(pid)
-    return found
+def usage_of(pids: Iterable[int]) -> dict[int, tuple[str, float]]:
+    """Kind and processor time so far of each process."""
+    return {pid: (kind_of(pid), cpu_seconds(pid)) for pid in pids}
+
+
+def spent(before: Mapping[int, tuple[str, float]], after: Mapping[int, tuple[str, float]]) -> dict[str, float]:
+    """Processor time between two readings, summed by kind. A process that started meanwhile counts whole; what one used
+    that has ended meanwhile can't be read any more.
+    """
+    used: dict[str, float] = {}
+    for pid, (kind, seconds) in after.items():
+        earlier = before[pid][1] if pid in before else 0.0
+        used[kind] = used.get(kind, 0.0) + seconds - earlier
+    return used
 
 
 def pss_by_kind(pids: Iterable[int]) -> dict[str, list[int]]:

@@ -1,61 +1,81 @@
-"""What we measure of a running gateway. Every function takes the gate and returns figures by name."""
+"""What else is measured of a running gateway, one thing after the other. Every function returns figures by name."""
 
+import os
+import signal
 import statistics
 import threading
 import time
+from contextlib import closing
 from typing import Any
 
 import httpx
-import psutil
 
-from bench.load import Identity
+from bench.connections import Connection, take_lease
+from bench.generator import BODY, EXECUTE, Generator
+from bench.identity import Identity
 from bench.measures import family, kind_of, pss_by_kind, wait_until
 from bench.subjects import Gate
 
-EXECUTE = "/v1/actions/text_digest/execute"
-BODY = '{"text":"hello"}'
-HEALTH_REQUESTS = 4000
+RETRY_SECONDS = 0.001
+"""Between two calls that were refused because no worker was there: a client that spins would slow down their start."""
 
 
-def executes(gate: Gate, connections: int, requests: int) -> dict[str, Any]:
-    """Durable executes of text_digest."""
-    return gate.load("execute", EXECUTE, BODY, connections, requests)
+def memory(gate: Gate) -> dict[str, float]:
+    """Median PSS by kind of process, in MB; empty where the kernel does not show it to us."""
+    found = pss_by_kind(family(gate.pid))
+    return {kind: statistics.median(sizes) / 1e6 for kind, sizes in sorted(found.items())}
 
 
-def health_idle(gate: Gate) -> dict[str, Any]:
-    """Health answers of a gateway with nothing to do."""
-    return gate.load("get", "/healthz", "", 1, HEALTH_REQUESTS)
+def after_a_kill(gate: Gate, times: int) -> dict[str, float]:
+    """From SIGKILL of every computing worker to the end of the next call that is served; median of `times`."""
+    served, killed = [], []
+    identity = Identity()
+    take_lease(gate.address, identity)
+    with closing(Connection(gate.address, identity)) as connection:
+        for _ in range(times):
+            requests = [identity.post(gate.base_url, EXECUTE, BODY) for _ in range(100)]
+            wait_until(lambda: computing(gate), "a computing worker")
+            doomed = computing(gate)
+            killed.append(len(doomed))
+            started = time.perf_counter()
+            for pid in doomed:
+                os.kill(pid, signal.SIGKILL)
+            while connection.ask(requests.pop()) != 200:
+                time.sleep(RETRY_SECONDS)
+            served.append(time.perf_counter() - started)
+    return {"served_ms": statistics.median(served) * 1000, "workers_killed": statistics.median(killed)}
 
 
-def health_busy(gate: Gate) -> dict[str, Any]:
-    """Health answers while every computing worker computes."""
+def computing(gate: Gate) -> set[int]:
+    """The workers that compute."""
+    return {pid for pid in family(gate.pid) if kind_of(pid) == "worker compute"}
+
+
+def verification(gate: Gate) -> dict[str, float]:
+    """Audit verification, in seconds per 100,000 events; the best of three."""
+    taken, count = [], 0
+    for _ in range(3):
+        started = time.perf_counter()
+        report = gate.operator.get("/v1/audit/verify")
+        taken.append(time.perf_counter() - started)
+        count = report["events_checked"]
+        if not report["intact"]:
+            raise RuntimeError(f"the chain is broken at {report['broken_at']}")
+    return {"events": count, "seconds_per_100k": min(taken) / count * 100_000}
+
+
+def health(gate: Gate, generator: Generator, seconds: float) -> dict[str, Any]:
+    """Health answers of a gateway with nothing to do, and while every computing worker computes."""
+    idle = generator.gets(gate, "/healthz", seconds)
     with httpx.Client(base_url=gate.base_url, timeout=60) as http:
         callers = [threading.Thread(target=_spin, args=(http, gate, 4.0)) for _ in range(4)]
         for caller in callers:
             caller.start()
         wait_until(lambda: gate.operator.get("/v1/admin/status")["in_flight_executions"] == 4, "four calls in flight")
-        found = health_idle(gate)
+        busy = generator.gets(gate, "/healthz", seconds)
         for caller in callers:
             caller.join(60)
-    return found
-
-
-def _lease(http: httpx.Client) -> Identity:
-    identity = Identity()
-    answer = http.post("/v1/leases", json={"scopes": ["tools:call"], "dpop_jwk": identity.jwk})
-    answer.raise_for_status()
-    identity.token = answer.json()["lease_jwt"]
-    return identity
-
-
-def _execute(http: httpx.Client, gate: Gate, identity: Identity, action: str, body: dict[str, Any]) -> httpx.Response:
-    path = f"/v1/actions/{action}/execute"
-    headers = {"Authorization": f"DPoP {identity.token}", "DPoP": identity.proof("POST", gate.base_url + path)}
-    return http.post(path, headers=headers, json=body)
-
-
-def _spin(http: httpx.Client, gate: Gate, seconds: float) -> None:
-    _execute(http, gate, _lease(http), "spin", {"fuel": 0, "memory_mb": 0, "seconds": seconds})
+    return {"idle_p99_ms": idle["p99_ms"], "busy_p99_ms": busy["p99_ms"]}
 
 
 def leases(gate: Gate) -> dict[str, float]:
@@ -85,47 +105,19 @@ def approvals(gate: Gate) -> dict[str, float]:
     return {"hold_p50_ms": statistics.median(held) * 1000, "deny_p50_ms": statistics.median(denied) * 1000}
 
 
-def memory(gate: Gate) -> dict[str, float]:
-    """Median PSS by kind of process, in MB."""
-    found = pss_by_kind(family(gate.pid))
-    return {kind: statistics.median(sizes) / 1e6 for kind, sizes in sorted(found.items())}
+def _lease(http: httpx.Client) -> Identity:
+    identity = Identity()
+    answer = http.post("/v1/leases", json={"scopes": ["tools:call"], "dpop_jwk": identity.jwk})
+    answer.raise_for_status()
+    identity.token = answer.json()["lease_jwt"]
+    return identity
 
 
-def after_a_kill(gate: Gate) -> dict[str, float]:
-    """From SIGKILL of every computing worker to the next served call, and to the next worker."""
-    served, replaced = [], []
-    with httpx.Client(base_url=gate.base_url, timeout=60) as http:
-        identity = _lease(http)
-        for _ in range(5):
-            old = {pid for pid in family(gate.pid) if kind_of(pid) == "worker compute"}
-            started = time.perf_counter()
-            for pid in old:
-                psutil.Process(pid).kill()
-            _wait_for_successor(gate, old)
-            replaced.append(time.perf_counter() - started)
-            wait_until(
-                lambda: _execute(http, gate, identity, "text_digest", {"text": "x"}).status_code == 200, "a served call"
-            )
-            served.append(time.perf_counter() - started)
-    return {"served_ms": statistics.median(served) * 1000, "successor_seen_ms": statistics.median(replaced) * 1000}
+def _execute(http: httpx.Client, gate: Gate, identity: Identity, action: str, body: dict[str, Any]) -> httpx.Response:
+    path = f"/v1/actions/{action}/execute"
+    headers = {"Authorization": f"DPoP {identity.token}", "DPoP": identity.proof("POST", gate.base_url + path)}
+    return http.post(path, headers=headers, json=body)
 
 
-def _wait_for_successor(gate: Gate, old: set[int]) -> None:
-    wait_until(lambda: _computing(gate) - old, "a successor")
-
-
-def _computing(gate: Gate) -> set[int]:
-    return {pid for pid in family(gate.pid) if kind_of(pid) == "worker compute"}
-
-
-def verification(gate: Gate) -> dict[str, float]:
-    """Audit verification, in seconds per 100,000 events; the best of three."""
-    taken, count = [], 0
-    for _ in range(3):
-        started = time.perf_counter()
-        report = gate.operator.get("/v1/audit/verify")
-        taken.append(time.perf_counter() - started)
-        count = report["events_checked"]
-        if not report["intact"]:
-            raise RuntimeError(f"the chain is broken at {report['broken_at']}")
-    return {"events": count, "seconds_per_100k": min(taken) / count * 100_000}
+def _spin(http: httpx.Client, gate: Gate, seconds: float) -> None:
+    _execute(http, gate, _lease(http), "spin", {"fuel": 0, "memory_mb": 0, "seconds": seconds})

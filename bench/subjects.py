@@ -1,4 +1,4 @@
-"""What is measured: floors and a gateway, each started as a process and ended whatever happens."""
+"""What is measured: floors and gateways, each started as a process and ended whatever happens."""
 
 import json
 import os
@@ -20,34 +20,25 @@ from cryptography.hazmat.primitives.asymmetric import ec
 
 from bench.measures import wait_until
 from contrib.demo.cast import Operator
+from ipc.exits import Exit
 
 START_SECONDS = 120.0
-JOB_SECONDS = 600
+ANSWER_SECONDS = 600.0
+STOP_SECONDS = 60.0
+
+
+class RefusedError(Exception):
+    """The gateway does not start with this configuration; says why."""
 
 
 @dataclass
 class Subject:
-    """Something that answers HTTP."""
+    """Something that answers HTTP. `mode` is how the load generator calls it."""
 
     address: tuple[str, int]
     base_url: str
     pid: int
-
-    def load(self, mode: str, path: str, body: str, connections: int, requests: int) -> dict[str, Any]:
-        """Run one job of the load generator against it."""
-        job = {
-            "address": self.address, "base_url": self.base_url, "mode": mode, "path": path, "body": body,
-            "connections": connections, "requests": requests, "warmup": max(requests // 10, 50),
-            "pid": self.pid,
-        }  # fmt: skip
-        done = subprocess.run(
-            [sys.executable, "-m", "bench.load"], input=json.dumps(job).encode(), capture_output=True,
-            timeout=JOB_SECONDS, check=False,
-        )  # fmt: skip
-        if done.returncode != 0:
-            raise RuntimeError(done.stderr.decode()[-2000:])
-        found: dict[str, Any] = json.loads(done.stdout)
-        return found
+    mode: str
 
 
 @contextmanager
@@ -61,7 +52,7 @@ def floor(kind: str) -> Iterator[Subject]:
             pass_fds=[listening.fileno()],
         )
         try:
-            yield Subject(listening.getsockname(), "http://floor", process.pid)
+            yield Subject(listening.getsockname(), "http://floor", process.pid, "echo")
         finally:
             process.kill()
             process.wait(10)
@@ -75,37 +66,56 @@ class Gate(Subject):
     state: Path
 
 
+@dataclass(frozen=True)
+class Disk:
+    """A disk whose flush takes longer by so many microseconds, and the library that makes it so."""
+
+    library: Path
+    microseconds: int
+
+    def command(self) -> list[str]:
+        """What starts the gateway on it."""
+        return [sys.executable, "-m", "bench.start", str(self.library), str(self.microseconds)]
+
+
 @contextmanager
-def gate(folder: Path | None = None, more: str = "") -> Iterator[Gate]:
-    """`gateway dev`; `folder` keeps a prepared state directory, `more` is configuration."""
-    with tempfile.TemporaryDirectory(prefix="gateway-bench-") as temporary:
-        home = folder or Path(temporary)
-        config = Path(temporary) / "gateway.toml"
-        # One session of the load generator stands for many agents.
-        config.write_text(f"{more}\n[limits]\nsession_requests_per_second = 100000\n")
-        command = [str(Path(sys.executable).with_name("gateway")), "dev", "--listen", "127.0.0.1:0"]
-        command += ["--state-dir", str(home / "state"), "--config", str(config)]
-        with (Path(temporary) / "gateway.log").open("wb") as errors:
-            process = subprocess.Popen(
-                command, stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL, env=dict(os.environ)
-            )
-        assert process.stdout is not None
-        watchdog = threading.Timer(START_SECONDS, process.kill)
-        watchdog.start()
-        line = process.stdout.readline()
-        watchdog.cancel()
+def gate(folder: Path, *, fronts: int = 1, disk: Disk | None = None) -> Iterator[Gate]:
+    """`gateway dev` with its state in `folder`, which may hold some already. Raises RefusedError."""
+    config, log = folder / "gateway.toml", folder / "gateway.log"
+    # One session of the load generator stands for many agents.
+    more = f"front_processes = {fronts}\n" if fronts > 1 else ""
+    config.write_text(f"{more}[limits]\nsession_requests_per_second = 100000\n")
+    command = disk.command() if disk else [str(Path(sys.executable).with_name("gateway"))]
+    command += ["dev", "--listen", "127.0.0.1:0", "--state-dir", str(folder / "state"), "--config", str(config)]
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL, env=dict(os.environ)
+        )
+    assert process.stdout is not None
+    watchdog = threading.Timer(START_SECONDS, process.kill)
+    watchdog.start()
+    line = process.stdout.readline()
+    watchdog.cancel()
+    try:
+        if not line:
+            text = " ".join(log.read_text()[-3000:].replace(f"{folder}/", "").split())
+            raise RefusedError(text) if process.wait(STOP_SECONDS) == Exit.CONFIG else RuntimeError(text)
+        yield from _serving(json.loads(line), process.pid)
+    finally:
+        process.send_signal(signal.SIGTERM)
         try:
-            if not line:
-                raise RuntimeError((Path(temporary) / "gateway.log").read_text()[-3000:])
-            yield from _serving(json.loads(line), process.pid)
-        finally:
-            process.send_signal(signal.SIGTERM)
-            try:
-                process.wait(60)
-            except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait(10)
-            process.stdout.close()
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait(10)
+        process.stdout.close()
+
+
+@contextmanager
+def fresh_gate(**more: Any) -> Iterator[Gate]:
+    """A gateway whose state is a folder of its own, removed at the end; `more` as for `gate`. Raises RefusedError."""
+    with tempfile.TemporaryDirectory(prefix="gateway-bench-") as folder, gate(Path(folder), **more) as running:
+        yield running
 
 
 def _serving(ready: dict[str, Any], pid: int) -> Iterator[Gate]:
@@ -113,7 +123,7 @@ def _serving(ready: dict[str, Any], pid: int) -> Iterator[Gate]:
     found = ready["operator"]
     key = serialization.load_pem_private_key(Path(found["private_key_file"]).read_bytes(), None)
     assert isinstance(key, ec.EllipticCurvePrivateKey)
-    with httpx.Client(base_url=ready["base_url"], timeout=JOB_SECONDS) as http:
+    with httpx.Client(base_url=ready["base_url"], timeout=ANSWER_SECONDS) as http:
         operator = Operator(http, ready["public_base_url"], found["key"], key)
         wait_until(lambda: http.get("/readyz").status_code == 200, "a ready gateway")
-        yield Gate((host, int(port)), ready["public_base_url"], pid, operator, Path(ready["state_dir"]))
+        yield Gate((host, int(port)), ready["public_base_url"], pid, "execute", operator, Path(ready["state_dir"]))

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from bench.load import Identity
+from bench.identity import Identity
 
 LIMIT = 120.0
 
