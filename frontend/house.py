@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import trio
 
 from frontend.actions.registry import Registry
@@ -112,6 +113,7 @@ class House:
             "dependencies": {"redis": health.store, "opa": health.policy, **proxy},
             "webhooks": {"active": self.webhooks.is_active, "pending_deliveries": books.deliveries if books else None},
             "policy_version": self.policy.policy_version,
+            "policy_memo": msgspec.structs.asdict(self.policy.memo_status),
             "weakened": list(self.settings.weakened),
         }
 
