@@ -15,11 +15,10 @@ _INPUT, _DATA = "0", "1"
 """Variables that hold the input and the data in every function of a program."""
 
 _PURE_FAMILIES = {
-    "": "abs all any ceil concat contains count endswith floor format_int indexof indexof_n intersection lower max min "
-    "product replace reverse round sort split sprintf startswith substring sum to_number trim trim_left trim_prefix "
-    "trim_right trim_space trim_suffix type_name union upper walk and or minus plus mul div rem "
-    "equal neq lt lte gt gte eq cast_array cast_boolean cast_null cast_object cast_set cast_string "
-    "is_array is_boolean is_null is_number is_object is_set is_string",
+    "": "abs and ceil concat contains count div endswith equal floor format_int gt gte indexof indexof_n intersection "
+    "is_array is_boolean is_null is_number is_object is_set is_string lower lt lte max min minus mul neq or plus "
+    "product rem replace round sort split sprintf startswith substring sum to_number trim trim_left trim_prefix "
+    "trim_right trim_space trim_suffix type_name union upper walk",
     "array": "concat reverse slice",
     "base64": "decode encode is_valid",
     "base64url": "decode encode encode_no_pad",
@@ -27,7 +26,7 @@ _PURE_FAMILIES = {
     "glob": "match quote_meta",
     "graph": "reachable reachable_paths",
     "hex": "decode encode",
-    "internal": "member_2 member_3",
+    "internal": "member_2 member_3 template_string",
     "json": "filter is_valid marshal patch remove unmarshal",
     "numbers": "range range_step",
     "object": "filter get keys remove subset union union_n",
