@@ -199,6 +199,29 @@ async def test_what_the_policy_before_answers_late_is_not_remembered_of_the_one_
     await told(house, peer, DENIED)
 
 
+async def test_a_successor_that_holds_the_policy_before_answers_nothing_from_memory(
+    house: PlayedHouse, nursery: trio.Nursery
+) -> None:
+    """The process that compiled the candidate dies while the change is committed, and its successor is quick."""
+    (peer,) = house.peers
+
+    async def compile_it() -> None:
+        candidate = await peer.received()
+        await peer.channel.send(PolicyCompiled(candidate.load_id, None, READS))  # type: ignore[union-attr]
+
+    async def commit() -> None:
+        peer.close()
+        await house.reason()
+        successor = house.attach_peer()
+        await accept(successor)
+        await told(house, successor)
+        assert house.engine.memo_status.entries == 1
+
+    nursery.start_soon(compile_it)
+    await house.engine.load(sources("decision := 2", version="third"), commit)
+    assert house.engine.memo_status == MemoStatus(False, memos.NOT_LOADED, 0)
+
+
 async def test_a_candidate_that_is_refused_takes_no_memory_away(house: PlayedHouse, nursery: trio.Nursery) -> None:
     (peer,) = house.peers
     await told(house, peer)
