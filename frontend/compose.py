@@ -84,7 +84,7 @@ def build_services(start: m.StartFront, control: Control, store: Store, ledger: 
     authentication = Authentication(
         clock, store, leases, DpopVerifier(settings.public_base_url), Operators(settings.operators), sessions, epochs
     )
-    policy = EmbeddedPolicy(control.replace_policy)
+    policy = EmbeddedPolicy(control.replace_policy, metrics.policy_remembered.add)
     measured = MeasuredPolicy(policy, metrics)
     kill = metrics.counting_kills(control.kill_worker)
     pools = Pools(settings.workers, lambda: grants.jwks_json, control.need_worker, kill)

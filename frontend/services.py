@@ -8,6 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import msgspec
 import trio
 
 from frontend.actions.registry import Registry
@@ -115,6 +116,7 @@ class Services:
                 "pending_deliveries": ledger_status.deliveries if ledger_status else None,
             },
             "policy_version": self.policy.policy_version,
+            "policy_memo": msgspec.structs.asdict(self.policy.memo_status),
             "weakened": list(self.settings.weakened),
         }
 

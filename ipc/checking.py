@@ -39,6 +39,8 @@ class FilesChecked(Message, frozen=True):
 
     actions: int
     policy_version: str
+    policy_not_remembered: str | None
+    """Why decisions of the policy can't be answered from memory; None where they can, or where there is none."""
 
 
 class Examine(Message, frozen=True):

@@ -41,11 +41,12 @@ CHECK_SECONDS = 180.0
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found. `actions` and `policy_version` are for the sentence that there are no problems."""
+    """What was found. `actions` and what is told of the policy are for the sentence that there are no problems."""
 
     problems: tuple[Problem, ...]
     actions: int = 0
     policy_version: str = ""
+    policy_not_remembered: str | None = None
 
 
 def check_configuration(loaded: Loaded, environ: Mapping[str, str]) -> Checked:
@@ -128,7 +129,7 @@ def _heard(
         sock.settimeout(helpers.left)
         message = channel.receive()
         if isinstance(message, FilesChecked):
-            return Checked(tuple(problems), message.actions, message.policy_version)
+            return Checked(tuple(problems), message.actions, message.policy_version, message.policy_not_remembered)
         if message.setting:
             problems.append(document.problem(message.setting, message.message, message.mend))
         else:

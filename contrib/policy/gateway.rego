@@ -2,7 +2,8 @@
 #
 # Each rule of the table there is one condition here, `applies_NAME`: `gateway policy explain` asks for every one of them.
 # Written for speed as much as for reading: the evaluator keeps no results of rules, so each is asked for once, and
-# reasons are only put together for a denial.
+# reasons are only put together for a denial. Nothing here reads budgets_before or request_hash, which differ from call to
+# call: a decision is remembered for every question with the same values in the fields that the rules read.
 package gateway
 
 import rego.v1
@@ -36,11 +37,6 @@ applies_scope if {
 	not scope in input.scopes
 }
 
-applies_budget if {
-	input.budgets_before.calls_remaining != null
-	input.budgets_before.calls_remaining < 1
-}
-
 applies_sinks if {
 	some sink in input.requested_sinks
 	not sink in data.acl[input.principal].sinks
@@ -64,8 +60,6 @@ denial := "trust" if {
 	applies_acl
 } else := "scope" if {
 	applies_scope
-} else := "budget" if {
-	applies_budget
 } else := "sinks" if {
 	applies_sinks
 }
@@ -136,8 +130,6 @@ reason("scope") := concat("", [input.action_id, " needs the scopes ", listed(req
 	required := {scope | some scope in input.required_scopes}
 	held := {scope | some scope in input.scopes}
 }
-
-reason("budget") := "the session has used all calls that its lease was given (budgets.max_calls)"
 
 reason("sinks") := concat("", [input.action_id, " needs the sinks ", listed(missing), ", which ", input.principal, " may not use; it may use ", listed(sinks)]) if {
 	missing := {sink |

@@ -117,21 +117,7 @@ test_a_lease_without_scopes_is_denied if {
 	is_denied(found, "scope", "action needs the scopes tools:call; the lease has nothing")
 }
 
-# 4 budget
-
-test_a_spent_budget_is_denied if {
-	acl := grants
-	found := data.gateway.decision with data.acl as acl with input.budgets_before.calls_remaining as 0
-	is_denied(found, "budget", "the session has used all calls that its lease was given (budgets.max_calls)")
-}
-
-test_a_lease_without_a_budget_has_no_limit if {
-	acl := grants
-	found := data.gateway.decision with data.acl as acl with input.budgets_before.calls_remaining as null
-	is_allowed(found, "allow")
-}
-
-# 5 sinks
+# 4 sinks
 
 test_a_sink_that_is_not_granted_is_denied_with_those_that_are if {
 	acl := grants
@@ -146,7 +132,7 @@ test_sinks_of_everybody_count_for_who_inherits_them if {
 	found.allowed_sinks == ["http_read", "http_write"]
 }
 
-# 5b allowlist
+# 4b allowlist
 
 test_the_allowlist_lifts_every_hold if {
 	acl := grants
@@ -169,7 +155,7 @@ test_the_allowlist_is_for_its_pair_alone if {
 	is_held(found, "hold_high_risk")
 }
 
-# 6 to 8 holds
+# 5 to 7 holds
 
 test_high_and_critical_risk_waits_for_a_person if {
 	acl := grants
@@ -199,7 +185,15 @@ test_a_path_that_nobody_allowed_waits_for_a_person if {
 	is_held(found, "hold_unresolved_path")
 }
 
-# 9 allow, and the order
+# 8 allow, and the order
+
+test_calls_that_are_left_are_not_the_business_of_these_rules if {
+	acl := grants
+	every left in [0, 1, null] {
+		found := data.gateway.decision with data.acl as acl with input.budgets_before.calls_remaining as left
+		is_allowed(found, "allow")
+	}
+}
 
 test_what_nothing_denies_or_holds_is_allowed_with_its_sinks if {
 	acl := grants
@@ -210,12 +204,10 @@ test_what_nothing_denies_or_holds_is_allowed_with_its_sinks if {
 
 test_of_several_rules_the_first_decides if {
 	acl := grants
-	all_wrong := data.gateway.decision with data.acl as acl with input.action_trust_verdict as "mismatch" with input.scopes as [] with input.budgets_before.calls_remaining as 0 with input.requested_sinks as ["fs_write"] with input.action_risk_level as "high"
+	all_wrong := data.gateway.decision with data.acl as acl with input.action_trust_verdict as "mismatch" with input.scopes as [] with input.requested_sinks as ["fs_write"] with input.action_risk_level as "high"
 	all_wrong.rule == "trust"
-	from_scope := data.gateway.decision with data.acl as acl with input.scopes as [] with input.budgets_before.calls_remaining as 0 with input.requested_sinks as ["fs_write"]
+	from_scope := data.gateway.decision with data.acl as acl with input.scopes as [] with input.requested_sinks as ["fs_write"]
 	from_scope.rule == "scope"
-	from_budget := data.gateway.decision with data.acl as acl with input.budgets_before.calls_remaining as 0 with input.requested_sinks as ["fs_write"] with input.action_risk_level as "high"
-	from_budget.rule == "budget"
 	from_sinks := data.gateway.decision with data.acl as acl with input.requested_sinks as ["fs_write"] with input.action_risk_level as "high"
 	from_sinks.rule == "sinks"
 }

@@ -43,7 +43,7 @@ async def look(
 ) -> tuple[list[FoundProblem], FilesChecked]:
     """Everything that `request` asks for."""
     told: list[FoundProblem] = []
-    actions, version = 0, ""
+    actions, version, not_remembered = 0, "", None
     told += look_at_keys(request.settings, [name for name in (LEASE, GRANT, RECEIPT) if name in request.parts])
     if "webhooks" in request.parts:
         told += look_at_webhooks(request.settings)
@@ -56,10 +56,10 @@ async def look(
         async with trio.open_nursery() as nursery:
             await nursery.start(engine.run)
             engine.attach(policy, 0)
-            more, version = await look_at_policy(request.settings.policy_dir, engine)
+            more, version, not_remembered = await look_at_policy(request.settings.policy_dir, engine)
             told += more
             nursery.cancel_scope.cancel()
-    return told, FilesChecked(actions, version)
+    return told, FilesChecked(actions, version, not_remembered)
 
 
 def serve(control: socket.socket) -> Exit:

@@ -78,16 +78,19 @@ def module_channel(sock: socket.socket) -> "TrioChannel[ModulesLoaded]":
     )  # fmt: skip
 
 
-async def look_at_policy(policy_dir: str, engine: EmbeddedPolicy) -> tuple[list[FoundProblem], str]:
-    """The policy as a candidate of `engine`, which runs. Returns the problems, and its version where it was read."""
+async def look_at_policy(policy_dir: str, engine: EmbeddedPolicy) -> tuple[list[FoundProblem], str, str | None]:
+    """The policy as a candidate of `engine`, which runs.
+
+    Returns the problems, its version where it was read, and why its decisions are not remembered if that is so.
+    """
     version = ""
     try:
         sources = read_policy(policy_dir).sources
         version = sources.policy_version
         await engine.load(sources)
     except PolicyRefused as refused:
-        return [found(problem) for problem in policy_problems(refused.problems, policy_dir)], version
-    return [], version
+        return [found(problem) for problem in policy_problems(refused.problems, policy_dir)], version, None
+    return [], version, engine.memo_status.reason
 
 
 def look_at_keys(settings: Settings, names: Iterable[str]) -> list[FoundProblem]:

@@ -30,6 +30,16 @@ class Webhooks(msgspec.Struct, frozen=True, kw_only=True):
     """Deliveries that wait, those under way among them; null while the ledger can't tell."""
 
 
+class PolicyMemo(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether decisions of the policy in force are remembered (docs/policy.md, "What is remembered")."""
+
+    in_use: bool
+    reason: str | None
+    """Why not; null while it is in use."""
+    entries: int
+    """Decisions that are remembered now, by the front that answers."""
+
+
 class AdminStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The facts of the running gateway. Null is what a store that is down can't tell."""
 
@@ -46,6 +56,7 @@ class AdminStatus(msgspec.Struct, frozen=True, kw_only=True):
     dependencies: Dependencies
     webhooks: Webhooks
     policy_version: str
+    policy_memo: PolicyMemo
     weakened: list[str]
     """Settings that make the gateway less safe than production asks for."""
 

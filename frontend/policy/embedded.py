@@ -2,7 +2,8 @@
 
 Owns which policy is in force, the questions that are open and their deadlines. A process that dies, hangs or lies is
 given up and its successor asked for; what it had not answered is asked again while there is time, except the question
-that it was working on. No path from here leads to an allow that the process did not give.
+that it was working on. No path from here leads to an allow that the process did not give: what is answered from
+memory (memo.py) was said by this very process, over the policy in force.
 """
 
 import contextlib
@@ -14,8 +15,10 @@ import trio
 
 from frontend.errors import GateError
 from frontend.policy.engine import QUESTION_SECONDS, Commit, PolicyRefused, PolicySources
+from frontend.policy.memo import NOT_LOADED, Memo, MemoStatus, memo_for
 from frontend.policy.process import Asked, PolicyProcess, ProcessLost
 from frontend.policy.question import Decision, Question, parse_decision
+from ipc.messages import PolicyCompiled
 
 LOAD_SECONDS = 10.0
 """How long a policy may take to compile, a process to come included."""
@@ -40,9 +43,16 @@ _TIMEOUT = "policy_engine_timeout"
 class EmbeddedPolicy:
     """A PolicyEngine over processes that the supervisor hands over with `attach`."""
 
-    def __init__(self, ask_replacement: Callable[[int, str], Awaitable[None]]) -> None:
-        """`ask_replacement(pid, reason)` has the supervisor kill that process, if it lives, and attach another."""
+    def __init__(
+        self, ask_replacement: Callable[[int, str], Awaitable[None]], note_remembered: Callable[[], None] | None = None
+    ) -> None:
+        """`ask_replacement(pid, reason)` has the supervisor kill that process, if it lives, and attach another.
+
+        `note_remembered` hears of every decision that was answered from memory.
+        """
         self._ask_replacement = ask_replacement
+        self._note_remembered = note_remembered
+        self._memo: Memo | str = NOT_LOADED
         self._question_ids = itertools.count(1)
         self._load_ids = itertools.count(1)
         self._open: dict[int, Asked] = {}
@@ -65,6 +75,13 @@ class EmbeddedPolicy:
     def is_available(self) -> bool:
         """Whether a process holds the policy in force."""
         return self._is_serving
+
+    @property
+    def memo_status(self) -> MemoStatus:
+        """Whether decisions of the policy in force are remembered, and how many are; if not, why."""
+        if isinstance(self._memo, str):
+            return MemoStatus(False, self._memo, 0)
+        return MemoStatus(True, None, len(self._memo))
 
     def attach(self, sock: socket.socket, pid: int) -> None:
         """Take over a fresh process, instead of the one before it if there is one."""
@@ -100,8 +117,24 @@ class EmbeddedPolicy:
         """Ask, and wait at most QUESTION_SECONDS.
 
         Raises GateError policy_engine_timeout when the process had the question and did not answer in time, and
-        policy_engine_unavailable for everything else that is not a whole decision.
+        policy_engine_unavailable for everything else that is not a whole decision. What is remembered is answered at
+        once, without a checkpoint.
         """
+        memo = self._memo
+        if isinstance(memo, str):
+            return await self._ask(question)
+        key = memo.key_of(question)
+        decision = memo.get(key)
+        if decision is None:
+            # SECURITY: what comes is kept in the memo of the policy that was in force when it was asked: once another
+            # one is, that memo is read no more, whichever of the two gave the answer.
+            decision = await self._ask(question)
+            memo.put(key, decision)
+        elif self._note_remembered is not None:
+            self._note_remembered()
+        return decision
+
+    async def _ask(self, question: Question) -> Decision:
         if not self._is_running:
             raise GateError(_UNAVAILABLE, cause="the policy engine does not run")
         if len(self._open) >= MAX_OPEN_QUESTIONS:
@@ -161,7 +194,7 @@ class EmbeddedPolicy:
                     nursery.start_soon(process.listen)
                     await self._bring_up(process)
         finally:
-            self._process, self._is_serving = None, False
+            self._process, self._is_serving, self._memo = None, False, NOT_LOADED
             if self._is_up.is_set():
                 self._is_up = trio.Event()
             self._take_back(process)
@@ -176,22 +209,24 @@ class EmbeddedPolicy:
             load_id = f"load-{next(self._load_ids)}"
             with trio.move_on_after(LOAD_SECONDS) as scope:
                 try:
-                    problem = await process.compile(load_id, sources)
+                    compiled = await process.compile(load_id, sources)
                 except ProcessLost:
                     return
-                if problem is not None:
-                    process.lose(f"it refused the policy in force: {problem}")
+                if compiled.error is not None:
+                    process.lose(f"it refused the policy in force: {compiled.error}")
                     return
-                await self._use(process, load_id)
+                await self._use(process, compiled)
             if scope.cancelled_caught:
                 process.lose(f"it did not compile the policy in force within {LOAD_SECONDS} s")
                 return
         self._is_up.set()
 
-    async def _use(self, process: PolicyProcess, load_id: str) -> None:
+    async def _use(self, process: PolicyProcess, compiled: PolicyCompiled) -> None:
         with contextlib.suppress(ProcessLost):  # the successor brings it up
-            await process.use(load_id)
+            await process.use(compiled.load_id)
             self._is_serving = self._process is process
+            # Questions that are asked from here on reach the process behind UsePolicy.
+            self._memo = memo_for(compiled) if self._is_serving else NOT_LOADED
         await self._ask_waiting()
 
     async def _ask_waiting(self) -> None:
@@ -225,18 +260,19 @@ class EmbeddedPolicy:
         deadlines, and are answered by the policy in force while `commit` takes its time.
         """
         async with self._loading:
-            process, load_id = await self._compiled(sources)
+            process, compiled = await self._compiled(sources)
             if commit is not None:
                 await self._ask_waiting()
                 await commit()
-            self._active = sources
+            # SECURITY: from here on the policy before is not in force, and nothing that it decided may be answered.
+            self._active, self._memo = sources, NOT_LOADED
             if self._process is process:
-                await self._use(process, load_id)
+                await self._use(process, compiled)
             elif self._process is not None:
                 # SECURITY: a successor that came meanwhile holds what was in force before; it must not decide again.
                 self._process.lose("it holds the policy before the one in force")
 
-    async def _compiled(self, sources: PolicySources) -> tuple[PolicyProcess, str]:
+    async def _compiled(self, sources: PolicySources) -> tuple[PolicyProcess, PolicyCompiled]:
         tried: PolicyProcess | None = None
         seconds = LOAD_SECONDS if self._active else FIRST_LOAD_SECONDS
         with trio.move_on_after(seconds):
@@ -244,16 +280,18 @@ class EmbeddedPolicy:
                 tried = await self._ready_process()
                 load_id = f"load-{next(self._load_ids)}"
                 try:
-                    problem = await tried.compile(load_id, sources)
+                    compiled = await tried.compile(load_id, sources)
                 except ProcessLost as lost:
                     # Somebody may have killed it. A policy that kills its evaluator does so every time.
                     if attempt < _MAX_ATTEMPTS and await self._has_successor(tried):
                         continue
-                    problem = f"the policy process was lost while it tried this policy: {lost}"
-                if problem is None:
-                    return tried, load_id
+                    compiled = PolicyCompiled(
+                        load_id, f"the policy process was lost while it tried this policy: {lost}"
+                    )
+                if compiled.error is None:
+                    return tried, compiled
                 await self._ask_waiting()
-                raise PolicyRefused(tuple(problem.split("\n")))
+                raise PolicyRefused(tuple(compiled.error.split("\n")))
         if tried is None:
             raise PolicyRefused((f"no policy process was ready within {seconds} s",))
         tried.lose(f"it did not compile a policy within {seconds} s")

@@ -66,7 +66,7 @@ class PolicyProcess:
         self._moved_at = 0.0
         self._on_settled = on_settled
         self._compiling: str | None = None
-        self._compiled: tuple[trio.Event, list[str | None]] = (trio.Event(), [])
+        self._compiled: tuple[trio.Event, list[PolicyCompiled]] = (trio.Event(), [])
         self._channel: TrioChannel[PolicyToFront] = TrioChannel(
             sock, PolicyToFront, table=POLICY_TO_FRONT, start="open",
             cap_in=MAX_VERDICT_FRAME, cap_out=MAX_POLICY_FRAME,
@@ -106,15 +106,15 @@ class PolicyProcess:
             asked.settle(None, ("policy_engine_unavailable", f"the question can't be sent: {error}"))
             self._on_settled(asked)
 
-    async def compile(self, load_id: str, sources: PolicySources) -> str | None:
-        """Have a candidate compiled and probed. Returns what is wrong with it, or None. Raises ProcessLost."""
+    async def compile(self, load_id: str, sources: PolicySources) -> PolicyCompiled:
+        """Have a candidate compiled and probed. Returns what came of it. Raises ProcessLost."""
         self._compiling, self._compiled = load_id, (trio.Event(), [])
         try:
             await self._send(LoadPolicy(load_id, sources.modules, sources.data))
             await self._compiled[0].wait()
         except (FrameError, UnicodeEncodeError) as error:
             self._compiling = None
-            return f"it can't be sent: {error}"
+            return PolicyCompiled(load_id, f"it can't be sent: {error}")
         if not self._compiled[1]:
             raise ProcessLost(self.lost_because or "lost")
         return self._compiled[1][0]
@@ -171,7 +171,7 @@ class PolicyProcess:
         if message.load_id != self._compiling:
             raise ProtocolError(f"PolicyCompiled for {message.load_id!r}, which was not sent")
         self._compiling = None
-        self._compiled[1].append(message.error)
+        self._compiled[1].append(message)
         self._compiled[0].set()
 
     def close(self) -> None:

@@ -65,6 +65,13 @@ class Question(msgspec.Struct, frozen=True):
         }
 
 
+ATTRIBUTES = {
+    **{name: name for name in Question.__struct_fields__ if name != "calls_remaining"},
+    "budgets_before": "calls_remaining",
+}
+"""Field of the input document -> attribute of the question that it is made of, and of nothing else."""
+
+
 class Decision(msgspec.Struct, frozen=True):
     """The decision document. Fields that a policy adds are ignored; a missing or mistyped one is no decision."""
 

@@ -91,6 +91,9 @@ POLICY_ERRORS = Family(
     "Requests to the policy engine that brought no answer, and policies that it refused to load.",
     ("operation", "code"),
 )  # fmt: skip
+POLICY_REMEMBERED = Family(
+    "gate_policy_remembered_total", "counter", "Decisions that were answered from memory, without the policy engine."
+)  # fmt: skip
 APPROVALS = Family(
     "gate_approvals_total", "counter", "Holds that began (held), and how holds ended.", ("outcome",)
 )  # fmt: skip

@@ -64,6 +64,7 @@ class Metrics:
         self.decisions = Counts(f.DECISIONS)
         self.policy_seconds = Timings(f.POLICY_SECONDS, _each(ASKS))
         self.policy_errors = Counts(f.POLICY_ERRORS)
+        self.policy_remembered = Counts(f.POLICY_REMEMBERED)
         self.approvals = Counts(f.APPROVALS, _each((HELD, *ENDS)))
         self.store_seconds = Timings(f.STORE_SECONDS)
         self.store_errors = Counts(f.STORE_ERRORS)

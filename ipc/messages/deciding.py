@@ -29,6 +29,10 @@ class PolicyCompiled(Message, frozen=True):
 
     load_id: str
     error: str | None
+    reads: tuple[str, ...] | None = None
+    """Fields of the input that decisions depend on, beside nothing that changes; None when that can't be told."""
+    reads_unknown: str | None = None
+    """Why `reads` is None, in a sentence."""
 
 
 class Verdict(Message, frozen=True):

@@ -65,7 +65,10 @@ def _test(options: argparse.Namespace) -> int:
 def _check(options: argparse.Namespace) -> int:
     folder = _whole(options.folder)
     found = check_policy(folder, os.environ)
-    good = f"{folder}: no problems, policy version {found.policy_version}."
+    remembered = "Decisions are remembered."
+    if found.policy_not_remembered is not None:
+        remembered = f"Decisions are not remembered: {found.policy_not_remembered}."
+    good = f"{folder}: no problems, policy version {found.policy_version}. {remembered}"
     return show(found.problems, good, is_json=options.json)
 
 

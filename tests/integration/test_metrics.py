@@ -120,6 +120,20 @@ def test_calls_of_every_kind_move_what_counts_them(gate: Gateway) -> None:
         assert after(name, **labels) > before(name, **labels), (name, labels)
 
 
+def test_a_decision_that_is_answered_from_memory_is_counted_as_that(gate: Gateway) -> None:
+    agent = gate.agent()
+    assert agent.execute("text_digest", {"text": "x"}).status_code == 200
+    before = scrape(gate)
+    assert agent.execute("text_digest", {"text": "y"}).status_code == 200
+    after = scrape(gate)
+    for name, labels in (
+        ("gate_policy_remembered_total", {}),
+        ("gate_policy_decisions_total", {"decision": "allow", "rule": "allow"}),
+        ("gate_policy_request_duration_seconds_count", {"operation": "decide"}),
+    ):
+        assert after(name, **labels) - before(name, **labels) == 1, name
+
+
 def test_every_process_is_there_and_uses_what_it_uses(gate: Gateway, agent: Bearer) -> None:
     before = scrape(gate)
     assert agent.execute("spin", {"fuel": 500_000_000}).status_code == 200

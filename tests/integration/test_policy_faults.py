@@ -191,9 +191,24 @@ def test_a_policy_process_that_hangs_is_replaced(gate: Gateway) -> None:
     agent = gate.agent(max_calls=1)
     frozen = gate.child("policy")
     frozen.send_signal(signal.SIGSTOP)
-    answer = agent.execute("text_digest", {"text": "x"})
+    answer = write(agent, "never asked before")
     refused(gate, agent, answer, 503, "policy_engine_timeout")
     wait_for(lambda: [one.pid for one in gate.children("policy")] not in ([], [frozen.pid]), "another policy process")
+
+
+def test_what_was_decided_before_waits_for_no_process(gate: Gateway) -> None:
+    agent = gate.agent()
+    wait_for(lambda: agent.execute("text_digest", {"text": "x"}).status_code == 200, "the decision to be remembered")
+    status = gate.operator().get("/v1/admin/status").json()["policy_memo"]
+    assert (status["in_use"], status["reason"]) == (True, None)
+    assert status["entries"] >= 1
+    sleeper = gate.child("policy")
+    sleeper.send_signal(signal.SIGSTOP)
+    try:
+        assert agent.execute("text_digest", {"text": "y"}).status_code == 200
+        assert event_of(gate, agent)["policy_rule"] == "fine"
+    finally:
+        sleeper.send_signal(signal.SIGCONT)
 
 
 def test_a_policy_process_killed_over_a_question_answers_nothing(gate: Gateway) -> None:

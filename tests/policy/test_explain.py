@@ -20,7 +20,7 @@ from tests.support.examining import RunningExaminer
 from tests.support.policy import DEFAULT_POLICY, HEADER, document
 
 ORDER = [
-    "trust", "denied_action", "acl", "scope", "budget", "sinks", "allowlist", "hold_high_risk",
+    "trust", "denied_action", "acl", "scope", "sinks", "allowlist", "hold_high_risk",
     "hold_unresolved_domain", "hold_unresolved_path",
 ]  # fmt: skip
 
@@ -89,7 +89,6 @@ QUESTIONS = st.fixed_dictionaries(
         "scopes": st.sampled_from([["tools:call"], []]),
         "requested_sinks": st.lists(st.sampled_from(["http_read", "http_write", "fs_write"]), max_size=2, unique=True),
         "unresolved_domains": st.sampled_from([[], ["a.example"]]),
-        "budgets_before": st.sampled_from([{"calls_remaining": 0}, {"calls_remaining": 1}, {"calls_remaining": None}]),
     }
 )
 

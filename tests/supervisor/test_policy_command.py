@@ -75,9 +75,20 @@ def test_a_good_policy_is_called_good_and_nothing_is_left_behind(policy: Path) -
     before = sorted(path.name for path in policy.parent.rglob("*"))
     children = {one.pid for one in psutil.Process().children(recursive=True)}
     done = gateway(policy.parent, "policy", "check", "policy")
-    assert (done.returncode, done.stdout, done.stderr) == (0, f"{policy}: no problems, policy version p-1.\n", "")
+    said = f"{policy}: no problems, policy version p-1. Decisions are remembered.\n"
+    assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
     assert sorted(path.name for path in policy.parent.rglob("*")) == before
     assert {one.pid for one in psutil.Process().children(recursive=True)} == children
+
+
+def test_a_policy_whose_decisions_are_not_remembered_is_told_why(policy: Path) -> None:
+    rego = policy / "gateway.rego"
+    rego.write_text(
+        rego.read_text().replace("input.requested_sinks,", "[sink | some sink in input.requested_sinks; input],")
+    )
+    done = gateway(policy.parent, "policy", "check", "policy")
+    assert done.returncode == Exit.OK
+    assert done.stdout.endswith("Decisions are not remembered: data.gateway.decision uses input as a whole.\n")
 
 
 def test_every_problem_of_a_policy_is_told_with_its_place(policy: Path) -> None:

@@ -30,6 +30,7 @@ from frontend.evidence.sqlite import SqliteLedger
 from frontend.http.answers import Answer
 from frontend.http.requests import CompleteBody, Request
 from frontend.policy.engine import Commit, PolicySources
+from frontend.policy.memo import MemoStatus
 from frontend.policy.question import Decision, Question
 from frontend.services import Services
 from frontend.stores.interface import Store
@@ -155,6 +156,7 @@ class ScriptedPolicy:
 
     policy_version = "p1"
     is_available = True
+    memo_status = MemoStatus(False, "it is scripted", 0)
 
     def __init__(self) -> None:
         self.answer: Decision | Exception = ALLOW

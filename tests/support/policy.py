@@ -62,7 +62,8 @@ def sources(body: str, data: str = "{}", version: str = "t") -> PolicySources:
     return PolicySources({"gateway.rego": HEADER + body + "\n"}, data, version)
 
 
-ALLOW_ALL = sources("decision := " + document())
+ALLOW_ALL = sources(f"decision := {document()} if is_object(input)")
+"""Allows everything, and is asked each time: it reads the input as a whole, so nothing that it says is remembered."""
 LOOP_ON_SPIN = sources(
     'loops if {\n\tinput.action_id == "loop"\n\tcount([1 | some x in numbers.range(1, 9000); '
     "some y in numbers.range(1, 9000); x == y + 0.5]) == 1\n}\n\n"

@@ -14,6 +14,7 @@ from regopy import Interpreter, LogLevel, RegoError, rego_shared
 
 from workers.rego.diagnostics import error_of_answer, explained, spelling_problems, texts_below
 from workers.rego.program import program_problems, read_program
+from workers.rego.reads import Reads, reads_of_bundle
 from workers.rego.values import Input, canonical_json
 from workers.rego.withs import with_problems
 
@@ -63,6 +64,11 @@ class CompiledPolicy:
         if program.missing_variables:
             padding = {_PADDING_FILE: _padding(program.missing_variables)}
             self._interpreter, self._bundle = _compiled({**modules, **padding}, data, entries)
+
+    @property
+    def reads(self) -> Reads:
+        """Which fields of the input its answers depend on, read from the program that is run."""
+        return reads_of_bundle(_lib.regoBundleNode(self._bundle._impl))
 
     def evaluate(self, document: dict[str, Any]) -> str:
         """Return the decision as JSON text, exactly as the engine wrote it.

@@ -84,7 +84,9 @@ class PolicyServer:
         except PolicyError as error:
             return PolicyCompiled(load.load_id, "\n".join(error.problems)[:_MAX_ERROR])
         self._candidate = (load.load_id, candidate)
-        return PolicyCompiled(load.load_id, None)
+        reads = candidate.reads
+        unknown = reads.unknown and reads.unknown[:_MAX_ERROR]
+        return PolicyCompiled(load.load_id, None, reads.fields, unknown)
 
     def _use(self, load_id: str) -> None:
         if self._candidate is None or self._candidate[0] != load_id:

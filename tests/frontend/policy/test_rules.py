@@ -68,7 +68,7 @@ def test_rules_of_one_package_may_stand_in_several_files() -> None:
 def test_the_default_policy_is_read_whole() -> None:
     rules = rules_of({"gateway.rego": DEFAULT_POLICY.read_text()})
     conditions = [name for _, name in rules if name.startswith("applies_")]
-    assert len(conditions) == 10
+    assert len(conditions) == 9
     acl = reads_of(rules["gateway", "applies_acl"], rules)
     assert {"input.action_id", "data.acl[input.principal].actions", 'data.acl["*"].actions'} <= set(acl)
 

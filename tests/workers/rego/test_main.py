@@ -83,10 +83,16 @@ def test_a_candidate_counts_only_from_use_policy_on(lasting: PolicyPeer) -> None
     assert lasting.load(ALLOW_ALL) is None
     second = sources(f"decision := {document(rule=json.dumps('second'))}")
     lasting.channel.send(LoadPolicy("load-2", second.modules, second.data))
-    assert lasting.channel.receive() == PolicyCompiled("load-2", None)
+    assert lasting.channel.receive() == PolicyCompiled("load-2", None, reads=())
     assert asked(lasting, 1)["rule"] == "test"
     lasting.channel.send(UsePolicy("load-2"))
     assert asked(lasting, 2)["rule"] == "second"
+
+
+def test_a_policy_that_can_not_be_remembered_says_why(lasting: PolicyPeer) -> None:
+    lasting.channel.send(LoadPolicy("load-1", ALLOW_ALL.modules, ALLOW_ALL.data))
+    said = "data.gateway.decision uses input as a whole"
+    assert lasting.channel.receive() == PolicyCompiled("load-1", None, None, said)
 
 
 @pytest.mark.parametrize(

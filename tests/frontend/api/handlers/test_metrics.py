@@ -219,6 +219,7 @@ DRIVES: list[tuple[Drive, str, str, float]] = [
     (revokes, "gate_approvals_total", "outcome=failed", 1),  # the last one: it ends every lease
 ]  # fmt: skip
 MOVED_ELSEWHERE = {
+    "gate_policy_remembered_total": "tests/integration/test_metrics.py",
     "gate_rate_limited_total": "tests/frontend/test_pace.py",
     "gate_process_cpu_seconds_total": "tests/integration/test_metrics.py",
     "gate_webhook_deliveries_total": "test_webhooks_are_counted_by_endpoint, and tests/frontend/webhooks",

@@ -115,7 +115,6 @@ def test_rules_behind_the_deciding_one_are_shown_as_not_reached(policy: Path, ru
     assert lines[start + 1 :] == [
         '                            input.required_scopes = ["tools:call"]',
         "                            input.scopes = []",
-        "  budget                  not reached",
         "  sinks                   not reached",
         "  allowlist               not reached",
         "  hold_high_risk          not reached; would apply",
