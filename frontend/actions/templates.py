@@ -13,7 +13,7 @@ import msgspec
 from frontend.actions.manifest import Template
 from frontend.actions.urls import UrlTemplate
 from frontend.actions.values import refuse_value, scalar_text
-from frontend.evidence.canonical import canonical_bytes
+from ipc.canonical import canonical_bytes
 from ipc.plan import PlannedRequest
 
 MAX_BODY_BYTES = 1_048_576

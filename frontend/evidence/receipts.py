@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from frontend.evidence.canonical import NotCanonical, canonical_bytes, durable_bytes, sha256_hex
+from ipc.canonical import NotCanonical, canonical_bytes, durable_bytes, sha256_hex
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):

@@ -20,7 +20,7 @@ from frontend.evidence.receipts import (
     receipt_fields,
 )
 from tests.frontend.evidence.samples import SIGNER, changed, make_receipt
-from tests.frontend.evidence.test_canonical import VALUES
+from tests.ipc.test_canonical import VALUES
 
 FIELDS = set(Receipt.__struct_fields__)
 

@@ -11,7 +11,7 @@ import rfc8785
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontend.evidence.canonical import (
+from ipc.canonical import (
     MAX_SAFE_INTEGER,
     NotCanonical,
     canonical_bytes,
