@@ -7,7 +7,8 @@ Never runs a provider (frontend/execution.py) and never judges by itself (the po
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 import trio
 
@@ -26,6 +27,7 @@ from frontend.errors import GateError
 from frontend.execution import CLEAN_UP_SECONDS, Executed, Execution
 from frontend.http.requests import Request
 from frontend.journal import Journal
+from frontend.large_bodies import LargeBodies
 from frontend.limits import SessionRates, TooMuch
 from frontend.policy.engine import PolicyEngine
 from frontend.policy.question import Decision, Question
@@ -71,6 +73,7 @@ class Pipeline:
     learned: Callable[[str], Learned]
     sessions: SessionRates
     metrics: Metrics
+    large_bodies: LargeBodies = field(default_factory=LargeBodies)
 
     async def call(self, request: Request, action_id: str) -> Executed | Held:
         """Enforce one call. Raises GateError for every other outcome, with its evidence durable."""
@@ -104,10 +107,16 @@ class Pipeline:
         place.belongs_to(claim.lease.principal, claim.lease.session_id)
         caller = await self.authentication.admit(claim, proof)
         action = self._resolve(case)
-        body = parse_body(await request.read_body(min(MAX_BODY_BYTES, action.max_request_bytes)))
+        sent = await request.read_body(min(MAX_BODY_BYTES, action.max_request_bytes))
+        body = await self.large_bodies.run(len(sent), partial(parse_body, sent))
         case.calls_before = await self.budgets.snapshot(caller.lease)
         learned = self.learned(action.action_id)
-        drafted = draft(action, body, caller.lease, case.calls_before, caller.epoch, learned, settings=self.settings)
+        drafted = await self.large_bodies.run(
+            len(sent),
+            partial(
+                draft, action, body, caller.lease, case.calls_before, caller.epoch, learned, settings=self.settings
+            ),
+        )
         case.request_hash = drafted.request_hash
         if case.calls_before is not None and case.calls_before < 1:
             return await self._exhausted(case, drafted)
