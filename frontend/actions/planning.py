@@ -12,7 +12,7 @@ from frontend.actions.registry import Action
 from frontend.actions.targets import NOTHING_LEARNED, Learned, targets_of
 from frontend.auth.lease import Lease
 from frontend.errors import GateError
-from frontend.evidence.canonical import canonical_bytes, sha256_hex
+from ipc.canonical import canonical_bytes, sha256_hex
 from ipc.plan import Egress, FileAccess, Plan, PlannedRequest
 from ipc.settings import Settings
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from frontend.evidence.canonical import MAX_SAFE_INTEGER, sha256_hex
 from frontend.evidence.receipts import Receipt, build_receipt
 from frontend.evidence.signing import ReceiptSigner
 from frontend.identifiers import new
 from frontend.policy.question import clean_reason
+from ipc.canonical import MAX_SAFE_INTEGER, sha256_hex
 from ipc.messages import ProviderFailure, Result, Verification
 from ipc.plan import Plan
 

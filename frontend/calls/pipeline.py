@@ -7,7 +7,8 @@ Never runs a provider (frontend/calls/execution.py) and never judges by itself (
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import partial
 
 import trio
 
@@ -28,6 +29,7 @@ from frontend.limits.admission import Admission, Place
 from frontend.limits.rates import SessionRates, TooMuch
 from frontend.policy.engine import PolicyEngine
 from frontend.policy.question import Decision, Question
+from frontend.schemas.large_bodies import LargeBodies
 from frontend.schemas.parser import parse_body
 from frontend.stores.interface import ApprovalRecord
 from frontend.telemetry.logs import log, trace_id
@@ -73,6 +75,7 @@ class Pipeline:
     learned: Callable[[str], Learned]
     sessions: SessionRates
     metrics: Metrics
+    large_bodies: LargeBodies = field(default_factory=LargeBodies)
 
     async def call(self, request: Request, action_id: str) -> Executed | Held:
         """Enforce one call. Raises GateError for every other outcome, with its evidence durable."""
@@ -106,10 +109,16 @@ class Pipeline:
         place.belongs_to(claim.lease.principal, claim.lease.session_id)
         caller = await self.authentication.admit(claim, proof)
         action = self._resolve(record)
-        body = parse_body(await request.read_body(min(MAX_BODY_BYTES, action.max_request_bytes)))
+        sent = await request.read_body(min(MAX_BODY_BYTES, action.max_request_bytes))
+        body = await self.large_bodies.run(len(sent), partial(parse_body, sent))
         record.calls_before = await self.budgets.snapshot(caller.lease)
         learned = self.learned(action.action_id)
-        drafted = draft(action, body, caller.lease, record.calls_before, caller.epoch, learned, settings=self.settings)
+        drafted = await self.large_bodies.run(
+            len(sent),
+            partial(
+                draft, action, body, caller.lease, record.calls_before, caller.epoch, learned, settings=self.settings
+            ),
+        )
         record.request_hash = drafted.request_hash
         if record.calls_before is not None and record.calls_before < 1:
             return await self._exhausted(record, drafted)

@@ -11,7 +11,7 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from frontend.clock import parse_iso
-from frontend.evidence.canonical import NotCanonical, durable_bytes, is_plain, sha256_hex
+from ipc.canonical import NotCanonical, durable_bytes, is_plain, sha256_hex
 
 ACTION_CALL: Final = "ActionCall"
 LEASE_ISSUED: Final = "LeaseIssued"

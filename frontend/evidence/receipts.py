@@ -4,15 +4,16 @@ Guarantees that every field but those named in NOT_SIGNED is under the signature
 whatever a provider returned. Field names are those of the interface specification ("Receipt").
 """
 
+from functools import cached_property
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
 from msgspec import UNSET, UnsetType
 
-from frontend.evidence.canonical import NotCanonical, canonical_bytes, durable_bytes, sha256_hex
+from ipc.canonical import NotCanonical, canonical_bytes, durable_bytes, sha256_hex
 
 
-class Receipt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Receipt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """As stored and as shown, `signature_status` aside, which is found out anew each time it is shown."""
 
     receipt_id: str
@@ -31,11 +32,19 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     finished_at: str
     failure_class: str | None = None
 
+    @cached_property
+    def stored(self) -> bytes:
+        """The bytes to store: canonical JSON. Raises NotCanonical. A copy with other fields makes its own."""
+        return canonical_bytes(receipt_fields(self))
+
 
 NOT_SIGNED = frozenset({"result_hash", "receipt_signature", "signing_key_id", "signature_status"})
 """docs/decisions.md, "Audit, receipts, intents"."""
 _FIELDS = Receipt.__struct_fields__
 _SIGNED_FIELDS = tuple(name for name in _FIELDS if name not in NOT_SIGNED)
+_SIGNED_BEFORE = tuple(name for name in _SIGNED_FIELDS if name < "receipt_signature")
+_SIGNED_AFTER = tuple(name for name in _SIGNED_FIELDS if name not in _SIGNED_BEFORE)
+"""In canonical order the fields that are not signed stand together, between these and those before."""
 _decode = msgspec.json.Decoder(Receipt).decode
 
 
@@ -77,14 +86,30 @@ def build_receipt(
         "failure_class": failure_class,
     }
     try:
-        envelope = durable_bytes(fields)
+        before, after = _signed_parts(fields)
     except NotCanonical:
         fields = {name: _kept(value) for name, value in fields.items()}
-        envelope = durable_bytes(fields)
+        before, after = _signed_parts(fields)
+    envelope = _joined(before, after)
     signature = signer.sign(envelope)
-    return Receipt(
-        **fields, result_hash=sha256_hex(envelope), receipt_signature=signature.value, signing_key_id=signature.kid
-    )
+    unsigned: dict[str, Any] = {
+        "result_hash": sha256_hex(envelope), "receipt_signature": signature.value, "signing_key_id": signature.kid,
+    }  # fmt: skip
+    receipt = Receipt(**fields, **unsigned)
+    # Filled in here: what a provider returned may be large, and is encoded already.
+    receipt.__dict__["stored"] = _joined(before, canonical_bytes(unsigned), after)
+    return receipt
+
+
+def _signed_parts(fields: dict[str, Any]) -> tuple[bytes, bytes]:
+    """The envelope as two canonical objects: what stands before and after the fields that are not signed."""
+    before, after = ({name: fields[name] for name in names} for names in (_SIGNED_BEFORE, _SIGNED_AFTER))
+    return durable_bytes(before), durable_bytes(after)
+
+
+def _joined(*objects: bytes) -> bytes:
+    """One object of the members of several that have some, as they stand."""
+    return b"{" + b",".join([encoded[1:-1] for encoded in objects]) + b"}"
 
 
 def envelope_of(receipt: Receipt) -> bytes:
@@ -100,7 +125,7 @@ def receipt_fields(receipt: Receipt) -> dict[str, Any]:
 
 def encode_receipt(receipt: Receipt) -> bytes:
     """The bytes to store: canonical JSON. Raises NotCanonical."""
-    return canonical_bytes(receipt_fields(receipt))
+    return receipt.stored
 
 
 def decode_receipt(stored: bytes) -> Receipt:

@@ -13,8 +13,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey,
 from frontend.auth.encoding import b64url_decode
 from frontend.auth.keysets import ED25519_SET, KeySetFile, public_jwk, published
 from frontend.auth.signing_keys import open_key, receipt_place
-from frontend.evidence.canonical import NotCanonical, sha256_hex
 from frontend.evidence.receipts import Receipt, Signature, envelope_of, receipt_fields
+from ipc.canonical import NotCanonical, sha256_hex
 
 SignatureStatus = Literal["verified", "unsigned", "unknown_kid", "signature_invalid"]
 

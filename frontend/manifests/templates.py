@@ -10,10 +10,10 @@ from typing import Any
 
 import msgspec
 
-from frontend.evidence.canonical import canonical_bytes
 from frontend.manifests.manifest import Template
 from frontend.manifests.urls import UrlTemplate
 from frontend.manifests.values import refuse_value, scalar_text
+from ipc.canonical import canonical_bytes
 from ipc.plan import PlannedRequest
 
 MAX_BODY_BYTES = 1_048_576

@@ -11,10 +11,10 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from frontend.evidence.canonical import canonical_bytes, sha256_hex
 from frontend.policy.acl import MAX_POLICY_BYTES, PolicyFiles
 from frontend.policy.data import MAX_VERSION, AclEntry, PolicyData, parse_data
 from frontend.policy.engine import PolicySources
+from ipc.canonical import canonical_bytes, sha256_hex
 
 WILDCARD = "*"
 Sinks = Callable[[Iterable[str]], frozenset[str]]

@@ -8,8 +8,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from frontend.auth.keysets import public_jwk
 from frontend.calls.outcomes import CONCLUSIONS, CUT, NOT_VERIFIED, conclude, conclude_lost, receipt_of
-from frontend.evidence.canonical import canonical_bytes
 from frontend.evidence.signing import ReceiptSigner
+from ipc.canonical import canonical_bytes
 from ipc.messages import FAILED_OUTCOMES, ProviderFailure, Result, Verification
 from tests.support.plans import a_plan
 

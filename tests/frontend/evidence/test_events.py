@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from frontend.clock import iso
 from frontend.evidence import events
-from frontend.evidence.canonical import NotCanonical, sha256_hex
 from frontend.evidence.events import AuditEvent, event_hash, milliseconds, open_event
+from ipc.canonical import NotCanonical, sha256_hex
 from tests.frontend.evidence.samples import make_event
-from tests.frontend.evidence.test_canonical import TEXTS, VALUES
+from tests.ipc.test_canonical import TEXTS, VALUES
 
 DOCUMENTED = [
     "event_id", "event_type", "timestamp", "trace_id", "principal", "owner", "session_id", "lease_jti",

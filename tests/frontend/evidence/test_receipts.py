@@ -20,7 +20,7 @@ from frontend.evidence.receipts import (
     receipt_fields,
 )
 from tests.frontend.evidence.samples import SIGNER, changed, make_receipt
-from tests.frontend.evidence.test_canonical import VALUES
+from tests.ipc.test_canonical import VALUES
 
 FIELDS = set(Receipt.__struct_fields__)
 
@@ -103,10 +103,22 @@ def test_what_has_no_canonical_form_elsewhere_keeps_its_shape() -> None:
 def test_stored_receipts_still_verify(output: dict[str, Any], evidence: list[Any]) -> None:
     receipt = make_receipt(provider_receipt=output, effect_evidence=evidence)
     stored = encode_receipt(receipt)
-    assert stored == rfc8785.dumps(json.loads(stored))
+    assert stored == rfc8785.dumps(json.loads(stored)) == rfc8785.dumps(receipt_fields(receipt))
     again = decode_receipt(stored)
     assert SIGNER.shown(again)["signature_status"] == "verified"
     assert envelope_of(again) == envelope_of(receipt)
+
+
+def test_a_changed_copy_of_a_receipt_is_stored_as_it_is_and_not_as_it_was_signed() -> None:
+    receipt = changed(make_receipt(), failure_class="timeout", provider_receipt={"b": 1e21, "a": 2})
+    assert encode_receipt(receipt) == rfc8785.dumps(receipt_fields(receipt))
+
+
+def test_no_output_can_pass_for_members_of_the_receipt() -> None:
+    inside = {"started_at": '","verification_outcome":{}}', "receipt_signature": "00", "verification_outcome": {}}
+    receipt = make_receipt(provider_receipt=inside, verification_outcome=inside, effect_evidence=[inside])
+    assert encode_receipt(receipt) == rfc8785.dumps(receipt_fields(receipt))
+    assert decode_receipt(encode_receipt(receipt)) == receipt
 
 
 def test_a_receipt_from_before_signing_has_no_signature() -> None:

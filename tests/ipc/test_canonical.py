@@ -1,17 +1,21 @@
-"""Canonical bytes: RFC 8785, whoever writes them."""
+"""Canonical bytes: those of RFC 8785, as the `rfc8785` package writes them."""
 
+import copy
+import enum
 import hashlib
 import json
+import math
 import re
-from typing import Any
+from collections import OrderedDict
+from typing import Any, NamedTuple
 
 import msgspec
 import pytest
 import rfc8785
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frontend.evidence.canonical import (
+from ipc.canonical import (
     MAX_SAFE_INTEGER,
     NotCanonical,
     canonical_bytes,
@@ -22,10 +26,24 @@ from frontend.evidence.canonical import (
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]))
 INTEGERS = st.integers(-MAX_SAFE_INTEGER, MAX_SAFE_INTEGER)
-FLOATS = st.floats(allow_nan=False, allow_infinity=False)
+EDGES = (5e-324, 2.0**-1022, 1e-7, 1e-6, 1e-5, 1.0, 2.0**53, 1e15, 1e16, 1e17, 1e20, 1e21, 1e22, 1.7976931348623157e308)
+"""Where the form of a number changes, for us, msgspec or ECMAScript."""
+FLOATS = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.floats(1e-8, 1e-4),
+    st.floats(1e14, 1e23),
+    st.floats(-(2.0**-1022), 2.0**-1022),
+    st.integers(-(10**23), 10**23).map(float),
+    st.builds(
+        lambda digits, exponent: float(f"{digits}e{exponent}"), st.integers(-99_999, 99_999), st.integers(-340, 300)
+    ),
+    st.sampled_from(EDGES).flatmap(lambda edge: st.sampled_from((edge, -edge))),
+)
+ODD_NAMES = st.text(st.sampled_from("a~\x7f\xe9\ud7ff\ue000\ufb33\uffff\U00010000\U0001f600\U0010ffff"), max_size=3)
+"""Names in which UTF-16 and UTF-8 may order differently."""
 VALUES = st.recursive(
     st.none() | st.booleans() | INTEGERS | FLOATS | TEXTS,
-    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS, inner, max_size=4),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXTS | ODD_NAMES, inner, max_size=4),
     max_leaves=20,
 )
 ASCII = st.text(st.characters(max_codepoint=127))
@@ -43,8 +61,67 @@ def test_for_plain_values_the_quick_way_writes_the_same_bytes(value: Any) -> Non
 
 
 @given(VALUES)
-def test_for_any_value_the_bytes_are_those_of_the_rfc(value: Any) -> None:
+def test_for_any_value_the_bytes_are_those_of_the_rfc_and_the_value_stays_as_it_was(value: Any) -> None:
+    before = copy.deepcopy(value)
     assert canonical_bytes(value) == rfc8785.dumps(value)
+    assert repr(value) == repr(before)
+
+
+@given(VALUES)
+def test_for_what_is_plain_msgspec_writes_the_same_bytes(value: Any) -> None:
+    assert is_plain(value) is (msgspec.json.encode(value, order="sorted") == rfc8785.dumps(value))
+
+
+@settings(max_examples=500)
+@given(st.lists(FLOATS, min_size=20))
+def test_floats_of_all_ranges_are_written_as_the_rfc_writes_them(values: list[float]) -> None:
+    assert canonical_bytes(values) == rfc8785.dumps(values)
+    assert [float(canonical_bytes(value)) for value in values] == values
+
+
+@pytest.mark.parametrize("edge", [*EDGES, *(2.0**exponent for exponent in range(-1074, 1024, 7))])
+def test_floats_beside_an_edge_are_written_as_the_rfc_writes_them(edge: float) -> None:
+    beside = [edge, math.nextafter(edge, 0), math.nextafter(edge, math.inf)]
+    values = [sign * value for value in beside if math.isfinite(value) for sign in (1, -1)]
+    assert canonical_bytes(values) == rfc8785.dumps(values)
+
+
+@settings(max_examples=500)
+@given(st.dictionaries(ODD_NAMES, st.none() | st.dictionaries(ODD_NAMES, FLOATS, max_size=4), max_size=6))
+def test_names_are_sorted_by_utf16_at_every_level(value: dict[str, Any]) -> None:
+    assert canonical_bytes([value]) == rfc8785.dumps([value])
+
+
+class Word(enum.StrEnum):
+    ONE = "one"
+
+
+class Number(enum.IntEnum):
+    TWO = 2
+
+
+class Pair(NamedTuple):
+    left: float
+    right: str
+
+
+class Ratio(float):
+    pass
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Word.ONE,
+        Number.TWO,
+        Pair(1.0, "x"),
+        Ratio(1e22),
+        {Word.ONE: [Number.TWO]},
+        OrderedDict(b=Word.ONE, a=Ratio(0.5)),
+    ],
+)
+def test_instances_of_subclasses_are_written_as_what_they_hold(value: Any) -> None:
+    assert canonical_bytes({"a": value}) == rfc8785.dumps({"a": value})
 
 
 @given(VALUES)
@@ -109,7 +186,8 @@ def _deep() -> Any:
     "value",
     [
         float("nan"), float("inf"), MAX_SAFE_INTEGER + 1, -MAX_SAFE_INTEGER - 1, 10**400, "\ud800", {"\ud800": 1},
-        {"a": "\udfff"}, {1: 2}, {None: 1}, b"x", {1, 2}, object(), [[float("nan")]],
+        {"a": "\udfff"}, {1: 2}, {None: 1}, b"x", {1, 2}, object(), [[float("nan")]], float("-inf"), msgspec.Raw(b"1"),
+        {"\ud800": 1, "\ue000": 2, "\U0001f600": 3}, {"a": 1, 2: 3}, Ratio("inf"),
     ],
 )  # fmt: skip
 def test_what_has_no_canonical_form_is_refused(value: Any) -> None:
