@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 # What Python has compiled it may keep: everything here starts many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test servers lint types bench run openapi conformance providers providers-check lock clean setup
+.PHONY: help demo test quick servers lint types bench run openapi conformance providers providers-check lock clean setup
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -25,6 +25,9 @@ demo: $(READY) ## the main job, told step by step, on embedded defaults (under 3
 
 test: $(READY) servers ## every test
 	@$(BIN)/python -m pytest
+
+quick: $(READY) ## what to run between two edits: no gateway, no process, no property (under a minute)
+	@bash scripts/quick.sh $(BIN)/python
 
 servers: $(READY)
 	@bash scripts/servers.sh "$(VENV)/servers"

@@ -1,4 +1,4 @@
-"""`python -I preloaded.py LIBRARY MICROSECONDS ARGUMENT…` becomes `python -I ARGUMENT…` with the slow disk preloaded.
+"""`… bench.preloaded LIBRARY MICROSECONDS MODULE ARGUMENT…` becomes the program MODULE with the slow disk preloaded.
 
 The process stays the same one (pid, descriptors, parent, session), so its supervisor sees no difference.
 """
@@ -6,6 +6,8 @@ The process stays the same one (pid, descriptors, parent, session), so its super
 import os
 import sys
 
-library, microseconds, *arguments = sys.argv[1:]
+from supervisor.programs import INTERPRETER
+
+library, microseconds, *program = sys.argv[1:]
 environment = {**os.environ, "LD_PRELOAD": library, "GATEWAY_BENCH_FLUSH_US": microseconds}
-os.execve(sys.executable, [sys.executable, "-I", *arguments], environment)
+os.execve(INTERPRETER[0], [*INTERPRETER, *program], environment)

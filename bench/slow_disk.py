@@ -31,5 +31,5 @@ def built(folder: Path) -> Path:
 
 def preloaded(programs: Programs, library: Path, microseconds: int) -> Programs:
     """The same programs, each with the shim before it."""
-    prefix = (str(HERE / "preloaded.py"), str(library), str(microseconds))
+    prefix = ("bench.preloaded", str(library), str(microseconds))
     return replace(programs, **{one.name: (*prefix, *getattr(programs, one.name)) for one in fields(programs)})

@@ -51,13 +51,13 @@ class Helpers(AbstractContextManager["Helpers"]):
     def start(
         self, module: str, *arguments: str, fds: tuple[int, ...] = (), stdout: IO[bytes] | int = 2
     ) -> "subprocess.Popen[bytes]":
-        """Start `python -m module --parent PID …` with these descriptors. Raises Refused.
+        """Start `module --parent PID …` with these descriptors. Raises Refused.
 
         Its standard output is ours only where `stdout` says so; otherwise it goes to our standard error.
         """
         try:
             process = subprocess.Popen(
-                [*INTERPRETER, "-m", module, "--parent", str(os.getpid()), *arguments],
+                [*INTERPRETER, module, "--parent", str(os.getpid()), *arguments],
                 stdin=subprocess.DEVNULL,
                 stdout=stdout,
                 pass_fds=fds,

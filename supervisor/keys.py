@@ -8,7 +8,6 @@ random texts.
 import json
 import secrets
 import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from ipc.exits import Exit
 from ipc.settings import OperatorSettings
 from supervisor.operators import KeyRefused, operator_settings
 from supervisor.private_files import keep_private
+from supervisor.programs import INTERPRETER
 from supervisor.refusal import Refused
 
 OPERATOR = "dev"
@@ -93,7 +93,7 @@ def run_key_program(module: str, arguments: list[str], failing: str) -> "subproc
     """Run one of the programs that hold keys to its end. Raises Refused, `failing` first, when there is none."""
     try:
         return subprocess.run(
-            [sys.executable, "-I", "-m", module, *arguments],
+            [*INTERPRETER, module, *arguments],
             check=False,
             stdin=subprocess.DEVNULL,
             capture_output=True,

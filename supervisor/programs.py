@@ -3,12 +3,17 @@
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 
 _INHERITED = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "NO_COLOR", "SSL_CERT_FILE", "SSL_CERT_DIR")
 """Environment that children see; everything they must know comes in a message."""
 
-INTERPRETER = (sys.executable, "-I")
-"""SECURITY: isolated, so that neither PYTHON* variables nor a folder that someone else writes to add code."""
+INTERPRETER = (sys.executable, "-I", str(Path(__file__).resolve().parents[1] / "launch.py"))
+"""What the name of a module and its arguments follow on a command line.
+
+SECURITY: isolated, so that neither PYTHON* variables nor a folder that someone else writes to add code; `launch.py`
+adds the folder that this module, too, was found in.
+"""
 
 
 def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
@@ -18,8 +23,8 @@ def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
 
 @dataclass(frozen=True)
 class Programs:
-    """What follows the interpreter on the command line of each kind of child."""
+    """The module of each kind of child, and arguments of its own."""
 
-    front: tuple[str, ...] = ("-m", "frontend.main")
-    policy: tuple[str, ...] = ("-m", "workers.rego.main")
-    template: tuple[str, ...] = ("-m", "workers.template")
+    front: tuple[str, ...] = ("frontend.main",)
+    policy: tuple[str, ...] = ("workers.rego.main",)
+    template: tuple[str, ...] = ("workers.template",)

@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 
 from supervisor.commands import Commands
+from supervisor.programs import INTERPRETER
 
 
 def add(commands: Commands) -> None:
@@ -19,6 +20,6 @@ def add(commands: Commands) -> None:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    command = ["-I", "-m", "frontend.evidence.offline", str(options.file), "--keys", str(options.keys)]
+    command = [*INTERPRETER, "frontend.evidence.offline", str(options.file), "--keys", str(options.keys)]
     sys.stdout.flush()
-    os.execv(sys.executable, [sys.executable, *command])  # noqa: S606 - our own interpreter and module
+    os.execv(sys.executable, command)  # noqa: S606 - our own interpreter and module

@@ -8,6 +8,7 @@ import sys
 from ipc.exits import Exit
 from supervisor.commands import Commands
 from supervisor.describe import configuration_schema
+from supervisor.programs import INTERPRETER
 
 
 def add(commands: Commands) -> None:
@@ -26,4 +27,4 @@ def _config(_: argparse.Namespace) -> int:
 def _manifest(_: argparse.Namespace) -> int:
     sys.stdout.flush()
     # The tables of manifests are the front's; this process has no business with them.
-    os.execv(sys.executable, [sys.executable, "-I", "-m", "frontend.actions.describe"])  # noqa: S606
+    os.execv(sys.executable, [*INTERPRETER, "frontend.actions.describe"])  # noqa: S606

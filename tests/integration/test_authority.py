@@ -12,6 +12,7 @@ import pytest
 from tests.support.background import HeldCall
 from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
 from tests.support.manifests import patient
+from tests.support.pace import Paces
 from tests.support.upstream import Upstream
 
 ME = "dev:anonymous"
@@ -61,11 +62,12 @@ def test_revoking_everything_ends_leases_and_holds_and_lets_calls_under_way_end_
 
 def test_what_is_granted_and_revoked_under_load_decides_each_call_one_way_or_the_other(gate: Gateway) -> None:
     """No call fails because of it, and evidence says by which policy each was decided."""
-    agent, operator, stop = gate.agent(), gate.operator(), threading.Event()
+    agent, operator, stop, pace = gate.agent(), gate.operator(), threading.Event(), Paces.session()
     seen: list[tuple[int, str]] = []
 
     def load() -> None:
         while not stop.is_set():
+            pace.wait()
             answer = agent.execute("text_digest", {"text": "x"})
             seen.append((answer.status_code, answer.json().get("error", "")))
 

@@ -29,6 +29,7 @@ from tests.support.key_files import (
     smuggle,
 )
 from tests.support.manifests import PATIENT, example, open_policy, write_manifests
+from tests.support.pace import Paces
 from tests.support.processes import GATEWAY
 from tests.support.production import PRINCIPAL, Production, production
 
@@ -70,7 +71,10 @@ def before(gate: Production) -> dict[str, Any]:
 
 
 class Load:
-    """Agents that call without a pause until the end, with leases old and new."""
+    """Agents that call until the end, one with its first lease, one with a new lease for each call.
+
+    Both keep below the rates of the contract by themselves, whatever the machine.
+    """
 
     def __init__(self, gate: Production) -> None:
         self._gate = gate
@@ -79,8 +83,9 @@ class Load:
         self.failed: list[str] = []
 
     def run(self, renews: bool) -> None:
-        agent = self._gate.agent()
+        agent, pace = self._gate.agent(), Paces.session()
         while not self._stop.is_set():
+            pace.wait()
             with self._gate.over("client_socket") as http:
                 asker = self._gate.agent(http=http) if renews else Bearer(http, agent.base, agent.token, agent.prover)
                 answer = asker.execute("text_digest", {"text": "x"})

@@ -126,7 +126,7 @@ def try_out(case: Any, visitor: Visitor) -> None:
     answer = case.call(base_url=visitor.gate.base, session=visitor)
     assert answer.status_code != 429
     assert answer.status_code < 500 or answer.json()["error"] == "action_execution_failed"
-    excluded = [ignored_auth]  # it repeats a request with its proof; tests/integration/test_dispatch.py does it better
+    excluded = [ignored_auth]  # it repeats requests with their proofs: see tests/conformance/test_auth_models.py
     code = answer.json()["error"] if answer.status_code in (400, 422) else None
     if code in BEYOND_SCHEMAS or (code == "invalid_request" and case.path.endswith("/paths")):
         excluded.append(positive_data_acceptance)

@@ -3,7 +3,6 @@
 import json
 import os
 import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,9 +12,10 @@ import msgspec
 import pytest
 
 from ipc.settings import LimitSettings, PoolSettings, Settings, WorkerSettings
+from supervisor.programs import INTERPRETER
 from tests.support.supervised import Running, Start, is_alive, wait_until
 
-RUN_GATEWAY = Path(__file__).parent / "programs" / "run_gateway.py"
+RUN_GATEWAY = (*INTERPRETER, "tests.supervisor.programs.run_gateway")
 ONE_EACH = PoolSettings(min_spare=1, max=2)
 
 
@@ -56,7 +56,7 @@ def starting(folder: Path) -> Iterator[Start]:
         with log_file.open("w") as log:
             arguments = [msgspec.json.encode(settings).decode(), *(["real"] if is_real else [])]
             process = subprocess.Popen(
-                [sys.executable, str(RUN_GATEWAY), *arguments],
+                [*RUN_GATEWAY, *arguments],
                 stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True, env=os.environ,
             )  # fmt: skip
         started.append(Running(process, settings, log_file))

@@ -11,6 +11,7 @@ import pytest
 
 from ipc.exits import Exit
 from supervisor.cli import main
+from supervisor.programs import INTERPRETER
 from tests.support.supervised import told, wait_until
 
 PRODUCTION = """state_dir = "state"
@@ -30,7 +31,7 @@ dpop_jkt = "{jkt}"
 def gateway(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
     """The command as a process."""
     return subprocess.run(
-        [sys.executable, "-m", "supervisor.cli", *arguments], capture_output=True, text=True, timeout=300, cwd=folder
+        [*INTERPRETER, "supervisor.cli", *arguments], capture_output=True, text=True, timeout=300, cwd=folder
     )
 
 
@@ -136,10 +137,12 @@ def test_the_rules_of_production_are_told_beside_everything_else_that_is_wrong(t
 
 def test_run_serves_a_safe_configuration_with_the_two_sockets_and_a_kept_lease_key_path(tmp_path: Path) -> None:
     (tmp_path / "g.toml").write_text(PRODUCTION)
-    run_cli = str(Path(__file__).parent / "programs" / "run_cli.py")
     with (tmp_path / "log").open("w") as log:
         process = subprocess.Popen(
-            [sys.executable, run_cli, "run", "--config", "g.toml"], stdout=subprocess.PIPE, stderr=log, cwd=tmp_path
+            [*INTERPRETER, "tests.supervisor.programs.run_cli", "run", "--config", "g.toml"],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            cwd=tmp_path,
         )
     try:
         wait_until(lambda: told((tmp_path / "log").read_text(), "serving"))

@@ -7,7 +7,6 @@ import signal
 import socket
 import stat
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -17,10 +16,11 @@ import pytest
 
 from ipc.exits import Exit
 from supervisor.dev import default_state_dir
+from supervisor.programs import INTERPRETER
 from tests.support.readable import readable
 from tests.support.supervised import wait_until
 
-RUN_CLI = str(Path(__file__).parent / "programs" / "run_cli.py")
+RUN_CLI = (*INTERPRETER, "tests.supervisor.programs.run_cli")
 KEYS = {"event", "base_url", "public_base_url", "pid", "state_dir", "client_socket", "admin_socket", "operator"}
 
 
@@ -31,7 +31,7 @@ class Dev:
         self.log = folder / "dev.log"
         with self.log.open("w") as log:
             self.process = subprocess.Popen(
-                [sys.executable, RUN_CLI, "dev", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                [*RUN_CLI, "dev", *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                 stderr=log, text=True, cwd=folder, env=os.environ | environ,
             )  # fmt: skip
 
@@ -258,7 +258,7 @@ def test_a_closed_standard_output_does_not_keep_it_from_serving(devs: list[Dev],
 def test_a_terminal_gets_five_lines_for_people_on_standard_error(tmp_path: Path) -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [sys.executable, RUN_CLI, "dev", "--listen", "127.0.0.1:0", "--state-dir", "state"],
+        [*RUN_CLI, "dev", "--listen", "127.0.0.1:0", "--state-dir", "state"],
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs, text=True, cwd=tmp_path,
     )  # fmt: skip
     os.close(theirs)

@@ -4,19 +4,19 @@ import hashlib
 import re
 import stat
 import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
 import pytest
 
 from ipc.exits import Exit
+from supervisor.programs import INTERPRETER
 from tests.supervisor.test_cli import here
 from tests.support.manifests import example, open_policy, write_manifests
 
 
 def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "supervisor.cli", *arguments]
+    command = [*INTERPRETER, "supervisor.cli", *arguments]
     return subprocess.run(command, capture_output=True, text=True, timeout=300, check=False)
 
 

@@ -26,6 +26,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from tests.support.documented import check_answer
+from tests.support.pace import Pace, Paces
 from tests.support.readable import readable
 
 START_SECONDS = 300
@@ -81,15 +82,21 @@ class Bearer:
     token: str
     prover: Prover
     session_id: str = ""
+    reads: Pace | None = None
+    writes: Pace | None = None
 
     def headers(self, method: str, path: str, **changes: Any) -> dict[str, str]:
         proof = self.prover.proof(method, self.base + path.split("?")[0], self.token, **changes)
         return {"Authorization": f"DPoP {self.token}", "DPoP": proof}
 
     def get(self, path: str) -> httpx.Response:
+        if self.reads is not None:
+            self.reads.wait()
         return self.http.get(path, headers=self.headers("GET", path))
 
     def post(self, path: str, body: Any = None) -> httpx.Response:
+        if self.writes is not None:
+            self.writes.wait()
         headers = self.headers("POST", path)
         return (
             self.http.post(path, headers=headers, json=body)
@@ -110,6 +117,7 @@ class Gateway:
     log: Path
     http: httpx.Client
     clients: list[httpx.Client] = field(default_factory=list)
+    paces: Paces = field(default_factory=Paces)
 
     @property
     def base(self) -> str:
@@ -125,17 +133,24 @@ class Gateway:
         body: dict[str, Any] = {"scopes": ["tools:call"], "dpop_jwk": prover.jwk}
         if max_calls is not None:
             body["budgets"] = {"max_calls": max_calls}
+        self.paces.leases.wait()
         answer = (http or self.http).post("/v1/leases", json=body)
         assert answer.status_code == 200, answer.text
         lease = answer.json()
         return Bearer(http or self.http, self.base, lease["lease_jwt"], prover, lease["session_id"])
 
     def operator(self) -> Bearer:
-        """The operator that `gateway dev` made."""
+        """The operator that this gateway's start, or `gateway keys make`, made."""
         found = self.ready["operator"]
         key = serialization.load_pem_private_key(Path(found["private_key_file"]).read_bytes(), None)
         assert isinstance(key, ec.EllipticCurvePrivateKey)
-        return Bearer(self.http, self.base, found["key"], Prover(key))
+        reads, writes = self.paces.reads, self.paces.writes
+        return Bearer(self.operators, self.base, found["key"], Prover(key), reads=reads, writes=writes)
+
+    @property
+    def operators(self) -> httpx.Client:
+        """Where operators connect."""
+        return self.http
 
     def over(self, socket_name: str) -> httpx.Client:
         """A client on one of the Unix sockets: client_socket or admin_socket."""

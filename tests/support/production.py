@@ -15,10 +15,8 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-from cryptography.hazmat.primitives import serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
-from tests.support.gateway import ANSWER_SECONDS, START_SECONDS, STOP_SECONDS, Bearer, Gateway, Prover, wait_for
+from tests.support.gateway import ANSWER_SECONDS, START_SECONDS, STOP_SECONDS, Gateway, wait_for
 from tests.support.processes import GATEWAY
 
 PUBLIC_URL = "https://gateway.conformance.test"
@@ -32,13 +30,11 @@ class Production(Gateway):
 
     admin: httpx.Client | None = None
 
-    def operator(self) -> Bearer:
-        """The operator that `gateway keys make` made."""
-        found = self.ready["operator"]
-        key = serialization.load_pem_private_key(Path(found["private_key_file"]).read_bytes(), None)
-        assert isinstance(key, ec.EllipticCurvePrivateKey)
+    @property
+    def operators(self) -> httpx.Client:
+        """Where operators connect."""
         assert self.admin is not None
-        return Bearer(self.admin, self.base, found["key"], Prover(key))
+        return self.admin
 
 
 @dataclass(frozen=True)

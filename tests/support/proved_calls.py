@@ -13,6 +13,7 @@ BODY = {"text": "x"}
 
 def lease_for(gate: Gateway, key: Key, **more: Any) -> str:
     """A good lease bound to the key; `more` joins the request."""
+    gate.paces.leases.wait()
     answer = gate.http.post("/v1/leases", json={"scopes": ["tools:call"], "dpop_jwk": key.jwk} | more)
     assert answer.status_code == 200, answer.text
     return str(answer.json()["lease_jwt"])

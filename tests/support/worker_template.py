@@ -5,7 +5,6 @@ import select
 import signal
 import socket
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +16,7 @@ from ipc import messages as m
 from ipc.blocking import BlockingChannel
 from ipc.limits import MAX_CALL_FRAME, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
 from ipc.sessions import TEMPLATE_TO_SUPERVISOR, WORKER_TO_FRONT
+from supervisor.programs import INTERPRETER
 
 WAIT_SECONDS = 60.0
 
@@ -107,13 +107,12 @@ class Template:
 
 @contextmanager
 def template(folder: Path, *, recycle_after_calls: int = 1000, start: bool = True) -> Iterator[Template]:
-    """Run `python -m workers.template` until the block ends. Its log goes to `folder/template.log`."""
+    """Run the template, started as the supervisor does, until the block ends. Its log goes to `folder/template.log`."""
     ours, theirs = socket.socketpair()
     with theirs, (folder / "template.log").open("ab") as log:
         process = subprocess.Popen(
             [
-                sys.executable, "-I", "-m", "workers.template", "--control-fd", str(theirs.fileno()),
-                "--parent", str(os.getpid()),
+                *INTERPRETER, "workers.template", "--control-fd", str(theirs.fileno()), "--parent", str(os.getpid()),
             ],
             stdin=subprocess.DEVNULL, stdout=2, stderr=log, pass_fds=(theirs.fileno(),), cwd="/",
             env={name: os.environ[name] for name in ("SSL_CERT_FILE", "LANG") if name in os.environ},

@@ -4,7 +4,6 @@ import os
 import shutil
 import signal
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +21,7 @@ from ipc.messages import (
     StartTemplate,
     WorkerExited,
 )
+from supervisor.programs import INTERPRETER
 from tests.support import worker_wat as wat
 from tests.support.worker_plans import BUILTINS, Signer, builtin, digest_of, make_plan, text
 from tests.support.worker_template import Template, has_ended, kill, template
@@ -245,7 +245,7 @@ def test_a_worker_of_an_unknown_profile_leaves_with_the_code_for_walls(running: 
 
 def started_with(*arguments: str) -> "subprocess.CompletedProcess[bytes]":
     """The template with a command line of one's own, until it ends."""
-    command = [sys.executable, "-I", "-m", "workers.template", *arguments]
+    command = [*INTERPRETER, "workers.template", *arguments]
     return subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, cwd="/", timeout=300, check=False)
 
 

@@ -242,8 +242,8 @@ async def test_an_attempt_that_is_cut_leaves_nothing_open(receiver: Receiver) ->
 
 def imported(module: str) -> set[str]:
     done = subprocess.run(
-        [sys.executable, "-I", "-c", f"import sys, {module}\nprint(*sys.modules)"],
-        cwd="/", capture_output=True, text=True, timeout=120, check=True,
+        [sys.executable, "-c", f"import sys, {module}\nprint(*sys.modules)"],
+        cwd=Path(__file__).resolve().parents[3], capture_output=True, text=True, timeout=120, check=True,
     )  # fmt: skip
     return set(done.stdout.split())
 

@@ -6,7 +6,6 @@ import os
 import sys
 from contextlib import ExitStack
 from dataclasses import replace
-from pathlib import Path
 
 import msgspec
 
@@ -16,11 +15,10 @@ from supervisor.logs import configure_logs
 from supervisor.programs import Programs
 from supervisor.refusal import Refused
 
-HERE = Path(__file__).parent
 FAKES = Programs(
-    front=(str(HERE / "fake_front.py"),),
-    policy=(str(HERE / "fake_policy.py"),),
-    template=(str(HERE / "fake_template.py"),),
+    front=("tests.supervisor.programs.fake_front",),
+    policy=("tests.supervisor.programs.fake_policy",),
+    template=("tests.supervisor.programs.fake_template",),
 )
 
 

@@ -1,0 +1,14 @@
+#!/usr/bin/env bash
+# Runs tests/support/quick.py's choice in two processes at once, the front's tests in one of them; told when both ended.
+# Usage: quick.sh PYTHON
+set -uo pipefail
+python=$1
+# In memory, where there is some: most of these tests write a database.
+PYTEST_DEBUG_TEMPROOT=$(test -w /dev/shm && echo /dev/shm || echo "${TMPDIR:-/tmp}"); export PYTEST_DEBUG_TEMPROOT
+
+said=$(mktemp); trap 'rm -f "$said"' EXIT
+"$python" -m pytest -p tests.support.quick -p no:cacheprovider --ignore=tests/frontend tests >"$said" 2>&1 & others=$!
+"$python" -m pytest -p tests.support.quick tests/frontend; front=$?
+wait "$others"; other=$?
+cat "$said"
+exit $((front > other ? front : other))

@@ -1,0 +1,72 @@
+"""`make quick`: nothing that it selects starts a gateway, and a start that the selection overlooks fails."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+UNSEEN = """
+import importlib
+
+def test_by_a_way_that_the_code_does_not_show() -> None:
+    importlib.import_module("sub" + "process").run(["true"])
+"""
+SEEN = """
+import pytest
+from tests.support.gateway import gateway
+
+def helper(folder):
+    return gateway(folder)
+
+@pytest.fixture
+def running(tmp_path):
+    with helper(tmp_path) as gate:
+        yield gate
+
+def test_by_a_fixture(running) -> None:
+    raise AssertionError
+
+def test_by_itself(tmp_path) -> None:
+    with gateway(tmp_path):
+        raise AssertionError
+
+def test_of_nothing() -> None:
+    pass
+"""
+
+
+def quick(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
+    """The command behind `make quick`, for these tests."""
+    command = [sys.executable, "-m", "pytest", "-p", "tests.support.quick", "-p", "no:cacheprovider", *arguments]
+    return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=600, check=False)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder that tests lie in, known by a name that tests of ours have."""
+    (tmp_path / "tests").mkdir()
+    return tmp_path / "tests"
+
+
+def test_what_starts_a_gateway_is_left_out(folder: Path) -> None:
+    (folder / "test_seen.py").write_text(SEEN)
+    done = quick(folder, f"--rootdir={folder.parent}")
+    assert (done.returncode, " 1 passed, 2 deselected " in done.stdout) == (0, True)
+
+
+def test_a_start_that_was_overlooked_fails_its_test(folder: Path) -> None:
+    (folder / "test_unseen.py").write_text(UNSEEN)
+    done = quick(folder)
+    assert done.returncode == 1
+    assert "this test starts a process" in done.stdout
+
+
+def test_units_are_selected_and_whole_gateways_are_not() -> None:
+    done = quick("--collect-only", "tests")
+    assert done.returncode == 0, done.stdout
+    files = {line.partition("::")[0] for line in done.stdout.splitlines() if "::" in line}
+    assert {"tests/ipc/test_framing.py", "tests/supervisor/test_backoff.py", "tests/structure/test_walls.py"} <= files
+    assert not files & {"tests/supervisor/test_restarts.py", "tests/supervisor/test_real_children.py"}
+    assert {name.split("/")[1] for name in files}.isdisjoint({"integration", "conformance", "chaos"})

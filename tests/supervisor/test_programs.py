@@ -1,0 +1,34 @@
+"""How our programs are started: with our code first, and with nobody else's."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from supervisor.programs import INTERPRETER
+
+EVIL = "raise SystemExit('somebody else\\'s code ran')\n"
+
+
+@pytest.fixture
+def elsewhere(tmp_path: Path) -> Path:
+    """A folder with modules of names that we and the standard library use."""
+    for name in ("ipc", "frontend", "supervisor", "json", "argparse", "sitecustomize", "usercustomize"):
+        (tmp_path / f"{name}.py").write_text(EVIL)
+    return tmp_path
+
+
+def test_neither_a_current_directory_nor_a_variable_adds_code(elsewhere: Path) -> None:
+    done = subprocess.run(
+        [*INTERPRETER, "supervisor.cli", "--version"], capture_output=True, text=True, timeout=120, check=False,
+        cwd=elsewhere, env=os.environ | {"PYTHONPATH": str(elsewhere), "PYTHONSTARTUP": str(elsewhere / "ipc.py")},
+    )  # fmt: skip
+    assert (done.returncode, done.stdout, done.stderr) == (0, "gateway 0.1.0\n", "")
+
+
+def test_a_program_is_main_with_its_own_arguments_and_exit_code(tmp_path: Path) -> None:
+    command = [*INTERPRETER, "workers.template", "--no-such-option"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False, cwd="/")
+    assert done.returncode != 0
+    assert "usage: " in done.stderr
