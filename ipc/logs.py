@@ -1,92 +1,106 @@
 """Log lines of supervisor and front: one event a line on standard error, JSON for machines, readable on a terminal.
 
-Python's own logging does the work; here stands how a line looks. A line is one write, so that lines of several
-processes on one pipe never mix, and a log that nobody reads never ends a call. A stack trace only for what we caused,
-never for what a caller caused, and without the variables of its frames. SECURITY: callers pass identifiers, numbers and
-codes, never tokens, proofs or bodies.
+A line is one write, so that lines of several processes on one pipe never mix, and a log that nobody reads never ends a
+call. Every call says a line, so nothing stands between it and its bytes: no record, no walk through the stack for a
+place that no line shows. A stack trace only for what we caused, never for what a caller caused, and without the
+variables of its frames. SECURITY: callers pass identifiers, numbers and codes, never tokens, proofs or bodies.
 """
 
 import contextlib
 import json
-import logging
 import os
-from collections.abc import Callable, Mapping, MutableMapping
+import sys
+import traceback
+from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any
 
 import msgspec
 
 Fields = Mapping[str, object]
+Sink = Callable[[str, str, Fields, BaseException | None], None]
+"""Takes level, message, fields and the exception to show with them. Never raises."""
 
 _STDERR = 2
 _COLOURS = {"warning": "\x1b[33m", "error": "\x1b[31m"}
 _PLAIN = "\x1b[0m"
 _MESSAGE_COLUMNS = 28
 _encode = msgspec.json.Encoder(enc_hook=repr).encode
-# What is on no line need not be found out for it.
-logging.logThreads = logging.logProcesses = logging.logMultiprocessing = False
 
 
-class Log(logging.LoggerAdapter[logging.Logger]):
-    """`log.info("front is ready", pid=7)`: a message that is always the same, and fields."""
-
-    def process(self, msg: Any, kwargs: MutableMapping[str, Any]) -> tuple[Any, MutableMapping[str, Any]]:
-        """Fields travel with the record; `exc_info` is an exception, or True for the one that is being handled."""
-        exc_info = kwargs.pop("exc_info", None)
-        return msg, {"exc_info": exc_info, "extra": {"fields": kwargs}}
-
-
-class Lines(logging.Formatter):
-    """A record as JSON, or for a person. `bound` gives what every line carries besides."""
+class Lines:
+    """Says events on standard error: as JSON, or for a person. `bound` gives what every line carries besides."""
 
     def __init__(self, bound: Callable[[], Fields] = dict, *, human: bool = False) -> None:
-        super().__init__()
         self._bound = bound
         self._shown = _for_people if human else _as_json
 
-    def format(self, record: logging.LogRecord) -> str:
-        """One line, or for a person one with a trace below it."""
-        trace = self.formatException(record.exc_info) if record.exc_info and record.exc_info[0] else ""
-        fields = {**self._bound(), **record.__dict__.get("fields", {})}
-        return self._shown(record.levelname.lower(), record.getMessage(), fields, trace)
+    def write(self, level: str, message: str, fields: Fields, error: BaseException | None) -> None:
+        """One line, or for a person one with a trace below it, whole. See Sink.
 
-
-class StandardError(logging.Handler):
-    """Writes each line whole. A reader that went away must not take an answer with it."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Never raises."""
+        A reader that went away must not take an answer with it.
+        """
         try:
-            line = self.format(record)
-        except Exception as error:
-            line = _as_json(
-                "error", "a line could not be written", {"about": record.msg, "why": type(error).__name__}, ""
-            )
+            trace = "" if error is None else "".join(traceback.format_exception(error)).removesuffix("\n")
+            line = self._shown(level, message, {**self._bound(), **fields}, trace)
+        except Exception as problem:
+            about = {"about": message, "why": type(problem).__name__}
+            line = _as_json("error", "a line could not be written", about, "")
         with contextlib.suppress(OSError):
-            os.write(_STDERR, line.encode(errors="backslashreplace") + b"\n")
+            os.write(_STDERR, line)
 
 
-def _as_json(level: str, message: str, fields: Fields, trace: str) -> str:
-    time = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+class Log:
+    """`log.info("front is ready", pid=7)`: a message that is always the same, and fields.
+
+    The field `exc_info` is an exception, or True for the one that is being handled: its trace is shown with the line.
+    """
+
+    def __init__(self, sink: Sink) -> None:
+        self.sink = sink
+
+    def info(self, message: str, /, **fields: object) -> None:
+        """What happened as it should."""
+        self._say("info", message, fields)
+
+    def warning(self, message: str, /, **fields: object) -> None:
+        """What an operator may want to look at."""
+        self._say("warning", message, fields)
+
+    def error(self, message: str, /, **fields: object) -> None:
+        """What went wrong."""
+        self._say("error", message, fields)
+
+    def exception(self, message: str, /, **fields: object) -> None:
+        """What went wrong, with the trace of the exception that is being handled."""
+        self._say("error", message, {"exc_info": True, **fields})
+
+    def _say(self, level: str, message: str, fields: dict[str, object]) -> None:
+        shown = fields.pop("exc_info", None)
+        error = sys.exception() if shown is True else shown
+        self.sink(level, message, fields, error if isinstance(error, BaseException) else None)
+
+
+def _as_json(level: str, message: str, fields: Fields, trace: str) -> bytes:
+    time = datetime.now(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
     fixed = {"level": level, "time": time, "message": message}
     line = {**fixed, **fields, **fixed}
     if trace:
         line["exception"] = trace
     try:
-        return _encode(line).decode()
+        return _encode(line) + b"\n"
     except (ValueError, RecursionError, TypeError):
-        return json.dumps(line, default=repr)
+        return json.dumps(line, default=repr).encode() + b"\n"
 
 
-def _for_people(level: str, message: str, fields: Fields, trace: str) -> str:
+def _for_people(level: str, message: str, fields: Fields, trace: str) -> bytes:
     """A decision in columns, anything else with its fields; a trace below. Nothing in it moves a cursor."""
     start = f"{datetime.now():%H:%M:%S.%f}"[:-3]  # noqa: DTZ005 - a person reads the clock on the wall
     if "decision" in fields:
-        return f"{start} {visible(_columns(fields))}"
+        return f"{start} {visible(_columns(fields))}\n".encode(errors="backslashreplace")
     shown = "  ".join(f"{name}={visible(str(value))}" for name, value in fields.items())
     colour = "" if "NO_COLOR" in os.environ else _COLOURS.get(level, "")
     line = f"{start} {colour}{level:<7}{_PLAIN if colour else ''} {visible(message):<{_MESSAGE_COLUMNS}}  {shown}"
-    return "\n".join([line.rstrip(), *map(visible, trace.splitlines())])
+    return "\n".join([line.rstrip(), *map(visible, trace.splitlines()), ""]).encode(errors="backslashreplace")
 
 
 def _columns(fields: Fields) -> str:
@@ -101,16 +115,10 @@ def visible(text: str) -> str:
     return text if text.isprintable() else text.encode("unicode_escape").decode()
 
 
+log = Log(Lines().write)
+"""The process's own."""
+
+
 def write_lines(lines: Lines) -> None:
     """Have every line of this process look so from now on."""
-    _handler.setFormatter(lines)
-
-
-_logger = logging.getLogger("gateway")
-_logger.setLevel(logging.INFO)
-_logger.propagate = False
-_handler = StandardError()
-_logger.addHandler(_handler)
-write_lines(Lines())
-log = Log(_logger, {})
-"""The process's own."""
+    log.sink = lines.write

@@ -6,6 +6,8 @@ as they were sent: nothing is decoded, joined or cut. A path that exists on the 
 one. Every GateError becomes the answer of the error table.
 """
 
+from collections.abc import Sequence
+
 import msgspec
 
 from frontend.api.openapi.document import document
@@ -19,6 +21,10 @@ from frontend.http.requests import Request
 from frontend.services import Services
 from frontend.telemetry.families import OTHER
 from frontend.telemetry.logs import log, trace_id
+
+KNOWN_PATHS = 1024
+"""Paths whose rows a table remembers, the oldest leaving first."""
+MAX_KNOWN_CHARACTERS = 200
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -38,6 +44,7 @@ class Table:
     def __init__(self, listener: str, routes: tuple[Route, ...] = ROUTES) -> None:
         self._fixed: dict[str, list[Match]] = {}
         self._open: dict[int, list[tuple[list[str], Route]]] = {}
+        self._known: dict[str, tuple[Match, ...]] = {}
         for route in routes:
             if listener != "merged" and listener not in route.sockets:
                 continue
@@ -47,8 +54,18 @@ class Table:
             else:
                 self._fixed.setdefault(route.path, []).append(Match(route))
 
-    def find(self, path: str) -> list[Match]:
+    def find(self, path: str) -> tuple[Match, ...]:
         """Rows of this path, whatever their method; those without open segments come first."""
+        known = self._known.get(path)
+        if known is None:
+            known = self._rows(path)
+            if known and len(path) <= MAX_KNOWN_CHARACTERS:
+                if len(self._known) >= KNOWN_PATHS:
+                    del self._known[next(iter(self._known))]
+                self._known[path] = known
+        return known
+
+    def _rows(self, path: str) -> tuple[Match, ...]:
         found = list(self._fixed.get(path, ()))
         given = path.split("/")
         for wanted, route in self._open.get(len(given), ()):
@@ -56,7 +73,7 @@ class Table:
             if all(want == have or (want.startswith("{") and have) for want, have in pairs):
                 segments = [(have, IDENTIFIERS[want[1:-1]]) for want, have in pairs if want.startswith("{")]
                 found.append(Match(route, tuple(segments)))
-        return found
+        return tuple(found)
 
 
 class Dispatch:
@@ -84,7 +101,7 @@ class Dispatch:
         self._services.metrics.answered(path, method, traced.status)
         return traced
 
-    async def _answer(self, request: Request, matches: list[Match]) -> Answer:
+    async def _answer(self, request: Request, matches: Sequence[Match]) -> Answer:
         if not matches:
             raise GateError("not_found")
         method = "GET" if request.method == "HEAD" else request.method
@@ -104,7 +121,7 @@ class Dispatch:
         return await route.operation.answer(self._services, request, caller, match.identifiers())
 
 
-def _row(matches: list[Match], request: Request) -> tuple[str, str]:
+def _row(matches: Sequence[Match], request: Request) -> tuple[str, str]:
     """Path and method of the row, for metrics: never what the client has sent, which may be anything."""
     method = "GET" if request.method == "HEAD" else request.method
     for match in matches:
@@ -121,7 +138,7 @@ def _traced(answer: Answer) -> Answer:
     return msgspec.structs.replace(answer, headers=(*answer.headers, ("X-Trace-Id", found)))
 
 
-def _wrong_method(matches: list[Match]) -> Answer:
+def _wrong_method(matches: Sequence[Match]) -> Answer:
     methods = {match.route.method for match in matches}
     methods |= {"HEAD"} if "GET" in methods else set()
     return json_answer(405, {"error": "method_not_allowed"}, (("Allow", ", ".join(sorted(methods))),))
@@ -143,7 +160,7 @@ def _check_media_type(request: Request) -> None:
         raise GateError("unsupported_media_type")
 
 
-def _by_credential(matches: list[Match], request: Request) -> Match:
+def _by_credential(matches: Sequence[Match], request: Request) -> Match:
     """On the merged address a path may serve agents and operators: the kind of credential tells whom."""
     value = next((value for name, value in request.headers if name == "authorization"), "")
     token = value.partition(" ")[2].strip(" ")

@@ -1,13 +1,15 @@
 """DPoP proofs (RFC 9449 §4.3): that the sender of this request holds the key its token is bound to.
 
 Guarantees that an accepted proof was signed by that key, for this method, this URI and this token, and not long ago.
-SECURITY: every check is made on every proof, `typ`, `alg` and `jwk` of the header included; the cache of parsed keys
-skips none of them. That a proof is used once is for the store: see `replay_key`. Never reads `Host`.
+SECURITY: every check is made on every proof, `typ`, `alg` and `jwk` of the header included. What is remembered of a
+header is the outcome of all those checks, for exactly its bytes: one that differs in a character is read whole,
+whichever key it names. That this key is the one the token is bound to is compared every time.
+That a proof is used once is for the store: see `replay_key`. Never reads `Host`.
 """
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives import hashes
@@ -23,6 +25,10 @@ MAX_PROOF_CHARACTERS = 4096
 MAX_JTI_CHARACTERS = 128
 MAX_AGE_SECONDS = 60
 MAX_AHEAD_SECONDS = 5
+CACHED_HEADERS = 2048
+"""Headers remembered, at about a kilobyte each."""
+MAX_CACHED_CHARACTERS = 768
+"""A longer header is read whole every time: no client of ours needs as much, and the cache stays small."""
 _SIGNATURE_BYTES = 64
 _GROUP_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 _ES256 = ec.ECDSA(hashes.SHA256())
@@ -46,7 +52,16 @@ def _refuse(cause: str) -> NoReturn:
     raise GateError("invalid_dpop", cause=cause)
 
 
-def _header(segment: str) -> dict[str, Any]:
+class _NamedKey(NamedTuple):
+    """The key that a header names: coordinates, and their thumbprint."""
+
+    x: str
+    y: str
+    jkt: str
+
+
+def _read_header(segment: str) -> _NamedKey:
+    """The key that a header names, once all else in it is as it must be. Raises GateError."""
     try:
         header = decode_object(b64url_decode(segment))
     except ValueError:
@@ -57,7 +72,11 @@ def _header(segment: str) -> dict[str, Any]:
         _refuse("alg is not ES256")
     if "crit" in header or "b64" in header:
         _refuse("header asks for an extension")
-    return header
+    try:
+        x, y = coordinates(header.get("jwk"))
+    except KeyRefused as error:
+        _refuse(f"jwk: {error}")
+    return _NamedKey(x, y, p256_thumbprint(x, y))
 
 
 def _number(value: object) -> float | None:
@@ -117,6 +136,8 @@ class DpopVerifier:
     def __init__(self, public_base_url: str) -> None:
         self._base = normalise_htu(public_base_url).rstrip("/")
         self.keys = KeyCache()
+        self.headers: dict[str, _NamedKey] = {}
+        """By exact header segment, least recently used first: only headers of proofs whose signature held."""
 
     def verify(
         self, proof: str, *, method: str, path: str, access_token: str, expected_jkt: str | None, now: float
@@ -133,13 +154,8 @@ class DpopVerifier:
         header_segment, _, payload_segment = signed.partition(".")
         if not payload_segment or "." in payload_segment:
             _refuse("proof does not have three parts")
-        header = _header(header_segment)
-        try:
-            x, y = coordinates(header.get("jwk"))
-        except KeyRefused as error:
-            _refuse(f"jwk: {error}")
-        jkt = p256_thumbprint(x, y)
-        if expected_jkt is not None and jkt != expected_jkt:
+        named = self.headers.get(header_segment) or _read_header(header_segment)
+        if expected_jkt is not None and named.jkt != expected_jkt:
             _refuse("key is not the one that the token is bound to")
         try:
             payload = decode_object(b64url_decode(payload_segment))
@@ -148,8 +164,17 @@ class DpopVerifier:
         self._check_request(payload, method, path, access_token)
         iat = _check_times(payload, now)
         jti = _jti(payload)
-        self._check_signature(signed, signature, x, y)
-        return Proof(jti, iat, jkt)
+        self._check_signature(signed, signature, named)
+        self._remember(header_segment, named)
+        return Proof(jti, iat, named.jkt)
+
+    def _remember(self, segment: str, named: _NamedKey) -> None:
+        if len(segment) > MAX_CACHED_CHARACTERS:
+            return
+        self.headers.pop(segment, None)
+        if len(self.headers) >= CACHED_HEADERS:
+            del self.headers[next(iter(self.headers))]
+        self.headers[segment] = named
 
     def _check_request(self, payload: dict[str, Any], method: str, path: str, access_token: str) -> None:
         if payload.get("htm") != method:
@@ -168,10 +193,10 @@ class DpopVerifier:
         if payload.get("ath") != b64url_encode(hashlib.sha256(access_token.encode()).digest()):
             _refuse("ath is not the token's hash")
 
-    def _check_signature(self, signed: str, signature: str, x: str, y: str) -> None:
+    def _check_signature(self, signed: str, signature: str, named: _NamedKey) -> None:
         der = _der_signature(signature)
         try:
-            self.keys.public_key(x, y).verify(der, signed.encode("ascii"), _ES256)
+            self.keys.public_key(named.x, named.y).verify(der, signed.encode("ascii"), _ES256)
         except KeyRefused as error:
             _refuse(f"jwk: {error}")
         except InvalidSignature:

@@ -138,8 +138,8 @@ def public_key_of(key: ec.EllipticCurvePrivateKey | ec.EllipticCurvePublicKey) -
 class KeyCache:
     """Parsed keys by coordinates, the least recently used leaving first.
 
-    SECURITY: this saves the arithmetic of finding a point on the curve and nothing else. Whoever asks has read the
-    proof's own header for the coordinates, every time.
+    SECURITY: this saves the arithmetic of finding a point on the curve and nothing else. The coordinates asked for are
+    always those that the proof's own header names.
     """
 
     def __init__(self, capacity: int = CACHED_KEYS) -> None:

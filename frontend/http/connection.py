@@ -1,5 +1,7 @@
 """One connection from its first byte to its close: requests in order, one answer each, every phase with its deadline.
 
+The deadline between two requests is the server's, which ends whichever connection idles too long: a scope for each wait
+would cost a request a third of what this layer costs it.
 One task, no nursery. While a handler runs nothing is read, so a client that leaves never cancels what it started.
 Guarantees an answer with a JSON body for whatever is refused here; what cannot be framed safely ends the connection.
 """
@@ -17,7 +19,7 @@ from frontend.http.heads import Head, head_size, parse_head
 from frontend.http.peercred import PeerCredentials
 from frontend.http.requests import CompleteBody, Request
 from frontend.http.traffic import Traffic, Unwatched
-from frontend.http.wire import TooLate, Wire
+from frontend.http.wire import Interrupted, TooLate, Wire
 from frontend.telemetry.logs import log
 from ipc.settings import LimitSettings
 
@@ -43,7 +45,7 @@ class Connection:
         self._wire = Wire(sock)
         self._endpoint = endpoint
         self._peer = peer
-        self._waiting: trio.CancelScope | None = None
+        self._is_waiting = False
         self._is_last = False
         self.idle_since = trio.current_time()
         """Trio clock; meaningful while `is_idle`."""
@@ -56,13 +58,13 @@ class Connection:
     @property
     def is_idle(self) -> bool:
         """True while no byte of a next request has been seen and nobody has asked to finish."""
-        return self._waiting is not None and not self._is_last
+        return self._is_waiting and not self._is_last
 
     def finish(self) -> None:
         """Close at once when idle, otherwise with the answer that is under way."""
         self._is_last = True
-        if self._waiting is not None:
-            self._waiting.cancel()
+        if self._is_waiting:
+            self._wire.interrupt()
 
     async def run(self) -> None:
         """Serve until either side ends it. Raises nothing but Cancelled."""
@@ -105,15 +107,17 @@ class Connection:
         return parse_head(head)
 
     async def _wait_idle(self) -> None:
-        """Until bytes come; leaves the buffer empty at the end of the stream or of our patience. Raises OSError."""
+        """Until bytes come, or the end of the stream, or `finish`: the buffer is empty then. Raises OSError."""
         if not self._is_last:
-            self.idle_since = now = trio.current_time()
-            with trio.CancelScope(deadline=now + self._endpoint.limits.idle_timeout_seconds) as self._waiting:
+            self.idle_since = trio.current_time()
+            self._is_waiting = True
+            try:
                 await self._wire.wait_and_read()
-            interrupted, self._waiting = self._waiting.cancelled_caught, None
-            if not interrupted:
                 return
-            self._is_last = True
+            except Interrupted:  # by finish
+                pass
+            finally:
+                self._is_waiting = False
         # A request that was sent in this very moment is served, as the last one.
         self._wire.take_what_is_there()
 

@@ -8,6 +8,7 @@ Never gives up for want of file descriptors or memory: it waits until a connecti
 """
 
 import errno
+import itertools
 import socket
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
@@ -30,6 +31,8 @@ MAX_REFUSALS = 64
 """Newcomers that are being told 503 at the same time; beyond this they are closed without a word."""
 USER_SHARE = 3
 """Connections that one user may hold for each that is free: one alone 3/4 of all."""
+IDLE_CHECKS = 64
+"""Least number of looks, for each patience with an idle connection, at how long they have been idle."""
 RETRY_SECONDS = 0.1
 """Longest pause after accept failed for want of resources."""
 
@@ -101,6 +104,7 @@ class Server:
                     for index, listener in enumerate(self._listeners):
                         self._connections[index] = set()
                         acceptors.start_soon(self._accept_all, index, listener, nursery)
+                    acceptors.start_soon(self._end_idle)
         finally:
             for listener in self._listeners:
                 listener.sock.close()
@@ -129,6 +133,18 @@ class Server:
             else:
                 self._traffic.turned(listener.kind)
                 self._turn_away(sock, nursery)
+
+    async def _end_idle(self) -> None:
+        """Close connections idle for too long, at most a 64th of that time late. Drain closes them by itself."""
+        patience = self._limits.idle_timeout_seconds
+        while True:
+            now = longest = trio.current_time()
+            for connection in itertools.chain.from_iterable(self._connections.values()):
+                if connection.is_idle and now - connection.idle_since >= patience:
+                    connection.finish()
+                elif connection.is_idle:
+                    longest = min(longest, connection.idle_since)
+            await trio.sleep(max(longest + patience - now, patience / IDLE_CHECKS))
 
     def _has_room(self, connections: set[Connection], peer: PeerCredentials | None) -> bool:
         """Whether one more may come, once whoever has been idle longest has left for it."""

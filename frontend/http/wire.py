@@ -1,7 +1,7 @@
 """One connected socket with its unparsed bytes: the only place of the skin that reads, writes and waits.
 
-Every wait has a deadline. Reads and writes are tried on the socket itself first, so that a request whose bytes are
-there and an answer that fits the socket's buffer cost one system call each and no task switch.
+Every wait has a deadline or can be interrupted. Reads and writes are tried on the socket itself first, so that a
+request whose bytes are there and an answer that fits the socket's buffer cost one system call each and no task switch.
 Never interprets a byte.
 """
 
@@ -15,6 +15,10 @@ READ_BYTES = 65536
 
 class TooLate(Exception):
     """The peer did not send, or take, what was due in time."""
+
+
+Interrupted = trio.ClosedResourceError
+"""Raised in a wait that `Wire.interrupt` ended; the socket is as it was."""
 
 
 class Wire:
@@ -36,7 +40,10 @@ class Wire:
         return False
 
     async def wait_and_read(self) -> bool:
-        """Wait for bytes, without a deadline of its own; False at the end of the stream. Raises OSError."""
+        """Wait for bytes, without a deadline of its own; False at the end of the stream.
+
+        Raises OSError, and Interrupted when another task calls `interrupt` before bytes have come.
+        """
         while True:
             await trio.lowlevel.wait_readable(self._socket)
             try:
@@ -45,6 +52,10 @@ class Wire:
                 continue
             self.buffer += data
             return bool(data)
+
+    def interrupt(self) -> None:
+        """End the wait that another task is in. One whose bytes have come ends with them."""
+        trio.lowlevel.notify_closing(self._socket)
 
     async def read_before(self, deadline: float) -> bool:
         """Like wait_and_read; raises TooLate when the deadline (trio clock) passes first."""

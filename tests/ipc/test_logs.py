@@ -92,3 +92,29 @@ def test_no_field_takes_the_place_of_what_every_line_has(capfd: pytest.CaptureFi
 def test_what_has_no_json_form_is_written_all_the_same(capfd: pytest.CaptureFixture[str]) -> None:
     log.info("half a pair", text="\ud800", found={1, 2})
     assert json.loads(capfd.readouterr().err)["text"] == "\ud800"
+
+
+def test_a_line_is_one_write_with_its_trace(capfd: pytest.CaptureFixture[str]) -> None:
+    kept = os.dup(2)
+    reader, writer = os.pipe2(os.O_DIRECT)  # each write is a packet, which a read gives back alone
+    try:
+        os.dup2(writer, 2)
+        said(capfd, Lines())
+        said(capfd, Lines(human=True))
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(writer)
+    packets = list(iter(lambda: os.read(reader, 65536), b""))
+    os.close(reader)
+    assert len(packets) == 6
+    assert all(packet.endswith(b"\n") for packet in packets)
+    assert [packet.count(b"\n") for packet in packets[:4]] == [1, 1, 1, 1]
+
+
+def test_an_exception_that_is_not_being_handled_has_no_trace(capfd: pytest.CaptureFixture[str]) -> None:
+    log.exception("nothing is wrong")
+    log.error("nothing is known", exc_info=None)
+    lines = [json.loads(line) for line in capfd.readouterr().err.splitlines()]
+    assert [list(line) for line in lines] == [["level", "time", "message"]] * 2
+    assert [line["level"] for line in lines] == ["error", "error"]

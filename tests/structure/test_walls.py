@@ -18,7 +18,7 @@ MAY_IMPORT = {
 NEVER = {
     "ipc": {"hypercorn", "wasmtime", "cryptography", "jwt", "h11", "structlog"},
     "supervisor": {"h11", "hypercorn", "http", "httpx", "wasmtime", "cryptography", "jwt", "regopy", "yaml", "sqlite3"},
-    "frontend": {"wasmtime", "regopy", "hypercorn"},
+    "frontend": {"wasmtime", "regopy", "hypercorn", "h11"},
     "workers": {"trio", "h11", "hypercorn", "sqlite3"},
 }
 MAX_LINES = 400

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 import trio
 
-from frontend.api.dispatch import Table
+from frontend.api.dispatch import KNOWN_PATHS, MAX_KNOWN_CHARACTERS, Table
 from frontend.api.route import Auth, Route
 from frontend.api.routes import ROUTES
 from frontend.errors import GateError
@@ -59,6 +59,27 @@ def test_each_socket_has_its_own_half_and_the_merged_address_all() -> None:
         assert route in [match.route for match in merged.find(path)]
         for table, name in ((client, "client"), (admin, "admin")):
             assert (route in [match.route for match in table.find(path)]) == (name in route.sockets)
+
+
+def test_a_table_asked_again_says_the_same_and_remembers_a_bounded_number_of_paths() -> None:
+    client, merged = Table("client"), Table("merged")
+    paths = [*{a_path(route.path) for route in ROUTES}, "/", "/v1", "/v1/actions/", "/v1/actions//execute"]
+    asked = {path: merged.find(path) for path in paths}
+    assert {path: merged.find(path) for path in paths} == asked
+    assert client.find("/v1/admin/status") == () == client.find("/v1/admin/status")
+    for number in range(2 * KNOWN_PATHS):
+        (match,) = merged.find(f"/v1/actions/a{number}/execute")
+        assert match.identifiers() == [f"a{number}"]
+    assert len(merged._known) == KNOWN_PATHS
+    assert {path: merged.find(path) for path in paths} == asked
+
+
+def test_a_path_that_has_no_row_or_is_long_is_not_remembered() -> None:
+    table = Table("merged")
+    assert table.find("/nothing") == ()
+    (match,) = table.find(f"/v1/actions/{'a' * MAX_KNOWN_CHARACTERS}/execute")
+    assert match.route.path.endswith("/execute")
+    assert not table._known
 
 
 async def test_the_document_is_there_in_dev_mode_only(tmp_path: Path) -> None:

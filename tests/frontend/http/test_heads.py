@@ -113,6 +113,32 @@ def test_reasons_never_repeat_what_the_client_sent() -> None:
     assert "secret" not in str(caught.value.body()) + str(caught.value.cause)
 
 
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("Host: x", "more than one Host"),
+        ("Content-Length: 5", "more than one Host, Content-Length"),
+        ("X: a\nY: b", "does not end in CR LF"),
+        ("X: a\0", "control character"),
+        (" X: a", "folded"),
+        ("Content-Length : 5", "malformed"),
+    ],
+)
+def test_a_refusal_says_what_is_wrong(line: str, reason: str) -> None:
+    with pytest.raises(GateError) as caught:
+        parse_head(head("POST / HTTP/1.1", "Host: x", "Content-Length: 5", line))
+    assert reason in caught.value.body()["reason"]
+
+
+@pytest.mark.parametrize("filler", ["a", ":", " ", "\t", "a:", ": ", "\r\n", "a:\r\n", "\n", "/", "GET / HTTP/1.1"])
+def test_no_head_takes_more_steps_than_it_has_bytes(filler: str) -> None:
+    # A pattern that could give back and try again would not end within a test's patience on one of these.
+    size = 40 * MAX_HEAD_BYTES
+    for start in ("", "GET /", "GET / HTTP/1.1\r\n", "GET / HTTP/1.1\r\nHost: x\r\nA"):
+        with contextlib.suppress(GateError):
+            parse_head((start + filler * (size // len(filler)) + "\r\n\r\n").encode())
+
+
 @given(st.binary(max_size=200))
 def test_any_bytes_are_a_head_or_refused(data: bytes) -> None:
     with contextlib.suppress(GateError):

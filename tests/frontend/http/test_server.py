@@ -80,6 +80,44 @@ async def test_at_the_ceiling_the_connection_idle_longest_makes_room(
         assert [(await client.ask(get("/"))).status for client in clients[1:]] == [200, 200]
 
 
+async def test_each_connection_is_closed_once_it_has_idled_for_as_long_as_is_allowed(
+    serving: Serving, mock_clock: trio.testing.MockClock
+) -> None:
+    async with AsyncExitStack() as stack:
+        running = await stack.enter_async_context(serving(idle_timeout_seconds=75.0))
+        one, other, silent = [await stack.enter_async_context(running.client()) for _ in range(3)]
+        for client in (one, other):
+            assert (await client.ask(get("/"))).status == 200
+        for seconds, left in ((50, 3), (30, 1), (44, 1), (2, 0)):
+            mock_clock.jump(seconds)
+            await trio.testing.wait_all_tasks_blocked()
+            assert running.server.connections == left
+            if left == 3:
+                assert (await one.ask(get("/"))).status == 200
+        for client in (one, other, silent):
+            assert await client.rest() == b""
+
+
+async def test_a_call_that_takes_longer_than_a_connection_may_idle_is_answered(
+    serving: Serving, mock_clock: trio.testing.MockClock
+) -> None:
+    started, finish = trio.Event(), trio.Event()
+
+    async def slow(_request: Request) -> Answer:
+        started.set()
+        await finish.wait()
+        return json_answer(200, {})
+
+    async with serving(slow, idle_timeout_seconds=75.0) as running, running.client() as client:
+        await client.send(get("/"))
+        await started.wait()
+        mock_clock.jump(100)
+        await trio.testing.wait_all_tasks_blocked()
+        finish.set()
+        assert (await client.reply()).status == 200
+        assert (await client.ask(get("/"))).status == 200
+
+
 async def test_every_newcomer_beyond_the_ceiling_ends(serving: Serving) -> None:
     gate = Gate()
     async with serving(gate.respond, max_connections=1) as running, AsyncExitStack() as stack:
