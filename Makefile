@@ -44,7 +44,7 @@ run: $(READY) ## a dev gateway in the foreground
 	@$(BIN)/gateway dev
 
 openapi: $(READY) ## docs/openapi.json anew, from the table of endpoints
-	@$(BIN)/python -m frontend.api.openapi
+	@$(BIN)/python -m frontend.api.describe
 
 conformance: $(READY) ## docs/conformance.md anew, from the rows of the contract and their tests
 	@$(BIN)/python -m tests.conformance.report

@@ -1,4 +1,4 @@
-"""Ledgers of a given length, grown through the ledger's own code: what a year of service leaves behind."""
+"""Ledgers of a given length, grown by the notary's own operations: what a year of service leaves behind."""
 
 import tempfile
 from collections.abc import Iterator
@@ -6,63 +6,66 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import trio
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from ipc import messages as m
+from ipc.events import AuditEvent
+from ipc.identifiers import new
+from ipc.limits import MAX_OPERATIONS
+from ipc.settings import Settings
+from notary.opening import open_state
+from notary.operations.table import HANDLERS, WRITING
+from notary.signing.make_keys import make_keys
+from notary.unit import Task, Units
 
-from frontend.auth.keysets import public_jwk
-from frontend.clock import SystemClock
-from frontend.evidence.events import AuditEvent
-from frontend.evidence.ledger import Intent
-from frontend.evidence.receipts import build_receipt
-from frontend.evidence.signing import ReceiptSigner
-from frontend.evidence.sqlite import SqliteLedger
-from frontend.identifiers import new
-
-AT_ONCE = 500
 DIGEST = "sha256:" + "0" * 64
+TERMS = m.Terms(
+    plan_hash=DIGEST, module_digest=DIGEST, epoch=0, verifier_kind="unverifiable", max_response_bytes=65_536,
+    fuel=10_000_000, memory_mb=64, timeout_seconds=10.0, max_io_calls=0,
+)  # fmt: skip
+RESULT = m.Result(
+    call_id="", outcome="success", output='{"sha256":"0","bytes":5}', failure=None,
+    verification=m.Verification("unverifiable_declared"), observations=(), fuel_consumed=1000, duration_us=1000,
+    io_calls=0,
+)  # fmt: skip
 
 
-async def _call(ledger: SqliteLedger, clock: SystemClock, signer: ReceiptSigner, number: int) -> None:
-    """One call's evidence: every tenth executed, with intent and receipt, the others refused."""
-    found: dict[str, Any] = {
-        "event_id": new("evt_"), "event_type": "ActionCall", "timestamp": clock.iso(), "trace_id": new("trc_"),
-        "principal": f"agent:{number % 50}", "session_id": f"ses_{number % 500}", "lease_jti": f"lea_{number % 500}",
-        "identity_method": "peercred", "action_id": f"action_{number % 20}", "action_version": "1.0.0",
-        "risk_level": "low", "trust_verdict": "digest_ok", "request_hash": DIGEST, "policy_version": "1",
-        "policy_rule": "allow",
+def _operations(number: int) -> tuple[m.Operation, ...]:
+    """One call: every tenth is opened and closed, with intent and receipt, the others are refused."""
+    known: dict[str, Any] = {
+        "event_type": "ActionCall", "trace_id": new("trc_"), "principal": f"agent:{number % 50}",
+        "session_id": f"ses_{number % 500}", "lease_jti": f"lea_{number % 500}", "identity_method": "peercred",
+        "action_id": f"action_{number % 20}", "action_version": "1.0.0", "risk_level": "low",
+        "trust_verdict": "digest_ok", "provider_module_digest": DIGEST, "request_hash": DIGEST,
+        "policy_version": "1", "policy_rule": "allow",
     }  # fmt: skip
     if number % 10:
-        await ledger.append(AuditEvent(**found, decision="deny", error_code="policy_denied"))
-        return
-    intent = Intent(
-        intent_id=new("intent_"), trace_id=found["trace_id"], action_id=found["action_id"],
-        principal=found["principal"], dispatched_at=found["timestamp"], grant_id=new("grant_"), provider_module=DIGEST,
-        plan_hash=DIGEST, approval_id=None,
-    )  # fmt: skip
-    receipt = build_receipt(
-        signer, receipt_id=new("rcpt_"), grant_id=intent.grant_id, provider_module_digest=DIGEST,
-        provider_receipt={"sha256": "0" * 64, "bytes": 5}, normalized_result={"kind": "success", "summary": "executed"},
-        verification_outcome={"status": "unverifiable_declared"}, effect_evidence=[], started_at=found["timestamp"],
-        finished_at=found["timestamp"], failure_class=None,
-    )  # fmt: skip
-    await ledger.begin(intent)
-    found |= {"decision": "allow", "receipt_id": receipt.receipt_id, "grant_id": intent.grant_id}
-    event = AuditEvent(**found, intent_id=intent.intent_id, runtime={"duration_ms": 1, "exit_code": 0})
-    await ledger.record(receipt=receipt, event=event, intent_id=intent.intent_id)
+        return (m.Refuse(AuditEvent(**known, decision="deny", error_code="policy_denied")),)
+    intent_id = new("intent_")
+    return m.Open(intent_id, AuditEvent(**known, decision="allow"), TERMS), m.Close(intent_id, RESULT)
 
 
-async def _grow(path: Path, events: int) -> None:
-    key = Ed25519PrivateKey.generate()
-    signer = ReceiptSigner(key, {"keys": [public_jwk(key)]})
-    ledger = await SqliteLedger.open(path)
-    clock = SystemClock(0)
+def _grow(state_dir: Path, events: int) -> None:
+    make_keys(state_dir)
+    settings = Settings(
+        state_dir=str(state_dir),
+        public_base_url="http://gateway.test",
+        lease_signing_key_path=str(state_dir / "keys" / "lease.pem"),
+        grant_signing_key_path=str(state_dir / "keys" / "grant.pem"),
+        receipt_signing_key_path=str(state_dir / "keys" / "receipt.pem"),
+        receipt_keys_jwks_path=str(state_dir / "receipt-keys.jwks.json"),
+    )
+    state, _ = open_state(settings)
+    units = Units(state, HANDLERS, frozenset(WRITING))
     try:
-        for start in range(0, events, AT_ONCE):
-            async with trio.open_nursery() as nursery:
-                for number in range(start, min(start + AT_ONCE, events)):
-                    nursery.start_soon(_call, ledger, clock, signer, number)
+        tasks: list[Task] = []
+        for number in range(events):
+            for operation in _operations(number):
+                tasks.append(Task("front", len(tasks), operation))
+            if len(tasks) >= MAX_OPERATIONS - 1 or number == events - 1:
+                problems = [one for one in units.perform(tasks) if one.problem is not None]
+                assert not problems, problems[0]
+                tasks.clear()
     finally:
-        await ledger.close()
+        state.database.close()
 
 
 @contextmanager
@@ -71,5 +74,5 @@ def prepared_ledger(events: int) -> Iterator[Path]:
     with tempfile.TemporaryDirectory(prefix="gateway-bench-") as folder:
         state = Path(folder) / "state"
         state.mkdir(mode=0o700)
-        trio.run(_grow, state / "ledger.sqlite3", events)
+        _grow(state, events)
         yield Path(folder)

@@ -11,9 +11,9 @@ from typing import Protocol, cast
 
 import trio
 
-from frontend.identifiers import new
 from frontend.telemetry.logs import log
 from ipc import messages as m
+from ipc.identifiers import new
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.nonblocking import TrioChannel
 from ipc.sessions import SUPERVISOR_TO_FRONT
@@ -33,8 +33,14 @@ class SupervisorSilent(Exception):
 class Hears(Protocol):
     """What a front does on the supervisor's word."""
 
+    def attach_notary(self, message: m.AttachNotary, sock: socket.socket) -> None:
+        """A fresh notary."""
+
     def attach_policy(self, message: m.AttachPolicy, sock: socket.socket) -> None:
         """A fresh policy process."""
+
+    def attach_reader(self, message: m.AttachReader, sock: socket.socket) -> None:
+        """A fresh reader."""
 
     def attach_worker(self, message: m.AttachWorker, sock: socket.socket) -> None:
         """A fresh worker."""
@@ -113,15 +119,15 @@ class Control:
         if not self._unsent_in.statistics().current_buffer_used:
             self.post(status)
 
-    async def need_worker(self, profile: str) -> None:
+    def need_worker(self, profile: str) -> None:
         """Ask for one more worker."""
         self.post(m.NeedWorker(profile))
 
-    async def kill_worker(self, worker_id: str, reason: str) -> None:
+    def kill_worker(self, worker_id: str, reason: str) -> None:
         """Ask for a worker's end."""
         self.post(m.KillWorker(worker_id, reason))
 
-    async def replace_policy(self, pid: int, reason: str) -> None:
+    def replace_policy(self, pid: int, reason: str) -> None:
         """Ask for another policy process."""
         self.post(m.ReplacePolicy(pid, reason))
 
@@ -141,8 +147,12 @@ class Control:
 
     def _hand_on(self, message: m.Message, listener: Hears) -> None:
         match message:
+            case m.AttachNotary():
+                listener.attach_notary(message, self._taken())
             case m.AttachPolicy():
                 listener.attach_policy(message, self._taken())
+            case m.AttachReader():
+                listener.attach_reader(message, self._taken())
             case m.AttachWorker():
                 listener.attach_worker(message, self._taken())
             case m.WorkerGone():

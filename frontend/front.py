@@ -11,25 +11,26 @@ import trio
 from setproctitle import setproctitle
 
 from frontend.api.dispatch import Dispatch
-from frontend.auth.keyfiles import KeyFileError
-from frontend.clock import ClockError
-from frontend.compose import open_services
+from frontend.clock import ClockError, SystemClock
+from frontend.compose import build_services
 from frontend.configuration.active import ConfigurationRefused
 from frontend.control import Control, inherited
 from frontend.errors import GateError
-from frontend.evidence.ledger import LedgerUnavailable
 from frontend.http.server import ListeningSocket, Server
+from frontend.notary.client import NotaryClient, NotaryRefused, NotaryUnavailable
 from frontend.services import Services
-from frontend.stores.interface import StoreUnavailable
 from frontend.telemetry.logs import configure_logs, log
 from ipc import messages as m
 from ipc.blocking import ChannelClosed
 from ipc.exits import Exit
 from ipc.framing import FrameError
+from ipc.private_files import KeyFileError
 from ipc.process_speed import release_collector
 from ipc.sessions import ProtocolError
 
 STATUS_SECONDS = 1.0
+NOTARY_SECONDS = 60.0
+"""For the notary to open its database and keys."""
 BEGIN_AGAIN_SECONDS = 1.0
 CLOSE_SECONDS = 2.0
 """How long answers under way may take to reach slow readers once nothing is in flight."""
@@ -49,10 +50,19 @@ class Front:
         self._stop_within: float | None = None
         self._stopping = trio.Event()
 
+    def attach_notary(self, message: m.AttachNotary, sock: socket.socket) -> None:
+        """Ask the fresh notary from now on."""
+        self._services.client.attach(sock)
+        self._services.processes.notary_attached(message.pid)
+
     def attach_policy(self, message: m.AttachPolicy, sock: socket.socket) -> None:
         """Hand the fresh policy process to the engine."""
         self._services.policy.attach(sock, message.pid)
         self._services.processes.policy_attached(message.pid)
+
+    def attach_reader(self, message: m.AttachReader, sock: socket.socket) -> None:
+        """Hand the fresh reader to who waits for it."""
+        self._services.readers.attach(message, sock)
 
     def attach_worker(self, message: m.AttachWorker, sock: socket.socket) -> None:
         """Hand the fresh worker to its pool."""
@@ -94,6 +104,8 @@ class Front:
         """Everything before the first request; the exit code when that fails, None when the door may open."""
         services = self._services
         try:
+            await services.client.wait_greeted(NOTARY_SECONDS)
+            services.clock.follow(services.known.now.newest_evidence)
             await services.configuration.load()
             await services.revocation.catch_up()
             await self._begin(live_fronts)
@@ -104,13 +116,12 @@ class Front:
         except ClockError as error:
             log.error("the clock is wrong: everything is refused until it is right again", cause=error.cause)
             self._nursery.start_soon(self._begin_later, live_fronts)
-        except (GateError, StoreUnavailable, LedgerUnavailable) as error:
+        except (GateError, NotaryUnavailable, NotaryRefused) as error:
             log.error("the front can't start", cause=getattr(error, "cause", None) or str(error))
             return Exit.UNAVAILABLE
         await services.dependencies.start(self._nursery)
         self._nursery.start_soon(services.upkeep.run)
-        self._nursery.start_soon(services.keyring.watch)
-        self._nursery.start_soon(services.webhooks.run, services.ledger.outbox)
+        self._nursery.start_soon(services.webhooks.run)
         self._nursery.start_soon(services.allow_list.watch)
         return None
 
@@ -118,7 +129,7 @@ class Front:
         """Evidence of what fronts that are gone did not live to write, and of the start. May be tried again."""
         self._services.clock.now()
         await self._services.upkeep.at_start(live_fronts)
-        await self._services.journal.own("GatewayStarted", signing_keys=self._services.keyring.keys.kids())
+        await self._services.journal.own("GatewayStarted", signing_keys=self._services.known.now.signing_keys)
 
     async def _begin_later(self, live_fronts: tuple[str, ...]) -> None:
         """Once the clock tells the time again."""
@@ -126,7 +137,7 @@ class Front:
             await trio.sleep(BEGIN_AGAIN_SECONDS)
             try:
                 return await self._begin(live_fronts)
-            except (GateError, StoreUnavailable, LedgerUnavailable):
+            except (GateError, NotaryUnavailable, NotaryRefused):
                 continue
 
     async def until_stopped(self) -> Exit:
@@ -154,10 +165,7 @@ async def serve(control_socket: socket.socket) -> Exit:
     setproctitle(f"gateway: {name}")
     configure_logs(name)
     try:
-        services = await open_services(start, control)
-    except (StoreUnavailable, LedgerUnavailable) as error:
-        log.error("the front can't start: a store is not available", cause=str(error))
-        return Exit.UNAVAILABLE
+        services = build_services(start, control, NotaryClient(), SystemClock(0.0))
     except KeyFileError as error:
         log.error("the front can't start", cause=str(error))
         return error.exit_code
@@ -167,8 +175,7 @@ async def serve(control_socket: socket.socket) -> Exit:
     try:
         return await _live(services, control, start, listeners)
     finally:
-        with trio.CancelScope(shield=True), trio.move_on_after(5):
-            await services.close()
+        services.close()
 
 
 async def _live(services: Services, control: Control, start: m.StartFront, listeners: list[socket.socket]) -> Exit:
@@ -176,6 +183,7 @@ async def _live(services: Services, control: Control, start: m.StartFront, liste
     server = Server(doors, Dispatch(services).respond, start.settings.limits, services.metrics)
     async with trio.open_nursery() as nursery:
         front = Front(services, server, nursery)
+        await nursery.start(services.client.run)
         await nursery.start(services.policy.run)
         await nursery.start(services.pools.run)
         nursery.start_soon(control.run, front)

@@ -13,8 +13,6 @@ import trio
 
 from frontend.actions.registry import Registry
 from frontend.auth.authentication import Authentication
-from frontend.auth.epochs import Epochs
-from frontend.auth.lease import LeaseAuthority
 from frontend.calls.approvals.settle import Settlement
 from frontend.calls.approvals.upkeep import Upkeep
 from frontend.calls.journal import Journal
@@ -27,16 +25,16 @@ from frontend.configuration.revocation import Revocation
 from frontend.control import Control
 from frontend.egress.learned import LearnedRules
 from frontend.egress.proxy_list import AllowList
-from frontend.evidence.ledger import Ledger
-from frontend.evidence.signing import ReceiptSigner
 from frontend.health.dependencies import Dependencies, Look
 from frontend.health.pulse import Health
-from frontend.keyring import Keyring
 from frontend.limits.admission import Admission
 from frontend.limits.rates import Rates
+from frontend.notary.client import NotaryClient
+from frontend.notary.in_force import Known
+from frontend.notary.operations import Notary
+from frontend.notary.readers import Readers
 from frontend.policy.embedded import EmbeddedPolicy
 from frontend.pool.pool import Pools
-from frontend.stores.interface import Store
 from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.processes import Processes
 from frontend.webhooks.webhooks import Webhooks
@@ -52,22 +50,20 @@ class Services:
     front_id: str
     control: Control
     clock: Clock
-    store: Store
-    ledger: Ledger
-    leases: LeaseAuthority
+    known: Known
+    notary: Notary
+    client: NotaryClient
+    readers: Readers
     authentication: Authentication
     policy: EmbeddedPolicy
     pools: Pools
-    signer: ReceiptSigner
     configuration: Configuration
     reloads: Reloads
     authority: Authority
-    keyring: Keyring
     settlement: Settlement
     upkeep: Upkeep
     pipeline: Pipeline
     admission: Admission
-    epochs: Epochs
     revocation: Revocation
     journal: Journal
     learned: LearnedRules
@@ -80,8 +76,6 @@ class Services:
     started: float = field(default_factory=time.monotonic)
     scraping: trio.Lock = field(default_factory=trio.Lock)
     """Held by whoever writes the metrics down."""
-    verifying: trio.Lock = field(default_factory=trio.Lock)
-    """Held by whoever walks the chain: a walk keeps a reader of the ledger, and a core, for as long as it takes."""
     describe: Callable[[], dict[str, Any]] = field(init=False)
     """The interface as an OpenAPI document; said by whoever serves it (frontend/api/dispatch.py)."""
 
@@ -95,7 +89,7 @@ class Services:
         return self.health_of(await self.dependencies.look())
 
     async def status(self) -> dict[str, Any]:
-        """Interface specification, "Admin status"; what the stores can't tell is null rather than a guess."""
+        """docs/contract.md, "Admin status"; what the stores can't tell is null rather than a guess."""
         look = await self.dependencies.look()
         store_status, ledger_status, health = look.store_status, look.ledger_status, self.health_of(look)
         draining = self.admission.is_draining
@@ -139,7 +133,6 @@ class Services:
             len(self.registry),
         )
 
-    async def close(self) -> None:
-        """Release stores and ledger, the ledger last."""
-        await self.store.close()
-        await self.ledger.close()
+    def close(self) -> None:
+        """Let go of the notary."""
+        self.client.close()

@@ -1,16 +1,18 @@
 """The blocking end of a channel: for processes that do one thing at a time (workers, template, policy).
 
-One stream socket, frames of one union in each direction, every received message held against the session table.
+One stream socket, frames of one union in each direction, every message that is received or sent held against its
+session table.
 """
 
 import socket
 from collections import deque
 from typing import Any, Generic, TypeVar
 
+from ipc.directions import sessions_of
 from ipc.fds import ANCILLARY_BYTES, RECEIVE_FLAGS, close_all, unpack_into
 from ipc.framing import Decoder, FrameError, encode_frame
 from ipc.messages import Message
-from ipc.sessions import Session, Table
+from ipc.sessions import Table
 
 M = TypeVar("M", bound=Message)
 
@@ -21,13 +23,23 @@ class ChannelClosed(Exception):
     """The peer closed the channel between two frames."""
 
 
+class FrameCut(FrameError):
+    """The stream ended inside a frame: the peer died while it sent."""
+
+    def __init__(self) -> None:
+        super().__init__("stream ended inside a frame")
+
+
 class BlockingChannel(Generic[M]):
-    """Sends any message, receives messages of `union`. Descriptors that came along wait in `fds`, oldest first."""
+    """Receives messages of `union` as `table` allows from state `start`, sends what the opposite table allows.
+
+    Descriptors that came along wait in `fds`, oldest first. Caps are in bytes of a frame.
+    """
 
     def __init__(self, sock: socket.socket, union: Any, *, table: Table, start: str, cap_in: int, cap_out: int) -> None:
         self._sock = sock
         self._decoder: Decoder[M] = Decoder(union, cap_in)
-        self._session = Session(table, start)
+        self._session, self._sending = sessions_of(table, start)
         self._cap_out = cap_out
         self.fds: deque[int] = deque()
 
@@ -41,8 +53,13 @@ class BlockingChannel(Generic[M]):
         return self._session.state
 
     def send(self, message: Message, fds: tuple[int, ...] = ()) -> None:
-        """Send one message whole, with descriptors. Raises FrameError over the cap, OSError when the peer is gone."""
+        """Send one message whole, with descriptors.
+
+        Raises FrameError over the cap and ProtocolError for a message that its state does not allow: nothing is sent
+        then. OSError when the peer is gone.
+        """
         frame = encode_frame(message, self._cap_out)
+        self._sending.accept(message)
         if fds:
             sent = socket.send_fds(self._sock, [frame], list(fds))
             frame = frame[sent:]
@@ -73,10 +90,10 @@ class BlockingChannel(Generic[M]):
         if not data:
             if self._decoder.is_empty:
                 raise ChannelClosed
-            raise FrameError("stream ended inside a frame")
+            raise FrameCut
         self._decoder.feed(data)
 
     def close(self) -> None:
-        """Close the socket and every descriptor that nobody took."""
+        """Close the socket and every descriptor that was not taken."""
         close_all(self.fds)
         self._sock.close()

@@ -9,6 +9,7 @@ The supervisor starts them and ties them together with socket pairs; none of the
 
 from typing import Any
 
+from ipc.directions import pair
 from ipc.messages import LoadModules, Message, ModulesLoaded
 from ipc.sessions import Table
 from ipc.settings import Settings
@@ -20,7 +21,7 @@ class CheckFiles(Message, frozen=True):
     FDS = 2
     settings: Settings
     parts: tuple[str, ...]
-    """What may be judged: `actions`, `policy`, `secrets`, `webhooks`, and names of settings that name keys."""
+    """What may be judged: `actions`, `policy`, `secrets`, `webhooks`."""
 
 
 class FoundProblem(Message, frozen=True):
@@ -89,6 +90,10 @@ TO_EXAMINER: Table = {
     ("loaded", Evaluate): "loaded",
 }
 FROM_EXAMINER: Table = {("open", Examined): "open", ("open", Evaluated): "open"}
+
+pair(SUPERVISOR_TO_CHECKER, "new", CHECKER_TO_SUPERVISOR, "open")
+pair(TO_MODULE_CHECKER, "open", FROM_MODULE_CHECKER, "open")
+pair(TO_EXAMINER, "empty", FROM_EXAMINER, "open")
 
 MAX_PROBLEM_FRAME = 64 * 1024
 MAX_PROBLEMS = 2000

@@ -13,7 +13,7 @@ class Exit(IntEnum):
     OK = 0
     """Asked to stop, stopped."""
     FAILED = 1
-    """An error nobody foresaw; the log holds the stack trace."""
+    """An unexpected error; the log has the stack trace."""
     USAGE = 2
     """The command line does not parse."""
     RECYCLED = 10

@@ -33,6 +33,6 @@ def unpack_into(fds: deque[int], ancillary: Ancillary, flags: int) -> None:
 
 
 def close_all(fds: deque[int]) -> None:
-    """Close every descriptor that nobody took."""
+    """Close every descriptor that was not taken."""
     while fds:
         os.close(fds.popleft())

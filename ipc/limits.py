@@ -21,8 +21,20 @@ MAX_CALL_FRAME = 8 * 1024 * 1024
 MAX_RESULT_FRAME = 16 * 1024 * 1024
 """Worker to front: one result."""
 
+MAX_NOTARY_FRAME = 32 * 1024 * 1024
+"""Front to notary and back: what one turn of a loop asks, what one unit answers."""
+
+MAX_READER_FRAME = 1024 * 1024
+"""Front to reader and back: one question, one report."""
+
+READER_SECONDS = 600.0
+"""How long a reader may live. Supervisor and front both hold it to that."""
+
+MAX_OPERATIONS = 256
+"""Operations in one frame and in one unit of the notary: what bounds the time that others wait."""
+
 MAX_FDS_PER_MESSAGE = 4
 """File descriptors that may travel with one control message."""
 
 MAX_DEPTH_JSON = 32
-"""Nesting of a JSON document from outside (decisions, "Discovery and results")."""
+"""Nesting of a JSON document from outside (docs/decisions.md, "Discovery and results")."""

@@ -111,7 +111,7 @@ def _columns(fields: Fields) -> str:
 
 
 def visible(text: str) -> str:
-    """`text` with whatever is no printable character escaped."""
+    """`text` with unprintable characters escaped."""
     return text if text.isprintable() else text.encode("unicode_escape").decode()
 
 

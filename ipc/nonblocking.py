@@ -9,11 +9,12 @@ from typing import Any, Generic, TypeVar
 
 import trio
 
-from ipc.blocking import ChannelClosed
+from ipc.blocking import ChannelClosed, FrameCut
+from ipc.directions import sessions_of
 from ipc.fds import ANCILLARY_BYTES, RECEIVE_FLAGS, close_all, packed, unpack_into
-from ipc.framing import Decoder, FrameError, encode_frame
+from ipc.framing import Decoder, encode_frame
 from ipc.messages import Message
-from ipc.sessions import Session, Table
+from ipc.sessions import Table
 
 M = TypeVar("M", bound=Message)
 
@@ -21,9 +22,10 @@ _CHUNK = 65536
 
 
 class TrioChannel(Generic[M]):
-    """Sends any message, receives messages of `union`. One task receives; any number may send (frames never mix).
+    """Receives messages of `union` as `table` allows from state `start`, sends what the opposite table allows.
 
-    With `carries_fds` descriptors travel along and wait in `fds`, oldest first; without, plain reads are used.
+    One task receives; any number may send (frames never mix). With `carries_fds` descriptors travel along and wait in
+    `fds`, oldest first; without, plain reads are used. Caps are in bytes of a frame.
     """
 
     def __init__(
@@ -33,42 +35,57 @@ class TrioChannel(Generic[M]):
         sock.setblocking(False)
         self._plain = sock
         self._decoder: Decoder[M] = Decoder(union, cap_in)
-        self._session = Session(table, start)
+        self._session, self._sending = sessions_of(table, start)
         self._cap_out = cap_out
         self._carries_fds = carries_fds
         self._send_lock = trio.StrictFIFOLock()
         self._is_broken = False
         self.fds: deque[int] = deque()
 
-    @property
-    def session(self) -> Session:
-        """The receiving session; its owner moves it when it sends what the table answers."""
-        return self._session
-
     async def send(self, message: Message, fds: tuple[int, ...] = ()) -> None:
         """Send one message whole; without a wait where the socket takes it at once, which is nearly always.
 
-        Raises FrameError over the cap and OSError when the peer is gone. Cancelled in the middle of a frame the
-        channel is broken for good, since the peer could not find the next frame: every later send raises OSError.
+        Raises FrameError over the cap and ProtocolError for a message that its state does not allow: nothing is sent
+        then. OSError when the peer is gone. Cancelled in the middle of a frame the channel is broken for good, since
+        the peer could not find the next frame: every later send raises OSError.
         """
-        frame = memoryview(encode_frame(message, self._cap_out))
-        try:
-            self._send_lock.acquire_nowait()
-        except trio.WouldBlock:
+        await self._write(self._frame(message), fds)
+
+    def _frame(self, message: Message) -> bytes:
+        """The frame of a message that is sent now. Raises FrameError and ProtocolError as `send` does."""
+        frame = encode_frame(message, self._cap_out)
+        self._sending.accept(message)
+        return frame
+
+    async def _write(self, frames: bytes, fds: tuple[int, ...] = ()) -> None:
+        """Send whole frames, never mixed with those of other tasks. Raises and breaks as `send` does."""
+        # The lock costs more than a small write, and only a sender that waits in the middle of its frames needs it.
+        sent = 0
+        if self._send_lock.locked():
             await self._send_lock.acquire()
+        else:
+            sent = self._begin(frames, fds)
+            if sent == len(frames):
+                return
+            self._send_lock.acquire_nowait()
         try:
-            if self._is_broken:
-                raise BrokenPipeError("an earlier frame was cut")
-            rest = frame[self._send_now(frame, fds) :]
-            while rest:
-                self._is_broken = len(rest) < len(frame)
+            sent = sent or self._begin(frames, fds)
+            rest = memoryview(frames)
+            while sent < len(frames):
+                self._is_broken = sent > 0
                 await trio.lowlevel.wait_writable(self._plain)
-                rest = rest[self._send_now(rest, fds if len(rest) == len(frame) else ()) :]
+                sent += self._send_now(rest[sent:], () if sent else fds)
             self._is_broken = False
         finally:
             self._send_lock.release()
 
-    def _send_now(self, data: memoryview, fds: tuple[int, ...]) -> int:
+    def _begin(self, frames: bytes, fds: tuple[int, ...]) -> int:
+        """The first write of some frames; bytes that the socket took. Raises OSError, on a broken channel too."""
+        if self._is_broken:
+            raise BrokenPipeError("an earlier frame was cut")
+        return self._send_now(frames, fds)
+
+    def _send_now(self, data: bytes | memoryview, fds: tuple[int, ...]) -> int:
         """Bytes that the socket took, 0 when it takes none now. Descriptors go with the first byte."""
         try:
             return self._plain.sendmsg([data], packed(fds)) if fds else self._plain.send(data)
@@ -90,7 +107,7 @@ class TrioChannel(Generic[M]):
             if not data:
                 if self._decoder.is_empty:
                     raise ChannelClosed
-                raise FrameError("stream ended inside a frame")
+                raise FrameCut
             self._decoder.feed(data)
         self._session.accept(message)
         return message
@@ -101,7 +118,7 @@ class TrioChannel(Generic[M]):
         return data
 
     def close(self) -> None:
-        """Close the socket and every descriptor that nobody took; a task that waits here gets ClosedResourceError."""
+        """Close the socket and every descriptor that was not taken; a task that waits here gets ClosedResourceError."""
         close_all(self.fds)
         if self._plain.fileno() >= 0:
             trio.lowlevel.notify_closing(self._plain)

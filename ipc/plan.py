@@ -1,7 +1,7 @@
-"""The plan: everything that decides what one call will do, frozen before anybody decides about it.
+"""The plan: everything that decides what one call will do, frozen before the decision.
 
-Built in one place (frontend/pipeline), hashed whole, stored with an approval, signed over by the grant, checked by
-the worker. The hash is computed over the encoded struct, so a field that is added is hashed without being listed.
+Built in one place (frontend/actions/planning.py), hashed whole, stored with an approval, signed over by the grant,
+checked by the worker. The hash is computed over the encoded struct, so a new field is hashed without being listed.
 """
 
 import hashlib

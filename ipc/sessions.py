@@ -1,7 +1,8 @@
-"""Which message may come in which state, per channel. Anything else is fatal to that peer.
+"""Which message may come in which state, per direction of a channel. Anything else is fatal to that peer.
 
-A table per channel maps (state, message type) to the next state. `Session.accept` is called for every message received
-and, by the same table of the opposite direction, sent: default deny, as in a privilege-separated monitor.
+A table maps (state, message type) to the next state: default deny, as in a privilege-separated monitor. Each end of a
+channel has two sessions (ipc/directions.py): every message received is held against the one, every message sent against
+the other, so that an end that errs notices it itself, before its peer does.
 """
 
 from collections.abc import Mapping
@@ -12,7 +13,8 @@ Table = Mapping[tuple[str, type[m.Message]], str]
 
 
 class ProtocolError(Exception):
-    """The peer sent a message that its state does not allow. The peer can't be trusted any further."""
+    """A message that its state does not allow. The peer sent it, and can't be trusted any further; or this end was
+    about to send it, and did not."""
 
 
 class Session:
@@ -20,14 +22,23 @@ class Session:
 
     def __init__(self, table: Table, start: str) -> None:
         self._table = table
+        self._opposite = self
+        self._answers: Mapping[type[m.Message], str] = {}
         self.state = start
+
+    def answered_by(self, opposite: "Session", answers: Mapping[type[m.Message], str]) -> None:
+        """From now on a message of a type in `answers` also puts the session `opposite` into the state named there."""
+        self._opposite, self._answers = opposite, answers
 
     def accept(self, message: m.Message) -> None:
         """Move to the next state. Raises ProtocolError when the table has no such move."""
-        following = self._table.get((self.state, type(message)))
+        kind = type(message)
+        following = self._table.get((self.state, kind))
         if following is None:
-            raise ProtocolError(f"{type(message).__name__} while {self.state}")
+            raise ProtocolError(f"{kind.__name__} while {self.state}")
         self.state = following
+        if kind in self._answers:
+            self._opposite.state = self._answers[kind]
 
 
 # What a worker may send, as the front sees it.
@@ -48,11 +59,15 @@ FRONT_TO_WORKER: Table = {
 SUPERVISOR_TO_FRONT: Table = {("new", m.StartFront): "started"} | {
     ("started", kind): "started"
     for kind in (
-        m.AttachPolicy, m.AttachWorker, m.WorkerGone, m.ModulesLoaded, m.Drain, m.Reload, m.Reloaded, m.PolicyEdited,
+        m.AttachNotary, m.AttachPolicy, m.AttachReader, m.AttachWorker, m.WorkerGone, m.ModulesLoaded, m.Drain,
+        m.Reload, m.Reloaded, m.PolicyEdited,
     )
 } | {("started", m.Stop): "stopping"} | {
     ("stopping", kind): "stopping"
-    for kind in (m.AttachPolicy, m.AttachWorker, m.WorkerGone, m.ModulesLoaded, m.Drain, m.Reloaded, m.Stop)
+    for kind in (
+        m.AttachNotary, m.AttachPolicy, m.AttachReader, m.AttachWorker, m.WorkerGone, m.ModulesLoaded, m.Drain,
+        m.Reloaded, m.Stop,
+    )
 }  # fmt: skip
 
 # What a front may send, as the supervisor sees it.
@@ -60,8 +75,8 @@ FRONT_TO_SUPERVISOR: Table = {("starting", m.FrontReady): "serving"} | {
     (state, kind): state
     for state in ("starting", "serving")
     for kind in (
-        m.NeedWorker, m.KillWorker, m.ReplacePolicy, m.LoadModules, m.RequestDrain, m.Draining, m.RequestReload,
-        m.Reloaded, m.PolicyEdited, m.FrontStatus,
+        m.NeedWorker, m.KillWorker, m.ReplacePolicy, m.NeedReader, m.LoadModules, m.RequestDrain, m.Draining,
+        m.RequestReload, m.Reloaded, m.PolicyEdited, m.FrontStatus,
     )
 }  # fmt: skip
 
@@ -88,4 +103,35 @@ FRONT_TO_POLICY: Table = {
 POLICY_TO_FRONT: Table = {
     ("open", m.PolicyCompiled): "open",
     ("open", m.Verdict): "open",
+}
+
+# What the supervisor may send, as the notary sees it.
+SUPERVISOR_TO_NOTARY: Table = {
+    ("new", m.StartNotary): "started",
+    ("started", m.AttachFront): "started",
+    ("started", m.StopNotary): "stopping",
+}
+
+# What the notary may send, as the supervisor sees it.
+NOTARY_TO_SUPERVISOR: Table = {("starting", m.NotaryReady): "ready"}
+
+# What a front may send, as the notary sees it.
+FRONT_TO_NOTARY: Table = {("open", m.Asked): "open"}
+
+# What the notary may send, as a front sees it.
+NOTARY_TO_FRONT: Table = {
+    ("new", m.InForce): "open",
+    ("open", m.InForce): "open",
+    ("open", m.Answered): "open",
+    ("open", m.Woken): "open",
+}
+
+# What a front may send, as a reader sees it.
+FRONT_TO_READER: Table = {("new", m.VerifyChain): "asked"}
+
+# What a reader may send, as the front sees it.
+READER_TO_FRONT: Table = {
+    ("walking", m.Walking): "walking",
+    ("walking", m.ChainVerified): "answered",
+    ("walking", m.NotRead): "answered",
 }

@@ -5,6 +5,7 @@ messages by its path here). Secrets never appear, only paths to them; but for th
 for a webhook, and these never show. Paths are absolute by the time a child sees them.
 """
 
+import os
 from typing import Final
 
 import msgspec
@@ -93,7 +94,7 @@ class WebhookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`[limits]`: what an operator may tune. What the specification calls fixed is not here."""
+    """`[limits]`: what an operator may tune. Limits that the contract calls fixed are not here."""
 
     max_in_flight: int = 256
     max_connections: int = 1024
@@ -142,7 +143,7 @@ class CompatSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The whole configuration. Top-level names are those of the interface specification."""
+    """The whole configuration. Top-level names are those of docs/contract.md."""
 
     state_dir: str
     public_base_url: str
@@ -178,3 +179,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     weakened: tuple[str, ...] = ()
     """Names of what this configuration weakens; shown in status, logged at start, in every audit event."""
     version: str = "0.1.0"
+
+    @property
+    def ledger_file(self) -> str:
+        """Path of the embedded database."""
+        return self.ledger.path or os.path.join(self.state_dir, "ledger.sqlite3")

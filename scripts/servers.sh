@@ -1,30 +1,37 @@
 #!/usr/bin/env bash
-# Finds the servers that tests run for real, or fetches them: squid. Nothing is installed: the package would start a
-# service, so its files are unpacked into FOLDER and run from there. Needs no root, and leaves the system's package
-# lists alone. What stands already is used: the second run is quick.
-# Usage: servers.sh FOLDER     afterwards FOLDER/bin/squid runs, unless a squid is on the PATH or in /usr/sbin
+# Finds the programs that tests run for real, or fetches them: squid, and strace. Nothing is installed: the package of
+# the one would start a service, so files are unpacked into FOLDER and run from there. Needs no root, and leaves the
+# system's package lists alone. What stands already is used: the second run is quick.
+# Usage: servers.sh FOLDER     afterwards FOLDER/bin has each of them, unless it is on the PATH or in /usr/sbin
 set -euo pipefail
 folder=$(realpath -m "$1")
+declare -A version=([squid]=-v [strace]=-V) place=([squid]=usr/sbin [strace]=usr/bin)
 
 say() { printf '%s\n' "$*" >&2; }
-runs() { "$1" -v >/dev/null 2>&1; }
+runs() { "$2" "${version[$1]}" >/dev/null 2>&1; }
 
 PATH=$PATH:/usr/sbin:/usr/local/sbin
-if found=$(command -v squid) && runs "$found"; then exit 0; fi
-if [ -x "$folder/bin/squid" ] && runs "$folder/bin/squid"; then exit 0; fi
+missing=()
+for one in squid strace; do
+  { found=$(command -v "$one") && runs "$one" "$found"; } || missing+=("$one")
+done
+is_there() { for one in "${missing[@]}"; do [ -x "$folder/bin/$one" ] && runs "$one" "$folder/bin/$one" || return 1; done; }
+if is_there; then exit 0; fi
+names=${missing[*]}
+names=${names// / and }
 
 for tool in apt-get dpkg flock; do
   command -v "$tool" >/dev/null || {
-    say "servers: no squid found, and no $tool to fetch it with; install the package squid (its service need not run)"
+    say "servers: no $names found, and no $tool to fetch it with; install the package $names (a service need not run)"
     exit 1; }
 done
 
-say "servers: fetching squid for the tests (not installed; some seconds, once)"
+say "servers: fetching $names for the tests (not installed; some seconds, once)"
 mkdir -p "$(dirname "$folder")"
 # One at a time: what runs under somebody's tests is not replaced, and what a killed one left half made can go.
 exec 9< "$(dirname "$folder")"
 flock -w 900 9 || { say "servers: another fetch has not ended for a quarter of an hour"; exit 1; }
-if [ -x "$folder/bin/squid" ] && runs "$folder/bin/squid"; then exit 0; fi
+if is_there; then exit 0; fi
 rm -rf "$folder".??????
 made=$(mktemp -d "$folder.XXXXXX")
 trap 'rm -rf "$made"' EXIT
@@ -47,31 +54,37 @@ Acquire::https::Timeout "60";
 END
 # A list that can't be had may be one that has no part in this.
 apt-get -c "$made/apt.conf" -qq update >&2 || say "servers: not every package list could be had; going on without"
-# What the system lacks of squid's dependencies comes along.
-apt-get -c "$made/apt.conf" -qq -y --download-only install squid >&2 || {
-  say "servers: squid could not be fetched; see what apt-get says above, or install the package squid and try again"
+# What the system lacks of their dependencies comes along. Again, where a package is there and its program is not found.
+apt-get -c "$made/apt.conf" -qq -y --download-only --reinstall install "${missing[@]}" >&2 || {
+  say "servers: $names could not be fetched; see what apt-get says above, or install the package $names and try again"
   exit 1; }
 
 for package in "$made"/archives/*.deb; do
   case $(basename "$package") in
     libc6_* | libperl* | lib*-perl_*) ;; # the loader's own C library stays the system's; Perl is for what we leave out
-    squid* | lib*) dpkg -x "$package" "$made/root" ;;
+    squid* | strace* | lib*) dpkg -x "$package" "$made/root" ;;
   esac
 done
-cat > "$made/bin/squid" <<'END'
+for one in "${missing[@]}"; do
+  cat > "$made/bin/$one" <<END
 #!/bin/sh
-root=$(dirname "$(readlink -f "$0")")/../root
+root=\$(dirname "\$(readlink -f "\$0")")/../root
 libraries=
-for one in "$root"/usr/lib/*-linux-* "$root"/lib/*-linux-*; do
-  [ ! -d "$one" ] || libraries=$libraries${libraries:+:}$one
+for one in "\$root"/usr/lib/*-linux-* "\$root"/lib/*-linux-*; do
+  [ ! -d "\$one" ] || libraries=\$libraries\${libraries:+:}\$one
 done
-export LD_LIBRARY_PATH="$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}"
-exec "$root/usr/sbin/squid" "$@"
+export LD_LIBRARY_PATH="\$libraries\${LD_LIBRARY_PATH:+:\$LD_LIBRARY_PATH}"
+exec "\$root/${place[$one]}/$one" "\$@"
 END
-chmod 0755 "$made" "$made/bin/squid"
+  chmod 0755 "$made/bin/$one"
+done
+chmod 0755 "$made"
 rm -rf "$made/lists" "$made/archives" "$made"/*.bin "$made/apt.conf"
-runs "$made/bin/squid" || {
-  say "servers: the squid that was fetched does not run here:"; "$made/bin/squid" -v >&2 || true
-  say "servers: install the package squid (its service need not run) and try again"; exit 1; }
+for one in "${missing[@]}"; do
+  runs "$one" "$made/bin/$one" || {
+    say "servers: the $one that was fetched does not run here:"
+    "$made/bin/$one" "${version[$one]}" >&2 || true
+    say "servers: install the package $one (a service need not run) and try again"; exit 1; }
+done
 rm -rf "$folder"
 mv -T "$made" "$folder"

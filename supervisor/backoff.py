@@ -1,8 +1,7 @@
 """How soon a process that ended gets its successor, and when it gets none. Pure: the caller brings the clock.
 
 A process that had served is replaced at once, since a crash under load must not cost seconds; one that fails before it
-serves is replaced ever more slowly; and in a storm of crashes nobody is replaced in less than a second. So restarts are
-bounded in number.
+serves is replaced ever more slowly; in a storm of crashes the least pause is a second. So restarts are bounded.
 """
 
 import signal
@@ -14,9 +13,9 @@ MAX_FAILURES_AT_START = 5
 """A process that fails this often in a row before the gateway has ever served stops the gateway."""
 
 STORM_SECONDS = 1.0
-"""The least pause in a storm. No more: whoever makes a process crash again and again must not gain more from it."""
+"""The least pause in a storm. Not longer: an attacker who can crash a process would otherwise gain downtime."""
 
-_TRUSTED_WITH_EXIT_CODE = ("front", "template")
+_TRUSTED_WITH_EXIT_CODE = ("front", "notary", "template")
 
 
 class Backoff:
@@ -48,8 +47,8 @@ class Backoff:
 def fatal_exit(kind: str, status: int, *, is_starting: bool, failures: int) -> Exit | None:
     """The code with which the whole gateway stops because a process of `kind` ended, or None: replace it.
 
-    `status` is an exit code or minus a signal. SECURITY: policy and workers evaluate what others wrote, and one that
-    was taken over chooses its exit code; so once the gateway has served, theirs stop nothing.
+    `status` is an exit code or minus a signal. SECURITY: policy and workers run code of others, and
+    a process that was taken over chooses its exit code; so theirs stop nothing once the gateway has served.
     """
     if status in RESTART_IS_POINTLESS and (is_starting or kind in _TRUSTED_WITH_EXIT_CODE):
         return Exit(status)

@@ -1,8 +1,9 @@
 """`gateway check`: everything that is wrong with a configuration, by the processes that would use it.
 
-The supervisor reads the configuration file and looks at folders itself. Manifests, modules, policy, keys and secrets
-are read by a checking front, which has a policy process and a module checker beside it: the programs that read them
-when a gateway starts, or their code. Guarantees that nothing is started to serve, and that nothing stays behind.
+The supervisor reads the configuration file and looks at folders itself. Manifests, modules, policy and secrets are
+read by a checking front, which has a policy process and a module checker beside it, keys by a program of the notary:
+what reads them when a gateway starts, or its code. Guarantees that nothing is started to serve, and that nothing stays
+behind.
 """
 
 import socket
@@ -34,6 +35,7 @@ from supervisor.helpers import Helpers
 from supervisor.places import place_problems
 from supervisor.problems import Problem
 from supervisor.refusal import Refused
+from supervisor.rotation import key_problems
 
 CHECK_SECONDS = 180.0
 """Compiling large modules takes most of it; a policy has ten seconds."""
@@ -50,15 +52,17 @@ class Checked:
 
 
 def check_configuration(loaded: Loaded, environ: Mapping[str, str]) -> Checked:
-    """Everything that can be judged, whatever else is wrong. Raises Refused when the check itself fails."""
+    """Judge all that can be judged, even where other parts are wrong. Raises Refused when the check itself fails."""
     settings = loaded.judged
     if settings is None:
         return Checked(loaded.problems)
     problems = [*loaded.problems, *place_problems(loaded)]
     lease = settings.lease_signing_key_path or str(Path(settings.state_dir) / "keys" / "lease.pem")
     final = msgspec.structs.replace(settings, lease_signing_key_path=lease, operators=())
-    found = _look(CheckFiles(final, _parts(loaded, final)), loaded.document, environ)
-    return Checked((*problems, *found.problems), found.actions, found.policy_version)
+    for name, sentence in key_problems(final, _keys(loaded, final)):
+        problems.append(loaded.document.problem((name,), f"{name}: {sentence}", ""))
+    looked = _look(CheckFiles(final, _parts(loaded, final)), loaded.document, environ)
+    return Checked((*problems, *looked.problems), looked.actions, looked.policy_version)
 
 
 def check_policy(folder: str, environ: Mapping[str, str]) -> Checked:
@@ -79,16 +83,22 @@ def _parts(loaded: Loaded, settings: Settings) -> tuple[str, ...]:
         parts.append("policy")
     if any(row.secret_file is not None for row in settings.webhooks):
         parts.append("webhooks")  # a row keeps its place with what could be read of it
-    if settings.dev_mode:
-        return tuple(parts)
-    named = {name: getattr(settings, name) is not None and loaded.is_judged(name) for name in _KEYS}
-    if loaded.is_judged("state_dir") and loaded.is_judged("lease_signing_key_path"):
-        parts.append("lease_signing_key_path")
-    if named["grant_signing_key_path"]:
-        parts.append("grant_signing_key_path")
-    if named["receipt_signing_key_path"] and named["receipt_keys_jwks_path"]:
-        parts.append("receipt_signing_key_path")
     return tuple(parts)
+
+
+def _keys(loaded: Loaded, settings: Settings) -> list[str]:
+    """Purposes of the keys that may be looked at; a dev gateway makes its own."""
+    if settings.dev_mode:
+        return []
+    named = {name: getattr(settings, name) is not None and loaded.is_judged(name) for name in _KEYS}
+    purposes = []
+    if loaded.is_judged("state_dir") and loaded.is_judged("lease_signing_key_path"):
+        purposes.append("lease")
+    if named["grant_signing_key_path"]:
+        purposes.append("grant")
+    if named["receipt_signing_key_path"] and named["receipt_keys_jwks_path"]:
+        purposes.append("receipt")
+    return purposes
 
 
 _KEYS = ("grant_signing_key_path", "receipt_signing_key_path", "receipt_keys_jwks_path")
@@ -117,7 +127,7 @@ def _look(request: CheckFiles, document: Document, environ: Mapping[str, str]) -
             module_front.close()
             return _heard(channel, ours, helpers, document)
         except (ChannelClosed, FrameError, ProtocolError, ConnectionError, TimeoutError) as error:
-            what = "manifests, policy, keys and secrets could not be looked at"
+            what = "manifests, policy and secrets could not be looked at"
             raise Refused(Exit.FAILED, f"{what}: {type(error).__name__}.") from None
 
 

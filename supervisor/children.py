@@ -66,7 +66,7 @@ class Children:
         """Start `program --control-fd N --parent PID` with `channel` as descriptor N, and close our copy.
 
         It sees descriptors 0 (nothing), 1 and 2 (our standard error: standard output belongs to the ready line) and N.
-        One that could not even be started has ended with Exit.FAILED.
+        A program that can't be started counts as ended with Exit.FAILED.
         """
         arguments = (f"--{option}", str(channel.fileno()), "--parent", str(os.getpid()))
         try:
@@ -104,7 +104,7 @@ class Children:
 
 
 def kill_everything(seconds: float = 5.0) -> None:
-    """SIGKILL every child, and what they leave to us, until there is none. Blocks up to `seconds`; for the very end."""
+    """SIGKILL every child and every adopted grandchild until none is left. Blocks up to `seconds`; for the very end."""
     deadline = time.monotonic() + seconds
     while pids := _direct_children():
         for pid in pids:
@@ -123,7 +123,7 @@ def kill_everything(seconds: float = 5.0) -> None:
 
 
 def _direct_children() -> list[int]:
-    found: list[int] = []
+    pids: list[int] = []
     for thread in Path("/proc/self/task").iterdir():
-        found += [int(pid) for pid in (thread / "children").read_text().split()]
-    return found
+        pids += [int(pid) for pid in (thread / "children").read_text().split()]
+    return pids

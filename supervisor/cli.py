@@ -25,7 +25,7 @@ _GROUPS = (run, dev, check, policy, schema, keys, ledger)
 
 
 def main(arguments: Sequence[str] | None = None, programs: Programs | None = None) -> int:
-    """Run one command; return its exit code. `programs` are the children to start, for those who bring their own."""
+    """Run one command; return its exit code. `programs` replaces the children's programs, for tests."""
     options = _parser().parse_args(arguments)
     options.programs = programs or Programs()
     try:

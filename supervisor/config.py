@@ -1,7 +1,7 @@
 """Configuration: a checked `ipc.settings.Settings`, or every problem at once.
 
-Guarantees that whatever the file, the environment and the flags hold, the outcome is settings or problems, each with
-its place, what is wrong and how to mend it. Whether settings are safe for production is `supervisor/production.py`.
+Guarantees that any content of file, environment and flags gives either settings or problems, each with its place, its
+fault and its remedy. Whether settings are safe for production is `supervisor/production.py`.
 """
 
 import difflib
@@ -66,7 +66,7 @@ def check(document: Document, context: Context, problems: list[Problem]) -> Load
 
 
 class _Reader:
-    """Walks the document beside the schema; what is wrong is noted and left out of the result."""
+    """Walks the document beside the schema; wrong values are noted as problems and left out of the result."""
 
     def __init__(self, document: Document, context: Context, problems: list[Problem]) -> None:
         self.document = document
@@ -93,15 +93,15 @@ class _Reader:
             return self.leave_out(path, f"{dotted(path)}{shown}: must be a table.", f"Write [{dotted(path)}].")
         if isinstance(node, schema.Names):
             return self.read_names(node, value, path)
-        found = {}
+        fields = {}
         for key, child in value.items():
             if key not in node.fields:
                 self.note((*path, key), *_unknown(key, node, path))
                 continue
             checked = self.read(node.fields[key], child, (*path, key))
             if checked is not _NOTHING:
-                found[key] = checked
-        return found
+                fields[key] = checked
+        return fields
 
     def read_leaf(self, node: schema.Leaf, value: object, path: Path) -> object:
         try:
@@ -117,7 +117,7 @@ class _Reader:
         return {index: row for index, row in rows if row is not _NOTHING}
 
     def read_names(self, node: schema.Names, value: dict[str, object], path: Path) -> object:
-        found = {}
+        values = {}
         for key, child in value.items():
             try:
                 name = node.key(key, self.context)
@@ -127,13 +127,13 @@ class _Reader:
                 else:
                     self.leave_out((*path, key), f'key "{short(key)}" in [{dotted(path)}] {wrong.what}.', wrong.mend)
                 continue
-            if name in found:
+            if name in values:
                 self.leave_out((*path, key), f'key "{short(key)}" in [{dotted(path)}] is there twice.')
                 continue
             checked = self.read(node.value, child, (*path, key))
             if checked is not _NOTHING:
-                found[name] = checked
-        return found
+                values[name] = checked
+        return values
 
     # ------------------------------------------------------------- from values of the file to the struct
 
@@ -177,7 +177,7 @@ class _Reader:
 
     def operators(self, rows: dict[int, dict[str, str]]) -> list[OperatorSettings]:
         """One for each row, in their order; a row that will not do keeps its place with what could be read of it."""
-        found: dict[int, OperatorSettings] = {}
+        made: dict[int, OperatorSettings] = {}
         for index, row in rows.items():
             path: Path = ("operators", index)
             self.require((*path, "name"), "Name the person or system that holds the key.")
@@ -189,14 +189,14 @@ class _Reader:
                 where = (*path, refused.setting) if refused.setting else path
                 self.note(where, f'{dotted(where)} of "{row["name"]}" {refused.what}')
                 continue
-            for other in found.values():
+            for other in made.values():
                 if other.name == operator.name:
                     self.note((*path, "name"), f'{dotted(path)}.name = "{operator.name}": is there twice.')
                 elif other.api_key_sha256 == operator.api_key_sha256:
                     self.note(path, f'{dotted(path)}: "{operator.name}" and "{other.name}" share one key.')
-            found[index] = operator
+            made[index] = operator
         places = range(max(rows, default=-1) + 1)
-        return [found[index] if index in found else _outline(rows.get(index, {})) for index in places]
+        return [made[index] if index in made else _outline(rows.get(index, {})) for index in places]
 
     def webhooks(self, rows: dict[int, dict[str, Any]]) -> list[WebhookSettings]:
         """One for each row, in their order; a row that will not do keeps its place with what could be read of it."""

@@ -1,7 +1,7 @@
 """One control channel per child: messages go out in order from a bounded queue, messages come in one by one.
 
-`post` never waits, so whoever decides something decides it in one step. Descriptors given to `post` belong to this
-module from then on. A child that does not read, floods or breaks the protocol loses its channel, and with it its life.
+`post` never waits, so a decision and its messages are one step. Descriptors given to `post` belong to this module from
+then on. A child that does not read, floods or breaks the protocol loses its channel, and with it its life.
 """
 
 import os
@@ -32,7 +32,7 @@ _Item = tuple[Message, tuple[int, ...]]
 
 
 class Control(Generic[M]):
-    """Both directions of a socket pair. `child_end` is the child's; the one who starts the child closes it."""
+    """Both directions of a socket pair. `child_end` is the child's; the code that starts the child closes it."""
 
     def __init__(self, union: Any, table: Table, start: str) -> None:
         ours, self.child_end = socket.socketpair()
@@ -65,7 +65,7 @@ class Control(Generic[M]):
         return self._fault
 
     async def serve_until_end(self, child: Child, answer: Callable[[M], None]) -> None:
-        """Serve until the child has ended. One that closed its channel has a moment to leave; any other is killed."""
+        """Serve until the child has ended. One that closed its channel gets CLOSING_SECONDS to exit, others none."""
         try:
             fault = await self.serve(answer)
             with trio.move_on_after(CLOSING_SECONDS if self.was_closed else 0):
@@ -107,7 +107,7 @@ class Control(Generic[M]):
             except OSError:
                 self._break_as_closed()
                 return
-            except (FrameError, trio.TooSlowError) as error:
+            except (FrameError, ProtocolError, trio.TooSlowError) as error:
                 self._break(f"could not be sent {type(message).__name__}: {str(error) or 'not read in time'}")
                 return
             finally:
@@ -118,7 +118,7 @@ class Control(Generic[M]):
             while True:
                 answer(await self._channel.receive())
         except (ChannelClosed, OSError):
-            # A child that leaves with messages unread resets the connection: that is a close like any other.
+            # A child that exits with messages unread resets the connection: that is a close like any other.
             self._break_as_closed()
         except (FrameError, ProtocolError) as error:
             self._break(f"broke the protocol: {error}")

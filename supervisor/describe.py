@@ -48,7 +48,7 @@ def _described(node: schema.Node, path: Path, default: Any) -> dict[str, Any]:
         return {"type": "object", "propertyNames": dict(node.key.form), "additionalProperties": value}
     inner = default if isinstance(default, dict) else {}
     fields = {name: _described(child, (*path, name), inner.get(name)) for name, child in node.fields.items()}
-    found: dict[str, Any] = {"type": "object", "additionalProperties": False, "properties": fields}
+    table: dict[str, Any] = {"type": "object", "additionalProperties": False, "properties": fields}
     if path in _REQUIRED:
-        found["required"] = list(_REQUIRED[path])
-    return found | _MORE.get(path, {})
+        table["required"] = list(_REQUIRED[path])
+    return table | _MORE.get(path, {})

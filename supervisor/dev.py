@@ -21,7 +21,7 @@ EXAMPLES = Path(__file__).resolve().parent.parent / "contrib" / "examples"
 """In a checkout and in an installation alike, `contrib` lies beside this package."""
 
 LABEL = "default of gateway dev"
-"""What the document says of where a setting came from that nobody gave."""
+"""Named as the origin of settings that are defaults of dev mode."""
 _PLACEHOLDER = "http://localhost"
 
 
@@ -64,13 +64,13 @@ def load_dev(options: DevOptions, environ: Mapping[str, str]) -> Loaded:
     loaded = check(document, context, problems)
     if loaded.settings is None:
         return loaded
-    found = []
+    refused = []
     if not loaded.settings.unsafe_expose_http:
         text = "unsafe_expose_http = false: gateway dev always listens on TCP. Remove it."
-        found.append(document.problem(("unsafe_expose_http",), text))
+        refused.append(document.problem(("unsafe_expose_http",), text))
     if any(one.name == OPERATOR for one in loaded.settings.operators):
         text = f'operators: the name "{OPERATOR}" is that of the operator that gateway dev makes. Choose another.'
-        found.append(document.problem(("operators",), text))
-    if found:
-        return Loaded(document, tuple(found), None)
+        refused.append(document.problem(("operators",), text))
+    if refused:
+        return Loaded(document, tuple(refused), None)
     return Loaded(document, (), msgspec.structs.replace(loaded.settings, dev_mode=True))

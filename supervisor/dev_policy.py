@@ -1,4 +1,4 @@
-"""The policy of a dev gateway: a copy of the example in the state directory, so that what is granted there stays there.
+"""The policy of a dev gateway: a copy of the example in the state directory, where grants persist.
 
 Guarantees that a file that is there is never written over: data.json holds what operators granted, rules may be under
 work. Rules that differ from those that came with this version are named in the log, with the mend.

@@ -1,6 +1,6 @@
-"""What `gateway dev` makes ready: its port, state directory, credentials and sockets, and what it says when it serves.
+"""Prepare `gateway dev`: its port, state directory, credentials and sockets, and its words on the terminal.
 
-Whatever is refused here is refused before anything serves. What this mode weakens is named on the terminal.
+Refusals come before anything serves. The settings that this mode weakens are named on the terminal.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ _SOCKETS = ("gate.sock", "gate-admin.sock")
 
 
 def prepare_dev(loaded: Loaded, options: DevOptions, environ: Mapping[str, str]) -> Prepare:
-    """What `gateway dev` makes ready. The port comes first: when it is taken, nothing has been made yet.
+    """Prepare `gateway dev`. The port comes first: if it is in use, nothing has been made yet.
 
     Without a policy_dir of its own it gets one in the state directory, a copy of the example: operators may change it.
     """

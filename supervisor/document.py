@@ -36,7 +36,7 @@ class Document:
     """The file as a whole could not be read: nothing more can be said about it."""
 
     def has(self, path: Path) -> bool:
-        """Whether something stands at the path, right or wrong."""
+        """True if there is any value at the path, valid or not."""
         node: object = self.data
         for key in path:
             is_there = key in node if isinstance(node, dict) else isinstance(node, list) and key in range(len(node))
@@ -46,7 +46,7 @@ class Document:
         return True
 
     def override(self, path: tuple[str, ...], value: object, label: str, rank: int) -> None:
-        """Put a value over whatever stands there. Where the file has no table to put it in, the file is at fault."""
+        """Replace the value at a path. If the file has no table there to put it in, the file is at fault."""
         table: object = self.data
         for key in path[:-1]:
             if not isinstance(table, dict):
@@ -63,7 +63,7 @@ class Document:
             self.override(path, value, label, 0)
 
     def is_default(self, path: tuple[str, ...]) -> bool:
-        """Whether what stands at the path was put there by `default`."""
+        """True if the value at the path was put there by `default`."""
         return path in self.labels and self.labels[path][0] == 0
 
     def problem(self, path: Path, text: str, mend: str = "") -> Problem:
@@ -79,7 +79,7 @@ class Document:
 
 
 def read_document(file: FilePath) -> tuple[Document, list[Problem]]:
-    """Read a TOML file. Whatever is wrong with the file as a whole is the only problem then."""
+    """Read a TOML file. A fault of the file as a whole is reported alone."""
     document = Document(str(file), is_broken=True)
     try:
         with file.open("rb") as stream:
@@ -132,7 +132,7 @@ def apply_environment(document: Document, environ: Mapping[str, str], context: C
 
 
 def _value(text: str, node: schema.Node, context: Context) -> object:
-    """A TOML value where the text is one that fits, else the text itself: nobody quotes a path in a shell."""
+    """The text as a TOML value if that fits, else the text itself: paths are not quoted in a shell."""
     try:
         parsed = tomllib.loads(f"value = {text}")
     except (ValueError, RecursionError):

@@ -1,7 +1,7 @@
 """Fronts: one keeper per front process, one Front per life of it.
 
 Listening sockets stay here, so that a front that ends loses the calls it was serving and no others: new connections
-wait in the backlog for its successor. A front's policy process lives and ends with it.
+wait in the backlog for its successor. A front's policy process and its reader live and end with it.
 """
 
 import os
@@ -18,6 +18,7 @@ from supervisor.children import Child
 from supervisor.control import Control
 from supervisor.logs import log
 from supervisor.policies import PolicyKeeper
+from supervisor.readers import ReaderKeeper
 from supervisor.sockets import Listener
 from supervisor.state import State
 
@@ -35,6 +36,7 @@ class Front:
         self.name = f"front {number}"
         self.front_id = f"front-{number}-{secrets.token_hex(4)}"
         self.policy = PolicyKeeper(state, number)
+        self.reader = ReaderKeeper(state)
         self.child: Child | None = None
         self.is_ready = False
         self.is_drained = False
@@ -53,14 +55,22 @@ class Front:
         self.is_drained = in_flight == 0 and self._state.lifecycle.is_draining
         self._state.condition.notify_all()
 
-    async def live(self, listeners: tuple[Listener, ...], live_fronts: tuple[str, ...], answers: Answers) -> int:
-        """From start to end; returns the status. Whatever way it ends, the process is gone then."""
+    async def live(
+        self, listeners: tuple[Listener, ...], live_fronts: tuple[str, ...], answers: Answers,
+        attach: Callable[["Front"], None],
+    ) -> int:  # fmt: skip
+        """From start to end; returns the status. Whatever way it ends, the process is gone then.
+
+        `attach` ties the front to the notary.
+        """
         self.child = self._state.children.spawn(self.name, self._state.programs.front, self._control.child_end)
         self.post(self._start(listeners, live_fronts), tuple(os.dup(one.sock.fileno()) for one in listeners))
+        attach(self)
         if self._state.lifecycle.is_draining:
             self.post(m.Drain())
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.policy.run, self.post)
+            nursery.start_soon(self.reader.run, self.post)
             nursery.start_soon(self._state.expect_up, self.child, lambda: self.is_ready, READY_SECONDS)
             await self._control.serve_until_end(self.child, lambda message: answers[type(message)](self, message))
             nursery.cancel_scope.cancel()
@@ -84,13 +94,15 @@ class FrontKeeper:
         self._listeners = listeners
 
     async def run(
-        self, answers: Answers, other_ids: Callable[[], tuple[str, ...]], on_end: Callable[[Front], None]
-    ) -> None:
-        """Live after life, until the gateway leaves. `other_ids` are the fronts that live besides this one."""
+        self, answers: Answers, other_ids: Callable[[], tuple[str, ...]], attach: Callable[[Front], None],
+        on_end: Callable[[Front], None],
+    ) -> None:  # fmt: skip
+        """Live after life, until the gateway leaves. `other_ids` are the fronts that live besides this one; `attach`
+        ties each life to the notary."""
         backoff, has_served = Backoff(), False
         while not self._state.is_leaving:
             front = self.current = Front(self._state, self._number, is_successor=has_served)
-            await front.live(self._listeners, other_ids(), answers)
+            await front.live(self._listeners, other_ids(), answers, attach)
             self.current, has_served = None, has_served or front.is_ready
             on_end(front)
             self._state.condition.notify_all()

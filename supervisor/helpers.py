@@ -18,11 +18,11 @@ from supervisor.programs import INTERPRETER, child_environment
 from supervisor.refusal import Refused
 
 END_SECONDS = 5.0
-"""How long the kernel may take to end one that was killed."""
+"""How long the kernel may take to end a process that was killed."""
 
 
 class Helpers(AbstractContextManager["Helpers"]):
-    """What one command has started. Leaving the block kills and reaps whatever still lives."""
+    """Processes that one command has started. Leaving the block kills and reaps those that still live."""
 
     def __init__(self, environ: Mapping[str, str], seconds: float) -> None:
         """`seconds` is what everything together may take."""

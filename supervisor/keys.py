@@ -1,7 +1,7 @@
 """Credentials of a dev gateway: made at the first start, kept in the state directory, mode 0600.
 
 The supervisor reads no key: signing keys and the operator's key pair are made by a process of their own
-(`frontend.auth.make_keys`), which tells the thumbprint alone. The operator's API key and the example secrets are
+(`notary.signing.make_keys`), which tells the thumbprint alone. The operator's API key and the example secrets are
 random texts.
 """
 
@@ -45,7 +45,7 @@ class _Made(msgspec.Struct):
 
 
 def dev_credentials(folder: Path, make_keys: Callable[[Path], str]) -> DevCredentials:
-    """Make what is missing in `folder` and return where everything is. Raises Refused.
+    """Make the missing keys and files in `folder`; return the paths of all. Raises Refused.
 
     `make_keys` makes the keys and returns JSON with `operator_jkt`.
     """
@@ -81,7 +81,7 @@ def dev_credentials(folder: Path, make_keys: Callable[[Path], str]) -> DevCreden
 def make_keys(folder: Path) -> str:
     """Run the process that makes keys and return what it prints. Raises Refused."""
     failing = f"the keys in {folder} could not be made"
-    done = run_key_program("frontend.auth.make_keys", ["--state-dir", str(folder)], failing)
+    done = run_key_program("notary.signing.make_keys", ["--state-dir", str(folder)], failing)
     if done.returncode != 0:
         last = done.stderr.strip().splitlines()[-1:] or ["no reason given"]
         code = Exit.NO_PERMISSION if done.returncode == Exit.NO_PERMISSION else Exit.FAILED

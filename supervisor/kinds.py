@@ -23,7 +23,7 @@ _SCOPE = re.compile(r"(?=.*:)[a-z0-9:_-]{4,64}")
 _LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
 _HOST_NAME = re.compile(rf"(?=.{{1,253}}\Z){_LABEL}(\.{_LABEL})*")
 _THUMBPRINT = re.compile(r"[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]")
-"""Of 32 bytes: the last character carries four bits and two zeros. Any other text is nobody's thumbprint."""
+"""Of 32 bytes: the last character carries four bits and two zeros. No other text is a thumbprint."""
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _MAX_UID = 2**32 - 2
 
@@ -178,7 +178,7 @@ def list_of(item: Kind[T]) -> Kind[tuple[T, ...]]:
 
 
 def not_yet(sentence: str) -> Kind[object]:
-    """A setting of a later version: refused in so many words, so that nobody believes it is in force."""
+    """A setting of a later version: refused by name, so that it is never silently without effect."""
 
     @kind(**{"not": {}, "description": f"Not part of this version yet. {sentence}"})
     def check(_: object, __: Context) -> object:

@@ -1,7 +1,7 @@
 """From checked settings to a running gateway and back to nothing: the order in which things are taken and given back.
 
-Signals are received before anything is taken. Whatever is taken goes onto one exit stack, so that a refusal in the
-middle, a stop and a crash all leave nothing behind: no process, no socket file, no lock.
+Signals are received before any resource is acquired. Every resource goes onto one exit stack, so that a refusal in the
+middle, a stop and a crash leave nothing behind: no process, no socket file, no lock.
 """
 
 import os

@@ -9,7 +9,7 @@ from supervisor.production import broken_rules
 
 
 def load_for_production(file: Path, environ: Mapping[str, str]) -> Loaded:
-    """Settings from a file, or every problem of it: a rule about one setting is judged whatever else is wrong."""
+    """Settings from a file, or every problem of it: each setting is judged even where others are wrong."""
     loaded = check(*open_document(file, environ))
     if loaded.judged is None:
         return loaded

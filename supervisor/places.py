@@ -24,10 +24,10 @@ def place_problems(loaded: Loaded) -> list[Problem]:
     for name, place, look in _places(settings, loaded):
         path = tuple(name.split("."))
         try:
-            found = list(look(place))
+            troubles = list(look(place))
         except OSError as error:
-            found = [(f"{place} can't be looked at: {error.strerror}", "Correct the folder or the setting.")]
-        told += [loaded.document.problem(path, f"{name}: {text}.", mend) for text, mend in found]
+            troubles = [(f"{place} can't be looked at: {error.strerror}", "Correct the folder or the setting.")]
+        told += [loaded.document.problem(path, f"{name}: {text}.", mend) for text, mend in troubles]
     return told
 
 
@@ -58,7 +58,7 @@ def _state_dir(folder: Path) -> Iterator[tuple[str, str]]:
 
 
 def _ours(folder: Path, status: os.stat_result) -> Iterator[tuple[str, str]]:
-    """Whether nobody but us may write in a folder, and we may."""
+    """True if this user, and no other, may write in the folder."""
     mode = stat.S_IMODE(status.st_mode)
     if not stat.S_ISDIR(status.st_mode):
         yield f"{folder} is not a folder", "Move it away, or name another."
@@ -71,7 +71,7 @@ def _ours(folder: Path, status: os.stat_result) -> Iterator[tuple[str, str]]:
 
 
 def _allow_list(path: Path) -> Iterator[tuple[str, str]]:
-    """A file that is written for another process to read: its folder is made by whoever lets that one in."""
+    """A file that another process reads: the operator makes its folder, with that process's access."""
     folder = path.parent
     try:
         status = folder.stat()

@@ -34,7 +34,7 @@ def write_private(file: Path, content: str) -> None:
 
 
 def check_can_write(file: Path) -> None:
-    """See that write_private could write there; nobody ever sees a file at that path. Raises OSError."""
+    """Check that write_private could write there, without a file ever appearing at that path. Raises OSError."""
     if file.is_dir():
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
     temporary = _temporary(file)

@@ -1,6 +1,6 @@
 """What refuses to start outside dev mode, and what a configuration weakens: two tables, each row a rule.
 
-Source: interface specification, "Rules that hold for the whole service". A rule looks at settings alone, does no I/O
+Source: docs/contract.md, "Rules that hold for the whole service". A rule looks at settings alone, does no I/O
 and says which setting to point at, what is wrong and how to mend it.
 """
 

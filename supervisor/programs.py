@@ -26,5 +26,7 @@ class Programs:
     """The module of each kind of child, and arguments of its own."""
 
     front: tuple[str, ...] = ("frontend.main",)
+    notary: tuple[str, ...] = ("notary.main",)
     policy: tuple[str, ...] = ("workers.rego.main",)
+    reader: tuple[str, ...] = ("notary.reader",)
     template: tuple[str, ...] = ("workers.template",)

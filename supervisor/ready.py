@@ -37,7 +37,7 @@ class Ready(msgspec.Struct, frozen=True, tag_field="event", tag="ready"):
 
 
 def prepare_ready_file(file: Path | None, cleanup: ExitStack) -> None:
-    """Remove a ready file of an earlier run, so that nobody believes it, and see that a new one can be written.
+    """Remove a ready file of an earlier run, which would be false now, and check that a new one can be written.
 
     It is removed again at the end. Raises Refused.
     """

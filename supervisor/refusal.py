@@ -4,7 +4,7 @@ from ipc.exits import Exit
 
 
 class Refused(Exception):
-    """Raised by whatever finds that starting makes no sense. The command line prints the sentence and leaves."""
+    """Raised when a start or command can't go on. The command line prints the sentence and exits."""
 
     def __init__(self, code: Exit, sentence: str) -> None:
         super().__init__(sentence)

@@ -1,4 +1,4 @@
-"""Reloads: one at a time, told to every front, and the outcome told to whoever asked.
+"""Reloads: one at a time, sent to every front, the outcome returned to its requester.
 
 A reload reads manifests and policy again; settings of the gateway itself need a restart. It succeeds when every front
 that lives says so.
@@ -36,7 +36,7 @@ class Reloads:
         self._fronts: list[Front] = []
 
     def set_fronts(self, fronts: list[Front]) -> None:
-        """The fronts that serve now; one that is not among them any more has nothing to answer."""
+        """The fronts that serve now; no answer is expected of others."""
         self._fronts = fronts
         self._state.condition.notify_all()
 
@@ -49,7 +49,7 @@ class Reloads:
             self._tell(reload, m.Reloaded(request.request_id, "too many reloads are waiting", 0, ""))
 
     def answer_reloaded(self, front: Front, message: m.Reloaded) -> None:
-        """A front's outcome. One that belongs to no reload in progress came too late and counts for nothing."""
+        """Take a front's outcome. An outcome for no reload in progress came too late and is ignored."""
         if self._active is not None and message.request_id == self._active.request.request_id:
             self._active.outcomes[front.front_id] = message
             self._state.condition.notify_all()

@@ -1,7 +1,7 @@
 """`gateway keys rotate` and `gateway keys list`: the signing keys of one gateway, running or not.
 
-The supervisor reads no key: a process of its own does (`frontend.auth.tend_keys`) and tells ids and times. Nobody is
-told to restart: a running gateway sees for itself that its files have changed.
+The supervisor reads no key: a process of its own does (`notary.signing.tend_keys`) and tells ids and times. No
+restart is needed: a running gateway notices that its files have changed.
 """
 
 from collections.abc import Mapping, Sequence
@@ -78,6 +78,28 @@ def listing(settings: Settings) -> str:
     return "".join(_line(row, widths) for row in (_COLUMNS, *rows))
 
 
+class _Problem(msgspec.Struct, frozen=True):
+    purpose: str
+    in_set: bool
+    sentence: str
+
+
+def key_problems(settings: Settings, purposes: Sequence[str]) -> list[tuple[str, str]]:
+    """(setting, sentence) of each problem with these keys. Raises Refused when they could not be looked at."""
+    if not purposes:
+        return []
+    wanted = [part for purpose in purposes for part in ("--purpose", purpose)]
+    return [
+        ("receipt_keys_jwks_path" if one.in_set and one.purpose == "receipt" else _SETTINGS[one.purpose], one.sentence)
+        for one in _told(settings, ["check", *wanted], list[_Problem])
+    ]
+
+
+_SETTINGS = {
+    "lease": "lease_signing_key_path", "grant": "grant_signing_key_path", "receipt": "receipt_signing_key_path"
+}  # fmt: skip
+
+
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n"
 
@@ -92,7 +114,7 @@ def _told(settings: Settings, command: list[str], kind: type[T]) -> T:
         "--receipt-set": settings.receipt_keys_jwks_path or state / "receipt-keys.jwks.json",
     }
     arguments = [str(part) for pair in places.items() for part in pair]
-    done = run_key_program("frontend.auth.tend_keys", [*arguments, *command], "the keys could not be reached")
+    done = run_key_program("notary.signing.tend_keys", [*arguments, *command], "the keys could not be reached")
     if done.returncode != 0:
         reason = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
         known = done.returncode in {Exit.CONFIG, Exit.NO_PERMISSION, Exit.LOCKED}

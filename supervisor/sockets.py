@@ -1,7 +1,7 @@
 """Listening sockets: bound once, kept through every restart of a front, unlinked at the end.
 
-A listener that the supervisor made itself knows the path it owns; one that is handed in (socket activation) owns
-none, and is used alike. Everything is close-on-exec; a front gets duplicates.
+A listener that the supervisor bound itself owns its path; a listener from socket activation owns none, and is used
+alike. Everything is close-on-exec; a front gets duplicates.
 """
 
 import errno
@@ -33,7 +33,7 @@ class Listener:
     """Device and inode of the socket file that we made."""
 
     def close(self) -> None:
-        """Close, and unlink the path unless somebody else has put theirs there."""
+        """Close, and unlink the path unless another process has put its own socket there."""
         self.sock.close()
         if self.inode is None:
             return
@@ -107,7 +107,7 @@ def _make_folder(folder: Path) -> None:
 
 
 def _remove_stale(path: str) -> None:
-    """Unlink a socket that nobody listens on any more. Raises Refused when it is something else, or answers."""
+    """Unlink a socket without a listener. Raises Refused when it is no socket, or a process answers on it."""
     try:
         status = os.lstat(path)
     except FileNotFoundError:

@@ -64,7 +64,7 @@ class State:
         return self.lifecycle.may_replace
 
     async def expect_up(self, child: Child, is_up: Callable[[], bool], seconds: float) -> None:
-        """Kill a child that is not up in time; whoever holds it alive sees to the rest."""
+        """Kill a child that is not up in time; its keeper then replaces it."""
         with trio.move_on_after(seconds) as deadline:
             await self.condition.until(is_up)
         if deadline.cancelled_caught:
@@ -72,7 +72,7 @@ class State:
             child.kill()
 
     def ends_all(self, kind: str, name: str, status: int, backoff: Backoff) -> bool:
-        """Whether the end of this process is one that no restart mends; the gateway halts then."""
+        """True if a restart can't mend the end of this process; the gateway halts then."""
         is_starting = self.lifecycle.is_starting
         code = fatal_exit(kind, status, is_starting=is_starting, failures=backoff.failures)
         if code is None:

@@ -14,6 +14,7 @@ from ipc import messages as m
 from ipc.exits import Exit
 from supervisor.fronts import Answers, Front, FrontKeeper
 from supervisor.logs import log
+from supervisor.notaries import NotaryKeeper
 from supervisor.refusal import Refused
 from supervisor.reloads import Reloads
 from supervisor.signals import answer_signals
@@ -43,6 +44,7 @@ async def supervise(
         await state.condition.until(lambda: state.is_leaving)
         code = await stop_fronts(state, gateway.fronts)
         await gateway.template.stop()
+        await gateway.notary.stop()
         state.lifecycle.move("ended")
         nursery.cancel_scope.cancel()
         return code
@@ -55,14 +57,16 @@ class _Gateway:
         self.hangups = 0
         self.reloads = Reloads(state)
         self.template = TemplateKeeper(state, nursery)
+        self.notary = NotaryKeeper(state, self.fronts)
         count = state.settings.front_processes
         self.keepers = [FrontKeeper(state, number, listeners) for number in range(1, count + 1)]
 
     def start(self, nursery: trio.Nursery) -> None:
         nursery.start_soon(self.reloads.run)
+        nursery.start_soon(self.notary.run)
         nursery.start_soon(self.template.run)
         for keeper in self.keepers:
-            nursery.start_soon(keeper.run, self.answers(), self.live_ids, self.front_ended)
+            nursery.start_soon(keeper.run, self.answers(), self.live_ids, self.notary.attach, self.front_ended)
 
     def fronts(self) -> list[Front]:
         return [keeper.current for keeper in self.keepers if keeper.current is not None]
@@ -124,6 +128,7 @@ class _Gateway:
             m.NeedWorker: _typed(m.NeedWorker, lambda front, need: supply.need(front, need.profile)),
             m.KillWorker: _typed(m.KillWorker, supply.kill),
             m.ReplacePolicy: _typed(m.ReplacePolicy, lambda front, message: front.policy.replace(message)),
+            m.NeedReader: _typed(m.NeedReader, lambda front, message: front.reader.need(message)),
             m.RequestReload: _typed(m.RequestReload, lambda front, message: self.reloads.request(message, front)),
             m.Reloaded: _typed(m.Reloaded, self.reloads.answer_reloaded),
             m.PolicyEdited: _typed(m.PolicyEdited, self.answer_policy_edited),

@@ -82,7 +82,7 @@ class TemplateKeeper:
             self._post_load(load_id)
 
     def remove_front(self, front: Front) -> None:
-        """A front ended: nobody waits for its loads, and its workers end."""
+        """A front ended: drop its pending loads and end its workers."""
         self._loads = {key: load for key, load in self._loads.items() if load.front is not front}
         self.supply.remove_front(front)
 

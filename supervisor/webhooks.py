@@ -1,7 +1,7 @@
 """`[[webhooks]]` in the configuration: kinds of its values, and the settings of one endpoint.
 
-SECURITY: an endpoint's address, headers and secret may each be a credential. None of them is ever shown, neither in a
-problem nor anywhere else; whoever is told of an endpoint is told its name.
+SECURITY: an endpoint's address, headers and secret may each be a credential. None of them is ever shown, in a problem
+or elsewhere; messages name the endpoint instead.
 """
 
 import re

@@ -1,4 +1,4 @@
-"""Workers by count: how many each front has of each profile, who is starting, who gets a successor.
+"""Workers by count: how many each front has of each profile, which are starting, which get a successor.
 
 Decides in one step per event and does no I/O but queueing messages; the template forks and reaps. A front's demand is
 bounded by `max`, whatever it asks for. Workers of a front that ended end with it.
@@ -72,7 +72,7 @@ class WorkerSupply:
         self._fill_all()
 
     def remove_front(self, front: Front) -> None:
-        """A front ended: so do its workers, since nobody else holds their channels."""
+        """A front ended: end its workers too, since their channels ended with it."""
         if front in self._fronts:
             self._fronts.remove(front)
         for worker in [one for one in self._workers.values() if one.front is front]:

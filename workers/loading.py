@@ -20,10 +20,10 @@ from wasmtime import Engine
 
 from ipc.messages import LoadModules, ModuleFile, ModulesLoaded, ModuleVerdict
 from workers.compile import Cache, Compilation, start_compilation
+from workers.interfaces import INTERFACES
 from workers.log import write_line
 from workers.runtime.contract import ContractBroken
 from workers.runtime.imports import NotAComponent, component_imports, refused_import
-from workers.runtime.interfaces import INTERFACES
 from workers.runtime.modules import Module, NotMapped, map_module
 
 MAX_MODULE_BYTES = 128 * 1024 * 1024

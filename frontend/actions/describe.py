@@ -25,24 +25,24 @@ _FREE = "*"
 
 
 class Describer(Section):
-    """A section without fields. `form` is the schema of whoever asked."""
+    """A section without fields. `form` is the schema of the field that was asked for."""
 
     def __init__(self) -> None:
         super().__init__(Node(None, 0), (), Report(""))
         self.form: dict[str, Any] = {"type": "object", "additionalProperties": False, "properties": {}}
 
     def _told(self, name: str, form: Form, default: Any = None, *, is_required: bool = False) -> None:
-        found = dict(form)
+        described = dict(form)
         if is_required:
             self.form.setdefault("required", []).append(name)
         else:
-            found = _or_null(found)
+            described = _or_null(described)
             if default not in (None, "", ()):
-                found["default"] = default
+                described["default"] = default
         if name == _FREE:
-            self.form["additionalProperties"] = found
+            self.form["additionalProperties"] = described
         else:
-            self.form["properties"].setdefault(name, found)
+            self.form["properties"].setdefault(name, described)
 
     def text(self, name: str, rule: TextRule, default: str | None = None) -> str:
         """A text."""

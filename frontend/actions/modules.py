@@ -29,10 +29,10 @@ def module_files(manifests: Iterable[Manifest], modules_dir: Path) -> tuple[Modu
 
 def by_module(manifests: Iterable[Manifest], verdicts: Sequence[ModuleVerdict]) -> dict[ModuleKey, ModuleVerdict]:
     """Verdicts by what they are about. Raises ValueError when they are not the answer to these manifests' modules."""
-    found = dict(zip(_keys(manifests), verdicts, strict=True))
-    if any(key[0] != verdict.reference for key, verdict in found.items()):
+    matched = dict(zip(_keys(manifests), verdicts, strict=True))
+    if any(key[0] != verdict.reference for key, verdict in matched.items()):
         raise ValueError("the verdicts are about other modules")
-    return found
+    return matched
 
 
 def module_key(manifest: Manifest) -> ModuleKey:
@@ -44,10 +44,10 @@ def module_problems(
     manifests: Sequence[Manifest], verdicts: Sequence[ModuleVerdict], modules_dir: Path
 ) -> list[Problem]:
     """Problems of modules that are missing or do not load. A mismatch is none: its calls are refused one by one."""
-    found = by_module(manifests, verdicts)
+    by_key = by_module(manifests, verdicts)
     problems = []
     for manifest in manifests:
-        verdict = found[module_key(manifest)]
+        verdict = by_key[module_key(manifest)]
         if verdict.verdict not in {"ok", "mismatch"}:
             detail = printable(verdict.detail.rstrip(".")) or f"is {verdict.verdict}"
             message = f"{_shown(manifest, verdict, modules_dir)}: {detail}."
@@ -58,12 +58,12 @@ def module_problems(
 def module_doubts(
     manifests: Sequence[Manifest], verdicts: Sequence[ModuleVerdict], modules_dir: Path, trusted: Trusted
 ) -> list[Problem]:
-    """Modules whose every call would be refused (interface specification, codes action_digest_mismatch and
+    """Modules whose every call would be refused (docs/contract.md, "Execute endpoint", codes action_digest_mismatch and
     action_not_registered), though the gateway serves what else there is."""
-    found = by_module(manifests, verdicts)
+    by_key = by_module(manifests, verdicts)
     problems = []
     for manifest in manifests:
-        reference, verdict = manifest.provider_module_digest, found[module_key(manifest)]
+        reference, verdict = manifest.provider_module_digest, by_key[module_key(manifest)]
         trust = trusted.verdict(reference, verdict)
         shown = _shown(manifest, verdict, modules_dir)
         if trust == "mismatch":

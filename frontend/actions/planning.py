@@ -62,12 +62,12 @@ def draft(
     if len(request) > action.max_request_bytes:
         raise GateError("body_too_large", cause="max_request_bytes of the action")
     text = request.decode()
-    found = targets_of(action, accepted, learned, settings.state_dir)
+    touched = targets_of(action, accepted, learned, settings.state_dir)
     return Draft(
         action=action,
         request=text,
         request_hash=sha256_hex(request),
-        provider_input=text if found.http_request is None else _templated_input(text, found.http_request),
+        provider_input=text if touched.http_request is None else _templated_input(text, touched.http_request),
         principal=lease.principal,
         owner=lease.owner,
         session_id=lease.session_id,
@@ -75,14 +75,14 @@ def draft(
         lease_jti=lease.jti,
         calls_remaining=calls_remaining,
         epoch=epoch,
-        targets=found.targets,
-        sinks=found.sinks,
-        http_request=found.http_request,
-        fs_path=found.fs_path,
-        unresolved_domains=found.unresolved_domains,
-        unresolved_paths=found.unresolved_paths,
+        targets=touched.targets,
+        sinks=touched.sinks,
+        http_request=touched.http_request,
+        fs_path=touched.fs_path,
+        unresolved_domains=touched.unresolved_domains,
+        unresolved_paths=touched.unresolved_paths,
         egress=_egress(action, learned, settings),
-        files=found.files,
+        files=touched.files,
         enforce_response_schema=settings.response_schema_enforcement == "deny",
         has_live_sync=action.egress_profile == PROXIED and settings.egress.proxy_allowlist_file is not None,
     )
@@ -137,8 +137,8 @@ def build_plan(
 def _with_unresolved(drafted: Draft) -> tuple[Egress, FileAccess | None]:
     """The lists of a plan that waits for a person, with what is unresolved.
 
-    SECURITY: only there does it become allowed, since a person is shown it and approves exactly it. In a plan that
-    nobody sees it stays outside the lists, and the host call refuses it.
+    SECURITY: only there does it become allowed, since a person is shown it and approves exactly it. In a plan
+    without review it stays outside the lists, and the host call refuses it.
     """
     egress, files = drafted.egress, drafted.files
     if drafted.unresolved_domains:

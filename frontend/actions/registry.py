@@ -1,7 +1,7 @@
 """The registry: every action that can be called, compiled once per load.
 
-A Registry is immutable; a reload builds another and the caller swaps one reference. Guarantees that an Action holds
-whatever does not depend on the request, so that a call computes only what it must. Never reads a file per request.
+A Registry is immutable; a reload builds another and the caller swaps one reference. Guarantees that an Action holds all
+that does not depend on the request, so that a call computes only what it must. Never reads a file per request.
 """
 
 from collections.abc import Iterable, Sequence
@@ -92,11 +92,11 @@ class Registry:
         return digest in self._modules
 
     def summaries(self) -> list[dict[str, Any]]:
-        """Items of GET /v1/actions (interface specification, "Action summary")."""
+        """Items of GET /v1/actions (docs/contract.md, "Action summary")."""
         return self._summaries
 
     def manifest_view(self, action: Action) -> dict[str, Any]:
-        """GET /v1/actions/{action_id} (interface specification, "Action manifest")."""
+        """GET /v1/actions/{action_id} (docs/contract.md, "Action manifest")."""
         return manifest_view(action.manifest, action.digest, action.sinks)
 
 
@@ -169,7 +169,7 @@ def _action(manifest: Manifest, module: ModuleVerdict, trusted: Trusted) -> Acti
 
 
 def _verification_config(manifest: Manifest) -> str:
-    """JSON text. A file is verified where the action writes it, whatever its verifier's own default is."""
+    """JSON text. A file is verified where the action writes it, not at the verifier's default place."""
     config = manifest.verification_config
     if manifest.verifier_kind == "fs_hash" and manifest.files is not None:
         config = {"path_pointer": manifest.files.path_pointer, **config}

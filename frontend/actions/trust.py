@@ -26,8 +26,8 @@ class Trusted(msgspec.Struct, frozen=True):
     digests: frozenset[str] = frozenset()
 
     def verdict(self, reference: str, module: ModuleVerdict | None) -> str:
-        """`digest_ok`, `mismatch` or `not_registered` for a manifest's module reference (interface specification,
-        codes action_digest_mismatch and action_not_registered)."""
+        """`digest_ok`, `mismatch` or `not_registered` for a manifest's module reference
+        (docs/contract.md, "Execute endpoint", codes action_digest_mismatch and action_not_registered)."""
         if module is not None and module.verdict == "mismatch":
             return "mismatch"
         if module is None or module.verdict != "ok" or module.digest is None:

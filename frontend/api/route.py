@@ -26,7 +26,7 @@ class Auth(Enum):
 
 
 class Rate(Enum):
-    """Which token bucket a call draws from (interface specification, "Limits")."""
+    """Which token bucket a call draws from (docs/contract.md, "Limits")."""
 
     FREE = "free"
     LEASE = "lease"

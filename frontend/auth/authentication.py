@@ -1,29 +1,29 @@
-"""Who is asking: headers -> token -> proof -> replay cache -> epoch, for agents and for operators.
+"""Who is asking: headers -> token -> proof -> epoch, for agents and for operators.
 
-The one place where the parts of frontend/auth meet the store. Guarantees that a proof is recorded only after its
-signature holds, and that nothing is concluded when clock or store can't be asked. Never decides what a caller may do.
+The one place where the parts of frontend/auth meet. Guarantees that a proof is used only after its signature holds, and
+that nothing is concluded when clock or notary can't be asked. That a proof is used once is the notary's word: for a
+call it comes with the operation that records it, for everything else with `enter`. Never decides what a caller may do.
 """
 
 from dataclasses import dataclass
 
 from frontend.auth.authorization import parse_authorization
 from frontend.auth.dpop import DpopVerifier, Proof, replay_key
-from frontend.auth.epochs import Epochs
-from frontend.auth.lease import Lease, LeaseAuthority
+from frontend.auth.lease import Lease, LeaseVerifier
 from frontend.auth.operators import Operators
 from frontend.clock import Clock
 from frontend.errors import GateError
 from frontend.http.requests import Request
 from frontend.limits.rates import SessionRates
-from frontend.stores.interface import Store, StoreUnavailable
-
-REPLAY_SECONDS = 180.0
-"""How long a proof's jti is remembered: beyond the widest skew a proof may have (docs/decisions.md, "DPoP")."""
+from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.in_force import Known
+from frontend.notary.operations import Notary
+from ipc import messages as m
 
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """What a request says of itself: a lease of ours, and a proof that nobody has checked yet."""
+    """What a request says of itself: a lease of ours, and a proof that nothing has checked yet."""
 
     lease: Lease
     token: str
@@ -52,12 +52,12 @@ class Authentication:
     """Checks one request. Every method raises GateError and returns only for callers who are who they say."""
 
     clock: Clock
-    store: Store
-    leases: LeaseAuthority
+    notary: Notary
+    known: Known
+    leases: LeaseVerifier
     proofs: DpopVerifier
     operators: Operators
     sessions: SessionRates
-    epochs: Epochs
 
     def now(self) -> float:
         """Trusted time. Raises GateError clock_error."""
@@ -66,35 +66,40 @@ class Authentication:
     async def agent(self, request: Request) -> Caller:
         """Authenticate by lease. Codes: all 401, replay_cache_unavailable, clock_error."""
         claim = self.claim(request)
-        return await self.admit(claim, self.check(request, claim))
+        proof = self.check(request, claim)
+        try:
+            epoch = await self._enter(proof)
+        except GateError as error:
+            if error.code == "replay_detected":
+                self.not_its_own(claim.lease)
+            raise
+        return Caller(claim.lease, self.in_force(claim.lease, epoch))
 
     def claim(self, request: Request) -> Claim:
-        """The lease that a request comes with. Whoever sends it has proven nothing yet: for evidence of refusals."""
+        """The lease that a request comes with. Its sender has proven nothing yet: for evidence of refusals."""
         token, proof = parse_authorization(request.headers)
         return Claim(self.leases.verify(token), token, proof)
 
-    def check(self, request: Request, claim: Claim) -> Proof:
+    def check(self, request: Request, claim: Claim) -> m.Proof:
         """The proof of a claim, once it holds for this request; whether it is new is not known yet.
 
-        Raises TooMuch too, when the session has had its requests of this second: after the signature, so that nobody
-        without its key uses them up, before the store is asked, so that a flood costs it nothing.
+        Raises TooMuch too, when the session has had its requests of this second: after the signature, so that a caller
+        without its key can't use them up, before the notary is asked, so that a flood costs it nothing.
         """
         proof = self._proof(claim.proof, request, claim.token, claim.lease.jkt, self.now())
         self.sessions.take(claim.lease.session_id)
-        return proof
+        return m.Proof(replay_key(proof.jkt, proof.jti))
 
-    async def admit(self, claim: Claim, proof: Proof) -> Caller:
-        """The caller, once the proof that holds is new, too, and the lease's epoch is in force."""
-        lease = claim.lease
-        try:
-            epoch = await self._record(proof, self.now())
-        except GateError as error:
-            if error.code == "replay_detected":  # a recorded request, sent again by whoever: not the session's own
-                self.sessions.give_back(lease.session_id)
-            raise
-        if lease.epoch != epoch:  # a store that lost its epoch must not bring revoked leases back
-            raise GateError("invalid_lease", cause=f"epoch {lease.epoch} of the lease, {epoch} is in force")
-        return Caller(lease, epoch)
+    def in_force(self, lease: Lease, epoch: int | None = None) -> int:
+        """The epoch of a lease, if it is the one in force, as far as this front knows. Raises invalid_lease."""
+        in_force = self.known.epoch if epoch is None else epoch
+        if lease.epoch != in_force:  # a store that lost its epoch must not bring revoked leases back
+            raise GateError("invalid_lease", cause=f"epoch {lease.epoch} of the lease, {in_force} is in force")
+        return in_force
+
+    def not_its_own(self, lease: Lease) -> None:
+        """A request turned out to be a copy of an earlier one: it was not this session's to pay for."""
+        self.sessions.give_back(lease.session_id)
 
     async def operator(self, request: Request) -> OperatorCaller:
         """Authenticate by operator credential. Codes: invalid_operator_token, invalid_dpop, replay_detected, …"""
@@ -102,7 +107,7 @@ class Authentication:
         now = self.now()
         operator = self.operators.authenticate(token)
         proof = self._proof(proof_text, request, token, operator.dpop_jkt, now)
-        await self._record(proof, now)
+        await self._enter(m.Proof(replay_key(proof.jkt, proof.jti)))
         return OperatorCaller(operator.name, proof.jkt, proof.jti)
 
     def _proof(self, text: str, request: Request, token: str, jkt: str | None, now: float) -> Proof:
@@ -110,12 +115,13 @@ class Authentication:
             text, method=request.method, path=request.path, access_token=token, expected_jkt=jkt, now=now
         )
 
-    async def _record(self, proof: Proof, now: float) -> int:
+    async def _enter(self, proof: m.Proof) -> int:
+        """Use a proof once; the epoch in force."""
         try:
-            visit = await self.store.check_in(replay_key(proof.jkt, proof.jti), now + REPLAY_SECONDS, now)
-        except StoreUnavailable as error:
+            entered = await self.notary.enter(proof)
+        except (NotaryUnavailable, NotaryRefused) as error:
             raise GateError("replay_cache_unavailable", cause=str(error)) from None
-        self.epochs.note(visit.epoch)
-        if not visit.is_fresh:
+        self.known.note_epoch(entered.epoch)
+        if not entered.is_fresh:
             raise GateError("replay_detected")
-        return visit.epoch
+        return entered.epoch

@@ -16,10 +16,11 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
-from frontend.auth.encoding import b64url_decode, b64url_encode, decode_object
 from frontend.auth.htu import normalise_htu, without_query
-from frontend.auth.keys import KeyCache, KeyRefused, coordinates, p256_thumbprint
+from frontend.auth.keys import KeyCache
 from frontend.errors import GateError
+from ipc.encoding import b64url_decode, b64url_encode, decode_object
+from ipc.jwk import KeyRefused, coordinates, p256_thumbprint
 
 MAX_PROOF_CHARACTERS = 4096
 MAX_JTI_CHARACTERS = 128

@@ -1,28 +1,24 @@
-"""Leases: short-lived tokens (JWT, ES256) bound to the key of the agent that asked for one.
+"""Leases as agents show them: short-lived tokens (JWT, ES256) bound to the key of the agent that asked for one.
 
-Guarantees that every lease is bound to a valid key, and that one it verified is ours, whole and not expired. A token is
-verified once and then known by its hash; its expiry is looked at every time. Whether its epoch is still in force is
-for the caller, who asks the store. Never decides what a principal may do.
+Guarantees that one it verified is ours, whole and not expired. A token is verified once and then known by its hash; its
+expiry is looked at every time. Whether its epoch is still in force is for the caller. Issues none: the notary signs.
 """
 
 import hashlib
 import re
+from collections.abc import Callable
 from typing import Any
 
 import jwt
 import msgspec
 from cryptography.hazmat.primitives.asymmetric import ec
 
-from frontend.auth.keys import PublicKey
-from frontend.auth.keysets import KeySetFile
-from frontend.auth.lease_keys import MAX_TTL_SECONDS, LeaseKeys
-from frontend.clock import STEP_TOLERANCE_SECONDS, Clock, ClockError
+from frontend.auth.keys import parse_point
+from frontend.clock import STEP_TOLERANCE_SECONDS, Clock
 from frontend.errors import GateError
-from frontend.identifiers import new
+from ipc.leases import AUDIENCE, ISSUER, MAX_TTL_SECONDS, TOKEN_TYPE, Claims
+from ipc.messages import InForce, LeaseKey
 
-ISSUER = "action-gateway"
-AUDIENCE = "action-gateway"
-TOKEN_TYPE = "gateway-lease+jwt"  # noqa: S105
 MAX_TOKEN_CHARACTERS = 8192
 CACHED_LEASES = 4096
 _COMPACT = re.compile(r"[A-Za-z0-9_-]+\.[A-Za-z0-9_-]+\.[A-Za-z0-9_-]{86}", re.ASCII)
@@ -45,112 +41,34 @@ class Lease(msgspec.Struct, frozen=True):
     identity_method: str
 
 
-class IssuedLease(msgspec.Struct, frozen=True):
-    """What `issue` made. `expires_at` as ISO 8601, `expires_at_seconds` as Unix time."""
-
-    lease_jwt: str
-    session_id: str
-    lease_jti: str
-    expires_at: str
-    expires_at_seconds: int
-
-
-class _Confirmation(msgspec.Struct, frozen=True):
-    jkt: str
-
-
-class _Budgets(msgspec.Struct, frozen=True):
-    max_calls: int
-
-
-class _Claims(msgspec.Struct, frozen=True, omit_defaults=True):
-    iss: str
-    aud: str
-    sub: str
-    iat: int
-    nbf: int
-    exp: int
-    jti: str
-    session_id: str
-    scope: tuple[str, ...]
-    cnf: _Confirmation
-    epoch: int
-    identity_method: str
-    budgets: _Budgets | None = None
-    owner: str | None = None
-
-
 def _refuse(cause: str) -> GateError:
     return GateError("invalid_lease", cause=cause)
 
 
-class LeaseAuthority:
-    """Issues and verifies leases. `ttl` in seconds, 1 to 3600; ValueError otherwise.
+class LeaseVerifier:
+    """Verifies leases with the public keys that the notary has said are in force (`use`).
 
-    Its keys are replaced whole (`use`). A lease that names a key which is not among them may come from another front
-    that has followed a rotation already: then, and only then, the set is looked at again.
+    A lease that names a key which is not among them may have been signed a moment ago, by a key whose announcement has
+    arrived and was not heard yet: `hear` takes what has arrived.
     """
 
-    def __init__(
-        self, keys: LeaseKeys | ec.EllipticCurvePrivateKey, clock: Clock, ttl: int, key_set: KeySetFile | None = None
-    ) -> None:  # fmt: skip
-        if not 1 <= ttl <= MAX_TTL_SECONDS:
-            raise ValueError(f"a lease lives from 1 to {MAX_TTL_SECONDS} seconds")
-        self._keys = keys if isinstance(keys, LeaseKeys) else LeaseKeys.alone(keys)
-        self._key_set = key_set
+    def __init__(self, clock: Clock, hear: Callable[[], None]) -> None:
         self._clock = clock
-        self._ttl = ttl
+        self._hear = hear
+        self._told: tuple[LeaseKey, ...] = ()
+        self._public: dict[str, ec.EllipticCurvePublicKey] = {}
+        self._over_at: dict[str, float | None] = {}
         self._known: dict[bytes, Lease] = {}
 
-    def use(self, keys: LeaseKeys) -> None:
-        """Sign with another key, verify with another set."""
-        if self._key_set is not None:
-            self._key_set.look_again()
-        self._replace(keys)
-
-    def _replace(self, keys: LeaseKeys) -> None:
-        self._keys = keys
-        # A lease was known because a key held then; whether that key is still listed is to be asked anew.
+    def use(self, in_force: InForce) -> None:
+        """Verify with these keys."""
+        if in_force.lease_keys == self._told:
+            return
+        self._told = in_force.lease_keys
+        self._public = {key.kid: parse_point(key.x, key.y) for key in self._told}
+        self._over_at = {key.kid: key.over_at for key in self._told}
+        # A lease was known because a key was in force then; whether it still is has to be asked anew.
         self._known.clear()
-
-    @property
-    def kid(self) -> str:
-        """Id of the key that signs."""
-        return self._keys.kid
-
-    def jwks(self) -> dict[str, list[dict[str, str]]]:
-        """The keys that leases in force may be signed with, the current one first (/.well-known/jwks.json)."""
-        try:
-            return self._keys.jwks(self._clock.now())
-        except ClockError:  # who can't tell the time takes no lease either; what there is to see stays visible
-            return self._keys.jwks(0.0)
-
-    def issue(
-        self, *, principal: str, owner: str | None, scopes: tuple[str, ...], max_calls: int | None, jwk: PublicKey,
-        epoch: int, identity_method: str,
-    ) -> IssuedLease:  # fmt: skip
-        """A new session's lease, bound to `jwk`. Raises GateError clock_error."""
-        keys = self._keys
-        issued = int(self._clock.now())
-        claims = _Claims(
-            iss=ISSUER,
-            aud=AUDIENCE,
-            sub=principal,
-            iat=issued,
-            nbf=issued,
-            exp=issued + self._ttl,
-            jti=new("lea_"),
-            session_id=new("ses_"),
-            scope=scopes,
-            cnf=_Confirmation(jwk.jkt),
-            epoch=epoch,
-            identity_method=identity_method,
-            budgets=None if max_calls is None else _Budgets(max_calls),
-            owner=owner,
-        )
-        payload: dict[str, Any] = msgspec.to_builtins(claims)
-        token = jwt.encode(payload, keys.private, "ES256", headers={"typ": TOKEN_TYPE, "kid": keys.kid})
-        return IssuedLease(token, claims.session_id, claims.jti, self._clock.iso(claims.exp), claims.exp)
 
     def verify(self, token: str) -> Lease:
         """The lease that `token` is. Raises GateError: invalid_lease, lease_expired or clock_error."""
@@ -180,7 +98,7 @@ class LeaseAuthority:
                 token, self._public_key(header.get("kid"), now), algorithms=["ES256"], audience=AUDIENCE,
                 issuer=ISSUER, options=_OPTIONS,
             )  # fmt: skip
-            claims = msgspec.convert(payload, _Claims)
+            claims = msgspec.convert(payload, Claims)
         except (jwt.PyJWTError, msgspec.ValidationError, ValueError, RecursionError) as error:
             raise _refuse(f"lease does not verify: {type(error).__name__}") from None
         if claims.exp > claims.nbf + MAX_TTL_SECONDS:
@@ -202,13 +120,12 @@ class LeaseAuthority:
         )
 
     def _public_key(self, kid: object, now: float) -> ec.EllipticCurvePublicKey:
-        """Raises GateError invalid_lease for a key that is not, or no longer, listed."""
+        """Raises GateError invalid_lease for a key that is not, or no longer, in force."""
         if not isinstance(kid, str):
             raise _refuse("lease names no key")
-        key = self._keys.public_key(kid, now)
-        if key is None and self._key_set is not None and (listed := self._key_set.if_changed()) is not None:
-            self._replace(self._keys.verifying(listed))
-            key = self._keys.public_key(kid, now)
-        if key is None:
-            raise _refuse("lease is signed by a key that is not listed")
+        if kid not in self._public:
+            self._hear()
+        key, over_at = self._public.get(kid), self._over_at.get(kid)
+        if key is None or (over_at is not None and over_at <= now):
+            raise _refuse("lease is signed by a key that is not in force")
         return key

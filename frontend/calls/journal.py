@@ -1,4 +1,4 @@
-"""Evidence that has no receipt: refusals and holds of calls, leases, operators' acts, the gateway's own life.
+"""Evidence that has no receipt: refusals of calls, leases, operators' acts, the gateway's own life.
 
 Each event is durable before what it records is answered. A call that ran leaves its event with its receipt
 (frontend/calls/execution.py).
@@ -8,87 +8,71 @@ from dataclasses import dataclass
 from typing import Any
 
 from frontend.auth.authentication import OperatorCaller
-from frontend.auth.identity import Identity
-from frontend.auth.lease import IssuedLease
-from frontend.calls.record import CallRecord
-from frontend.clock import Clock
 from frontend.errors import GateError
-from frontend.evidence.events import AuditEvent
-from frontend.evidence.ledger import EvidenceRefused, Ledger, LedgerUnavailable
-from frontend.identifiers import new
-from frontend.policy.question import clean_reason
+from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.operations import Notary
 from frontend.telemetry.logs import log
 from frontend.telemetry.weakened import Weakened
+from ipc.events import AuditEvent
+from ipc.identifiers import new
+from ipc.texts import clean_reason
 
 
 @dataclass(frozen=True, slots=True)
 class Journal:
-    """Every method raises GateError: evidence_persistence_failed when the ledger does not take it, clock_error."""
+    """Every writing method raises GateError: evidence_persistence_failed when the notary can't write, clock_error."""
 
-    clock: Clock
     weakened: Weakened
-    ledger: Ledger
+    notary: Notary
 
-    async def decided(self, record: CallRecord, decision: str, **found: Any) -> None:
-        """The one event of a call's decision."""
-        await self._write(record.event(self.clock, decision, **_bounded(found)))
-        record.is_decided = True
-
-    async def noted(self, record: CallRecord, event_type: str, decision: str, **found: Any) -> None:
-        """Something else that happened to a call."""
-        await self._write(record.event(self.clock, decision, event_type=event_type, **_bounded(found)))
-
-    async def operator_act(self, event_type: str, operator: OperatorCaller, **found: Any) -> None:
+    async def operator_act(self, event_type: str, operator: OperatorCaller, **fields: Any) -> None:
         """An operator did something that is audited."""
-        await self._append(
-            event_type, principal=f"operator:{operator.name}", identity_method="operator",
-            operator_sender_binding=operator.jkt, operator_proof_jti=operator.proof_jti, **found,
-        )  # fmt: skip
+        await self._write(self.operator_event(event_type, operator, **fields))
 
-    async def lease_issued(self, lease: IssuedLease, identity: Identity) -> None:
-        """A lease is about to be handed out."""
-        await self._append(
-            "LeaseIssued", principal=identity.principal, owner=identity.owner, session_id=lease.session_id,
-            lease_jti=lease.lease_jti, identity_method=identity.method,
+    def operator_event(self, event_type: str, operator: OperatorCaller, **fields: Any) -> AuditEvent:
+        """The event of what an operator did."""
+        return self.event(
+            event_type, principal=f"operator:{operator.name}", identity_method="operator",
+            operator_sender_binding=operator.jkt, operator_proof_jti=operator.proof_jti, **fields,
         )  # fmt: skip
 
     async def lease_refused(self, error: GateError, uid: int | None) -> None:
-        """Somebody may not have the lease they asked for: a user of this host where `uid` is known."""
+        """A lease was refused: to a user of this host where `uid` is known."""
         log.info("a lease was refused", code=error.code, cause=error.cause)
-        await self._append(
+        event = self.event(
             "LeaseIssued", decision="error" if error.status >= 500 else "deny", error_code=error.code,
             reason=error.cause, principal=None if uid is None else f"uid:{uid}",
         )  # fmt: skip
+        await self._write(event)
 
-    async def own(self, event_type: str, **found: Any) -> None:
+    async def own(self, event_type: str, **fields: Any) -> None:
         """Something in the gateway's own life."""
-        await self._append(event_type, **({"principal": "gateway"} | found))
+        await self._write(self.own_event(event_type, **fields))
 
-    async def _append(self, event_type: str, *, decision: str = "allow", **found: Any) -> None:
-        fields = self.weakened.fields() | _bounded(found)
-        event = AuditEvent(
-            event_id=new("evt_"),
+    def own_event(self, event_type: str, **fields: Any) -> AuditEvent:
+        """The event of something in the gateway's own life."""
+        return self.event(event_type, **({"principal": "gateway"} | fields))
+
+    def event(self, event_type: str, *, decision: str = "allow", **fields: Any) -> AuditEvent:
+        """An event with these fields; the notary completes it."""
+        known = self.weakened.fields() | bounded(fields)
+        return AuditEvent(
             event_type=event_type,
-            timestamp=self.clock.iso(),
             trace_id=new("trc_"),
             decision=decision,
-            **{name: value for name, value in fields.items() if value is not None},
+            **{name: value for name, value in known.items() if value is not None},
         )
-        await self._write(event)
 
     async def _write(self, event: AuditEvent) -> None:
         try:
-            await self.ledger.append(event)
-        except (LedgerUnavailable, EvidenceRefused) as error:
+            await self.notary.note(event)
+        except (NotaryUnavailable, NotaryRefused) as error:
             raise GateError("evidence_persistence_failed", cause=str(error)) from None
-        except ValueError as error:
-            log.exception("an event that can't be written", event_type=event.event_type)
-            raise GateError("evidence_persistence_failed", cause=type(error).__name__) from None
 
 
-def _bounded(found: dict[str, Any]) -> dict[str, Any]:
+def bounded(fields: dict[str, Any]) -> dict[str, Any]:
     """Texts that others wrote are cut and cleaned: no cause may be too long, or too strange, to be evidence."""
     for name in ("reason", "deny_reason"):
-        if isinstance(found.get(name), str):
-            found[name] = clean_reason(found[name])
-    return found
+        if isinstance(fields.get(name), str):
+            fields[name] = clean_reason(fields[name])
+    return fields

@@ -1,11 +1,12 @@
 """The way of a call, from headers to an answer with evidence: a straight line of steps.
 
-admit -> authenticate -> resolve -> validate -> decide -> debit -> (hold | execute). Each step returns or raises
-GateError; every outcome past admission leaves exactly one audit event for the decision before it is answered, and a
-debit that nothing was dispatched for is given back, whatever went wrong, the end of this process included.
+admit -> authenticate -> resolve -> validate -> decide -> (hold | execute). Each step returns or raises GateError;
+every outcome past admission leaves exactly one audit event for the decision before it is answered. Proof and budget are
+used by the same operation of the notary that makes the outcome durable: the one that opens, holds or refuses.
 Never runs a provider (frontend/calls/execution.py) and never judges by itself (the policy engine decides).
 """
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import partial
@@ -15,11 +16,11 @@ import trio
 from frontend.actions.planning import Draft, build_plan, draft
 from frontend.actions.registry import Action, Registry
 from frontend.actions.targets import Learned
-from frontend.auth.authentication import Authentication, Caller
+from frontend.auth.authentication import Authentication
 from frontend.calls.approvals.hold import Holds
 from frontend.calls.budgets import Budgets
-from frontend.calls.execution import CLEAN_UP_SECONDS, Executed, Execution
-from frontend.calls.journal import Journal
+from frontend.calls.execution import Executed, Execution
+from frontend.calls.journal import bounded
 from frontend.calls.record import CallRecord
 from frontend.clock import Clock
 from frontend.contract.execution import PendingApproval
@@ -27,19 +28,22 @@ from frontend.errors import GateError
 from frontend.http.requests import Request
 from frontend.limits.admission import Admission, Place
 from frontend.limits.rates import SessionRates, TooMuch
+from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.operations import Notary
 from frontend.policy.engine import PolicyEngine
 from frontend.policy.question import Decision, Question
 from frontend.schemas.large_bodies import LargeBodies
 from frontend.schemas.parser import parse_body
-from frontend.stores.interface import ApprovalRecord
 from frontend.telemetry.logs import log, trace_id
 from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.weakened import Weakened
+from ipc.messages import Refuse, Refused
 from ipc.settings import Settings
+from ipc.store import ApprovalRecord
 
 TRUST_CODES = {"mismatch": "action_digest_mismatch", "not_registered": "action_not_registered"}
 MAX_BODY_BYTES = 1_048_576
-"""Interface specification, "Limits"."""
+"""docs/contract.md, "Limits"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +75,7 @@ class Pipeline:
     budgets: Budgets
     holds: Holds
     execution: Execution
-    journal: Journal
+    notary: Notary
     learned: Callable[[str], Learned]
     sessions: SessionRates
     metrics: Metrics
@@ -89,48 +93,49 @@ class Pipeline:
                 raise
             except GateError as error:
                 place.leave_unless_owned()
-                await self._refused(record, error)
-                raise
+                outcome = await self._refused(record, error)
             except trio.Cancelled:
                 await self._cut(record)
                 raise
             except Exception:
                 log.exception("a call failed by a fault of ours", action_id=record.action_id)
-                fault = GateError("internal_error")
-                await self._refused(record, fault)
-                raise fault from None
+                outcome = await self._refused(record, GateError("internal_error"))
             self._succeeded(record, outcome)
             return outcome
 
     async def _enforce(self, record: CallRecord, request: Request, place: Place) -> Executed | Held:
         claim = self.authentication.claim(request)
-        record.lease, record.identity_method = claim.lease, claim.lease.identity_method
-        proof = self.authentication.check(request, claim)
-        place.belongs_to(claim.lease.principal, claim.lease.session_id)
-        caller = await self.authentication.admit(claim, proof)
+        lease = record.lease = claim.lease
+        record.identity_method = lease.identity_method
+        record.proof = self.authentication.check(request, claim)
+        place.belongs_to(lease.principal, lease.session_id)
+        epoch = self.authentication.in_force(lease)
         action = self._resolve(record)
         sent = await request.read_body(min(MAX_BODY_BYTES, action.max_request_bytes))
         body = await self.large_bodies.run(len(sent), partial(parse_body, sent))
-        record.calls_before = await self.budgets.snapshot(caller.lease)
+        record.calls_before = await self.budgets.snapshot(lease)
         learned = self.learned(action.action_id)
         drafted = await self.large_bodies.run(
             len(sent),
-            partial(
-                draft, action, body, caller.lease, record.calls_before, caller.epoch, learned, settings=self.settings
-            ),
+            partial(draft, action, body, lease, record.calls_before, epoch, learned, settings=self.settings),
         )
         record.request_hash = drafted.request_hash
         if record.calls_before is not None and record.calls_before < 1:
-            return await self._exhausted(record, drafted)
+            # Policy is not asked; what was held with the last call is still answered with its hold.
+            record.unless_held = True
+            raise GateError("budget_exhausted")
         decision = await self._decide(record, drafted)
-        if decision.requires_approval and (approval := await self.holds.repeated(record, drafted)):
-            return Held(approval, record.trace_id)
-        record.calls_after = await self.budgets.debit(caller.lease)
-        try:
-            return await self._dispatch(record, caller, drafted, decision)
-        finally:
-            if not record.is_spent:
-                await self._give_back(record, caller)
+        plan = record.plan = build_plan(
+            drafted,
+            record.trace_id,
+            decision.policy_version,
+            decision.rule,
+            self.clock.iso(),
+            is_held=decision.requires_approval,
+        )
+        if decision.requires_approval:
+            return Held(await self.holds.hold(record, plan, lease.has_budget), record.trace_id)
+        return await self.execution.run(record, plan, has_budget=lease.has_budget)
 
     def _resolve(self, record: CallRecord) -> Action:
         action = self.registry().get(record.action_id)
@@ -141,13 +146,6 @@ class Pipeline:
             raise GateError(TRUST_CODES[action.trust_verdict])
         return action
 
-    async def _exhausted(self, record: CallRecord, drafted: Draft) -> Held:
-        """No call is left, so policy is not asked; what was held with the last one is still answered with its hold."""
-        approval = await self.holds.repeated(record, drafted)
-        if approval is None:
-            raise GateError("budget_exhausted")
-        return Held(approval, record.trace_id)
-
     async def _decide(self, record: CallRecord, drafted: Draft) -> Decision:
         decision = record.decision = await self.policy.decide(_question(drafted))
         if not decision.allow:
@@ -156,45 +154,47 @@ class Pipeline:
             raise GateError("policy_denied", deny_reason="policy does not allow every sink of this action")
         return decision
 
-    async def _dispatch(
-        self, record: CallRecord, caller: Caller, drafted: Draft, decision: Decision
-    ) -> Executed | Held:
-        plan = record.plan = build_plan(
-            drafted,
-            record.trace_id,
-            decision.policy_version,
-            decision.rule,
-            self.clock.iso(),
-            is_held=decision.requires_approval,
-        )
-        if not decision.requires_approval:
-            return await self.execution.run(record, plan)
-        return Held(await self.holds.hold(record, plan, caller.lease.has_budget), record.trace_id)
+    async def _refused(self, record: CallRecord, error: GateError) -> Held:
+        """Leave the one event of a refused call, and raise what is answered. A denial without evidence raises what
+        prevents it instead, a proof that was used before replay_detected.
 
-    async def _give_back(self, record: CallRecord, caller: Caller) -> None:
-        if not caller.lease.has_budget:
-            return
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + CLEAN_UP_SECONDS):
-            if await self.budgets.give_back(record, caller.lease.session_id):
-                record.calls_after = record.calls_before
-
-    async def _refused(self, record: CallRecord, error: GateError) -> None:
-        """The one audit event of a refused call. A denial without evidence raises what prevents it instead."""
+        Returns the hold that the call has already, where it has one.
+        """
         decision = "error" if error.status >= 500 else "deny"
-        found = {
+        if not record.is_decided:
+            try:
+                answer = await self._told(record, decision, error)
+            except GateError as problem:
+                log.error("a refusal left no event", code=error.code, action_id=record.action_id, cause=problem.cause)
+                if error.status < 500:
+                    self._end(record, "error", problem.code)
+                    raise
+            else:
+                if answer.held is not None:
+                    return Held(answer.held, record.trace_id)
+                if answer.is_replay:
+                    error, decision = GateError("replay_detected"), "deny"
+        if error.code == "replay_detected" and record.lease is not None:
+            self.authentication.not_its_own(record.lease)
+        self._end(record, decision, error.code, error.cause)
+        raise error
+
+    async def _told(self, record: CallRecord, decision: str, error: GateError) -> Refused:
+        """Write the event, and use the proof. Raises GateError for what prevents it."""
+        more = {
             "error_code": error.code,
             "deny_reason": error.extra.get("deny_reason"),
             "reason": error.cause or error.extra.get("reason"),
         }
+        event = record.event(decision, **bounded(more))
+        unavailable = "evidence_persistence_failed" if record.proof is None else "replay_cache_unavailable"
         try:
-            if not record.is_decided:
-                await self.journal.decided(record, decision, **found)
-        except GateError as problem:
-            log.error("a refusal left no event", code=error.code, action_id=record.action_id, cause=problem.cause)
-            if error.status < 500:
-                self._end(record, "error", problem.code)
-                raise
-        self._end(record, decision, error.code, error.cause)
+            with trio.CancelScope(shield=True):  # what is decided is told, though its task should end just now
+                answer = await self.notary.refuse(Refuse(event, record.proof, record.unless_held))
+        except (NotaryUnavailable, NotaryRefused) as problem:
+            raise GateError(unavailable, cause=str(problem)) from None
+        record.proof, record.is_decided = None, True
+        return answer
 
     async def _refused_again(self, record: CallRecord, error: TooMuch) -> None:
         """More than a session may have now. One event tells of many such refusals: a flood never fills the ledger."""
@@ -204,15 +204,18 @@ class Pipeline:
             self.metrics.calls_refused.add("rate")
         count = self.sessions.refused(record.lease.session_id)
         if count is not None:
+            # The proof stays unused: the same request may be sent again when there is room.
+            record.proof = None
             told = GateError(error.code, cause=f"calls of this session refused since the last such event: {count}")
-            await self._refused(record, told)
+            with contextlib.suppress(GateError):
+                await self._refused(record, told)
 
     async def _cut(self, record: CallRecord) -> None:
         """This process leaves, and nobody hears the answer: the evidence says so, unless execution has said more."""
-        if record.is_spent:
+        if record.is_decided:
             return
         error = GateError("draining", cause="the gateway stopped before the call was dispatched")
-        with trio.CancelScope(shield=True, deadline=trio.current_time() + CLEAN_UP_SECONDS):
+        with contextlib.suppress(GateError):
             await self._refused(record, error)
 
     def _succeeded(self, record: CallRecord, outcome: Executed | Held) -> None:
@@ -221,7 +224,7 @@ class Pipeline:
         elif outcome.succeeded:
             self._end(record, "allow")
         else:
-            self._end(record, "error", "action_execution_failed", outcome.conclusion.detail["outcome"])
+            self._end(record, "error", "action_execution_failed", outcome.closed.outcome)
 
     def _end(self, record: CallRecord, decision: str, code: str | None = None, cause: str | None = None) -> None:
         record.say(decision, code, cause)

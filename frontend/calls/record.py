@@ -11,12 +11,12 @@ from typing import Any
 
 from frontend.actions.registry import Action
 from frontend.auth.lease import Lease
-from frontend.clock import Clock
-from frontend.evidence.events import AuditEvent
-from frontend.identifiers import new
 from frontend.policy.question import Decision
 from frontend.telemetry.logs import log
 from frontend.telemetry.weakened import Weakened
+from ipc.events import ACTION_CALL, AuditEvent
+from ipc.identifiers import new
+from ipc.messages import Proof
 from ipc.plan import Plan
 
 MAX_ACTION_ID = 256
@@ -38,8 +38,14 @@ class CallRecord:
     calls_after: int | None = None
     identity_method: str | None = None
     started: float = field(default_factory=time.monotonic)
-    is_spent: bool = False
-    """The call is on its way to a worker, or held: what it was debited is not given back by whoever debited it."""
+    proof: Proof | None = None
+    """Of the request, until an operation of the notary has used it."""
+    unless_held: bool = False
+    """A refusal gives way to the hold that the same call has already."""
+    is_dispatched: bool = False
+    """A worker was told."""
+    is_abandoned: bool = False
+    """Its intent was resolved without a dispatch: its call is given back, and its approval over."""
     is_decided: bool = False
     """The one event of its decision is durable."""
 
@@ -53,14 +59,11 @@ class CallRecord:
         """The file of a call that was held, opened again."""
         return cls(plan.action_id, weakened, plan.trace_id, plan=plan, identity_method=identity_method or None)
 
-    def event(self, clock: Clock, decision: str, **found: Any) -> AuditEvent:
-        """The event for this outcome (an ActionCall unless `event_type` says otherwise); `found` are further fields."""
-        event_type = found.pop("event_type", "ActionCall")
-        fields = self._caller() | self._what() | self._policy() | self._budgets() | self.weakened.fields() | found
+    def event(self, decision: str, *, event_type: str = ACTION_CALL, **more: Any) -> AuditEvent:
+        """The event for this outcome as far as it is known here; `more` are further fields. The notary completes it."""
+        fields = self._caller() | self._what() | self._policy() | self._budgets() | self.weakened.fields() | more
         return AuditEvent(
-            event_id=new("evt_"),
             event_type=event_type,
-            timestamp=clock.iso(),
             trace_id=self.trace_id,
             action_id=self.action_id,
             decision=decision,

@@ -17,7 +17,6 @@ from frontend.calls.journal import Journal
 from frontend.configuration.active import Configuration
 from frontend.control import Control
 from frontend.errors import GateError
-from frontend.evidence import events
 from frontend.files.exclusive import NotChanged
 from frontend.policy import edit
 from frontend.policy.acl import PolicyFiles
@@ -25,6 +24,7 @@ from frontend.policy.data import PolicyData
 from frontend.policy.engine import PolicyRefused
 from frontend.policy.file import DataTurn
 from frontend.telemetry.logs import log
+from ipc import events
 from ipc.messages import PolicyEdited
 
 TURN_SECONDS = 15.0

@@ -22,8 +22,9 @@ from frontend.actions.trust import Trusted, load_trusted
 from frontend.control import Control, SupervisorSilent
 from frontend.egress.proxy_list import AllowList, ListNotWritten
 from frontend.errors import GateError
-from frontend.keyring import Keyring, Keys, KeysRefused
 from frontend.manifests.manifest import Manifest
+from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.operations import Notary
 from frontend.policy.acl import PolicyFiles, read_policy
 from frontend.policy.engine import PolicyEngine, PolicyRefused
 from frontend.policy.file import PolicyFile
@@ -61,7 +62,7 @@ class Configuration:
     policy: PolicyEngine
     pools: Pools
     registry: Registry
-    keyring: Keyring
+    notary: Notary
     allow_list: AllowList
     _turn: trio.Lock
     policy_file: PolicyFile = field(init=False)
@@ -81,11 +82,11 @@ class Configuration:
         """
         async with self._turn:
             async with AsyncExitStack() as swap:
-                registry, generation, keys = await self._prepared_in(within, swap)
+                registry, generation = await self._prepared_in(within, swap)
                 async with self.policy_turn:
                     await self._use(registry, await self._policy_on_disk(), commit)
             self.pools.require_generation(generation)
-            await self._put_in_force(keys)
+            await self._follow_keys()
             log.info("configuration is active", actions=len(registry), policy_version=self.policy.policy_version)
 
     async def follow_policy(self, digest: str) -> None:
@@ -117,7 +118,7 @@ class Configuration:
     def _policy_refused(self, error: PolicyRefused) -> ConfigurationRefused:
         return ConfigurationRefused([str(one) for one in policy_problems(error.problems, self.settings.policy_dir)])
 
-    async def _prepared_in(self, seconds: float, swap: AsyncExitStack) -> tuple[Registry, int, Keys]:
+    async def _prepared_in(self, seconds: float, swap: AsyncExitStack) -> tuple[Registry, int]:
         with trio.move_on_after(seconds):
             found = await self._prepare()
             try:
@@ -128,16 +129,26 @@ class Configuration:
             return found
         raise ConfigurationRefused([f"manifests and modules were not ready within {seconds:g} s"])
 
-    async def _put_in_force(self, keys: Keys) -> None:
+    async def _follow_keys(self) -> None:
+        """Put the signing keys in force as they lie; they were looked at before."""
         try:
-            await self.keyring.put_in_force(keys)
-        except GateError as error:
-            # They are good, and their evidence is not to be had now: the keyring itself tries again each second.
-            log.error("the signing keys are not in force yet", code=error.code, cause=error.cause)
+            problems = await self.notary.follow_keys()
+        except (NotaryUnavailable, NotaryRefused, GateError) as error:
+            problems = [str(error)]
+        if problems:
+            # They are good, and their evidence is not to be had now: the notary itself tries again each second.
+            log.error("the signing keys are not in force yet", problems=problems)
 
-    async def _prepare(self) -> tuple[Registry, int, Keys]:
+    async def _key_problems(self) -> list[str]:
+        try:
+            return await self.notary.check_keys()
+        except (NotaryUnavailable, NotaryRefused) as error:
+            raise ConfigurationRefused([f"the signing keys can't be looked at: {error}"]) from None
+
+    async def _prepare(self) -> tuple[Registry, int]:
         settings = self.settings
-        manifests, trusted, keys = await _in_thread(lambda: _read(settings, self.keyring))
+        keys = await self._key_problems()
+        manifests, trusted = await _in_thread(lambda: _read(settings, keys))
         folder = Path(settings.manifests_dir)
         modules_dir = Path(settings.modules_dir or folder / "modules")
         try:
@@ -150,28 +161,24 @@ class Configuration:
         for doubt in module_doubts(manifests, loaded.verdicts, modules_dir, trusted):
             log.warning("calls of an action will be refused", problem=str(doubt))
         registry = await _in_thread(lambda: Registry.build(manifests, loaded.verdicts, trusted))
-        return registry, loaded.generation, keys
+        return registry, loaded.generation
 
 
-def _read(settings: Settings, keyring: Keyring) -> tuple[Sequence[Manifest], Trusted, Keys]:
-    """All problems at once, those of policy too, though its files are read again when their turn has come."""
+def _read(settings: Settings, keys: list[str]) -> tuple[Sequence[Manifest], Trusted]:
+    """All problems at once, those of policy too, though its files are read again when their turn has come; `keys` are
+    those of the signing keys."""
     folder = Path(settings.manifests_dir)
-    manifests, problems = load_manifests(folder, has_proxy=settings.egress_proxy_url is not None)
-    trusted, more = load_trusted(folder)
-    found = [str(problem) for problem in sorted([*problems, *more])]
-    keys: Keys | None = None
-    try:
-        keys = keyring.prepare()
-    except KeysRefused as error:
-        found += error.problems
+    manifests, more = load_manifests(folder, has_proxy=settings.egress_proxy_url is not None)
+    trusted, others = load_trusted(folder)
+    problems = [*(str(problem) for problem in sorted([*more, *others])), *keys]
     try:
         read_policy(settings.policy_dir)
     except PolicyRefused as error:
-        found += [str(problem) for problem in policy_problems(error.problems, settings.policy_dir)]
-        raise ConfigurationRefused(found) from None
-    if found or keys is None:
-        raise ConfigurationRefused(found)
-    return manifests, trusted, keys
+        problems += [str(problem) for problem in policy_problems(error.problems, settings.policy_dir)]
+        raise ConfigurationRefused(problems) from None
+    if problems:
+        raise ConfigurationRefused(problems)
+    return manifests, trusted
 
 
 async def _in_thread(read: Callable[[], T]) -> T:

@@ -12,11 +12,7 @@ import trio
 from setproctitle import setproctitle
 
 from frontend.configuration.inspection import (
-    GRANT,
-    LEASE,
-    RECEIPT,
     look_at_actions,
-    look_at_keys,
     look_at_policy,
     look_at_webhooks,
     module_channel,
@@ -34,7 +30,7 @@ from ipc.process_speed import leave
 from ipc.sessions import ProtocolError
 
 
-async def _no_replacement(_pid: int, _reason: str) -> None:
+def _no_replacement(_pid: int, _reason: str) -> None:
     """A policy that costs the process has said enough."""
 
 
@@ -44,7 +40,6 @@ async def look(
     """Everything that `request` asks for."""
     told: list[FoundProblem] = []
     actions, version, not_remembered = 0, "", None
-    told += look_at_keys(request.settings, [name for name in (LEASE, GRANT, RECEIPT) if name in request.parts])
     if "webhooks" in request.parts:
         told += look_at_webhooks(request.settings)
     if "actions" in request.parts:

@@ -1,22 +1,19 @@
 """Looking at the files of a configuration as a start would, and telling every problem instead of starting.
 
-Manifests, modules, policy, keys and secrets are read by the code that a front reads them with. Guarantees that nothing
+Manifests, modules, policy and secrets are read by the code that a front reads them with. Guarantees that nothing
 is written and nothing stays behind. Stricter than a start in what would only show at the first call: a module that is
 not trusted, a secret that is not there.
 """
 
 import socket
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import trio
 
 from frontend.actions.modules import module_doubts, module_files, module_problems
 from frontend.actions.registry import load_manifests
 from frontend.actions.trust import load_trusted
-from frontend.auth.keyfiles import KeyFileError
-from frontend.auth.signing_keys import KeyPlace, key_places, read_key
 from frontend.files.problems import Problem, Report
 from frontend.manifests.manifest import Manifest
 from frontend.manifests.reading import read_file
@@ -32,13 +29,11 @@ from ipc.framing import FrameError
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages import LoadModules, ModulesLoaded
 from ipc.nonblocking import TrioChannel
+from ipc.private_files import KeyFileError
 from ipc.sessions import ProtocolError
 from ipc.settings import Settings
 
 MODULE_SECONDS = 120.0
-
-LEASE, GRANT, RECEIPT = "lease_signing_key_path", "grant_signing_key_path", "receipt_signing_key_path"
-RECEIPT_SET = "receipt_keys_jwks_path"
 
 
 def found(problem: Problem, *setting: str | int) -> FoundProblem:
@@ -91,24 +86,6 @@ async def look_at_policy(policy_dir: str, engine: EmbeddedPolicy) -> tuple[list[
     except PolicyRefused as refused:
         return [found(problem) for problem in policy_problems(refused.problems, policy_dir)], version, None
     return [], version, engine.memo_status.reason
-
-
-def look_at_keys(settings: Settings, names: Iterable[str]) -> list[FoundProblem]:
-    """The keys whose settings are named. Writes nothing."""
-    paths = {name: getattr(settings, name) or "" for name in (LEASE, GRANT, RECEIPT, RECEIPT_SET)}
-    places = key_places(
-        Path(settings.state_dir), lease=Path(paths[LEASE]), grant=Path(paths[GRANT]), receipt=Path(paths[RECEIPT]),
-        receipt_set=Path(paths[RECEIPT_SET]),
-    )  # fmt: skip
-    by_name: dict[str, KeyPlace[Any]] = {LEASE: places.lease, GRANT: places.grant, RECEIPT: places.receipt}
-    told = []
-    for name in names:
-        try:
-            read_key(by_name[name])
-        except KeyFileError as error:
-            setting = RECEIPT_SET if str(error).startswith(f"{paths[RECEIPT_SET]}:") else name
-            told.append(found(Problem("", 0, setting, f"{setting}: {error}", ""), setting))
-    return told
 
 
 def look_at_webhooks(settings: Settings) -> list[FoundProblem]:

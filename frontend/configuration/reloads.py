@@ -13,11 +13,11 @@ from frontend.calls.journal import Journal
 from frontend.configuration.active import PREPARE_SECONDS, Configuration, ConfigurationRefused
 from frontend.control import Control, SupervisorSilent
 from frontend.errors import GateError
-from frontend.evidence.events import ADMIN_RELOAD
-from frontend.identifiers import new
 from frontend.policy.acl import PolicyFiles
 from frontend.telemetry.logs import log
 from ipc import messages as m
+from ipc.events import ADMIN_RELOAD
+from ipc.identifiers import new
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Discovery: what an action is and takes (interface specification, "Action summary" and "Action manifest")."""
+"""Discovery: what an action is and takes (docs/contract.md, "Action summary" and "Action manifest")."""
 
 from typing import Any, Literal
 

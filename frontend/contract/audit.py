@@ -1,4 +1,4 @@
-"""The audit log as operators ask for it (interface specification, GET /v1/audit/events and /v1/audit/verify)."""
+"""The audit log as operators ask for it (docs/contract.md, "Audit event" and "Admin socket")."""
 
 from typing import Annotated, Literal
 
@@ -7,7 +7,7 @@ from msgspec import Meta
 
 from frontend.contract.annotations import shown_as
 from frontend.contract.forms import Moment, Query
-from frontend.evidence.events import AuditEvent
+from ipc.events import AuditEvent
 
 Decision = Literal["allow", "deny", "error", "pending_approval"]
 DEFAULT_EVENTS, MAX_EVENTS = 100, 1000

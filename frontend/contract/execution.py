@@ -1,4 +1,4 @@
-"""What execute and approve answer (interface specification, "Execution result" and "Pending approval response")."""
+"""What execute and approve answer (docs/contract.md, "Execution result" and "Pending approval response")."""
 
 from typing import Any, Literal
 

@@ -10,9 +10,9 @@ from urllib.parse import parse_qsl
 import msgspec
 from msgspec import Meta, inspect
 
-from frontend.auth.encoding import decode_object
 from frontend.clock import parse_iso
 from frontend.errors import GateError
+from ipc.encoding import decode_object
 
 MAX_TEXT = 512
 """Characters of one query parameter."""

@@ -1,4 +1,4 @@
-"""GET /healthz and /readyz (interface specification, "Readiness values")."""
+"""GET /healthz and /readyz (docs/contract.md, "Readiness values")."""
 
 from typing import Literal
 

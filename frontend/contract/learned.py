@@ -1,4 +1,4 @@
-"""Learned domains and paths (interface specification, "Learned domain" and "Learned path")."""
+"""Learned domains and paths (docs/contract.md, "Learned domain" and "Learned path")."""
 
 from typing import Annotated, Literal
 

@@ -1,4 +1,4 @@
-"""POST /v1/leases (interface specification, "Lease")."""
+"""POST /v1/leases (docs/contract.md, "Lease")."""
 
 from typing import Annotated, Any, Literal
 

@@ -1,4 +1,4 @@
-"""Who may do what, as operators see and change it (interface specification, "Policy ACL")."""
+"""Who may do what, as operators see and change it (docs/contract.md, "Policy ACL")."""
 
 from typing import Annotated, Literal
 

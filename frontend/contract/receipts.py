@@ -1,4 +1,4 @@
-"""Receipts as they are shown (interface specification, "Receipt")."""
+"""Receipts as they are shown (docs/contract.md, "Receipt")."""
 
 from typing import Annotated, Any, Literal
 

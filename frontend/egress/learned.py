@@ -7,13 +7,12 @@ believed teaches nothing, and is not written over.
 
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import Any, Protocol
 
 import trio
 
 from frontend.actions.targets import Learned
 from frontend.auth.authentication import OperatorCaller
-from frontend.auth.keyfiles import MAX_FILE_BYTES, KeyFileError
-from frontend.calls.journal import Journal
 from frontend.clock import Clock
 from frontend.egress.proxy_list import AllowList, ListNotWritten
 from frontend.egress.rulefile import RuleFile
@@ -31,10 +30,18 @@ from frontend.egress.rules import (
 from frontend.errors import GateError
 from frontend.files.exclusive import NotChanged
 from frontend.telemetry.logs import log
+from ipc.private_files import MAX_FILE_BYTES, KeyFileError
 
 FILE_NAME = "learned.json"
 
 Edit = Callable[[Rules], Rules]
+
+
+class Journal(Protocol):
+    """Where changes leave their evidence (frontend/calls/journal.py)."""
+
+    async def operator_act(self, event_type: str, operator: OperatorCaller, **fields: Any) -> None:
+        """Write one event, durably. Raises GateError evidence_persistence_failed, clock_error."""
 
 
 class LearnedRules:
@@ -59,8 +66,8 @@ class LearnedRules:
 
     def listed(self, kind: Kind, action_id: str | None = None) -> list[Rule]:
         """Rules of a kind, of one action or of all, by action and then as they came."""
-        found = [rule for rule in kind.of(self._believed()) if action_id in (None, rule.action_id)]
-        return sorted(found, key=lambda rule: rule.action_id)
+        rules = [rule for rule in kind.of(self._believed()) if action_id in (None, rule.action_id)]
+        return sorted(rules, key=lambda rule: rule.action_id)
 
     def check_room(self, kind: Kind, action_id: str, text: str) -> None:
         """Raises too_many_rules unless this rule is there already or could be added."""
@@ -189,8 +196,8 @@ class _Act:
         except GateError as error:
             log.error("a change that failed left no event", event_type=self._event_type, cause=error.cause)
 
-    async def _tell(self, **found: str) -> None:
-        await self._journal.operator_act(self._event_type, self._operator, **(self._found | found))
+    async def _tell(self, **fields: str) -> None:
+        await self._journal.operator_act(self._event_type, self._operator, **(self._found | fields))
 
 
 def _has(rules: Rules, kind: Kind, action_id: str, text: str) -> bool:

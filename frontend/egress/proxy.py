@@ -11,7 +11,7 @@ import trio
 
 ASK_SECONDS = 2.0
 PAUSES = (0.05, 0.25)
-"""Seconds before each further try while nobody listens: a squid that reads its configuration again closes its port for
+"""Seconds before each further try while the port is closed: a squid that reads its configuration again closes it for
 some milliseconds, and does so whenever live sync has written its list."""
 MAX_LINE_BYTES = 4096
 _STATUS_LINE = re.compile(rb"HTTP/1\.[01] [1-9][0-9]{2}[ \r\n]")

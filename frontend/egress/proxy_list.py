@@ -18,10 +18,10 @@ import trio
 
 from frontend.actions.registry import Registry
 from frontend.actions.targets import NOTHING_LEARNED, Learned
-from frontend.auth.keyfiles import KeyFileError, check_folder, remove_unfinished, write_whole
 from frontend.files.exclusive import Exclusive, NotChanged
 from frontend.telemetry.logs import log
 from ipc.exits import Exit
+from ipc.private_files import KeyFileError, check_folder, remove_unfinished, write_whole
 
 LOCK_NAME = "egress-allowlist.lock"
 """In the state directory: the file's own folder may be the proxy's."""
@@ -78,12 +78,12 @@ class AllowList:
 
     def reach_of(self, registry: Registry) -> frozenset[str]:
         """All rules of these actions, together: those of the manifests, and those that were learned for them."""
-        learned, found = self._learned(), set[str]()
+        learned, domains = self._learned(), set[str]()
         for action in registry.actions:
             if action.egress_profile != "none":
-                found.update(action.allowed_domains)
-            found.update(learned.get(action.action_id, NOTHING_LEARNED).domains)
-        return frozenset(found)
+                domains.update(action.allowed_domains)
+            domains.update(learned.get(action.action_id, NOTHING_LEARNED).domains)
+        return frozenset(domains)
 
     async def sync(self) -> None:
         """Returns once the file holds what is in force. Raises ListNotWritten."""
@@ -134,7 +134,7 @@ class AllowList:
         self._may_follow = False
 
     async def watch(self) -> None:
-        """Bring the file back to what it should hold, whoever changed it, for as long as the front lives."""
+        """Restore the file's content after any change from outside, for as long as the front lives."""
         while self._file is not None:
             await trio.sleep(LOOK_SECONDS)
             await self._try()
@@ -158,7 +158,7 @@ class AllowList:
 def _put(path: Path, content: bytes) -> int | None:
     """Make `content` the file's, durably and at once; how many entries that are, None when it was so already.
 
-    For whoever has the turn. Raises KeyFileError, a sentence with its mend.
+    The caller has the turn. Raises KeyFileError, a sentence with its mend.
     """
     check_folder(path.parent, is_private=False, mend="chmod go-w")
     try:
@@ -174,17 +174,17 @@ def _put(path: Path, content: bytes) -> int | None:
 def _has(path: Path, content: bytes) -> bool:
     """Whether exactly this lies there for everybody to read. Raises KeyFileError for what is not ours to replace."""
     try:
-        found = path.lstat()
+        status = path.lstat()
     except FileNotFoundError:
         return False
-    if stat.S_ISLNK(found.st_mode):
+    if stat.S_ISLNK(status.st_mode):
         raise KeyFileError(f"{path}: is a link. Name the file itself.", Exit.CONFIG)
-    if not stat.S_ISREG(found.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise KeyFileError(f"{path}: is not a regular file. Move it away, or name another.", Exit.CONFIG)
-    if found.st_uid != os.geteuid():
-        text = f"{path}: belongs to user id {found.st_uid}, not to {os.geteuid()} who runs this. Use chown."
+    if status.st_uid != os.geteuid():
+        text = f"{path}: belongs to user id {status.st_uid}, not to {os.geteuid()} who runs this. Use chown."
         raise KeyFileError(text, Exit.NO_PERMISSION)
-    if stat.S_IMODE(found.st_mode) != MODE or found.st_size != len(content):
+    if stat.S_IMODE(status.st_mode) != MODE or status.st_size != len(content):
         return False
     # SECURITY: nobody else may write in the folder, so what was looked at is what is opened.
     with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:

@@ -9,11 +9,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from frontend.actions.targets import NOTHING_LEARNED, Learned
-from frontend.auth.keyfiles import KeyFileError, read_private
 from frontend.egress.rules import InvalidRule, Rules, by_action, decode_rules
 from frontend.files.exclusive import Exclusive
 from frontend.telemetry.logs import log
 from ipc.exits import Exit
+from ipc.private_files import KeyFileError, read_private
 
 _Key = tuple[int, ...]
 NOT_THERE: _Key = ()
@@ -96,8 +96,8 @@ class RuleFile:
 
 def _key(path: Path) -> _Key:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except FileNotFoundError:
         return NOT_THERE
-    whose = found.st_uid, found.st_mode
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_ctime_ns, found.st_size, *whose
+    whose = status.st_uid, status.st_mode
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_ctime_ns, status.st_size, *whose

@@ -13,12 +13,12 @@ from typing import Final
 import msgspec
 
 from frontend.actions.targets import Learned
-from frontend.auth.encoding import decode_object
 from frontend.clock import parse_iso
-from frontend.evidence import events
 from frontend.manifests.domains import InvalidDomain, normal_rule
-from frontend.policy.question import MAX_REASON, clean_reason
+from ipc import events
+from ipc.encoding import decode_object
 from ipc.paths import InvalidPath, check_pattern
+from ipc.texts import MAX_REASON, clean_reason
 
 VERSION: Final = 1
 MAX_PER_ACTION: Final = 128
@@ -70,8 +70,8 @@ class Kind:
 
     def of(self, rules: Rules) -> tuple[Rule, ...]:
         """The rules of this kind."""
-        found: tuple[Rule, ...] = getattr(rules, self.plural)
-        return found
+        chosen: tuple[Rule, ...] = getattr(rules, self.plural)
+        return chosen
 
     def put(self, rules: Rules, those: tuple[Rule, ...]) -> Rules:
         """The same rules with these of this kind."""
@@ -134,12 +134,12 @@ def count_of(rules: Rules) -> int:
 
 def by_action(rules: Rules) -> dict[str, Learned]:
     """What each action has learned, as planning takes it."""
-    found: dict[str, tuple[list[str], list[str]]] = {}
+    texts: dict[str, tuple[list[str], list[str]]] = {}
     for rule in rules.domains:
-        found.setdefault(rule.action_id, ([], []))[0].append(rule.text)
+        texts.setdefault(rule.action_id, ([], []))[0].append(rule.text)
     for rule in rules.paths:
-        found.setdefault(rule.action_id, ([], []))[1].append(rule.text)
-    return {action_id: Learned(tuple(domains), tuple(paths)) for action_id, (domains, paths) in found.items()}
+        texts.setdefault(rule.action_id, ([], []))[1].append(rule.text)
+    return {action_id: Learned(tuple(domains), tuple(paths)) for action_id, (domains, paths) in texts.items()}
 
 
 def _check_all(kind: Kind, rules: tuple[Rule, ...]) -> None:

@@ -19,7 +19,7 @@ from typing import TypeVar
 
 import trio
 
-from frontend.auth.keyfiles import KeyFileError, remove_unfinished, write_private
+from ipc.private_files import KeyFileError, remove_unfinished, write_private
 
 TURN_SECONDS = 10.0
 WRITE_SECONDS = 10.0
@@ -33,7 +33,7 @@ class NotChanged(Exception):
 
 
 class _Lock:
-    """The lock of one turn, taken in a thread for a task that may have left by then; whoever is last closes it."""
+    """The lock of one turn, taken in a thread for a task that may be gone by then; the later of the two closes it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -131,7 +131,7 @@ class Exclusive:
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[Turn]:
-        """Nobody else changes the file inside this block. Raises NotChanged when the turn does not come."""
+        """Hold the turn: no other front changes the file meanwhile. Raises NotChanged when the turn does not come."""
         lock = _Lock(self._lock_path)
         with _in_time(self.path):
             await self._of_this_front.acquire()
@@ -157,7 +157,7 @@ def _in_time(path: Path) -> Iterator[None]:
 
 @contextlib.contextmanager
 def _kept(path: Path) -> Iterator[None]:
-    """What is in place and can't be made durable is taken back: nobody is to live by what was said to have failed."""
+    """Roll back if fsync fails: the change was reported as failed."""
     aside = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
     take_back: Callable[[], object] | None = partial(aside.rename, path)
     try:

@@ -56,7 +56,7 @@ def shown(value: object) -> str:
 
 
 def printable(text: str) -> str:
-    """What another process says, for people: one line, shortened, nothing in it that could disturb a terminal."""
+    """A text of another process, for people: one line, shortened, without characters that could disturb a terminal."""
     return _escaped(text if len(text) <= _SAID_CHARACTERS else text[: _SAID_CHARACTERS - 1] + "…")
 
 
@@ -67,7 +67,7 @@ def _escaped(text: str) -> str:
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """A mend for a name that nobody knows: the closest known one, else the whole list."""
+    """A mend for an unknown name: the closest known one, else the whole list."""
     names = sorted(known)
     if not names:
         return "Remove it."

@@ -10,9 +10,8 @@ from typing import Any, NamedTuple
 
 import trio
 
-from frontend.evidence.ledger import Ledger, LedgerUnavailable
 from frontend.health.pulse import Pulse
-from frontend.stores.interface import Store
+from frontend.notary.operations import Notary
 
 PROXY_PAUSE_SECONDS = 3.0
 """Between two questions to a proxy that answers: each may be a line in its log."""
@@ -48,9 +47,8 @@ class Look(NamedTuple):
 class Dependencies:
     """The pulses of one front. `ask_proxy` raises when the proxy does not answer; None where there is none."""
 
-    def __init__(self, store: Store, ledger: Ledger, ask_proxy: Callable[[], Awaitable[None]] | None) -> None:
-        self._store = store
-        self._ledger = ledger
+    def __init__(self, notary: Notary, ask_proxy: Callable[[], Awaitable[None]] | None) -> None:
+        self._notary = notary
         self._pulses: dict[str, Pulse[Any]] = {
             "store_status": Pulse("the key-value store", self._store_status),
             "ledger_status": Pulse("the ledger", self._ledger_status),
@@ -84,16 +82,13 @@ class Dependencies:
         return {name: pulse.found for name, pulse in self._pulses.items()}
 
     async def _store_status(self) -> StoreStatus:
-        now = time.time()
-        held, epoch = await self._store.pending_count(now), await self._store.epoch()
-        oldest = await self._store.pending_oldest(now) if held else None
-        return StoreStatus(held, epoch, 0.0 if oldest is None else max(0.0, now - oldest))
+        status = await self._notary.store_status()
+        age = 0.0 if status.oldest is None else max(0.0, time.time() - status.oldest)
+        return StoreStatus(status.pending, status.epoch, age)
 
     async def _ledger_status(self) -> LedgerStatus:
-        if not await self._ledger.health():
-            raise LedgerUnavailable("the next write would not succeed")
-        waiting = await self._ledger.outbox.waiting()
-        return LedgerStatus(await self._ledger.unresolved_count(), sum(waiting.values()))
+        status = await self._notary.ledger_status()
+        return LedgerStatus(status.unresolved, sum(status.waiting.values()))
 
 
 def _look(found: dict[str, Any]) -> Look:

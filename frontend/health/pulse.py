@@ -108,7 +108,7 @@ class Health:
         return {name: is_up for name, is_up in found.items() if is_up is not None}
 
     def readiness(self) -> dict[str, Any]:
-        """Body of GET /readyz (interface specification, "Readiness values")."""
+        """Body of GET /readyz (docs/contract.md, "Readiness values")."""
         status = "not_ready" if not self.is_ready else "degraded" if self.egress_proxy is False else "ready"
         return {
             "status": status,

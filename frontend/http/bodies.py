@@ -66,7 +66,7 @@ class StreamedBody:
         return True
 
     def abandon(self) -> None:
-        """The answer is out: whoever still holds the request reads no more, these bytes are the next request's."""
+        """The answer is out: a reader of this request gets no more bytes, which are the next request's now."""
         self._error = self._error or bad_request("read after the answer")
 
     def _fail(self, error: GateError) -> GateError:

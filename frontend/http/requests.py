@@ -10,7 +10,7 @@ from frontend.errors import GateError
 from frontend.http.peercred import PeerCredentials
 
 MAX_BODY_BYTES = 1_048_576
-"""Request body of any endpoint (interface specification "Limits", 1 MB)."""
+"""Request body of any endpoint (docs/contract.md, "Limits", 1 MB)."""
 
 
 class Body(Protocol):

@@ -147,7 +147,7 @@ class Server:
             await trio.sleep(max(longest + patience - now, patience / IDLE_CHECKS))
 
     def _has_room(self, connections: set[Connection], peer: PeerCredentials | None) -> bool:
-        """Whether one more may come, once whoever has been idle longest has left for it."""
+        """True if one more connection may come, once the one idle for longest has been closed for it."""
         ceiling = self._limits.max_connections
         free = ceiling - len(connections)
         if peer is None:

@@ -1,4 +1,4 @@
-"""Who is told of connections that come and go, and of answers that nobody else knows of.
+"""An observer of connections, and of answers that the HTTP skin gives by itself.
 
 The skin itself counts nothing.
 """
@@ -23,7 +23,7 @@ class Traffic(Protocol):
 
 
 class Unwatched:
-    """Nobody wants to know."""
+    """Ignores everything."""
 
     def opened(self, listener: str) -> None:
         """See Traffic."""

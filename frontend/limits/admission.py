@@ -22,7 +22,7 @@ PRINCIPAL_SHARE = 3
 
 
 def _nobody(_: str) -> None:
-    """Nobody counts."""
+    """Counts nothing."""
 
 
 class Place:
@@ -49,8 +49,8 @@ class Place:
         self._admission.share(self, (f"principal {principal}", f"session {session_id}"))
 
     def leave_unless_owned(self) -> None:
-        """A refused call that is nobody's keeps no place while its refusal is written down: a flood of them would hold
-        places that are in nobody's part."""
+        """Give back the place of a refused call of an unknown caller before the refusal is written: a flood of
+        such calls would hold places that count for no caller."""
         if not self.owners:
             self._admission.release(self)
 
@@ -79,7 +79,7 @@ class Admission:
         return was
 
     def close(self) -> None:
-        """Refuse operators too: the process leaves, and what began now would be cut."""
+        """Refuse operators too: the process is exiting, and a call that began now would be cut."""
         self.is_draining = self._is_closed = True
 
     def refuse_when_draining(self) -> None:
@@ -90,7 +90,7 @@ class Admission:
     def enter(self, *, while_draining: bool = False) -> Place:
         """A place for one call, to be held by `with`. Raises GateError draining or overloaded.
 
-        `while_draining` is for operators: admin endpoints stay operational (interface specification, "Gate lifecycle").
+        `while_draining` is for operators: admin endpoints stay operational (docs/contract.md, "Gate lifecycle").
         """
         if self.is_draining and (self._is_closed or not while_draining):
             self._refused("draining")

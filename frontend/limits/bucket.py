@@ -1,4 +1,4 @@
-"""Token buckets: how many requests of a class one process accepts per second (interface specification "Limits").
+"""Token buckets: how many requests of a class one process accepts per second (docs/contract.md, "Limits").
 
 Pure arithmetic over a monotonic clock, no task and no lock: `take` never waits, the caller answers 429.
 """

@@ -1,6 +1,6 @@
 """How much one front takes in a second: token buckets by class, shared, and one for each session.
 
-Interface specification, "Limits", and `limits.session_requests_per_second`. Buckets live in this process and on its
+docs/contract.md, "Limits", and `limits.session_requests_per_second`. Buckets live in this process and on its
 monotonic clock. Refusing is cheap and leaves no event each, or a flood would fill the ledger with its own refusals:
 what a session was refused is told in one event, at first and then every TELL_SECONDS.
 """
@@ -24,7 +24,7 @@ class TooMuch(GateError):
 
 
 def _nobody(_: str) -> None:
-    """Nobody counts."""
+    """Counts nothing."""
 
 
 class Rates:
@@ -57,8 +57,8 @@ class _Session:
 class SessionRates:
     """A bucket for each session that has asked for something lately; one that is idle is full, and forgotten.
 
-    SECURITY: keyed by the session of a lease whose signature and proof hold, so that nobody fills the table with names
-    of their own, or empties the bucket of somebody else.
+    SECURITY: keyed by the session of a lease whose signature and proof hold, so that a caller can
+    neither fill the table with invented names nor empty another session's bucket.
     """
 
     def __init__(

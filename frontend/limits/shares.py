@@ -1,7 +1,7 @@
 """How much of a bounded thing one of many may hold: dynamic thresholds, as switches share their buffers. Pure.
 
-One alone has most of it, many come to have equal parts, and what is free is never so little that somebody new finds
-nothing: the last part is for those who hold nothing.
+A single holder gets most of it, many holders get equal parts, and the last part is reserved for those who hold
+nothing, so that a newcomer always finds some.
 """
 
 RESERVE = 8
@@ -9,7 +9,7 @@ RESERVE = 8
 
 
 def may_have_another(held: int, share: int, free: int, ceiling: int) -> bool:
-    """Whether whoever holds `held` of `ceiling` may take one of the `free`: up to `share` for each that is free."""
+    """True if a holder of `held` may take one more of the `free`: it may hold up to `share` for each that is free."""
     return held < share * free and (held == 0 or not is_among_the_last(free, ceiling))
 
 

@@ -181,7 +181,7 @@ class Section:
             self._absent(name, says)
 
     def refuse_unknown(self) -> None:
-        """Note every field that nobody asked for; call it when all were read."""
+        """Note every field that was not read as unknown; call it after all reads."""
         for name, node in self._members.items():
             if name not in self._asked:
                 where = f"in {dotted(self.path)}" if self.path else "at the top"

@@ -12,7 +12,7 @@ from ipc.paths import InvalidPath, check_path, check_pattern
 from ipc.plan import Limits, SecretUse
 
 MAX_REQUEST_BYTES = 1_048_576
-"""The transport's own limit (interface specification, "Limits")."""
+"""The transport's own limit (docs/contract.md, "Limits")."""
 
 IDENTIFIER = TextRule(
     r"[A-Za-z0-9][A-Za-z0-9._-]*",
@@ -54,14 +54,14 @@ def limits(top: Section) -> Limits:
     section = top.section("resource_limits")
     if section is None:
         return Limits()
-    found = Limits(
+    limits = Limits(
         fuel=section.integer("fuel", 10_000_000, 1, 10**15),
         memory_mb=section.integer("memory_mb", 64, 1, 1024),
         timeout_seconds=section.positive("timeout_seconds", 30.0, 3600.0),
         max_io_calls=section.integer("max_io_calls", 10, 0, 10_000),
     )
     section.refuse_unknown()
-    return found
+    return limits
 
 
 def io(top: Section) -> Io:
@@ -69,14 +69,14 @@ def io(top: Section) -> Io:
     section = top.section("io")
     if section is None:
         return Io()
-    found = Io(
+    io = Io(
         request_schema=section.mapping("request_schema", SCHEMA_FORM),
         response_schema=section.mapping("response_schema", SCHEMA_FORM),
         max_request_bytes=section.integer("max_request_bytes", 65_536, 1, MAX_REQUEST_BYTES),
         max_response_bytes=section.integer("max_response_bytes", 1_048_576, 1, 8 * 1_048_576),
     )
     section.refuse_unknown()
-    return found
+    return io
 
 
 def egress(top: Section) -> EgressRules:
@@ -87,18 +87,18 @@ def egress(top: Section) -> EgressRules:
     domains = section.texts("allowed_domains", _ANY)
     for name in domains:
         _check_domain(section, name)
-    found = EgressRules(
+    rules = EgressRules(
         profile=section.choice("profile", PROFILES, "none"),
         allowed_domains=domains,
         allowed_methods=section.choices("allowed_methods", METHODS),
     )
     section.refuse_unknown()
-    return found
+    return rules
 
 
 def secrets(top: Section) -> tuple[SecretUse, ...]:
     """Section `secrets`: names and how the host adds them, never values."""
-    found: list[SecretUse] = []
+    uses: list[SecretUse] = []
     for section in top.sections("secrets"):
         inject = section.section("inject")
         use = SecretUse(
@@ -110,10 +110,10 @@ def secrets(top: Section) -> tuple[SecretUse, ...]:
         if inject:
             inject.refuse_unknown()
         section.refuse_unknown()
-        if use.name and any(use.name == other.name for other in found):
+        if use.name and any(use.name == other.name for other in uses):
             top.report.add(section.line, "secrets", f"the secret {use.name} is declared twice.", "Keep one.")
-        found.append(use)
-    return tuple(found)
+        uses.append(use)
+    return tuple(uses)
 
 
 def template(top: Section) -> Template | None:
@@ -122,14 +122,14 @@ def template(top: Section) -> Template | None:
     if section is None:
         return None
     headers = section.section("headers")
-    found = Template(
+    template = Template(
         method=section.choice("method", METHODS),
         url_template=section.text("url_template", _URL),
         headers=_headers(headers) if headers else (),
         body_template=section.plain("body_template"),
     )
     section.refuse_unknown()
-    return found
+    return template
 
 
 def files(top: Section) -> Files | None:
@@ -141,7 +141,7 @@ def files(top: Section) -> Files | None:
     operation = section.choice("operation", OPERATIONS, "") or (operations[0] if len(operations) == 1 else "")
     if not operation:
         section.require("operation", f"one of {', '.join(OPERATIONS)}")
-    found = Files(
+    files = Files(
         root=section.text("root", _ANY, "files"),
         operation=operation,
         path_pointer=section.text("path_pointer", POINTER, "/path"),
@@ -150,9 +150,9 @@ def files(top: Section) -> Files | None:
         denied_paths=section.texts("denied_paths", _ANY),
         max_file_bytes=section.integer("max_file_bytes", 1_048_576, 1, 256 * 1_048_576),
     )
-    _check_paths(section, found)
+    _check_paths(section, files)
     section.refuse_unknown()
-    return found
+    return files
 
 
 def _headers(section: Section) -> tuple[tuple[str, str], ...]:
@@ -177,17 +177,17 @@ def _check_domain(section: Section, name: str) -> None:
         section.report.add(*where, f"{shown(name)} is not the form in which it is compared.", f"Write {normal}.")
 
 
-def _check_paths(section: Section, found: Files) -> None:
-    for name, texts in (("allowed_paths", found.allowed_paths), ("denied_paths", found.denied_paths)):
+def _check_paths(section: Section, files: Files) -> None:
+    for name, texts in (("allowed_paths", files.allowed_paths), ("denied_paths", files.denied_paths)):
         for text in texts:
             try:
                 check_pattern(text)
             except InvalidPath as error:
                 _path_problem(section.report, section, name, text, error.rule)
     try:
-        check_path(found.root)
+        check_path(files.root)
     except InvalidPath as error:
-        _path_problem(section.report, section, "root", found.root, error.rule)
+        _path_problem(section.report, section, "root", files.root, error.rule)
 
 
 def _path_problem(report: Report, section: Section, name: str, text: str, rule: str) -> None:

@@ -22,7 +22,7 @@ FRAMING_HEADERS = frozenset({
     "connection", "content-length", "expect", "host", "keep-alive", "proxy-connection", "te", "trailer",
     "transfer-encoding", "upgrade",
 })  # fmt: skip
-"""The host's own: whoever sets them decides where a message ends."""
+"""Set by the host alone: their values decide where a message ends."""
 CREDENTIAL_HEADERS = frozenset({"authorization", "cookie", "proxy-authorization"})
 
 _PLACEHOLDER = re.compile(r"\{([A-Za-z0-9_]+(?:[.-][A-Za-z0-9_]+)*)\}")

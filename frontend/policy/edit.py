@@ -1,6 +1,6 @@
 """Changes of a policy's data: who may call what, and who needs no approval. Pure: data in, data out.
 
-Guarantees that a grant takes nothing from anybody, that sinks follow from the actions alone, and that whatever else
+Guarantees that a grant takes no permission away, that sinks follow from the actions alone, and that whatever else
 stands in data.json stays there as its author wrote it. Never touches a file, never asks an engine.
 """
 
@@ -49,7 +49,7 @@ def grant(data: PolicyData, principal: str, actions: Iterable[str], sinks_of: Si
 def revoke(data: PolicyData, principal: str, actions: Iterable[str], sinks_of: Sinks) -> PolicyData:
     """Take these actions from `principal`: it may not call them any more, whoever allowed them.
 
-    Its entry goes with the last action (interface specification, "Endpoints") where nothing comes back with that. Where
+    Its entry goes with the last action (docs/contract.md, "Endpoints") where nothing comes back with that. Where
     the wildcard allows one of them too, the entry stands by itself from now on, with what is left of both; and one that
     keeps the wildcard from its principal stays, empty or not. Raises NothingThere for a principal without an entry that
     the wildcard allows none of them.

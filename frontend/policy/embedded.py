@@ -9,7 +9,7 @@ memory (memo.py) was said by this very process, over the policy in force.
 import contextlib
 import itertools
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 
 import trio
 
@@ -23,7 +23,7 @@ from ipc.messages import PolicyCompiled
 LOAD_SECONDS = 10.0
 """How long a policy may take to compile, a process to come included."""
 FIRST_LOAD_SECONDS = 30.0
-"""The same where none is in force: nobody's question waits for it, and a whole gateway is starting beside it."""
+"""The same while no policy is in force: no question waits for it, and a whole gateway is starting beside it."""
 
 STALL_SECONDS = 0.9 * QUESTION_SECONDS
 """A process that has answered nothing for this long when a question runs out of time is given up. A hanging evaluation
@@ -44,7 +44,7 @@ class EmbeddedPolicy:
     """A PolicyEngine over processes that the supervisor hands over with `attach`."""
 
     def __init__(
-        self, ask_replacement: Callable[[int, str], Awaitable[None]], note_remembered: Callable[[], None] | None = None
+        self, ask_replacement: Callable[[int, str], None], note_remembered: Callable[[], None] | None = None
     ) -> None:
         """`ask_replacement(pid, reason)` has the supervisor kill that process, if it lives, and attach another.
 
@@ -200,8 +200,8 @@ class EmbeddedPolicy:
             self._take_back(process)
             process.close()
         if self._attached is None:
-            # Asked for even when the process is dead already: whoever hears of it first, one successor comes.
-            await self._ask_replacement(process.pid, process.lost_because or "lost")
+            # Asked for even if the process is dead already: in whatever order the two notice, one successor comes.
+            self._ask_replacement(process.pid, process.lost_because or "lost")
 
     async def _bring_up(self, process: PolicyProcess) -> None:
         sources = self._active

@@ -9,7 +9,7 @@ import msgspec
 from frontend.policy.question import Decision, Question
 
 QUESTION_SECONDS = 1.0
-"""How long one question may take (interface specification, "Limits": a fixed constant)."""
+"""How long one question may take (docs/contract.md, "Limits": a fixed constant)."""
 
 
 class PolicySources(msgspec.Struct, frozen=True):

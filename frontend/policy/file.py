@@ -1,7 +1,7 @@
-"""The policy folder as something that changes: read in a thread, its data.json replaced durably, one change at a time.
+"""The policy folder: read in a thread, its data.json replaced durably, one change at a time.
 
-Guarantees that of several fronts one changes the data at a time, that readers see the old file or the new one and
-never half of one, and that the file keeps its mode. Never decides what goes into it.
+Guarantees that one front at a time changes the data, that readers see the old file or the new one whole, and that the
+file keeps its mode. Never decides what goes into it.
 """
 
 import contextlib

@@ -15,8 +15,9 @@ from typing import Any
 
 import msgspec
 
-from frontend.policy.question import ATTRIBUTES, Decision, Question, clean_reason
+from frontend.policy.question import ATTRIBUTES, Decision, Question
 from ipc.messages import PolicyCompiled
+from ipc.texts import clean_reason
 
 MAX_ENTRIES = 4096
 MAX_BYTES = 4 * 1024 * 1024

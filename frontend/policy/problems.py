@@ -24,12 +24,12 @@ def _problem(sentence: str, policy_dir: str) -> Problem:
     folder = str(Path(policy_dir))
     if sentence.startswith(f"{folder}: "):
         return Problem(folder, 0, "", _sentence(sentence[len(folder) + 2 :]), "")
-    found = _PLACED.fullmatch(sentence.removeprefix(f"{folder}/"))
-    if found is None:
+    placed = _PLACED.fullmatch(sentence.removeprefix(f"{folder}/"))
+    if placed is None:
         return Problem(folder, 0, "", _sentence(sentence), "")
-    rule = found["rule"] or ""
-    said = _sentence(f"{rule}: {found['said']}" if rule else found["said"])
-    return Problem(f"{folder}/{found['file']}", int(found["line"] or 0), rule, said, "")
+    rule = placed["rule"] or ""
+    said = _sentence(f"{rule}: {placed['said']}" if rule else placed["said"])
+    return Problem(f"{folder}/{placed['file']}", int(placed["line"] or 0), rule, said, "")
 
 
 def _sentence(text: str) -> str:

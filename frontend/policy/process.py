@@ -131,6 +131,8 @@ class PolicyProcess:
                 await self._channel.send(message)
             except (OSError, trio.ClosedResourceError) as error:
                 self.lose(f"its channel broke: {error or type(error).__name__}")
+            except ProtocolError as error:
+                self.lose(f"what it was to be sent is not allowed: {error}")
         if scope.cancelled_caught:
             self.lose("it does not read its channel")
         if self.lost_because is not None:

@@ -1,7 +1,7 @@
 """What policy is asked and what it answers: the input and the decision document of docs/policy.md.
 
 Guarantees that only a whole, correctly typed decision becomes a Decision; everything else is an engine that failed,
-never an allow. Never asks anybody anything.
+never an allow. Does no I/O.
 """
 
 import json
@@ -11,16 +11,13 @@ from typing import Any
 import msgspec
 
 from frontend.errors import GateError
-
-MAX_REASON = 500
-"""Characters of a deny reason (interface specification, "Limits")."""
+from ipc.texts import clean_reason
 
 _MAX_NAME = 128
-_UNPRINTABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 
 
 class Question(msgspec.Struct, frozen=True):
-    """One call, as policy sees it (decisions, "Policy")."""
+    """One call, as policy sees it (docs/decisions.md, "Policy")."""
 
     principal: str
     owner: str | None
@@ -87,11 +84,6 @@ class Decision(msgspec.Struct, frozen=True):
 _decoder = msgspec.json.Decoder(Decision, strict=True)
 _FIELDS = len(Decision.__struct_fields__)
 _NAME_END = re.compile(r'"\s*:')
-
-
-def clean_reason(reason: str) -> str:
-    """Control and bidirectional characters stripped, cut to 500 characters (interface specification, "Errors")."""
-    return _UNPRINTABLE.sub("", reason)[:MAX_REASON]
 
 
 def parse_decision(document: str) -> Decision:

@@ -1,7 +1,7 @@
 """One worker as the front sees it: greeted once, then one call at a time, every byte of it untrusted.
 
-Guarantees that a Result is accepted only while its own call is under way, whole, plausible and alone. Whatever else
-comes, or does not come in time, ends in WorkerLost and a channel that `is_reusable` never calls fit again.
+Guarantees that a Result is accepted only while its own call is under way, whole, plausible and alone. Any other
+message, and a result that comes too late, ends in WorkerLost and a channel that is never reusable again.
 """
 
 import select
@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 import trio
 
-from ipc.blocking import ChannelClosed
+from ipc.blocking import ChannelClosed, FrameCut
 from ipc.framing import FrameError, encode_frame
 from ipc.limits import MAX_CALL_FRAME, MAX_RESULT_FRAME
 from ipc.messages import (
@@ -32,7 +32,6 @@ GREETING_SECONDS = 10.0
 GRACE_SECONDS = 2.0
 """Beyond the call's own deadline, which the worker's clock enforces."""
 
-_READ_BYTES = 65536
 _OUTCOMES = frozenset({"success", *FAILED_OUTCOMES})
 _VERIFICATIONS = frozenset(
     {"verified", "verification_failed", "unverifiable_declared", "provider_failed_before_verification", "skipped"}
@@ -96,7 +95,7 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
 
     @property
     def is_reusable(self) -> bool:
-        """True when the last call, if any, ended cleanly and nothing has come since then that nobody asked for."""
+        """True when the last call, if any, ended cleanly and no unrequested byte has come since."""
         return (
             self.lost is None
             and self._session.state == "idle"
@@ -128,16 +127,17 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
         frame = encode_frame(call, MAX_CALL_FRAME)
         jwks = self._grant_jwks()
         if jwks != self._told_jwks:
-            frame = encode_frame(GrantKeys(jwks), MAX_CALL_FRAME) + frame
+            frame = self._frame(GrantKeys(jwks)) + frame
             self._told_jwks = jwks
-        self._session.state = "calling"
+        self._sending.accept(call)
         self.calls += 1
         with trio.CancelScope(deadline=trio.current_time() + call.deadline_seconds + GRACE_SECONDS):
             try:
                 await self._write(frame)
-                result = await self._result()
+                result = await self.receive()
             except _FAULTS as error:
                 raise self._lose(_fault(error)) from error
+            assert isinstance(result, Result), "the session table lets nothing else come now"
             if result.call_id != call.call_id or not self._decoder.is_empty or not _is_plausible(result):
                 raise self._lose("a result that cannot be this call's")
             self._is_leaving = result.retiring
@@ -147,7 +147,7 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
     def retire(self) -> bool:
         """Tell an idle worker to leave; False when it does not take the message. Nothing is sent afterwards."""
         self._is_leaving = True
-        frame = encode_frame(Retire(), MAX_CALL_FRAME)
+        frame = self._frame(Retire())
         try:
             return self._plain.send(frame) == len(frame)
         except OSError:
@@ -158,32 +158,6 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
         self.lost = self.lost or "closed"
         super().close()
 
-    # TrioChannel passes three checkpoints per exchange (the lock, the write, the first read); with one user at a time
-    # and a peer that is never quick enough for the first read, one wait is all that is needed.
-
-    async def _write(self, frame: bytes) -> None:
-        rest = memoryview(frame)
-        while rest:
-            try:
-                rest = rest[self._plain.send(rest) :]
-            except BlockingIOError:
-                await trio.lowlevel.wait_writable(self._plain)
-
-    async def _result(self) -> Result:
-        while (message := self._decoder.next_message()) is None:
-            await trio.lowlevel.wait_readable(self._plain)
-            try:
-                data = self._plain.recv(_READ_BYTES)
-            except BlockingIOError:
-                continue
-            if not data:
-                raise ChannelClosed
-            self._decoder.feed(data)
-        self._session.accept(message)
-        if not isinstance(message, Result):
-            raise ProtocolError(type(message).__name__)
-        return message
-
     def _lose(self, reason: str) -> WorkerLost:
         self.lost = reason
         return WorkerLost(reason)
@@ -191,7 +165,7 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
 
 def _fault(error: Exception) -> str:
     # The exception's own text may quote the worker: it stays in the traceback and out of evidence.
-    if isinstance(error, ChannelClosed | OSError | trio.ClosedResourceError):
+    if isinstance(error, ChannelClosed | FrameCut | OSError | trio.ClosedResourceError):
         return "channel closed"
     return "protocol broken"
 

@@ -1,7 +1,7 @@
-"""Whose turn it is among callers that wait for workers: whoever was served longest ago.
+"""The order among callers that wait for workers: least recently served first.
 
 A call belongs to several owners at once, the larger group first (its principal, then its session): turns go round
-among principals, and for each of them round among its sessions. Remembers those who wait or are served, nobody else.
+among principals, and for each of them round among its sessions. Remembers only owners that wait or are served.
 """
 
 Owners = tuple[str, ...]

@@ -1,12 +1,11 @@
-"""All workers of this front: one pool per profile, leases on single workers, and the words with the supervisor.
+"""All workers of this front: one pool per profile, and leases on single workers.
 
-Guarantees that no caller's cancellation ever cuts a message to the supervisor in two: those are sent by one task of
-the pools' own, in order. Never starts a process.
+Greets workers that come, and tends those that are idle. Never starts or ends a process, and never waits for the
+supervisor: what is asked of it is queued by the front's control channel (frontend/control.py).
 """
 
 import socket
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
+from collections.abc import Callable
 from functools import partial
 from types import TracebackType
 from typing import NamedTuple
@@ -22,10 +21,6 @@ from ipc.settings import WorkerSettings
 __all__ = ["Census", "Lease", "NoWorker", "Pools", "WorkerLost"]
 
 TEND_SECONDS, MIN_TEND_SECONDS = 1.0, 0.05
-MAX_UNSENT = 1024
-"""Requests to the supervisor that have not been sent; beyond this it is not reading, and more words do not help."""
-
-Word = Callable[[], Awaitable[None]]
 
 
 class Census(NamedTuple):
@@ -65,32 +60,26 @@ class Pools:
 
     def __init__(
         self, settings: WorkerSettings, grant_jwks: Callable[[], str],
-        need: Callable[[str], Awaitable[None]], kill: Callable[[str, str], Awaitable[None]],
+        need: Callable[[str], None], kill: Callable[[str, str], None],
     ) -> None:  # fmt: skip
-        """`grant_jwks`: what verifies grants by now. `need` sends NeedWorker, `kill(id, reason)` KillWorker."""
+        """`grant_jwks`: what verifies grants by now. `need(profile)` asks for a worker, `kill(id, reason)` for the end
+        of one; neither waits."""
         self._grant_jwks = grant_jwks
         self._idle_seconds = settings.idle_seconds
         self._nursery: trio.Nursery | None = None
-        self._say: trio.MemorySendChannel[Word]
-        self._unsent: trio.MemoryReceiveChannel[Word]
-        self._say, self._unsent = trio.open_memory_channel(MAX_UNSENT)
         self._pools = {
-            profile: ProfilePool(profile, sizes, partial(self._ask, need, profile), partial(self._end, kill))
+            profile: ProfilePool(profile, sizes, partial(need, profile), kill)
             for profile, sizes in (("compute", settings.compute), ("http", settings.http), ("fs", settings.fs))
         }
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
-        """Greet, tend and speak until cancelled; then close all channels. Raises what `need` and `kill` raise."""
+        """Greet and tend until cancelled; then close all channels. Raises what `need` and `kill` raise."""
         try:
             async with trio.open_nursery() as self._nursery:
-                self._nursery.start_soon(self._tend)
                 task_status.started()
-                async for word in self._unsent:
-                    await word()
+                await self._tend()
         finally:
             self._nursery = None
-            self._say.close()
-            self._unsent.close()
             for pool in self._pools.values():
                 pool.close()
 
@@ -119,8 +108,8 @@ class Pools:
     def lease(self, profile: str, isolation: str, wait_seconds: float, owners: tuple[str, ...] = ()) -> Lease:
         """`async with pools.lease(…) as worker: result = await worker.call(call)`.
 
-        `isolation` "process": a worker that has never served a call and never serves another. `owners` are whose call
-        it is, the larger group first: of those who wait, whoever was served longest ago is next. Raises NoWorker on
+        `isolation` "process": a worker that has never served a call and never serves another. `owners` own the call,
+        the larger group first: of those who wait, the least recently served is next. Raises NoWorker on
         entering when none comes free in `wait_seconds`; `call` raises WorkerLost.
         """
         pool = self._pools.get(profile)
@@ -145,11 +134,3 @@ class Pools:
             await trio.sleep(max(MIN_TEND_SECONDS, min(TEND_SECONDS, self._idle_seconds)))
             for pool in self._pools.values():
                 pool.tend(self._idle_seconds)
-
-    def _ask(self, need: Callable[[str], Awaitable[None]], profile: str) -> None:
-        with suppress(trio.WouldBlock, trio.ClosedResourceError):
-            self._say.send_nowait(partial(need, profile))
-
-    def _end(self, kill: Callable[[str, str], Awaitable[None]], worker_id: str, reason: str) -> None:
-        with suppress(trio.WouldBlock, trio.ClosedResourceError):
-            self._say.send_nowait(partial(kill, worker_id, reason))

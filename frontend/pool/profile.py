@@ -1,9 +1,9 @@
 """The workers of one profile and the calls that wait for one. Decides; touches no process and waits for no channel.
 
-Guarantees: of callers that wait, whoever was served longest ago is next, and of one caller's calls whichever came
-first, so that nobody waits behind all of somebody else's; a worker serves one call at a time; one that broke its word,
-was used for an isolated call or has seen too few module loads is never handed out again; what is asked for is bounded
-by `max`. A worker counts until the supervisor says it is gone, so that two processes never stand on one place.
+Guarantees: waiting callers are served in the order of least recent service, calls of one caller in the order of
+arrival, so that one caller's queue never delays all others; a worker serves one call at a time; a worker that broke the
+protocol, was used for an isolated call or has seen too few module loads is never handed out again; requests for workers
+are bounded by `max`. A worker counts until the supervisor says it is gone, so that two processes never share a place.
 """
 
 from collections import deque
@@ -25,7 +25,7 @@ LEAVE_SECONDS = 5.0
 
 
 class NoWorker(Exception):
-    """No worker came free in time, or too many calls wait for one. Nothing was sent to anybody."""
+    """No worker came free in time, or too many calls wait for one. Nothing was sent to any worker."""
 
 
 class _Waiter:
@@ -73,11 +73,11 @@ class ProfilePool:
         return len(self._waiters)
 
     async def acquire(self, wants_fresh: bool, seconds: float, owners: tuple[str, ...] = ()) -> WorkerChannel:
-        """A worker for one call, to be given to `release` whatever happens. Raises NoWorker after `seconds`.
+        """A worker for one call, which must be given to `release` in any case. Raises NoWorker after `seconds`.
 
         Parameters as in Pools.lease. Returns at once, without a checkpoint, when one is idle.
         """
-        # Whatever becomes idle is offered to those who wait first, so an idle worker is one that nobody waits for.
+        # A worker that comes free is offered to waiting calls first: while one is idle, no call waits for it.
         channel = self._take(wants_fresh)
         if channel is not None:
             self._order.begin(owners)
@@ -155,7 +155,7 @@ class ProfilePool:
                 self._retire(channel)
 
     def tend(self, idle_seconds: float) -> None:
-        """What time brings: silent breakers of the protocol, retirement above `min_spare`, overdue promises."""
+        """Periodic work: discard idle workers that spoke, retire those above `min_spare`, repeat overdue requests."""
         now = trio.current_time()
         for channel in sorted(self._all_idle(), key=lambda idle: idle.idle_since):
             if not channel.is_reusable:
@@ -186,7 +186,7 @@ class ProfilePool:
 
     @property
     def _lacks_room(self) -> bool:
-        """True when somebody waits for a fresh worker and none can come unless a used one leaves."""
+        """True when a call waits for a fresh worker and none can come unless a used one leaves."""
         fresh = sum(1 for waiter in self._waiters if waiter.wants_fresh)
         is_full = len(self._members) + len(self._asked) >= self._settings.max
         return is_full and fresh > self._coming + len(self._leaving)

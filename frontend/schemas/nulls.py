@@ -1,4 +1,4 @@
-"""Optional properties sent as null: dropped where the schema does not allow null (docs/decisions.md, "Discovery").
+"""Optional properties sent as null: dropped where the schema forbids null (docs/decisions.md, "Discovery and results").
 
 Looks where a property's schema is plain to find: `properties`, `items` and local `$ref`, at any depth. What other
 keywords say about a property is left to validation. Never changes the value it is given.
@@ -32,7 +32,7 @@ class NullDropper:
         self._is_idle = not any(shape.droppable for shape in self._shapes.values())
 
     def drop(self, value: Any) -> Any:
-        """`value`, or a copy without the nulls that nobody asked for."""
+        """`value`, or a copy without the nulls that its schema forbids."""
         return value if self._is_idle else _drop(value, self._root)
 
     def _shape(self, pointer: str, schema: Any) -> _Shape:

@@ -1,4 +1,4 @@
-"""The secrets cache's rule: 30 seconds, and not beyond a change of the file (interface specification, "Limits").
+"""The secrets cache's rule: 30 seconds, and not beyond a change of the file (docs/contract.md, "Limits").
 
 A value is kept under the file's modification time, inode and size; any difference, or age, reads again. Guarantees
 that what is kept does not show in a repr. Never keeps a failure.
@@ -14,9 +14,9 @@ KEPT_SECONDS: Final = 30.0
 FileKey = tuple[int, int, int, int]
 
 
-def file_key(found: os.stat_result) -> FileKey:
+def file_key(status: os.stat_result) -> FileKey:
     """What identifies the content of a file: device, inode, modification time in ns, size."""
-    return found.st_dev, found.st_ino, found.st_mtime_ns, found.st_size
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
 
 
 class FileCache(Generic[T]):

@@ -113,33 +113,33 @@ def _read_private(path: str, most: int) -> tuple[bytes, FileKey]:
     except OSError as error:
         raise SecretsUnavailable(f"{path}: {error.strerror}") from None
     try:
-        found = os.fstat(fd)
-        _refuse_shared(path, found)
-        if found.st_size > most:
+        status = os.fstat(fd)
+        _refuse_shared(path, status)
+        if status.st_size > most:
             raise SecretsUnavailable(f"{path}: larger than {most} bytes")
         with os.fdopen(fd, "rb", closefd=False) as file:
-            return file.read(found.st_size), file_key(found)
+            return file.read(status.st_size), file_key(status)
     finally:
         os.close(fd)
 
 
-def _refuse_shared(path: str, found: os.stat_result) -> None:
-    if not stat.S_ISREG(found.st_mode):
+def _refuse_shared(path: str, status: os.stat_result) -> None:
+    if not stat.S_ISREG(status.st_mode):
         raise SecretsUnavailable(f"{path}: not a regular file")
-    if found.st_uid != os.geteuid():
-        raise SecretsUnavailable(f"{path}: belongs to uid {found.st_uid}, not to uid {os.geteuid()}")
-    if found.st_mode & 0o077:
-        raise SecretsUnavailable(f"{path}: mode {stat.S_IMODE(found.st_mode):04o}, must be 0600")
+    if status.st_uid != os.geteuid():
+        raise SecretsUnavailable(f"{path}: belongs to uid {status.st_uid}, not to uid {os.geteuid()}")
+    if status.st_mode & 0o077:
+        raise SecretsUnavailable(f"{path}: mode {stat.S_IMODE(status.st_mode):04o}, must be 0600")
 
 
 def _identities(path: str) -> list[pyrage.x25519.Identity]:
     data, _ = _read_private(path, MAX_IDENTITY_BYTES)
     lines = [line.strip() for line in data.decode("ascii", "replace").splitlines()]
     keys = [_identity(line) for line in lines if line.startswith(_IDENTITY)]
-    found = [key for key in keys if key is not None]
-    if not found or len(found) < len(keys):
+    identities = [key for key in keys if key is not None]
+    if not identities or len(identities) < len(keys):
         raise SecretsUnavailable(f"{path}: holds no age identity, or a broken one")
-    return found
+    return identities
 
 
 def _identity(text: str) -> pyrage.x25519.Identity | None:
@@ -171,7 +171,7 @@ def _loaded(data: bytes) -> dict[str, str] | None:
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError
-    return found
+    return members

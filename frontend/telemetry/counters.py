@@ -2,7 +2,7 @@
 
 prometheus-client's own counters take a lock, check their arguments and look their labels up by text each time; ten of
 them would be a tenth of what a call costs. These are added to by the front's one event loop alone, so they need no
-lock, and become prometheus-client's families when somebody asks. Adding never raises: a label that can't be shown is
+lock, and become prometheus-client's families when they are read. Adding never raises: a label that can't be shown is
 mended when its series begins, and series beyond a bound are one series `other`.
 """
 
@@ -41,12 +41,12 @@ class Counts:
         self.family = family
         self._series: dict[Labels, float] = dict.fromkeys(known if family.labels else [()], 0)
 
-    def add(self, *labels: str) -> None:
-        """One more. As many labels as the family has, in its order."""
+    def add(self, *labels: str, times: int = 1) -> None:
+        """So many more. As many labels as the family has, in its order."""
         if labels not in self._series:
             labels = place(self._series, labels)
             self._series.setdefault(labels, 0)
-        self._series[labels] += 1
+        self._series[labels] += times
 
     def value(self, *labels: str) -> float:
         """What has been counted so far."""

@@ -1,14 +1,14 @@
 """The table of metrics: every family that /metrics shows, with its kind, its labels and its meaning.
 
-Says what there is; frontend/telemetry/metrics.py counts, frontend/telemetry/exposition.py reads and writes it down.
+Says what there is; frontend/telemetry/metrics.py counts, frontend/telemetry/readings.py writes it down.
 `docs/metrics.md` says the same for people, and a test holds both against what a running gateway answers.
-Label values are few and ours: never a principal, a session, a path or a text that somebody else chose.
+Label values are few and ours: never a principal, a session, a path or a text from outside.
 """
 
 from typing import NamedTuple
 
 OTHER = "other"
-"""Label value for whatever is not one of the known few."""
+"""Label value for everything outside the known few."""
 
 
 class Family(NamedTuple):
@@ -31,7 +31,7 @@ class Family(NamedTuple):
 SHORT = (0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
 """Upper bounds, in seconds, for what should take milliseconds: a question to a store, an evaluation of policy."""
 LONG = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0)
-"""The same for what waits for somebody else: a provider, a worker, a whole call."""
+"""The same for work that waits for other processes: a provider, a worker, a whole call."""
 
 # calls
 CALLS = Family(

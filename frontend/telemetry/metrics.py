@@ -1,13 +1,14 @@
-"""What one front counts: a counter for each family that is counted as things happen, in the words of those who count.
+"""The counters of one front: one for each family that is counted as events happen, in the callers' words.
 
 Services call a method when something happened to them; none of them raises, waits or costs more than a microsecond.
 Counts begin at 0 with the process. What is only true at a moment (holds, sizes, processes) is not kept here but read
-when somebody asks (frontend/telemetry/readings.py).
+on request (frontend/telemetry/readings.py).
 """
 
+import re
 import signal
 import time
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Callable, Iterable
 from itertools import product
 from typing import Protocol
 
@@ -31,10 +32,16 @@ LEASES = "/v1/leases"
 MAX_RULES = 100
 """Rules of a policy that are told apart: their names are its author's to choose, for each decision anew."""
 
+_WRITES = {
+    "Open": INTENT, "Close": RECEIPT,
+    **dict.fromkeys(("Note", "Refuse", "Abandon", "Issue", "Revoke", "FollowKeys"), EVENT),
+}  # fmt: skip
+"""Operations of the notary that write evidence -> what they are counted as."""
+_SNAKE = re.compile(r"(?<!^)(?=[A-Z])")
 _ENDS_OF_PROCESSES = {one.name for one in (*Exit, *signal.Signals)}
 
 
-Kill = Callable[[str, str], Awaitable[None]]
+Kill = Callable[[str, str], None]
 
 
 class Registered(Protocol):
@@ -90,6 +97,19 @@ class Metrics:
         return {
             counter.family.name: counter for counter in vars(self).values() if isinstance(counter, Counts | Timings)
         }
+
+    def asked(self, operation: str, seconds: float, problem: str | None) -> None:
+        """The notary has answered, or has not: `problem` says why there is no answer."""
+        write = _WRITES.get(operation)
+        if write is not None:
+            self.ledger_seconds.observe(seconds, write)
+            if problem is not None:
+                self.audit_errors.add(write)
+            return
+        label = _SNAKE.sub("_", operation).lower()
+        self.store_seconds.observe(seconds, label)
+        if problem is not None:
+            self.store_errors.add(label)
 
     # ------------------------------------------------------------------ calls
 
@@ -164,9 +184,9 @@ class Metrics:
     def counting_kills(self, kill: Kill) -> Kill:
         """`kill`, counted. Its reasons are the pool's own few texts."""
 
-        async def counted(worker_id: str, reason: str) -> None:
+        def counted(worker_id: str, reason: str) -> None:
             self.workers_killed.add(_profile(worker_id), reason)
-            await kill(worker_id, reason)
+            kill(worker_id, reason)
 
         return counted
 

@@ -1,7 +1,7 @@
 """The gateway's processes as the kernel sees them: who they are comes from the supervisor, what they use from /proc.
 
 A process is known by the pid that it was announced with and counts only while its parent is the one it must have, so
-that a pid that belongs to somebody else by now is never taken for ours. Titles are not read: a process writes its own.
+that a reused pid is never taken for ours. Titles are not read: a process writes its own.
 What the kernel does not tell this user is absent, never 0.
 """
 
@@ -19,7 +19,7 @@ class Usage(NamedTuple):
     """One process: times in seconds, sizes in bytes."""
 
     kind: str
-    """supervisor, front, policy, template, or worker and its profile."""
+    """supervisor, front, notary, policy, template, or worker and its profile."""
     number: str
     """From 1 within its kind; a worker's is its place, which its successor takes over: numbers stay few."""
     cpu_seconds: float
@@ -50,8 +50,13 @@ class Processes:
         """`number` is the front's own, and its policy process's."""
         self._number = str(number)
         self._supervisor = os.getppid()
+        self._notary: int | None = None
         self._policy: int | None = None
         self._workers: dict[str, tuple[str, str, int]] = {}
+
+    def notary_attached(self, pid: int) -> None:
+        """A notary takes the place of the one before it."""
+        self._notary = pid
 
     def policy_attached(self, pid: int) -> None:
         """A policy process takes the place of the one before it."""
@@ -74,6 +79,8 @@ class Processes:
         wanted: list[tuple[str, str, int, int | None]] = [
             ("supervisor", "1", self._supervisor, None), ("front", self._number, os.getpid(), None)
         ]  # fmt: skip
+        if self._notary is not None:
+            wanted.append(("notary", "1", self._notary, self._supervisor))
         if policy is not None:
             wanted.append(("policy", self._number, policy, self._supervisor))
         template = self._template(workers)
@@ -83,7 +90,7 @@ class Processes:
         return [usage for one in wanted if (usage := _usage(*one, booted)) is not None]
 
     def _template(self, workers: list[tuple[str, str, int]]) -> int | None:
-        """Nobody tells a front of the template: it is whoever forked its workers, and the supervisor's child."""
+        """A front is not told of the template: it is the parent of its workers, and the supervisor's child."""
         for _, _, pid in workers:
             worker = _stat(pid)
             parent = None if worker is None else _stat(worker.parent)
@@ -112,7 +119,7 @@ def _stat(pid: int) -> _Stat | None:
 
 
 def _boot_time() -> float:
-    """Unix time of the boot; it moves when somebody sets the clock."""
+    """Unix time of the boot; it moves when the clock is set."""
     return time.time() - time.clock_gettime(time.CLOCK_BOOTTIME)
 
 

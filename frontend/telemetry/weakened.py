@@ -12,9 +12,9 @@ class Weakened:
 
     def fields(self) -> dict[str, bool]:
         """The event fields to add."""
-        found = {}
+        fields = {}
         if self.dev_mode:
-            found["dev_mode"] = True
+            fields["dev_mode"] = True
         if self.sandbox_degraded:
-            found["sandbox_degraded"] = True
-        return found
+            fields["sandbox_degraded"] = True
+        return fields

@@ -12,13 +12,13 @@ from collections.abc import Mapping
 import httpcore
 import trio
 
-from frontend.auth.keyfiles import KeyFileError
-from frontend.evidence.outbox import Delivery
 from frontend.telemetry.logs import log
 from frontend.webhooks.endpoints import Endpoint
 from frontend.webhooks.network import Blocked, Network, Unreached, make_tls
 from frontend.webhooks.outcome import BLOCKED, FAILED, Outcome, judged
 from frontend.webhooks.signing import signature_headers
+from ipc.evidence import Delivery
+from ipc.private_files import KeyFileError
 from ipc.webhooks import SecretUnfit
 
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from frontend.auth.keyfiles import KeyFileError, read_private
 from frontend.telemetry.logs import log
 from ipc.exits import Exit
+from ipc.private_files import KeyFileError, read_private
 from ipc.settings import WebhookSettings
 from ipc.webhooks import SecretUnfit, key_of
 

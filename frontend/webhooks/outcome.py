@@ -4,8 +4,8 @@ from typing import Final, NamedTuple, Protocol
 
 import trio
 
-from frontend.evidence.outbox import Delivery
 from frontend.webhooks.endpoints import Endpoint
+from ipc.evidence import Delivery
 
 DELIVERED: Final = "delivered"
 FAILED: Final = "failed"
@@ -37,7 +37,7 @@ class Attempts(Protocol):
 
 
 def judged(status: int) -> Outcome:
-    """What the receiver's status makes of it (interface specification, "Webhooks"): redirects are never followed."""
+    """What the receiver's status makes of it (docs/contract.md, "Webhooks"): redirects are never followed."""
     if 200 <= status < 300:
         return Outcome(DELIVERED, status)
     return Outcome(REJECTED if 300 <= status < 500 else FAILED, status, f"the receiver answered {status}")

@@ -5,21 +5,22 @@ or gone costs the others nothing, a call nothing, and a stop nothing: what is cu
 No failure ends it.
 """
 
-from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
+import msgspec
 import trio
 
 from frontend.clock import Clock, ClockError
-from frontend.evidence.ledger import LedgerUnavailable
-from frontend.evidence.outbox import FAR_MS, Delivery, Outbox
+from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.operations import Notary
 from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import Metrics
-from frontend.webhooks.backlog import Backlog
 from frontend.webhooks.endpoints import Endpoint
-from frontend.webhooks.message import trace_of
 from frontend.webhooks.outcome import BLOCKED, DELIVERED, REJECTED, Attempts, Outcome
+from ipc.evidence import FAR_MS, Delivery
+from ipc.messages import SettleDelivery
 
 AT_ONCE: Final = 4
 """Attempts of one endpoint that are under way together."""
@@ -37,7 +38,7 @@ class Trouble:
     def __init__(self) -> None:
         self._waits: set[object] = set()
 
-    def begins(self, who: object, error: LedgerUnavailable) -> None:
+    def begins(self, who: object, error: Exception) -> None:
         """It did not answer `who`."""
         if not self._waits:
             log.warning("webhooks wait: the ledger does not answer", cause=str(error))
@@ -54,11 +55,10 @@ class Trouble:
 class Means:
     """What every sender of a front needs."""
 
-    outbox: Outbox
+    notary: Notary
     post: Attempts
     clock: Clock
     metrics: Metrics
-    backlog: Backlog
     trouble: Trouble
 
 
@@ -93,7 +93,7 @@ class Sender:
         try:
             pause = await self._begin(nursery)
             self._means.trouble.ends(self)
-        except LedgerUnavailable as error:
+        except (NotaryUnavailable, NotaryRefused) as error:
             self._means.trouble.begins(self, error)
         except ClockError:
             pass
@@ -104,15 +104,15 @@ class Sender:
         return TRY_AGAIN_SECONDS
 
     async def _begin(self, nursery: trio.Nursery) -> float:
-        name, outbox = self._endpoint.name, self._means.outbox
-        due = await outbox.next_due(name)
+        name, notary = self._endpoint.name, self._means.notary
+        due = await notary.next_delivery(name)
         now = milliseconds(self._means.clock.now())
         if due is None:
             return LOOK_AGAIN_SECONDS
         if now < due <= now + FAR_MS:
             return min(LOOK_AGAIN_SECONDS, (due - now) / 1000)
         until = now + milliseconds(self._endpoint.timeout_seconds + CLAIM_MARGIN_SECONDS)
-        claimed = await outbox.claim(name, now=now, until=until, limit=self._free)
+        claimed = await notary.claim_deliveries(name, now=now, until=until, limit=self._free)
         for delivery in claimed:
             self._free -= 1
             nursery.start_soon(self._deliver, delivery, now)
@@ -133,18 +133,16 @@ class Sender:
             self.wake()
 
     async def _settle(self, delivery: Delivery, outcome: Outcome, now: int) -> None:
-        outbox, backlog = self._means.outbox, self._means.backlog
+        named = partial(SettleDelivery, delivery.seq, delivery.attempt, delivery.event_id)
         if outcome.kind == DELIVERED:
-            await self._insisted(delivery, lambda: outbox.delivered(delivery))
-            backlog.less(self._endpoint.name)
+            await self._insisted(delivery, named())
             return
         pause = None if outcome.kind in (BLOCKED, REJECTED) else self._endpoint.pause_after(delivery.attempt)
         if pause is not None:
             due = now + milliseconds(pause)
-            await self._insisted(delivery, lambda: outbox.put_off(delivery, due))
+            await self._insisted(delivery, named(due=due))
             return
-        await self._insisted(delivery, lambda: outbox.give_up(delivery, at=now, error=outcome.error))
-        backlog.less(self._endpoint.name)
+        await self._insisted(delivery, named(at=now, error=outcome.error))
         self._means.metrics.webhook_drops.add(
             self._endpoint.name, outcome.kind if outcome.kind in (BLOCKED, REJECTED) else "exhausted"
         )
@@ -154,13 +152,13 @@ class Sender:
             event_id=delivery.event_id, status=outcome.status, error=outcome.error, attempts=delivery.attempt, **told,
         )  # fmt: skip
 
-    async def _insisted(self, delivery: Delivery, settle: Callable[[], Awaitable[None]]) -> None:
+    async def _insisted(self, delivery: Delivery, settled: SettleDelivery) -> None:
         """What was final must not be sent again because the ledger failed for a moment. While it fails nothing is
         claimed either; and once the claim has passed to another this does nothing."""
         while True:
             try:
-                await settle()
-            except LedgerUnavailable as error:
+                await self._means.notary.settle_delivery(settled)
+            except (NotaryUnavailable, NotaryRefused) as error:
                 self._means.trouble.begins(delivery, error)
                 await trio.sleep(TRY_AGAIN_SECONDS)
             else:
@@ -170,3 +168,12 @@ class Sender:
 def milliseconds(seconds: float) -> int:
     """As the outbox counts."""
     return round(seconds * 1000)
+
+
+def trace_of(payload: str) -> str | None:
+    """The trace id that a notification's body names."""
+    try:
+        trace_id = msgspec.json.decode(payload)["data"]["trace_id"]
+    except (ValueError, LookupError, TypeError):
+        return None
+    return trace_id if isinstance(trace_id, str) else None

@@ -1,24 +1,20 @@
-"""The webhooks of one front: rows for events, and a sender for each endpoint.
+"""The webhooks of one front: a sender for each endpoint. What is to be sent the notary writes with its event.
 
-Owns who is notified of what. Guarantees that nothing is held up by it, and that what waits for an endpoint that is not
-configured any more does not wait for ever.
+Guarantees that nothing is held up by it, and that what waits for an endpoint that is not configured any more does not
+wait for ever.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Final
 
 import trio
 
 from frontend.clock import Clock, ClockError
-from frontend.evidence.events import AuditEvent
-from frontend.evidence.ledger import LedgerUnavailable, OutboxRow
-from frontend.evidence.outbox import Outbox
+from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.operations import Notary
 from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import Metrics
-from frontend.webhooks.backlog import Backlog
 from frontend.webhooks.endpoints import open_endpoints
-from frontend.webhooks.kinds import kinds_of
-from frontend.webhooks.message import body_of
 from frontend.webhooks.outcome import Attempts
 from frontend.webhooks.sender import Means, Sender, Trouble, milliseconds
 from ipc.settings import Settings
@@ -30,17 +26,19 @@ COUNT_SECONDS: Final = 10.0
 class Webhooks:
     """Notifies the endpoints of a configuration that are not disabled."""
 
-    def __init__(self, settings: Settings, clock: Clock, metrics: Metrics, *, is_successor: bool = False) -> None:
+    def __init__(
+        self, settings: Settings, clock: Clock, notary: Notary, metrics: Metrics, *, is_successor: bool = False
+    ) -> None:  # fmt: skip
         """Raises KeyFileError, and SecretUnfit for a secret that the configuration holds itself."""
         self._endpoints = open_endpoints(settings.webhooks, is_successor=is_successor)
         self._post = _post_of(settings) if self._endpoints else None
         self._configured = frozenset(row.name for row in settings.webhooks)
-        self._version = settings.version
         self._clock = clock
         self._metrics = metrics
         names = [endpoint.name for endpoint in self._endpoints]
         metrics.knows_endpoints(names)
-        self._backlog = Backlog(names, metrics)
+        self._notary = notary
+        self._dropped: dict[str, int] = {}
         self._senders: dict[str, Sender] = {}
 
     @property
@@ -48,51 +46,34 @@ class Webhooks:
         """An endpoint is configured and not disabled."""
         return bool(self._endpoints)
 
-    def rows_for(self, event: AuditEvent) -> tuple[OutboxRow, ...]:
-        """What is to be written with this event. Each row counts as waiting from now on; say what became of them."""
-        kinds = kinds_of(event)
-        rows, bodies = list[OutboxRow](), dict[str, str]()
-        for endpoint in self._endpoints if kinds else ():
-            kind = next((kind for kind in kinds if kind in endpoint.events), None)
-            if kind is not None and self._backlog.has_room(endpoint.name):
-                if kind not in bodies:
-                    bodies[kind] = body_of(event, kind, self._version)
-                rows.append(OutboxRow(event.event_id, kind, endpoint.name, bodies[kind]))
-        return tuple(rows)
+    def wake(self, endpoints: Iterable[str]) -> None:
+        """Deliveries were written for these."""
+        for name in endpoints:
+            if name in self._senders:
+                self._senders[name].wake()
 
-    def written(self, rows: Iterable[OutboxRow]) -> None:
-        """These rows are in the outbox."""
-        for row in rows:
-            if row.endpoint in self._senders:
-                self._senders[row.endpoint].wake()
-
-    def not_written(self, rows: Iterable[OutboxRow]) -> None:
-        """They are not, as far as anybody knows."""
-        for row in rows:
-            self._backlog.less(row.endpoint)
-
-    async def run(self, outbox: Outbox) -> None:
+    async def run(self) -> None:
         """Send what waits, until cancelled; without endpoints only give up what waits for former ones."""
         trouble = Trouble()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._keep_count, outbox, trouble)
+            nursery.start_soon(self._keep_count, trouble)
             if self._post is not None:
-                means = Means(outbox, self._post, self._clock, self._metrics, self._backlog, trouble)
+                means = Means(self._notary, self._post, self._clock, self._metrics, trouble)
                 self._senders = {one.name: Sender(one, means) for one in self._endpoints}
                 for sender in self._senders.values():
                     nursery.start_soon(sender.run)
 
-    async def _keep_count(self, outbox: Outbox, trouble: Trouble) -> None:
+    async def _keep_count(self, trouble: Trouble) -> None:
         while True:
             try:
-                waiting = await outbox.waiting()
-                self._backlog.found(waiting)
-                for name in sorted(waiting.keys() - self._configured):
-                    await self._give_up_all(outbox, name)
+                status = await self._notary.ledger_status()
+                self._count_drops(status.dropped)
+                for name in sorted(status.waiting.keys() - self._configured):
+                    await self._give_up_all(name)
                 trouble.ends(self)
                 if not self.is_active:
                     return
-            except LedgerUnavailable as error:
+            except (NotaryUnavailable, NotaryRefused) as error:
                 trouble.begins(self, error)
             except ClockError:
                 pass
@@ -100,10 +81,18 @@ class Webhooks:
                 log.error("waiting webhooks could not be counted", why=type(error).__name__)
             await trio.sleep(COUNT_SECONDS)
 
-    async def _give_up_all(self, outbox: Outbox, name: str) -> None:
+    def _count_drops(self, dropped: Mapping[str, int]) -> None:
+        for name, count in dropped.items():
+            more = count - self._dropped.get(name, 0)
+            if more > 0:
+                self._metrics.webhook_drops.add(name, "outbox_full", times=more)
+            self._dropped[name] = count
+
+    async def _give_up_all(self, name: str) -> None:
         """Endpoint names are shown: they are what a former configuration called them."""
-        now = milliseconds(self._clock.now())
-        count = await outbox.give_up_all(name, at=now, error="the endpoint is not configured any more")
+        now, error, count = milliseconds(self._clock.now()), "the endpoint is not configured any more", 0
+        while some := await self._notary.give_up_deliveries(name, at=now, error=error):
+            count += some
         if count:
             self._metrics.webhooks_orphaned(count)
             log.warning("webhooks were given up: their endpoint is not configured any more", endpoint=name, count=count)

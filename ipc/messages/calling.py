@@ -68,7 +68,7 @@ class Observation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Verification(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`outcome` is one of the five of the interface specification; `evidence` are JSON objects as texts."""
+    """`outcome` is one of docs/contract.md, "Verification outcomes"; `evidence` are JSON objects as texts."""
 
     outcome: str
     reason: str | None = None

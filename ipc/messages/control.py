@@ -30,10 +30,25 @@ class StartFront(Message, frozen=True):
     """Follows one that had served: what only its notifications or the egress proxy's list lack must not end it."""
 
 
+class AttachNotary(Message, frozen=True):
+    """A fresh notary; its channel comes along. The one before is gone, and what it did not answer is asked again."""
+
+    FDS: ClassVar[int] = 1
+    pid: int
+
+
 class AttachPolicy(Message, frozen=True):
     """A fresh policy process; its channel comes along."""
 
     FDS: ClassVar[int] = 1
+    pid: int
+
+
+class AttachReader(Message, frozen=True):
+    """The reader that was asked for by `request_id`; its channel comes along."""
+
+    FDS: ClassVar[int] = 1
+    request_id: str
     pid: int
 
 
@@ -102,6 +117,12 @@ class ReplacePolicy(Message, frozen=True):
     reason: str
 
 
+class NeedReader(Message, frozen=True):
+    """A question about the whole ledger waits for a reader. Answered by AttachReader."""
+
+    request_id: str
+
+
 class RequestDrain(Message, frozen=True):
     """An operator asked for drain through this front."""
 
@@ -133,7 +154,7 @@ class Reloaded(Message, frozen=True):
 class PolicyEdited(Message, frozen=True):
     """The policy's data was changed through a front. Front to supervisor, supervisor to every other front.
 
-    `digest` tells the whole policy as it lies in `policy_dir` from then on; whoever finds it there uses it.
+    `digest` is that of the whole policy as it lies in `policy_dir` from then on; a front that finds it there uses it.
     """
 
     digest: str
@@ -149,10 +170,10 @@ class FrontStatus(Message, frozen=True):
 
 
 SupervisorToFront = (
-    StartFront | AttachPolicy | AttachWorker | WorkerGone | ModulesLoaded | Drain | Reload | Reloaded | PolicyEdited
-    | Stop
+    StartFront | AttachNotary | AttachPolicy | AttachReader | AttachWorker | WorkerGone | ModulesLoaded | Drain | Reload
+    | Reloaded | PolicyEdited | Stop
 )  # fmt: skip
 FrontToSupervisor = (
-    FrontReady | NeedWorker | KillWorker | ReplacePolicy | LoadModules | RequestDrain | Draining | RequestReload
-    | Reloaded | PolicyEdited | FrontStatus
+    FrontReady | NeedWorker | KillWorker | ReplacePolicy | NeedReader | LoadModules | RequestDrain | Draining
+    | RequestReload | Reloaded | PolicyEdited | FrontStatus
 )  # fmt: skip

@@ -13,7 +13,7 @@ from gateway_client.errors import AuthenticationFailed, ProtocolViolation
 from gateway_client.results import Session
 
 RENEW_SECONDS = 60.0
-"""Interface specification, "DPoP proof", rule 5."""
+"""docs/contract.md, "DPoP proof", rule 5."""
 WAIT_SECONDS = 240.0
 """What a lease should have left when a call is made that may wait for an operator: a hold lives for 300 seconds."""
 POSTPONE_SECONDS = 5.0

@@ -14,7 +14,7 @@ Raw = Mapping[str, Any]
 
 @dataclass(frozen=True, kw_only=True)
 class Readiness:
-    """Interface specification, `GET /readyz`. `status`: ready, degraded or not_ready."""
+    """docs/contract.md, "Readiness values". `status`: ready, degraded or not_ready."""
 
     status: str
     redis: bool | None = None

@@ -41,8 +41,8 @@ def _check(options: argparse.Namespace) -> int:
     if options.state_dir is not None and not options.dev:
         options.usage_error("--state-dir goes with --dev")
     loaded = _load_dev(options) if options.dev else load_for_production(options.config, os.environ)
-    found = check_configuration(loaded, os.environ)
-    return show(found.problems, _good(options, loaded, found.actions, found.policy_version), is_json=options.json)
+    checked = check_configuration(loaded, os.environ)
+    return show(checked.problems, _good(options, loaded, checked.actions, checked.policy_version), is_json=options.json)
 
 
 def _good(options: argparse.Namespace, loaded: Loaded, actions: int, version: str) -> str:
@@ -54,10 +54,10 @@ def _good(options: argparse.Namespace, loaded: Loaded, actions: int, version: st
 
 def _load_dev(options: argparse.Namespace) -> Loaded:
     loaded = load_dev(DevOptions(state_dir=options.state_dir, config=options.config), os.environ)
-    found = loaded.settings or loaded.judged
-    if found is None:
+    settings = loaded.settings or loaded.judged
+    if settings is None:
         return loaded
-    judged = msgspec.structs.replace(found, dev_mode=True)
+    judged = msgspec.structs.replace(settings, dev_mode=True)
     own = Path(judged.state_dir) / dev_policy.FOLDER
     # Once it has been started, a dev gateway that was not told of a policy has one in its state directory.
     if loaded.document.is_default(("policy_dir",)) and own.is_dir():
@@ -67,9 +67,9 @@ def _load_dev(options: argparse.Namespace) -> Loaded:
 
 def show(problems: Iterable[Problem], good: str, *, is_json: bool) -> int:
     """Print the outcome of a check; returns its exit code."""
-    found = tuple(problems)
+    listed = tuple(problems)
     if is_json:
-        print(as_json(found), end="")
+        print(as_json(listed), end="")
     else:
-        print(report(found) if found else good + "\n", end="")
-    return Exit.CONFIG if found else Exit.OK
+        print(report(listed) if listed else good + "\n", end="")
+    return Exit.CONFIG if listed else Exit.OK

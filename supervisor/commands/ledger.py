@@ -20,6 +20,6 @@ def add(commands: Commands) -> None:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    command = [*INTERPRETER, "frontend.evidence.offline", str(options.file), "--keys", str(options.keys)]
+    command = [*INTERPRETER, "notary.offline", str(options.file), "--keys", str(options.keys)]
     sys.stdout.flush()
     os.execv(sys.executable, command)  # noqa: S606 - our own interpreter and module

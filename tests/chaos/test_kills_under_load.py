@@ -19,7 +19,7 @@ from tests.support.upstream import Upstream, upstream
 
 KILLS = int(os.environ.get("GATEWAY_CHAOS_KILLS", "48"))
 AGENTS = 6
-VICTIMS = ("front", "policy", "template", "worker compute", "worker http", "worker fs")
+VICTIMS = ("front", "notary", "policy", "template", "worker compute", "worker http", "worker fs")
 PAUSE = (0.1, 0.7)
 STARTS = 20
 """How many times as long as the undisturbed start of the whole gateway it may take until a call succeeds again. The

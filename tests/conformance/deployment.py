@@ -21,6 +21,10 @@ from tests.support.production import PRINCIPAL, Production, mapping, over, produ
 
 MODES = ("dev", "run")
 CLOSED = "127.0.0.1:1"
+PARTS = {
+    "store": ("proofs", "budgets", "approvals", "epochs"), "ledger": ("events", "receipts", "intents", "unresolved"),
+}  # fmt: skip
+"""The two parts of the database, and their tables."""
 """An address where nobody listens."""
 
 
@@ -193,43 +197,41 @@ class Deployment:
         assert answer.status_code == 202, answer.text
         return str(answer.json()["approval_id"])
 
-    def _database(self, name: str) -> sqlite3.Connection:
-        return sqlite3.connect(self.state / f"{name}.sqlite3", timeout=WAIT_SECONDS, isolation_level=None)
+    def _database(self) -> sqlite3.Connection:
+        return sqlite3.connect(self.state / "ledger.sqlite3", timeout=WAIT_SECONDS, isolation_level=None)
 
-    def change(self, name: str, statement: str, *values: Any) -> int:
-        """One statement on the store or the ledger, as a stranger would; how many rows it changed."""
-        with contextlib.closing(self._database(name)) as connection:
+    def change(self, statement: str, *values: Any) -> int:
+        """One statement on the database, as a stranger would; how many rows it changed."""
+        with contextlib.closing(self._database()) as connection:
             return connection.execute(statement, values).rowcount
 
-    def select(self, name: str, statement: str, *values: Any) -> list[Any]:
-        """Rows of the store or the ledger."""
-        with contextlib.closing(self._database(name)) as connection:
+    def select(self, statement: str, *values: Any) -> list[Any]:
+        """Rows of the database."""
+        with contextlib.closing(self._database()) as connection:
             return connection.execute(statement, values).fetchall()
 
     def expire(self, approval_id: str) -> None:
         """Let five minutes pass for one hold."""
         past = time.time() - 1
-        assert self.change("store", "update approvals set expires_at = ? where approval_id = ?", past, approval_id) == 1
+        assert self.change("update approvals set expires_at = ? where approval_id = ?", past, approval_id) == 1
 
     @contextmanager
     def without(self, name: str) -> Iterator[None]:
-        """The store or the ledger is gone, as a file system that was unmounted; afterwards all is well again."""
-        path = self.state / f"{name}.sqlite3"
-        path.rename(path.with_suffix(".away"))
-        try:
+        """Store or ledger, each a part of the database, is gone, as in a damaged file; afterwards all is well again."""
+        with ExitStack() as gone:
+            for table in PARTS[name]:
+                gone.enter_context(self.without_table(table))
             yield
-        finally:
-            path.with_suffix(".away").rename(path)
-            self.ready()
+        self.ready()
 
     @contextmanager
-    def without_table(self, name: str, table: str) -> Iterator[None]:
-        """A table of the store or the ledger is gone, as in a damaged file; afterwards it is there again."""
-        self.change(name, f"alter table {table} rename to away")
+    def without_table(self, table: str) -> Iterator[None]:
+        """A table is gone, as in a damaged file; afterwards it is there again."""
+        self.change(f"alter table {table} rename to {table}_away")
         try:
             yield
         finally:
-            self.change(name, f"alter table away rename to {table}")
+            self.change(f"alter table {table}_away rename to {table}")
 
     def reload(self) -> httpx.Response:
         """Read manifests and policy again."""

@@ -32,12 +32,12 @@ class Hooked:
 
     def waiting(self, endpoint: str) -> list[Any]:
         """(attempts, due in ms) of what an endpoint has in the outbox."""
-        return self.gate.select("ledger", "select attempts, due from outbox where endpoint = ?", endpoint)
+        return self.gate.select("select attempts, due from outbox where endpoint = ?", endpoint)
 
     def given_up(self, endpoint: str) -> tuple[int, str]:
         """(attempts, error) of the call's delivery, once it has been given up."""
         asked = "select attempts, error from given_up where endpoint = ? and event_id = ?"
-        rows = wait_for(lambda: self.gate.select("ledger", asked, endpoint, self.event_id), f"the end of {endpoint}'s")
+        rows = wait_for(lambda: self.gate.select(asked, endpoint, self.event_id), f"the end of {endpoint}'s")
         (found,) = rows
         return found[0], found[1]
 

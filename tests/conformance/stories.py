@@ -165,10 +165,10 @@ def live_before(gate: Deployment) -> Before:
     with still_workers(gate) as workers:
         call, _ = workers.begin(lambda: before.lost.execute("spin", {"seconds": PATIENCE}))
         with _evidence_of_tomorrow(gate):
-            _replace_front(gate)
+            _replace_notary_and_front(gate)
             before.wrong_clock = before.other.execute("text_digest", {"text": "too early"})
         assert call.status() == 0
-    _replace_front(gate)
+    _replace_notary_and_front(gate)
     with still_workers(gate, files=True) as workers:
         before.epoch = gate.operator().get("/v1/admin/epoch").json()["current_epoch"]
         before.events = len(gate.events(limit=1000))
@@ -195,12 +195,20 @@ def _spend(gate: Deployment, before: Before) -> None:
 
 @contextmanager
 def _evidence_of_tomorrow(gate: Deployment) -> Iterator[None]:
-    """The newest event is an hour ahead of the clock: a front that starts now knows that one of them is wrong."""
+    """The newest event is an hour ahead of the clock: a notary that starts now knows that one of them is wrong."""
     shift = "update events set time = ? where seq = ?"
-    ((seq, real),) = gate.select("ledger", "select seq, time from events order by seq desc limit 1")
-    assert gate.change("ledger", shift, int((time.time() + 3600) * 1000), seq) == 1
+    ((seq, real),) = gate.select("select seq, time from events order by seq desc limit 1")
+    assert gate.change(shift, int((time.time() + 3600) * 1000), seq) == 1
     yield
-    assert gate.change("ledger", shift, real, seq) == 1
+    assert gate.change(shift, real, seq) == 1
+
+
+def _replace_notary_and_front(gate: Deployment) -> None:
+    """Kill both and wait for the next: a front hears from its notary what the newest evidence is."""
+    notary = gate.gateway.child("notary")
+    notary.send_signal(signal.SIGKILL)
+    wait_for(lambda: [one for one in gate.gateway.children("notary") if one.pid != notary.pid], "the next notary")
+    _replace_front(gate)
 
 
 def _replace_front(gate: Deployment) -> None:

@@ -108,7 +108,7 @@ def test_so_many_at_most(gate: Deployment, caller: Caller, own: list[Event]) -> 
 
 @row("admin-endpoints/verify")
 def test_the_chain_is_whole(gate: Deployment, operator: Caller, own: list[Event]) -> None:
-    ((count,),) = gate.select("ledger", "select count(*) from events")
+    ((count,),) = gate.select("select count(*) from events")
     answer = operator.get("/v1/audit/verify")
     assert answer.status_code == 200
     found = answer.json()
@@ -119,15 +119,15 @@ def test_the_chain_is_whole(gate: Deployment, operator: Caller, own: list[Event]
 @row("admin-endpoints/verify-broken")
 def test_a_changed_event_is_found_and_named(gate: Deployment, operator: Caller, own: list[Event]) -> None:
     victim = own[2]["event_id"]
-    ((seq, data),) = gate.select("ledger", "select seq, bytes from events where event_id = ?", victim)
+    ((seq, data),) = gate.select("select seq, bytes from events where event_id = ?", victim)
     changed = json.loads(bytes(data)) | {"decision": "allow"}
     text = json.dumps(changed, separators=(",", ":"), sort_keys=True).encode()
-    gate.change("ledger", "update events set bytes = ? where seq = ?", text, seq)
+    gate.change("update events set bytes = ? where seq = ?", text, seq)
     try:
         found = operator.get("/v1/audit/verify").json()
     finally:
-        gate.change("ledger", "update events set bytes = ? where seq = ?", bytes(data), seq)
-    ((following,),) = gate.select("ledger", "select event_id from events where seq = ?", seq + 1)
+        gate.change("update events set bytes = ? where seq = ?", bytes(data), seq)
+    ((following,),) = gate.select("select event_id from events where seq = ?", seq + 1)
     assert found["intact"] is False
     assert found["broken_at"] in (victim, following)
     assert operator.get("/v1/audit/verify").json()["intact"] is True

@@ -35,7 +35,7 @@ def error_of(answer: Any) -> tuple[int, str]:
 def fail(gate: Deployment, approval_id: str) -> None:
     """An approval that can't be executed any more: its stored plan was changed behind the gateway's back."""
     statement = "update approvals set body = replace(body, 'held_digest', 'text_digest') where approval_id = ?"
-    assert gate.change("store", statement, approval_id) == 1
+    assert gate.change(statement, approval_id) == 1
     assert gate.operator().post(f"/v1/approvals/{approval_id}/approve").status_code == 409
 
 

@@ -68,7 +68,7 @@ def test_the_decision_is_in_the_event(gate: Deployment, case: tuple[str, Any, st
 
 @row("audit-event/prev_hash")
 def test_the_hash_is_that_of_the_event_before(gate: Deployment, event: Event) -> None:
-    rows_ = gate.select("ledger", "select event_id, bytes from events order by seq")
+    rows_ = gate.select("select event_id, bytes from events order by seq")
     place = [event_id for event_id, _ in rows_].index(event["event_id"])
     before = hashlib.sha256(bytes(rows_[place - 1][1])).hexdigest()
     assert event["prev_hash"].removeprefix("sha256:") == before

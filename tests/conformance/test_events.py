@@ -64,7 +64,7 @@ def test_a_look_at_the_receipt_keys_is_an_event(gate: Deployment, operator: Call
 @row("events/1-chained")
 def test_each_event_has_the_hash_of_the_one_before(gate: Deployment, agent: Caller) -> None:
     agent.execute("text_digest", {"text": "x"})
-    stored = gate.select("ledger", "select event_id, bytes from events order by seq")
+    stored = gate.select("select event_id, bytes from events order by seq")
     followed = {following: bytes(data) for (_, data), (following, _) in pairwise(stored)}
     for event in gate.events(session_id=agent.session_id):
         before = hashlib.sha256(followed[event["event_id"]]).hexdigest()

@@ -98,7 +98,7 @@ def test_no_call_left(gate: Deployment) -> None:
 @row("execute-errors/403-budget_session_not_found")
 def test_a_counter_that_is_gone(gate: Deployment) -> None:
     agent = gate.agent(max_calls=2)
-    assert gate.change("store", "delete from budgets where session_id = ?", agent.session_id) == 1
+    assert gate.change("delete from budgets where session_id = ?", agent.session_id) == 1
     refused(agent.execute("text_digest", BODY), 403, "budget_session_not_found")
 
 
@@ -220,7 +220,7 @@ def test_a_store_that_is_gone(gate: Deployment, agent: Caller) -> None:
 @row("execute-errors/503-budget_store_unavailable")
 def test_a_budget_that_can_not_be_read(gate: Deployment) -> None:
     agent = gate.agent(max_calls=2)
-    with gate.without_table("store", "budgets"):
+    with gate.without_table("budgets"):
         answer = agent.execute("text_digest", BODY)
     refused(answer, 503, "budget_store_unavailable")
 

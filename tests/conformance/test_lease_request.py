@@ -43,9 +43,9 @@ def test_a_budget_counts_and_without_one_nothing_does(gate: Deployment) -> None:
     answer = limited.execute("text_digest", {"text": "2"})
     assert (answer.status_code, answer.json()) == (403, {"error": "budget_exhausted"})
     assert [free.execute("text_digest", {"text": "x"}).status_code for _ in range(3)] == [200] * 3
-    stored = gate.select("store", "select max_calls from budgets where session_id = ?", limited.session_id)
+    stored = gate.select("select max_calls from budgets where session_id = ?", limited.session_id)
     assert stored == [(1,)]
-    assert not gate.select("store", "select 1 from budgets where session_id = ?", free.session_id)
+    assert not gate.select("select 1 from budgets where session_id = ?", free.session_id)
 
 
 @row("lease-request/draining")

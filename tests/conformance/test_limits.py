@@ -98,8 +98,8 @@ def many(gate: Deployment) -> Deployment:
         "select value from n) "
         "where session_id = ? and approval_id not like 'apr_copy_%'"
     )
-    assert gate.change("store", copy, agent.session_id) == 220
-    ((count,),) = gate.select("ledger", "select count(*) from events")
+    assert gate.change(copy, agent.session_id) == 220
+    ((count,),) = gate.select("select count(*) from events")
     refusals = max(0, 1010 - count)
     with raw(gate.gateway.ready["client_socket"]) as line:
         for _ in range(0, refusals, 100):

@@ -45,7 +45,7 @@ def total(samples: list[Sample], kind: str) -> float:
 def denied_ledger(gate: Deployment) -> None:
     agent = gate.agent()
     with gate.without("ledger"):
-        assert agent.execute("text_digest", BODY).status_code == 500
+        assert agent.execute("text_digest", BODY).status_code == 503
 
 
 def replayed(gate: Deployment) -> None:

@@ -185,7 +185,7 @@ def test_a_good_receipt_is_verified(receipt: Receipt) -> None:
 
 
 def stored(gate: Deployment, receipt_id: str) -> Receipt:
-    ((data,),) = gate.select("ledger", "select bytes from receipts where receipt_id = ?", receipt_id)
+    ((data,),) = gate.select("select bytes from receipts where receipt_id = ?", receipt_id)
     return dict(json.loads(bytes(data)))
 
 
@@ -201,7 +201,7 @@ def test_a_receipt_that_was_changed_says_so(gate: Deployment, case: str) -> None
     receipt_id = gate.agent().execute("text_digest", {"text": "x"}).json()["receipt_id"]
     changed = CHANGES[case](stored(gate, receipt_id))
     data = json.dumps(changed).encode()
-    assert gate.change("ledger", "update receipts set bytes = ? where receipt_id = ?", data, receipt_id) == 1
+    assert gate.change("update receipts set bytes = ? where receipt_id = ?", data, receipt_id) == 1
     found = gate.receipt(receipt_id)
     assert found["signature_status"] == case
     assert ("receipt_signature" in found) == (case != "unsigned")

@@ -108,8 +108,8 @@ def test_the_proxy_profile_without_a_proxy_is_refused(tmp_path: Path, safe: Text
 @row("start/store-unreachable")
 def test_a_store_that_can_not_be_opened_ends_the_start(tmp_path: Path, safe: Text) -> None:
     (tmp_path / "state").mkdir(mode=0o700)
-    (tmp_path / "state" / "store.sqlite3").write_bytes(b"this is no database" * 1000)
-    refused(tmp_path, safe, "store.sqlite3", code=69)
+    (tmp_path / "state" / "ledger.sqlite3").write_bytes(b"this is no database" * 1000)
+    refused(tmp_path, safe, "ledger.sqlite3", code=69)
 
 
 @row("start/manifests-unloadable")

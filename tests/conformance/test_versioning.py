@@ -69,10 +69,10 @@ def rotation_target(gate: Deployment) -> list[str | Path]:
 @row("versioning/5-unsigned")
 def test_a_receipt_from_before_signing_has_no_signature(gate: Deployment, agent: Caller) -> None:
     receipt_id = agent.execute("text_digest", {"text": "x"}).json()["receipt_id"]
-    ((data,),) = gate.select("ledger", "select bytes from receipts where receipt_id = ?", receipt_id)
+    ((data,),) = gate.select("select bytes from receipts where receipt_id = ?", receipt_id)
     stored = json.loads(bytes(data))
     del stored["receipt_signature"], stored["signing_key_id"]
-    gate.change("ledger", "update receipts set bytes = ? where receipt_id = ?", json.dumps(stored).encode(), receipt_id)
+    gate.change("update receipts set bytes = ? where receipt_id = ?", json.dumps(stored).encode(), receipt_id)
     found = gate.receipt(receipt_id)
     assert found["signature_status"] == "unsigned"
     assert not {"receipt_signature", "signing_key_id"} & set(found)

@@ -3,12 +3,11 @@
 import pytest
 
 from frontend.configuration import access
-from frontend.evidence import sqlite as ledger
 from frontend.files import exclusive
 from frontend.health import pulse
 from frontend.policy import embedded, process
 from frontend.pool import channel, profile
-from frontend.stores import database
+from notary.backends import sqlite as database
 from tests.support.played_policy import PATIENCE
 
 
@@ -30,7 +29,6 @@ def _patient(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(exclusive, "TURN_SECONDS", PATIENCE)
     monkeypatch.setattr(exclusive, "WRITE_SECONDS", PATIENCE)
     monkeypatch.setattr(pulse, "OVERDUE_SECONDS", PATIENCE)
-    monkeypatch.setattr(ledger, "HEALTH_SECONDS", PATIENCE)
     monkeypatch.setattr(process, "SEND_SECONDS", PATIENCE)
     monkeypatch.setattr(channel, "GREETING_SECONDS", PATIENCE)
     monkeypatch.setattr(profile, "ASK_SECONDS", PATIENCE)

@@ -1,7 +1,11 @@
-"""One fault at a time, anywhere: whatever breaks, a call has one price, one event, and no hold without evidence."""
+"""One fault at a time, anywhere: whatever the notary does, a call has one price, one end, and evidence of both.
 
-import itertools
-from collections.abc import Callable
+Every operation that a call, a decision of an operator, an expiry, a lease or a revocation asks, times everything that
+may go wrong with it. What happened is read from the database itself.
+"""
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -9,139 +13,256 @@ import msgspec
 import pytest
 import trio
 
-from frontend.evidence.ledger import AlreadyRecorded, LedgerUnavailable
-from frontend.stores.interface import StoreUnavailable
-from tests.support.front_core import ALLOW, HOLD, Agent, Core, Fault, does_and_says, front_core, refuses, then
+from frontend.notary.client import NotaryRefused, NotarySilent, NotaryUnavailable
+from frontend.pool.channel import WorkerChannel
+from ipc.approvals import TTL_SECONDS
+from ipc.messages import Call, Result
+from ipc.settings import LimitSettings
+from tests.support.front_core import ALLOW, DENY, HOLD, Agent, Core, Fault, does_and_says, front_core, refuses, then
+from tests.support.held_calls import held, state_of, told
+from tests.support.proofs import Key
 
-STORE = (
-    "check_in",
-    "budget_read",
-    "budget_debit",
-    "budget_refund",
-    "epoch",
-    "approval_pending",
-    "approval_hold",
-    "approval_move",
-)
-LEDGER = ("begin", "record", "append")
-KINDS = ("refuses", "does and is late", "our fault", "clock breaks", "cut before", "cut after")
-UNKNOWN = ("budget_refund does and is late", "budget_refund cut before")
-"""Where nobody can know whether the call was given back: at most once."""
+KINDS = (
+    "unavailable", "refused", "silent, not done", "silent, done", "our fault", "clock breaks before",
+    "clock breaks after", "cut before", "cut after", "cut meanwhile",
+)  # fmt: skip
+UNKNOWN = "silent, done"
+"""What its asker can't know may be told twice."""
+CALLS = {"allowed": ALLOW, "held": HOLD, "denied": DENY, "no worker": ALLOW}
+OF_CALLS = ("ReadBudget", "Open", "Close", "Abandon", "Refuse", "Hold", "GetHold")
+OF_DECISIONS = ("Enter", "GetHold", "MoveHold", "Open", "Close", "Abandon")
+
 Cut = Callable[[], None]
+Answer = tuple[int, Any] | None
 
 
-def fault(kind: str, part: str, core: Core, cut: Cut) -> Fault:
-    gone: Exception = StoreUnavailable("gone") if part == "store" else LedgerUnavailable("gone")
+def fault(kind: str, core: Core, cut: Cut) -> Fault:
+    """What becomes of one operation."""
+
+    async def breaks_the_clock(operation: Any, args: Any, kwargs: Any) -> Any:
+        core.clock.is_broken = True
+        return await operation(*args, **kwargs)
 
     async def cut_before(operation: Any, args: Any, kwargs: Any) -> Any:
         cut()
-        await trio.lowlevel.checkpoint_if_cancelled()
+        return await operation(*args, **kwargs)
+
+    async def cut_meanwhile(operation: Any, args: Any, kwargs: Any) -> Any:
+        trio.lowlevel.current_trio_token().run_sync_soon(cut)
         return await operation(*args, **kwargs)
 
     return {
-        "refuses": refuses(gone),
-        "does and is late": does_and_says(gone),
-        "our fault": refuses(RuntimeError("ours") if part == "store" else AlreadyRecorded("ours")),
-        "clock breaks": then(lambda: setattr(core.clock, "is_broken", True)),
+        "unavailable": refuses(NotaryUnavailable("gone", "store")),
+        "refused": refuses(NotaryRefused("no")),
+        "silent, not done": refuses(NotarySilent("late")),
+        "silent, done": does_and_says(NotarySilent("late")),
+        "our fault": refuses(RuntimeError("ours")),
+        "clock breaks before": breaks_the_clock,
+        "clock breaks after": then(lambda: setattr(core.clock, "is_broken", True)),
         "cut before": cut_before,
         "cut after": then(cut),
+        "cut meanwhile": cut_meanwhile,
     }[kind]
 
 
-async def settle(core: Core) -> None:
-    """The fault is over, and the front has had its rounds."""
-    core.store.faults.clear()
-    core.ledger.faults.clear()
+class Executions:
+    """Trace ids of calls that a worker was told of; each had its intent by then."""
+
+    def __init__(self) -> None:
+        self.core: Core | None = None
+        self.traces: list[str] = []
+        self.without_intent: list[str] = []
+
+    async def note(self, trace_id: str) -> None:
+        assert self.core is not None
+        self.traces.append(trace_id)
+        if trace_id not in {one.trace_id for one in await self.core.real.unresolved(1000)}:
+            self.without_intent.append(trace_id)
+
+
+@pytest.fixture
+def executions(monkeypatch: pytest.MonkeyPatch) -> Iterator[Executions]:
+    """What workers are told."""
+    spy, call_worker = Executions(), WorkerChannel.call
+
+    async def call(worker: WorkerChannel, call: Call) -> Result:
+        with trio.CancelScope(shield=True):
+            await spy.note(call.call_id)
+        return await call_worker(worker, call)
+
+    monkeypatch.setattr(WorkerChannel, "call", call)
+    yield spy
+    assert spy.without_intent == []
+    assert len(set(spy.traces)) == len(spy.traces), "executed twice"
+
+
+@asynccontextmanager
+async def broken(core: Core, operation: str, kind: str) -> AsyncIterator[None]:
+    """The fault, around one request; then it is over, and the front has its rounds."""
+    object.__setattr__(core.services, "rates", type(core.services.rates)())
+    with trio.fail_after(60), trio.CancelScope() as scope:
+        core.client.faults[operation] = fault(kind, core, scope.cancel)
+        yield
+    core.client.faults.clear()
     core.clock.is_broken = False
     for _ in range(2):
         await core.services.upkeep.round()
 
 
-def without_late(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Without what says that evidence failed, where that evidence came all the same: nobody could know."""
-    told = [event for event in events if event.get("error_code") != "evidence_persistence_failed"]
-    return told or events
+async def or_500(request: Awaitable[tuple[int, Any]]) -> Answer:
+    """The answer as the HTTP skin gives it: 500 for what no handler caught."""
+    try:
+        return await request
+    except RuntimeError:
+        return 500, {"error": "internal_error"}
 
 
-async def check_call(core: Core, agent: Agent, answer: Any, name: str) -> None:
-    events = without_late(await core.events(session_id=agent.session_id, event_type="ActionCall"))
+async def check_call(core: Core, agent: Agent, answer: Answer, ran: bool, unresolved: int, kind: str) -> None:
+    """What holds of one call of a fresh session with three calls, whatever became of it."""
+    events = await core.events(session_id=agent.session_id, event_type="ActionCall")
     codes = [event.get("error_code", event["decision"]) for event in events]
-    no_evidence = answer is not None and answer[0] >= 500
-    assert len(events) == 1 or (no_evidence and not events), (name, answer, codes)
-    remaining = await core.remaining(agent)
-    assert remaining in (2, 3), (name, remaining)
-    pending = [one for one in await core.store.approval_list(("pending",), 200) if one.session_id == agent.session_id]
-    receipts = [event for event in events if "receipt_id" in event]
-    unresolved = [one for one in await core.ledger.unresolved(1000) if one.trace_id in {e["trace_id"] for e in events}]
-    if answer is not None and answer[0] in (200, 202):
-        assert remaining == 2, (name, answer)
-        assert bool(receipts) == (answer[0] == 200)
-    if receipts or pending:
-        assert remaining == 2, (name, "it ran, or will, and was given back")
-    if pending:
-        assert codes == ["pending_approval"], (name, codes)
-    refunds = await core.events(session_id=agent.session_id, event_type="BudgetRollbackFailed")
-    if remaining == 2 and answer is not None and answer[0] not in (200, 202):
-        assert receipts or unresolved or refunds or no_evidence, (name, answer, codes)
+    receipts = [event["receipt_id"] for event in events if "receipt_id" in event]
+    pending = [one for one in await core.real.approvals(("pending",), 200) if one.session_id == agent.session_id]
+    assert codes or (answer is not None and answer[0] >= 500), "no evidence, and nothing that says so"
+    assert len(codes) <= (2 if kind == UNKNOWN else 1), codes
+    assert len(receipts) + len(pending) + unresolved <= 1
+    assert ran == bool(receipts) or unresolved, "what ran has a receipt, or an intent that shows"
+    assert "replay_detected" not in codes, "a call was held for a copy of itself"
+    assert await core.remaining(agent) in prices(bool(receipts or pending), ran, unresolved), codes
+    if answer is not None:
+        assert (answer[0] == 200) <= bool(receipts)
+        assert (answer[0] == 202) <= bool(pending)
+        if answer[0] >= 400 and codes and kind != UNKNOWN:
+            assert answer[1]["error"] in codes
+    assert await core.real.approvals(("claimed",), 200) == []
 
 
-@pytest.mark.parametrize("held", [False, True], ids=["allowed", "held"])
-async def test_a_call_survives_any_one_fault(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, held: bool) -> None:
-    monkeypatch.setattr("frontend.auth.epochs.FRESH_SECONDS", -1)  # the last look is always taken
-    async with front_core(tmp_path, workers=2) as core:
-        core.policy.answer = HOLD if held else ALLOW
-        for (part, operation), kind in itertools.product(
-            [("store", one) for one in STORE] + [("ledger", one) for one in LEDGER], KINDS
-        ):
-            object.__setattr__(core.services, "rates", type(core.services.rates)())
+def prices(has_end: bool, ran: bool, unresolved: int) -> tuple[int, ...]:
+    """What may be left of three calls. Nobody can know it of an intent that shows, and that nothing was executed of."""
+    return (2,) if has_end or ran else (2, 3) if unresolved else (3,)
+
+
+async def unresolved_intents(core: Core) -> int:
+    """Intents that no receipt has resolved."""
+    return (await core.real.ledger_status()).unresolved
+
+
+@pytest.mark.parametrize("way", list(CALLS))
+@pytest.mark.parametrize("operation", OF_CALLS)
+async def test_a_call_survives_any_one_fault(tmp_path: Path, executions: Executions, way: str, operation: str) -> None:
+    workers = 0 if way == "no worker" else 2
+    limits = LimitSettings(worker_wait_seconds=0.0 if way == "no worker" else 60.0)
+    async with front_core(tmp_path, workers=workers, limits=limits) as core:
+        executions.core, core.policy.answer = core, CALLS[way]
+        for kind in KINDS:
             agent = await core.agent(max_calls=3)
-            answer = None
-            with trio.CancelScope() as scope:
-                getattr(core, part).faults[operation] = fault(kind, part, core, scope.cancel)
-                answer = await agent.call()
-            await settle(core)
-            await check_call(core, agent, answer, f"{operation} {kind}")
+            answer: Answer = None
+            ran_before, open_before = len(executions.traces), await unresolved_intents(core)
+            async with broken(core, operation, kind):
+                answer = await or_500(agent.call())
+            try:
+                ran, unresolved = len(executions.traces) > ran_before, await unresolved_intents(core) - open_before
+                await check_call(core, agent, answer, ran, unresolved, kind)
+            except AssertionError as error:
+                error.add_note(f"{operation}: {kind}, answered {answer}")
+                raise
 
 
-@pytest.mark.parametrize("verb", ["approve", "deny"])
-async def test_a_decision_survives_any_one_fault(tmp_path: Path, verb: str) -> None:
+@pytest.mark.parametrize("verb", ["approve", "deny", "approve without a worker"])
+@pytest.mark.parametrize("operation", OF_DECISIONS)
+async def test_a_decision_survives_any_one_fault(
+    tmp_path: Path, executions: Executions, verb: str, operation: str
+) -> None:
     """Whatever breaks, the approval ends or still waits, once, and its call is paid for exactly when it ran."""
-    async with front_core(tmp_path, workers=2) as core:
-        core.policy.answer = HOLD
-        for (part, operation), kind in itertools.product(
-            [("store", one) for one in ("check_in", "epoch", "budget_refund", "approval_move")]
-            + [("ledger", one) for one in LEDGER],
-            KINDS,
-        ):
-            name = f"{operation} {kind}"
-            object.__setattr__(core.services, "rates", type(core.services.rates)())
-            agent = await core.agent(max_calls=3)
-            _, hold = await agent.call()
-            answer: tuple[int, Any] | None = None
-            with trio.CancelScope() as scope:
-                getattr(core, part).faults[operation] = fault(kind, part, core, scope.cancel)
-                try:
-                    answer = await core.operate("POST", f"/v1/approvals/{hold['approval_id']}/{verb}")
-                except (RuntimeError, AlreadyRecorded):
-                    answer = (500, None)  # as the HTTP skin answers what no handler caught
-            await settle(core)
-            record = await core.store.approval_get(hold["approval_id"])
-            assert record.state in ("pending", "approved", "denied", "failed"), (name, record.state)
-            receipt_id = await core.ledger.receipt_of_approval(hold["approval_id"])
-            intent = await core.ledger.intent_of_approval(hold["approval_id"])
-            may_have_run = intent is not None and name != "begin does and is late"
-            lost = bool(await core.events(session_id=agent.session_id, event_type="BudgetRollbackFailed"))
-            is_paid = record.state == "pending" or receipt_id is not None or may_have_run or lost
-            if name not in UNKNOWN:
-                assert await core.remaining(agent) == (2 if is_paid else 3), (name, record)
-            if receipt_id is not None:
-                assert record.state == ("approved" if answer is None or answer[0] in (200, 500) else "failed"), name
-                assert msgspec.json.decode(record.outcome).get("receipt_id") in (receipt_id, None)
-            if answer is not None and answer[0] == 200:
-                assert record.state == {"approve": "approved", "deny": "denied"}[verb], (name, record.state)
-            ends = [e for e in await core.events(session_id=agent.session_id) if e["decision"] != "pending_approval"]
-            ends = [e for e in ends if e["event_type"] in ("ActionCall", "ApprovalDenied")]
-            assert len(without_late(ends)) <= 1, (
-                name,
-                [(e["event_type"], e["decision"], e.get("error_code")) for e in ends],
-            )
+    verb, _, without = verb.partition(" ")
+    limits = LimitSettings(worker_wait_seconds=0.0 if without else 60.0)
+    async with front_core(tmp_path, workers=0 if without else 2, limits=limits) as core:
+        executions.core = core
+        for kind in KINDS:
+            agent, approval_id = await held(core)
+            answer: Answer = None
+            ran_before, open_before = len(executions.traces), await unresolved_intents(core)
+            async with broken(core, operation, kind):
+                answer = await or_500(core.operate("POST", f"/v1/approvals/{approval_id}/{verb}"))
+            try:
+                ran, unresolved = len(executions.traces) > ran_before, await unresolved_intents(core) - open_before
+                await check_decision(core, agent, approval_id, answer, ran, unresolved, kind)
+                if answer is not None and answer[0] == 200:
+                    assert await state_of(core, approval_id) == {"approve": "approved", "deny": "denied"}[verb]
+            except AssertionError as error:
+                error.add_note(f"{operation}: {kind}, answered {answer}")
+                raise
+
+
+async def check_decision(
+    core: Core, agent: Agent, approval_id: str, answer: Answer, ran: bool, unresolved: int, kind: str
+) -> None:
+    """What holds of a held call once an operator has decided it, or has tried to."""
+    record = await core.real.approval(approval_id)
+    trace = await core.real.trace_of_approval(approval_id)
+    assert record is not None
+    assert record.state in ("pending", "approved", "denied", "failed")
+    assert (record.state == "approved") == (trace.receipt_id is not None)
+    assert msgspec.json.decode(record.outcome).get("receipt_id") == trace.receipt_id
+    is_paid = record.state == "pending" or trace.receipt_id is not None
+    assert await core.remaining(agent) in prices(is_paid, ran, unresolved), record
+    assert ran == (trace.receipt_id is not None) or unresolved
+    ends = [one for one in await told(core, approval_id) if one[:2] != ("ActionCall", "pending_approval")]
+    ends = [one for one in ends if one[0] in ("ActionCall", "ApprovalDenied")]
+    if record.state == "pending":
+        assert ends == []
+    else:
+        assert 1 <= len(ends) <= (2 if kind == UNKNOWN else 1), ends
+
+
+EXPIRY = ("DueHolds", "MoveHold")
+
+
+@pytest.mark.parametrize("operation", EXPIRY)
+async def test_a_hold_that_is_over_ends_once_and_gives_its_call_back_whatever_fails(
+    tmp_path: Path, operation: str
+) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        for kind in KINDS:
+            agent, approval_id = await held(core)
+            core.clock.ahead += TTL_SECONDS
+            async with broken(core, operation, kind):
+                await core.services.upkeep.round()
+            assert await state_of(core, approval_id) == "expired", kind
+            assert [event for event, *_ in await told(core, approval_id)].count("ApprovalExpired") == 1, kind
+            assert await core.remaining(agent) == 3, kind
+
+
+async def test_a_lease_and_its_event_are_there_together_whatever_fails(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        for kind in KINDS:
+            before = len(await core.events(event_type="LeaseIssued", decision="allow"))
+            answer: Answer = None
+            async with broken(core, "Issue", kind):
+                answer = await or_500(lease(core))
+            told_of = len(await core.events(event_type="LeaseIssued", decision="allow")) - before
+            if answer is None or kind == UNKNOWN:
+                assert told_of in (0, 1), kind
+            else:
+                assert told_of == (1 if answer[0] == 200 else 0), (kind, answer)
+
+
+async def lease(core: Core) -> tuple[int, Any]:
+    """Ask for a lease with a budget."""
+    body = {"scopes": ["tools:call"], "dpop_jwk": Key().jwk, "budgets": {"max_calls": 3}}
+    answer = await core.ask("POST", "/v1/leases", body)
+    return answer.status, msgspec.json.decode(answer.body)
+
+
+async def test_the_epoch_rises_with_its_event_or_not_at_all_whatever_fails(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        for kind in KINDS:
+            epoch, acts = await core.real.epoch(), len(await core.events(event_type="AdminRevokeAll"))
+            answer: Answer = None
+            async with broken(core, "Revoke", kind):
+                answer = await or_500(core.operate("POST", "/v1/admin/revoke-all"))
+            risen = await core.real.epoch() - epoch
+            assert risen == len(await core.events(event_type="AdminRevokeAll")) - acts <= 1, kind
+            if answer is not None and kind != UNKNOWN:
+                assert risen == (1 if answer[0] == 200 else 0), (kind, answer)
+            assert core.services.known.epoch == await core.real.epoch(), kind

@@ -1,7 +1,7 @@
 """A call that something comes between, at any of its steps.
 
-The clock breaks, the process ends, the store answers too late, an equal call runs beside it, the registry is
-swapped: no call is paid for that did not run, and whatever ran is in evidence once.
+The clock breaks, the process ends, the notary answers too late, an equal call runs beside it, the registry is swapped,
+the epoch rises: no call is paid for that did not run, and whatever ran is in evidence once.
 """
 
 from collections.abc import Callable
@@ -13,10 +13,25 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from frontend.actions.registry import Registry
-from frontend.stores.interface import StoreUnavailable
-from tests.support.front_core import ALLOW, HOLD, Agent, Core, action, does_and_says, front_core, hangs, refuses, then
+from frontend.notary.client import NotarySilent, NotaryUnavailable
+from ipc.settings import LimitSettings
+from tests.support.front_core import (
+    ALLOW,
+    DENY,
+    HOLD,
+    Agent,
+    Core,
+    action,
+    does_and_says,
+    front_core,
+    refuses,
+    then,
+)  # fmt: skip
+from tests.support.held_calls import held, state_of, told
+from tests.support.worker_desk import until
 
-GONE = StoreUnavailable("the store is gone")
+GONE = NotaryUnavailable("the database is gone", "store")
+LATE = NotarySilent("no answer within 10 s")
 
 
 async def test_without_a_clock_nothing_is_allowed_and_nothing_is_lost(tmp_path: Path) -> None:
@@ -32,23 +47,9 @@ async def test_without_a_clock_nothing_is_allowed_and_nothing_is_lost(tmp_path: 
             assert await agent.call() == (503, {"error": "clock_error"})
             core.clock.is_broken = False
         assert await core.remaining(agent) == 3
-        assert await core.store.approval_list(None, 10) == []
+        assert await core.real.approvals(None, 10) == []
         core.policy.answer, core.policy.before = ALLOW, trio.lowlevel.checkpoint
         assert (await agent.call())[0] == 200
-
-
-@pytest.mark.parametrize("when", ["budget_debit", "approval_hold"])
-async def test_a_clock_that_breaks_between_two_steps_costs_no_call_and_leaves_no_hold(
-    tmp_path: Path, when: str
-) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent(max_calls=3)
-        core.policy.answer = HOLD
-        core.store.faults[when] = then(lambda: setattr(core.clock, "is_broken", True))
-        assert await agent.call() == (503, {"error": "clock_error"})
-        core.clock.is_broken = False
-        assert await core.remaining(agent) == 3
-        assert await core.store.approval_list(("pending",), 10) == []
 
 
 # ------------------------------------------------------------------ the end of the process, at every step
@@ -60,36 +61,88 @@ async def cut_call(core: Core, agent: Agent, arrange: Callable[[trio.CancelScope
         arrange(scope)
         await agent.call("echo")
         raise AssertionError("the call was answered")
-    core.store.faults.clear()
-    core.ledger.faults.clear()
+    core.client.faults.clear()
 
 
-@pytest.mark.parametrize("held", [False, True], ids=["allowed", "held"])
+def cut_at(core: Core, operation: str, when: str) -> Callable[[trio.CancelScope], None]:
+    """Cancel the task just before, or just after, an operation."""
+
+    def arrange(scope: trio.CancelScope) -> None:
+        async def cut_first(ask: Any, args: Any, kwargs: Any) -> Any:
+            scope.cancel()
+            return await ask(*args, **kwargs)
+
+        core.client.faults[operation] = cut_first if when == "before" else then(scope.cancel)
+
+    return arrange
+
+
 @pytest.mark.parametrize(
-    ("part", "operation"),
-    [("store", "check_in"), ("store", "budget_read"), ("store", "budget_debit"), ("store", "approval_hold")],
-)
+    ("operation", "when", "answer"),
+    [
+        ("ReadBudget", "before", ALLOW), ("ReadBudget", "after", ALLOW), ("ReadBudget", "before", HOLD),
+        ("Open", "before", ALLOW), ("Open", "after", ALLOW), ("Hold", "before", HOLD),
+    ],
+)  # fmt: skip
 async def test_a_call_that_is_cut_before_its_dispatch_is_given_back_and_in_evidence(
-    tmp_path: Path, held: bool, part: str, operation: str
+    tmp_path: Path, operation: str, when: str, answer: Any
 ) -> None:
-    if operation == "approval_hold" and not held:
-        return
     async with front_core(tmp_path) as core:
         agent = await core.agent(max_calls=3)
-        core.policy.answer = HOLD if held else ALLOW
-        await cut_call(core, agent, lambda scope: core.store.faults.update({operation: then(scope.cancel)}))
+        core.policy.answer = answer
+        await cut_call(core, agent, cut_at(core, operation, when))
         (event,) = await core.events(event_type="ActionCall")
         assert (event["decision"], event["error_code"]) == ("error", "draining")
         assert await core.remaining(agent) == 3
-        assert await core.store.approval_list(("pending",), 10) == [], "no hold without evidence"
-        assert await core.ledger.unresolved_count() == 0
+        assert await core.real.approvals(("pending",), 10) == []
+        assert await core.unresolved() == 0
+
+
+async def test_a_denial_whose_task_is_cut_is_still_told(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent(max_calls=3)
+        core.policy.answer = DENY
+        with trio.CancelScope() as scope:
+            cut_at(core, "Refuse", "before")(scope)
+            await agent.call()
+        (event,) = await core.events(event_type="ActionCall")
+        assert (event["decision"], event["error_code"]) == ("deny", "policy_denied")
+
+
+async def test_a_hold_whose_task_is_cut_waits_with_its_event_and_is_there_for_the_same_call(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent(max_calls=3)
+        core.policy.answer = HOLD
+        with trio.CancelScope() as scope:
+            core.client.faults["Hold"] = then(scope.cancel)
+            await agent.call()
+        core.client.faults.clear()
+        assert [event["decision"] for event in await core.events(event_type="ActionCall")] == ["pending_approval"]
+        (waiting,) = await core.real.approvals(("pending",), 10)
+        assert (await agent.call())[1]["approval_id"] == waiting.approval_id
+        assert await core.remaining(agent) == 2
+
+
+async def test_a_call_that_is_cut_while_it_waits_for_a_worker_is_given_back_and_in_evidence(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        agent = await core.agent(max_calls=3)
+        with trio.fail_after(60):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(agent.call)
+                await until(lambda: core.client.asked[-1] == "Open")
+                while not await core.unresolved():
+                    await trio.lowlevel.checkpoint()
+                nursery.cancel_scope.cancel()
+        (event,) = await core.events(event_type="ActionCall")
+        assert (event["decision"], event["error_code"]) == ("error", "draining")
+        assert (await core.remaining(agent), await core.unresolved()) == (3, 0)
 
 
 async def test_a_call_that_is_cut_while_its_worker_runs_leaves_a_receipt_that_says_so(tmp_path: Path) -> None:
     async with front_core(tmp_path, action("hang")) as core:
         agent = await core.agent(max_calls=3)
         begun = trio.Event()
-        core.ledger.faults["begin"] = then(begun.set)
+        core.client.faults["Open"] = then(begun.set)
         with trio.fail_after(60):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(agent.call, "hang")
@@ -99,67 +152,109 @@ async def test_a_call_that_is_cut_while_its_worker_runs_leaves_a_receipt_that_sa
                 nursery.cancel_scope.cancel()
         (event,) = await core.events(event_type="ActionCall")
         assert (event["decision"], event["error_code"]) == ("error", "action_execution_failed")
-        receipt = await core.ledger.receipt(event["receipt_id"])
-        assert receipt.normalized_result["kind"] == "cancelled"
-        assert receipt.failure_class == "internal_error"
-        assert await core.ledger.unresolved_count() == 0
+        receipt = await core.receipt(event["receipt_id"])
+        assert receipt["normalized_result"]["kind"] == "cancelled"
+        assert receipt["failure_class"] == "internal_error"
+        assert await core.unresolved() == 0
         assert await core.remaining(agent) == 2, "what was dispatched is not given back"
 
 
 async def test_a_call_that_is_cut_once_its_result_is_here_leaves_its_own_receipt(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         agent = await core.agent(max_calls=3)
-
-        def arrange(scope: trio.CancelScope) -> None:
-            async def cancelled_at_the_door(operation: Any, args: Any, kwargs: Any) -> Any:
-                scope.cancel()
-                core.ledger.faults.clear()
-                await trio.lowlevel.checkpoint()
-                raise AssertionError("not cancelled")
-
-            core.ledger.faults["record"] = cancelled_at_the_door
-
-        await cut_call(core, agent, arrange)
+        with trio.fail_after(60), trio.CancelScope() as scope:
+            cut_at(core, "Close", "before")(scope)
+            await agent.call()
         (event,) = await core.events(event_type="ActionCall")
         assert event["decision"] == "allow"
-        assert await core.ledger.unresolved_count() == 0
+        assert await core.unresolved() == 0
 
 
 async def test_an_answer_that_is_cut_after_its_evidence_leaves_no_second_event(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         agent = await core.agent(max_calls=3)
-        reached = trio.Event()
-        core.ledger.faults["record"] = hangs(reached, first_does=True)
-        with trio.fail_after(60):
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(agent.call)
-                await reached.wait()
-                core.ledger.faults.clear()
-                nursery.cancel_scope.cancel()
+        with trio.fail_after(60), trio.CancelScope() as scope:
+            core.client.faults["Close"] = then(scope.cancel)
+            await agent.call()
         assert [event["decision"] for event in await core.events(event_type="ActionCall")] == ["allow"]
 
 
-# ------------------------------------------------------------------ answers of a store that come too late
+@pytest.mark.parametrize("operation", ["GetHold", "MoveHold", "Open", "Close"])
+@pytest.mark.parametrize("when", ["before", "after"])
+async def test_an_approve_that_is_cut_leaves_nothing_claimed_and_the_right_price(
+    tmp_path: Path, operation: str, when: str
+) -> None:
+    async with front_core(tmp_path) as core:
+        agent, approval_id = await held(core)
+        with trio.fail_after(60), trio.CancelScope() as scope:
+            cut_at(core, operation, when)(scope)
+            await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
+        core.client.faults.clear()
+        await core.services.upkeep.round()
+        state = await state_of(core, approval_id)
+        is_claimed = operation in ("Open", "Close") or (operation, when) == ("MoveHold", "after")
+        assert state == ("approved" if operation == "Close" else "failed" if is_claimed else "pending")
+        assert await core.remaining(agent) == (3 if state == "failed" else 2)
+        assert await core.unresolved() == 0
+        ends = [one for one in await told(core, approval_id) if one[0] == "ActionCall"][1:]
+        assert len(ends) == (0 if state == "pending" else 1)
 
 
-async def test_a_hold_whose_storing_was_answered_too_late_does_not_wait_for_an_operator(tmp_path: Path) -> None:
+# ------------------------------------------------------------------ answers of the notary that come too late
+
+
+async def test_a_hold_whose_answer_was_lost_is_answered_all_the_same(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         agent = await core.agent(max_calls=3)
         core.policy.answer = HOLD
-        core.store.faults["approval_hold"] = does_and_says(GONE)
-        assert await agent.call() == (503, {"error": "approval_store_unavailable"})
-        assert await core.store.approval_list(("pending",), 10) == []
-        assert await core.remaining(agent) == 3
+        core.client.faults["Hold"] = does_and_says(LATE)
+        status, body = await agent.call()
+        (waiting,) = await core.real.approvals(("pending",), 10)
+        assert (status, body["approval_id"]) == (202, waiting.approval_id)
+        assert await core.remaining(agent) == 2
+        assert [event["decision"] for event in await core.events(event_type="ActionCall")] == ["pending_approval"]
 
 
-async def test_a_hold_that_may_still_be_pending_keeps_its_debit(tmp_path: Path) -> None:
+async def test_a_hold_of_which_nothing_can_be_known_keeps_its_debit_and_its_event(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         agent = await core.agent(max_calls=3)
         core.policy.answer = HOLD
-        core.store.faults["approval_hold"] = does_and_says(GONE)
-        core.store.faults["approval_move"] = refuses(GONE)
+        core.client.faults |= {"Hold": does_and_says(LATE), "GetHold": refuses(GONE)}
         assert await agent.call() == (503, {"error": "approval_store_unavailable"})
         assert await core.remaining(agent) == 2, "whoever approves it now runs a call that was paid for"
+        decisions = [event["decision"] for event in await core.events(event_type="ActionCall")]
+        assert sorted(decisions) == ["error", "pending_approval"]
+
+
+async def test_an_open_whose_answer_was_lost_is_undone_and_its_proof_is_no_replay(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent(max_calls=3)
+        core.client.faults["Open"] = does_and_says(LATE)
+        assert await agent.call() == (503, {"error": "replay_cache_unavailable"})
+        (event,) = await core.events(event_type="ActionCall")
+        assert event["error_code"] == "replay_cache_unavailable"
+        assert (await core.remaining(agent), await core.unresolved()) == (3, 0)
+
+
+async def test_an_open_that_can_not_be_undone_stays_unresolved_and_shows(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent(max_calls=3)
+        core.client.faults |= {"Open": does_and_says(LATE), "Abandon": refuses(LATE)}
+        assert await agent.call() == (503, {"error": "replay_cache_unavailable"})
+        assert (await core.remaining(agent), await core.unresolved()) == (2, 1)
+        assert core.desk.idle() == 1
+
+
+async def test_a_close_whose_answer_was_lost_is_a_failure_with_its_receipt(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent(max_calls=3)
+        core.client.faults["Close"] = does_and_says(LATE)
+        assert await agent.call() == (500, {"error": "evidence_persistence_failed"})
+        assert await core.unresolved() == 0
+        assert [event["decision"] for event in await core.events(event_type="ActionCall")] == ["error", "allow"]
+
+
+# ------------------------------------------------------------------ what changes beside a call
 
 
 async def test_two_equal_calls_at_once_are_one_hold_and_one_debit(tmp_path: Path) -> None:
@@ -198,3 +293,31 @@ async def test_a_registry_that_is_swapped_in_the_middle_of_a_call_does_not_chang
         core.policy.before = swap
         assert (await agent.call())[0] == 200
         assert await agent.call() == (404, {"error": "action_not_found"})
+
+
+@pytest.mark.parametrize("is_approved", [False, True], ids=["a call", "an approved call"])
+async def test_what_waits_for_a_worker_while_the_epoch_rises_is_not_dispatched(
+    tmp_path: Path, is_approved: bool
+) -> None:
+    async with front_core(tmp_path, workers=0, limits=LimitSettings(worker_wait_seconds=60.0)) as core:
+        answers: list[tuple[int, Any]] = []
+        agent, approval_id = await held(core)
+        core.policy.answer = ALLOW
+
+        async def ask() -> None:
+            path = f"/v1/approvals/{approval_id}/approve"
+            answers.append(await (core.operate("POST", path) if is_approved else agent.call(body={"n": 2})))
+
+        before = await core.remaining(agent)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(ask)
+            with trio.fail_after(60):
+                while not await core.unresolved():
+                    await trio.lowlevel.checkpoint()
+            assert (await core.operate("POST", "/v1/admin/revoke-all"))[0] == 200
+            core.desk.start()
+        expected = (409, {"error": "plan_integrity"}) if is_approved else (401, {"error": "invalid_lease"})
+        assert answers == [expected]
+        assert core.desk.idle() == 1
+        assert await core.unresolved() == 0
+        assert await core.remaining(agent) == before + (1 if is_approved else 0)

@@ -10,9 +10,9 @@ import trio
 
 from frontend.actions.registry import Registry
 from frontend.configuration.active import Commit, Configuration, ConfigurationRefused
-from frontend.evidence.ledger import LedgerUnavailable
 from frontend.front import Front
 from frontend.http.server import Server
+from frontend.notary.client import NotaryUnavailable
 from frontend.policy.acl import PolicyFiles
 from frontend.policy.data import PolicyData
 from frontend.policy.engine import PolicySources
@@ -21,7 +21,7 @@ from ipc.exits import Exit
 from ipc.settings import LimitSettings
 from tests.support.front_core import Core, ScriptedPolicy, front_core, lose_store, refuses
 
-FULL = LedgerUnavailable("the disk is full")
+FULL = NotaryUnavailable("the disk is full")
 
 
 class Loading:
@@ -112,7 +112,7 @@ async def test_a_front_that_had_to_cut_calls_says_so_with_its_exit_code(tmp_path
 
 async def test_a_front_whose_ledger_fails_still_ends_as_it_was_told(tmp_path: Path) -> None:
     async with fronted(tmp_path) as (core, front, _posted):
-        core.ledger.faults["append"] = refuses(FULL)
+        core.client.faults["Note"] = refuses(FULL)
         front.stop(60.0)
         with trio.fail_after(60):
             assert await front.until_stopped() is Exit.OK
@@ -120,7 +120,7 @@ async def test_a_front_whose_ledger_fails_still_ends_as_it_was_told(tmp_path: Pa
 
 async def test_a_front_that_can_not_write_its_start_does_not_open(tmp_path: Path) -> None:
     async with fronted(tmp_path) as (core, front, _posted):
-        core.ledger.faults["append"] = refuses(FULL)
+        core.client.faults["Note"] = refuses(FULL)
         assert await front.open(()) is Exit.UNAVAILABLE
 
 
@@ -142,7 +142,7 @@ async def test_a_front_that_opens_beside_a_lost_store_revokes_before_its_first_r
     lose_store(tmp_path)
     async with fronted(tmp_path) as (core, front, _):
         assert await front.open(("front-1-a",)) is None
-        assert await core.store.epoch() == 2
+        assert await core.real.epoch() == 2
         assert [event["event_type"] for event in await core.events()][:2] == ["GatewayStarted", "AdminRevokeAll"]
 
 

@@ -9,9 +9,12 @@ from typing import Any
 
 import pytest
 
+from ipc import messages as m
+from ipc.events import AuditEvent
 from tests.support.gateway import Bearer, Gateway, config_for, gateway
 from tests.support.hostile_upstream import HostileUpstream, hostile_upstream
 from tests.support.manifests import PATIENT, example, open_policy, patient, write_manifests
+from tests.support.played_supervisor_of_notary import PlayedFront, PlayedSupervisor, checked_offline, played_supervisor
 from tests.support.proofs import Key
 from tests.support.proved_calls import lease_for
 from tests.support.upstream import Upstream, upstream
@@ -92,3 +95,22 @@ def key() -> Key:
 def lease(gate: Gateway, key: Key) -> str:
     """A good lease, with calls enough."""
     return lease_for(gate, key, budgets={"max_calls": 1000})
+
+
+@pytest.fixture
+def supervisor(tmp_path: Path) -> Iterator[PlayedSupervisor]:
+    """A notary whose chain is whole at the end, whatever was sent to it; it has not been surprised either."""
+    with played_supervisor(tmp_path) as running:
+        yield running
+        assert running.process.poll() is None
+        sound = running.attach("front-9-sound")
+        sound.value(m.Note(AuditEvent(event_type="GatewayStopped", trace_id="trc_end", decision="allow")))
+        assert running.stop() == 0
+        checked_offline(Path(running.settings.state_dir))
+        assert "Traceback" not in running.log.read_text()
+
+
+@pytest.fixture
+def front(supervisor: PlayedSupervisor) -> PlayedFront:
+    """The one that was taken over."""
+    return supervisor.attach("front-1-a")

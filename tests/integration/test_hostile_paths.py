@@ -51,7 +51,7 @@ REFUSED_PATHS = (
 )  # fmt: skip
 
 WRITTEN_PATHS = (
-    "%2e%2e/escape", "~root", "$HOME/x", "CON", "a b", "-rf", "state/store.sqlite3",
+    "%2e%2e/escape", "~root", "$HOME/x", "CON", "a b", "-rf", "state/ledger.sqlite3",
     "\uff0e\uff0e/escape", "\u2025/escape", "a\u202eb", "e\u200b", "file:etc", "a|b;c&d`e`", "a..b/c..",
 )  # fmt: skip
 """Strange, and nevertheless each the plain name of one file below the root."""

@@ -115,7 +115,7 @@ def test_calls_of_every_kind_move_what_counts_them(gate: Gateway) -> None:
     for name, labels in (
         ("gate_policy_decisions_total", {"decision": "pending_approval", "rule": "hold_high_risk"}),
         ("gate_policy_request_duration_seconds_count", {"operation": "decide"}),
-        ("gate_store_request_duration_seconds_count", {"operation": "check_in"}),
+        ("gate_store_request_duration_seconds_count", {"operation": "read_budget"}),
     ):
         assert after(name, **labels) > before(name, **labels), (name, labels)
 
@@ -138,7 +138,7 @@ def test_every_process_is_there_and_uses_what_it_uses(gate: Gateway, agent: Bear
     before = scrape(gate)
     assert agent.execute("spin", {"fuel": 500_000_000}).status_code == 200
     after = scrape(gate)
-    kinds = {"supervisor", "front", "policy", "template", "worker compute", "worker http", "worker fs"}
+    kinds = {"supervisor", "front", "notary", "policy", "template", "worker compute", "worker http", "worker fs"}
     for name in ("cpu_seconds_total", "resident_memory_bytes", "open_fds", "start_time_seconds"):
         assert after.labels(f"gate_process_{name}") == {(kind, "1") for kind in kinds}, name
     worker = {"kind": "worker compute", "number": "1"}

@@ -55,6 +55,7 @@ def test_workers_die_with_their_template_and_policy_and_workers_with_their_front
     os.kill(again["front 1"], signal.SIGKILL)
     all_gone({pid: name for name, pid in again.items() if name.startswith(("worker", "policy"))})
     assert is_running(again["template"])
+    assert is_running(again["notary"])
     agent = wait_for(lambda: _agent(doomed), "the next front")
     wait_for(lambda: agent.execute("text_digest", {"text": "x"}).status_code == 200, "its service")
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import psutil
 import pytest
+from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
+from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from tests.support.gateway import Gateway, config_for, gateway
 from tests.support.manifests import all_examples, open_policy, patient
@@ -59,13 +61,13 @@ def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gat
 
 
 def test_ps_shows_every_process_by_name(gate: Gateway) -> None:
-    assert set(pids(gate)) == {"supervisor", "front 1", "policy 1", "template", *WORKERS}
+    assert set(pids(gate)) == {"supervisor", "front 1", "notary", "policy 1", "template", *WORKERS}
 
 
 def test_the_template_is_the_parent_of_the_workers_and_the_supervisor_of_the_rest(gate: Gateway) -> None:
     found = pids(gate)
     parents = {name: psutil.Process(pid).ppid() for name, pid in found.items() if name != "supervisor"}
-    assert parents == dict.fromkeys(("front 1", "policy 1", "template"), found["supervisor"]) | dict.fromkeys(
+    assert parents == dict.fromkeys(("front 1", "notary", "policy 1", "template"), found["supervisor"]) | dict.fromkeys(
         WORKERS, found["template"]
     )
     sessions = {name: os.getsid(pid) for name, pid in found.items()}
@@ -98,18 +100,25 @@ def test_the_template_holds_its_channel_the_mapped_modules_and_a_handle_for_each
 
 
 @only_root
-def test_the_front_holds_sockets_and_its_two_stores_and_no_key(gate: Gateway) -> None:
+def test_the_front_holds_sockets_and_neither_the_database_nor_a_key(gate: Gateway) -> None:
     held = descriptors(pids(gate)["front 1"])
     assert [held.pop(number) for number in (0, 1, 2)] == ["/dev/null", str(gate.log), str(gate.log)]
-    files = {what.removeprefix(f"{gate.state}/") for what in held.values() if what.startswith("/")}
-    names = {"", "-wal", "-shm", ".next", ".turn"}
-    assert files <= {f"{store}.sqlite3{name}" for store in ("store", "ledger") for name in names}
-    others = [what for what in held.values() if not what.startswith(("/", "socket:"))]
-    assert others == ["anon_inode:[eventpoll]"]
+    assert [what for what in held.values() if not what.startswith("socket:")] == ["anon_inode:[eventpoll]"]
 
 
 @only_root
-def test_the_supervisor_holds_sockets_and_its_lock_and_neither_store_nor_key(gate: Gateway) -> None:
+def test_the_notary_holds_the_database_and_a_channel_for_each_front_and_no_network(gate: Gateway) -> None:
+    held = descriptors(pids(gate)["notary"])
+    assert [held.pop(number) for number in (0, 1, 2)] == ["/dev/null", str(gate.log), str(gate.log)]
+    files = {what.removeprefix(f"{gate.state}/") for what in held.values() if what.startswith("/")}
+    assert files == {f"ledger.sqlite3{name}" for name in ("", "-wal", "-shm")}
+    others = [what.split(":[")[0] for what in held.values() if not what.startswith("/")]
+    assert Counter(others) == {"socket": 2, "anon_inode": 1}  # the supervisor and the front; epoll
+    assert not network_sockets() & set(held.values())
+
+
+@only_root
+def test_the_supervisor_holds_sockets_and_its_lock_and_neither_database_nor_key(gate: Gateway) -> None:
     held = descriptors(gate.process.pid)
     files = [what for number, what in held.items() if number > 2 and what.startswith("/")]
     inherited = str(gate.log.with_name("inherited"))
@@ -127,14 +136,37 @@ def test_what_the_supervisor_inherited_reaches_no_child(gate: Gateway) -> None:
 
 
 @only_root
-def test_keys_are_in_the_front_and_nowhere_else(gate: Gateway) -> None:
-    """What a signing key's file says is in the memory of no process but the one that signs."""
-    body = (gate.state / "keys" / "lease.pem").read_text().split("-----")[2].strip().split("\n")[0].encode()
+def test_signing_keys_are_in_the_notary_and_nowhere_else(gate: Gateway) -> None:
+    """Neither what a signing key's file says nor the number itself is in the memory of another process."""
+    pem = (gate.state / "keys" / "lease.pem").read_bytes()
+    body = pem.decode().split("-----")[2].strip().split("\n")[0].encode()
+    key = load_pem_private_key(pem, None)
+    assert isinstance(key, EllipticCurvePrivateKey)
+    number = key.private_numbers().private_value
+    numbers = [number.to_bytes(32, order) for order in ("big", "little")]  # as files have it, as OpenSSL has it
+    for pid, name in pids_and_names(gate):
+        is_notary = name == "notary"
+        assert any(holds_text(pid, one) for one in numbers) is is_notary, name
+        assert is_notary or not holds_text(pid, body), name
+
+
+@only_root
+def test_the_operators_credential_is_in_the_front_alone(gate: Gateway) -> None:
     operator = (gate.state / "operator.key").read_text().strip().encode()
-    for pid, name in family(gate.process.pid).items():
-        if "front" not in name:
-            assert not holds_text(pid, body), name
-            assert not holds_text(pid, operator), name
+    for pid, name in pids_and_names(gate):
+        assert name == "front 1" or not holds_text(pid, operator), name
+
+
+def pids_and_names(gate: Gateway) -> list[tuple[int, str]]:
+    """Every process but the supervisor."""
+    return [(pid, name) for name, pid in pids(gate).items() if name != "supervisor"]
+
+
+def network_sockets() -> set[str]:
+    """Every TCP and UDP socket of this machine, as a descriptor of it shows."""
+    tables = [Path(f"/proc/net/{name}") for name in ("tcp", "tcp6", "udp", "udp6")]
+    lines = [line for table in tables if table.exists() for line in table.read_text().splitlines()[1:]]
+    return {f"socket:[{line.split()[9]}]" for line in lines}
 
 
 @only_root

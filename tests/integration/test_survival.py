@@ -52,7 +52,7 @@ def test_a_worker_killed_in_a_call_costs_that_call_and_leaves_a_receipt(gate: Ga
     assert unresolved(gate) == before
 
 
-@pytest.mark.parametrize("title", ["policy", "template", "worker http", "worker fs", "worker compute"])
+@pytest.mark.parametrize("title", ["notary", "policy", "template", "worker http", "worker fs", "worker compute"])
 def test_a_killed_process_is_replaced_and_calls_go_on(gate: Gateway, title: str) -> None:
     agent = gate.agent()
     victims = {one.pid for one in gate.children(title)}
@@ -71,6 +71,28 @@ def test_a_killed_process_is_replaced_and_calls_go_on(gate: Gateway, title: str)
 
     wait_for(serves, "calls through the successor")
     wait_for(lambda: {one.pid for one in gate.children(title)} - victims, "the successor")
+
+
+def test_a_notary_killed_in_calls_is_asked_again_and_they_are_answered_and_recorded_once(
+    gate: Gateway, up: Upstream
+) -> None:
+    agent, before = gate.agent(), unresolved(gate)
+    held = HeldCall(up, agent)  # its intent is with the notary that is killed, its receipt with the next one
+    notary = gate.child("notary")
+    os.kill(notary.pid, signal.SIGSTOP)
+    meanwhile = [Background(lambda: agent.execute("text_digest", {"text": "x"})) for _ in range(4)]
+    for _ in range(50):  # turns of the front, in which it asks the notary that does not listen
+        assert gate.http.get("/healthz").status_code == 200
+    os.kill(notary.pid, signal.SIGKILL)
+    assert {call.status() for call in meanwhile} == {200}
+    assert held.release().status() == 200
+    (successor,) = gate.children("notary")
+    assert successor.pid != notary.pid
+    events = gate.events(session_id=agent.session_id, event_type="ActionCall")
+    assert [event["decision"] for event in events] == ["allow"] * 5
+    assert len({event["receipt_id"] for event in events}) == 5
+    assert unresolved(gate) == before
+    assert gate.operator().get("/v1/audit/verify").json()["intact"] is True
 
 
 def test_a_killed_front_is_replaced_and_its_call_shows_as_unresolved(gate: Gateway) -> None:

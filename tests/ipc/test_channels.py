@@ -12,7 +12,15 @@ from ipc import messages as m
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.framing import FrameError, encode_frame
 from ipc.nonblocking import TrioChannel
-from ipc.sessions import SUPERVISOR_TO_TEMPLATE, TEMPLATE_TO_SUPERVISOR, ProtocolError
+from ipc.sessions import (
+    FRONT_TO_WORKER,
+    SUPERVISOR_TO_TEMPLATE,
+    TEMPLATE_TO_SUPERVISOR,
+    WORKER_TO_FRONT,
+    ProtocolError,
+)
+from tests.support.echo_worker import result_of
+from tests.support.worker_desk import call
 
 CAP = 65536
 START = m.StartTemplate("/cache", 10)
@@ -78,15 +86,75 @@ async def test_descriptors_that_nobody_took_are_closed_with_the_channel() -> Non
 
 
 async def test_a_message_out_of_turn_is_fatal_to_its_sender() -> None:
-    child, parent = pair()
-    child.send(m.WorkerStarted("w", 1, 1))
+    left, right = socket.socketpair()
+    child, parent = blocking_end(left), trio_end(right)
+    left.sendall(encode_frame(m.WorkerStarted("w", 1, 1), CAP))
     with pytest.raises(ProtocolError, match="WorkerStarted while starting"):
         await parent.receive()
-    await parent.send(m.KillForked("w"))
+    right.send(encode_frame(m.KillForked("w"), CAP))
     with pytest.raises(ProtocolError, match="KillForked while new"):
         child.receive()
     child.close()
     parent.close()
+
+
+async def test_a_message_out_of_turn_is_not_sent() -> None:
+    child, parent = pair()
+    with pytest.raises(ProtocolError, match="WorkerStarted while starting"):
+        child.send(m.WorkerStarted("w", 1, 1))
+    with pytest.raises(ProtocolError, match="KillForked while new"):
+        await parent.send(m.KillForked("w"))
+    child.send(m.TemplateReady())
+    await parent.send(START)
+    assert (child.receive(), await parent.receive()) == (START, m.TemplateReady())
+    child.close()
+    parent.close()
+
+
+async def test_a_message_that_is_too_large_is_not_sent_and_moves_nothing() -> None:
+    child, parent = pair()
+    with pytest.raises(FrameError, match="exceeds the cap"):
+        await parent.send(m.StartTemplate("x" * CAP, 10))
+    await parent.send(START)
+    assert child.receive() == START
+    child.close()
+    parent.close()
+
+
+async def test_a_result_may_be_sent_and_taken_after_its_call_alone() -> None:
+    left, right = socket.socketpair()
+    left.settimeout(60)
+    worker: BlockingChannel[m.FrontToWorker] = BlockingChannel(
+        left, m.FrontToWorker, table=FRONT_TO_WORKER, start="new", cap_in=CAP, cap_out=CAP
+    )
+    front: TrioChannel[m.WorkerToFront] = TrioChannel(
+        right, m.WorkerToFront, table=WORKER_TO_FRONT, start="starting", cap_in=CAP, cap_out=CAP
+    )
+    asked = call()
+    result = result_of(asked)
+    worker.send(m.WorkerReady("w", 1, "compute"))
+    await front.receive()
+    await front.send(m.Welcome("{}"))
+    worker.receive()
+    with pytest.raises(ProtocolError, match="Result while idle"):
+        worker.send(result)
+    left.sendall(encode_frame(result, CAP))
+    with pytest.raises(ProtocolError, match="Result while idle"):
+        await front.receive()
+    await front.send(asked)
+    worker.receive()
+    worker.send(result)
+    assert await front.receive() == result
+    with pytest.raises(ProtocolError, match="Result while idle"):
+        worker.send(result)
+    worker.close()
+    front.close()
+
+
+def test_no_channel_is_made_whose_sent_messages_nothing_checks() -> None:
+    left, right = socket.socketpair()
+    with left, right, pytest.raises(LookupError):
+        BlockingChannel(left, m.FrontToWorker, table={}, start="new", cap_in=CAP, cap_out=CAP)
 
 
 async def test_an_end_between_frames_differs_from_an_end_inside_one() -> None:
@@ -106,7 +174,8 @@ async def test_an_end_between_frames_differs_from_an_end_inside_one() -> None:
 
 async def test_a_send_cut_in_the_middle_breaks_the_channel_for_good() -> None:
     child, parent = pair()
-    big = m.StartTemplate("x" * (CAP - 100), 1)
+    big = m.LoadModules("r", (m.ModuleFile("x" * (CAP - 100), None, ()),))
+    await parent.send(START)
 
     async def send_for_ever() -> None:
         while True:
@@ -117,7 +186,7 @@ async def test_a_send_cut_in_the_middle_breaks_the_channel_for_good() -> None:
         await trio.testing.wait_all_tasks_blocked()  # the peer does not read: some frame is on its way
         nursery.cancel_scope.cancel()
     with pytest.raises(BrokenPipeError):
-        await parent.send(START)
+        await parent.send(big)
     child.close()
     parent.close()
 

@@ -21,7 +21,7 @@ from gateway_client.results import Executed, Jwks
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontend.evidence.receipts import Signature, build_receipt, receipt_fields
+from notary.ledger.receipts import Signature, build_receipt, receipt_fields
 from tests.support.gateway import Gateway
 
 ROOT = Path(__file__).resolve().parents[2]

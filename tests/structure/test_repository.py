@@ -28,7 +28,7 @@ def tracked_texts() -> list[tuple[Path, str]]:
     found = []
     for name in listed:
         path = ROOT / name
-        if path.is_file() and path.suffix not in {".wasm"}:
+        if path.is_file() and path.suffix not in {".wasm", ".sqlite3"}:
             found.append((path, path.read_text(encoding="utf-8")))
     return found
 

@@ -1,4 +1,5 @@
-"""scripts/servers.sh: what it takes for a squid, what it says without one, and that it leaves nothing half made."""
+"""scripts/servers.sh: what it takes for a squid and a strace, what it says without one, and that it leaves nothing half
+made."""
 
 import fcntl
 import os
@@ -32,7 +33,7 @@ NEEDED = (
 
 @pytest.fixture
 def tools(tmp_path: Path) -> Path:
-    """All that is on the PATH. The first squid there does not run, wherever else this machine may have one."""
+    """All that is on the PATH: a strace, and a squid that does not run, wherever else this machine may have one."""
     folder = tmp_path / "tools"
     folder.mkdir()
     for name in NEEDED:
@@ -40,6 +41,7 @@ def tools(tmp_path: Path) -> Path:
         assert found is not None
         (folder / name).symlink_to(found)
     put(folder / "squid", "exit 1")
+    put(folder / "strace", "exit 0")
     return folder
 
 
@@ -73,7 +75,7 @@ def test_without_apt_it_says_what_to_install(tools: Path, tmp_path: Path) -> Non
     done = run(tools, tmp_path / "servers")
     assert done.returncode == 1
     assert done.stderr.splitlines() == [
-        "servers: no squid found, and no apt-get to fetch it with; install the package squid (its service need not run)"
+        "servers: no squid found, and no apt-get to fetch it with; install the package squid (a service need not run)"
     ]
 
 
@@ -99,6 +101,27 @@ def test_what_was_fetched_is_put_there_whole_and_runs(tools: Path, tmp_path: Pat
     assert subprocess.run([folder / "bin" / "squid"], capture_output=True, text=True, check=True).stdout == "ran\n"
     assert [one.name for one in folder.parent.iterdir()] == ["servers"]
     assert sorted(one.name for one in folder.iterdir()) == ["bin", "root"]
+
+
+def test_what_is_missing_is_fetched_together_and_runs(tools: Path, tmp_path: Path) -> None:
+    put(tools / "strace", "exit 1")
+    put(tmp_path / "servers" / "bin" / "squid", "exit 0")  # fetched before a strace was wanted
+    put(
+        tools / "apt-get",
+        'echo "$*" >&2; while [ "$1" != -c ]; do shift; done; cd "$(dirname "$2")/archives" && : > strace_1_all.deb',
+    )
+    put(
+        tools / "dpkg",
+        'mkdir -p "$3/usr/sbin" "$3/usr/bin"; for one in usr/sbin/squid usr/bin/strace; do'
+        ' printf "#!/bin/sh\\necho ran\\n" > "$3/$one"; chmod 755 "$3/$one"; done',
+    )
+    done = run(tools, tmp_path / "servers")
+    assert done.returncode == 0, done.stderr
+    assert done.stderr.startswith("servers: fetching squid and strace for the tests")
+    assert "install squid strace" in done.stderr
+    for name in ("squid", "strace"):
+        program = tmp_path / "servers" / "bin" / name
+        assert subprocess.run([program], capture_output=True, text=True, check=True).stdout == "ran\n"
 
 
 def test_of_two_at_once_one_fetches_and_the_other_takes_that(tools: Path, tmp_path: Path) -> None:

@@ -17,7 +17,7 @@ STARTS = [
     ("supervisor.launch", NEVER | CRYPTOGRAPHY | WASM),
     ("frontend.main", NEVER | LOOP | CRYPTOGRAPHY | WASM | {"msgspec"}),  # before it is tied to its parent
     ("frontend.front", NEVER | WASM),
-    ("frontend.auth.make_keys", NEVER | LOOP | WASM),
+    ("notary.signing.make_keys", NEVER | LOOP | WASM),
     ("workers.template", NEVER | LOOP | {"regopy"}),
     ("workers.rego.main", NEVER | LOOP | CRYPTOGRAPHY | WASM | {"ssl"}),
 ]

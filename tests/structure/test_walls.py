@@ -1,4 +1,8 @@
-"""The walls of the house, held by the syntax trees of its files."""
+"""Which process may import which, which room stands above which, and how large a room may be: held by syntax trees.
+
+A room is a folder, or a file beside folders: `frontend/http/` and `frontend/clock.py` are rooms of the front. Arrows
+count wherever an import stands, in functions too.
+"""
 
 import ast
 from collections.abc import Iterator
@@ -8,19 +12,81 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
-OURS = ("ipc", "supervisor", "frontend", "workers", "contrib", "bench", "tests", "gateway_client")
+OURS = ("ipc", "supervisor", "frontend", "notary", "workers", "contrib", "bench", "tests", "gateway_client")
 MAY_IMPORT = {
     "ipc": {"ipc"},
     "supervisor": {"supervisor", "ipc"},
     "frontend": {"frontend", "ipc"},
+    "notary": {"notary", "ipc"},
     "workers": {"workers", "ipc"},
 }
+"""A package that is not there (yet) breaks no wall."""
 NEVER = {
     "ipc": {"hypercorn", "wasmtime", "cryptography", "jwt", "h11", "structlog"},
     "supervisor": {"h11", "hypercorn", "http", "httpx", "wasmtime", "cryptography", "jwt", "regopy", "yaml", "sqlite3"},
-    "frontend": {"wasmtime", "regopy", "hypercorn", "h11"},
+    "frontend": {"wasmtime", "regopy", "hypercorn", "h11", "sqlite3"},
+    "notary": {"trio", "h11", "hypercorn", "httpcore", "httpx", "wasmtime", "regopy", "yaml"},
     "workers": {"trio", "h11", "hypercorn", "sqlite3"},
 }
+FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
+    "frontend": (
+        ("main",),
+        ("front",),
+        ("compose", "api"),
+        ("services",),
+        ("calls", "configuration"),
+        ("egress",),
+        ("actions",),
+        ("manifests", "policy", "webhooks", "health", "contract"),
+        ("auth",),
+        ("http", "notary"),
+    ),
+    "supervisor": (
+        ("cli",),
+        ("commands",),
+        ("checking", "dev_start"),
+        ("launch", "rotation"),
+        ("supervise", "dev"),
+        ("reloads", "stop", "templates"),
+        ("notaries", "worker_supply"),
+        ("fronts",),
+        ("policies", "readers", "control", "sockets"),
+        ("state",),
+        ("children", "config", "keys", "loading", "places"),
+        ("document", "production"),
+        ("describe", "schema"),
+        ("addresses", "webhooks"),
+        ("kinds",),
+    ),
+    "notary": (
+        ("main", "offline", "reader"),
+        ("opening", "service"),
+        ("channels", "operations", "upkeep"),
+        ("unit",),
+        ("state",),
+        ("reading",),
+        ("signing",),
+        ("ledger",),
+        ("backends", "store"),
+    ),
+    "workers": (
+        ("template", "check", "examiner"),
+        ("loading", "worker"),
+        ("compile",),
+        ("runtime",),
+        ("verifiers",),
+        ("host",),
+    ),
+    "ipc": (
+        ("checking", "nonblocking"),
+        ("blocking",),
+        ("directions", "fds"),
+        ("framing", "sessions"),
+        ("messages",),
+    ),
+}
+"""Rooms of a package from the top floor down; what is not named stands on the lowest. Arrows go down or stay on their
+floor."""
 MAX_LINES = 400
 MAX_FUNCTION_LINES = 60
 
@@ -110,6 +176,75 @@ def test_no_circle_of_imports() -> None:
 
     for path in list(arrows):
         visit(path, ())
+
+
+def modules_of(path: Path) -> Iterator[Path]:
+    """The files of ours that a file imports, wherever in it."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            deeper = [f"{node.module}.{alias.name}" for alias in node.names]
+            names = [name if file_of(name) else node.module for name in deeper]
+        yield from (target for target in map(file_of, names) if target is not None)
+
+
+def arrows_in(folder: Path) -> dict[Path, set[Path]]:
+    """For each room that lies in `folder`, the other rooms there that its files import."""
+    arrows: dict[Path, set[Path]] = {}
+    for path in folder.rglob("*.py"):
+        room = folder / path.relative_to(folder).parts[0]
+        for target in modules_of(path):
+            if target.is_relative_to(folder) and target != folder / "__init__.py":
+                arrows.setdefault(room, set()).add(folder / target.relative_to(folder).parts[0])
+    return {room: targets - {room} for room, targets in arrows.items()}
+
+
+def circle_of(arrows: dict[Path, set[Path]]) -> list[Path]:
+    """The rooms of one circle, in order; empty without any."""
+    done: set[Path] = set()
+
+    def visit(room: Path, trail: tuple[Path, ...]) -> list[Path]:
+        if room in trail:
+            return [*trail[trail.index(room) :], room]
+        if room in done:
+            return []
+        circle = next(filter(None, (visit(target, (*trail, room)) for target in sorted(arrows.get(room, ())))), [])
+        done.add(room)
+        return circle
+
+    return next(filter(None, (visit(room, ()) for room in sorted(arrows))), [])
+
+
+def folders_of(package: str) -> list[Path]:
+    return sorted({path.parent for path in files_of(package)})
+
+
+@pytest.mark.parametrize("package", MAY_IMPORT)
+def test_no_circle_between_rooms(package: str) -> None:
+    circles = [" -> ".join(room.name for room in circle_of(arrows_in(folder))) for folder in folders_of(package)]
+    assert not list(filter(None, circles))
+
+
+def rising_arrows(package: str) -> set[tuple[str, str]]:
+    floor = {name: number for number, names in enumerate(FLOORS[package]) for name in names}
+    lowest = len(FLOORS[package])
+    return {
+        (str(room.relative_to(ROOT)), str(target.relative_to(ROOT)))
+        for room, targets in arrows_in(ROOT / package).items()
+        for target in targets
+        if floor.get(target.stem, lowest) < floor.get(room.stem, lowest)
+    }
+
+
+@pytest.mark.parametrize("package", FLOORS)
+def test_no_arrow_rises(package: str) -> None:
+    assert not rising_arrows(package)
+
+
+def test_every_room_of_the_floors_is_there() -> None:
+    named = {f"{package}/{name}" for package, floors in FLOORS.items() for names in floors for name in names}
+    missing = {name for name in named if not (ROOT / name).is_dir() and not (ROOT / f"{name}.py").is_file()}
+    assert not missing
 
 
 @pytest.mark.parametrize("package", [*MAY_IMPORT, "contrib", "bench"])

@@ -28,19 +28,20 @@ def start(tmp_path: Path) -> Iterator[Start]:
 
 @contextmanager
 def starting(folder: Path) -> Iterator[Start]:
-    """What starts supervisors in a folder: `front` and `template` are the scripts of the fakes, the rest are settings.
+    """What starts supervisors in a folder: `front`, `notary` and `template` are the scripts of the fakes, the rest are
+    settings.
 
-    With `is_real` only the front is a fake. All of them are gone at the end.
+    With `is_real` only front and notary are fakes. All of them are gone at the end.
     """
     started: list[Running] = []
 
     def begin(
-        *, front: dict[str, Any] | None = None, template: dict[str, Any] | None = None, is_real: bool = False,
-        **changes: Any,
+        *, front: dict[str, Any] | None = None, notary: dict[str, Any] | None = None,
+        template: dict[str, Any] | None = None, is_real: bool = False, **changes: Any,
     ) -> Running:  # fmt: skip
         state_dir = folder / "state"
         state_dir.mkdir(mode=0o700, exist_ok=True)
-        for name, script in (("front", front), ("template", template)):
+        for name, script in (("front", front), ("notary", notary), ("template", template)):
             if script is not None:
                 (state_dir / f"fake-{name}.json").write_text(json.dumps(script))
         settings = Settings(

@@ -102,7 +102,7 @@ async def test_descriptors_that_a_child_sends_are_dropped() -> None:
 
 async def test_a_child_that_leaves_with_messages_unread_has_closed_and_not_broken_the_protocol() -> None:
     one = control()
-    one.post(m.Drain())
+    one.post(m.StartFront("front-1-x", ("front-1-x",), SETTINGS, ()))
     async with trio.open_nursery() as nursery:
 
         async def leave() -> None:
@@ -114,6 +114,16 @@ async def test_a_child_that_leaves_with_messages_unread_has_closed_and_not_broke
             assert await one.serve(lambda _: None) == "closed its channel and did not leave"
     assert one.was_closed
     one.close()
+
+
+async def test_a_message_that_a_child_may_not_get_yet_ends_the_channel_with_a_reason() -> None:
+    one = control()
+    peer = front_end(one)
+    one.post(m.Drain())
+    with trio.fail_after(60):
+        assert await one.serve(lambda _: None) == "could not be sent Drain: Drain while new"
+    one.close()
+    peer.close()
 
 
 @pytest.mark.parametrize(

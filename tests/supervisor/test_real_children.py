@@ -1,4 +1,4 @@
-"""The supervisor over the real template and the real policy process; only the front is a fake."""
+"""The supervisor over the real template and the real policy process; front and notary are fakes."""
 
 import os
 import signal

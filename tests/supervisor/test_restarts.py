@@ -12,6 +12,8 @@ from tests.supervisor.conftest import starting
 from tests.support.supervised import Running, Start, is_alive, wait_until
 
 NONE = PoolSettings(min_spare=0, max=1)
+LASTING = ("notary", "template")
+"""What outlives a front."""
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +67,8 @@ def test_a_killed_front_is_replaced_at_once_with_everything_new(gateway: Running
     assert after["live_fronts"] == [after["front_id"]]
     assert after["policies"] != before["policies"]
     assert not set(after["workers"]) & set(before["workers"])
-    assert gateway.whole_family()["template"] == family["template"]
-    old = [pid for title, pid in family.items() if title != "template"]
+    assert {title: gateway.whole_family()[title] for title in LASTING} == {title: family[title] for title in LASTING}
+    old = [pid for title, pid in family.items() if title not in LASTING]
     wait_until(lambda: not any(is_alive(pid) for pid in old))
 
 
@@ -92,6 +94,32 @@ def test_a_front_that_leaves_by_itself_is_replaced(gateway: Running) -> None:
     before = gateway.state()
     gateway.ask(do="exit", code=0)
     gateway.eventually(lambda state: state["pid"] != before["pid"])
+
+
+# ------------------------------------------------------------------------- notary
+
+
+def test_a_killed_notary_is_replaced_at_once_and_the_front_is_tied_to_the_next_one(gateway: Running) -> None:
+    before, family = gateway.state(), gateway.whole_family()
+    ends = len(gateway.told("notary ended"))
+    assert before["notaries"][-1] == family["notary"]
+    os.kill(family["notary"], signal.SIGKILL)
+    after = gateway.eventually(lambda state: len(state["notaries"]) == len(before["notaries"]) + 1)
+    (ended,) = gateway.told("notary ended")[ends:]
+    assert ended["restart_in"] == 0.0
+    assert after["pid"] == before["pid"]
+    assert after["workers"] == before["workers"]
+    assert gateway.whole_family() == family | {"notary": after["notaries"][-1]}
+
+
+def test_front_and_notary_may_die_together(gateway: Running) -> None:
+    before, family = gateway.state(), gateway.whole_family()
+    os.kill(before["pid"], signal.SIGKILL)
+    os.kill(family["notary"], signal.SIGKILL)
+    after = gateway.eventually(lambda state: state["pid"] != before["pid"] and one_each(state))
+    wait_until(lambda: gateway.state()["notaries"][-1:] == [gateway.whole_family()["notary"]])
+    assert after["front_id"] != before["front_id"]
+    assert gateway.whole_family()["notary"] != family["notary"]
 
 
 # ------------------------------------------------------------------------- policy
@@ -299,8 +327,8 @@ def test_hangup_reloads_and_a_front_that_dies_in_a_reload_does_not_block_the_nex
 def test_two_fronts_have_their_own_workers_and_both_hear_of_drain_and_reload(start: Start) -> None:
     gateway = start(front_processes=2, workers=WorkerSettings(compute=PoolSettings(1, 1), http=NONE, fs=NONE))
     gateway.wait_ready()
-    assert sorted(gateway.whole_family(7)) == [
-        "front 1", "front 2", "policy 1", "policy 2", "template", "worker compute 1", "worker compute 2",
+    assert sorted(gateway.whole_family(8)) == [
+        "front 1", "front 2", "notary", "policy 1", "policy 2", "template", "worker compute 1", "worker compute 2",
     ]  # fmt: skip
     seen: dict[str, dict[str, object]] = {}
 
@@ -316,6 +344,21 @@ def test_two_fronts_have_their_own_workers_and_both_hear_of_drain_and_reload(sta
     wait_until(lambda: both("drained"))
     gateway.signal(signal.SIGTERM)
     assert gateway.wait() == Exit.OK
+
+
+def test_a_killed_notary_is_replaced_for_every_front(start: Start) -> None:
+    gateway = start(front_processes=2, workers=WorkerSettings(compute=NONE, http=NONE, fs=NONE))
+    gateway.wait_ready()
+    os.kill(gateway.whole_family(6)["notary"], signal.SIGKILL)
+    seen: dict[str, list[int]] = {}
+
+    def both_have_another() -> bool:
+        state = gateway.state()
+        seen[state["front_id"]] = state["notaries"]
+        return len(seen) == 2 and all(len(pids) == 2 for pids in seen.values())
+
+    wait_until(both_have_another)
+    assert [pids[-1] for pids in seen.values()] == [gateway.whole_family(6)["notary"]] * 2
 
 
 def test_a_change_of_policy_is_told_to_every_other_front(start: Start) -> None:

@@ -1,5 +1,6 @@
 """The supervisor from first start to last exit, with real processes."""
 
+import json
 import os
 import signal
 import socket
@@ -29,7 +30,7 @@ def test_it_is_ready_when_the_front_serves_and_has_its_first_workers(serving: tu
     state = gateway.eventually(lambda state: len(state["workers"]) == 3)
     assert sorted(profile for profile, _, _ in state["workers"].values()) == ["compute", "fs", "http"]
     assert sorted(gateway.whole_family()) == [
-        "front 1", "policy 1", "template", "worker compute 1", "worker fs 1", "worker http 1",
+        "front 1", "notary", "policy 1", "template", "worker compute 1", "worker fs 1", "worker http 1",
     ]  # fmt: skip
     assert state["live_fronts"] == [state["front_id"]]
     assert [kind for kind, _ in state["listeners"]] == ["client", "admin"]
@@ -39,7 +40,7 @@ def test_workers_start_with_the_number_that_the_settings_ask_for(start: Start) -
     none, two = PoolSettings(min_spare=0, max=1), PoolSettings(min_spare=2, max=2)
     gateway = start(workers=WorkerSettings(compute=two, http=none, fs=none))
     gateway.wait_ready()
-    assert sorted(title for title in gateway.whole_family(5) if "worker" in title) == [
+    assert sorted(title for title in gateway.whole_family(6) if "worker" in title) == [
         "worker compute 1",
         "worker compute 2",
     ]
@@ -55,6 +56,36 @@ def test_term_stops_everything_and_leaves_neither_process_nor_socket(start: Star
     assert gateway.wait() == Exit.OK
     assert not [title for title, pid in family.items() if is_alive(pid)]
     assert not os.listdir(Path(gateway.settings.listen_uds_path).parent)
+
+
+def test_the_notary_is_told_to_leave_once_every_front_is_gone(start: Start) -> None:
+    gateway = start(front_processes=2)
+    gateway.wait_ready()
+    gateway.signal(signal.SIGTERM)
+    assert gateway.wait() == Exit.OK
+    assert json.loads((Path(gateway.settings.state_dir) / "notary-stopped.json").read_text()) == {"open_fronts": 0}
+
+
+def test_a_notary_that_does_not_leave_is_killed(start: Start) -> None:
+    gateway = start(notary={"never_stops": True})
+    gateway.wait_ready()
+    family = gateway.whole_family()
+    gateway.signal(signal.SIGTERM)
+    assert gateway.wait() == Exit.OK
+    assert not [title for title, pid in family.items() if is_alive(pid)]
+
+
+def test_a_notary_that_dies_in_a_stop_is_replaced_while_a_front_is_left(start: Start) -> None:
+    gateway = start()
+    gateway.wait_ready()
+    gateway.ask(do="busy", in_flight=1)
+    gateway.signal(signal.SIGTERM)
+    (first,) = gateway.eventually(lambda state: state["drained"])["notaries"]
+    os.kill(first, signal.SIGKILL)
+    gateway.eventually(lambda state: len(state["notaries"]) == 2)
+    assert [ended["reason"] for ended in gateway.told("notary ended")] == ["SIGKILL"]
+    gateway.ask(do="busy", in_flight=0)
+    assert gateway.wait() == Exit.OK
 
 
 def test_calls_that_outlive_the_drain_time_are_cut_and_the_exit_code_says_so(start: Start) -> None:
@@ -131,6 +162,17 @@ def test_a_template_without_its_sandbox_stops_the_gateway(start: Start) -> None:
     assert start(template={"exit_at_start": int(Exit.SANDBOX)}).wait() == Exit.SANDBOX
 
 
+@pytest.mark.parametrize("code", [Exit.CONFIG, Exit.NO_PERMISSION, Exit.UNAVAILABLE])
+def test_a_notary_that_can_not_start_stops_the_gateway_with_its_own_code(start: Start, code: Exit) -> None:
+    assert start(notary={"exit_at_start": int(code)}).wait() == code
+
+
+def test_a_notary_that_never_comes_up_is_given_up_after_a_few_tries(start: Start) -> None:
+    gateway = start(notary={"exit_at_start": 1}, front={"never_ready": True})
+    assert gateway.wait() == Exit.FAILED
+    assert len(gateway.told("notary ended")) == 5
+
+
 def test_a_front_that_is_refused_its_configuration_later_stops_the_gateway(start: Start) -> None:
     gateway = start()
     gateway.wait_ready()
@@ -167,7 +209,7 @@ def test_children_see_a_small_environment_and_a_root_folder(serving: tuple[Runni
     assert set(gateway.state()["environment"]) <= {
         "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "NO_COLOR", "SSL_CERT_FILE", "SSL_CERT_DIR",
     }  # fmt: skip
-    for title in ("front 1", "policy 1", "template"):
+    for title in ("front 1", "notary", "policy 1", "template"):
         assert os.readlink(f"/proc/{gateway.whole_family()[title]}/cwd") == "/"
 
 
@@ -176,8 +218,8 @@ def test_children_have_sessions_of_their_own_so_that_a_terminal_reaches_only_the
 ) -> None:
     gateway, _ = serving
     family = gateway.whole_family()
-    assert {os.getsid(family[title]) for title in ("front 1", "policy 1", "template")} == {
-        family[title] for title in ("front 1", "policy 1", "template")
+    assert {os.getsid(family[title]) for title in ("front 1", "notary", "policy 1", "template")} == {
+        family[title] for title in ("front 1", "notary", "policy 1", "template")
     }
 
 

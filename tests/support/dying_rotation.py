@@ -11,7 +11,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from frontend.auth.signing_keys import KeyPlaces, key_places, rotate
+from notary.signing.keys import KeyPlaces, key_places, rotate
 
 STEPS = ("open", "fsync", "rename", "unlink", "fchmod")
 DEATH = 9

@@ -1,19 +1,20 @@
-"""A whole front in the test's own process, over real stores, a real ledger and real worker processes.
+"""A whole front in the test's own process, over a real notary and real worker processes.
 
 Requests go in where the HTTP skin hands them on, answers come out as it would send them. What a test can break: any
-operation of the store or the ledger (`Breakable`), the policy engine's answer, the clock, the supervisor's reading.
+operation of the notary (`BreakableClient`), the policy engine's answer, the clock, the supervisor's reading.
 """
 
 import atexit
 import shutil
 import socket
+import sqlite3
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from functools import cache
 from pathlib import Path
 from tempfile import mkdtemp
-from typing import Any, cast
+from typing import Any
 
 import msgspec
 import trio
@@ -21,24 +22,24 @@ import trio
 from frontend.actions.registry import Registry, load_manifests
 from frontend.actions.trust import Trusted
 from frontend.api.dispatch import Dispatch
-from frontend.auth.make_keys import make_keys
 from frontend.clock import ClockError, iso
 from frontend.compose import build_services
 from frontend.control import Control
-from frontend.evidence.ledger import EventQuery, Ledger
-from frontend.evidence.sqlite import SqliteLedger
 from frontend.http.answers import Answer
 from frontend.http.requests import CompleteBody, Request
+from frontend.notary.client import NotaryClient, NotaryUnavailable
+from frontend.notary.operations import Notary
 from frontend.policy.engine import Commit, PolicySources
 from frontend.policy.memo import MemoStatus
 from frontend.policy.question import Decision, Question
 from frontend.services import Services
-from frontend.stores.interface import Store
-from frontend.stores.sqlite import SqliteStore
 from ipc import messages as m
+from ipc.evidence import EventQuery
 from ipc.settings import IdentitySettings, LimitSettings, OperatorSettings, PoolSettings, Settings, WorkerSettings
+from notary.signing.make_keys import make_keys
 from tests.support.documented import check_answer
 from tests.support.manifests import write_manifests
+from tests.support.notary_thread import shared_notary
 from tests.support.proofs import Key, proof
 from tests.support.worker_desk import Desk, until
 
@@ -97,30 +98,26 @@ def then(follow: Callable[[], None]) -> Fault:
     return fault
 
 
-class Breakable:
-    """A real store or ledger; `faults` maps names of operations to what becomes of them."""
+class BreakableClient(NotaryClient):
+    """The real way to the notary; `faults` maps names of operations (`Open`, `Close`, …) to what becomes of them."""
 
-    def __init__(self, real: Any) -> None:
-        self._real = real
+    def __init__(self) -> None:
+        super().__init__()
         self.faults: dict[str, Fault] = {}
         self.asked: list[str] = []
 
-    @property
-    def outbox(self) -> "Breakable":
-        """The ledger's outbox, broken by the same faults."""
-        found = Breakable(self._real.outbox)
-        found.faults, found.asked = self.faults, self.asked
-        return found
-
-    def __getattr__(self, name: str) -> Operation:
-        operation: Operation = getattr(self._real, name)
-
-        async def ask(*args: Any, **kwargs: Any) -> Any:
-            self.asked.append(name)
-            fault = self.faults.get(name)
-            return await (operation(*args, **kwargs) if fault is None else fault(operation, args, kwargs))
-
-        return ask
+    async def ask(self, operation: m.Operation, answer: Any, *, seconds: float | None = None) -> Any:
+        """As NotaryClient.ask, unless the test wants something else."""
+        name = type(operation).__name__
+        self.asked.append(name)
+        fault = self.faults.get(name)
+        if fault is None:
+            return await super().ask(operation, answer, seconds=seconds)
+        try:
+            return await fault(super().ask, (operation, answer), {"seconds": seconds})
+        except NotaryUnavailable:
+            self.observe(name, 0.0, "unavailable")
+            raise
 
 
 class TestClock:
@@ -146,6 +143,9 @@ class TestClock:
         if self.is_broken:
             raise ClockError("the wall clock has stepped back")
         return self.right
+
+    def follow(self, floor: float) -> None:
+        """The test knows better."""
 
     def iso(self, t: float | None = None) -> str:
         return iso(self.now() if t is None else t)
@@ -194,10 +194,10 @@ def action(action_id: str = "echo", **changes: Any) -> dict[str, Any]:
 class Core:
     """One front, its parts, and clients for it."""
 
-    def __init__(self, services: Services, store: Breakable, ledger: Breakable, clock: TestClock, desk: Desk) -> None:
+    def __init__(self, services: Services, client: BreakableClient, clock: TestClock, desk: Desk) -> None:
         self.services = services
-        self.store = store
-        self.ledger = ledger
+        self.client = client
+        self.notary = services.notary
         self.clock = clock
         self.desk = desk
         self.policy = ScriptedPolicy()
@@ -237,14 +237,41 @@ class Core:
 
     async def events(self, **filters: Any) -> list[dict[str, Any]]:
         """Audit events, newest first, from the ledger itself."""
-        found = await self.ledger._real.query(EventQuery(**filters, limit=1000))
-        return [msgspec.json.decode(event) for event in found]
+        events = await self.real.events(EventQuery(**filters, limit=1000))
+        return [msgspec.json.decode(event) for event in events]
 
     async def remaining(self, agent: "Agent") -> int:
         """What is left of a session's budget, from the store itself."""
-        budget = await self.store._real.budget_read(agent.session_id)
+        budget = await self.real.budget(agent.session_id)
         assert budget.found
         return int(budget.remaining)
+
+    async def unresolved(self) -> int:
+        """Intents that wait for a receipt, from the ledger itself."""
+        return (await self.real.ledger_status()).unresolved
+
+    async def receipt(self, receipt_id: str) -> Any:
+        """A receipt, from the ledger itself."""
+        shown = await self.real.receipt(receipt_id)
+        return None if shown is None else msgspec.json.decode(shown.receipt)
+
+    async def raise_epoch(self) -> None:
+        """As an operator of another front does: every lease and hold of before is dead."""
+        await self.real.revoke(m.Revoke(self.services.journal.own_event("AdminRevokeAll")))
+
+    @property
+    def real(self) -> Notary:
+        """The notary, whatever the test has broken on the way to it."""
+        return Notary(_Unbroken(self.client))  # type: ignore[arg-type]  # asks as a client does
+
+
+class _Unbroken:
+    def __init__(self, client: BreakableClient) -> None:
+        self._client = client
+
+    async def ask(self, operation: m.Operation, answer: Any, *, seconds: float | None = None) -> Any:
+        """Past every fault."""
+        return await NotaryClient.ask(self._client, operation, answer, seconds=seconds)
 
 
 class Agent:
@@ -306,9 +333,13 @@ def registry_of(
 
 
 def lose_store(folder: Path) -> None:
-    """The key-value store is gone, with all that it knew. For when no front lives."""
-    for path in folder.glob("store.sqlite3*"):
-        path.unlink()
+    """Proofs, budgets, holds and the epoch are gone. For when no notary lives."""
+    connection = sqlite3.connect(folder / "ledger.sqlite3")
+    with connection:
+        for table in ("proofs", "budgets", "approvals"):
+            connection.execute(f"DELETE FROM {table}")
+        connection.execute("UPDATE epochs SET epoch = 0")
+    connection.close()
 
 
 @cache
@@ -329,24 +360,26 @@ async def front_core(
         shutil.copytree(made_keys(), folder, dirs_exist_ok=True)
     key = Key()
     settings = settings_of(folder, key.jkt, **changes)
-    store = Breakable(await SqliteStore.open(folder / "store.sqlite3"))
-    ledger = Breakable(await SqliteLedger.open(folder / "ledger.sqlite3"))
-    clock, desk = TestClock(), Desk()
+    clock, desk, client = TestClock(), Desk(), BreakableClient()
     ours, theirs = socket.socketpair()
     control = Control(ours)
     start = m.StartFront(front_id, (front_id,), settings, ())
-    services = build_services(start, control, cast(Store, store), cast(Ledger, ledger), clock)
+    services = build_services(start, control, client, clock)
     services.configuration.registry = registry_of(
         folder / "actions", *(manifests or (action(),)), has_proxy=settings.egress_proxy_url is not None
     )  # fmt: skip
-    core = Core(services, store, ledger, clock, desk)
+    core = Core(services, client, clock, desk)
     core.operator_key = key
     desk.pools = services.pools
+    shared = shared_notary(settings, clock)
+    client.attach(shared.__enter__().attach(front_id))
     try:
         async with trio.open_nursery() as nursery:
+            await nursery.start(services.client.run)
+            await services.client.wait_greeted(60)
             await nursery.start(services.pools.run)
             await services.dependencies.start(nursery)
-            nursery.start_soon(services.webhooks.run, services.ledger.outbox)
+            nursery.start_soon(services.webhooks.run)
             nursery.start_soon(desk.watch)
             for _ in range(workers):
                 desk.start()
@@ -359,7 +392,5 @@ async def front_core(
             process.wait(60)
         control.close()
         theirs.close()
-        store.faults.clear()
-        ledger.faults.clear()
-        with trio.CancelScope(shield=True):
-            await services.close()
+        services.close()
+        shared.__exit__(None, None, None)

@@ -1,9 +1,13 @@
 """Held calls of a front core: making them, looking at them, spoiling them."""
 
 import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
+from ipc.approvals import CLAIMED, PENDING, Outcome
 from tests.support.front_core import HOLD, Agent, Core, action
 
 
@@ -17,8 +21,9 @@ async def held(core: Core, max_calls: int = 3, action_id: str = "echo", **body: 
 
 
 async def state_of(core: Core, approval_id: str) -> str:
-    record = await core.store.approval_get(approval_id)
-    return str(record.state)
+    record = await core.real.approval(approval_id)
+    assert record is not None
+    return record.state
 
 
 async def told(core: Core, approval_id: str) -> list[tuple[str, str, str | None]]:
@@ -32,9 +37,20 @@ async def told(core: Core, approval_id: str) -> list[tuple[str, str, str | None]
 
 async def corrupt(core: Core, approval_id: str, body: str) -> None:
     """Change what the store holds, as a broken disk or a hostile hand would."""
-    with sqlite3.connect(Path(core.services.settings.state_dir) / "store.sqlite3") as connection:
+    with sqlite3.connect(Path(core.services.settings.state_dir) / "ledger.sqlite3") as connection:
         connection.execute("UPDATE approvals SET body = ? WHERE approval_id = ?", (body, approval_id))
     connection.close()
+
+
+async def claimed(core: Core, approval_id: str, holder: str) -> None:
+    """A front that is not this one claims it, and is not there to settle it: the notary would have it from that one."""
+    outcome = msgspec.json.encode(Outcome(claimed_by="alice", claimed_at="2026-01-01T00:00:00.000Z")).decode()
+    with closing(sqlite3.connect(Path(core.services.settings.state_dir) / "ledger.sqlite3")) as connection, connection:
+        changed = connection.execute(
+            "UPDATE approvals SET state = ?, holder = ?, outcome = ? WHERE approval_id = ? AND state = ?",
+            (CLAIMED, holder, outcome, approval_id, PENDING),
+        )
+        assert changed.rowcount == 1
 
 
 def reaching(action_id: str = "echo", **changes: Any) -> dict[str, Any]:

@@ -80,7 +80,7 @@ class PlayedHouse:
         self.peers: list[PlayedPeer] = []
         self._noted = trio.Event()
 
-    async def _note(self, pid: int, reason: str) -> None:
+    def _note(self, pid: int, reason: str) -> None:
         self.asked_for.append((pid, reason))
         self._noted.set()
 

@@ -134,7 +134,7 @@ class SmallSupervisor:
         self.engine.attach(sock, process.pid)
         return process
 
-    async def _replace(self, pid: int, reason: str) -> None:
+    def _replace(self, pid: int, reason: str) -> None:
         self.asked_for.append((pid, reason))
         for process in self.processes:
             if process.pid == pid:

@@ -1,5 +1,6 @@
 """What the kernel says about the processes of a running gateway, and gateways started in unusual ways."""
 
+import contextlib
 import os
 import re
 import subprocess
@@ -55,25 +56,32 @@ def is_dumpable(pid: int) -> bool:
 
 
 def holds_text(pid: int, text: bytes) -> bool:
-    """Whether the bytes are anywhere in the memory that a process can write to. For root.
+    """Whether the bytes are anywhere in the memory that a process can write to. For root."""
+    return any(text in piece for piece in memory_of(pid, "rw"))
+
+
+def memory_of(pid: int, rights: str) -> Iterator[bytes]:
+    """The content of every mapping whose rights begin like this. For root.
 
     What is reserved by the hundred gigabytes (the policy evaluator's allocator does that) is left out.
     """
     with open(f"/proc/{pid}/maps") as maps, open(f"/proc/{pid}/mem", "rb", 0) as memory:
         for line in maps:
-            span, rights, *_ = line.split()
-            if not rights.startswith("rw") or line.rstrip().endswith(("[vvar]", "[vsyscall]")):
+            span, its_rights, *_ = line.split()
+            if not its_rights.startswith(rights) or line.rstrip().endswith(("[vvar]", "[vsyscall]")):
                 continue
             start, end = (int(part, 16) for part in span.split("-"))
             if end - start > MOST_SEARCHED:
                 continue
             memory.seek(start)
-            try:
-                if text in memory.read(end - start):
-                    return True
-            except OSError:
-                continue
-    return False
+            with contextlib.suppress(OSError):
+                yield memory.read(end - start)
+
+
+def mapped_files(pid: int) -> set[str]:
+    """Paths of the files that a process has mapped. For root."""
+    lines = Path(f"/proc/{pid}/maps").read_text().splitlines()
+    return {line.split(maxsplit=5)[5] for line in lines if len(line.split(maxsplit=5)) == 6}
 
 
 def is_running(pid: int) -> bool:

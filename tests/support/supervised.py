@@ -103,8 +103,8 @@ class Running:
         self.known.update(found.values())
         return found
 
-    def whole_family(self, size: int = 6) -> dict[str, int]:
-        """The family once every process has its title; by default front, policy, template and three workers."""
+    def whole_family(self, size: int = 7) -> dict[str, int]:
+        """The family once every process has its title; by default front, notary, policy, template and three workers."""
 
         def look() -> dict[str, int] | None:
             found = {title: pid for title, pid in self.family().items() if "python" not in title}

@@ -35,16 +35,17 @@ class Desk:
         self.answers_needs = True
         self.reports_ends = True
         self.needs: list[str] = []
+        self.wanted: list[str] = []
         self.kills: list[tuple[str, str]] = []
         self.processes: dict[str, EchoProcess] = {}
         self.ended: dict[str, int] = {}
 
-    async def need(self, profile: str) -> None:
+    def need(self, profile: str) -> None:
         self.needs.append(profile)
         if self.answers_needs:
-            self.start(profile)
+            self.wanted.append(profile)
 
-    async def kill(self, worker_id: str, reason: str) -> None:
+    def kill(self, worker_id: str, reason: str) -> None:
         self.kills.append((worker_id, reason))
         self.end(worker_id)
 
@@ -67,8 +68,10 @@ class Desk:
         self.processes[worker_id].kill()
 
     async def watch(self) -> None:
-        """Report processes that have ended, as the supervisor does."""
+        """Start the workers that were asked for and report processes that have ended, as the supervisor does."""
         while True:
+            while self.wanted:
+                self.start(self.wanted.pop(0))
             for worker_id, process in self.processes.items():
                 if self.reports_ends and worker_id not in self.ended and (code := process.poll()) is not None:
                     self.ended[worker_id] = code

@@ -12,9 +12,9 @@ from tests.support.worker_plans import Signer
 from workers.grant import GrantVerifier
 from workers.host.connection import make_tls
 from workers.host.resolver import Resolver
+from workers.interfaces import ENTRY
 from workers.runtime.call import Outside, Runner
 from workers.runtime.contract import check_contract
-from workers.runtime.interfaces import ENTRY
 from workers.runtime.modules import Module, make_engine
 from workers.runtime.ticker import EpochTicker
 from workers.sandbox.profiles import PROFILES

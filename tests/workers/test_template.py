@@ -11,6 +11,8 @@ import psutil
 import pytest
 
 from ipc.exits import Exit
+from ipc.framing import encode_frame
+from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages import (
     KillForked,
     LoadModules,
@@ -228,7 +230,7 @@ def test_bytes_that_are_no_message_end_the_template(tmp_path: Path, data: bytes)
 
 def test_a_message_out_of_order_ends_the_template(tmp_path: Path) -> None:
     with template(tmp_path, start=False) as running:
-        running.channel.send(LoadModules("r", ()))
+        running.sock.sendall(encode_frame(LoadModules("r", ()), MAX_CONTROL_FRAME))
         assert running.exit_code() == Exit.PROTOCOL
 
 

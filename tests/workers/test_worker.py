@@ -14,12 +14,13 @@ import pytest
 
 from ipc.blocking import BlockingChannel
 from ipc.exits import Exit
-from ipc.framing import Decoder
+from ipc.framing import Decoder, encode_frame
 from ipc.limits import MAX_CALL_FRAME
 from ipc.messages import (
     Call,
     FrontToWorker,
     GrantKeys,
+    Message,
     ModuleFile,
     Observation,
     Result,
@@ -27,6 +28,7 @@ from ipc.messages import (
     Verification,
     Welcome,
     WorkerExited,
+    WorkerReady,
     WorkerToFront,
 )
 from ipc.plan import Limits, Plan, PlannedRequest, SecretUse
@@ -147,9 +149,14 @@ def test_an_http_action_works_in_its_own_profile_and_its_secret_stays_there(runn
 def test_a_result_too_large_for_a_frame_is_reported_instead() -> None:
     ours, theirs = socket.socketpair()
     channel: BlockingChannel[Any] = BlockingChannel(
-        theirs, FrontToWorker, table=FRONT_TO_WORKER, start="new", cap_in=1000, cap_out=2000
+        theirs, FrontToWorker, table=FRONT_TO_WORKER, start="new", cap_in=MAX_CALL_FRAME, cap_out=2000
     )  # fmt: skip
     call = SIGNER.call(plan_for("echo", {}))
+    channel.send(WorkerReady("w", 1, "compute"))
+    for message in (Welcome(SIGNER.jwks), call):
+        ours.sendall(encode_frame(message, MAX_CALL_FRAME))
+        channel.receive()
+    ours.recv(5000)
     seen = tuple(Observation("http", f"GET http://a.test/{number}", ok=True) for number in range(100))
     whole = Result(call.call_id, "success", "x" * 5000, None, Verification("skipped"), seen, 5, 5, 100)
     with ours:
@@ -256,15 +263,14 @@ def test_grant_keys_without_keys_end_the_worker(running: Template, jwks: str) ->
 @pytest.mark.parametrize("messages", ["call first", "keys first", "welcome twice", "retire first"])
 def test_a_message_out_of_order_ends_the_worker(running: Template, messages: str) -> None:
     worker = running.spawn()
-    if messages == "call first":
-        worker.channel.send(SIGNER.call(plan_for("echo", {})))
-    elif messages == "retire first":
-        worker.channel.send(Retire())
-    elif messages == "keys first":
-        worker.channel.send(GrantKeys(SIGNER.jwks))
-    else:
-        worker.channel.send(Welcome(SIGNER.jwks))
-        worker.channel.send(Welcome(SIGNER.jwks))
+    said: dict[str, list[Message]] = {
+        "call first": [SIGNER.call(plan_for("echo", {}))],
+        "retire first": [Retire()],
+        "keys first": [GrantKeys(SIGNER.jwks)],
+        "welcome twice": [Welcome(SIGNER.jwks), Welcome(SIGNER.jwks)],
+    }
+    for message in said[messages]:
+        worker.raw(encode_frame(message, MAX_CALL_FRAME))
     assert exit_status(running, worker) == Exit.PROTOCOL
 
 

@@ -19,8 +19,8 @@ from workers.host.http import HttpHost, Request
 from workers.host.meter import HostError, IoBudgetExceeded, Meter
 from workers.host.notes import Notes
 from workers.host.wire import Response
+from workers.interfaces import INTERFACES
 from workers.log import write_failure
-from workers.runtime.interfaces import INTERFACES
 
 _NO_ACCESS = ProviderFailure("denied", "the plan grants no access of this kind")
 _BROKEN = ProviderFailure("internal", "the host call failed")

@@ -7,7 +7,7 @@ clock of its own, and that one shows the wall's time.
 import signal
 
 EVALUATION_SECONDS = 1.0
-"""Limit of one evaluation (interface specification, "Limits"). It also bounds the memory of a runaway."""
+"""Limit of one evaluation (docs/contract.md, "Limits"). It also bounds the memory of a runaway."""
 OVERTIME = signal.SIGPROF
 """What ends a process whose evaluation takes longer."""
 

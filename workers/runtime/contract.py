@@ -6,7 +6,7 @@ here, once, when a module is mapped. Guarantees that host functions only ever se
 
 from wasmtime import Engine, component
 
-from workers.runtime.interfaces import ENTRY, ENTRY_TYPE, FUNCTIONS, INTERFACES, TYPES
+from workers.interfaces import ENTRY, ENTRY_TYPE, FUNCTIONS, INTERFACES, TYPES
 
 _SCALARS: dict[type[object], str] = {
     component.Bool: "bool", component.S8: "s8", component.U8: "u8", component.S16: "s16", component.U16: "u16",

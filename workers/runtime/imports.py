@@ -7,7 +7,7 @@ lists, whatever a component claims.
 
 from typing import NamedTuple
 
-from workers.runtime.interfaces import INTERFACES, TYPES
+from workers.interfaces import INTERFACES, TYPES
 
 _PREAMBLE = b"\0asm\x0d\0\x01\0"
 _IMPORT_SECTION = 10

@@ -14,8 +14,8 @@ import wasmtime
 from wasmtime import Config, Engine, WasmtimeError
 from wasmtime.component import Component, ExportIndex
 
+from workers.interfaces import ENTRY
 from workers.runtime.contract import ContractBroken, check_contract
-from workers.runtime.interfaces import ENTRY
 
 SETTINGS: dict[str, bool | int] = {
     # One thread, before and after the fork; fuel and epochs are how a call is ended.

@@ -1,7 +1,8 @@
 """The clock that ends a call: a thread that raises the engine's epoch once the call's deadline has passed.
 
 Guarantees that guest code past its deadline traps within RESOLUTION_SECONDS and that a call never sees the end of the
-one before it. Costs a wake-up each RESOLUTION_SECONDS while calls come, and nothing once they don't.
+one before it. The thread sleeps until the earliest deadline that it has been told; calls that end in time, and whose
+deadlines come later than that, do not wake it.
 """
 
 import threading
@@ -10,8 +11,8 @@ import time
 from wasmtime import Engine
 
 RESOLUTION_SECONDS = 0.02
-_PARK_AFTER = 10
-"""Idle wake-ups before the thread waits for the next call instead of for time."""
+"""Between two increments while a call goes on past its deadline."""
+_NEVER = float("inf")
 _STACK_BYTES = 256 * 1024
 
 EPOCH_DEADLINE = 1
@@ -26,7 +27,8 @@ class EpochTicker:
         self._lock = threading.Lock()
         self._wake = threading.Semaphore(0)
         self._deadline: float | None = None
-        self._is_parked = False
+        self._wakes_at = _NEVER
+        """When the thread wakes by itself; written by the thread, and by `arm` when it wakes it earlier."""
 
     def start(self) -> None:
         """Start the thread. It never ends before the process does."""
@@ -40,8 +42,8 @@ class EpochTicker:
         """From `deadline` (time.monotonic) on, running guest code traps."""
         with self._lock:
             self._deadline = deadline
-            if self._is_parked:
-                self._is_parked = False
+            if deadline < self._wakes_at:
+                self._wakes_at = deadline
                 self._wake.release()
 
     def disarm(self) -> None:
@@ -50,19 +52,21 @@ class EpochTicker:
             self._deadline = None
 
     def _run(self) -> None:
-        idle = 0
         while True:
-            self._wake.acquire(timeout=RESOLUTION_SECONDS)
-            with self._lock:
-                # The increment happens under the lock: otherwise it could fall into the next call.
-                if self._deadline is None:
-                    idle += 1
-                elif time.monotonic() >= self._deadline:
-                    self._engine.increment_epoch()
-                else:
-                    idle = 0
-                self._is_parked = self._deadline is None and idle >= _PARK_AFTER
-                must_park = self._is_parked
-            if must_park:
-                idle = 0
-                self._wake.acquire()
+            seconds = self._tick()
+            self._wake.acquire(timeout=None if seconds == _NEVER else seconds)
+
+    def _tick(self) -> float:
+        """Raise the epoch if it is time; for how many seconds there is nothing to do."""
+        with self._lock:
+            # The increment happens under the lock: otherwise it could fall into the next call.
+            now = time.monotonic()
+            if self._deadline is None:
+                self._wakes_at = _NEVER
+                return _NEVER
+            if now >= self._deadline:
+                self._engine.increment_epoch()
+                self._wakes_at = now + RESOLUTION_SECONDS
+            else:
+                self._wakes_at = self._deadline
+            return self._wakes_at - now

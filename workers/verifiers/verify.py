@@ -1,8 +1,8 @@
 """Which verifier judges a call, and what its judgement becomes.
 
-One table from the manifest's `verifier_kind` to a verifier. Guarantees one of the five outcomes of the interface
-specification, and that a verifier that can't do its work never yields `verified`. Verifiers believe observations of
-the host, and of the provider's output only what they were told to compare.
+One table from the manifest's `verifier_kind` to a verifier. Guarantees one of docs/contract.md,
+"Verification outcomes", and that a verifier that can't do its work never yields `verified`. Verifiers believe
+observations of the host, and of the provider's output only what they were told to compare.
 """
 
 from collections.abc import Callable

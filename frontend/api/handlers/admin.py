@@ -15,7 +15,7 @@ from frontend.contract.admin import (
 )
 from frontend.contract.annotations import codes
 from frontend.errors import GateError
-from frontend.evidence.ledger import LedgerUnavailable
+from frontend.notary.client import NotaryRefused, NotaryUnavailable
 from frontend.services import Services
 
 
@@ -69,15 +69,15 @@ async def revoke_all(services: Services, operator: OperatorCaller) -> RevokedAll
 @codes("epoch_store_unavailable")
 async def epoch(services: Services, _operator: OperatorCaller) -> CurrentEpoch:
     """Show the revocation epoch in force."""
-    return CurrentEpoch(current_epoch=await services.epochs.current())
+    return CurrentEpoch(current_epoch=await services.revocation.epoch())
 
 
 @codes("ledger_unavailable")
 async def intents(services: Services, query: IntentsQuery, _operator: OperatorCaller) -> UnresolvedIntents:
     """List intents without a receipt: what was dispatched, and nobody knows what came of it."""
     try:
-        found = await services.ledger.unresolved(query.limit)
-    except LedgerUnavailable as error:
+        found = await services.notary.unresolved(query.limit)
+    except (NotaryUnavailable, NotaryRefused) as error:
         raise GateError("ledger_unavailable", cause=str(error)) from None
     shown = [UnresolvedIntent(**msgspec.structs.asdict(intent)) for intent in found]
     return UnresolvedIntents(intents=shown, count=len(shown))

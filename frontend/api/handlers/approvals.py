@@ -3,7 +3,7 @@
 from frontend.auth.authentication import Caller, OperatorCaller
 from frontend.calls.approvals.learning import Wish
 from frontend.calls.approvals.record import detailed, listed, polled
-from frontend.calls.approvals.states import EXPIRED, PENDING, state_at
+from frontend.calls.approvals.states import state_at
 from frontend.contract.annotations import codes
 from frontend.contract.approvals import (
     ApprovalDetail,
@@ -17,9 +17,11 @@ from frontend.contract.approvals import (
 )
 from frontend.contract.execution import ExecutionResult
 from frontend.errors import GateError
-from frontend.policy.question import clean_reason
+from frontend.notary.client import NotaryRefused, NotaryUnavailable
 from frontend.services import Services
-from frontend.stores.interface import ApprovalRecord, StoreUnavailable
+from ipc.approvals import EXPIRED, PENDING
+from ipc.store import ApprovalRecord
+from ipc.texts import clean_reason
 
 
 @codes("approval_not_found", "approval_session_mismatch", "approval_store_unavailable", "clock_error")
@@ -36,8 +38,8 @@ async def listing(services: Services, query: ApprovalQuery, _operator: OperatorC
     """List approvals, the newest first."""
     status, now = query.status, services.authentication.now()
     try:
-        records = await services.store.approval_list(None if status is None else (status,), query.limit)
-    except StoreUnavailable as error:
+        records = await services.notary.approvals(None if status is None else (status,), query.limit)
+    except (NotaryUnavailable, NotaryRefused) as error:
         raise GateError("approval_store_unavailable", cause=str(error)) from None
     # A pending record whose time is over waits for the sweep; to an operator it has expired already.
     items = [listed(record, now) for record in records if status != PENDING or _is_live(record, now)]
@@ -73,7 +75,7 @@ async def approve(
     with services.admission.enter(while_draining=True):
         approved = await services.settlement.approve(approval_id, operator, services.registry, wish)
     if not approved.executed.succeeded:
-        raise GateError("action_execution_failed", cause=approved.executed.conclusion.detail["outcome"])
+        raise GateError("action_execution_failed", cause=approved.executed.closed.outcome)
     return approved.body()
 
 
@@ -86,8 +88,8 @@ async def deny(services: Services, body: DenyRequest, operator: OperatorCaller, 
 
 async def _get(services: Services, approval_id: str) -> ApprovalRecord:
     try:
-        record = await services.store.approval_get(approval_id)
-    except StoreUnavailable as error:
+        record = await services.notary.approval(approval_id)
+    except (NotaryUnavailable, NotaryRefused) as error:
         raise GateError("approval_store_unavailable", cause=str(error)) from None
     if record is None:
         raise GateError("approval_not_found")

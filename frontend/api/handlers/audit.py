@@ -6,9 +6,9 @@ from frontend.auth.authentication import OperatorCaller
 from frontend.contract.annotations import codes
 from frontend.contract.audit import AuditEvents, ChainReport, EventsQuery
 from frontend.errors import GateError
-from frontend.evidence.ledger import EventQuery, LedgerUnavailable
-from frontend.evidence.progress import Progress
+from frontend.notary.client import NotaryRefused, NotaryUnavailable
 from frontend.services import Services
+from ipc.evidence import EventQuery
 
 
 @codes("ledger_unavailable")
@@ -18,8 +18,8 @@ async def events(services: Services, query: EventsQuery, _operator: OperatorCall
     The bounds `after` and `before` are exclusive.
     """
     try:
-        found = await services.ledger.query(EventQuery(**msgspec.structs.asdict(query)))
-    except LedgerUnavailable as error:
+        found = await services.notary.events(EventQuery(**msgspec.structs.asdict(query)))
+    except (NotaryUnavailable, NotaryRefused) as error:
         raise GateError("ledger_unavailable", cause=str(error)) from None
     return AuditEvents(events=[msgspec.Raw(event) for event in found], count=len(found))
 
@@ -31,10 +31,8 @@ async def verify(services: Services, _operator: OperatorCaller) -> ChainReport:
     One walk at a time: whoever comes second waits, and gets a walk of their own. The log tells how far a long one is.
     """
     try:
-        async with services.verifying:
-            walk = Progress()
-            report = await services.ledger.verify(walk.hear)
-            walk.end(report)
-    except LedgerUnavailable as error:
+        report = await services.readers.verify()
+    except NotaryUnavailable as error:
         raise GateError("ledger_unavailable", cause=str(error)) from None
+    services.metrics.verifications.add("intact" if report.intact else "broken")
     return ChainReport(**msgspec.structs.asdict(report))

@@ -28,5 +28,5 @@ async def execute(
     """
     outcome = await services.pipeline.call(request, action_id)
     if isinstance(outcome, Executed) and not outcome.succeeded:
-        raise GateError("action_execution_failed", cause=outcome.conclusion.detail["outcome"])
+        raise GateError("action_execution_failed", cause=outcome.closed.outcome)
     return outcome.body()

@@ -11,7 +11,7 @@ from frontend.services import Services
 @codes()
 async def lease_keys(services: Services) -> LeaseKeys:
     """Show the public keys that leases are signed with, as a JWKS."""
-    return msgspec.convert(services.leases.jwks(), LeaseKeys)
+    return msgspec.convert(msgspec.json.decode(services.known.now.lease_jwks), LeaseKeys)
 
 
 @codes("evidence_persistence_failed")
@@ -21,4 +21,4 @@ async def receipt_keys(services: Services, operator: OperatorCaller) -> ReceiptK
     The look is audited.
     """
     await services.journal.operator_act("ReceiptKeysRead", operator)
-    return msgspec.convert(services.signer.jwks(), ReceiptKeySet)
+    return msgspec.convert(msgspec.json.decode(services.known.now.receipt_jwks), ReceiptKeySet)

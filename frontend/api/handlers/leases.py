@@ -3,14 +3,17 @@
 from typing import Annotated, Any
 
 from frontend.auth.identity import identify, intersect_scopes
-from frontend.auth.keys import KeyRefused, PublicKey, parse_jwk
+from frontend.auth.keys import parse_jwk
 from frontend.contract.annotations import Reads, codes
 from frontend.contract.forms import MAX_BODY_BYTES, parse_body
 from frontend.contract.leases import Lease, LeaseRequest
 from frontend.errors import GateError
 from frontend.http.requests import Request
+from frontend.notary.client import NotaryRefused, NotaryUnavailable
 from frontend.services import Services
-from frontend.stores.interface import StoreUnavailable
+from ipc.events import LEASE_ISSUED
+from ipc.jwk import KeyRefused, PublicKey
+from ipc.messages import Issue
 
 
 @codes(
@@ -21,7 +24,7 @@ async def issue(services: Services, request: Annotated[Request, Reads(LeaseReque
     """Issue a lease, bound to the caller's key.
 
     Not authenticated: who calls is told by the socket. Issuing works while the key-value store is down, unless the
-    lease has budgets to store or an epoch to carry that has never been read.
+    lease has budgets to store.
     """
     services.admission.refuse_when_draining()
     wanted = parse_body(LeaseRequest, await request.read_body(MAX_BODY_BYTES))
@@ -34,21 +37,16 @@ async def issue(services: Services, request: Annotated[Request, Reads(LeaseReque
     except GateError as error:
         await services.journal.lease_refused(error, None if request.peer is None else request.peer.uid)
         raise
-    lease = services.leases.issue(
-        principal=identity.principal,
-        owner=identity.owner,
-        scopes=scopes,
-        max_calls=max_calls,
-        jwk=key,
-        epoch=await services.epochs.for_issue(),
-        identity_method=identity.method,
-    )
-    if max_calls is not None:
-        try:
-            await services.store.budget_open(lease.session_id, max_calls, lease.expires_at_seconds)
-        except StoreUnavailable as error:
-            raise GateError("budget_store_unavailable", cause=str(error)) from None
-    await services.journal.lease_issued(lease, identity)
+    event = services.journal.event(
+        LEASE_ISSUED, principal=identity.principal, owner=identity.owner, identity_method=identity.method
+    )  # fmt: skip
+    asked = Issue(identity.principal, identity.owner, scopes, max_calls, key.jkt, identity.method, event)
+    try:
+        lease = await services.notary.issue(asked)
+    except (NotaryUnavailable, NotaryRefused) as error:
+        part = error.part if isinstance(error, NotaryUnavailable) else ""
+        code = "budget_store_unavailable" if part == "budget" else "evidence_persistence_failed"
+        raise GateError(code, cause=str(error)) from None
     services.metrics.leases_issued.add()
     return Lease(
         lease_jwt=lease.lease_jwt,

@@ -1,12 +1,14 @@
 """GET /v1/receipts/{receipt_id}: the same body for agents and operators."""
 
+from typing import Any
+
 import msgspec
 
 from frontend.auth.authentication import Caller, OperatorCaller
 from frontend.contract.annotations import codes
 from frontend.contract.receipts import Receipt
 from frontend.errors import GateError
-from frontend.evidence.ledger import LedgerUnavailable
+from frontend.notary.client import NotaryRefused, NotaryUnavailable
 from frontend.services import Services
 
 
@@ -27,9 +29,10 @@ async def by_operator(services: Services, _operator: OperatorCaller, receipt_id:
 
 async def _receipt(services: Services, receipt_id: str) -> Receipt:
     try:
-        receipt = await services.ledger.receipt(receipt_id)
-    except LedgerUnavailable as error:
+        shown = await services.notary.receipt(receipt_id)
+    except (NotaryUnavailable, NotaryRefused) as error:
         raise GateError("ledger_unavailable", cause=str(error)) from None
-    if receipt is None:
+    if shown is None:
         raise GateError("receipt_not_found")
-    return msgspec.convert(services.signer.shown(receipt), Receipt)
+    fields = msgspec.json.decode(shown.receipt, type=dict[str, Any])
+    return msgspec.convert(fields | {"signature_status": shown.signature_status}, Receipt)

@@ -60,7 +60,7 @@ class Learning:
         told: dict[str, str] = {}
         for kind, text in wish.rules():
             try:
-                if executed.conclusion.verification.outcome == "verification_failed":
+                if executed.closed.verification_outcome == "verification_failed":
                     told["learn_error"] = "verification_failed"
                     continue
                 await self.learned.add(kind, executed.plan.action_id, text, operator, approval_id)

@@ -10,50 +10,16 @@ from typing import Any
 
 import msgspec
 
-from frontend.calls.approvals.states import DENIED, FAILED, RETRY_AFTER_SECONDS, as_polled, state_at
+from frontend.calls.approvals.states import RETRY_AFTER_SECONDS, as_polled, state_at
 from frontend.calls.record import CallRecord
 from frontend.clock import iso
 from frontend.contract.approvals import ApprovalDetail, ApprovalItem, ApprovalPoll
 from frontend.errors import GateError
-from frontend.stores.interface import ApprovalRecord
 from frontend.telemetry.weakened import Weakened
+from ipc.approvals import DENIED, FAILED, Body, Outcome, summary_of
 from ipc.plan import Plan, plan_hash
+from ipc.store import ApprovalRecord
 
-
-class Body(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The immutable part: the plan as it will run, and how the call came to be held."""
-
-    plan: Plan
-    plan_hash: str
-    identity_method: str
-    has_budget: bool
-
-
-class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """The part that grows: who decided, when, and what came of it."""
-
-    claimed_by: str | None = None
-    claimed_at: str | None = None
-    completed_at: str | None = None
-    receipt_id: str | None = None
-    deny_reason: str | None = None
-    error_code: str | None = None
-
-
-class _Shown(msgspec.Struct, frozen=True):
-    """What the operator's list shows of a plan: the rest of it, perhaps megabytes, is skipped and not decoded."""
-
-    action_version: str | None = None
-    principal: str | None = None
-    owner: str | None = None
-    risk_level: str | None = None
-
-
-class _Summary(msgspec.Struct, frozen=True):
-    plan: _Shown = _Shown()
-
-
-_summary = msgspec.json.Decoder(_Summary)
 _body = msgspec.json.Decoder(Body)
 _outcome = msgspec.json.Decoder(Outcome)
 
@@ -101,7 +67,7 @@ def is_intact(body: Body) -> bool:
 
 
 def polled(approval: ApprovalRecord, now: float) -> ApprovalPoll:
-    """The agent's view (interface specification, "Approval"; docs/decisions.md, "Approvals")."""
+    """The agent's view (docs/contract.md, "Approval"; docs/decisions.md, "Approvals")."""
     state, outcome = state_at(approval.state, approval.expires_at, now), outcome_of(approval)
     view: dict[str, Any] = {
         "approval_id": approval.approval_id,
@@ -126,10 +92,7 @@ def listed(approval: ApprovalRecord, now: float) -> ApprovalItem:
 
 
 def _item(approval: ApprovalRecord, now: float) -> dict[str, Any]:
-    try:
-        plan = _summary.decode(approval.body).plan
-    except (ValueError, RecursionError):
-        plan = _Shown()
+    plan = summary_of(approval.body).plan
     state = state_at(approval.state, approval.expires_at, now)
     return {
         "approval_id": approval.approval_id,

@@ -14,22 +14,26 @@ import msgspec
 from frontend.actions.registry import Registry
 from frontend.auth.authentication import OperatorCaller
 from frontend.calls.approvals.learning import NO_WISH, Learning, Wish
-from frontend.calls.approvals.record import Body, body_of, call_record_of, is_intact, readable_body
-from frontend.calls.approvals.states import APPROVED, DENIED, FAILED, PENDING, state_at
+from frontend.calls.approvals.record import body_of, call_record_of, is_intact, readable_body
+from frontend.calls.approvals.states import state_at
 from frontend.calls.approvals.transitions import Transitions
-from frontend.calls.budgets import Budgets
 from frontend.calls.execution import Executed, Execution
-from frontend.calls.journal import Journal
+from frontend.calls.journal import bounded
 from frontend.calls.record import CallRecord
 from frontend.contract.approvals import Denied
 from frontend.contract.execution import ApprovalNote, ExecutionResult
 from frontend.egress.proxy_list import AllowList, ListNotWritten
 from frontend.errors import GateError
-from frontend.evidence.events import APPROVAL_DENIED, APPROVAL_GRANTED
-from frontend.evidence.grants import ApprovalBinding
-from frontend.stores.interface import ApprovalRecord, Store, StoreUnavailable
+from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.in_force import Known
+from frontend.notary.operations import Notary
 from frontend.telemetry.logs import log, trace_id
+from frontend.telemetry.weakened import Weakened
+from ipc.approvals import APPROVED, DENIED, FAILED, PENDING, Body
+from ipc.events import APPROVAL_DENIED, APPROVAL_GRANTED, AuditEvent
+from ipc.messages import Approver
 from ipc.plan import Plan
+from ipc.store import ApprovalRecord
 
 SETTLE_SECONDS = 3.0
 """What an answer waits for the egress proxy's list to be narrow again, when a call was let through."""
@@ -61,9 +65,9 @@ class Approved:
 class Settlement:
     """Decides held calls. What a task of it leaves claimed is ended by frontend/calls/approvals/recovery.py."""
 
-    store: Store
-    journal: Journal
-    budgets: Budgets
+    known: Known
+    notary: Notary
+    weakened: Weakened
     execution: Execution
     transitions: Transitions
     learning: Learning
@@ -80,41 +84,46 @@ class Settlement:
         allowlist_sync_failed when the egress proxy could not be told, and whatever Execution raises; what
         Learning.check raises before anything is claimed.
         """
-        if wish != NO_WISH:
-            await self._check_wish(approval_id, wish)
         async with AsyncExitStack() as passage:
             with self._at_work(approval_id):
-                approval = await self.transitions.claim(approval_id, operator)
+                approval = await self._pending(approval_id)
+                self._check_wish(approval, wish)
                 record = self._opened(approval)
                 try:
-                    body = await self._recheck(approval, registry)
-                    await self._evidence(
-                        record, APPROVAL_GRANTED, "allow", approval, operator, reason=str(wish) or None
-                    )
+                    body = self._recheck(approval, registry)
+                except GateError as error:
+                    approval = await self.transitions.claim(approval_id, operator, None)
+                    raise await self._failed(record, approval, error) from None
+                granted = _evidence(
+                    record, APPROVAL_GRANTED, "allow", approval, operator, reason=str(wish) or None
+                )  # fmt: skip
+                approval = await self.transitions.claim(approval_id, operator, granted)
+                try:
                     await self._let_through(body.plan, passage)
-                    binding = ApprovalBinding(approval_id, operator.name, operator.jkt, operator.proof_jti)
-                    executed = await self.execution.run(record, body.plan, binding)
+                    approver = Approver(approval_id, operator.name, operator.jkt, operator.proof_jti)
+                    executed = await self.execution.run(
+                        record, body.plan, has_budget=body.has_budget, approver=approver
+                    )  # fmt: skip
                 except Exception as error:
                     raise await self._failed(record, approval, error) from None
-                await self.transitions.end(approval, APPROVED, receipt_id=executed.receipt.receipt_id)
+                self.transitions.metrics.approvals.add(APPROVED)
             if executed.succeeded:
                 record.say("allow")
                 learned = await self.learning.learn(wish, executed, operator, approval_id)
                 return Approved(executed, approval_id, operator, body.plan_hash, learned)
-            record.say("error", "action_execution_failed", executed.conclusion.detail["outcome"])
+            record.say("error", "action_execution_failed", executed.closed.outcome)
             return Approved(executed, approval_id, operator, body.plan_hash)
 
     async def deny(self, approval_id: str, operator: OperatorCaller, reason: str | None) -> Denied:
         """End the hold without executing; the call goes back to the session's budget."""
         with self._at_work(approval_id):
-            approval = await self.transitions.claim(approval_id, operator)
+            approval = await self.transitions.claim(approval_id, operator, None)
             record = self._opened(approval)
-            try:
-                await self._evidence(record, APPROVAL_DENIED, "deny", approval, operator, deny_reason=reason)
-            except Exception as error:
-                raise await self._failed(record, approval, error) from None
-            if await self.transitions.end(approval, DENIED, deny_reason=reason):
-                await self._give_back(record, approval)
+            denied = _evidence(record, APPROVAL_DENIED, "deny", approval, operator, deny_reason=reason)
+            if not await self.transitions.end(
+                approval, DENIED, event=denied, refunds=_has_budget(approval), deny_reason=reason
+            ):  # fmt: skip
+                raise GateError("approval_not_found")
         record.say("deny", "approval_denied")
         return Denied(
             trace_id=record.trace_id,
@@ -124,16 +133,20 @@ class Settlement:
             deny_reason=reason,
         )
 
-    async def _check_wish(self, approval_id: str, wish: Wish) -> None:
-        """What can't be learned is said while the hold still waits. Raises GateError."""
+    async def _pending(self, approval_id: str) -> ApprovalRecord:
+        """The hold, while it waits. Raises GateError."""
         try:
-            approval = await self.store.approval_get(approval_id)
-        except StoreUnavailable as error:
+            approval = await self.notary.approval(approval_id)
+        except (NotaryUnavailable, NotaryRefused) as error:
             raise GateError("approval_store_unavailable", cause=str(error)) from None
         if approval is None or state_at(approval.state, approval.expires_at, self.transitions.clock.now()) != PENDING:
             raise GateError("approval_not_found")
+        return approval
+
+    def _check_wish(self, approval: ApprovalRecord, wish: Wish) -> None:
+        """What can't be learned is said while the hold still waits. Raises GateError."""
         body = readable_body(approval)
-        if body is not None:  # otherwise nothing will be executed, and that is told where it ends
+        if wish != NO_WISH and body is not None:  # otherwise nothing will be executed, and that is told where it ends
             self.learning.check(wish, body.plan)
 
     @contextmanager
@@ -145,11 +158,11 @@ class Settlement:
             self.transitions.at_work.remove(approval_id)
 
     def _opened(self, approval: ApprovalRecord) -> CallRecord:
-        record = call_record_of(approval, self.journal.weakened)
+        record = call_record_of(approval, self.weakened)
         trace_id.set(record.trace_id)
         return record
 
-    async def _recheck(self, approval: ApprovalRecord, registry: Registry) -> Body:
+    def _recheck(self, approval: ApprovalRecord, registry: Registry) -> Body:
         body = body_of(approval)
         if not is_intact(body):
             raise GateError("plan_integrity", cause="the stored plan does not hash to its stored hash")
@@ -158,10 +171,7 @@ class Settlement:
         # SECURITY: at an address that was given up somebody else may listen.
         if body.plan.egress.proxy_url not in (None, self.proxy_url):
             raise GateError("plan_integrity", cause="the plan's egress proxy is not the configured one any more")
-        try:
-            epoch = await self.store.epoch()
-        except StoreUnavailable as error:
-            raise GateError("approval_store_unavailable", cause=str(error)) from None
+        epoch = self.known.epoch
         if epoch != body.plan.epoch:  # as for leases: a store that lost its epoch must not bring revoked holds back
             raise GateError("plan_integrity", cause=f"epoch {body.plan.epoch} of the plan, {epoch} is in force")
         return body
@@ -176,21 +186,6 @@ class Settlement:
             except ListNotWritten as error:
                 raise GateError("allowlist_sync_failed", cause=str(error)) from None
 
-    async def _evidence(
-        self,
-        record: CallRecord,
-        kind: str,
-        decision: str,
-        approval: ApprovalRecord,
-        operator: OperatorCaller,
-        **found: Any,
-    ) -> None:
-        await self.journal.noted(
-            record, kind, decision, approval_id=approval.approval_id, session_id=approval.session_id,
-            approved_by=operator.name, operator_sender_binding=operator.jkt, operator_proof_jti=operator.proof_jti,
-            **found,
-        )  # fmt: skip
-
     async def _failed(self, record: CallRecord, approval: ApprovalRecord, problem: Exception) -> GateError:
         """The approval is over; returns the answer. What was dispatched and has no evidence stays claimed: by what the
         ledger turns out to hold, recovery ends it in its next round."""
@@ -199,20 +194,36 @@ class Settlement:
         else:
             log.error("an approval failed by a fault of ours", approval_id=approval.approval_id, exc_info=problem)
             error = GateError("internal_error")
-        if not record.is_spent and await self.transitions.end(approval, FAILED, error_code=error.code):
-            await self._give_back(record, approval)
         decision = "error" if error.status >= 500 else "deny"
-        try:
-            await self.journal.decided(
-                record, decision, approval_id=approval.approval_id, session_id=approval.session_id,
-                error_code=error.code, reason=error.cause,
-            )  # fmt: skip
-        except GateError as more:
-            log.error("a failed approval left no event", trace_id=record.trace_id, cause=more.cause)
+        if record.is_abandoned:
+            self.transitions.metrics.approvals.add(FAILED)
+        elif not record.is_dispatched:
+            event = None
+            if not record.is_decided:
+                more = {"error_code": error.code, "reason": error.cause}
+                event = record.event(
+                    decision, approval_id=approval.approval_id, session_id=approval.session_id, **bounded(more)
+                )  # fmt: skip
+            try:
+                await self.transitions.end(
+                    approval, FAILED, event=event, refunds=_has_budget(approval), error_code=error.code
+                )  # fmt: skip
+            except GateError as more_problems:
+                log.error("a failed approval left no event", trace_id=record.trace_id, cause=more_problems.cause)
         record.say(decision, error.code, error.cause)
         return error
 
-    async def _give_back(self, record: CallRecord, approval: ApprovalRecord) -> None:
-        body = readable_body(approval)
-        if body is not None and body.has_budget:
-            await self.budgets.give_back(record, approval.session_id)
+
+def _has_budget(approval: ApprovalRecord) -> bool:
+    body = readable_body(approval)
+    return body is not None and body.has_budget
+
+
+def _evidence(
+    record: CallRecord, kind: str, decision: str, approval: ApprovalRecord, operator: OperatorCaller, **more: Any
+) -> AuditEvent:
+    return record.event(
+        decision, event_type=kind, approval_id=approval.approval_id, session_id=approval.session_id,
+        approved_by=operator.name, operator_sender_binding=operator.jkt, operator_proof_jti=operator.proof_jti,
+        **bounded(more),
+    )  # fmt: skip

@@ -1,38 +1,18 @@
-"""Approval states and their moves: one table, no I/O (docs/decisions.md, "Approvals").
+"""Approval states as people and agents see them: no I/O (docs/decisions.md, "Approvals").
 
-The store moves a record only by compare-and-swap along this table, so that of any number of operators and of the clock
-exactly one wins. `as_polled` is what agents see.
+The table of moves is that of ipc/approvals.py, which the notary holds every move against. `as_polled` is what agents
+see.
 """
 
 from typing import Final
 
-PENDING: Final = "pending"
-CLAIMED: Final = "claimed"
-APPROVED: Final = "approved"
-DENIED: Final = "denied"
-EXPIRED: Final = "expired"
-FAILED: Final = "failed"
-
-MOVES: Final[frozenset[tuple[str, str]]] = frozenset(
-    {
-        (PENDING, CLAIMED),  # an operator's approve or deny won the race
-        (PENDING, EXPIRED),  # five minutes without a decision
-        (CLAIMED, APPROVED),  # the stored plan was dispatched
-        (CLAIMED, DENIED),  # an operator said no
-        (CLAIMED, FAILED),  # the plan could not be executed, or the gateway stopped before dispatch
-    }
-)
+from ipc.approvals import APPROVED, CLAIMED, DENIED, EXPIRED, FAILED, MOVES, PENDING
 
 STATES: Final = (PENDING, CLAIMED, APPROVED, DENIED, EXPIRED, FAILED)
 LISTABLE: Final = (PENDING, CLAIMED, APPROVED, DENIED, FAILED)
-"""What the `status` filter of the operator's list accepts (interface specification, "Approval states")."""
+"""What the `status` filter of the operator's list accepts (docs/contract.md, "Approval states")."""
 ENDED: Final = frozenset({APPROVED, DENIED, EXPIRED, FAILED})
 
-TTL_SECONDS: Final = 300.0
-"""A pending approval's life; a fixed constant (interface specification, "Limits")."""
-KEEP_ENDED_SECONDS: Final = 24 * 3600.0 + 3700.0
-"""Counted from `expires_at`. A plan that was claimed in its last second may run for an hour (manifest
-`resource_limits.timeout_seconds`), and its record is kept for a day after that."""
 MAX_PENDING_PER_SESSION: Final = 20
 
 RETRY_AFTER_SECONDS: Final = {PENDING: 2, CLAIMED: 1}

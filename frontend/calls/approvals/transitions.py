@@ -1,18 +1,24 @@
-"""Moves of an approval by this front: claiming it for one operator, ending what was claimed.
+"""Transitions of an approval by this front: claiming it for one operator, ending what was claimed, expiring it.
 
-The store compares and swaps, so that whoever gets the record is the only one to act on it. Errors come in the
-interface's words; that a hold could not be ended is said by the answer, since by then its evidence is written.
+The notary compares and swaps, and writes the event of a transition with it, so that whoever gets the record is the only
+one to act on it and no crash parts the two. Errors come in the interface's words.
 """
 
 from dataclasses import dataclass, field
 
 from frontend.auth.authentication import OperatorCaller
-from frontend.calls.approvals.record import Outcome, encode, outcome_of
-from frontend.calls.approvals.states import CLAIMED, PENDING, check_move
+from frontend.calls.approvals.record import encode, outcome_of
+from frontend.calls.approvals.states import check_move
 from frontend.clock import Clock, ClockError
 from frontend.errors import GateError
-from frontend.stores.interface import ApprovalRecord, Store, StoreUnavailable
+from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.operations import Notary
 from frontend.telemetry.logs import log
+from frontend.telemetry.metrics import ENDS, Metrics
+from ipc.approvals import CLAIMED, EXPIRED, PENDING, Outcome
+from ipc.events import AuditEvent
+from ipc.messages import MoveHold
+from ipc.store import ApprovalRecord
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,48 +26,61 @@ class Transitions:
     """What this front does to approvals. `at_work` holds, once for each task, those that one is settling now."""
 
     clock: Clock
-    store: Store
+    notary: Notary
     front_id: str
+    metrics: Metrics
     at_work: list[str] = field(default_factory=list)
 
-    async def claim(self, approval_id: str, operator: OperatorCaller) -> ApprovalRecord:
-        """The record, for one caller alone. Raises GateError approval_not_found, approval_store_unavailable."""
+    async def claim(self, approval_id: str, operator: OperatorCaller, event: AuditEvent | None) -> ApprovalRecord:
+        """The record, for one caller alone, with the event of that.
+
+        Raises GateError approval_not_found, approval_store_unavailable.
+        """
         now = self.clock.now()
         outcome = encode(Outcome(claimed_by=operator.name, claimed_at=self.clock.iso(now)))
-        check_move(PENDING, CLAIMED)
-        try:
-            record = await self.store.approval_move(
-                approval_id, PENDING, CLAIMED, outcome=outcome, holder=self.front_id, unexpired_at=now
-            )
-        except StoreUnavailable as error:
-            raise GateError("approval_store_unavailable", cause=str(error)) from None
+        record = await self._move(
+            MoveHold(approval_id, PENDING, CLAIMED, outcome, self.front_id, event=event)
+        )  # fmt: skip
         if record is None:
             raise GateError("approval_not_found")
         return record
 
-    async def end(self, record: ApprovalRecord, state: str, **found: str | None) -> bool:
-        """Move a claimed approval on; True when it was this call that did."""
-        check_move(CLAIMED, state)
+    async def end(
+        self, record: ApprovalRecord, state: str, *, event: AuditEvent | None = None, refunds: bool = False,
+        **outcome: str | None,
+    ) -> bool:  # fmt: skip
+        """Move a claimed approval on, with the event of that, and give its call back; True when it was this call that
+        did. Raises GateError approval_store_unavailable: then recovery ends it."""
         before = outcome_of(record)
-        outcome = Outcome(
-            claimed_by=before.claimed_by, claimed_at=before.claimed_at, completed_at=self._completed_at(), **found
+        after = Outcome(
+            claimed_by=before.claimed_by, claimed_at=before.claimed_at, completed_at=self._completed_at(), **outcome
         )
-        try:
-            moved = await self.store.approval_move(
-                record.approval_id, CLAIMED, state, outcome=encode(outcome), holder=None
-            )
-        except StoreUnavailable as error:
-            # The evidence is in the ledger; frontend/calls/approvals/recovery.py finds the claim and ends it by that.
-            log.error("an approval could not be ended", approval_id=record.approval_id, cause=str(error))
-            return False
+        moved = await self._move(
+            MoveHold(record.approval_id, CLAIMED, state, encode(after), event=event, refunds=refunds)
+        )  # fmt: skip
         if moved is None:
-            log.warning("an approval was ended by somebody else", approval_id=record.approval_id, state=state)
+            log.warning("an approval was ended by another task", approval_id=record.approval_id, state=state)
         return moved is not None
 
+    async def expire(self, record: ApprovalRecord, event: AuditEvent, *, refunds: bool) -> bool:
+        """End a hold that no operator decided; True when it was this call that did."""
+        asked = MoveHold(record.approval_id, PENDING, EXPIRED, record.outcome, event=event, refunds=refunds)
+        return await self._move(asked) is not None
+
     async def unresolved_claims(self) -> list[ApprovalRecord]:
-        """Claimed by this front and settled by no task of it: the store failed in between. Raises StoreUnavailable."""
-        claimed = await self.store.approval_claimed_by_others(())
+        """Claimed by this front and settled by no task of it: the notary failed in between."""
+        claimed = await self.notary.orphaned(())
         return [one for one in claimed if one.holder == self.front_id and one.approval_id not in self.at_work]
+
+    async def _move(self, asked: MoveHold) -> ApprovalRecord | None:
+        check_move(asked.from_state, asked.to_state)
+        try:
+            moved = await self.notary.move(asked)
+        except (NotaryUnavailable, NotaryRefused) as error:
+            raise GateError("approval_store_unavailable", cause=str(error)) from None
+        if moved is not None and moved.state in ENDS:
+            self.metrics.approvals.add(moved.state)
+        return moved
 
     def _completed_at(self) -> str | None:
         try:

@@ -1,7 +1,7 @@
-"""What approvals need without being asked: expiry, claims that nobody settles, and forgetting what is long over.
+"""What approvals need without being asked: expiry, and claims that no task settles.
 
-One task, a round a second. Each duty is tried in every round whatever became of the others: no failure of store,
-ledger or clock, and no record, ends it.
+One task, a round a second. Each duty is tried in every round whatever became of the others: no failure of notary or
+clock, and no record, ends it.
 """
 
 from collections.abc import Awaitable, Callable
@@ -11,11 +11,8 @@ import trio
 
 from frontend.calls.approvals.expiry import Expiry
 from frontend.calls.approvals.recovery import Recovery
-from frontend.calls.approvals.states import KEEP_ENDED_SECONDS
-from frontend.clock import Clock
 from frontend.errors import GateError
-from frontend.evidence.ledger import LedgerUnavailable
-from frontend.stores.interface import Store, StoreUnavailable
+from frontend.notary.client import NotaryRefused, NotaryUnavailable
 from frontend.telemetry.logs import log
 
 ROUND_SECONDS = 1.0
@@ -25,15 +22,12 @@ ROUND_SECONDS = 1.0
 class Upkeep:
     """Looks after the approvals of one front."""
 
-    clock: Clock
-    store: Store
     expiry: Expiry
     recovery: Recovery
 
     async def at_start(self, live_fronts: tuple[str, ...]) -> None:
-        """End what fronts that are gone left behind. Raises StoreUnavailable, LedgerUnavailable, GateError."""
+        """End what fronts that are gone left behind. Raises NotaryUnavailable, NotaryRefused, GateError."""
         await self.recovery.at_start(live_fronts)
-        await self.expiry.recover()
 
     async def run(self) -> None:
         """Round after round, until cancelled."""
@@ -45,15 +39,11 @@ class Upkeep:
         """Every duty once. Raises nothing."""
         await self._do("holds could not be expired", self.expiry.expire)
         await self._do("claims could not be ended", self.recovery.of_own)
-        await self._do("the store could not be swept", self._sweep)
-
-    async def _sweep(self) -> None:
-        await self.store.sweep(self.clock.now(), KEEP_ENDED_SECONDS)
 
     async def _do(self, complaint: str, duty: Callable[[], Awaitable[object]]) -> None:
         try:
             await duty()
-        except (StoreUnavailable, LedgerUnavailable) as error:
+        except (NotaryUnavailable, NotaryRefused) as error:
             log.warning(complaint, cause=str(error))
         except GateError as error:
             log.warning(complaint, code=error.code, cause=error.cause)

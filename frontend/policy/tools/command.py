@@ -77,10 +77,10 @@ def explain_question(options: argparse.Namespace, examiner: Examiner) -> int:
     return Exit.OK if found.decision else Exit.FAILED
 
 
-def _explained(found: Explanation, document: dict[str, object], folder: str) -> Iterator[str]:
-    decision = found.decision
+def _explained(explanation: Explanation, document: dict[str, object], folder: str) -> Iterator[str]:
+    decision = explanation.decision
     if decision is None:
-        yield f"NO DECISION: {printable(found.error)} (the call would be 503 policy_engine_unavailable)"
+        yield f"NO DECISION: {printable(explanation.error)} (the call would be 503 policy_engine_unavailable)"
     elif not decision.allow:
         yield f"DENIED by rule {decision.rule}: {printable(decision.deny_reason)}"
     elif decision.requires_approval:
@@ -90,19 +90,19 @@ def _explained(found: Explanation, document: dict[str, object], folder: str) -> 
     version = f", version {decision.policy_version}" if decision else ""
     asked = f"{document['principal']} asks for {document['action_id']} {document['action_version']}"
     yield f"  {printable(asked)}; policy {printable(folder)}{printable(version)}"
-    if found.trail:
+    if explanation.trail:
         yield ""
-        width = max(len(step.rule) for step in found.trail)
+        width = max(len(step.rule) for step in explanation.trail)
         has_decided = False
-        for step in found.trail:
+        for step in explanation.trail:
             yield from _step_lines(step, width, is_behind=has_decided)
             has_decided = has_decided or step.is_deciding
         if decision and not has_decided:
             yield f"→ {decision.rule:<{width}}  what is left when nothing above applies"
-    elif found.values:
+    elif explanation.values:
         yield ""
         yield _NOTE
-        for value in found.values:
+        for value in explanation.values:
             shown = {"value": f"= {_short(value.text)}", "undefined": "is undefined"}.get(value.outcome, value.text)
             yield f"  {printable(value.file)}:{value.line}  {value.rule} {printable(shown)}"
 

@@ -75,50 +75,50 @@ def explain(policy: PolicyFiles, document: dict[str, Any], examiner: Examiner) -
     data = json.loads(policy.sources.data)
     steps = []
     for rule in conditions:
-        found = examiner.value(rule.entry, document)
+        answer = examiner.value(rule.entry, document)
         reads = _reads(rule, rules, document, data)
-        steps.append(_step(rule, found, deciding, reads))
+        steps.append(_step(rule, answer, deciding, reads))
     values = [_value(rule, examiner.value(rule.entry, document)) for rule in others]
     return Explanation(decision, error, tuple(steps), tuple(values))
 
 
-def _decided(found: Evaluated) -> tuple[Decision | None, str]:
-    if found.outcome == "value":
+def _decided(answer: Evaluated) -> tuple[Decision | None, str]:
+    if answer.outcome == "value":
         try:
-            return parse_decision(found.text), ""
+            return parse_decision(answer.text), ""
         except GateError as error:
             return None, str(error.cause)
-    if found.outcome == "undefined":
+    if answer.outcome == "undefined":
         return None, "data.gateway.decision is undefined for this input"
-    return None, found.text
+    return None, answer.text
 
 
-def _step(rule: Rule, found: Evaluated, deciding: str, reads: tuple[Read, ...]) -> Step:
+def _step(rule: Rule, answer: Evaluated, deciding: str, reads: tuple[Read, ...]) -> Step:
     name = rule.name.removeprefix(CONDITION)
     applies: bool | None = None
-    if found.outcome == "undefined":
+    if answer.outcome == "undefined":
         applies = False
-    elif found.outcome == "value":
+    elif answer.outcome == "value":
         # A condition is a body: whatever it is but false is the same as true to the rule that asks for it.
-        applies = found.text != "false"
-    said = "" if applies is not None else found.text
+        applies = answer.text != "false"
+    said = "" if applies is not None else answer.text
     return Step(name, applies, name == deciding, said, rule.file, rule.line, reads)
 
 
-def _value(rule: Rule, found: Evaluated) -> Value:
-    return Value(rule.name, found.outcome, found.text, rule.file, rule.line)
+def _value(rule: Rule, answer: Evaluated) -> Value:
+    return Value(rule.name, answer.outcome, answer.text, rule.file, rule.line)
 
 
 def _reads(rule: Rule, rules: dict[tuple[str, str], Rule], document: Any, data: Any) -> tuple[Read, ...]:
     """What the rule reads, each thing once: where a part is there it stands for the whole, else the whole for it."""
-    found: dict[str, Read] = {}
+    reads: dict[str, Read] = {}
     for reference in reads_of(rule, rules):
         try:
             shown, value = resolve(reference, document, data)
         except NoValue:
             continue
-        found[shown] = Read(shown, None if value is MISSING else json.dumps(value, ensure_ascii=False))
-    return tuple(read for read in found.values() if not _is_told(read, found.values()))
+        reads[shown] = Read(shown, None if value is MISSING else json.dumps(value, ensure_ascii=False))
+    return tuple(read for read in reads.values() if not _is_told(read, reads.values()))
 
 
 def _is_told(read: Read, others: Iterable[Read]) -> bool:

@@ -1,7 +1,7 @@
 """A question out of a file: the input document of docs/policy.md, checked field by field, each problem with its line.
 
-Guarantees that what is accepted is what a gateway could ask. Never fills in what is missing: the answer to another
-question than the one that was asked explains nothing.
+Guarantees that an accepted question is one that a gateway could ask. Never fills in a missing field: the answer to a
+different question explains nothing.
 """
 
 import json

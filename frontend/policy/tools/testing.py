@@ -91,13 +91,13 @@ def _is_plain(name: str) -> bool:
     return name.isprintable() and not name.startswith(".")
 
 
-def _outcome(rule: Rule, policy_dir: str, found: Evaluated) -> Tried:
-    is_passed = found.outcome == "value" and found.text == "true"
+def _outcome(rule: Rule, policy_dir: str, answer: Evaluated) -> Tried:
+    is_passed = answer.outcome == "value" and answer.text == "true"
     if is_passed:
         said = ""
-    elif found.outcome == "value":
-        said = f"is {printable(found.text)}, not true"
+    elif answer.outcome == "value":
+        said = f"is {printable(answer.text)}, not true"
     else:
-        said = _SAID.get(found.outcome, printable(found.text))
+        said = _SAID.get(answer.outcome, printable(answer.text))
     file = str(Path(policy_dir) / rule.file)
-    return Tried(rule.name, file, rule.line, is_passed, said, found.printed, found.seconds)
+    return Tried(rule.name, file, rule.line, is_passed, said, answer.printed, answer.seconds)

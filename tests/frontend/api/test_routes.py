@@ -2,6 +2,8 @@
 
 import contextlib
 import re
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +18,7 @@ from frontend.errors import GateError
 from frontend.http.answers import Answer
 from frontend.http.requests import CompleteBody, Request
 from frontend.limits.rates import Rates
-from frontend.stores.interface import StoreUnavailable
+from frontend.notary.client import NotaryUnavailable
 from tests.support.front_core import API_KEY, HOLD, front_core, refuses, signed
 from tests.support.held_calls import held
 
@@ -261,7 +263,9 @@ async def test_an_operators_body_that_is_none_is_400_and_decides_nothing(tmp_pat
             status, answer = await core.operate("POST", f"/v1/approvals/{approval_id}/{verb}", body)
             assert (status, answer["error"]) == (400, "invalid_request"), (verb, answer)
             assert answer["message"]
-        assert (await core.store.approval_get(approval_id)).state == "pending"
+        approval = await core.real.approval(approval_id)
+        assert approval is not None
+        assert approval.state == "pending"
 
 
 async def test_a_change_with_a_parameter_that_nobody_knows_is_400_and_changes_nothing(tmp_path: Path) -> None:
@@ -275,7 +279,9 @@ async def test_a_change_with_a_parameter_that_nobody_knows_is_400_and_changes_no
             )
         status, body = await core.operate("DELETE", "/v1/admin/domains/clear?acton=echo")
         assert (status, body["message"]) == (400, "unknown query parameter; known are: action")
-        assert (await core.store.approval_get(approval_id)).state == "pending"
+        approval = await core.real.approval(approval_id)
+        assert approval is not None
+        assert approval.state == "pending"
         assert not core.services.admission.is_draining
 
 
@@ -298,9 +304,9 @@ async def test_a_lease_request_that_is_none_is_400(tmp_path: Path, body: bytes) 
 async def test_a_store_that_fails_is_503_wherever_it_is_needed(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         agent, approval_id = await held(core)
-        gone = refuses(StoreUnavailable("gone"))
-        for operation in ("approval_get", "approval_list", "approval_move"):
-            core.store.faults[operation] = gone
+        gone = refuses(NotaryUnavailable("gone"))
+        for operation in ("GetHold", "ListHolds", "MoveHold"):
+            core.client.faults[operation] = gone
         for method, path in (
             ("GET", "/v1/approvals"),
             ("GET", f"/v1/approvals/{approval_id}"),
@@ -309,19 +315,21 @@ async def test_a_store_that_fails_is_503_wherever_it_is_needed(tmp_path: Path) -
         ):
             assert await core.operate(method, path) == (503, {"error": "approval_store_unavailable"})
         assert (await agent.send("GET", f"/v1/approvals/{approval_id}/poll")).status == 503
-        core.store.faults["check_in"] = gone
+        core.client.faults["Enter"] = gone
         assert await core.operate("GET", "/v1/admin/status") == (503, {"error": "replay_cache_unavailable"})
         with trio.fail_after(60):
             assert (await core.ask("GET", "/healthz")).status == 200
 
 
-async def test_a_lease_is_issued_without_a_store_unless_it_has_a_budget_to_keep(tmp_path: Path) -> None:
+async def test_a_lease_is_issued_without_budgets_unless_it_has_one_to_keep(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
-        core.store.faults |= dict.fromkeys(("epoch", "budget_open"), refuses(StoreUnavailable("gone")))
+        with closing(sqlite3.connect(tmp_path / "ledger.sqlite3")) as database, database:
+            database.execute("ALTER TABLE budgets RENAME TO lost")
         body: dict[str, Any] = {"scopes": ["tools:call"], "dpop_jwk": core.operator_key.jwk}
         assert (await core.ask("POST", "/v1/leases", body)).status == 200
         answer = await core.ask("POST", "/v1/leases", body | {"budgets": {"max_calls": 1}})
         assert (answer.status, body_of(answer)) == (503, {"error": "budget_store_unavailable"})
+        assert (await core.ask("POST", "/v1/leases", body)).status == 200
 
 
 async def test_a_hold_of_another_session_is_403_and_of_nobody_404(tmp_path: Path) -> None:

@@ -10,14 +10,15 @@ import pytest
 
 from frontend.actions.registry import Registry
 from frontend.errors import GateError
-from frontend.evidence.ledger import GrantConsumed, LedgerUnavailable
 from frontend.http.requests import CompleteBody, Request
-from frontend.stores.interface import StoreUnavailable
+from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from ipc.messages import ReadBudget
 from tests.support.front_core import DENY, HOLD, Core, action, front_core, refuses, registry_of, signed
 from tests.support.proofs import Key
 
-GONE = StoreUnavailable("the store is gone")
-FULL = LedgerUnavailable("the disk is full")
+GONE = NotaryUnavailable("the database is gone", "store")
+NO_BUDGETS = NotaryUnavailable("no such table: budgets", "budget")
+SENT_NO_MORE = NotaryRefused("it is not open")
 PATH = "/v1/actions/echo/execute"
 
 
@@ -42,8 +43,8 @@ def answers(answer: Any) -> Callable[[Core, Path], None]:
     return lambda core, folder: setattr(core.policy, "answer", answer)
 
 
-def breaks(part: str, operation: str, error: Exception) -> Callable[[Core, Path], None]:
-    return lambda core, folder: getattr(core, part).faults.__setitem__(operation, refuses(error))
+def breaks(operation: str, error: Exception) -> Callable[[Core, Path], None]:
+    return lambda core, folder: core.client.faults.__setitem__(operation, refuses(error))
 
 
 def loads(**changes: Any) -> Callable[[Core, Path], None]:
@@ -57,22 +58,21 @@ def needs_a_secret(core: Core, folder: Path) -> None:
     core.services.configuration.registry = registry_of(folder / "other", action(secrets=[{"name": "token"}]))
 
 
-def holds_and(*faults: tuple[str, str, Exception]) -> Callable[[Core, Path], None]:
+def holds_and(*faults: tuple[str, Exception]) -> Callable[[Core, Path], None]:
     def arrange(core: Core, folder: Path) -> None:
         core.policy.answer = HOLD
-        for part, operation, error in faults:
-            getattr(core, part).faults[operation] = refuses(error)
+        for operation, error in faults:
+            core.client.faults[operation] = refuses(error)
 
     return arrange
 
 
 def holds_too_many(core: Core, folder: Path) -> None:
     async def with_room_for_none(operation: Any, args: Any, kwargs: Any) -> Any:
-        record, _limit, now = args
-        return await operation(record, 0, now)
+        return await operation(msgspec.structs.replace(args[0], limit=0), args[1], **kwargs)
 
     core.policy.answer = HOLD
-    core.store.faults["approval_hold"] = with_room_for_none
+    core.client.faults["Hold"] = with_room_for_none
 
 
 def without_workers(core: Core, folder: Path) -> None:
@@ -84,9 +84,9 @@ def without_workers(core: Core, folder: Path) -> None:
 
 def forgets_the_session(core: Core, folder: Path) -> None:
     async def of_another(operation: Any, args: Any, kwargs: Any) -> Any:
-        return await operation("ses_nobody")
+        return await operation(ReadBudget("ses_nobody"), args[1], **kwargs)
 
-    core.store.faults["budget_read"] = of_another
+    core.client.faults["ReadBudget"] = of_another
 
 
 ROWS = {
@@ -106,21 +106,16 @@ ROWS = {
     "schema": Row(nothing, 422, "schema_violation", "deny", body={"m": 1}),
     "too many holds": Row(holds_too_many, 429, "too_many_pending_approvals", "deny"),
     "our fault": Row(answers(RuntimeError("ours")), 500, "internal_error", "error"),
-    "our fault after the debit": Row(breaks("ledger", "begin", RuntimeError("ours")), 500, "internal_error", "error"),
-    "grant used": Row(breaks("ledger", "begin", GrantConsumed("used")), 500, "evidence_persistence_failed", "error"),
-    "no intent": Row(breaks("ledger", "begin", FULL), 500, "evidence_persistence_failed", "error"),
-    "no receipt": Row(breaks("ledger", "record", FULL), 500, "evidence_persistence_failed", "error", left=2),
-    "receipt can't be made": Row(
-        breaks("ledger", "record", ValueError("strange")), 500, "evidence_persistence_failed", "error", left=2
-    ),
+    "our fault on the way": Row(breaks("Open", RuntimeError("ours")), 500, "internal_error", "error"),
+    "no receipt": Row(breaks("Close", GONE), 500, "evidence_persistence_failed", "error", left=2),
+    "no such intent": Row(breaks("Close", SENT_NO_MORE), 500, "evidence_persistence_failed", "error", left=2),
     "policy is gone": Row(answers(GateError("policy_engine_unavailable")), 503, "policy_engine_unavailable", "error"),
     "policy is late": Row(answers(GateError("policy_engine_timeout")), 503, "policy_engine_timeout", "error"),
     "no worker": Row(without_workers, 503, "overloaded", "error"),
-    "no replay cache": Row(breaks("store", "check_in", GONE), 503, "replay_cache_unavailable", "error"),
-    "no budgets": Row(breaks("store", "budget_read", GONE), 503, "budget_store_unavailable", "error"),
-    "no debit": Row(breaks("store", "budget_debit", GONE), 503, "budget_store_unavailable", "error"),
-    "no holds": Row(holds_and(("store", "approval_pending", GONE)), 503, "approval_store_unavailable", "error"),
-    "hold not stored": Row(holds_and(("store", "approval_hold", GONE)), 503, "approval_store_unavailable", "error"),
+    "no intent": Row(breaks("Open", GONE), 503, "replay_cache_unavailable", "error"),
+    "no budgets": Row(breaks("ReadBudget", GONE), 503, "budget_store_unavailable", "error"),
+    "no debit": Row(breaks("Open", NO_BUDGETS), 503, "budget_store_unavailable", "error"),
+    "hold not stored": Row(holds_and(("Hold", GONE)), 503, "approval_store_unavailable", "error"),
 }  # fmt: skip
 
 
@@ -131,7 +126,7 @@ EXECUTE_TABLE = {
     "action_execution_failed", "draining", "policy_engine_unavailable", "policy_engine_timeout",
     "replay_cache_unavailable", "budget_store_unavailable", "clock_error",
 }  # fmt: skip
-"""Codes of the interface specification, "Execute endpoint"."""
+"""Codes of docs/contract.md, "Execute endpoint"."""
 TOLD_BELOW = {
     "lease_expired", "invalid_lease", "replay_detected", "missing_auth_header", "budget_exhausted", "draining",
     "clock_error",
@@ -157,7 +152,7 @@ async def test_an_outcome_has_its_answer_one_event_and_its_price(tmp_path: Path,
         assert (event["decision"], event.get("error_code")) == (row.decision, row.code)
         assert dict(answer.headers)["X-Trace-Id"] == event["trace_id"]
         assert (event["session_id"], event["principal"]) == (agent.session_id, "dev:anonymous")
-        core.store.faults.clear()
+        core.client.faults.clear()
         assert await core.remaining(agent) == row.left
         if "budgets_after" in event:
             assert event["budgets_after"] == {"calls_remaining": row.left}
@@ -180,7 +175,7 @@ async def test_who_has_no_lease_leaves_an_event_too(tmp_path: Path) -> None:
 async def test_a_lease_that_is_over_or_revoked_is_named_in_the_event(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         agent = await core.agent()
-        await core.store.raise_epoch()
+        await core.raise_epoch()
         assert await agent.call() == (401, {"error": "invalid_lease"})
         assert (await core.events(event_type="ActionCall"))[0]["session_id"] == agent.session_id
         core.clock.ahead = 400
@@ -220,24 +215,12 @@ async def test_a_body_that_never_arrives_leaves_an_event(tmp_path: Path, code: s
 async def test_a_refusal_that_leaves_no_evidence_is_a_failure(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         agent = await core.agent()
-        core.ledger.faults["append"] = refuses(FULL)
+        core.client.faults["Refuse"] = refuses(GONE)
         core.policy.answer = DENY
-        assert await agent.call() == (500, {"error": "evidence_persistence_failed"})
+        assert await agent.call() == (503, {"error": "replay_cache_unavailable"})
+        assert await agent.call(htm="GET") == (500, {"error": "evidence_persistence_failed"})
         core.policy.answer = GateError("policy_engine_timeout")
         assert await agent.call() == (503, {"error": "policy_engine_timeout"})
-
-
-async def test_a_call_that_can_not_be_given_back_leaves_evidence_of_that(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent(max_calls=3)
-        core.ledger.faults["begin"] = refuses(FULL)
-        core.store.faults["budget_refund"] = refuses(GONE)
-        assert await agent.call() == (500, {"error": "evidence_persistence_failed"})
-        (failed,) = await core.events(event_type="BudgetRollbackFailed")
-        (event,) = await core.events(event_type="ActionCall")
-        assert failed["trace_id"] == event["trace_id"]
-        assert failed["session_id"] == agent.session_id
-        assert event["budgets_after"] == {"calls_remaining": 2}
 
 
 async def test_the_call_that_was_held_with_the_last_of_the_budget_is_answered_again_with_its_hold(
@@ -271,12 +254,11 @@ async def test_an_action_id_that_is_too_long_is_cut_before_it_is_evidence(tmp_pa
 async def test_draining_and_overload_are_refused_before_anything_is_asked(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         agent = await core.agent()
-        core.store.asked.clear()
-        core.ledger.asked.clear()
+        core.client.asked.clear()
         with core.services.admission.enter():
             object.__setattr__(core.services.admission, "_ceiling", 1)
             answer = await agent.send("POST", PATH, {"n": 1})
             assert (answer.status, dict(answer.headers)["Retry-After"]) == (503, "1")
         core.services.admission.drain()
         assert await agent.call() == (503, {"error": "draining"})
-        assert core.store.asked == core.ledger.asked == []
+        assert core.client.asked == []

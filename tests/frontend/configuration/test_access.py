@@ -11,7 +11,7 @@ import trio
 
 from frontend.auth.authentication import OperatorCaller
 from frontend.configuration import access
-from frontend.evidence.ledger import LedgerUnavailable
+from frontend.notary.client import NotaryUnavailable
 from frontend.policy.engine import PolicyRefused
 from frontend.policy.file import PolicyFile
 from ipc import messages as m
@@ -19,7 +19,7 @@ from tests.support.front_core import Core, action, refuses, registry_of, then
 from tests.support.policed import ACTIONS, DATA, policed, sent, write_policy
 from tests.support.worker_desk import until
 
-FULL = LedgerUnavailable("the disk is full")
+FULL = NotaryUnavailable("the disk is full")
 GRANT, REVOKE, ALLOWLIST = (f"/v1/admin/policy/{name}" for name in ("grant", "revoke", "allowlist"))
 NOTE = {"principal": "billing", "actions": ["note"]}
 
@@ -78,7 +78,7 @@ async def test_a_change_is_answered_when_it_is_in_evidence_on_the_disk_and_in_fo
 async def test_evidence_comes_before_the_file_and_the_file_before_the_engine(tmp_path: Path) -> None:
     async with policed(tmp_path, workers=0) as core:
         seen: list[tuple[bool, int]] = []
-        core.ledger.faults["append"] = then(lambda: seen.append((data_of(tmp_path) == DATA, len(core.policy.loaded))))
+        core.client.faults["Note"] = then(lambda: seen.append((data_of(tmp_path) == DATA, len(core.policy.loaded))))
         assert (await core.operate("POST", GRANT, NOTE))[0] == 200
         assert seen == [(True, 1)]
         assert data_of(tmp_path) != DATA
@@ -100,9 +100,9 @@ async def test_each_kind_of_change_fails_whole_and_leaves_its_evidence(
     tmp_path: Path, method: str, path: str, body: dict[str, Any], kind: str, found: dict[str, Any]
 ) -> None:
     async with policed(tmp_path, workers=0) as core:
-        core.ledger.faults["append"] = refuses(FULL)
+        core.client.faults["Note"] = refuses(FULL)
         assert await core.operate(method, path, body) == (500, {"error": "evidence_persistence_failed"})
-        core.ledger.faults.clear()
+        core.client.faults.clear()
         core.policy.refusal = PolicyRefused(("gateway.rego:1: no",))
         assert await core.operate(method, path, body) == (500, {"error": "policy_refused"})
         core.policy.refusal = None
@@ -260,7 +260,7 @@ async def _holds(lock: trio.Lock) -> None:
 async def test_a_front_that_leaves_in_the_middle_of_a_change_finishes_it(tmp_path: Path) -> None:
     async with policed(tmp_path, workers=0) as core:
         with trio.CancelScope() as scope:
-            core.ledger.faults["append"] = then(scope.cancel)
+            core.client.faults["Note"] = then(scope.cancel)
             await core.operate("POST", GRANT, NOTE)
         assert data_of(tmp_path)["acl"]["billing"]["actions"] == ["read", "note"]
         assert in_force(core).data.policy_version == data_of(tmp_path)["policy_version"]

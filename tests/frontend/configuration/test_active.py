@@ -11,13 +11,14 @@ import pytest
 import trio
 
 from frontend.actions.registry import Registry
-from frontend.auth.signing_keys import rotate
 from frontend.configuration import active as module
 from frontend.configuration.active import Configuration, ConfigurationRefused
 from frontend.control import Control
 from frontend.egress.proxy_list import HEAD, AllowList
 from frontend.errors import GateError
-from frontend.evidence.sqlite import SqliteLedger
+from frontend.notary.client import NotaryClient
+from frontend.notary.in_force import Known
+from frontend.notary.operations import Notary
 from frontend.policy.acl import PolicyFiles
 from frontend.policy.engine import Commit, PolicyEngine, PolicyRefused, PolicySources
 from frontend.pool.pool import Pools
@@ -25,10 +26,12 @@ from ipc import messages as m
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.nonblocking import TrioChannel
 from ipc.sessions import FRONT_TO_SUPERVISOR
-from ipc.settings import Settings
-from tests.support.front_core import DIGEST, ScriptedPolicy, action
-from tests.support.keyrings import keyring_in
+from notary.signing.keys import rotate
+from notary.signing.make_keys import make_keys
+from tests.support.dying_rotation import places_in
+from tests.support.front_core import DIGEST, ScriptedPolicy, action, settings_of
 from tests.support.manifests import write_manifests
+from tests.support.notary_thread import NotaryThread
 
 
 class Idle:
@@ -54,9 +57,7 @@ async def loading(
     (folder / "policy").mkdir()
     (folder / "policy" / "gateway.rego").write_text("package gateway\n")
     (folder / "policy" / "data.json").write_text('{"policy_version": "1"}')
-    settings = Settings(
-        str(folder), "http://x", manifests_dir=str(folder / "actions"), policy_dir=str(folder / "policy")
-    )
+    settings = settings_of(folder, "jkt")
     ours, theirs = socket.socketpair()
     control = Control(ours)
     channel: TrioChannel[m.Message] = TrioChannel(
@@ -74,14 +75,16 @@ async def loading(
 
     pools = Pools(settings.workers, lambda: "{}", control.need_worker, control.kill_worker)
     engine = cast(PolicyEngine, policy or ScriptedPolicy())
-    ledger = await SqliteLedger.open(folder / "ledger.sqlite3")
-    keyring = keyring_in(folder / "state", ledger)
+    make_keys(folder)
+    notary, client = NotaryThread(settings), NotaryClient()
+    client.attach(notary.attach("front-1-a"))
     list_file = None if listed is None else str(listed)
     allow_list = AllowList(list_file, folder, lambda: configuration.registry, dict)
-    configuration = Configuration(settings, control, engine, pools, Registry(), keyring, allow_list, trio.Lock())
+    configuration = Configuration(settings, control, engine, pools, Registry(), Notary(client), allow_list, trio.Lock())
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(answer)
+            await nursery.start(client.run)
             await control.start()
             nursery.start_soon(control.run, Idle())
             yield configuration
@@ -89,8 +92,7 @@ async def loading(
     finally:
         control.close()
         channel.close()
-        with trio.CancelScope(shield=True):
-            await ledger.close()
+        notary.stop()
 
 
 async def refused(configuration: Configuration) -> str:
@@ -172,20 +174,22 @@ async def test_a_load_takes_the_policy_that_lies_there_when_its_turn_has_come(tm
 
 async def test_keys_are_put_in_force_with_everything_else_or_not_at_all(tmp_path: Path) -> None:
     async with loading(tmp_path) as configuration:
-        ring = configuration.keyring
+        places, known = places_in(Path(configuration.settings.state_dir)), Known()
+        configuration.notary.client.on_in_force = known.hear
+        await configuration.notary.client.wait_greeted(60)
         await configuration.load()
-        before = ring.signer.kid
-        rotate(ring.places.receipt)
-        ring.places.lease.key.chmod(0o640)
+        before = known.now.signing_keys
+        rotate(places.receipt)
+        places.lease.key.chmod(0o640)
         (tmp_path / "actions" / "b.yaml").write_text("colour: red")
         problems = await refused(configuration)
         assert "lease.pem: mode 0640 lets others in. Use chmod 0600." in problems
         assert "b.yaml" in problems
-        assert ring.signer.kid == before
-        ring.places.lease.key.chmod(0o600)
+        assert known.now.signing_keys == before
+        places.lease.key.chmod(0o600)
         (tmp_path / "actions" / "b.yaml").unlink()
         await configuration.load()
-        assert ring.signer.kid == ring.keys.receipt.kid != before
+        assert known.now.signing_keys["receipt"] != before["receipt"]
 
 
 # ------------------------------------------------------------------ live sync

@@ -11,7 +11,7 @@ import trio
 from frontend import control as control_module
 from frontend.actions.registry import Registry
 from frontend.configuration.active import Commit, Configuration, ConfigurationRefused
-from frontend.evidence.ledger import LedgerUnavailable
+from frontend.notary.client import NotaryUnavailable
 from frontend.policy.acl import PolicyFiles
 from frontend.policy.data import PolicyData
 from frontend.policy.engine import PolicySources
@@ -20,7 +20,7 @@ from tests.support.front_core import Core, ScriptedPolicy, front_core, refuses
 
 RELOAD = ("POST", "/v1/admin/reload")
 FAILED = (500, {"error": "reload_failed"})
-FULL = LedgerUnavailable("the disk is full")
+FULL = NotaryUnavailable("the disk is full")
 
 
 class Loading:
@@ -158,12 +158,12 @@ async def test_a_supervisor_that_does_not_answer_is_an_answer_too(
 
 async def test_nothing_comes_into_force_without_its_event(tmp_path: Path) -> None:
     async with supervised(tmp_path) as supervisor:
-        supervisor.core.ledger.faults["append"] = refuses(FULL)
+        supervisor.core.client.faults["Note"] = refuses(FULL)
         assert await supervisor.core.operate(*RELOAD) == FAILED
         assert supervisor.loading.loads == 0
         await supervisor.core.services.reloads.perform(m.Reload("hangup-1", "signal"))
         assert supervisor.loading.loads == 0
-        supervisor.core.ledger.faults.clear()
+        supervisor.core.client.faults.clear()
         assert await told(supervisor.core) == []
         assert (await supervisor.core.operate(*RELOAD))[0] == 200
         assert supervisor.loading.loads == 1

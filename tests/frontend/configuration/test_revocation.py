@@ -9,18 +9,16 @@ import msgspec
 import pytest
 import trio
 
-from frontend.auth.epochs import Epochs
 from frontend.errors import GateError
-from frontend.evidence.ledger import LedgerUnavailable
-from frontend.stores.interface import StoreUnavailable
+from frontend.notary.client import NotaryRefused, NotarySilent, NotaryUnavailable
 from tests.support.front_core import HOLD, Agent, Core, does_and_says, front_core, lose_store, refuses, then
 from tests.support.held_calls import held, state_of
 from tests.support.worker_desk import until
 
 REVOKE = ("POST", "/v1/admin/revoke-all")
 EPOCH = ("GET", "/v1/admin/epoch")
-FULL = LedgerUnavailable("the disk is full")
-GONE = StoreUnavailable("gone")
+FULL = NotaryUnavailable("the disk is full")
+GONE = NotaryUnavailable("gone")
 DEAD = (401, {"error": "invalid_lease"})
 
 
@@ -83,7 +81,7 @@ async def test_a_plan_that_was_held_before_can_not_be_approved_any_more(tmp_path
         status, body = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
         assert (status, body["error"]) == (409, "plan_integrity")
         assert await state_of(core, approval_id) == "failed"
-        assert await core.ledger.intent_of_approval(approval_id) is None
+        assert not (await core.real.trace_of_approval(approval_id)).has_intent
         assert await core.remaining(agent) == 3
 
 
@@ -105,7 +103,7 @@ async def test_a_call_that_has_checked_in_and_waits_for_a_worker_is_not_dispatch
         (event,) = await core.events(event_type="ActionCall")
         assert (event["decision"], event["error_code"]) == ("deny", "invalid_lease")
         assert "epoch 0 of the call, 1 is in force" in event["reason"]
-        assert await core.ledger.unresolved(10) == []
+        assert await core.real.unresolved(10) == []
         assert await core.remaining(agent) == 3, "nothing ran, so the call was given back"
         assert (await (await core.agent()).call())[0] == 200, "and the worker serves others"
 
@@ -137,10 +135,7 @@ async def test_an_approved_plan_that_waits_for_a_worker_is_not_dispatched(tmp_pa
         assert await core.remaining(agent) == 3
 
 
-async def test_another_front_on_the_same_store_dispatches_nothing_of_before_either(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("frontend.auth.epochs.FRESH_SECONDS", -1)  # however fast the worker comes
+async def test_another_front_of_the_same_notary_dispatches_nothing_of_before_either(tmp_path: Path) -> None:
     async with (
         front_core(tmp_path) as core,
         front_core(tmp_path, workers=0, front_id="front-2-b") as second,
@@ -155,90 +150,30 @@ async def test_another_front_on_the_same_store_dispatches_nothing_of_before_eith
         assert await second.operate(*EPOCH) == (200, {"current_epoch": 1})
 
 
-class Slow:
-    """An operation that waits, before it is done, until it is let go."""
-
-    def __init__(self) -> None:
-        self.reached, self.may_go = trio.Event(), trio.Event()
-
-    async def __call__(self, operation: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        self.reached.set()
-        await self.may_go.wait()
-        return await operation(*args, **kwargs)
-
-
-async def test_the_answer_comes_when_nothing_of_before_can_begin_any_more(tmp_path: Path) -> None:
-    """A grant that was signed in this very moment is one of before the revocation: it runs, and is waited for."""
-    async with front_core(tmp_path) as core, trio.open_nursery() as nursery:
-        agent, answers, slow = await core.agent(), Answers(nursery), Slow()
-        core.ledger.faults["begin"] = slow
-        answers.start("call", agent.call)
-        await slow.reached.wait()
-        answers.start("revoke", lambda: core.operate(*REVOKE))
-        with trio.fail_after(60):
-            while not await told(core):  # noqa: ASYNC110
-                await trio.sleep(0.002)
-        assert await core.store.epoch() == 1, "the revocation is in force and in evidence"
-        for _ in range(20):
-            await trio.lowlevel.checkpoint()
-        assert answers.found == {}
-        slow.may_go.set()
-        assert (await answers.of("call"))[0] == 200
-        assert await answers.of("revoke") == (200, {"previous_epoch": 0, "current_epoch": 1})
-
-
-async def test_calls_of_the_new_epoch_keep_nobody_waiting(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        epochs = core.services.epochs
-        async with epochs.granting(0, "invalid_lease"):
-            with trio.move_on_after(0.05) as waited:
-                await epochs.older_grants_done(1)
-            assert waited.cancelled_caught
-            with trio.fail_after(60):
-                await epochs.older_grants_done(0)
-
-
-async def test_a_grant_that_never_ends_does_not_keep_the_operator_waiting_for_ever(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("frontend.auth.epochs.GRANTS_SECONDS", 0.1)
-    async with front_core(tmp_path) as core, trio.open_nursery() as nursery:
-        agent, answers, slow = await core.agent(), Answers(nursery), Slow()
-        core.ledger.faults["begin"] = slow
-        answers.start("call", agent.call)
-        await slow.reached.wait()
-        assert (await core.operate(*REVOKE))[0] == 200
-        slow.may_go.set()
-        await answers.of("call")
-
-
-async def test_a_call_that_waited_for_nothing_costs_no_further_look_into_the_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("frontend.auth.epochs.FRESH_SECONDS", 60.0)
+async def test_a_call_whose_intent_is_asked_for_after_the_revocation_is_not_opened(tmp_path: Path) -> None:
+    """Whatever this front has heard by then: the notary decides by the epoch that it has written."""
     async with front_core(tmp_path) as core:
-        agent = await core.agent(max_calls=1)
-        core.store.asked.clear()
-        assert (await agent.call())[0] == 200
-        # but for the pulse, which asks once a second
-        assert [one for one in core.store.asked if one not in ("pending_count", "epoch")] == [
-            "check_in", "budget_read", "budget_debit",
-        ]  # fmt: skip
-        assert core.store.asked.count("epoch") <= core.store.asked.count("pending_count")
+        agent = await core.agent(max_calls=3)
+
+        async def too_late(operation: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            assert (await core.operate(*REVOKE))[0] == 200
+            return await operation(*args, **kwargs)
+
+        core.client.faults["Open"] = too_late
+        assert await agent.call() == DEAD
+        (event,) = await core.events(event_type="ActionCall")
+        assert (event["decision"], event["error_code"]) == ("deny", "invalid_lease")
+        assert (await core.remaining(agent), await core.unresolved()) == (3, 0)
 
 
-async def test_a_store_that_can_not_be_asked_at_the_last_moment_dispatches_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("frontend.auth.epochs.FRESH_SECONDS", -1)
+async def test_a_call_asks_the_notary_for_no_more_than_it_needs(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
-        agent = await core.agent(max_calls=2)
-        core.store.faults["epoch"] = refuses(GONE)
-        assert await agent.call() == (503, {"error": "replay_cache_unavailable"})
-        core.store.faults.clear()
-        assert await core.remaining(agent) == 2
-        assert await core.ledger.unresolved(10) == []
-        assert (await agent.call())[0] == 200
+        agent, free = await core.agent(max_calls=1), await core.agent()
+        for caller, asked in ((agent, ["ReadBudget", "Open", "Close"]), (free, ["Open", "Close"])):
+            core.client.asked.clear()
+            assert (await caller.call())[0] == 200
+            # but for the pulses, which ask once a second
+            assert [one for one in core.client.asked if one not in ("ReadStore", "ReadLedger")] == asked
 
 
 # ------------------------------------------------------------------ what breaks meanwhile
@@ -248,46 +183,40 @@ async def refused_as(agent: Agent, code: str) -> bool:
     return bool((await agent.call())[1].get("error") == code)
 
 
-async def test_a_ledger_that_fails_does_not_keep_leases_alive(tmp_path: Path) -> None:
+@pytest.mark.parametrize("problem", [GONE, NotaryRefused("no")])
+async def test_a_revocation_that_can_not_be_written_is_none_and_says_so(tmp_path: Path, problem: Exception) -> None:
     async with front_core(tmp_path) as core:
         agent = await core.agent()
-        core.ledger.faults["append"] = refuses(FULL)
-        assert await core.operate(*REVOKE) == (500, {"error": "evidence_persistence_failed"})
-        core.ledger.faults.clear()
-        assert await refused_as(agent, "invalid_lease")
+        core.client.faults["Revoke"] = refuses(problem)
+        assert await core.operate(*REVOKE) == (503, {"error": "epoch_store_unavailable"})
+        core.client.faults.clear()
+        assert (await agent.call())[0] == 200
         assert await told(core) == []
-        assert await core.operate(*REVOKE) == (200, {"previous_epoch": 1, "current_epoch": 2})
+        assert await core.operate(*REVOKE) == (200, {"previous_epoch": 0, "current_epoch": 1})
         assert [one[0] for one in await told(core)] == ["allow"]
 
 
-async def test_a_clock_that_fails_does_not_keep_leases_alive(tmp_path: Path) -> None:
+async def test_a_clock_that_fails_after_it_does_not_keep_leases_alive(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         agent = await core.agent()
-        core.store.faults["raise_epoch"] = then(lambda: setattr(core.clock, "is_broken", True))
-        assert await core.operate(*REVOKE) == (503, {"error": "clock_error"})
+        core.client.faults["Revoke"] = then(lambda: setattr(core.clock, "is_broken", True))
+        await core.operate(*REVOKE)
         core.clock.is_broken = False
         assert await refused_as(agent, "invalid_lease")
 
 
-async def test_a_store_that_fails_is_told_and_in_evidence(tmp_path: Path) -> None:
+async def test_an_epoch_that_can_not_be_read_is_not_guessed(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
-        agent = await core.agent()
-        core.store.faults |= {"raise_epoch": refuses(GONE), "epoch": refuses(GONE)}
-        assert await core.operate(*REVOKE) == (503, {"error": "epoch_store_unavailable"})
+        core.client.faults["ReadEpoch"] = refuses(GONE)
         assert await core.operate(*EPOCH) == (503, {"error": "epoch_store_unavailable"})
-        core.store.faults.clear()
-        assert await told(core) == [("error", "epoch_store_unavailable", "gone")]
-        assert (await agent.call())[0] == 200
 
 
-async def test_a_store_that_did_it_and_says_it_did_not_has_revoked(tmp_path: Path) -> None:
+async def test_a_revocation_whose_answer_was_lost_has_revoked(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         agent = await core.agent()
-        core.store.faults["raise_epoch"] = does_and_says(GONE)
-        core.ledger.faults["append"] = refuses(FULL)
+        core.client.faults["Revoke"] = does_and_says(NotarySilent("late"))
         assert await core.operate(*REVOKE) == (503, {"error": "epoch_store_unavailable"})
-        core.store.faults.clear()
-        core.ledger.faults.clear()
+        core.client.faults.clear()
         assert await refused_as(agent, "invalid_lease")
         assert await core.operate(*REVOKE) == (200, {"previous_epoch": 1, "current_epoch": 2})
 
@@ -295,7 +224,7 @@ async def test_a_store_that_did_it_and_says_it_did_not_has_revoked(tmp_path: Pat
 async def test_a_front_that_leaves_in_the_middle_still_leaves_the_evidence(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         with trio.CancelScope() as scope:
-            core.store.faults["raise_epoch"] = then(scope.cancel)
+            core.client.faults["Revoke"] = then(scope.cancel)
             await core.operate(*REVOKE)
         assert [one[0] for one in await told(core)] == ["allow"]
 
@@ -310,13 +239,13 @@ async def test_revocations_at_once_each_raise_the_epoch(tmp_path: Path) -> None:
         assert len(await told(core)) == 8
 
 
-async def test_a_lease_that_is_issued_without_a_store_carries_what_was_raised(tmp_path: Path) -> None:
+async def test_a_lease_carries_the_epoch_that_was_raised_though_it_can_not_be_read(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         await core.agent()
         assert (await core.operate(*REVOKE))[0] == 200
-        core.store.faults["epoch"] = refuses(GONE)
+        core.client.faults["ReadEpoch"] = refuses(GONE)
         agent = await core.agent()
-        core.store.faults.clear()
+        core.client.faults.clear()
         assert (await agent.call())[0] == 200
 
 
@@ -347,34 +276,24 @@ async def test_a_store_that_was_lost_brings_no_revoked_lease_back(tmp_path: Path
         assert event["change"] == {"previous_epoch": 0, "current_epoch": 2}
         assert event["reason"] == "the epoch was raised from 0 to 2, since the store had lost 1"
         await core.services.revocation.catch_up()
-        assert await core.store.epoch() == 2, "what is whole is left alone"
+        assert await core.real.epoch() == 2, "what is whole is left alone"
     lose_store(tmp_path)
     async with front_core(tmp_path, workers=0) as core:
         await core.services.revocation.catch_up()
-        assert await core.store.epoch() == 3
+        assert await core.real.epoch() == 3
 
 
-async def test_a_lost_epoch_is_raised_though_its_evidence_fails_and_not_guessed_without_evidence(
-    tmp_path: Path,
-) -> None:
+@pytest.mark.parametrize("operation", ["QueryEvents", "ReadEpoch", "Revoke"])
+async def test_a_lost_epoch_is_not_guessed_where_the_notary_fails(tmp_path: Path, operation: str) -> None:
     async with front_core(tmp_path, workers=0) as core:
         assert (await core.operate(*REVOKE))[0] == 200
     lose_store(tmp_path)
     async with front_core(tmp_path, workers=0) as core:
-        core.ledger.faults["query"] = refuses(FULL)
-        with pytest.raises(LedgerUnavailable):
+        core.client.faults[operation] = refuses(FULL)
+        with pytest.raises((NotaryUnavailable, GateError)):
             await core.services.revocation.catch_up()
-        core.ledger.faults = {"append": refuses(FULL)}
+        core.client.faults.clear()
+        assert await core.real.epoch() == 0
         await core.services.revocation.catch_up()
-        core.ledger.faults.clear()
-        assert await core.store.epoch() == 2
-        assert len(await told(core)) == 1
-
-
-async def test_a_refusal_by_epoch_names_both(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:
-        epochs = Epochs(core.store)  # type: ignore[arg-type]
-        with pytest.raises(GateError) as refusal:
-            async with epochs.granting(3, "plan_integrity"):
-                raise AssertionError("nothing is granted")
-        assert (refusal.value.code, refusal.value.cause) == ("plan_integrity", "epoch 3 of the call, 0 is in force")
+        assert await core.real.epoch() == 2
+        assert len(await told(core)) == 2

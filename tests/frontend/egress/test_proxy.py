@@ -205,8 +205,8 @@ async def test_a_proxy_that_answers_is_asked_less_often_than_the_core(
         await saying(b"HTTP/1.1 200 OK\r\n\r\n")(stream)
 
     async with proxy_that(converse) as url, front_core(tmp_path, workers=0, egress_proxy_url=url) as core:
-        core.ledger.asked.clear()
-        await until(lambda: core.ledger.asked.count("unresolved_count") >= 10)
+        core.client.asked.clear()
+        await until(lambda: core.client.asked.count("ReadLedger") >= 10)
         assert asked == 1
 
 

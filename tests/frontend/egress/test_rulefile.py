@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 
 from frontend.actions.targets import NOTHING_LEARNED, Learned
-from frontend.auth.keyfiles import KeyFileError, write_private
 from frontend.egress.rulefile import RuleFile
 from frontend.egress.rules import Rule, Rules, decode_rules, encode_rules
 from ipc.exits import Exit
+from ipc.private_files import KeyFileError, write_private
 from tests.support.logs import capture_logs
 
 

@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 import trio
 
-from frontend.auth.keyfiles import write_private
 from frontend.files import exclusive
 from frontend.files.exclusive import Exclusive, NotChanged
+from ipc.private_files import write_private
 
 HOLDS = """
 import fcntl, os, sys

@@ -8,10 +8,9 @@ import pytest
 import trio
 import trio.testing
 
-from frontend.evidence.ledger import LedgerUnavailable
 from frontend.health import pulse as health
 from frontend.health.pulse import Pulse
-from frontend.stores.interface import StoreUnavailable
+from frontend.notary.client import NotaryUnavailable
 from tests.support.front_core import Core, front_core, hangs, refuses
 from tests.support.held_calls import held
 from tests.support.logs import capture_logs
@@ -26,16 +25,16 @@ async def test_what_broke_this_moment_shows_in_the_next_answer(tmp_path: Path) -
     async with front_core(tmp_path, workers=0) as core:
         object.__setattr__(core.services, "policy", core.policy)
         assert (await ready(core))[0] == 200
-        core.store.faults["pending_count"] = refuses(StoreUnavailable("gone"))
+        core.client.faults["ReadStore"] = refuses(NotaryUnavailable("gone"))
         assert (await ready(core))[1] | {"status": "", "actions_registered": 0} == {
             "status": "", "redis": False, "opa": True, "ledger": True, "approval_store": False, "egress_proxy": None,
             "actions_registered": 0,
         }  # fmt: skip
-        core.store.faults.clear()
-        core.ledger.faults["unresolved_count"] = refuses(LedgerUnavailable("gone"))
+        core.client.faults.clear()
+        core.client.faults["ReadLedger"] = refuses(NotaryUnavailable("gone"))
         status, body = await ready(core)
         assert (status, body["status"], body["redis"], body["ledger"]) == (503, "not_ready", True, False)
-        core.ledger.faults.clear()
+        core.client.faults.clear()
         core.policy.is_available = False
         assert (await ready(core))[1]["opa"] is False
 
@@ -43,11 +42,11 @@ async def test_what_broke_this_moment_shows_in_the_next_answer(tmp_path: Path) -
 async def test_a_status_says_what_it_can_when_a_store_fails(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         await held(core)
-        await core.store.raise_epoch()
+        await core.raise_epoch()
         status, body = await core.operate("GET", "/v1/admin/status")
         counts = ("pending_approvals", "revocation_epoch", "unresolved_intents")
         assert (status, [body[name] for name in counts]) == (200, [1, 1, 0])
-        core.store.faults["epoch"] = refuses(StoreUnavailable("gone"))
+        core.client.faults["ReadStore"] = refuses(NotaryUnavailable("gone"))
         _, body = await core.operate("GET", "/v1/admin/status")
         assert [body[name] for name in counts] == [None, None, 0]
         assert (body["status"], body["dependencies"]["redis"]) == ("degraded", False)
@@ -58,7 +57,7 @@ async def test_a_status_says_what_it_can_when_a_store_fails(tmp_path: Path) -> N
 async def test_a_store_that_is_stuck_delays_nobody_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "OVERDUE_SECONDS", 0.2)
     async with front_core(tmp_path, workers=0) as core:
-        core.store.faults["pending_count"] = hangs(trio.Event())
+        core.client.faults["ReadStore"] = hangs(trio.Event())
         for _ in range(2):
             with trio.fail_after(60):
                 assert (await ready(core))[1]["redis"] is False
@@ -68,21 +67,20 @@ async def test_a_store_that_is_stuck_delays_nobody_for_long(tmp_path: Path, monk
 async def test_a_flood_of_questions_is_one_question_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(health, "ROUND_SECONDS", 600.0)
     async with front_core(tmp_path, workers=0) as core:
-        core.store.asked.clear()
+        core.client.asked.clear()
         async with trio.open_nursery() as nursery:
             for _ in range(500):
                 nursery.start_soon(core.ask, "GET", "/readyz")
-        assert core.store.asked.count("pending_count") <= 5
+        assert core.client.asked.count("ReadStore") <= 5
 
 
 async def test_the_supervisors_status_line_asks_nobody(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         await held(core)
         await ready(core)
-        core.store.asked.clear()
-        core.ledger.asked.clear()
+        core.client.asked.clear()
         assert core.services.front_status().held == 1
-        assert core.store.asked == core.ledger.asked == []
+        assert core.client.asked == []
 
 
 async def test_an_answer_is_never_older_than_its_question(autojump_clock: trio.testing.MockClock) -> None:

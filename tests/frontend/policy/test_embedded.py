@@ -272,7 +272,7 @@ async def test_open_questions_are_bounded(house: PlayedHouse) -> None:
 
 
 async def test_an_engine_that_does_not_run_denies() -> None:
-    async def nobody(pid: int, reason: str) -> None:
+    def nobody(pid: int, reason: str) -> None:
         raise AssertionError
 
     with pytest.raises(GateError) as refusal:

@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frontend.errors import GateError
-from frontend.policy.question import Decision, Question, clean_reason, parse_decision
+from frontend.policy.question import Decision, Question, parse_decision
+from ipc.texts import clean_reason
 from tests.support.policy import question
 
 WHOLE: dict[str, Any] = {

@@ -12,7 +12,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from frontend.calls import pipeline
-from frontend.errors import GateError
+from frontend.notary.client import NotaryUnavailable
 from frontend.schemas.large_bodies import LARGE_BYTES, LargeBodies
 from frontend.schemas.parser import parse_body
 from frontend.schemas.validator import Validator
@@ -111,7 +111,7 @@ async def test_a_large_body_is_refused_as_a_small_one_is(core: Core, body: bytes
 
 async def test_a_large_body_that_fits_no_schema_is_not_told_so_before_the_budget_was_read(core: Core) -> None:
     agent = await core.agent(max_calls=1)
-    core.store.faults["budget_read"] = refuses(GateError("budget_store_unavailable"))
+    core.client.faults["ReadBudget"] = refuses(NotaryUnavailable("gone", "budget"))
     body = b'{"n":[' + b"1.5," * 200_000 + b'"x"]}'
     assert (await agent.call(body=body))[1]["error"] == "budget_store_unavailable"
 

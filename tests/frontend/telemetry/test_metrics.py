@@ -77,14 +77,14 @@ def test_a_worker_does_not_choose_labels_by_the_way_it_ends(reason: str, label: 
     assert (metrics.workers_ended.value("compute", label), metrics.workers_ended.value(OTHER, label)) == (1, 1)
 
 
-async def test_a_worker_that_is_killed_is_counted_and_killed() -> None:
+def test_a_worker_that_is_killed_is_counted_and_killed() -> None:
     killed: list[tuple[str, str]] = []
 
-    async def kill(worker_id: str, reason: str) -> None:
+    def kill(worker_id: str, reason: str) -> None:
         killed.append((worker_id, reason))
 
     metrics, _ = metrics_of()
-    await metrics.counting_kills(kill)("http-2", "no result in time")
+    metrics.counting_kills(kill)("http-2", "no result in time")
     assert killed == [("http-2", "no result in time")]
     assert metrics.workers_killed.value("http", "no result in time") == 1
 

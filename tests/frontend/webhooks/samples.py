@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import trio
 
-from frontend.evidence.outbox import Delivery
+from ipc.evidence import Delivery
 from ipc.settings import EgressSettings, WebhookSettings
 from tests.support.front_core import Core, action, front_core
 from tests.support.webhook_receiver import Receiver

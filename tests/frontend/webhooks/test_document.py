@@ -9,13 +9,14 @@ from typing import Any
 
 import pytest
 
-from frontend.evidence.sqlite import SqliteLedger
-from frontend.webhooks.backlog import MAX_WAITING
-from frontend.webhooks.message import _FIELDS, MAX_BODY_BYTES
 from frontend.webhooks.sender import AT_ONCE, CLAIM_MARGIN_SECONDS
 from frontend.webhooks.signing import signature_headers
 from ipc.settings import WEBHOOK_KINDS, WebhookSettings
 from ipc.webhooks import key_of
+from notary.backends.sqlite import Database
+from notary.ledger import schema
+from notary.ledger.message import _FIELDS, MAX_BODY_BYTES
+from notary.ledger.outbox import MAX_WAITING
 
 TEXT = (Path(__file__).resolve().parents[3] / "docs" / "webhooks.md").read_text()
 FLAT = " ".join(TEXT.split())
@@ -102,11 +103,12 @@ def test_numbers_are_those_of_the_code() -> None:
     assert "after 1, 5 and 30 seconds" in FLAT
 
 
-async def test_the_questions_to_the_ledger_are_ones_that_it_can_answer(tmp_path: Path) -> None:
+def test_the_questions_to_the_ledger_are_ones_that_it_can_answer(tmp_path: Path) -> None:
     questions = re.findall(r"^\$ sqlite3 -readonly ledger\.sqlite3 \"(.+)\"$", TEXT, re.MULTILINE)
     assert len(questions) == 2
-    ledger = await SqliteLedger.open(tmp_path / "ledger.sqlite3")
-    await ledger.close()
+    ledger = Database(tmp_path / "ledger.sqlite3", schema.prepare)
+    ledger.open()
+    ledger.close()
     connection = sqlite3.connect(tmp_path / "ledger.sqlite3")
     for question in questions:
         assert connection.execute(question).fetchall() == []

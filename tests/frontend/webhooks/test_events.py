@@ -10,9 +10,8 @@ import pytest
 import trio
 from standardwebhooks import Webhook
 
-from frontend.evidence.ledger import LedgerUnavailable
+from frontend.notary.client import NotaryUnavailable
 from frontend.policy.question import Decision
-from frontend.stores.interface import StoreUnavailable
 from ipc.settings import WEBHOOK_KINDS
 from tests.frontend.webhooks.samples import SECRET, event_ids, hook, kept, notifying_core, settled
 from tests.support.front_core import ALLOW, DENY, HOLD, Agent, Core, refuses, signed, then
@@ -58,7 +57,7 @@ def settles(verb: str) -> Drive:
 
 async def expires(core: Core, agent: Agent) -> None:
     await hold_of(core, agent)
-    path = core.services.settings.state_dir + "/store.sqlite3"
+    path = core.services.settings.state_dir + "/ledger.sqlite3"
     with closing(sqlite3.connect(path)) as store, store:
         past = "UPDATE approvals SET expires_at = expires_at - 400 WHERE session_id = ?"
         store.execute(past, (agent.session_id,))
@@ -159,11 +158,11 @@ async def test_a_recorded_request_makes_nobody_hear_while_nobody_can_say_that_it
         path = "/v1/actions/echo/execute"
         recorded = signed(agent.key, "POST", path, agent.token, now=core.clock.right)
         await core.ask("POST", path, {"n": 1}, recorded)
-        core.store.faults["check_in"] = refuses(StoreUnavailable("gone"))
+        core.client.faults["Open"] = core.client.faults["Refuse"] = refuses(NotaryUnavailable("gone"))
         for _ in range(3):
             assert (await core.ask("POST", path, {"n": 1}, recorded)).status == 503
-        core.store.faults.clear()
-        assert len(await core.events(decision="error")) == 3
+        core.client.faults.clear()
+        assert await core.events(decision="error") == []
         await settled(tmp_path)
     assert [one.kind for one in receiver.received] == ["action.executed"]
 
@@ -186,14 +185,14 @@ async def test_of_two_equal_calls_at_once_one_is_told(tmp_path: Path, receiver: 
         others = list[tuple[int, Any]]()
 
         async def another(*_: Any) -> None:
-            core.store.faults.clear()
+            core.client.faults.clear()
             others.append(await agent.call())
 
         async def overtaken(operation: Any, args: Any, kwargs: Any) -> Any:
             await another()
             return await operation(*args, **kwargs)
 
-        core.store.faults["approval_hold"] = overtaken
+        core.client.faults["Hold"] = overtaken
         status, answer = await agent.call()
         assert (status, others[0][0], answer["approval_id"]) == (202, 202, others[0][1]["approval_id"])
         assert sorted(str(event.get("is_repeated")) for event in await core.events(decision="pending_approval")) == [
@@ -205,17 +204,17 @@ async def test_of_two_equal_calls_at_once_one_is_told(tmp_path: Path, receiver: 
 
 async def test_a_delivery_is_there_exactly_when_its_event_is(tmp_path: Path, receiver: Receiver) -> None:
     async def refuses(operation: Any, args: Any, kwargs: Any) -> Any:
-        raise LedgerUnavailable("full")
+        raise NotaryUnavailable("full")
 
     async with notifying_core(tmp_path, receiver) as core:
         agent = await core.agent()
-        core.ledger.faults["append"], core.policy.answer = refuses, DENY
-        assert (await agent.call())[1] == {"error": "evidence_persistence_failed"}
-        core.ledger.faults.clear()
+        core.client.faults["Refuse"], core.policy.answer = refuses, DENY
+        assert (await agent.call())[1] == {"error": "replay_cache_unavailable"}
+        core.client.faults.clear()
         assert kept(tmp_path, "outbox") == await core.events(event_type="ActionCall") == []
-        core.ledger.faults["record"], core.policy.answer = refuses, ALLOW
+        core.client.faults["Close"], core.policy.answer = refuses, ALLOW
         assert (await agent.call())[1] == {"error": "evidence_persistence_failed"}
-        core.ledger.faults.clear()
+        core.client.faults.clear()
         await agent.call()
         await settled(tmp_path)
         assert sorted(receiver.ids) == await event_ids(core, event_type="ActionCall")
@@ -226,17 +225,16 @@ async def test_what_was_written_and_not_heard_of_is_found_all_the_same(tmp_path:
     """The call is cut between the ledger's commit and its word."""
     async with notifying_core(tmp_path, receiver) as core:
         agent, scope = await core.agent(), trio.CancelScope()
-        core.ledger.faults["record"] = then(scope.cancel)
+        core.client.faults["Close"] = then(scope.cancel)
         with scope:
             await agent.call()
-        core.ledger.faults.clear()
+        core.client.faults.clear()
         await until(lambda: bool(receiver.received))
         assert receiver.ids == await event_ids(core, event_type="ActionCall")
 
 
 async def test_without_endpoints_no_event_pays_for_them(tmp_path: Path) -> None:
     async with notifying_core(tmp_path, None, hook(disable=True)) as core:
-        assert type(core.services.ledger).__name__ == "_Measured"
         await (await core.agent()).call()
         assert kept(tmp_path, "outbox") == []
         assert (await core.operate("GET", "/v1/admin/status"))[1]["webhooks"] == {

@@ -7,21 +7,19 @@ from typing import Any
 import pytest
 import trio
 
-from frontend.actions.registry import Registry
-from frontend.evidence.ledger import LedgerUnavailable
-from frontend.telemetry.metrics import Metrics
-from frontend.webhooks import backlog, webhooks
+from frontend.notary.client import NotaryUnavailable
 from frontend.webhooks import sender as sending
-from frontend.webhooks.backlog import Backlog
+from frontend.webhooks import webhooks
 from frontend.webhooks.delivery import Post
+from notary.ledger import outbox
 from tests.frontend.webhooks.samples import event_ids, hook, kept, named, notifying_core, settled
 from tests.frontend.webhooks.test_sender import BUSY, FINE, call, counted
-from tests.support.front_core import Core, refuses
+from tests.support.front_core import refuses
 from tests.support.logs import capture_logs
 from tests.support.webhook_receiver import Receiver, holds, says, webhook_receiver
 from tests.support.worker_desk import until
 
-FULL = LedgerUnavailable("the disk is full")
+FULL = NotaryUnavailable("the disk is full")
 
 SAYS_IT, SAYS_IT_IS_OVER = "webhooks wait: the ledger does not answer", "webhooks go on: the ledger answers again"
 
@@ -38,16 +36,11 @@ def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sending, "TRY_AGAIN_SECONDS", 0.02)
 
 
-async def counts_again(core: Core, times: int) -> None:
-    """Wait until what waits has been counted so often."""
-    await until(lambda: core.ledger.asked.count("waiting") > times)
-
-
 @pytest.mark.parametrize(
     ("operation", "answer", "most"),
     [
-        ("next_due", FINE, 1), ("claim", FINE, 1), ("delivered", FINE, 1), ("give_up", says(404), 1),
-        ("put_off", BUSY, 4),
+        ("NextDelivery", FINE, 1), ("ClaimDeliveries", FINE, 1), ("SettleDelivery", FINE, 1),
+        ("SettleDelivery", says(404), 1), ("SettleDelivery", BUSY, 4),
     ],
 )  # fmt: skip
 async def test_a_ledger_that_fails_is_waited_for_and_nothing_is_lost_or_sent_too_often(
@@ -56,13 +49,13 @@ async def test_a_ledger_that_fails_is_waited_for_and_nothing_is_lost_or_sent_too
     receiver.answer = answer
     async with notifying_core(tmp_path, receiver) as core:
         with capture_logs() as logs:
-            core.ledger.faults[operation] = refuses(FULL)
-            asked = core.ledger.asked.count
+            core.client.faults[operation] = refuses(FULL)
+            asked = core.client.asked.count
             event_id = await call(core)
             await until(lambda: asked(operation) >= 5)
             assert len(kept(tmp_path, "outbox")) == 1
             assert len(named(logs, SAYS_IT)) == 1
-            core.ledger.faults.clear()
+            core.client.faults.clear()
             await settled(tmp_path)
             await until(lambda: bool(named(logs, SAYS_IT_IS_OVER)))
         assert (len(named(logs, SAYS_IT)), len(named(logs, SAYS_IT_IS_OVER))) == (1, 1)
@@ -71,12 +64,12 @@ async def test_a_ledger_that_fails_is_waited_for_and_nothing_is_lost_or_sent_too
 
 async def test_a_claim_whose_word_was_lost_ends_by_itself(tmp_path: Path, receiver: Receiver) -> None:
     async def does_once_and_says_nothing(operation: Any, args: Any, kwargs: Any) -> Any:
-        core.ledger.faults.clear()
+        core.client.faults.clear()
         await operation(*args, **kwargs)
         raise FULL
 
     async with notifying_core(tmp_path, receiver) as core:
-        core.ledger.faults["claim"] = does_once_and_says_nothing
+        core.client.faults["ClaimDeliveries"] = does_once_and_says_nothing
         event_id = await call(core)
         await until(lambda: kept(tmp_path, "outbox")[0]["attempts"] == 1)
         core.clock.ahead = 60 + sending.CLAIM_MARGIN_SECONDS + 1
@@ -84,14 +77,14 @@ async def test_a_claim_whose_word_was_lost_ends_by_itself(tmp_path: Path, receiv
         assert receiver.ids == [event_id]
 
 
-@pytest.mark.parametrize("operation", ["next_due", "claim"])
+@pytest.mark.parametrize("operation", ["NextDelivery", "ClaimDeliveries"])
 async def test_a_fault_of_ours_does_not_end_it(tmp_path: Path, receiver: Receiver, operation: str) -> None:
     async with notifying_core(tmp_path, receiver) as core:
         with capture_logs() as logs:
-            core.ledger.faults[operation] = refuses(RuntimeError("hush"))
+            core.client.faults[operation] = refuses(RuntimeError("hush"))
             event_id = await call(core)
             await until(lambda: len(named(logs, "webhooks could not be looked for")) >= 3)
-            core.ledger.faults.clear()
+            core.client.faults.clear()
             await settled(tmp_path)
         assert receiver.ids == [event_id]
         assert "hush" not in str(logs)
@@ -127,8 +120,8 @@ async def test_without_a_clock_nothing_is_sent_and_afterwards_everything(tmp_pat
         await until(lambda: core.services.metrics.webhook_deliveries.value("chat", "failed") == 1)
         core.clock.is_broken = True
         core.clock.ahead = 601
-        asked = core.ledger.asked.count("next_due")
-        await until(lambda: core.ledger.asked.count("next_due") > asked + 3)
+        asked = core.client.asked.count("NextDelivery")
+        await until(lambda: core.client.asked.count("NextDelivery") > asked + 3)
         assert receiver.ids == [event_id]
         core.clock.is_broken = False
         await settled(tmp_path)
@@ -153,10 +146,10 @@ async def test_a_clock_that_was_set_back_makes_nothing_wait_for_the_time_it_told
 ) -> None:
     async with notifying_core(tmp_path, receiver) as core:
         core.clock.ahead = 365 * 24 * 3600
-        core.ledger.faults["next_due"] = refuses(FULL)
+        core.client.faults["NextDelivery"] = refuses(FULL)
         event_id = await call(core)
         core.clock.ahead = 0
-        core.ledger.faults.clear()
+        core.client.faults.clear()
         await settled(tmp_path)
         assert receiver.ids == [event_id]
 
@@ -167,7 +160,8 @@ async def test_a_clock_that_was_set_back_makes_nothing_wait_for_the_time_it_told
 async def test_what_finds_no_room_is_dropped_counted_and_said_once(
     tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(backlog, "MAX_WAITING", 3)
+    monkeypatch.setattr(outbox, "MAX_WAITING", 3)
+    monkeypatch.setattr(webhooks, "COUNT_SECONDS", 0.02)
     receiver.answer = holds()
     async with notifying_core(tmp_path, receiver, hook(), hook(name="other", events=("revocation",))) as core:
         with capture_logs() as logs:
@@ -175,79 +169,15 @@ async def test_what_finds_no_room_is_dropped_counted_and_said_once(
         assert [row["event_id"] for row in kept(tmp_path, "outbox")] == ids[:3]
         (said,) = named(logs, "webhooks are dropped: too many wait")
         assert (said["endpoint"], said["log_level"], said["dropped"]) == ("chat", "warning", 1)
-        assert counted(core) == {"outbox_full": 5}
+        await until(lambda: counted(core) == {"outbox_full": 5})
         assert len(await event_ids(core, event_type="ActionCall")) == 8, "no event is lost"
         assert (await core.operate("POST", "/v1/admin/revoke-all"))[0] == 200
         assert [row["endpoint"] for row in kept(tmp_path, "outbox")] == ["chat"] * 3 + ["other"], "its own room"
         receiver.let_go.set()
-        await until(lambda: core.services.webhooks._backlog._waiting == {"chat": 0, "other": 0})
+        await settled(tmp_path)
         event_id = await call(core)
         await settled(tmp_path)
         assert receiver.ids[-1] == event_id, "there is room again"
-
-
-async def test_a_front_that_starts_knows_what_waits_already(
-    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(backlog, "MAX_WAITING", 2)
-    receiver.answer = BUSY
-    row = hook(retry_backoff_seconds=(600.0,))
-    async with notifying_core(tmp_path, receiver, row) as core:
-        await call(core)
-        await call(core)
-    async with notifying_core(tmp_path, receiver, row, front_id="front-1-b") as core:
-        await until(lambda: core.ledger.asked.count("waiting") > 0)
-        await until(lambda: core.services.webhooks._backlog._waiting == {"chat": 2})
-        await call(core)
-        assert counted(core).get("outbox_full") == 1
-
-
-async def test_what_another_front_wrote_is_counted_at_the_next_look(
-    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(webhooks, "COUNT_SECONDS", 0.02)
-    monkeypatch.setattr(backlog, "MAX_WAITING", 2)
-    receiver.answer = holds()
-    async with notifying_core(tmp_path, receiver) as core, notifying_core(tmp_path, receiver, front_id="b") as other:
-        await call(core)
-        await call(core)
-        await until(lambda: other.services.webhooks._backlog._waiting == {"chat": 2})
-        await call(other)
-        assert counted(other) == {"outbox_full": 1}
-
-
-async def test_counting_goes_on_after_every_failure(
-    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(webhooks, "COUNT_SECONDS", 0.02)
-    async with notifying_core(tmp_path, receiver) as core:
-        for error in (FULL, RuntimeError("ours")):
-            core.ledger.faults["waiting"] = refuses(error)
-            await counts_again(core, core.ledger.asked.count("waiting") + 5)
-        core.ledger.faults.clear()
-        core.services.webhooks._backlog._waiting["chat"] = 77
-        await until(lambda: core.services.webhooks._backlog._waiting == {"chat": 0})
-
-
-async def test_what_the_ledger_did_not_take_does_not_count_as_waiting(tmp_path: Path, receiver: Receiver) -> None:
-    async with notifying_core(tmp_path, receiver) as core:
-        core.ledger.faults["record"] = core.ledger.faults["append"] = refuses(FULL)
-        assert (await core.operate("POST", "/v1/admin/drain"))[1] == {"error": "evidence_persistence_failed"}
-        assert core.services.webhooks._backlog._waiting == {"chat": 0}
-
-
-def test_of_a_flood_of_drops_a_line_a_minute_is_said_with_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
-    now = 100.0
-    monkeypatch.setattr(backlog, "MAX_WAITING", 0)
-    metrics = Metrics(Registry)
-    full = Backlog(["chat"], metrics, lambda: now)
-    with capture_logs() as logs:
-        for _ in range(1000):
-            assert not full.has_room("chat")
-        now = 161.0
-        assert not full.has_room("chat")
-    assert [one["dropped"] for one in logs] == [1, 1000]
-    assert metrics.webhook_drops.value("chat", "outbox_full") == 1001
 
 
 async def test_its_end_is_not_held_up_by_a_ledger_that_hangs(tmp_path: Path, receiver: Receiver) -> None:
@@ -259,6 +189,6 @@ async def test_its_end_is_not_held_up_by_a_ledger_that_hangs(tmp_path: Path, rec
 
     with trio.fail_after(60):
         async with notifying_core(tmp_path, receiver) as core:
-            core.ledger.faults["delivered"] = hangs
+            core.client.faults["SettleDelivery"] = hangs
             await call(core)
             await reached.wait()

@@ -37,9 +37,10 @@ class FakeFront:
         self.workers: dict[str, m.AttachWorker] = {}
         self.channels: dict[str, socket.socket] = {}
         self.policy: socket.socket | None = None
+        self.notary: socket.socket | None = None
         self.seen: dict[str, Any] = {
-            "pid": os.getpid(), "fds": FDS_AT_START, "workers": {}, "gone": [], "policies": [], "loaded": [],
-            "reloads": [], "reloaded": [], "operators": [], "edited": [],
+            "pid": os.getpid(), "fds": FDS_AT_START, "workers": {}, "gone": [], "policies": [], "notaries": [],
+            "loaded": [], "reloads": [], "reloaded": [], "operators": [], "edited": [],
             "drained": False, "stopping": False, "environment": sorted(os.environ),
         }  # fmt: skip
         self.in_flight = 0
@@ -82,6 +83,11 @@ class FakeFront:
                 if self.policy is not None:
                     self.policy.close()
                 self.policy = socket.socket(fileno=self.channel.fds.popleft())
+            case m.AttachNotary():
+                self.seen["notaries"].append(message.pid)
+                if self.notary is not None:
+                    self.notary.close()
+                self.notary = socket.socket(fileno=self.channel.fds.popleft())
             case m.AttachWorker():
                 self.seen["workers"][message.worker_id] = [message.profile, message.pid, message.generation]
                 self.channels[message.worker_id] = socket.socket(fileno=self.channel.fds.popleft())

@@ -7,6 +7,7 @@ from supervisor.programs import Programs
 
 FAKES = Programs(
     front=("tests.supervisor.programs.fake_front",),
+    notary=("tests.supervisor.programs.fake_notary",),
     policy=("tests.supervisor.programs.fake_policy",),
     template=("tests.supervisor.programs.fake_template",),
 )

@@ -17,6 +17,7 @@ from supervisor.refusal import Refused
 
 FAKES = Programs(
     front=("tests.supervisor.programs.fake_front",),
+    notary=("tests.supervisor.programs.fake_notary",),
     policy=("tests.supervisor.programs.fake_policy",),
     template=("tests.supervisor.programs.fake_template",),
 )
@@ -24,7 +25,9 @@ FAKES = Programs(
 
 def main() -> int:
     settings = msgspec.json.decode(sys.argv[1], type=Settings)
-    programs = replace(Programs(), front=FAKES.front) if sys.argv[2:] == ["real"] else FAKES
+    programs = (
+        replace(FAKES, policy=Programs().policy, template=Programs().template) if sys.argv[2:] == ["real"] else FAKES
+    )
     configure_logs()
 
     def prepare(cleanup: ExitStack) -> Prepared:

@@ -12,6 +12,8 @@ import pytest
 
 from ipc.blocking import ChannelClosed
 from ipc.exits import Exit
+from ipc.framing import encode_frame
+from ipc.limits import MAX_POLICY_FRAME
 from ipc.messages import Ask, LoadPolicy, PolicyCompiled, UsePolicy
 from tests.support.policy import (
     ALLOW_ALL,
@@ -198,7 +200,7 @@ def test_a_front_that_breaks_the_protocol_is_left(
     peer: PolicyPeer, messages: list[Ask | UsePolicy | LoadPolicy]
 ) -> None:
     for message in messages:
-        peer.channel.send(message)
+        peer.sock.sendall(encode_frame(message, MAX_POLICY_FRAME))
     assert exit_code(peer) == Exit.PROTOCOL
 
 

@@ -39,13 +39,35 @@ def test_epochs_rise_only_after_the_deadline_of_an_armed_call() -> None:
     assert engine.epochs == seen
 
 
-def test_a_parked_ticker_wakes_for_the_next_call() -> None:
+def test_a_ticker_that_sleeps_wakes_for_a_call_that_ends_earlier() -> None:
     engine = Counting()
     ticker = EpochTicker(engine)
     ticker.start()
-    for _ in range(3):
-        wait_until(lambda: ticker._is_parked)
+    for patience in (7200, 3600, 1800):
+        ticker.arm(time.monotonic() + patience)
+        ticker.disarm()
         ticker.arm(time.monotonic())
         seen = engine.epochs
         wait_until(lambda seen=seen: engine.epochs > seen)
         ticker.disarm()
+
+
+def test_calls_that_end_in_time_do_not_wake_the_ticker() -> None:
+    ticker = Wakes(Counting())
+    ticker.start()
+    ticker.arm(time.monotonic() + 3600)
+    wait_until(lambda: ticker.wakes == 2)  # its start, and the first call that it hears of
+    for _ in range(1000):
+        ticker.disarm()
+        ticker.arm(time.monotonic() + 3601)
+    assert ticker.wakes == 2
+
+
+class Wakes(EpochTicker):
+    """A ticker that counts how often its thread looked at the time."""
+
+    wakes = 0
+
+    def _tick(self) -> float:
+        self.wakes += 1
+        return super()._tick()

@@ -17,7 +17,7 @@ from gateway_client.errors import NotFound, ProtocolViolation
 from gateway_client.results import Held
 
 MAX_REQUEST = 1_048_576
-"""Interface specification, "Limits"."""
+"""docs/contract.md, "Limits"."""
 actions = noun("actions", "The actions that can be called.", default="list")
 
 

@@ -7,13 +7,13 @@ from typing import Any
 import pytest
 import trio
 
-from frontend.auth.keyfiles import write_private
 from frontend.egress.rules import MAX_PER_ACTION, Rule, Rules, encode_rules
-from frontend.evidence.ledger import LedgerUnavailable
+from frontend.notary.client import NotaryUnavailable
+from ipc.private_files import write_private
 from tests.support.front_core import Core, action, does_and_says, front_core, refuses, registry_of, then
 from tests.support.held_calls import filing, reached, reaching
 
-FULL = LedgerUnavailable("the disk is full")
+FULL = NotaryUnavailable("the disk is full")
 DOMAINS, PATHS = "/v1/admin/domains", "/v1/admin/paths"
 HERE = {"action_id": "echo", "domain": "new.example"}
 THERE = {"action_id": "echo", "path": "new/**"}
@@ -251,12 +251,12 @@ async def test_a_file_never_grows_beyond_what_is_read_again(tmp_path: Path) -> N
 async def test_nothing_is_learned_or_forgotten_without_evidence(tmp_path: Path, noun: str) -> None:
     async with front_core(tmp_path, workers=0) as core:
         failed = (500, {"error": "evidence_persistence_failed"})
-        core.ledger.faults["append"] = refuses(FULL)
+        core.client.faults["Note"] = refuses(FULL)
         assert await core.operate("POST", AT[noun], WISH[noun]) == failed
         assert (await core.operate("GET", AT[noun]))[1] == {f"{noun}s": []}
-        core.ledger.faults.clear()
+        core.client.faults.clear()
         assert (await core.operate("POST", AT[noun], WISH[noun]))[0] == 200
-        core.ledger.faults["append"] = does_and_says(FULL)
+        core.client.faults["Note"] = does_and_says(FULL)
         assert await core.operate("DELETE", AT[noun], WISH[noun]) == failed
         assert await core.operate("DELETE", AT[noun] + "/clear") == failed
         assert len((await core.operate("GET", AT[noun]))[1][f"{noun}s"]) == 1
@@ -269,14 +269,14 @@ async def test_nothing_is_learned_or_forgotten_without_evidence(tmp_path: Path, 
 async def test_a_change_that_was_told_and_could_not_be_made_is_told_as_an_error(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         path = tmp_path / "learned.json"
-        core.ledger.faults["append"] = then(lambda: path.mkdir(exist_ok=True))
+        core.client.faults["Note"] = then(lambda: path.mkdir(exist_ok=True))
         assert await core.operate("POST", DOMAINS, HERE) == (503, {"error": "learned_rules_unavailable"})
         events = await told(core, "DomainAdded")
         assert [(event["decision"], event.get("error_code")) for event in events] == [
             ("error", "learned_rules_unavailable"), ("allow", None),
         ]  # fmt: skip
         assert {event["reason"] for event in events} == {"new.example"}
-        core.ledger.faults.clear()
+        core.client.faults.clear()
         path.rmdir()
         assert (await core.operate("GET", DOMAINS))[1] == {"domains": []}
         assert (await core.operate("POST", DOMAINS, HERE))[0] == 200
@@ -304,9 +304,9 @@ async def test_a_file_that_can_not_be_believed_stops_changes_and_lists_and_widen
 async def test_a_clock_that_can_not_be_believed_changes_nothing(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         assert (await core.operate("POST", DOMAINS, HERE))[0] == 200
-        core.store.faults["check_in"] = then(lambda: setattr(core.clock, "is_broken", True))
+        core.client.faults["Enter"] = then(lambda: setattr(core.clock, "is_broken", True))
         for method in ("POST", "DELETE"):
             assert await core.operate(method, DOMAINS, HERE) == (503, {"error": "clock_error"})
             core.clock.is_broken = False
-        core.store.faults.clear()
+        core.client.faults.clear()
         assert len((await core.operate("GET", DOMAINS))[1]["domains"]) == 1

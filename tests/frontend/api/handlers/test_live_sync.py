@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 import trio
 
-from frontend.auth.keyfiles import write_private
 from frontend.egress.proxy_list import HEAD
 from frontend.egress.rules import Rule, Rules, encode_rules
-from frontend.evidence.ledger import LedgerUnavailable
+from frontend.notary.client import NotaryUnavailable
+from ipc.private_files import write_private
 from ipc.settings import EgressSettings
 from tests.support.front_core import Core, front_core, refuses, registry_of, then
 from tests.support.held_calls import held, reached, reaching, state_of
@@ -22,7 +22,7 @@ DOMAINS, CLEAR, PATHS = "/v1/admin/domains", "/v1/admin/domains/clear", "/v1/adm
 NEW = {"action_id": "echo", "domain": "new.example"}
 OTHER = {"action_id": "echo", "domain": "*.other.example"}
 FAILED = (500, {"error": "allowlist_sync_failed"})
-FULL = LedgerUnavailable("the disk is full")
+FULL = NotaryUnavailable("the disk is full")
 
 
 class Listed:
@@ -191,12 +191,12 @@ async def test_a_lesson_that_can_not_be_listed_is_not_kept_and_the_result_stands
 async def test_nothing_is_listed_without_evidence_and_nothing_goes_without_it(tmp_path: Path) -> None:
     async with syncing(tmp_path) as (core, listed):
         inode = listed.path.stat().st_ino
-        core.ledger.faults["append"] = refuses(FULL)
+        core.client.faults["Note"] = refuses(FULL)
         assert (await core.operate("POST", DOMAINS, NEW))[1] == {"error": "evidence_persistence_failed"}
         assert listed.path.stat().st_ino == inode, "it was never written"
-        core.ledger.faults.clear()
+        core.client.faults.clear()
         assert (await core.operate("POST", DOMAINS, NEW))[0] == 200
-        core.ledger.faults["append"] = refuses(FULL)
+        core.client.faults["Note"] = refuses(FULL)
         assert (await core.operate("DELETE", CLEAR))[1] == {"error": "evidence_persistence_failed"}
         assert listed.entries == ["known.example", "new.example"]
 
@@ -204,7 +204,7 @@ async def test_nothing_is_listed_without_evidence_and_nothing_goes_without_it(tm
 async def test_a_domain_that_was_listed_and_could_not_be_learned_is_taken_off_again(tmp_path: Path) -> None:
     async with syncing(tmp_path) as (core, listed):
         path = tmp_path / "learned.json"
-        core.ledger.faults["append"] = then(lambda: path.mkdir(exist_ok=True))
+        core.client.faults["Note"] = then(lambda: path.mkdir(exist_ok=True))
         assert await core.operate("POST", DOMAINS, NEW) == (503, {"error": "learned_rules_unavailable"})
         assert listed.entries == ["known.example"]
 

@@ -11,19 +11,18 @@ import trio
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
 from frontend.errors import GateError
-from frontend.evidence.ledger import LedgerUnavailable
 from frontend.http.requests import Request
+from frontend.notary.client import NotaryUnavailable
 from frontend.policy.engine import PolicyRefused, PolicySources
 from frontend.policy.measured import MeasuredPolicy
-from frontend.stores.interface import StoreUnavailable
 from frontend.telemetry.families import FAMILIES
 from tests.frontend.webhooks.samples import hook, notifying_core, settled
 from tests.support.front_core import ALLOW, API_KEY, DENY, HOLD, Agent, Core, action, front_core, refuses, signed
 from tests.support.webhook_receiver import holds, says, webhook_receiver
 from tests.support.worker_desk import until
 
-GONE = StoreUnavailable("gone")
-FULL = LedgerUnavailable("full")
+GONE = NotaryUnavailable("gone")
+FULL = NotaryUnavailable("full")
 PATH = "/v1/actions/echo/execute"
 Sample = tuple[str, str]
 """Name of a sample and its labels, written `a=1,b=2`."""
@@ -71,17 +70,13 @@ def asks(method: str, path: str, body: bytes | object = b"") -> Drive:
     return lambda core, agent: core.ask(method, path, body)
 
 
-def operates(method: str, path: str) -> Drive:
-    return lambda core, agent: core.operate(method, path)
-
-
-def breaks(part: str, operation: str, drive: Drive) -> Drive:
-    """The same while an operation of store or ledger fails."""
+def breaks(operation: str, drive: Drive) -> Drive:
+    """The same while an operation of the notary fails."""
 
     async def broken(core: Core, agent: Agent) -> None:
-        getattr(core, part).faults[operation] = refuses(GONE if part == "store" else FULL)
+        core.client.faults[operation] = refuses(FULL)
         await drive(core, agent)
-        getattr(core, part).faults.clear()
+        core.client.faults.clear()
 
     return broken
 
@@ -136,7 +131,7 @@ async def expires(core: Core, agent: Agent) -> None:
 async def revokes(core: Core, agent: Agent) -> None:
     core.policy.answer = HOLD
     _, answer = await agent.call()
-    await core.store.raise_epoch()
+    await core.raise_epoch()
     await core.operate("POST", f"/v1/approvals/{answer['approval_id']}/approve")
 
 
@@ -150,7 +145,7 @@ async def connects(core: Core, agent: Agent) -> None:
 
 async def loses_workers(core: Core, agent: Agent) -> None:
     core.services.metrics.worker_ended("compute-1", "SIGKILL")
-    await core.services.metrics.counting_kills(core.services.control.kill_worker)("fs-1", "no result in time")
+    core.services.metrics.counting_kills(core.services.control.kill_worker)("fs-1", "no result in time")
 
 
 EXECUTE = "route=/v1/actions/{action_id}/execute"
@@ -161,8 +156,8 @@ DRIVES: list[tuple[Drive, str, str, float]] = [
     (calls("die"), "gate_action_calls_total", "action_id=die,code=action_execution_failed,outcome=error", 1),
     (calls("nothing"), "gate_action_calls_total", "action_id=other,code=action_not_found,outcome=deny", 1),
     (calls(policy=DENY), "gate_action_calls_total", "action_id=echo,code=policy_denied,outcome=deny", 1),
-    (breaks("ledger", "append", calls("nothing")), "gate_action_calls_total",
-     "action_id=other,code=evidence_persistence_failed,outcome=error", 1),
+    (breaks("Refuse", calls("nothing")), "gate_action_calls_total",
+     "action_id=other,code=replay_cache_unavailable,outcome=error", 1),
     (calls(policy=HOLD, times=2), "gate_action_calls_total", "action_id=echo,code=ok,outcome=pending_approval", 2),
     (settles("approve"), "gate_action_calls_total", "action_id=echo,code=ok,outcome=pending_approval", 1),
     (settles("approve"), "gate_action_calls_total", "action_id=echo,code=ok,outcome=allow", 0),
@@ -193,21 +188,19 @@ DRIVES: list[tuple[Drive, str, str, float]] = [
     (calls(policy=HOLD, times=2), "gate_approvals_total", "outcome=held", 1),
     (settles("approve"), "gate_approvals_total", "outcome=approved", 1),
     (settles("deny"), "gate_approvals_total", "outcome=denied", 1),
-    (calls(policy=HOLD), "gate_store_request_duration_seconds_count", "operation=approval_hold", 1),
-    (breaks("store", "check_in", calls()), "gate_store_request_errors_total", "operation=check_in", 1),
-    (breaks("store", "check_in", calls()), "gate_store_request_duration_seconds_count", "operation=check_in", 2),
+    (calls(policy=HOLD), "gate_store_request_duration_seconds_count", "operation=hold", 1),
+    (breaks("Hold", calls(policy=HOLD)), "gate_store_request_errors_total", "operation=hold", 1),
     (calls(), "gate_ledger_write_duration_seconds_count", "operation=intent", 1),
     (calls(), "gate_ledger_write_duration_seconds_count", "operation=receipt", 1),
     (calls(policy=DENY), "gate_ledger_write_duration_seconds_count", "operation=event", 1),
-    (breaks("ledger", "begin", calls()), "gate_audit_write_errors_total", "operation=intent", 1),
-    (breaks("ledger", "record", calls()), "gate_audit_write_errors_total", "operation=receipt", 1),
-    (breaks("ledger", "append", calls(policy=DENY)), "gate_audit_write_errors_total", "operation=event", 1),
-    (operates("GET", "/v1/audit/verify"), "gate_audit_verifications_total", "outcome=intact", 1),
+    (breaks("Open", calls()), "gate_audit_write_errors_total", "operation=intent", 1),
+    (breaks("Close", calls()), "gate_audit_write_errors_total", "operation=receipt", 1),
+    (breaks("Refuse", calls(policy=DENY)), "gate_audit_write_errors_total", "operation=event", 1),
     (calls(), "gate_worker_wait_duration_seconds_count", "profile=compute", 1),
     (loses_workers, "gate_workers_ended_total", "profile=compute,reason=SIGKILL", 1),
     (loses_workers, "gate_workers_killed_total", "profile=fs,reason=no result in time", 1),
-    (breaks("store", "pending_count", asks("GET", "/readyz")), "gate_readiness_degraded_total", "reason=store", 1),
-    (breaks("ledger", "unresolved_count", asks("GET", "/readyz")), "gate_readiness_degraded_total", "reason=ledger", 1),
+    (breaks("ReadStore", asks("GET", "/readyz")), "gate_readiness_degraded_total", "reason=store", 1),
+    (breaks("ReadLedger", asks("GET", "/readyz")), "gate_readiness_degraded_total", "reason=ledger", 1),
     (calls("nothing"), "gate_http_answers_total", f"method=POST,{EXECUTE},status=404", 1),
     (asks("PUT", PATH), "gate_http_answers_total", f"method=other,{EXECUTE},status=405", 1),
     (asks("GET", "/nowhere"), "gate_http_answers_total", "method=other,route=other,status=404", 1),
@@ -221,6 +214,7 @@ DRIVES: list[tuple[Drive, str, str, float]] = [
 MOVED_ELSEWHERE = {
     "gate_policy_remembered_total": "tests/integration/test_metrics.py",
     "gate_rate_limited_total": "tests/frontend/test_pace.py",
+    "gate_audit_verifications_total": "tests/integration/test_tampering.py",
     "gate_process_cpu_seconds_total": "tests/integration/test_metrics.py",
     "gate_webhook_deliveries_total": "test_webhooks_are_counted_by_endpoint, and tests/frontend/webhooks",
     "gate_webhook_drops_total": "test_webhooks_are_counted_by_endpoint, and tests/frontend/webhooks",
@@ -262,18 +256,18 @@ async def test_what_stands_still_is_read_at_the_moment_of_the_question(tmp_path:
     async with front_core(tmp_path, action(), action("hang"), workers=2) as core:
         measured(core)
         agent = await core.agent()
-        await core.store.raise_epoch()
+        await core.raise_epoch()
         assert (await scraped(core))["gate_revocation_epoch", ""] == 1
         agent = await core.agent()
         core.policy.answer = HOLD
         for number in range(3):
             await agent.call(body={"n": number})
         core.policy.answer = ALLOW
-        with closing(sqlite3.connect(tmp_path / "store.sqlite3")) as store, store:
+        with closing(sqlite3.connect(tmp_path / "ledger.sqlite3")) as store, store:
             store.execute("UPDATE approvals SET created_at = created_at - 60, expires_at = expires_at - 60")
-        core.ledger.faults["record"] = refuses(FULL)
+        core.client.faults["Close"] = refuses(FULL)
         await agent.call()
-        core.ledger.faults.clear()
+        core.client.faults.clear()
         found = await scraped(core)
         assert found["gate_pending_approvals", ""] == 3
         assert 60 <= found["gate_oldest_pending_approval_age_seconds", ""] < 600
@@ -324,7 +318,7 @@ async def test_webhooks_are_counted_by_endpoint(tmp_path: Path) -> None:
             receiver.answer = holds()
             await agent.call(body={"n": 3})
             assert (await scraped(core))["gate_webhook_outbox_pending", ""] == 1
-            core.ledger.faults["waiting"] = refuses(FULL)
+            core.client.faults["ReadLedger"] = refuses(FULL)
             assert ("gate_webhook_outbox_pending", "") not in await scraped(core)
 
 
@@ -334,8 +328,8 @@ async def test_what_can_not_be_told_is_absent_and_never_zero(tmp_path: Path) -> 
         found = await scraped(core)
         assert all((name, "") in found for name in (*of_store, "gate_unresolved_intents"))
         headers = signed(core.operator_key, "GET", "/metrics", API_KEY)  # the store still takes this proof
-        core.store.faults["pending_count"] = refuses(GONE)
-        core.ledger.faults["unresolved_count"] = refuses(FULL)
+        core.client.faults["ReadStore"] = refuses(GONE)
+        core.client.faults["ReadLedger"] = refuses(FULL)
         answer = await core.ask("GET", "/metrics", b"", headers)
         found = samples(answer.body)
         assert not [name for name in (*of_store, "gate_unresolved_intents") if (name, "") in found]

@@ -6,21 +6,21 @@ import msgspec
 import pytest
 import trio
 
-from frontend.evidence.ledger import LedgerUnavailable
 from frontend.http.peercred import PeerCredentials
 from frontend.http.requests import CompleteBody, Request
+from frontend.notary.client import NotaryUnavailable
 from ipc.settings import IdentitySettings, PrincipalMapping
-from tests.support.front_core import action, front_core, hangs, refuses
+from tests.support.front_core import action, front_core, refuses
 
-FULL = LedgerUnavailable("the disk is full")
+FULL = NotaryUnavailable("the disk is full")
 
 
 async def test_a_gateway_whose_ledger_fails_can_still_be_drained(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         agent = await core.agent()
-        core.ledger.faults["append"] = refuses(FULL)
+        core.client.faults["Note"] = refuses(FULL)
         assert await core.operate("POST", "/v1/admin/drain") == (500, {"error": "evidence_persistence_failed"})
-        core.ledger.faults.clear()
+        core.client.faults.clear()
         assert await agent.call() == (503, {"error": "draining"})
         status, body = await core.operate("POST", "/v1/admin/drain")
         assert (status, body["already_draining"]) == (200, True)
@@ -51,48 +51,28 @@ async def test_drain_counts_what_is_in_flight_and_lets_it_end(tmp_path: Path) ->
             await core.services.admission.wait_idle()
 
 
-async def test_walks_along_the_chain_take_turns_and_leave_readers_to_others(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        agent = await core.agent()
-        _, done = await agent.call()
-        core.ledger.asked.clear()
-        reached = trio.Event()
-        core.ledger.faults["verify"] = hangs(reached)
-        async with trio.open_nursery() as nursery:
-            for _ in range(8):
-                nursery.start_soon(core.operate, "GET", "/v1/audit/verify")
-            with trio.fail_after(60):
-                await reached.wait()
-                assert (await core.operate("GET", f"/v1/receipts/{done['receipt_id']}"))[0] == 200
-            assert core.ledger.asked.count("verify") == 1
-            nursery.cancel_scope.cancel()
-        core.ledger.faults.clear()
-        status, body = await core.operate("GET", "/v1/audit/verify")
-        assert (status, body["intact"], body["broken_at"]) == (200, True, None)
-
-
 async def test_a_ledger_that_can_not_be_read_is_503_to_whoever_asks(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         agent = await core.agent()
-        for operation in ("query", "verify", "receipt", "unresolved"):
-            core.ledger.faults[operation] = refuses(FULL)
-        for path in ("/v1/audit/events", "/v1/audit/verify", "/v1/receipts/rcpt_1", "/v1/admin/intents"):
+        for operation in ("QueryEvents", "ShowReceipt", "ListUnresolved"):
+            core.client.faults[operation] = refuses(FULL)
+        for path in ("/v1/audit/events", "/v1/receipts/rcpt_1", "/v1/admin/intents"):
             assert await core.operate("GET", path) == (503, {"error": "ledger_unavailable"})
         assert (await agent.send("GET", "/v1/receipts/rcpt_1")).status == 503
 
 
 async def test_receipt_keys_are_not_shown_without_evidence_of_the_look(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
-        core.ledger.faults["append"] = refuses(FULL)
+        core.client.faults["Note"] = refuses(FULL)
         assert await core.operate("GET", "/v1/receipt-keys") == (500, {"error": "evidence_persistence_failed"})
-        core.ledger.faults.clear()
+        core.client.faults.clear()
         assert (await core.operate("GET", "/v1/receipt-keys"))[0] == 200
         assert len(await core.events(event_type="ReceiptKeysRead")) == 1
 
 
 async def test_no_lease_leaves_the_house_without_evidence(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
-        core.ledger.faults["append"] = refuses(FULL)
+        core.client.faults["Issue"] = core.client.faults["Note"] = refuses(FULL)
         body = {"scopes": ["tools:call"], "dpop_jwk": core.operator_key.jwk}
         answer = await core.ask("POST", "/v1/leases", body)
         assert (answer.status, answer.body) == (500, b'{"error":"evidence_persistence_failed"}')

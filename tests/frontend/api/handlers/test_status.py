@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from frontend.stores.interface import StoreUnavailable
+from frontend.notary.client import NotaryUnavailable
 from tests.support.front_core import refuses
 from tests.support.held_calls import held
 from tests.support.policed import policed
@@ -35,12 +35,12 @@ async def test_what_is_down_degrades_and_draining_is_said_first(tmp_path: Path) 
         body = (await core.operate(*STATUS))[1]
         assert (body["status"], body["dependencies"]) == ("degraded", {"redis": True, "opa": False})
         core.policy.is_available = True
-        core.store.faults["pending_count"] = refuses(StoreUnavailable("gone"))
+        core.client.faults["ReadStore"] = refuses(NotaryUnavailable("gone"))
         body = (await core.operate(*STATUS))[1]
         assert (body["status"], body["dependencies"]) == ("degraded", {"redis": False, "opa": True})
         assert (await core.operate("POST", "/v1/admin/drain"))[0] == 200
         assert (await core.operate(*STATUS))[1]["status"] == "draining"
-        core.store.faults.clear()
+        core.client.faults.clear()
         assert (await core.operate(*STATUS))[1]["status"] == "draining"
 
 

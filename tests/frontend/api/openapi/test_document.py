@@ -11,7 +11,7 @@ import jsonschema_rs
 import pytest
 from openapi_spec_validator import OpenAPIV31SpecValidator
 
-from frontend.api.openapi.__main__ import main
+from frontend.api.describe import main
 from frontend.api.openapi.document import document, encoded
 from frontend.api.openapi.texts import RATES, SERVERS
 from frontend.api.route import Auth, Route
@@ -47,7 +47,7 @@ def check(schema: dict[str, Any], value: Any) -> None:
 
 
 def test_the_file_in_docs_is_what_the_code_says() -> None:
-    """Stale: run `python -m frontend.api.openapi`."""
+    """Stale: run `python -m frontend.api.describe`."""
     assert (ROOT / "docs" / "openapi.json").read_bytes() == encoded(DOCUMENT)
 
 
@@ -56,7 +56,7 @@ def test_it_is_openapi() -> None:
 
 
 def test_it_is_the_same_whenever_it_is_made(tmp_path: Path) -> None:
-    command = [sys.executable, "-m", "frontend.api.openapi", "--output", str(tmp_path / "openapi.json")]
+    command = [sys.executable, "-m", "frontend.api.describe", "--output", str(tmp_path / "openapi.json")]
     for seed in ("1", "2"):
         environment = os.environ | {"PYTHONHASHSEED": seed}
         check = ["--check"] if seed == "2" else []
@@ -72,7 +72,7 @@ def test_a_stale_file_is_told(
     assert main() == 1
     file.write_bytes(encoded(DOCUMENT).replace(b"drain", b"train"))
     assert main() == 1
-    assert f"{file} is stale: run python -m frontend.api.openapi" in capsys.readouterr().err
+    assert f"{file} is stale: run python -m frontend.api.describe" in capsys.readouterr().err
 
 
 def test_every_row_is_an_operation_and_every_operation_a_row() -> None:

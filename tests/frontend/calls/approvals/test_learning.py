@@ -6,14 +6,13 @@ from typing import Any
 import pytest
 import trio
 
-from frontend.auth.keyfiles import write_private
 from frontend.egress.rules import MAX_PER_ACTION, Rule, Rules, encode_rules
-from frontend.evidence.ledger import LedgerUnavailable
-from frontend.stores.interface import StoreUnavailable
+from frontend.notary.client import NotaryUnavailable
+from ipc.private_files import write_private
 from tests.support.front_core import ALLOW, HOLD, Core, front_core, refuses, then
 from tests.support.held_calls import filing, held, reached, reaching, state_of
 
-FULL = LedgerUnavailable("the disk is full")
+FULL = NotaryUnavailable("the disk is full")
 NEW: dict[str, Any] = {"host": "api.new.example"}
 
 
@@ -128,19 +127,17 @@ async def test_nothing_is_learned_from_a_call_that_failed(tmp_path: Path) -> Non
         assert await core.events(event_type="DomainAdded") == []
 
 
-@pytest.mark.parametrize(
-    ("part", "operation", "error"), [("store", "epoch", StoreUnavailable("gone")), ("ledger", "begin", FULL)]
-)
+@pytest.mark.parametrize(("operation", "state"), [("MoveHold", "pending"), ("Open", "failed")])
 async def test_nothing_is_learned_from_a_call_that_was_not_dispatched(
-    tmp_path: Path, part: str, operation: str, error: Exception
+    tmp_path: Path, operation: str, state: str
 ) -> None:
     async with front_core(tmp_path, reaching(), workers=0) as core:
         core.desk.start("http")
         _agent, approval_id = await held(core, **NEW)
-        getattr(core, part).faults[operation] = refuses(error)
+        core.client.faults[operation] = refuses(FULL)
         assert (await approve(core, approval_id, "?learn_domain=api.new.example"))[0] in (500, 503)
-        getattr(core, part).faults.clear()
-        assert await state_of(core, approval_id) == "failed"
+        core.client.faults.clear()
+        assert await state_of(core, approval_id) == state
         assert await learned(core) == []
 
 
@@ -150,16 +147,16 @@ async def test_a_lesson_that_can_not_be_kept_does_not_take_the_result_back(tmp_p
         query = "?learn_domain=api.new.example"
 
         _agent, first = await held(core, **NEW)
-        core.ledger.faults["record"] = then(lambda: core.ledger.faults.update(append=refuses(FULL)))
+        core.client.faults["Close"] = then(lambda: core.client.faults.update(Note=refuses(FULL)))
         status, body = await approve(core, first, query)
-        core.ledger.faults.clear()
+        core.client.faults.clear()
         assert (status, body["learn_error"]) == (200, "evidence_persistence_failed")
         assert "learned_domain" not in body
 
         _agent, second = await held(core, **NEW)
-        core.ledger.faults["record"] = then(lambda: (tmp_path / "learned.json").mkdir())
+        core.client.faults["Close"] = then(lambda: (tmp_path / "learned.json").mkdir())
         status, body = await approve(core, second, query)
-        core.ledger.faults.clear()
+        core.client.faults.clear()
         (tmp_path / "learned.json").rmdir()
         assert (status, body["learn_error"]) == (200, "learned_rules_unavailable")
 
@@ -180,9 +177,9 @@ async def test_what_could_not_be_kept_anyway_is_said_before_anything_runs(tmp_pa
         assert (status, body["error"]) == (409, "too_many_rules")
         path.write_text("{")
         assert await approve(core, approval_id, query) == (503, {"error": "learned_rules_unavailable"})
-        core.store.faults["approval_get"] = refuses(StoreUnavailable("gone"))
+        core.client.faults["GetHold"] = refuses(NotaryUnavailable("gone"))
         assert await approve(core, approval_id, query) == (503, {"error": "approval_store_unavailable"})
-        core.store.faults.clear()
+        core.client.faults.clear()
         assert await state_of(core, approval_id) == "pending"
         assert (await approve(core, approval_id))[0] == 200
 

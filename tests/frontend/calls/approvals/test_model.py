@@ -20,8 +20,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
-from frontend.calls.approvals.states import CLAIMED, PENDING, TTL_SECONDS
+from ipc.approvals import CLAIMED, PENDING, TTL_SECONDS
 from tests.support.front_core import ALLOW, HOLD, Agent, Core, front_core
+from tests.support.held_calls import claimed, state_of
 
 LEASE_SECONDS = 3600
 Answer = TypeVar("Answer")
@@ -107,7 +108,7 @@ class Histories(RuleBasedStateMachine):
     def __init__(self) -> None:
         super().__init__()
         self.time = 0
-        self.epoch = self.town.do(self.town.core.store.epoch)
+        self.epoch = self.town.do(self.town.core.real.epoch)
         self.sessions: list[Session] = []
         self.held: dict[str, Held] = {}
 
@@ -214,7 +215,7 @@ class Histories(RuleBasedStateMachine):
     @rule(data=st.data(), what=st.sampled_from(["revoke all", "a front dies and another starts", "a front dies"]))
     def misfortune(self, data: st.DataObject, what: str) -> None:
         if what == "revoke all":
-            self.town.do(self.town.core.store.raise_epoch)
+            self.town.do(self.town.core.raise_epoch)
             self.epoch += 1
             return
         approval_id = data.draw(st.sampled_from([one for one in self.held if self.is_live(one)]))
@@ -230,8 +231,7 @@ class Histories(RuleBasedStateMachine):
 
     async def claim(self, approval_id: str) -> None:
         """By a front that does not live to settle it."""
-        store = self.town.core.store
-        assert await store.approval_move(approval_id, PENDING, CLAIMED, outcome="{}", holder="front-0-dead")
+        await claimed(self.town.core, approval_id, "front-0-dead")
 
     # ------------------------------------------------------------------ what must hold
 
@@ -240,7 +240,7 @@ class Histories(RuleBasedStateMachine):
         core = self.town.core
 
         async def look() -> tuple[dict[str, str], list[int]]:
-            states = {one: (await core.store.approval_get(one)).state for one in self.held}
+            states = {one: await state_of(core, one) for one in self.held}
             return states, [await core.remaining(session.agent) for session in self.sessions if self.is_young(session)]
 
         states, left = self.town.do(look)

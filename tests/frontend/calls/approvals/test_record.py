@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontend.calls.approvals.record import Body, Outcome, body_of, detailed, encode, escaped, is_intact, listed, polled
+from frontend.calls.approvals.record import body_of, detailed, encode, escaped, is_intact, listed, polled
 from frontend.errors import GateError
-from frontend.stores.interface import ApprovalRecord
+from ipc.approvals import Body, Outcome
 from ipc.plan import plan_hash
+from ipc.store import ApprovalRecord
 from tests.support.plans import a_plan
 
 NOW = 1_000.0

@@ -1,5 +1,6 @@
 """Approve and deny, when something breaks between their steps: one end, evidence of it, and the right price."""
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +9,14 @@ import pytest
 import trio
 
 from frontend.actions.registry import Registry
-from frontend.evidence.ledger import LedgerUnavailable
-from frontend.stores.interface import StoreUnavailable
-from tests.support.front_core import action, front_core, hangs, refuses, then
+from frontend.calls.approvals.record import outcome_of
+from frontend.notary.client import NotaryUnavailable
+from ipc.settings import LimitSettings
+from tests.support.front_core import Agent, Core, action, front_core, hangs, refuses, then
 from tests.support.held_calls import corrupt, held, reaching, state_of, told
+from tests.support.worker_desk import until
 
-GONE = StoreUnavailable("the store is gone")
-FULL = LedgerUnavailable("the disk is full")
+FULL = NotaryUnavailable("the disk is full")
 
 
 HELD = ("ActionCall", "pending_approval", None)
@@ -40,50 +42,68 @@ async def test_an_approved_call_whose_provider_fails_stays_approved_with_its_rec
         )
         polled = msgspec.json.decode((await agent.send("GET", f"/v1/approvals/{approval_id}/poll")).body)
         assert polled["state"] == "approved"
-        assert (await core.ledger.receipt(polled["receipt_id"])).failure_class == "internal_error"
+        assert (await core.receipt(polled["receipt_id"]))["failure_class"] == "internal_error"
 
 
 @pytest.mark.parametrize(
-    ("part", "operation", "error", "code", "state"),
-    [
-        ("store", "epoch", GONE, "approval_store_unavailable", "failed"),
-        ("ledger", "append", FULL, "evidence_persistence_failed", "failed"),
-        ("ledger", "begin", FULL, "evidence_persistence_failed", "failed"),
-        ("ledger", "begin", RuntimeError("ours"), "internal_error", "failed"),
-    ],
+    ("error", "code"),
+    [(FULL, "evidence_persistence_failed"), (RuntimeError("ours"), "internal_error")],
 )
 async def test_an_approval_that_fails_before_dispatch_gives_its_call_back(
-    tmp_path: Path, part: str, operation: str, error: Exception, code: str, state: str
+    tmp_path: Path, error: Exception, code: str
 ) -> None:
     async with front_core(tmp_path) as core:
         agent, approval_id = await held(core)
-        getattr(core, part).faults[operation] = refuses(error)
+        core.client.faults["Open"] = refuses(error)
         answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
         assert answer[1] == {"error": code}
-        getattr(core, part).faults.clear()
-        assert await state_of(core, approval_id) == state
+        core.client.faults.clear()
+        assert await state_of(core, approval_id) == "failed"
         assert await core.remaining(agent) == 3
         assert await core.operate("POST", f"/v1/approvals/{approval_id}/approve") == (
             404,
             {"error": "approval_not_found"},
         )
-        if operation != "append":
-            assert (await told(core, approval_id))[-1] == ("ActionCall", "error", code)
+        assert (await told(core, approval_id))[-1] == ("ActionCall", "error", code)
+
+
+@pytest.mark.parametrize("operation", ["GetHold", "MoveHold"])
+async def test_an_approval_that_can_not_be_claimed_still_waits(tmp_path: Path, operation: str) -> None:
+    async with front_core(tmp_path) as core:
+        agent, approval_id = await held(core)
+        core.client.faults[operation] = refuses(FULL)
+        answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
+        assert answer == (503, {"error": "approval_store_unavailable"})
+        core.client.faults.clear()
+        assert await state_of(core, approval_id) == "pending"
+        assert await told(core, approval_id) == [HELD]
+        assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 200
+        assert await core.remaining(agent) == 2
+
+
+async def test_an_approval_without_a_worker_ends_with_its_intent_and_counts_as_failed(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0, limits=LimitSettings(worker_wait_seconds=0.0)) as core:
+        agent, approval_id = await held(core)
+        answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
+        assert answer == (503, {"error": "overloaded"})
+        assert await state_of(core, approval_id) == "failed"
+        assert (await core.remaining(agent), await core.unresolved()) == (3, 0)
+        assert await told(core, approval_id) == [HELD, GRANTED, ("ActionCall", "error", "overloaded")]
 
 
 async def test_an_approval_whose_receipt_can_not_be_written_is_over_spent_and_unresolved(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         agent, approval_id = await held(core)
-        core.ledger.faults["record"] = refuses(FULL)
+        core.client.faults["Close"] = refuses(FULL)
         assert await core.operate("POST", f"/v1/approvals/{approval_id}/approve") == (
             500,
             {"error": "evidence_persistence_failed"},
         )
         await core.services.upkeep.round()
         assert await state_of(core, approval_id) == "failed"
-        core.ledger.faults.clear()
+        core.client.faults.clear()
         assert await core.remaining(agent) == 2
-        assert await core.ledger.unresolved_count() == 1
+        assert await core.unresolved() == 1
         assert (await told(core, approval_id))[-1] == ("ActionCall", "error", "evidence_persistence_failed")
 
 
@@ -101,37 +121,61 @@ async def test_a_plan_never_goes_through_a_proxy_that_is_not_the_configured_one(
         assert (await told(core, approval_id))[-1] == ("ActionCall", "deny", "plan_integrity")
 
 
-@pytest.mark.parametrize("when", ["the module is gone", "the epoch was raised", "the epoch was lost"])
+@pytest.mark.parametrize("when", ["the module is gone", "the epoch was raised"])
 async def test_a_plan_that_the_world_has_left_behind_is_not_executed(tmp_path: Path, when: str) -> None:
     async with front_core(tmp_path) as core:
-        if when == "the epoch was lost":
-            await core.store.raise_epoch()
         agent, approval_id = await held(core)
         if when == "the module is gone":
             core.services.configuration.registry = Registry()
-        elif when == "the epoch was raised":
-            await core.store.raise_epoch()
         else:
+            await core.raise_epoch()
+        await refused_as_out_of_date(core, agent, approval_id)
 
-            async def lost(operation: Any, args: Any, kwargs: Any) -> int:
-                return 0
 
-            core.store.faults["epoch"] = lost
-        answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
-        assert answer == (409, {"error": "plan_integrity"})
-        assert await state_of(core, approval_id) == "failed"
-        assert await core.remaining(agent) == 3
-        assert (await told(core, approval_id))[-1] == ("ActionCall", "deny", "plan_integrity")
+async def refused_as_out_of_date(core: Core, agent: Agent, approval_id: str) -> None:
+    answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
+    assert answer == (409, {"error": "plan_integrity"})
+    assert await state_of(core, approval_id) == "failed"
+    record = await core.real.approval(approval_id)
+    assert record is not None
+    assert outcome_of(record).claimed_by == "op"
+    assert await core.remaining(agent) == 3
+    assert (await told(core, approval_id))[-1] == ("ActionCall", "deny", "plan_integrity")
+
+
+async def test_a_plan_of_an_epoch_that_the_store_has_lost_is_not_executed(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        await core.raise_epoch()
+        agent, approval_id = await held(core)
+    with sqlite3.connect(tmp_path / "ledger.sqlite3") as connection:
+        connection.execute("UPDATE epochs SET epoch = 0")
+    connection.close()
+    async with front_core(tmp_path) as core:
+        await refused_as_out_of_date(core, agent, approval_id)
+
+
+async def test_a_plan_that_the_notary_finds_out_of_date_is_not_executed(tmp_path: Path) -> None:
+    """The epoch rises between this front's look and the one that counts."""
+    async with front_core(tmp_path) as core:
+        agent, approval_id = await held(core)
+
+        async def rises_first(operation: Any, args: Any, kwargs: Any) -> Any:
+            await core.raise_epoch()
+            return await operation(*args, **kwargs)
+
+        core.client.faults["Open"] = rises_first
+        await refused_as_out_of_date(core, agent, approval_id)
 
 
 @pytest.mark.parametrize("verb", ["approve", "deny"])
 async def test_a_clock_that_breaks_while_an_operator_decides_leaves_nothing_claimed(tmp_path: Path, verb: str) -> None:
     async with front_core(tmp_path) as core:
         agent, approval_id = await held(core)
-        core.store.faults["approval_move"] = then(lambda: setattr(core.clock, "is_broken", True))
-        status, body = await core.operate("POST", f"/v1/approvals/{approval_id}/{verb}")
-        assert (status, body) == (503, {"error": "clock_error"})
+        core.client.faults["MoveHold"] = then(lambda: setattr(core.clock, "is_broken", True))
+        assert (await core.operate("POST", f"/v1/approvals/{approval_id}/{verb}"))[0] == 503
         core.clock.is_broken = False
+        core.client.faults.clear()
+        await core.services.upkeep.round()
         assert await state_of(core, approval_id) == "failed"
         assert await core.remaining(agent) == 3
 
@@ -139,7 +183,7 @@ async def test_a_clock_that_breaks_while_an_operator_decides_leaves_nothing_clai
 async def test_a_clock_that_breaks_after_the_execution_does_not_take_the_answer_back(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         _agent, approval_id = await held(core)
-        core.ledger.faults["record"] = then(lambda: setattr(core.clock, "is_broken", True))
+        core.client.faults["Close"] = then(lambda: setattr(core.clock, "is_broken", True))
         assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 200
         assert await state_of(core, approval_id) == "approved"
 
@@ -166,7 +210,8 @@ async def test_a_record_that_can_not_be_read_is_refused_denied_and_hides_no_othe
 async def test_a_changed_plan_is_neither_shown_nor_run(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         _agent, approval_id = await held(core)
-        record = await core.store.approval_get(approval_id)
+        record = await core.real.approval(approval_id)
+        assert record is not None
         await corrupt(core, approval_id, record.body.replace('"risk_level":"low"', '"risk_level":"high"'))
         assert await core.operate("GET", f"/v1/approvals/{approval_id}") == (409, {"error": "plan_integrity"})
         assert await core.operate("POST", f"/v1/approvals/{approval_id}/approve") == (409, {"error": "plan_integrity"})
@@ -181,15 +226,22 @@ async def test_an_unreadable_hold_can_be_denied(tmp_path: Path) -> None:
         assert await state_of(core, approval_id) == "denied"
 
 
-async def test_a_denial_without_evidence_is_no_denial_and_costs_nothing(tmp_path: Path) -> None:
+async def test_a_denial_that_can_not_be_written_is_no_denial_and_costs_nothing(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         agent, approval_id = await held(core)
-        core.ledger.faults["append"] = refuses(FULL)
+
+        async def only_the_claim(operation: Any, args: Any, kwargs: Any) -> Any:
+            if args[0].to_state != "claimed":
+                raise FULL
+            return await operation(*args, **kwargs)
+
+        core.client.faults["MoveHold"] = only_the_claim
         assert await core.operate("POST", f"/v1/approvals/{approval_id}/deny") == (
-            500,
-            {"error": "evidence_persistence_failed"},
+            503,
+            {"error": "approval_store_unavailable"},
         )
-        core.ledger.faults.clear()
+        core.client.faults.clear()
+        await core.services.upkeep.round()
         assert await state_of(core, approval_id) == "failed"
         assert await core.remaining(agent) == 3
 
@@ -247,15 +299,14 @@ async def test_an_approval_that_is_cut_leaves_a_receipt_and_is_ended_by_it(tmp_p
     async with front_core(tmp_path, action("hang")) as core:
         agent, approval_id = await held(core, action_id="hang")
         reached = trio.Event()
-        core.ledger.faults["begin"] = then(reached.set)
+        core.client.faults["Open"] = then(reached.set)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(core.operate, "POST", f"/v1/approvals/{approval_id}/approve")
             with trio.fail_after(60):
                 await reached.wait()
+            await until(lambda: core.desk.idle() == 0)
             nursery.cancel_scope.cancel()
-        assert await state_of(core, approval_id) == "claimed"
-        await core.services.upkeep.round()
-        assert await state_of(core, approval_id) == "approved"
+        assert await state_of(core, approval_id) == "approved", "it ends with its receipt, at once"
         assert (await told(core, approval_id))[-1] == ("ActionCall", "error", "action_execution_failed")
         assert await core.remaining(agent) == 2
 
@@ -264,7 +315,7 @@ async def test_nobody_ends_what_an_operator_is_still_executing(tmp_path: Path) -
     async with front_core(tmp_path) as core:
         _agent, approval_id = await held(core)
         reached, answers = trio.Event(), list[tuple[int, Any]]()
-        core.ledger.faults["begin"] = hangs(reached, first_does=True)
+        core.client.faults["Open"] = hangs(reached, first_does=True)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(core.operate, "POST", f"/v1/approvals/{approval_id}/approve")
             with trio.fail_after(60):

@@ -1,0 +1,38 @@
+"""What the notary has said is in force: the epoch, and the public keys of leases, grants and receipts.
+
+Only what the notary says changes it. A front that has not heard yet knows nothing and serves nobody.
+"""
+
+from collections.abc import Callable
+
+from ipc.messages import InForce
+
+NOTHING = InForce(
+    epoch=0, newest_evidence=0.0, lease_keys=(), lease_jwks='{"keys":[]}', receipt_jwks='{"keys":[]}',
+    grant_jwks='{"keys":[]}', signing_keys={},
+)  # fmt: skip
+
+
+class Known:
+    """The latest word of the notary. `followers` hear each one."""
+
+    def __init__(self) -> None:
+        self.now = NOTHING
+        self.followers: list[Callable[[InForce], None]] = []
+        self._epoch = 0
+
+    def hear(self, message: InForce) -> None:
+        """The notary says what is in force."""
+        self.now = message
+        self._epoch = max(self._epoch, message.epoch)
+        for follow in self.followers:
+            follow(message)
+
+    @property
+    def epoch(self) -> int:
+        """The newest epoch known; never goes back."""
+        return self._epoch
+
+    def note_epoch(self, epoch: int) -> None:
+        """An answer has told the epoch."""
+        self._epoch = max(self._epoch, epoch)

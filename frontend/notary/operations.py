@@ -1,0 +1,141 @@
+"""What this front asks the notary, each as a typed question (ipc/messages/recording.py says what they mean).
+
+Every method raises NotaryUnavailable, NotaryRefused and ClockError; what that makes of an answer is for whoever asks.
+"""
+
+from dataclasses import dataclass
+
+from frontend.notary.client import NotaryClient
+from ipc import messages as m
+from ipc.events import AuditEvent
+from ipc.evidence import Delivery, EventQuery, IntentView
+from ipc.store import ApprovalRecord, Budget
+
+
+@dataclass(frozen=True, slots=True)
+class Notary:
+    """Questions to the notary."""
+
+    client: NotaryClient
+
+    # ------------------------------------------------------------------ calls
+
+    async def enter(self, proof: m.Proof) -> m.Entered:
+        """Use a proof once."""
+        return await self.client.ask(m.Enter(proof), m.Entered)
+
+    async def open(self, asked: m.Open) -> m.Opened | m.Refusal:
+        """Proof, epoch, budget, intent and grant of a call."""
+        return await self.client.ask(asked, m.Opened | m.Refusal)  # type: ignore[arg-type]  # mypy takes no union
+
+    async def close(self, asked: m.Close) -> m.Closed:
+        """Receipt and event of a call."""
+        return await self.client.ask(asked, m.Closed)
+
+    async def abandon(self, asked: m.Abandon) -> None:
+        """Nothing was dispatched."""
+        return await self.client.ask(asked, type(None))
+
+    async def refuse(self, asked: m.Refuse) -> m.Refused:
+        """The event of a refusal, and its proof."""
+        return await self.client.ask(asked, m.Refused)
+
+    async def hold(self, asked: m.Hold) -> m.Held | m.Refusal:
+        """Proof, budget, hold and event of a call that waits for a person."""
+        return await self.client.ask(asked, m.Held | m.Refusal)  # type: ignore[arg-type]  # mypy takes no union
+
+    # ------------------------------------------------------------------ leases, acts
+
+    async def issue(self, asked: m.Issue) -> m.Issued:
+        """A lease."""
+        return await self.client.ask(asked, m.Issued)
+
+    async def note(self, event: AuditEvent) -> None:
+        """An event."""
+        return await self.client.ask(m.Note(event), type(None))
+
+    async def revoke(self, asked: m.Revoke) -> m.Revoked:
+        """The next epoch."""
+        return await self.client.ask(asked, m.Revoked)
+
+    async def move(self, asked: m.MoveHold) -> ApprovalRecord | None:
+        """Compare and swap an approval's state."""
+        return await self.client.ask(asked, ApprovalRecord | None)  # type: ignore[arg-type]  # mypy takes no union
+
+    # ------------------------------------------------------------------ looking
+
+    async def budget(self, session_id: str) -> Budget:
+        """What a session has left."""
+        return await self.client.ask(m.ReadBudget(session_id), Budget)
+
+    async def epoch(self) -> int:
+        """The epoch in force."""
+        return await self.client.ask(m.ReadEpoch(), int)
+
+    async def approval(self, approval_id: str) -> ApprovalRecord | None:
+        """One approval."""
+        return await self.client.ask(m.GetHold(approval_id), ApprovalRecord | None)  # type: ignore[arg-type]  # a union
+
+    async def approvals(self, states: tuple[str, ...] | None, limit: int) -> list[ApprovalRecord]:
+        """The newest."""
+        return await self.client.ask(m.ListHolds(states, limit), list[ApprovalRecord])
+
+    async def due(self, limit: int) -> list[ApprovalRecord]:
+        """Pending ones whose time is over."""
+        return await self.client.ask(m.DueHolds(limit), list[ApprovalRecord])
+
+    async def orphaned(self, live_holders: tuple[str, ...]) -> list[ApprovalRecord]:
+        """Claimed ones whose holder is none of these."""
+        return await self.client.ask(m.OrphanedHolds(live_holders), list[ApprovalRecord])
+
+    async def store_status(self) -> m.StoreStatus:
+        """How the store is."""
+        return await self.client.ask(m.ReadStore(), m.StoreStatus)
+
+    async def ledger_status(self) -> m.LedgerStatus:
+        """How the ledger is."""
+        return await self.client.ask(m.ReadLedger(), m.LedgerStatus)
+
+    async def receipt(self, receipt_id: str) -> m.ShownReceipt | None:
+        """A receipt as it was signed, and what its signature is worth."""
+        return await self.client.ask(m.ShowReceipt(receipt_id), m.ShownReceipt | None)  # type: ignore[arg-type]  # a union
+
+    async def trace_of_approval(self, approval_id: str) -> m.ApprovalTrace:
+        """What the ledger holds of an approved call."""
+        return await self.client.ask(m.TraceOfApproval(approval_id), m.ApprovalTrace)
+
+    async def unresolved(self, limit: int) -> list[IntentView]:
+        """Intents without a receipt, the oldest first."""
+        return await self.client.ask(m.ListUnresolved(limit), list[IntentView])
+
+    async def events(self, query: EventQuery) -> list[bytes]:
+        """Events as stored, the newest first."""
+        return await self.client.ask(m.QueryEvents(query), list[bytes])
+
+    # ------------------------------------------------------------------ deliveries
+
+    async def claim_deliveries(self, endpoint: str, *, now: int, until: int, limit: int) -> list[Delivery]:
+        """Take what is due; nobody else gets it before `until`."""
+        return await self.client.ask(m.ClaimDeliveries(endpoint, now, until, limit), list[Delivery])
+
+    async def settle_delivery(self, asked: m.SettleDelivery) -> None:
+        """What became of a delivery."""
+        return await self.client.ask(asked, type(None))
+
+    async def give_up_deliveries(self, endpoint: str, *, at: int, error: str) -> int:
+        """Give up some of what waits for an endpoint; how many."""
+        return await self.client.ask(m.GiveUpDeliveries(endpoint, at, error), int)
+
+    async def next_delivery(self, endpoint: str) -> int | None:
+        """When the first delivery of an endpoint is due, in milliseconds."""
+        return await self.client.ask(m.NextDelivery(endpoint), int | None)  # type: ignore[arg-type]  # a union
+
+    # ------------------------------------------------------------------ keys
+
+    async def check_keys(self) -> list[str]:
+        """Problems of the key files as they lie."""
+        return await self.client.ask(m.CheckKeys(), list[str])
+
+    async def follow_keys(self) -> list[str]:
+        """Put the key files in force; problems."""
+        return await self.client.ask(m.FollowKeys(), list[str])

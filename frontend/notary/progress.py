@@ -1,0 +1,35 @@
+"""What the log says of a walk along the chain: how far it is, every few seconds, and how it ended."""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+from frontend.telemetry.logs import log
+from ipc.evidence import VerifyReport
+
+TELL_SECONDS = 5.0
+
+
+class Progress:
+    """One walk."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._began = self._told = clock()
+
+    def hear(self, events: int) -> None:
+        """So many events have been walked. Cheap when it is not time to tell."""
+        now = self._clock()
+        if now - self._told >= TELL_SECONDS:
+            self._told = now
+            seconds = now - self._began
+            log.info(f"walking the chain: {events} events so far", events=events, per_second=round(events / seconds))
+
+    def end(self, report: VerifyReport) -> None:
+        """The walk has ended: always told, since a broken chain is never a small matter."""
+        seconds = round(self._clock() - self._began, 3)
+        found: dict[str, Any] = {"events": report.events_checked, "total": report.total_events, "seconds": seconds}
+        if report.intact:
+            log.info("the chain is intact", **found)
+        else:
+            log.error("the chain is broken", broken_at=report.broken_at, reason=report.reason, **found)

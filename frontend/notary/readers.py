@@ -1,0 +1,90 @@
+"""Long looks at the ledger: each in a reader process of its own, which the supervisor starts when it is asked.
+
+Guarantees that a look has a deadline, that its process ends when its caller goes away, and that nothing that a call
+waits for waits for it. The log says how far a long walk is, every few seconds, and how it ended.
+"""
+
+import socket
+from collections.abc import Callable
+
+import trio
+
+from frontend.notary.client import NotaryUnavailable
+from frontend.notary.progress import Progress
+from ipc import messages as m
+from ipc.blocking import ChannelClosed
+from ipc.evidence import VerifyReport
+from ipc.framing import FrameError
+from ipc.identifiers import new
+from ipc.limits import MAX_READER_FRAME, READER_SECONDS
+from ipc.nonblocking import TrioChannel
+from ipc.sessions import READER_TO_FRONT, ProtocolError
+
+ATTACH_SECONDS = 30.0
+"""For the supervisor to start a process."""
+PART = "reader"
+
+
+class Readers:
+    """Asks for readers and hears them, one at a time; whoever comes second waits."""
+
+    def __init__(self, post: Callable[[m.Message], None], seconds: float = READER_SECONDS) -> None:
+        """`post` tells the supervisor. `seconds` is what one look may take."""
+        self._post = post
+        self._seconds = seconds
+        self._turn = trio.Lock()
+        self._wanted: str | None = None
+        self._attached = trio.Event()
+        self._sock: socket.socket | None = None
+
+    def attach(self, message: m.AttachReader, sock: socket.socket) -> None:
+        """The supervisor has started one. One that came too late is let go, and ends."""
+        if message.request_id != self._wanted or self._sock is not None:
+            sock.close()
+            return
+        self._sock = sock
+        self._attached.set()
+
+    async def verify(self) -> VerifyReport:
+        """Walk the whole chain. Raises NotaryUnavailable."""
+        async with self._turn:
+            progress = Progress()
+            with trio.move_on_after(self._seconds + ATTACH_SECONDS):
+                report = await self._ask(m.VerifyChain(), progress)
+                progress.end(report)
+                return report
+            raise NotaryUnavailable(f"no answer within {self._seconds:g} s", PART)
+
+    async def _ask(self, question: m.VerifyChain, progress: Progress) -> VerifyReport:
+        channel: TrioChannel[m.Walking | m.ChainVerified | m.NotRead] = TrioChannel(
+            await self._reader(), m.ReaderToFront, table=READER_TO_FRONT, start="walking", cap_in=MAX_READER_FRAME,
+            cap_out=MAX_READER_FRAME,
+        )  # fmt: skip
+        try:
+            await channel.send(question)
+            while not isinstance(answer := await channel.receive(), m.ChainVerified):
+                if isinstance(answer, m.NotRead):
+                    raise NotaryUnavailable(answer.reason, PART)
+                progress.hear(answer.events)
+            return answer.report
+        except (ChannelClosed, OSError):
+            raise NotaryUnavailable("the reader ended before its answer", PART) from None
+        except (FrameError, ProtocolError) as error:
+            raise NotaryUnavailable(f"the reader broke the protocol: {error}", PART) from None
+        finally:
+            channel.close()
+
+    async def _reader(self) -> socket.socket:
+        """The channel of a fresh one. Raises NotaryUnavailable."""
+        self._wanted, self._attached = new("read_"), trio.Event()
+        try:
+            self._post(m.NeedReader(self._wanted))
+            with trio.move_on_after(ATTACH_SECONDS):
+                await self._attached.wait()
+        finally:
+            sock, self._sock, self._wanted = self._sock, None, None
+            if sock is not None and not self._attached.is_set():
+                sock.close()
+        if sock is None:
+            raise NotaryUnavailable(f"no reader was started within {ATTACH_SECONDS:g} s", PART)
+        return sock

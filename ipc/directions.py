@@ -1,0 +1,63 @@
+"""Channels as pairs of directions: the table for receiving determines the table for sending.
+
+One pair per channel, for both of its ends. Guarantees that every channel checks the messages that it sends.
+"""
+
+from collections.abc import Mapping
+
+from ipc import messages as m
+from ipc.sessions import (
+    FRONT_TO_NOTARY,
+    FRONT_TO_POLICY,
+    FRONT_TO_READER,
+    FRONT_TO_SUPERVISOR,
+    FRONT_TO_WORKER,
+    NOTARY_TO_FRONT,
+    NOTARY_TO_SUPERVISOR,
+    POLICY_TO_FRONT,
+    READER_TO_FRONT,
+    SUPERVISOR_TO_FRONT,
+    SUPERVISOR_TO_NOTARY,
+    SUPERVISOR_TO_TEMPLATE,
+    TEMPLATE_TO_SUPERVISOR,
+    WORKER_TO_FRONT,
+    Session,
+    Table,
+)
+
+Answers = Mapping[type[m.Message], str]
+
+_OPPOSITES: dict[int, tuple[Table, str, Answers, Answers]] = {}
+"""By the identity of the table for receiving: the table for sending, its first state, and the answers of both."""
+
+
+def pair(one: Table, one_start: str, other: Table, other_start: str, answers: Answers | None = None) -> None:
+    """Make two directions one channel. The states are those in which each begins.
+
+    `answers`: a message of direction `one` puts direction `other` into that state, as a call makes its result allowed.
+    """
+    _OPPOSITES[id(one)] = (other, other_start, answers or {}, {})
+    _OPPOSITES[id(other)] = (one, one_start, {}, answers or {})
+
+
+def sessions_of(table: Table, start: str) -> tuple[Session, Session]:
+    """The sessions of one end that receives by `table`: for what it receives, and for what it sends.
+
+    Raises LookupError for a table that is no direction of a channel.
+    """
+    if id(table) not in _OPPOSITES:
+        raise LookupError("this table is no direction of a channel: see pair()")
+    opposite, opposite_start, received, sent = _OPPOSITES[id(table)]
+    receiving, sending = Session(table, start), Session(opposite, opposite_start)
+    receiving.answered_by(sending, received)
+    sending.answered_by(receiving, sent)
+    return receiving, sending
+
+
+pair(FRONT_TO_WORKER, "new", WORKER_TO_FRONT, "starting", {m.Call: "calling"})
+pair(FRONT_TO_POLICY, "empty", POLICY_TO_FRONT, "open")
+pair(SUPERVISOR_TO_FRONT, "new", FRONT_TO_SUPERVISOR, "starting")
+pair(SUPERVISOR_TO_TEMPLATE, "new", TEMPLATE_TO_SUPERVISOR, "starting")
+pair(SUPERVISOR_TO_NOTARY, "new", NOTARY_TO_SUPERVISOR, "starting")
+pair(FRONT_TO_NOTARY, "open", NOTARY_TO_FRONT, "new")
+pair(FRONT_TO_READER, "new", READER_TO_FRONT, "walking")

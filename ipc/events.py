@@ -1,0 +1,91 @@
+"""Audit events: the struct and the names of their types.
+
+Front and notary both name events; the notary alone links, stores and hashes them (notary/ledger/chain.py). Never
+decides what is evidence.
+"""
+
+from typing import Any, Final
+
+import msgspec
+from msgspec import UNSET, UnsetType
+
+ACTION_CALL: Final = "ActionCall"
+LEASE_ISSUED: Final = "LeaseIssued"
+APPROVAL_GRANTED: Final = "ApprovalGranted"
+APPROVAL_DENIED: Final = "ApprovalDenied"
+APPROVAL_EXPIRED: Final = "ApprovalExpired"
+ADMIN_DRAIN: Final = "AdminDrain"
+ADMIN_RELOAD: Final = "AdminReload"
+ADMIN_REVOKE_ALL: Final = "AdminRevokeAll"
+RECEIPT_KEYS_READ: Final = "ReceiptKeysRead"
+DOMAIN_ADDED: Final = "DomainAdded"
+DOMAIN_REMOVED: Final = "DomainRemoved"
+DOMAIN_CLEARED: Final = "DomainCleared"
+PATH_ADDED: Final = "PathAdded"
+PATH_REMOVED: Final = "PathRemoved"
+PATH_CLEARED: Final = "PathCleared"
+POLICY_GRANTED: Final = "PolicyGranted"
+POLICY_REVOKED: Final = "PolicyRevoked"
+POLICY_ALLOWLIST_ADDED: Final = "PolicyAllowlistAdded"
+POLICY_ALLOWLIST_REMOVED: Final = "PolicyAllowlistRemoved"
+BUDGET_ROLLBACK_FAILED: Final = "BudgetRollbackFailed"
+KEYS_ROTATED: Final = "KeysRotated"
+GATEWAY_STARTED: Final = "GatewayStarted"
+GATEWAY_STOPPED: Final = "GatewayStopped"
+
+
+class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, forbid_unknown_fields=True):
+    """One line of evidence (docs/decisions.md, "Audit, receipts, intents"); absent where a field does not apply."""
+
+    event_type: str
+    event_id: str = ""
+    """Set by the notary, as `timestamp` is."""
+    timestamp: str = ""
+    """UTC, milliseconds, `Z`."""
+    trace_id: str | None = None
+    principal: str | None = None
+    owner: str | None = None
+    session_id: str | None = None
+    lease_jti: str | None = None
+    identity_method: str | None = None
+    action_id: str | None = None
+    action_version: str | None = None
+    provider_module_digest: str | None = None
+    trust_verdict: str | None = None
+    risk_level: str | None = None
+    request_hash: str | None = None
+    policy_version: str | None = None
+    policy_rule: str | None = None
+    decision: str | None = None
+    """allow, deny, error or pending_approval."""
+    deny_reason: str | None = None
+    reason: str | None = None
+    error_code: str | None = None
+    allowed_sinks: tuple[str, ...] | None = None
+    budgets_before: dict[str, Any] | None = None
+    budgets_after: dict[str, Any] | None = None
+    runtime: dict[str, Any] | None = None
+    response_hash: str | None = None
+    grant_id: str | None = None
+    receipt_id: str | None = None
+    intent_id: str | None = None
+    verification_outcome: str | None = None
+    approval_id: str | None = None
+    is_repeated: bool | None = None
+    """True where a call was answered with the hold of the same call, which waits already: no new hold."""
+    approved_by: str | None = None
+    operator_sender_binding: str | None = None
+    operator_proof_jti: str | None = None
+    change: dict[str, Any] | None = None
+    """What an operator changed: of policy `principal` and `actions`, or `agent_id` beside `action_id`; of the epoch
+    `previous_epoch` and `current_epoch`."""
+    key_purpose: str | None = None
+    """lease, grant or receipt: which signing key was followed by another."""
+    key_id: str | None = None
+    previous_key_id: str | None = None
+    signing_keys: dict[str, str] | None = None
+    """Purpose -> id of the key that signs, when a gateway starts."""
+    dev_mode: bool | None = None
+    sandbox_degraded: bool | None = None
+    prev_hash: str | UnsetType | None = UNSET
+    """`sha256:<hex>` of the event before it, null in the first one; set by the ledger and by nobody else."""

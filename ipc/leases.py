@@ -1,0 +1,47 @@
+"""The claims of a lease, as the notary signs them and fronts read them.
+
+Their meaning stands in docs/decisions.md, "Leases, identity, scopes".
+"""
+
+from typing import Final
+
+import msgspec
+
+ISSUER: Final = "action-gateway"
+AUDIENCE: Final = "action-gateway"
+TOKEN_TYPE: Final = "gateway-lease+jwt"  # noqa: S105
+MAX_TTL_SECONDS: Final = 3600
+"""No lease lives longer."""
+LEASE_KEY_KEPT_SECONDS: Final = MAX_TTL_SECONDS + 300
+"""How long a key verifies after another followed: the longest lease, and a process that was slow to follow."""
+
+
+class Confirmation(msgspec.Struct, frozen=True):
+    """The key that a lease is bound to, by its thumbprint (RFC 9449 §6.1)."""
+
+    jkt: str
+
+
+class Budgets(msgspec.Struct, frozen=True):
+    """What a lease may spend."""
+
+    max_calls: int
+
+
+class Claims(msgspec.Struct, frozen=True, omit_defaults=True):
+    """The payload."""
+
+    iss: str
+    aud: str
+    sub: str
+    iat: int
+    nbf: int
+    exp: int
+    jti: str
+    session_id: str
+    scope: tuple[str, ...]
+    cnf: Confirmation
+    epoch: int
+    identity_method: str
+    budgets: Budgets | None = None
+    owner: str | None = None

@@ -1,0 +1,400 @@
+"""Front and notary: operations that record, sign or read, and what came of each.
+
+A front queues operations and sends those of one turn of its loop together; answers come back together, too, for each
+unit. Every operation carries a number of its front's own; asked again with the same number, after the notary that took
+it was killed, it answers what it answered, or would have answered, before.
+"""
+
+import msgspec
+
+from ipc.events import AuditEvent
+from ipc.evidence import EventQuery
+from ipc.messages.calling import Result
+from ipc.store import ApprovalRecord
+
+
+class Operation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
+    """Base of all operations. Each says in its docstring what it answers."""
+
+
+# --------------------------------------------------------------------- calls
+
+
+class Proof(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A DPoP proof whose signature holds, to be used once."""
+
+    key: str
+
+
+class Approver(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The operator that approved a plan, bound into the grant's signature."""
+
+    approval_id: str
+    approved_by: str
+    operator_jkt: str
+    """RFC 7638 thumbprint of the key that the operator's proof was signed with."""
+    operator_proof_jti: str
+
+
+class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What of a plan decides how its result is judged."""
+
+    plan_hash: str
+    module_digest: str
+    epoch: int
+    verifier_kind: str
+    max_response_bytes: int
+    fuel: int
+    memory_mb: int
+    timeout_seconds: float
+    max_io_calls: int
+
+
+class Enter(Operation, frozen=True):
+    """Use a proof once. Answers Entered."""
+
+    proof: Proof
+
+
+class Entered(msgspec.Struct, frozen=True):
+    """`is_fresh` False: this proof has been used before. `epoch` is the one in force."""
+
+    is_fresh: bool
+    epoch: int
+
+
+class Open(Operation, frozen=True):
+    """Use the proof, look at the epoch, debit the budget, write the intent, sign the grant: all or nothing.
+
+    `event` is that of the call as far as it is known; the notary completes it, at `Close` or when it refuses here.
+    Answers Opened or Refusal.
+    """
+
+    intent_id: str
+    """New with each Open; so that a front which got no answer can still abandon it. `refused` when it was used."""
+    event: AuditEvent
+    terms: Terms
+    proof: Proof | None = None
+    has_budget: bool = False
+    approver: Approver | None = None
+
+
+class Opened(msgspec.Struct, frozen=True, tag=True):
+    """The intent is durable. `calls_before` and `calls_after` None without a budget."""
+
+    grant_id: str
+    grant: str
+    started_at: str
+    calls_before: int | None = None
+    calls_after: int | None = None
+
+
+class Refusal(msgspec.Struct, frozen=True, tag=True):
+    """Refused with this code of the interface, and the event says so. `cause` is for the log."""
+
+    code: str
+    cause: str | None = None
+    retry_after: int | None = None
+
+
+class Close(Operation, frozen=True):
+    """What came of an intent: receipt, event, resolution of the intent, end of its approval and deliveries, at once.
+
+    `result` is the worker's; None with `lost`: why there is none. Answers Closed; the problem is "refused" when the
+    intent is not open.
+    """
+
+    intent_id: str
+    result: Result | None
+    lost: str | None = None
+    is_cut: bool = False
+    """The front leaves and could not wait for a result."""
+
+
+class Closed(msgspec.Struct, frozen=True):
+    """The evidence is durable. `outcome` is the worker's outcome as the notary judged it."""
+
+    receipt_id: str
+    kind: str
+    outcome: str
+    verification_outcome: str
+    runtime: dict[str, int]
+    reason: str | None
+
+
+class Abandon(Operation, frozen=True):
+    """Nothing of an intent was dispatched: resolve it without a receipt, give the call back, write its event.
+
+    Answers None; the problem is "refused" when the intent is not open.
+    """
+
+    intent_id: str
+    decision: str
+    error_code: str
+    reason: str | None = None
+
+
+class Refuse(Operation, frozen=True):
+    """Write the one event of a refused call, and use its proof.
+
+    A proof that was used already turns it into `replay_detected`. With `unless_held`, the same call that waits for a
+    person already is answered with its hold instead. Answers Refused.
+    """
+
+    event: AuditEvent
+    proof: Proof | None = None
+    unless_held: bool = False
+
+
+class Refused(msgspec.Struct, frozen=True):
+    """`is_replay`: the proof had been used before. `held`: the hold that the same call has, and no refusal."""
+
+    is_replay: bool = False
+    held: ApprovalRecord | None = None
+
+
+class Hold(Operation, frozen=True):
+    """Use the proof, debit the budget, store the hold and write its event: all or nothing.
+
+    The same call that waits already is answered with that hold, with an event and without a debit. Answers Held or
+    Refusal.
+    """
+
+    event: AuditEvent
+    approval: ApprovalRecord
+    epoch: int
+    limit: int
+    """Pending holds of one session."""
+    proof: Proof | None = None
+    has_budget: bool = False
+
+
+class Held(msgspec.Struct, frozen=True, tag=True):
+    """The hold that is in force for the call."""
+
+    approval: ApprovalRecord
+    is_repeated: bool
+
+
+# --------------------------------------------------------------------- leases, operators, the gateway's own life
+
+
+class Issue(Operation, frozen=True):
+    """Sign a lease, open its budget, write its event: all or nothing. Answers Issued."""
+
+    principal: str
+    owner: str | None
+    scopes: tuple[str, ...]
+    max_calls: int | None
+    jkt: str
+    identity_method: str
+    event: AuditEvent
+    """Without the identifiers of the lease, which the notary makes."""
+
+
+class Issued(msgspec.Struct, frozen=True):
+    """`expires_at` as ISO 8601."""
+
+    lease_jwt: str
+    session_id: str
+    lease_jti: str
+    expires_at: str
+
+
+class Note(Operation, frozen=True):
+    """Write an event. Answers None."""
+
+    event: AuditEvent
+
+
+class Revoke(Operation, frozen=True):
+    """Raise the epoch by one, beyond `above` too, with its event: all or nothing. Answers Revoked."""
+
+    event: AuditEvent
+    """Without `reason` and `change`, which the notary completes."""
+    above: int = 0
+    why: str = ""
+
+
+class Revoked(msgspec.Struct, frozen=True):
+    """The epoch of before and the one in force."""
+
+    previous: int
+    current: int
+
+
+class MoveHold(Operation, frozen=True):
+    """Compare and swap the state of an approval, with its event, and give its call back: all or nothing.
+
+    Exactly one of any number of callers moves it: a claim before its time is over, an expiry afterwards, both by the
+    notary's clock. Answers ApprovalRecord after the move, or None.
+    """
+
+    approval_id: str
+    from_state: str
+    to_state: str
+    outcome: str
+    holder: str | None = None
+    event: AuditEvent | None = None
+    refunds: bool = False
+
+
+# --------------------------------------------------------------------- reads
+
+
+class ReadBudget(Operation, frozen=True):
+    """Answers Budget."""
+
+    session_id: str
+
+
+class ReadEpoch(Operation, frozen=True):
+    """Answers the epoch in force."""
+
+
+class GetHold(Operation, frozen=True):
+    """Answers ApprovalRecord as stored, or None."""
+
+    approval_id: str
+
+
+class ListHolds(Operation, frozen=True):
+    """Answers ApprovalRecords of these states (None: all), newest first; of each body only what a list shows."""
+
+    states: tuple[str, ...] | None
+    limit: int
+
+
+class DueHolds(Operation, frozen=True):
+    """Answers pending ApprovalRecords whose time is over, oldest first: as many of `limit` as one answer takes."""
+
+    limit: int
+
+
+class OrphanedHolds(Operation, frozen=True):
+    """Answers claimed ApprovalRecords whose holder is none of these."""
+
+    live_holders: tuple[str, ...]
+
+
+class ReadStore(Operation, frozen=True):
+    """How the store is. Answers StoreStatus."""
+
+
+class StoreStatus(msgspec.Struct, frozen=True):
+    """Approvals that wait for an operator, since when the oldest does (Unix seconds), and the epoch in force."""
+
+    pending: int
+    oldest: float | None
+    epoch: int
+
+
+class ReadLedger(Operation, frozen=True):
+    """How the ledger is; writes something that means nothing after a failure. Answers LedgerStatus."""
+
+
+class LedgerStatus(msgspec.Struct, frozen=True):
+    """Unresolved intents; deliveries that wait and deliveries dropped since the notary started, by endpoint."""
+
+    unresolved: int
+    waiting: dict[str, int]
+    dropped: dict[str, int]
+
+
+class ShowReceipt(Operation, frozen=True):
+    """Answers ShownReceipt or None."""
+
+    receipt_id: str
+
+
+class ShownReceipt(msgspec.Struct, frozen=True):
+    """A receipt as it was signed, JSON text, and what its signature is worth now."""
+
+    receipt: str
+    signature_status: str
+
+
+class TraceOfApproval(Operation, frozen=True):
+    """What the ledger holds of an approved call. Answers ApprovalTrace."""
+
+    approval_id: str
+
+
+class ApprovalTrace(msgspec.Struct, frozen=True):
+    """`has_intent`: it was dispatched, whatever came of it."""
+
+    receipt_id: str | None
+    has_intent: bool
+
+
+class ListUnresolved(Operation, frozen=True):
+    """Answers IntentViews, oldest first."""
+
+    limit: int
+
+
+class QueryEvents(Operation, frozen=True):
+    """Answers the events as stored, newest first."""
+
+    query: EventQuery
+
+
+# --------------------------------------------------------------------- deliveries
+
+
+class ClaimDeliveries(Operation, frozen=True):
+    """Take deliveries of an endpoint that are due. Answers Deliveries. Times in milliseconds since the Unix epoch."""
+
+    endpoint: str
+    now: int
+    until: int
+    limit: int
+
+
+class SettleDelivery(Operation, frozen=True):
+    """What became of a claimed delivery: put off until `due`, given up with `error`, or, with neither, delivered.
+
+    Of a claim that has passed to another nothing happens. Answers None.
+    """
+
+    seq: int
+    attempt: int
+    event_id: str
+    due: int | None = None
+    at: int | None = None
+    error: str | None = None
+
+
+class GiveUpDeliveries(Operation, frozen=True):
+    """Give up some of what waits for an endpoint. Answers how many; 0 when none is left."""
+
+    endpoint: str
+    at: int
+    error: str
+
+
+class NextDelivery(Operation, frozen=True):
+    """When the first of an endpoint's deliveries is due. Answers milliseconds, or None when none waits."""
+
+    endpoint: str
+
+
+# --------------------------------------------------------------------- signing keys
+
+
+class CheckKeys(Operation, frozen=True):
+    """Read the key files as they lie, and change nothing. Answers sentences, one a problem."""
+
+
+class FollowKeys(Operation, frozen=True):
+    """Put the key files as they lie in force, with an event for each change. Answers sentences, one a problem."""
+
+
+# --------------------------------------------------------------------- all of them
+
+Operations = (
+    Enter | Open | Close | Abandon | Refuse | Hold | Issue | Note | Revoke | MoveHold | ReadBudget | ReadEpoch | GetHold
+    | ListHolds | DueHolds | OrphanedHolds | ReadStore | ReadLedger | ShowReceipt | TraceOfApproval | ListUnresolved
+    | QueryEvents | ClaimDeliveries | SettleDelivery | GiveUpDeliveries | NextDelivery | CheckKeys
+    | FollowKeys
+)  # fmt: skip

@@ -1,0 +1,172 @@
+"""Private files: written whole or not at all, readable by their owner alone, refused when they are not.
+
+Owns how keys, secrets and shared state lie on the disk. Never prints, logs or repeats what is in them.
+"""
+
+import contextlib
+import fcntl
+import os
+import re
+import secrets
+import stat
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+from ipc.exits import Exit
+
+MAX_FILE_BYTES = 1_048_576
+_OTHERS = 0o077
+_OTHERS_MAY_WRITE = 0o022
+_LOOK_AGAIN_SECONDS = 0.02
+_RANDOM = re.compile(r"[0-9a-f]{16}")
+
+
+class KeyFileError(Exception):
+    """A file or folder that is not as it must be. The text is one sentence with its mend; `exit_code` fits it."""
+
+    def __init__(self, text: str, exit_code: Exit) -> None:
+        super().__init__(text)
+        self.exit_code = exit_code
+
+
+@contextlib.contextmanager
+def _told_as_permission(path: Path, doing: str) -> Iterator[None]:
+    try:
+        yield
+    except OSError as error:
+        raise KeyFileError(f"{path}: cannot {doing}: {error.strerror}.", Exit.NO_PERMISSION) from None
+
+
+def _check_owner(path: Path, found: os.stat_result) -> None:
+    if found.st_uid != os.geteuid():
+        raise KeyFileError(
+            f"{path}: belongs to user id {found.st_uid}, not to {os.geteuid()} who runs this. Use chown.",
+            Exit.NO_PERMISSION,
+        )
+
+
+def check_folder(path: Path, *, is_private: bool, mend: str = "chmod 0700") -> None:
+    """Raises KeyFileError unless `path` is a folder of ours that nobody else may change or, private, look into. `mend`
+    is the command for one that they may."""
+    with _told_as_permission(path, "look at it"):
+        found = path.lstat() if is_private else path.stat()
+    if not stat.S_ISDIR(found.st_mode):
+        raise KeyFileError(f"{path}: is not a folder.", Exit.NO_PERMISSION)
+    _check_owner(path, found)
+    if found.st_mode & (_OTHERS if is_private else _OTHERS_MAY_WRITE):
+        mode = stat.S_IMODE(found.st_mode)
+        raise KeyFileError(f"{path}: mode {mode:04o} lets others in. Use {mend}.", Exit.CONFIG)
+
+
+def make_folder(path: Path) -> None:
+    """Create `path` with mode 0700 where it is missing, parents too. Raises KeyFileError."""
+    with _told_as_permission(path, "create the folder"):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with contextlib.suppress(FileExistsError):
+            path.mkdir(mode=0o700)
+            _sync_folder(path.parent)
+
+
+@contextlib.contextmanager
+def hold_folder(path: Path, *, wait_seconds: float = 0) -> Iterator[None]:
+    """Keep other processes that use this function out of `path`.
+
+    Raises KeyFileError when another one is in there and does not leave within `wait_seconds`.
+    """
+    with _told_as_permission(path, "open it"):
+        descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        _lock_in_time(path, descriptor, time.monotonic() + wait_seconds)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _lock_in_time(path: Path, descriptor: int, deadline: float) -> None:
+    while True:
+        try:
+            return fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            if time.monotonic() >= deadline:
+                raise KeyFileError(f"{path}: another process is at work in it. Try again.", Exit.LOCKED) from None
+        time.sleep(_LOOK_AGAIN_SECONDS)  # the kernel has no wait for a lock that ends by itself
+
+
+def read_private(path: Path) -> bytes:
+    """The content of a private file.
+
+    Raises KeyFileError unless it is a regular file of ours that nobody else may read or write. The file that was
+    checked is the file that is read; links are followed, since what they lead to is what is checked.
+    """
+    with _told_as_permission(path, "read it"):
+        descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
+        try:
+            found = os.fstat(descriptor)
+            if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_FILE_BYTES:
+                raise KeyFileError(f"{path}: is not a regular file of a sensible size.", Exit.CONFIG)
+            _check_owner(path, found)
+            if found.st_mode & _OTHERS:
+                mode = stat.S_IMODE(found.st_mode)
+                raise KeyFileError(f"{path}: mode {mode:04o} lets others in. Use chmod 0600.", Exit.CONFIG)
+            with os.fdopen(descriptor, "rb", closefd=False) as file:
+                return file.read(MAX_FILE_BYTES)
+        finally:
+            os.close(descriptor)
+
+
+def look_at(path: Path) -> tuple[int, ...] | None:
+    """What tells one state of a file from another, mode and owner included; None when it can't be seen."""
+    try:
+        found = path.stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def _sync_folder(path: Path) -> None:
+    descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def write_private(path: Path, content: bytes) -> None:
+    """Put `content` at `path` with mode 0600, durably and at once.
+
+    Raises KeyFileError; then `path` is as it was, unless it is the folder alone that could not be synced.
+    """
+    if len(content) > MAX_FILE_BYTES:  # or nobody could read it again
+        raise KeyFileError(f"{path}: would have more than {MAX_FILE_BYTES} bytes.", Exit.CONFIG)
+    write_whole(path, content, mode=0o600)
+
+
+def write_whole(path: Path, content: bytes, *, mode: int) -> None:
+    """The same for a file of any size and mode, whatever the umask is. Raises KeyFileError."""
+    temporary = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    with _told_as_permission(path, "write it"):
+        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                os.fchmod(descriptor, mode)
+                file.write(content)
+                file.flush()
+                os.fsync(descriptor)
+            temporary.rename(path)
+        except BaseException:
+            temporary.unlink(missing_ok=True)
+            raise
+        _sync_folder(path.parent)
+
+
+def remove_unfinished(path: Path) -> None:
+    """Remove what a `write_private` that was killed left beside `path`: it may hold a key. Raises KeyFileError.
+
+    Only for whoever holds the folder: a write that is under way looks the same.
+    """
+    prefix = f".{path.name}."
+    with _told_as_permission(path.parent, "look into it"):
+        for name in os.listdir(path.parent):
+            if name.startswith(prefix) and _RANDOM.fullmatch(name[len(prefix) :]):
+                (path.parent / name).unlink(missing_ok=True)

@@ -1,0 +1,35 @@
+"""What the store part of the notary tells: proofs, budgets and approvals as front and notary both see them.
+
+Times are whole or fractional seconds since the Unix epoch.
+"""
+
+import msgspec
+
+
+class Budget(msgspec.Struct, frozen=True):
+    """Outcome of a look at, or a debit of, a session's budget.
+
+    `found` False: no such session. `debited` False with `found`: nothing left. `remaining` counts after the operation.
+    """
+
+    found: bool
+    debited: bool
+    remaining: int
+
+
+class ApprovalRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One approval. `state` moves only by a compare and swap; `body` (plan and context) never changes."""
+
+    approval_id: str
+    session_id: str
+    action_id: str
+    request_hash: str
+    state: str
+    created_at: float
+    expires_at: float
+    body: str
+    """JSON text, opaque to the store."""
+    holder: str | None = None
+    """Id of the front that claimed it."""
+    outcome: str = "{}"
+    """JSON text: claimed_by, claimed_at, completed_at, receipt_id, deny_reason, error_code."""

@@ -1,0 +1,63 @@
+"""A state folder of before: proofs, budgets, approvals and the epoch lay in a file of their own.
+
+Brought into the one database at the first start, in one transaction, and only once; then the old file goes. Killed at
+any point, the next start finds either the old file and no trace of it here, or everything here.
+"""
+
+import sqlite3
+from pathlib import Path
+
+from ipc.logs import log
+from notary.backends.sqlite import Database, DatabaseGone, connect, file_uri
+
+_OLD_SCHEMA = 1
+_TABLES = {
+    "proofs": "bucket, key, expires_at",
+    "budgets": "session_id, max_calls, remaining, expires_at",
+    "approvals": (
+        "seq, approval_id, session_id, action_id, request_hash, state, created_at, expires_at, body, holder, outcome"
+    ),
+}
+_BESIDE = ("-wal", "-shm", ".turn", ".next")
+
+
+def bring_store_over(database: Database, old: Path) -> None:
+    """Bring `old` into the database, if it is there and was not brought before. Raises DatabaseGone."""
+    if not old.exists():
+        return
+    try:
+        connection = connect(database.path, writes=True)
+    except sqlite3.Error as error:
+        raise DatabaseGone(f"{database.path}: {error}") from error
+    try:
+        if connection.execute("SELECT 1 FROM meta WHERE key = 'store'").fetchone() is None:
+            _bring(connection, old)
+            log.info("an earlier store was brought into the ledger's file", path=str(old))
+    except sqlite3.Error as error:
+        raise DatabaseGone(f"{old}: could not be brought over: {error}") from error
+    finally:
+        connection.close()
+    for suffix in (".turn", ".next"):
+        database.path.with_name(database.path.name + suffix).unlink(missing_ok=True)
+    for suffix in _BESIDE:
+        old.with_name(old.name + suffix).unlink(missing_ok=True)
+    # Last: a start that is killed on the way leaves the rest to the next one, which finds it by this file.
+    old.unlink()
+
+
+def _bring(connection: sqlite3.Connection, old: Path) -> None:
+    connection.execute("ATTACH DATABASE ? AS old", (file_uri(old, "rw"),))
+    try:
+        (version,) = connection.execute("PRAGMA old.user_version").fetchone()
+        if version != _OLD_SCHEMA:
+            raise DatabaseGone(f"{old}: not a store of an earlier version: its schema is {version}")
+        connection.execute("BEGIN IMMEDIATE")
+        for table, columns in _TABLES.items():
+            connection.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM old.{table}")  # noqa: S608
+        connection.execute("UPDATE main.epochs SET epoch = (SELECT epoch FROM old.epochs)")
+        connection.execute("INSERT INTO main.meta (key, value) VALUES ('store', 'here')")
+        connection.execute("COMMIT")
+    finally:
+        if connection.in_transaction:
+            connection.execute("ROLLBACK")
+        connection.execute("DETACH DATABASE old")

@@ -1,0 +1,205 @@
+"""One SQLite file, as the gateway uses it: opened with the same settings everywhere, reopened after a failure.
+
+Guarantees: WAL with synchronous FULL, mode 0600, a file that is created only when its owner asks for it and never by a
+reopening, and that a connection which has seen an I/O error is not used again. Every failure is a DatabaseGone with a
+sentence for the log. For one thread at a time; knows no tables.
+"""
+
+import contextlib
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+LOCK_SECONDS = 2.0
+"""How long a unit waits for a writer that takes no turns (a backup tool, an administrator's shell)."""
+CHECKPOINT_PAGES = 4000
+"""WAL pages (16 MB) after which the commit that finds them copies them into the file: some 10 ms every 250 calls."""
+RESERVED_PAGES = CHECKPOINT_PAGES + 500
+"""What the WAL is made to hold in time: a commit that lengthens the file costs twice one that does not."""
+RESERVED_AT_ONCE = 300
+"""At the start, and then each time that nothing else is to be done: a start waits for the disk as little as it can."""
+SPARE_BYTES = 1 << 28
+"""What must be free on the disk for a reservation; the last of a disk is for what has to be written."""
+CACHED_STATEMENTS = 256
+WRITER_CACHE_KIB, READER_CACHE_KIB = 8192, 2048
+_WAL_HEADER_BYTES, _FRAME_BYTES = 32, 24 + 4096
+
+
+class DatabaseGone(Exception):
+    """The file cannot be used now: missing, full disk, damaged, read-only, locked for too long."""
+
+
+def connect(path: Path, *, writes: bool, lock_seconds: float = LOCK_SECONDS) -> sqlite3.Connection:
+    """Open an existing file. Raises sqlite3.Error."""
+    connection = sqlite3.connect(
+        file_uri(path, "rw" if writes else "ro"), uri=True, timeout=lock_seconds, isolation_level=None,
+        check_same_thread=False, cached_statements=CACHED_STATEMENTS,
+    )  # fmt: skip
+    try:
+        for pragma in (
+            "synchronous=FULL",
+            f"wal_autocheckpoint={CHECKPOINT_PAGES}",
+            f"cache_size=-{WRITER_CACHE_KIB if writes else READER_CACHE_KIB}",
+            # Compiled in differently everywhere. Zeroing what is deleted doubles the pages that a sweep writes.
+            "secure_delete=OFF",
+            "temp_store=MEMORY",
+            # SECURITY: whoever could write the schema must not get functions called by it.
+            "trusted_schema=OFF",
+        ):
+            connection.execute(f"PRAGMA {pragma}")
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def file_uri(path: Path, mode: str, **options: str) -> str:
+    """The SQLite URI of a file; `mode` is ro, rw or rwc."""
+    rest = "".join(f"&{name}={value}" for name, value in options.items())
+    return f"file:{quote(str(path.absolute()))}?mode={mode}{rest}"
+
+
+class Database:
+    """The writing connection of one thread.
+
+    `prepare` creates or checks the schema; it runs inside a transaction when the file is opened for the first time, and
+    raises DatabaseGone for a file that it does not know. Later openings are of that very file, or none.
+    """
+
+    def __init__(
+        self, path: Path, prepare: Callable[[sqlite3.Connection], None], *, lock_seconds: float = LOCK_SECONDS
+    ) -> None:
+        self.path = path.absolute()
+        self._prepare = prepare
+        self._lock_seconds = lock_seconds
+        self._connection: sqlite3.Connection | None = None
+        self._identity: tuple[int, int] | None = None
+        self._reserved = 0
+
+    def open(self) -> None:
+        """Create the file where it is missing, and its schema. Raises DatabaseGone."""
+        try:
+            _create(self.path)
+            self._identity = _identity_of(self.path)
+            self._connection = self._connect()
+            (mode,) = self._connection.execute("PRAGMA journal_mode=WAL").fetchone()
+        except (sqlite3.Error, OSError) as error:
+            self.close()
+            raise DatabaseGone(self._sentence(error)) from error
+        if mode != "wal":
+            self.close()
+            raise DatabaseGone(f"{self.path}: SQLite's WAL mode does not work on this file system")
+        with self.unit() as connection:
+            self._prepare(connection)
+        self._reserve_more()
+
+    @contextlib.contextmanager
+    def unit(self, *, writes: bool = True) -> Iterator[sqlite3.Connection]:
+        """One transaction: durable when the block has ended, rolled back whole when it raises.
+
+        SQLite's errors, in the block or of the commit, are raised as DatabaseGone.
+        """
+        connection = self._usable()
+        try:
+            connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
+            yield connection
+            connection.execute("COMMIT")
+        except sqlite3.Error as error:
+            # Errors of Python's module itself have no code.
+            if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
+                self.close()
+            self._roll_back()
+            raise DatabaseGone(self._sentence(error)) from error
+        except BaseException:
+            self._roll_back()
+            raise
+
+    def tend(self) -> None:
+        """Copy the WAL into the file as far as readers allow, and lengthen it, so that no call has to. Errors show at
+        the next unit."""
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+            with contextlib.suppress(DatabaseGone):
+                self._reserve_more()
+
+    def _reserve_more(self) -> None:
+        if self._reserved < RESERVED_PAGES:
+            with self.unit():
+                # Nobody else writes while this unit is open.
+                self._reserved = _reserve(self.path.with_name(f"{self.path.name}-wal"))
+
+    def close(self) -> None:
+        """Release the file; a transaction that is open is rolled back. The next unit opens the file again."""
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                connection.close()
+
+    def _connect(self) -> sqlite3.Connection:
+        return connect(self.path, writes=True, lock_seconds=self._lock_seconds)
+
+    def _usable(self) -> sqlite3.Connection:
+        try:
+            # A connection to a file that was moved away would go on writing what nobody will ever find.
+            if _identity_of(self.path) != self._identity:
+                self.close()
+                raise DatabaseGone(f"{self.path}: is not the file any more that was opened at start")
+            if self._connection is None:
+                self._connection = self._connect()
+        except (sqlite3.Error, OSError) as error:
+            self.close()
+            raise DatabaseGone(self._sentence(error)) from error
+        return self._connection
+
+    def _roll_back(self) -> None:
+        if self._connection is not None and self._connection.in_transaction:
+            try:
+                self._connection.execute("ROLLBACK")
+            except sqlite3.Error:
+                self.close()
+
+    def _sentence(self, error: Exception) -> str:
+        return f"{self.path}: {error.strerror if isinstance(error, OSError) else error}"
+
+
+def _reserve(wal: Path) -> int:
+    """Lengthen the WAL with zeros, a step towards RESERVED_PAGES; returns the pages that it holds now. SQLite reads it
+    up to the first frame whose checksum does not fit.
+
+    Only for speed: where there is no room for it, the WAL grows as it is used.
+    """
+    with contextlib.suppress(OSError), open(wal, "r+b", buffering=0) as file:
+        disk = os.fstatvfs(file.fileno())
+        if disk.f_bavail * disk.f_frsize < SPARE_BYTES:
+            return RESERVED_PAGES
+        held = max(0, (file.seek(0, os.SEEK_END) - _WAL_HEADER_BYTES) // _FRAME_BYTES)
+        wanted = min((held // RESERVED_AT_ONCE + 1) * RESERVED_AT_ONCE, RESERVED_PAGES)
+        missing = _WAL_HEADER_BYTES + wanted * _FRAME_BYTES - file.tell()
+        while missing > 0:
+            missing -= file.write(bytes(min(missing, 1 << 20)))
+        os.fdatasync(file.fileno())
+        return max(held, wanted)
+    return RESERVED_PAGES
+
+
+def _identity_of(path: Path) -> tuple[int, int]:
+    found = os.stat(path)
+    return found.st_dev, found.st_ino
+
+
+def _create(path: Path) -> None:
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600)
+    except FileExistsError:
+        # It must not be opened to look at it: closing that descriptor would release SQLite's locks, which are on this
+        # file and its -shm.
+        return
+    os.close(descriptor)
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        os.fsync(folder)
+    finally:
+        os.close(folder)

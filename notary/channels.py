@@ -1,0 +1,95 @@
+"""The notary's ends of the channels to fronts: what has arrived, and what is still to be sent.
+
+Guarantees bounded memory for each front: one that does not read its answers is not read from either, and so waits for
+itself alone. A front that breaks the protocol loses its channel.
+"""
+
+import socket
+from collections import deque
+
+from ipc import messages as m
+from ipc.directions import sessions_of
+from ipc.framing import Decoder, encode_frame
+from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
+from ipc.sessions import FRONT_TO_NOTARY
+from notary.unit import Remembered, Task
+
+READ_BYTES = 1 << 18
+MAX_UNSENT = 64 * 1024 * 1024
+"""Bytes of answers that a front has not taken: it is gone for all purposes."""
+
+
+class FrontGone(Exception):
+    """The front closed its channel, or does not take its answers."""
+
+
+class FrontChannel:
+    """One front. Non-blocking."""
+
+    def __init__(self, front_id: str, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self.front_id = front_id
+        self.tasks: deque[Task] = deque()
+        """Asked and not performed yet, in order."""
+        self.unheard: Remembered = {}
+        """Answers to operations that wrote, as long as something waits for the socket: they may not have left."""
+        self._sock = sock
+        self._decoder: Decoder[m.Asked] = Decoder(m.FrontToNotary, MAX_NOTARY_FRAME)
+        self._session, self._sending = sessions_of(FRONT_TO_NOTARY, "open")
+        self._unsent = bytearray()
+
+    def fileno(self) -> int:
+        """For epoll."""
+        return self._sock.fileno()
+
+    @property
+    def wants_reading(self) -> bool:
+        """More may be taken from this front now."""
+        return not self._unsent and len(self.tasks) < MAX_OPERATIONS
+
+    @property
+    def wants_writing(self) -> bool:
+        """Answers wait for the socket."""
+        return bool(self._unsent)
+
+    def receive(self) -> None:
+        """Take what has arrived. Raises FrontGone, FrameError, ProtocolError."""
+        while True:
+            try:
+                data = self._sock.recv(READ_BYTES)
+            except BlockingIOError:
+                return
+            except OSError as error:
+                raise FrontGone(error.strerror or "gone") from None
+            if not data:
+                raise FrontGone("closed its channel" + ("" if self._decoder.is_empty else " inside a frame"))
+            self._decoder.feed(data)
+            while (asked := self._decoder.next_message()) is not None:
+                self._session.accept(asked)
+                self.tasks.append(Task(self.front_id, asked.number, asked.operation))
+            if len(data) < READ_BYTES or not self.wants_reading:
+                return
+
+    def queue(self, message: m.Message) -> None:
+        """Keep a message for the next `flush`. Raises FrameError for one that is too large, ProtocolError for
+        one that is out of turn."""
+        self._sending.accept(message)
+        self._unsent += encode_frame(message, MAX_NOTARY_FRAME)
+
+    def flush(self) -> None:
+        """Send what was kept, as far as the socket takes it. Raises FrontGone."""
+        if len(self._unsent) > MAX_UNSENT:
+            raise FrontGone("does not take its answers")
+        try:
+            while self._unsent:
+                del self._unsent[: self._sock.send(self._unsent)]
+        except BlockingIOError:
+            return
+        except OSError as error:
+            raise FrontGone(error.strerror or "gone") from None
+        self.unheard.clear()
+
+    def close(self) -> None:
+        """Close the socket. What was asked and not performed is dropped."""
+        self.tasks.clear()
+        self._sock.close()

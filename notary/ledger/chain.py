@@ -1,0 +1,60 @@
+"""The chain of audit events: the bytes that are stored and hashed, and how each is linked to the one before.
+
+An event is encoded once, with a gap where `prev_hash` goes; the gap is filled inside the transaction that stores it.
+What is stored is what was hashed.
+"""
+
+from functools import lru_cache
+
+import msgspec
+
+from ipc.canonical import NotCanonical, durable_bytes, is_plain, sha256_hex
+from ipc.clock import parse_iso
+from ipc.events import AuditEvent
+
+_GAP = b'"prev_hash":null'
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+class OpenEvent(msgspec.Struct, frozen=True):
+    """The canonical bytes of an event around the value of its `prev_hash`."""
+
+    before: bytes
+    after: bytes
+
+    def closed(self, prev_hash: str | None) -> bytes:
+        """The bytes to store, linked to the event before."""
+        return self.before + (b"null" if prev_hash is None else b'"' + prev_hash.encode() + b'"') + self.after
+
+
+def open_event(event: AuditEvent) -> OpenEvent:
+    """Encode an event up to its link. Raises NotCanonical."""
+    free = (event.runtime, event.budgets_before, event.budgets_after, event.change, event.signing_keys)
+    linked = msgspec.structs.replace(event, prev_hash=None)
+    try:
+        encoded = _encode(linked) if all(map(is_plain, free)) else durable_bytes(msgspec.to_builtins(linked))
+    except (UnicodeEncodeError, RecursionError) as error:
+        raise NotCanonical(str(error)) from None
+    # A quotation mark inside a text is escaped, so that no text can hold the gap; a name in a dict could.
+    parts = encoded.split(_GAP)
+    if len(parts) != 2:
+        raise NotCanonical("an event must not hold another prev_hash")
+    return OpenEvent(parts[0] + _GAP[:-4], parts[1])
+
+
+def event_hash(stored: bytes) -> str:
+    """What the next event carries as `prev_hash`."""
+    return sha256_hex(stored)
+
+
+@lru_cache(maxsize=64)
+def _second(text: str) -> int:
+    return round(parse_iso(text + "Z") * 1000)
+
+
+def milliseconds(timestamp: str) -> int:
+    """An event's `timestamp` as milliseconds since the Unix epoch. Raises ValueError for any other form of time."""
+    fraction = timestamp[20:23]
+    if len(timestamp) != 24 or timestamp[19] + timestamp[23] != ".Z" or not (fraction.isascii() and fraction.isdigit()):
+        raise ValueError("not a time of the form 2026-11-21T11:12:13.123Z")
+    return _second(timestamp[:19]) + int(fraction)

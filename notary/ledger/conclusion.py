@@ -1,0 +1,195 @@
+"""From what a worker reports to what evidence says: one table from worker outcome to receipt.
+
+Pure. The receipt's fields are those of docs/contract.md, "Receipt"; which worker outcome becomes which
+`normalized_result.kind` and `failure_class` stands in `CONCLUSIONS` and nowhere else.
+"""
+
+from typing import Any
+
+import msgspec
+
+from ipc.canonical import MAX_SAFE_INTEGER, sha256_hex
+from ipc.events import AuditEvent
+from ipc.identifiers import new
+from ipc.messages import ProviderFailure, Result, Terms, Verification
+from ipc.texts import clean_reason
+from notary.ledger.receipts import Receipt, Signs, build_receipt
+
+CONCLUSIONS: dict[str, tuple[str, str | None]] = {
+    # worker outcome: (normalized_result.kind, failure_class)
+    "success": ("success", None),
+    "provider_error": ("provider_failure", "provider_error"),
+    "host_io": ("provider_failure", "provider_error"),
+    "io_calls": ("provider_failure", "policy_violation"),
+    "fuel": ("provider_failure", "policy_violation"),
+    "memory": ("provider_failure", "policy_violation"),
+    "timeout": ("timeout", "timeout"),
+    "trap": ("provider_failure", "provider_error"),
+    "bad_output": ("provider_failure", "provider_error"),
+    "response_schema": ("provider_failure", "policy_violation"),
+    "grant_refused": ("internal_error", "internal_error"),
+    "module_missing": ("internal_error", "internal_error"),
+    "worker_lost": ("internal_error", "internal_error"),
+    "cut": ("cancelled", "internal_error"),
+}
+
+OF_NO_WORKER = frozenset({"worker_lost", "cut"})
+"""Outcomes that are found where there is no result."""
+VERIFICATIONS = {"none": frozenset({"skipped"}), "unverifiable": frozenset({"unverifiable_declared"})}
+"""Verifier kind -> what may come of a success."""
+JUDGED = frozenset({"verified", "verification_failed"})
+"""What may come of a success under any other kind."""
+MAX_EVIDENCE_CHARACTERS = 65_536
+MAX_DETAIL_CHARACTERS = 2_000
+FULLY_SUCCESSFUL = frozenset({"verified", "unverifiable_declared"})
+NOT_VERIFIED = Verification("provider_failed_before_verification")
+
+
+class Conclusion(msgspec.Struct, frozen=True):
+    """What one dispatch came to. `reason` is None on success; `output` is the provider's JSON value."""
+
+    kind: str
+    failure_class: str | None
+    reason: str | None
+    output: Any
+    response_hash: str | None
+    verification: Verification
+    evidence: list[Any]
+    """What the verifier gathered, decoded."""
+    runtime: dict[str, int]
+    detail: dict[str, Any]
+    """What `provider_receipt` keeps of a failure."""
+
+
+def conclude(result: Result, terms: Terms) -> Conclusion:
+    """The conclusion of a Result that a worker sent.
+
+    SECURITY: a worker runs strangers' code and may have been taken over: whatever is not a result as the table
+    and the plan's terms know it counts as a lost worker, never as a success, and is never too large or too strange to
+    be evidence.
+    """
+    try:
+        _check(result, terms)
+        return _conclude(result, terms)
+    except (KeyError, ValueError, RecursionError) as error:
+        return conclude_lost(f"its result makes no sense ({type(error).__name__})")
+
+
+def _check(result: Result, terms: Terms) -> None:
+    """Raises ValueError for what no sound worker reports of this terms."""
+    numbers = (result.duration_us, result.fuel_consumed or 0, result.io_calls)
+    if max(numbers) > MAX_SAFE_INTEGER or min(numbers) < 0:
+        raise ValueError("a number that can't be counted to")
+    if result.outcome in OF_NO_WORKER:
+        raise ValueError("an outcome that no worker tells")
+    if result.outcome != "success":
+        return
+    if result.verification.outcome not in VERIFICATIONS.get(terms.verifier_kind, JUDGED):
+        raise ValueError("a verification that this action can't have")
+    if sum(map(len, result.verification.evidence)) > MAX_EVIDENCE_CHARACTERS:
+        raise ValueError("too much evidence")
+    if len(result.output or "") > terms.max_response_bytes:
+        raise ValueError("too much output")
+
+
+def _conclude(result: Result, terms: Terms) -> Conclusion:
+    outcome = _limit_or_outcome(result, terms)
+    kind, failure_class = CONCLUSIONS[outcome]
+    succeeded = kind == "success"
+    verification = result.verification
+    if succeeded and verification.outcome == "verification_failed":
+        failure_class = "verification_failed"
+        verification = Verification(verification.outcome, clean_reason(verification.reason or ""))
+    output = msgspec.json.decode(result.output) if succeeded and result.output is not None else None
+    if succeeded and not isinstance(output, dict):
+        raise ValueError("an output that is no object")
+    return Conclusion(
+        kind=kind,
+        failure_class=failure_class,
+        reason=None if succeeded else _reason(outcome, result, terms),
+        output=output,
+        response_hash=sha256_hex(result.output.encode()) if succeeded and result.output is not None else None,
+        verification=verification if succeeded else NOT_VERIFIED,
+        evidence=[msgspec.json.decode(text) for text in result.verification.evidence] if succeeded else [],
+        runtime={
+            "duration_ms": result.duration_us // 1000,
+            "exit_code": 0 if succeeded else 1,
+            "fuel_consumed": result.fuel_consumed or 0,
+        },
+        detail={"outcome": result.outcome, "io_calls": result.io_calls, "failure": _bounded(result.failure)},
+    )
+
+
+def _bounded(failure: ProviderFailure | None) -> dict[str, Any] | None:
+    """A failure for the receipt: a provider's texts, cut."""
+    fields: dict[str, Any] | None = msgspec.to_builtins(failure)
+    for name, value in (fields or {}).items():
+        if fields and isinstance(value, str):
+            fields[name] = value[:MAX_DETAIL_CHARACTERS]
+    return fields
+
+
+def conclude_lost(reason: str) -> Conclusion:
+    """The conclusion of a dispatch whose worker died, broke the protocol or outlived its deadline."""
+    return _without_result("worker_lost", f"worker lost: {reason}")
+
+
+def _without_result(outcome: str, reason: str) -> Conclusion:
+    kind, failure_class = CONCLUSIONS[outcome]
+    return Conclusion(
+        kind=kind, failure_class=failure_class, reason=reason, output=None, response_hash=None,
+        verification=NOT_VERIFIED, evidence=[], runtime={"duration_ms": 0, "exit_code": -1, "fuel_consumed": 0},
+        detail={"outcome": outcome},
+    )  # fmt: skip
+
+
+CUT = _without_result("cut", "the gateway stopped before the call ended")
+"""The conclusion of a dispatch that this process, leaving, could not wait for."""
+
+
+def _limit_or_outcome(result: Result, terms: Terms) -> str:
+    """The worker's outcome; or timeout, when the call's time ran out while it waited for somebody else."""
+    waited = result.outcome == "host_io" and result.failure is not None and result.failure.kind == "timeout"
+    return "timeout" if waited and result.duration_us >= terms.timeout_seconds * 900_000 else result.outcome
+
+
+def _reason(outcome: str, result: Result, terms: Terms) -> str:
+    words = {
+        "fuel": f"fuel limit of {terms.fuel} reached",
+        "memory": f"memory limit of {terms.memory_mb} MB reached",
+        "timeout": f"time limit of {terms.timeout_seconds:g} s reached",
+        "io_calls": f"I/O call limit of {terms.max_io_calls} reached",
+    }.get(outcome, outcome)
+    if result.failure is None:
+        return words
+    return clean_reason(f"{words}: {result.failure.kind}: {result.failure.message}")
+
+
+def receipt_of(
+    conclusion: Conclusion, event: AuditEvent, grant_id: str, started_at: str, finished_at: str, signer: Signs
+) -> Receipt:
+    """Build and sign the receipt (docs/decisions.md, "Audit, receipts, intents")."""
+    verification = conclusion.verification
+    normalized: dict[str, Any] = {"kind": conclusion.kind}
+    if conclusion.kind == "success":
+        normalized["summary"] = f"{event.action_id} {event.action_version} executed"
+    else:
+        normalized["reason"] = conclusion.reason
+    outcome: dict[str, Any] = {"status": verification.outcome}
+    if verification.outcome == "verified":
+        outcome["evidence"] = conclusion.evidence
+    if verification.outcome == "verification_failed":
+        outcome["reason"] = verification.reason
+    return build_receipt(
+        signer,
+        receipt_id=new("rcpt_"),
+        grant_id=grant_id,
+        provider_module_digest=event.provider_module_digest or "",
+        provider_receipt=conclusion.output if conclusion.kind == "success" else conclusion.detail,
+        normalized_result=normalized,
+        verification_outcome=outcome,
+        effect_evidence=conclusion.evidence,
+        started_at=started_at,
+        finished_at=finished_at,
+        failure_class=conclusion.failure_class,
+    )

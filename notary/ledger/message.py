@@ -1,0 +1,40 @@
+"""The body of a notification: identifiers and summaries of one event, as compact JSON.
+
+Guarantees a bounded size. SECURITY: never a request, an output, a token, or an event's `reason`, which may hold causes
+that are ours alone: only fields that are named here leave.
+"""
+
+from typing import Any, Final
+
+import msgspec
+
+from ipc.events import AuditEvent
+
+MAX_BODY_BYTES: Final = 16 * 1024
+_FIELDS: Final = (
+    "event_id", "trace_id", "action_id", "action_version", "principal", "owner", "session_id", "decision", "risk_level",
+    "request_hash", "policy_version", "policy_rule", "deny_reason", "error_code", "approval_id", "approved_by",
+    "receipt_id", "grant_id", "verification_outcome", "dev_mode",
+)  # fmt: skip
+_CUTS: Final = (500, 100, 20)
+"""What texts are cut to, one after the other, until the body fits; with the last it always does."""
+
+_encode = msgspec.json.Encoder(order="sorted").encode
+
+
+def body_of(event: AuditEvent, kind: str, gateway_version: str) -> str:
+    """The exact text that is signed and sent (docs/webhooks.md). What does not apply is absent from `data`."""
+    data = {name: value for name in _FIELDS if (value := getattr(event, name)) is not None}
+    if kind == "revocation" and event.change is not None:
+        data["change"] = {name: value for name, value in event.change.items() if isinstance(value, int)}
+    body = {"data": data, "gateway_version": gateway_version, "id": event.event_id, "timestamp": event.timestamp}
+    encoded = b""
+    for most in _CUTS:
+        encoded = _encode({**body, "data": {name: _cut(value, most) for name, value in data.items()}, "type": kind})
+        if len(encoded) <= MAX_BODY_BYTES:
+            break
+    return encoded.decode()
+
+
+def _cut(value: Any, most: int) -> Any:
+    return value[:most] + "…" if isinstance(value, str) and len(value) > most else value

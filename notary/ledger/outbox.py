@@ -1,0 +1,179 @@
+"""The outbox: deliveries that were written with their events, until they are delivered or given up.
+
+Guarantees that a delivery is there exactly when its event is, due from that one's time on; that of any number of
+fronts one has it at a time, and that a claim whose front died ends by itself. What is given up stays to be looked at,
+the newest MAX_GIVEN_UP. A claim is named by number, attempt and event: a number is used again once its delivery is
+gone. Times are milliseconds since the Unix epoch.
+"""
+
+import sqlite3
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+
+from ipc.evidence import FAR_MS, Delivery
+from ipc.logs import log
+from ipc.messages import ClaimDeliveries, GiveUpDeliveries, SettleDelivery
+from ipc.settings import WebhookSettings
+
+GIVEN_UP_AT_ONCE: Final = 100
+"""Deliveries that one step of giving up everything moves: what bounds its transaction."""
+MAX_GIVEN_UP: Final = 10_000
+MAX_WAITING: Final = 10_000
+"""Deliveries of one endpoint: a receiver that is gone for days must not fill the disk that evidence needs."""
+SAY_AGAIN_SECONDS: Final = 60.0
+"""Between two lines about drops of the same endpoint."""
+MAX_ERROR_CHARACTERS: Final = 500
+
+Name = tuple[int, int, str]
+"""seq, attempt, event_id."""
+
+_ROW = (
+    "json_object('seq', seq, 'event_id', event_id, 'kind', kind, 'endpoint', endpoint, 'payload', payload,"
+    " 'attempt', attempts + 1)"
+)
+# All come as one. The second part is what was dated by a clock that was wrong since.
+DUE = f"""
+SELECT CAST(json_group_array({_ROW}) AS BLOB) FROM (
+    SELECT * FROM outbox WHERE endpoint = ?1 AND due <= ?2
+    UNION ALL SELECT * FROM outbox WHERE endpoint = ?1 AND due > ?3
+    ORDER BY due, seq LIMIT ?4
+)
+"""  # noqa: S608 - names of columns
+TAKE = "UPDATE outbox SET attempts = attempts + 1, due = ? WHERE seq IN (SELECT value FROM json_each(?))"
+
+# CROSS has SQLite look each name up, instead of walking all deliveries.
+_NAMED = """
+FROM json_each(?) AS named CROSS JOIN outbox ON outbox.seq = json_extract(named.value, '$[0]')
+    AND outbox.attempts = json_extract(named.value, '$[1]') AND outbox.event_id = json_extract(named.value, '$[2]')
+"""
+FORGET = f"DELETE FROM outbox WHERE seq IN (SELECT outbox.seq {_NAMED})"  # noqa: S608 - text of this file
+PUT_OFF = f"""
+UPDATE outbox SET due = later.due FROM (SELECT outbox.seq, json_extract(named.value, '$[3]') AS due {_NAMED}) AS later
+WHERE outbox.seq = later.seq
+"""  # noqa: S608 - text of this file
+_COLUMNS = "event_id, kind, endpoint, attempts, payload"
+GIVE_UP = f"""
+INSERT INTO given_up ({_COLUMNS}, at, error)
+SELECT {_COLUMNS}, json_extract(named.value, '$[3]'), json_extract(named.value, '$[4]') {_NAMED} ORDER BY named.key
+"""
+SOME = """
+SELECT CAST(json_group_array(json_array(seq, attempts, event_id)) AS BLOB) FROM (
+    SELECT * FROM outbox WHERE endpoint = ? ORDER BY due, seq LIMIT ?
+)
+"""
+# Numbers grow by one: the newest are those after this one.
+FORGET_OLD = f"DELETE FROM given_up WHERE seq <= (SELECT max(seq) FROM given_up) - {MAX_GIVEN_UP}"  # noqa: S608 - a number
+
+_encode = msgspec.json.Encoder().encode
+_deliveries = msgspec.json.Decoder(list[Delivery]).decode
+_names = msgspec.json.Decoder(list[Name]).decode
+
+
+def claim(connection: sqlite3.Connection, asked: ClaimDeliveries) -> list[Delivery]:
+    """Take what is due, the longest due first; nobody else gets it before `until`. Raises ValueError for a stored
+    delivery that makes no sense."""
+    due = (asked.endpoint, asked.now, asked.now + FAR_MS, max(asked.limit, 0))
+    (rows,) = connection.execute(DUE, due).fetchone()
+    taken = _deliveries(rows)
+    if taken:
+        connection.execute(TAKE, (asked.until, _text([delivery.seq for delivery in taken])))
+    return taken
+
+
+def settle(connection: sqlite3.Connection, settled: SettleDelivery) -> bool:
+    """See SettleDelivery. True when the delivery waits no more."""
+    name = (settled.seq, settled.attempt, settled.event_id)
+    if settled.due is not None:
+        connection.execute(PUT_OFF, (_text([(*name, settled.due)]),))
+        return False
+    if settled.error is not None:
+        return _give_up(connection, [(*name, settled.at or 0, _sentence(settled.error))]) == 1
+    return connection.execute(FORGET, (_text([name]),)).rowcount == 1
+
+
+def give_up(connection: sqlite3.Connection, asked: GiveUpDeliveries) -> int:
+    """Move some of an endpoint's deliveries to what was given up; how many."""
+    (rows,) = connection.execute(SOME, (asked.endpoint, GIVEN_UP_AT_ONCE)).fetchone()
+    names = _names(rows)
+    if names:
+        _give_up(connection, [(*name, asked.at, _sentence(asked.error)) for name in names])
+    return len(names)
+
+
+def waiting(connection: sqlite3.Connection) -> dict[str, int]:
+    """How many wait, claimed ones among them, by endpoint. Reads the index alone."""
+    return dict(connection.execute("SELECT endpoint, count(*) FROM outbox GROUP BY endpoint").fetchall())
+
+
+def next_due(connection: sqlite3.Connection, endpoint: str) -> int | None:
+    """When the first of an endpoint's deliveries is due."""
+    due: int | None = connection.execute("SELECT min(due) FROM outbox WHERE endpoint = ?", (endpoint,)).fetchone()[0]
+    return due
+
+
+def _give_up(connection: sqlite3.Connection, named: list[tuple[int, int, str, int, str]]) -> int:
+    text = _text(named)
+    connection.execute(GIVE_UP, (text,))
+    count = connection.execute(FORGET, (text,)).rowcount
+    connection.execute(FORGET_OLD)
+    return count
+
+
+def _text(value: Sequence[object]) -> str:
+    return _encode(value).decode()
+
+
+def _sentence(error: str) -> str:
+    return error[:MAX_ERROR_CHARACTERS].encode("utf-8", "backslashreplace").decode()
+
+
+class Queued(msgspec.Struct):
+    """What one transaction queues and drops, by endpoint: believed once it is committed."""
+
+    written: dict[str, int] = {}
+    dropped: dict[str, int] = {}
+
+
+class Backlog:
+    """Who is notified of what, and how much waits for each endpoint. A flood of drops is a few lines in the log."""
+
+    def __init__(
+        self, webhooks: Iterable[WebhookSettings], version: str, monotonic: Callable[[], float] = time.monotonic
+    ) -> None:
+        self.endpoints = tuple(row for row in webhooks if not row.disable)
+        self.version = version
+        self.dropped = {row.name: 0 for row in self.endpoints}
+        """Since the notary started."""
+        self._monotonic = monotonic
+        self.waiting = dict.fromkeys(self.dropped, 0)
+        self._say_at = dict.fromkeys(self.dropped, 0.0)
+
+    def found(self, waiting: Mapping[str, int]) -> None:
+        """What the outbox says: everything that is not there has nothing waiting."""
+        self.waiting = {name: waiting.get(name, 0) for name in self.waiting}
+
+    def has_room(self, name: str, queued: Queued) -> bool:
+        """Count one more that is about to wait; False when it must be dropped, which is counted too."""
+        is_room = self.waiting[name] + queued.written.get(name, 0) < MAX_WAITING
+        counts = queued.written if is_room else queued.dropped
+        counts[name] = counts.get(name, 0) + 1
+        return is_room
+
+    def follow(self, queued: Queued) -> None:
+        """What a transaction queued is durable, and what it dropped is gone: that is said."""
+        for name, count in queued.written.items():
+            self.waiting[name] += count
+        for name, count in queued.dropped.items():
+            self.dropped[name] += count
+            now = self._monotonic()
+            if now >= self._say_at[name]:
+                log.warning("webhooks are dropped: too many wait", endpoint=name, dropped=self.dropped[name])
+                self._say_at[name] = now + SAY_AGAIN_SECONDS
+
+    def less(self, name: str, count: int = 1) -> None:
+        """So many do not wait any more."""
+        if name in self.waiting:
+            self.waiting[name] = max(0, self.waiting[name] - count)

@@ -1,0 +1,147 @@
+"""Tables of the gateway's one SQLite file, and the head of the chain.
+
+An event is stored as the exact bytes that were hashed; the columns beside it exist to filter and nothing else. Every
+index grows at its end or at one place for each value, so that a large ledger costs no more to write than a small one.
+"""
+
+import secrets
+import sqlite3
+
+import msgspec
+
+from notary.backends.sqlite import DatabaseGone
+from notary.store import budgets, holds, proofs
+
+SCHEMA_VERSION = "3"
+KNOWN_VERSIONS = ("1", "2", SCHEMA_VERSION)
+"""What can be checked. Events, receipts and intents are the same in all of them."""
+
+_EVIDENCE = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY, event_id TEXT NOT NULL, event_type TEXT NOT NULL, time INTEGER NOT NULL, trace_id TEXT,
+    principal TEXT, session_id TEXT, action_id TEXT, decision TEXT, bytes BLOB NOT NULL
+) STRICT;
+CREATE INDEX events_by_time ON events (time);
+CREATE INDEX events_by_trace ON events (trace_id, time);
+CREATE INDEX events_by_session ON events (session_id, time);
+CREATE INDEX events_by_principal ON events (principal, time);
+CREATE INDEX events_by_action ON events (action_id, time);
+-- What is common is found by time soon enough; only what is rare is worth an index here.
+CREATE INDEX events_by_decision ON events (decision, time) WHERE decision <> 'allow';
+CREATE INDEX events_by_type ON events (event_type, time) WHERE event_type <> 'ActionCall';
+
+-- seq is that of the event that names the receipt.
+CREATE TABLE receipts (
+    seq INTEGER PRIMARY KEY, receipt_id TEXT NOT NULL UNIQUE, approval_id TEXT, bytes BLOB NOT NULL
+) STRICT;
+CREATE INDEX receipts_by_approval ON receipts (approval_id) WHERE approval_id IS NOT NULL;
+
+CREATE TABLE intents (
+    seq INTEGER PRIMARY KEY, intent_id TEXT NOT NULL, trace_id TEXT NOT NULL, action_id TEXT NOT NULL,
+    principal TEXT NOT NULL, dispatched_at TEXT NOT NULL, grant_id TEXT NOT NULL, provider_module TEXT NOT NULL,
+    plan_hash TEXT NOT NULL, approval_id TEXT, grant_jws TEXT, context BLOB
+) STRICT;
+-- Ids grow with time (ipc/identifiers.py): this index, too, grows at its end.
+CREATE UNIQUE INDEX intents_by_id ON intents (intent_id);
+CREATE INDEX intents_by_approval ON intents (approval_id) WHERE approval_id IS NOT NULL;
+
+-- Intents stay as they were written; this small table says which of them wait for a receipt.
+CREATE TABLE unresolved (intent_id TEXT PRIMARY KEY, seq INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+"""
+
+_OUTBOX = """
+-- attempts counts the claims; due is when the next one may be, in milliseconds. The payload is last: what is compared
+-- and changed is found without reading it.
+CREATE TABLE outbox (
+    seq INTEGER PRIMARY KEY, event_id TEXT NOT NULL, kind TEXT NOT NULL, endpoint TEXT NOT NULL,
+    attempts INTEGER NOT NULL DEFAULT 0, due INTEGER NOT NULL, payload TEXT NOT NULL
+) STRICT;
+-- SQLite ends each entry of an index with seq.
+CREATE INDEX outbox_by_due ON outbox (endpoint, due);
+
+-- seq is the order in which deliveries were given up, and no number of the outbox.
+CREATE TABLE given_up (
+    seq INTEGER PRIMARY KEY, event_id TEXT NOT NULL, kind TEXT NOT NULL, endpoint TEXT NOT NULL,
+    attempts INTEGER NOT NULL, at INTEGER NOT NULL, error TEXT NOT NULL, payload TEXT NOT NULL
+) STRICT;
+"""
+
+
+_MORE_OF_INTENTS = """
+ALTER TABLE intents ADD COLUMN grant_jws TEXT;
+ALTER TABLE intents ADD COLUMN context BLOB;
+CREATE UNIQUE INDEX intents_by_id ON intents (intent_id);
+"""
+
+_LAST_UNIT = """
+-- What the last unit answered: whoever did not hear it asks again after a crash.
+CREATE TABLE last_unit (id INTEGER PRIMARY KEY CHECK (id = 1), answers BLOB NOT NULL) STRICT;
+"""
+
+
+class Head(msgspec.Struct, frozen=True):
+    """End of the chain: number of the last event, which is how many there are, and its hash."""
+
+    seq: int = 0
+    hash: str | None = None
+
+
+_decode_head = msgspec.json.Decoder(Head).decode
+_encode_head = msgspec.json.Encoder().encode
+
+
+def prepare(connection: sqlite3.Connection) -> None:
+    """Create the tables in an empty file, or check that this is one that we know; one of an earlier version is brought
+    to this one. Inside the transaction that is open. Raises DatabaseGone."""
+    (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
+    if tables == 0:
+        _execute_all(connection, _EVIDENCE + _OUTBOX + _LAST_UNIT)
+        _create_store(connection)
+        rows = [("schema", SCHEMA_VERSION), ("ledger_id", secrets.token_hex(16)), ("head", "{}")]
+        connection.executemany("INSERT INTO meta (key, value) VALUES (?, ?)", rows)
+    version = schema_version(connection)
+    if version == "1":
+        # Its outbox had no endpoints, and nothing ever wrote to it.
+        _execute_all(connection, "DROP TABLE outbox;\n" + _OUTBOX)
+    if version in ("1", "2"):
+        _execute_all(connection, _MORE_OF_INTENTS + _LAST_UNIT)
+        _create_store(connection)
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (SCHEMA_VERSION,))
+    elif version != SCHEMA_VERSION:
+        raise DatabaseGone(f"not a ledger of this version: its schema is {version}, known is {SCHEMA_VERSION}")
+
+
+def _create_store(connection: sqlite3.Connection) -> None:
+    for statement in (*proofs.TABLES, *budgets.TABLES, *holds.TABLES):
+        connection.execute(statement)
+
+
+def _execute_all(connection: sqlite3.Connection, statements: str) -> None:
+    """One by one: a whole script would commit first."""
+    for statement in statements.split(";\n"):
+        if statement.strip():
+            connection.execute(statement)
+
+
+def schema_version(connection: sqlite3.Connection) -> str | None:
+    """What the file says it is; None for a file that is no ledger."""
+    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone() is None:
+        return None
+    row = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
+    return None if row is None else str(row[0])
+
+
+def read_head(connection: sqlite3.Connection) -> Head | None:
+    """The head as the file has it; None when it is gone or makes no sense."""
+    row = connection.execute("SELECT value FROM meta WHERE key = 'head'").fetchone()
+    try:
+        return None if row is None else _decode_head(row[0])
+    except msgspec.DecodeError:
+        return None
+
+
+def write_head(connection: sqlite3.Connection, head: Head) -> None:
+    """Move the head; inside the transaction that wrote the events."""
+    connection.execute("UPDATE meta SET value = ? WHERE key = 'head'", (_encode_head(head).decode(),))

@@ -1,0 +1,54 @@
+"""How an event is written: linked, stored with its receipt, and with what is to be delivered because of it."""
+
+import sqlite3
+from typing import Final
+
+from ipc.events import AuditEvent
+from notary.ledger.chain import event_hash, milliseconds, open_event
+from notary.ledger.kinds import kinds_of
+from notary.ledger.message import body_of
+from notary.ledger.outbox import Backlog, Queued
+from notary.ledger.receipts import Receipt, encode_receipt
+from notary.ledger.schema import Head
+
+_EVENT: Final = (
+    "INSERT INTO events (seq, event_id, event_type, time, trace_id, principal, session_id, action_id, decision, bytes)"
+    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+_RECEIPT: Final = "INSERT INTO receipts (seq, receipt_id, approval_id, bytes) VALUES (?, ?, ?, ?)"
+_DELIVERY: Final = "INSERT INTO outbox (event_id, kind, endpoint, due, payload) VALUES (?, ?, ?, ?, ?)"
+
+
+def write_event(connection: sqlite3.Connection, head: Head, event: AuditEvent, receipt: Receipt | None = None) -> Head:
+    """Append an event, and the receipt that it names; the head after it. Raises NotCanonical."""
+    stored = open_event(event).closed(head.hash)
+    seq = head.seq + 1
+    connection.execute(
+        _EVENT,
+        (
+            seq, event.event_id, event.event_type, milliseconds(event.timestamp), event.trace_id, event.principal,
+            event.session_id, event.action_id, event.decision, stored,
+        ),
+    )  # fmt: skip
+    if receipt is not None:
+        connection.execute(_RECEIPT, (seq, receipt.receipt_id, event.approval_id, encode_receipt(receipt)))
+    return Head(seq, event_hash(stored))
+
+
+def write_deliveries(
+    connection: sqlite3.Connection, backlog: Backlog, event: AuditEvent, queued: Queued
+) -> tuple[str, ...]:
+    """Queue what endpoints are to hear of an event; their names. `queued` counts what this transaction does."""
+    kinds = kinds_of(event) if backlog.endpoints else ()
+    bodies: dict[str, str] = {}
+    told = []
+    for endpoint in backlog.endpoints if kinds else ():
+        kind = next((kind for kind in kinds if kind in endpoint.events), None)
+        if kind is None or not backlog.has_room(endpoint.name, queued):
+            continue
+        if kind not in bodies:
+            bodies[kind] = body_of(event, kind, backlog.version)
+        row = (event.event_id, kind, endpoint.name, milliseconds(event.timestamp), bodies[kind])
+        connection.execute(_DELIVERY, row)
+        told.append(endpoint.name)
+    return tuple(told)

@@ -1,0 +1,87 @@
+"""The notary process: `python -m notary.main --control-fd N --parent PID`, started by the supervisor.
+
+Opens database and keys, says so, and serves (notary/service.py). Ends with an exit code of ipc/exits.py; SIGTERM and
+SIGINT are the supervisor's business and ignored here.
+"""
+
+import argparse
+import os
+import signal
+import socket
+import sys
+
+from setproctitle import setproctitle
+
+from ipc import messages as m
+from ipc.blocking import BlockingChannel, ChannelClosed
+from ipc.exits import Exit
+from ipc.framing import FrameError
+from ipc.limits import MAX_CONTROL_FRAME
+from ipc.logs import Lines, log, write_lines
+from ipc.parent import die_with_parent, refuse_core_dumps
+from ipc.private_files import KeyFileError
+from ipc.process_speed import hold_collector, leave, release_collector
+from ipc.sessions import SUPERVISOR_TO_NOTARY, ProtocolError
+
+
+def main() -> None:
+    """Entry point."""
+    parser = argparse.ArgumentParser(prog="notary.main", allow_abbrev=False)
+    parser.add_argument("--control-fd", type=int, required=True)
+    parser.add_argument("--parent", type=int, required=True)
+    arguments = parser.parse_args()
+    die_with_parent(arguments.parent)
+    # SECURITY: every signing key lives here.
+    refuse_core_dumps()
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    hold_collector()
+    setproctitle("gateway: notary")
+    write_lines(Lines(lambda: {"process": "notary"}, human=sys.stderr.isatty()))
+    os.set_inheritable(arguments.control_fd, False)
+    leave(run(socket.socket(fileno=arguments.control_fd)))
+
+
+def run(sock: socket.socket) -> Exit:
+    """Serve the supervisor at the other end; return why it ended."""
+    # Only now: what a notary is made of takes a while, and must not outlive its parent meanwhile.
+    from notary.backends.sqlite import DatabaseGone
+    from notary.opening import open_state
+    from notary.service import Service
+
+    control: BlockingChannel[m.StartNotary | m.AttachFront | m.StopNotary] = BlockingChannel(
+        sock, m.SupervisorToNotary, table=SUPERVISOR_TO_NOTARY, start="new", cap_in=MAX_CONTROL_FRAME,
+        cap_out=MAX_CONTROL_FRAME,
+    )  # fmt: skip
+    try:
+        start = control.receive()
+        assert isinstance(start, m.StartNotary), "the session table lets nothing else come first"
+        state, remembered = open_state(start.settings)
+        control.send(m.NotaryReady())
+        release_collector()
+        service = Service(state, control, remembered)
+        code = service.run()
+        service.close()
+        state.database.close()
+        return code
+    except KeyFileError as error:
+        log.error("the notary can't start", cause=str(error))
+        return error.exit_code
+    except DatabaseGone as error:
+        log.error("the notary can't start: its database is not available", cause=str(error))
+        return Exit.UNAVAILABLE
+    except ValueError as error:
+        log.error("the notary can't start", cause=str(error))
+        return Exit.CONFIG
+    except (FrameError, ProtocolError) as error:
+        log.error("the supervisor broke the protocol", cause=str(error))
+        return Exit.PROTOCOL
+    except (ChannelClosed, OSError):
+        return Exit.ORPHANED
+    except Exception:
+        log.exception("the notary ended by an error")
+        return Exit.FAILED
+
+
+if __name__ == "__main__":
+    main()

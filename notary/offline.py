@@ -1,0 +1,114 @@
+"""`python -m notary.offline FILE --keys JWKS`: check a ledger without the service that wrote it.
+
+Behind `gateway ledger verify`. Progress on a terminal, the first broken event beside its neighbours, one sentence at
+the end. Exit 0: whole. 8: something does not fit. 69: nothing can be said. Opens the file read-only.
+"""
+
+import argparse
+import signal
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ipc.exits import Exit
+from notary.reading.audit import CannotCheck, Findings, check, neighbours, open_read_only
+from notary.signing.receipt_keys import ReceiptKeys
+
+PROGRESS_SECONDS = 0.1
+_SHOWN = ("timestamp", "event_type", "action_id", "decision", "event_id")
+
+
+class _Progress:
+    """One line that is written over, on a terminal and nowhere else."""
+
+    def __init__(self) -> None:
+        self._is_shown = sys.stderr.isatty()
+        self._next = 0.0
+
+    def __call__(self, done: int, total: int) -> None:
+        now = time.monotonic()
+        if self._is_shown and now >= self._next:
+            self._next = now + PROGRESS_SECONDS
+            share = f"{100 * done // total} %" if total else ""
+            print(f"\r{done:,} of {total:,} events checked {share}\x1b[K", end="", file=sys.stderr, flush=True)
+
+    def clear(self) -> None:
+        """Leave the line empty for what follows."""
+        if self._is_shown:
+            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Entry point. Returns an exit code of ipc/exits.py."""
+    parser = argparse.ArgumentParser(prog="gateway ledger verify", description="Check a ledger without the service.")
+    parser.add_argument("file", type=Path, metavar="FILE", help="ledger (SQLite file) or a copy of one")
+    parser.add_argument("--keys", type=Path, required=True, metavar="JWKS", help="receipt keys (GET /v1/receipt-keys)")
+    options = parser.parse_args(arguments)
+    try:
+        keys = _read_keys(options.keys)
+        with closing(open_read_only(options.file)) as connection:
+            progress = _Progress()
+            try:
+                findings = check(connection, keys, progress)
+            finally:
+                progress.clear()
+            if findings.broken is not None and findings.broken.seq is not None:
+                for number, stored in neighbours(connection, findings.broken.seq):
+                    print(_line(number, stored, is_broken=number == findings.broken.seq))
+    except CannotCheck as problem:
+        print(f"Nothing can be said: {problem}", file=sys.stderr)
+        return Exit.UNAVAILABLE
+    print(_sentence(options.file, findings))
+    return Exit.OK if findings.broken is None else Exit.CHECK_FAILED
+
+
+def _read_keys(path: Path) -> ReceiptKeys:
+    try:
+        return ReceiptKeys(msgspec.json.decode(path.read_bytes(), type=dict[str, Any]))
+    except OSError as error:
+        raise CannotCheck(f"{path} cannot be read: {error.strerror}.") from None
+    except (ValueError, RecursionError):
+        raise CannotCheck(f"{path} is not a JWKS, an object with an array named keys.") from None
+
+
+def _line(number: int, stored: bytes, *, is_broken: bool) -> str:
+    mark = ">" if is_broken else " "
+    try:
+        event = msgspec.json.decode(stored, type=dict[str, Any])
+        told = "  ".join(_printable(str(event.get(name, "-"))) for name in _SHOWN)
+    except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
+        told = _printable(stored[:100].decode("utf-8", "backslashreplace"))
+    return f"{mark} {number:>9,}  {told}"
+
+
+def _printable(text: str) -> str:
+    """SECURITY: an agent may have chosen this text; a terminal must not obey it."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _sentence(file: Path, findings: Findings) -> str:
+    broken = findings.broken
+    if broken is None:
+        return (
+            f"{file} is intact: {_counted(findings.events, 'event')} in one chain, "
+            f"{_counted(findings.receipts, 'receipt')} with a valid signature, "
+            f"{_counted(findings.unresolved, 'unresolved intent')}."
+        )
+    if broken.event_id is None:
+        return f"{file} is broken: {_printable(broken.reason)}."
+    place = f"event {_printable(broken.event_id)}, number {broken.seq:,}"
+    return f"{file} is broken at {place}: {_printable(broken.reason)}."
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+if __name__ == "__main__":
+    # Ctrl-C ends the check and nothing else: there is nothing to leave whole, and no trace to show.
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    sys.exit(main())

@@ -1,0 +1,108 @@
+"""What a front may have written: rules that operations are held against before anything is written.
+
+SECURITY: a front talks to the network and may have been taken over. It decides calls; it can't put words of the notary
+into evidence, act on intents and claims of another front, or write an event that belongs to another operation.
+"""
+
+from operator import attrgetter
+from typing import Final
+
+from ipc import events
+from ipc.events import AuditEvent
+from ipc.messages import Approver, Open
+from ipc.texts import clean_reason
+from notary.ledger.intents import OpenIntent
+from notary.reading.queries import has_intent_of_approval
+from notary.store import holds
+from notary.store.outcomes import kept_of, outcome_of
+from notary.unit import NotAllowed, Unit
+
+NOTED: Final[dict[str, frozenset[str]]] = {
+    events.LEASE_ISSUED: frozenset({"deny", "error"}),  # a lease that was issued is told by Issue
+    **{
+        event_type: frozenset({"allow", "deny", "error"})
+        for event_type in (
+            events.ADMIN_DRAIN, events.ADMIN_RELOAD, events.RECEIPT_KEYS_READ, events.DOMAIN_ADDED,
+            events.DOMAIN_REMOVED, events.DOMAIN_CLEARED, events.PATH_ADDED, events.PATH_REMOVED, events.PATH_CLEARED,
+            events.POLICY_GRANTED, events.POLICY_REVOKED, events.POLICY_ALLOWLIST_ADDED,
+            events.POLICY_ALLOWLIST_REMOVED, events.GATEWAY_STARTED, events.GATEWAY_STOPPED,
+        )
+    },
+}  # fmt: skip
+"""Type of event -> decisions with which Note writes it. Every other type belongs to an operation of its own."""
+REFUSALS: Final = frozenset({"deny", "error"})
+MAX_CODE: Final = 64
+_INTENT_ID_CHARACTERS: Final = len("intent_") + 36
+
+_of_notary = attrgetter(
+    "receipt_id", "grant_id", "intent_id", "runtime", "response_hash", "verification_outcome", "is_repeated",
+    "key_purpose", "key_id", "previous_key_id",
+)  # fmt: skip
+_of_decisions = attrgetter("approval_id", "approved_by", "operator_sender_binding", "operator_proof_jti")
+
+
+def check_event(event: AuditEvent, event_type: str, decisions: frozenset[str | None] | frozenset[str]) -> None:
+    """Raises NotAllowed for an event of another type or decision, or with what only the notary knows."""
+    if event.event_type != event_type or event.decision not in decisions:
+        raise NotAllowed(f"an event {_shown(event.event_type)} with the decision {_shown(event.decision)}")
+    if any(value is not None for value in _of_notary(event)):
+        raise NotAllowed("an event with fields that are the notary's to fill in")
+
+
+def check_call(event: AuditEvent, decisions: frozenset[str | None] | frozenset[str]) -> None:
+    """Raises NotAllowed for what is not the event of a call that no operator has decided on."""
+    check_event(event, events.ACTION_CALL, decisions)
+    if any(value is not None for value in _of_decisions(event)):
+        raise NotAllowed("the event of a call with an operator's decision")
+
+
+def check_refusal(event: AuditEvent) -> None:
+    """Raises NotAllowed for what is not the event of a refused call."""
+    check_call(event, REFUSALS)
+    check_code(event.error_code)
+
+
+def check_noted(event: AuditEvent) -> None:
+    """Raises NotAllowed for an event that Note does not write."""
+    check_event(event, event.event_type, NOTED.get(event.event_type, frozenset()))
+
+
+def check_code(code: str | None) -> None:
+    """Raises NotAllowed for what can be no error code."""
+    if not code or len(code) > MAX_CODE:
+        raise NotAllowed("no error code")
+
+
+def check_own(unit: Unit, intent: OpenIntent) -> None:
+    """Raises NotAllowed for an intent that another front has opened, whether or not that one still lives."""
+    if intent.front_id != unit.front_id:
+        raise NotAllowed(f"{intent.intent_id} was opened by {intent.front_id or 'a front of before'}")
+
+
+def check_opening(unit: Unit, asked: Open) -> None:
+    """Raises NotAllowed for an id that can't be one, and for an approved call that this front has not claimed."""
+    if not asked.intent_id.startswith("intent_") or len(asked.intent_id) != _INTENT_ID_CHARACTERS:
+        raise NotAllowed("no id of an intent")
+    if asked.approver is None:
+        check_call(asked.event, frozenset({"allow", None}))
+    else:
+        check_event(asked.event, events.ACTION_CALL, frozenset({"allow", None}))
+        _check_claimed(unit, asked.approver, asked.terms.plan_hash)
+
+
+def _check_claimed(unit: Unit, approver: Approver, plan_hash: str) -> None:
+    unit.part = "approvals"
+    approval = holds.get(unit.connection, approver.approval_id)
+    if approval is None or not holds.is_claimed_by(approval, unit.front_id):
+        raise NotAllowed("an approval that this front has not claimed")
+    if outcome_of(approval).claimed_by != approver.approved_by:
+        raise NotAllowed("an approval that another operator has claimed")
+    if kept_of(approval).plan_hash != plan_hash:
+        raise NotAllowed("another plan than the one that was held")
+    unit.part = "ledger"
+    if has_intent_of_approval(unit.connection, approver.approval_id):
+        raise NotAllowed("an approval that was executed already")
+
+
+def _shown(text: str | None) -> str:
+    return "none" if text is None else clean_reason(text)[:MAX_CODE]

@@ -1,0 +1,84 @@
+"""Refuse and Hold: calls that do not run now."""
+
+import math
+
+from msgspec.structs import replace
+
+from ipc.approvals import PENDING, TTL_SECONDS
+from ipc.events import AuditEvent
+from ipc.messages import Held, Hold, Refusal, Refuse, Refused
+from ipc.store import ApprovalRecord
+from notary.operations.allowed import check_call, check_refusal
+from notary.operations.opening import with_calls
+from notary.operations.refusing import checked, debited, is_used, refused
+from notary.store import holds
+from notary.unit import NotAllowed, Unit
+
+SKEW_SECONDS = 60.0
+"""How far the clock of a front may be ahead, between its look and the notary's."""
+
+
+def refuse(unit: Unit, asked: Refuse) -> Refused:
+    """See Refuse. Raises NotAllowed."""
+    event = asked.event
+    check_refusal(event)
+    if is_used(unit, asked.proof):
+        unit.append(event, decision="deny", error_code="replay_detected", reason=None, deny_reason=None)
+        return Refused(is_replay=True)
+    if asked.unless_held:
+        unit.part = "approvals"
+        held = holds.pending(
+            unit.connection, event.session_id or "", event.action_id or "", event.request_hash or "", unit.now
+        )  # fmt: skip
+        if held is not None:
+            _repeat(unit, event, held)
+            return Refused(held=held)
+    unit.append(event)
+    return Refused()
+
+
+def hold(unit: Unit, asked: Hold) -> Held | Refusal:
+    """See Hold. Raises NotAllowed."""
+    event, approval = asked.event, asked.approval
+    check_call(event, frozenset({"pending_approval", None}))
+    unit.part = "approvals"
+    _check_new(unit, event, approval)
+    refusal = checked(unit, event, asked.proof, asked.epoch, "invalid_lease")
+    if refusal is not None:
+        return refusal
+    unit.part = "approvals"
+    session_id = approval.session_id
+    held = holds.pending(unit.connection, session_id, approval.action_id, approval.request_hash, unit.now)
+    if held is not None:
+        _repeat(unit, event, held)
+        return Held(held, is_repeated=True)
+    waiting, free_at = holds.waiting(unit.connection, session_id, unit.now)
+    if waiting >= asked.limit:
+        refusal = refused(unit, event, "too_many_pending_approvals")
+        return replace(refusal, retry_after=None if free_at is None else math.ceil(free_at - unit.now))
+    if asked.has_budget:
+        taken = debited(unit, event, session_id)
+        if isinstance(taken, Refusal):
+            return taken
+        event = with_calls(event, *taken)
+    unit.part = "approvals"
+    holds.store(unit.connection, approval)
+    unit.append(event, decision="pending_approval", approval_id=approval.approval_id)
+    return Held(approval, is_repeated=False)
+
+
+def _check_new(unit: Unit, event: AuditEvent, approval: ApprovalRecord) -> None:
+    of_call = (event.session_id, event.action_id, event.request_hash)
+    if of_call != (approval.session_id, approval.action_id, approval.request_hash):
+        raise NotAllowed("the hold of another call")
+    if (approval.state, approval.holder, approval.outcome) != (PENDING, None, "{}"):
+        raise NotAllowed("a hold that is decided already")
+    if approval.expires_at > unit.now + TTL_SECONDS + SKEW_SECONDS:
+        raise NotAllowed("a hold that lasts too long")
+    if holds.get(unit.connection, approval.approval_id) is not None:
+        raise NotAllowed("the id of another hold")
+
+
+def _repeat(unit: Unit, event: AuditEvent, held: ApprovalRecord) -> None:
+    event = replace(event, error_code=None, reason=None, deny_reason=None)
+    unit.append(event, decision="pending_approval", approval_id=held.approval_id, is_repeated=True)

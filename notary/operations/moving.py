@@ -1,0 +1,118 @@
+"""MoveHold: how approvals move on a front's word, along the table of ipc/approvals.py and nowhere else.
+
+Guarantees that an approval is claimed by the front that asks, before its time is over; that a claim is ended by the
+front that has it, or by any once that one is gone; that an outcome only grows; that an approval counts as executed when
+the ledger has its receipt; and that a call is given back once, and only when nothing of it was dispatched.
+"""
+
+from typing import Final
+
+from ipc import events
+from ipc.approvals import APPROVED, CLAIMED, DENIED, EXPIRED, FAILED, MOVES, PENDING, Outcome
+from ipc.messages import MoveHold
+from ipc.store import ApprovalRecord
+from ipc.texts import MAX_REASON
+from notary.operations.allowed import REFUSALS, check_code, check_event
+from notary.reading.queries import has_intent_of_approval, receipt_id_of_approval
+from notary.store import budgets, holds
+from notary.store.outcomes import decoded, kept_of, outcome_of
+from notary.unit import NotAllowed, Unit
+
+_EVENTS: Final[dict[str, tuple[str, frozenset[str], bool]]] = {
+    # state after the move: type of its event, decisions, whether there must be one
+    CLAIMED: (events.APPROVAL_GRANTED, frozenset({"allow"}), False),  # a deny has its event with its end
+    DENIED: (events.APPROVAL_DENIED, frozenset({"deny"}), True),
+    EXPIRED: (events.APPROVAL_EXPIRED, frozenset({"deny"}), True),
+    FAILED: (events.ACTION_CALL, REFUSALS, False),  # how the call ended may be told already
+}
+"""The end of an approval that was executed is told by the event of its call."""
+
+
+def move_hold(unit: Unit, asked: MoveHold) -> ApprovalRecord | None:
+    """See MoveHold. Raises NotAllowed."""
+    unit.part = "approvals"
+    if (asked.from_state, asked.to_state) not in MOVES:
+        raise NotAllowed("a move that approvals do not make")
+    _check_event(asked)
+    approval = holds.get(unit.connection, asked.approval_id)
+    if approval is None or approval.state != asked.from_state:
+        return None
+    if asked.from_state == PENDING:
+        # A claim must come before the end of its time, an expiry after it; whichever comes otherwise finds nothing.
+        if (approval.expires_at <= unit.now) != (asked.to_state == EXPIRED):
+            return None
+        _check_pending(unit, asked, approval)
+    else:
+        _check_ending(unit, asked, approval)
+    if asked.refunds:
+        _check_refund(unit, asked, approval)
+    moved = holds.move(
+        unit.connection, asked.approval_id, asked.from_state, asked.to_state, outcome=asked.outcome, holder=asked.holder
+    )
+    if asked.refunds:
+        unit.part = "budget"
+        budgets.refund(unit.connection, approval.session_id)
+    if asked.event is not None:
+        unit.append(asked.event)
+    return moved
+
+
+def _check_event(asked: MoveHold) -> None:
+    event_type, decisions, is_needed = _EVENTS.get(asked.to_state, ("", frozenset[str](), False))
+    if asked.event is None:
+        if is_needed:
+            raise NotAllowed("a move without its event")
+        return
+    check_event(asked.event, event_type, decisions)
+    if asked.event.approval_id != asked.approval_id:
+        raise NotAllowed("the event of another approval")
+    if asked.to_state == FAILED:
+        check_code(asked.event.error_code)
+
+
+def _check_pending(unit: Unit, asked: MoveHold, approval: ApprovalRecord) -> None:
+    if asked.to_state == EXPIRED:
+        if asked.holder is not None or asked.outcome != approval.outcome:
+            raise NotAllowed("an expiry that says more than that")
+        return
+    outcome = _outcome(asked)
+    if asked.holder != unit.front_id:
+        raise NotAllowed("a claim for another front")
+    if not outcome.claimed_by or outcome != Outcome(claimed_by=outcome.claimed_by, claimed_at=outcome.claimed_at):
+        raise NotAllowed("a claim that says more than that, or less")
+
+
+def _check_ending(unit: Unit, asked: MoveHold, approval: ApprovalRecord) -> None:
+    if approval.holder != unit.front_id and approval.holder in unit.state.fronts:
+        raise NotAllowed("an approval that another front has claimed")
+    before, after = outcome_of(approval), _outcome(asked)
+    found = {
+        APPROVED: {"receipt_id": after.receipt_id},
+        DENIED: {"deny_reason": after.deny_reason},
+        FAILED: {"error_code": after.error_code},
+    }[asked.to_state]
+    only = Outcome(
+        claimed_by=before.claimed_by, claimed_at=before.claimed_at, completed_at=after.completed_at, **found
+    )  # fmt: skip
+    if asked.holder is not None or after != only or len(after.deny_reason or "") > MAX_REASON:
+        raise NotAllowed("an end that says something else than the ends of its kind")
+    if asked.to_state == FAILED:
+        check_code(after.error_code)
+    if asked.to_state == APPROVED:
+        receipt_id = receipt_id_of_approval(unit.connection, asked.approval_id)
+        if receipt_id is None or receipt_id != after.receipt_id:
+            raise NotAllowed("an end without the receipt that it names")
+
+
+def _check_refund(unit: Unit, asked: MoveHold, approval: ApprovalRecord) -> None:
+    if asked.to_state not in (DENIED, EXPIRED, FAILED) or not kept_of(approval).has_budget:
+        raise NotAllowed("a call given back that was not taken")
+    if has_intent_of_approval(unit.connection, asked.approval_id):
+        raise NotAllowed("a call given back that was dispatched, or is given back already")
+
+
+def _outcome(asked: MoveHold) -> Outcome:
+    outcome = decoded(asked.outcome)
+    if outcome is None:
+        raise NotAllowed("an outcome that is none")
+    return outcome

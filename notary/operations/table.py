@@ -1,0 +1,61 @@
+"""One table: which function performs which operation, and which of them write."""
+
+from typing import Final
+
+from ipc import messages as m
+from notary.operations.acting import check_keys, follow_keys, issue, note, revoke
+from notary.operations.closing import abandon_call, close_call
+from notary.operations.delivering import claim_deliveries, give_up_deliveries, settle_delivery
+from notary.operations.holding import hold, refuse
+from notary.operations.looking import (
+    due_holds,
+    get_hold,
+    list_holds,
+    list_unresolved,
+    next_delivery,
+    orphaned_holds,
+    query_events,
+    read_budget,
+    read_epoch,
+    read_ledger,
+    read_store,
+    show_receipt,
+    trace_of_approval,
+)
+from notary.operations.moving import move_hold
+from notary.operations.opening import enter, open_call
+from notary.unit import Handler
+
+WRITING: Final[dict[type[m.Operation], Handler]] = {
+    m.Enter: enter,
+    m.Open: open_call,
+    m.Close: close_call,
+    m.Abandon: abandon_call,
+    m.Refuse: refuse,
+    m.Hold: hold,
+    m.Issue: issue,
+    m.Note: note,
+    m.Revoke: revoke,
+    m.MoveHold: move_hold,
+    m.FollowKeys: follow_keys,
+    m.ClaimDeliveries: claim_deliveries,
+    m.SettleDelivery: settle_delivery,
+    m.GiveUpDeliveries: give_up_deliveries,
+}
+READING: Final[dict[type[m.Operation], Handler]] = {
+    m.ReadBudget: read_budget,
+    m.ReadEpoch: read_epoch,
+    m.GetHold: get_hold,
+    m.ListHolds: list_holds,
+    m.DueHolds: due_holds,
+    m.OrphanedHolds: orphaned_holds,
+    m.ReadStore: read_store,
+    m.ShowReceipt: show_receipt,
+    m.TraceOfApproval: trace_of_approval,
+    m.ListUnresolved: list_unresolved,
+    m.QueryEvents: query_events,
+    m.NextDelivery: next_delivery,
+    m.CheckKeys: check_keys,
+    m.ReadLedger: read_ledger,
+}
+HANDLERS: Final[dict[type[m.Operation], Handler]] = {**WRITING, **READING}

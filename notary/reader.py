@@ -1,0 +1,107 @@
+"""The reader process: `python -m notary.reader --channel-fd N --parent PID --file PATH`, started by the supervisor.
+
+Answers one question of one front about the whole ledger, and ends. Holds a connection that can't write and no key, and
+stands behind everything else that wants the processor: calls do not wait for it. Ends with an exit code of
+ipc/exits.py; the supervisor kills it at its deadline, and it ends by itself when its front does not listen any more.
+"""
+
+import argparse
+import os
+import socket
+import sqlite3
+import sys
+import time
+from contextlib import closing
+from pathlib import Path
+
+from setproctitle import setproctitle
+
+from ipc import messages as m
+from ipc.blocking import BlockingChannel, ChannelClosed
+from ipc.evidence import VerifyReport
+from ipc.exits import Exit
+from ipc.framing import FrameError
+from ipc.limits import MAX_READER_FRAME
+from ipc.logs import Lines, log, write_lines
+from ipc.parent import die_with_parent, refuse_core_dumps
+from ipc.process_speed import leave
+from ipc.sessions import FRONT_TO_READER, ProtocolError
+
+TELL_SECONDS = 1.0
+"""Between two messages that tell how far a walk is; the end of the front is noticed as often."""
+NICE = 10
+"""Behind every process that serves calls, where there is not enough processor for all."""
+
+Channel = BlockingChannel[m.VerifyChain]
+
+
+def main() -> None:
+    """Entry point."""
+    parser = argparse.ArgumentParser(prog="notary.reader", allow_abbrev=False)
+    parser.add_argument("--channel-fd", type=int, required=True)
+    parser.add_argument("--parent", type=int, required=True)
+    parser.add_argument("--file", type=Path, required=True)
+    arguments = parser.parse_args()
+    die_with_parent(arguments.parent)
+    # SECURITY: what agents asked, and whom they are, passes through here.
+    refuse_core_dumps()
+    setproctitle("gateway: reader")
+    os.nice(NICE)
+    write_lines(Lines(lambda: {"process": "reader"}, human=sys.stderr.isatty()))
+    os.set_inheritable(arguments.channel_fd, False)
+    leave(run(socket.socket(fileno=arguments.channel_fd), arguments.file))
+
+
+def run(sock: socket.socket, file: Path) -> Exit:
+    """Answer the front at the other end; return why it ended."""
+    channel: Channel = BlockingChannel(
+        sock, m.FrontToReader, table=FRONT_TO_READER, start="new", cap_in=MAX_READER_FRAME, cap_out=MAX_READER_FRAME
+    )
+    try:
+        channel.receive()  # the one question there is
+        channel.send(m.Walking(0))
+        channel.send(_answer(channel, file))
+        return Exit.OK
+    except (FrameError, ProtocolError) as error:
+        log.error("the front broke the protocol", cause=str(error))
+        return Exit.PROTOCOL
+    except (ChannelClosed, OSError):
+        return Exit.ORPHANED
+    except Exception:
+        log.exception("the reader ended by an error")
+        return Exit.FAILED
+
+
+def _answer(channel: Channel, file: Path) -> m.ChainVerified | m.NotRead:
+    # Only now: what a reader is made of takes a while, and must not outlive its parent meanwhile.
+    from notary.backends.sqlite import connect
+
+    try:
+        with closing(connect(file, writes=False)) as connection:
+            return m.ChainVerified(_verify(connection, channel))
+    except sqlite3.Error as error:
+        return m.NotRead(f"{file}: {error}")
+
+
+def _verify(connection: sqlite3.Connection, channel: Channel) -> VerifyReport:
+    """Walk to the end. Raises sqlite3.Error, OSError when the front is gone."""
+    from notary.reading.verify import Walk, walk_on
+
+    walk, tell_at = Walk(), time.monotonic() + TELL_SECONDS
+    while True:
+        # Events and the head that they end at must be those of one moment; a longer look would keep the log of the
+        # database from being copied into its file.
+        connection.execute("BEGIN")
+        try:
+            report = walk_on(connection, walk)
+        finally:
+            connection.execute("ROLLBACK")
+        if report is not None:
+            return report
+        if time.monotonic() >= tell_at:
+            tell_at = time.monotonic() + TELL_SECONDS
+            channel.send(m.Walking(walk.head.seq))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,121 @@
+"""What the SQLite ledger is asked: receipts, intents, events by filter. Each function is one look at it.
+
+Functions of a connection that can't write, for a thread that may wait for a disk. They raise sqlite3.Error, and
+DatabaseGone for rows that make no sense.
+"""
+
+import sqlite3
+
+from ipc.clock import parse_iso
+from ipc.evidence import EventQuery, IntentView
+from notary.backends.sqlite import DatabaseGone
+from notary.ledger.receipts import Receipt, decode_receipt
+
+_INTENT = """
+SELECT intents.intent_id, trace_id, action_id, principal, dispatched_at, grant_id, provider_module
+"""
+
+_INDEXES = {
+    "trace_id": "events_by_trace",
+    "session_id": "events_by_session",
+    "principal": "events_by_principal",
+    "action_id": "events_by_action",
+    "decision": "events_by_decision",
+    "event_type": "events_by_type",
+}
+"""Filter -> index, the choosiest first. SQLite has no statistics here, and would guess."""
+_COMMON = {"decision": "allow", "event_type": "ActionCall"}
+"""Values that their index leaves out."""
+
+
+def receipt_by_id(connection: sqlite3.Connection, receipt_id: str) -> Receipt | None:
+    """One receipt."""
+    row = connection.execute("SELECT bytes FROM receipts WHERE receipt_id = ?", (receipt_id,)).fetchone()
+    if row is None:
+        return None
+    try:
+        return decode_receipt(row[0])
+    except ValueError as error:
+        raise DatabaseGone(f"the stored receipt makes no sense: {error}") from None
+
+
+def receipt_id_of_approval(connection: sqlite3.Connection, approval_id: str) -> str | None:
+    """Id of an approved call's receipt."""
+    row = connection.execute("SELECT receipt_id FROM receipts WHERE approval_id = ?", (approval_id,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def has_intent_of_approval(connection: sqlite3.Connection, approval_id: str) -> bool:
+    """Whether an approved call was dispatched, resolved or not."""
+    return connection.execute("SELECT 1 FROM intents WHERE approval_id = ?", (approval_id,)).fetchone() is not None
+
+
+def unresolved_intents(connection: sqlite3.Connection, limit: int, now: float) -> list[IntentView]:
+    """Oldest first."""
+    # CROSS keeps SQLite from walking all intents in order instead of looking up the few that are open.
+    rows = connection.execute(
+        f"{_INTENT} FROM unresolved CROSS JOIN intents USING (seq) ORDER BY intents.seq LIMIT ?", (limit,)
+    )
+    return [_intent_view(row, now) for row in rows]
+
+
+def count_unresolved(connection: sqlite3.Connection) -> int:
+    """Reads the small table alone."""
+    return int(connection.execute("SELECT count(*) FROM unresolved").fetchone()[0])
+
+
+def newest_time(connection: sqlite3.Connection) -> float | None:
+    """Unix seconds of the newest event or intent."""
+    (event,) = connection.execute("SELECT max(time) FROM events").fetchone()
+    intent = connection.execute("SELECT dispatched_at FROM intents ORDER BY seq DESC LIMIT 1").fetchone()
+    times = [event / 1000] if event is not None else []
+    if intent is not None:
+        times.append(parse_iso(intent[0]))
+    return max(times, default=None)
+
+
+def events_of(connection: sqlite3.Connection, query: EventQuery) -> list[bytes]:
+    """Stored bytes, newest first."""
+    statement, values = event_statement(query)
+    return [bytes(row[0]) for row in connection.execute(statement, values)]
+
+
+def event_statement(query: EventQuery) -> tuple[str, list[str | float]]:
+    """SQL and its values; every text in it is one of this file's."""
+    index, terms = "events_by_time", list[str]()
+    values: list[str | float] = []
+    for name, its_index in _INDEXES.items():
+        value = getattr(query, name)
+        if value is None:
+            continue
+        terms.append(f"{name} = ?")
+        values.append(value)
+        if name in _COMMON:
+            if value == _COMMON[name]:
+                continue
+            # The term with which SQLite knows that the index has every row that is looked for.
+            terms.append(f"{name} <> '{_COMMON[name]}'")
+        if index == "events_by_time":
+            index = its_index
+    for name, sign in (("after", ">"), ("before", "<")):
+        bound = getattr(query, name)
+        if bound is not None:
+            terms.append(f"time {sign} ?")
+            # A float of seconds does not hold a millisecond exactly, and bounds are exclusive.
+            values.append(round(bound * 1000, 2))
+    where = f"WHERE {' AND '.join(terms)}" if terms else ""
+    values.append(query.limit)
+    statement = f"SELECT bytes FROM events INDEXED BY {index} {where} ORDER BY time DESC, seq DESC LIMIT ?"  # noqa: S608
+    return statement, values
+
+
+def _intent_view(row: tuple[str, ...], now: float) -> IntentView:
+    intent_id, trace_id, action_id, principal, dispatched_at, grant_id, provider_module = row
+    try:
+        age = now - parse_iso(dispatched_at)
+    except ValueError:
+        raise DatabaseGone(f"the stored time of intent {intent_id} makes no sense") from None
+    return IntentView(
+        intent_id=intent_id, trace_id=trace_id, action_id=action_id, principal=principal, dispatched_at=dispatched_at,
+        age_seconds=max(int(age), 0), grant_id=grant_id, provider_module=provider_module,
+    )  # fmt: skip

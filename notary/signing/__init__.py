@@ -1,0 +1,1 @@
+"""Signing keys, what they sign, and how another key follows."""

@@ -1,0 +1,84 @@
+"""Receipt keys: the Ed25519 key that signs, and the JWKS of all that ever did.
+
+Guarantees that the key in use is in the JWKS file before anything is signed, that a key once listed stays listed, and
+that a signature and the id beside it are of one key, whatever is exchanged meanwhile. Never shows a private key.
+"""
+
+from typing import Any, Literal
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from ipc.canonical import NotCanonical, sha256_hex
+from ipc.encoding import b64url_decode
+from notary.ledger.receipts import Receipt, Signature, envelope_of
+from notary.signing.keys import HeldKey
+
+SignatureStatus = Literal["verified", "unsigned", "unknown_kid", "signature_invalid"]
+
+
+class ReceiptKeys:
+    """The public keys of a JWKS by `kid`. Keys of other kinds than Ed25519 are passed over."""
+
+    def __init__(self, jwks: dict[str, Any]) -> None:
+        """Raises ValueError for what is not a JWKS."""
+        listed = jwks.get("keys")
+        if not isinstance(listed, list) or not all(isinstance(jwk, dict) for jwk in listed):
+            raise ValueError("not a JWKS: an object with an array named keys")
+        self._keys = {jwk["kid"]: key for jwk in listed if (key := _public_key(jwk)) is not None}
+
+    def __contains__(self, kid: str) -> bool:
+        return kid in self._keys
+
+    def status(self, receipt: Receipt) -> SignatureStatus:
+        """What the signature of a receipt is worth (docs/contract.md, "Receipt").
+
+        A `result_hash` that is not that of the signed bytes counts as an invalid signature.
+        """
+        signature, kid = receipt.receipt_signature, receipt.signing_key_id
+        if not isinstance(signature, str):
+            return "unsigned"
+        key = self._keys.get(kid) if isinstance(kid, str) else None
+        if key is None:
+            return "unknown_kid"
+        try:
+            envelope = envelope_of(receipt)
+            key.verify(bytes.fromhex(signature), envelope)
+        except (InvalidSignature, NotCanonical, ValueError):
+            return "signature_invalid"
+        return "verified" if receipt.result_hash == sha256_hex(envelope) else "signature_invalid"
+
+
+def signature_status(receipt: Receipt, jwks: dict[str, Any]) -> SignatureStatus:
+    """One receipt against a JWKS. Raises ValueError for what is not a JWKS."""
+    return ReceiptKeys(jwks).status(receipt)
+
+
+class ReceiptSigner:
+    """Signs receipts with one key and shows them against all. Key and set are replaced as one (`use`)."""
+
+    def __init__(self, held: HeldKey[Ed25519PrivateKey]) -> None:
+        self._held = held
+        self._keys = ReceiptKeys(held.jwks())
+
+    def use(self, held: HeldKey[Ed25519PrivateKey]) -> None:
+        """Sign with this key from now on, verify with its set."""
+        if held is not self._held:
+            self._held, self._keys = held, ReceiptKeys(held.jwks())
+
+    def sign(self, data: bytes) -> Signature:
+        """An Ed25519 signature and the id of its key."""
+        return Signature(self._held.private.sign(data).hex(), self._held.kid)
+
+    def status(self, receipt: Receipt) -> SignatureStatus:
+        """What the signature of a receipt is worth against the set as it is now."""
+        return self._keys.status(receipt)
+
+
+def _public_key(jwk: dict[str, Any]) -> Ed25519PublicKey | None:
+    if jwk.get("kty") != "OKP" or jwk.get("crv") != "Ed25519" or not isinstance(jwk.get("kid"), str):
+        return None
+    try:
+        return Ed25519PublicKey.from_public_bytes(b64url_decode(jwk["x"]))
+    except (KeyError, ValueError, AttributeError):
+        return None

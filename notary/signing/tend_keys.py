@@ -1,0 +1,140 @@
+"""`python -m notary.signing.tend_keys rotate|list|check …`: make another signing key, say which there are, or what is
+wrong with them.
+
+Prints JSON on standard output: for `rotate` one object, for `list` and `check` one array. What prevents that is one
+sentence on standard error, with an exit code of ipc/exits.py. A process of its own, because the supervisor, which asks
+for it, holds no cryptography. Never shows a private key.
+"""
+
+import argparse
+import os
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ipc.clock import iso, parse_iso
+from ipc.exits import Exit
+from ipc.private_files import KeyFileError
+from notary.signing.keys import KeyPlace, KeyPlaces, key_places, read_key, rotate
+
+
+class Rotated(msgspec.Struct, frozen=True):
+    """`previous_until`: when the key before verifies nothing any more; None: that time does not come."""
+
+    purpose: str
+    key_id: str
+    path: str
+    previous_key_id: str
+    previous_until: str | None
+
+
+class Row(msgspec.Struct, frozen=True):
+    """One key. `state` is current or previous; `path` its own file, or the set that lists its public half."""
+
+    purpose: str
+    state: str
+    key_id: str
+    created_at: str | None
+    retired_at: str | None
+    path: str
+
+
+def rotated(place: KeyPlace[Any], *, forget: bool) -> Rotated:
+    """Rotate one key. Raises KeyFileError."""
+    _check_user(place.key)
+    old, new = rotate(place, forget=forget)
+    until = None
+    retired = next((one.retired_at for one in new.listed if one.kid == old.kid), None)
+    if retired is not None and place.keep_seconds is not None:
+        until = iso(parse_iso(retired) + place.keep_seconds)
+    return Rotated(place.purpose, new.kid, str(place.key), old.kid, until)
+
+
+def _check_user(path: Path) -> None:
+    """Only the user whom the gateway runs as makes files that the gateway accepts."""
+    try:
+        owner = path.stat().st_uid
+    except OSError as error:
+        text = f"{path}: cannot read it: {error.strerror}. gateway keys make makes the first ones."
+        raise KeyFileError(text, Exit.NO_PERMISSION) from None
+    if owner != os.geteuid():
+        text = f"{path}: belongs to user id {owner}. Run this as that user, as the gateway does."
+        raise KeyFileError(text, Exit.NO_PERMISSION)
+
+
+def rows(places: KeyPlaces) -> list[Row]:
+    """Every key, the current one of each purpose first, then the latest first. Raises KeyFileError."""
+    found = []
+    for place in places.each():
+        held = read_key(place)
+        listed = {one.kid: one for one in held.listed}
+        for jwk in held.jwks()["keys"]:
+            one = listed[jwk["kid"]]
+            is_current = one.kid == held.kid
+            state, path = ("current", place.key) if is_current else ("previous", place.set)
+            found.append(Row(place.purpose, state, one.kid, one.created_at, one.retired_at, str(path)))
+    return found
+
+
+class KeyProblem(msgspec.Struct, frozen=True):
+    """What is wrong with a key, or (`in_set`) with the set of public keys beside it."""
+
+    purpose: str
+    in_set: bool
+    sentence: str
+
+
+def problems(places: KeyPlaces, purposes: Iterable[str]) -> list[KeyProblem]:
+    """What a start would stumble over. Writes nothing."""
+    told = []
+    for place in places.each():
+        if place.purpose not in purposes:
+            continue
+        try:
+            read_key(place)
+        except KeyFileError as error:
+            told.append(KeyProblem(place.purpose, str(error).startswith(f"{place.set}:"), str(error)))
+    return told
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Entry point. Returns an exit code of ipc/exits.py."""
+    options = _parser().parse_args(arguments)
+    places = key_places(
+        options.state_dir, lease=options.lease, grant=options.grant, receipt=options.receipt,
+        receipt_set=options.receipt_set,
+    )  # fmt: skip
+    try:
+        if options.command == "rotate":
+            place = next(place for place in places.each() if place.purpose == options.purpose)
+            told: object = rotated(place, forget=options.forget_previous)
+        elif options.command == "check":
+            told = problems(places, options.purpose)
+        else:
+            told = rows(places)
+    except KeyFileError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    print(msgspec.json.encode(told).decode())
+    return Exit.OK
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m notary.signing.tend_keys", description="Rotate or list keys.")
+    for name in ("state-dir", "lease", "grant", "receipt", "receipt-set"):
+        parser.add_argument(f"--{name}", required=True, type=Path)
+    commands = parser.add_subparsers(dest="command", required=True)
+    commands.add_parser("list")
+    look = commands.add_parser("check")
+    look.add_argument("--purpose", action="append", default=[], choices=("lease", "grant", "receipt"))
+    make = commands.add_parser("rotate")
+    make.add_argument("--purpose", required=True, choices=("lease", "grant", "receipt"))
+    make.add_argument("--forget-previous", action="store_true")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,1 @@
+"""Proofs, budgets, approvals and the epoch: what changes."""

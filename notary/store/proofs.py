@@ -1,0 +1,72 @@
+"""DPoP proofs that were seen, and the revocation epoch, in SQLite. Functions of a connection inside a transaction.
+
+Proofs are kept in buckets of a minute, so that forgetting old ones touches no page that new ones go to.
+"""
+
+import sqlite3
+
+TABLES = (
+    """
+    CREATE TABLE proofs (
+        bucket INTEGER NOT NULL, key TEXT NOT NULL, expires_at REAL NOT NULL, PRIMARY KEY (bucket, key)
+    ) STRICT, WITHOUT ROWID
+    """,
+    "CREATE TABLE epochs (id INTEGER PRIMARY KEY CHECK (id = 1), epoch INTEGER NOT NULL) STRICT",
+    "INSERT INTO epochs (id, epoch) VALUES (1, 0)",
+)
+
+REPLAY_SECONDS = 180.0
+"""How long a proof is remembered: beyond the widest skew that one may have (docs/decisions.md, "DPoP")."""
+BUCKET_SECONDS = 60
+SWEPT_AT_ONCE = 2000
+_BUCKETS = 5
+"""Those that a proof which is still remembered may lie in: of three minutes, the one that has begun, and the next one
+for a clock that a time service has set back a little."""
+_LOOK = f"SELECT 1 FROM proofs WHERE bucket IN ({', '.join('?' * _BUCKETS)}) AND key = ? AND expires_at > ?"  # noqa: S608
+_INSERT = "INSERT OR REPLACE INTO proofs (bucket, key, expires_at) VALUES (?, ?, ?)"
+
+
+def use(connection: sqlite3.Connection, key: str, now: float) -> bool:
+    """Record a proof. False when it is there already."""
+    first = _bucket(now)
+    if connection.execute(_LOOK, (*range(first, first + _BUCKETS), key, now)).fetchone() is not None:
+        return False
+    expires_at = now + REPLAY_SECONDS
+    connection.execute(_INSERT, (_bucket(expires_at), key, expires_at))
+    return True
+
+
+def look(connection: sqlite3.Connection) -> None:
+    """Read any proof, to find out whether proofs can be read."""
+    connection.execute("SELECT 1 FROM proofs LIMIT 1").fetchone()
+
+
+def epoch(connection: sqlite3.Connection) -> int:
+    """The epoch in force."""
+    return int(connection.execute("SELECT epoch FROM epochs").fetchone()[0])
+
+
+def raise_epoch(connection: sqlite3.Connection, above: int = 0) -> tuple[int, int]:
+    """(previous, current)."""
+    previous = epoch(connection)
+    current = max(previous, above) + 1
+    connection.execute("UPDATE epochs SET epoch = ?", (current,))
+    return previous, current
+
+
+def sweep(connection: sqlite3.Connection, now: float) -> bool:
+    """Forget at most SWEPT_AT_ONCE proofs of buckets that are over. True when there are more."""
+    over = (_bucket(now),)
+    last = connection.execute(
+        f"SELECT bucket, key FROM proofs WHERE bucket < ? ORDER BY bucket, key LIMIT 1 OFFSET {SWEPT_AT_ONCE - 1}",  # noqa: S608
+        over,
+    ).fetchone()
+    if last is None:
+        connection.execute("DELETE FROM proofs WHERE bucket < ?", over)
+        return False
+    connection.execute("DELETE FROM proofs WHERE (bucket, key) <= (?, ?)", last)
+    return True
+
+
+def _bucket(moment: float) -> int:
+    return int(moment // BUCKET_SECONDS)

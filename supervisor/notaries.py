@@ -1,0 +1,97 @@
+"""The notary process: held alive, and tied to every front by a channel of their own.
+
+A front gets its channel when it starts, and another one with each life of the notary; what the one before did not
+answer is asked again there. The notary leaves last of all, so that fronts can record their end.
+"""
+
+import os
+import socket
+from collections.abc import Callable
+
+import trio
+
+from ipc import messages as m
+from ipc.sessions import NOTARY_TO_SUPERVISOR
+from supervisor.backoff import Backoff, reason_of
+from supervisor.children import Child
+from supervisor.control import Control
+from supervisor.fronts import Front
+from supervisor.logs import log
+from supervisor.state import State
+
+READY_SECONDS = 60.0
+"""From start to NotaryReady; a database that was not closed may have to be read through first."""
+LEAVE_SECONDS = 5.0
+"""For what has arrived to be written, once no front is left."""
+
+
+class NotaryKeeper:
+    """Holds one notary alive."""
+
+    def __init__(self, state: State, fronts: Callable[[], list[Front]]) -> None:
+        """`fronts()` are those that live at the moment."""
+        self._state = state
+        self._fronts = fronts
+        self._control: Control[m.Message] | None = None
+        self._child: Child | None = None
+        self._is_ready = False
+
+    async def run(self) -> None:
+        """Life after life, until the gateway stops."""
+        backoff = Backoff()
+        while True:
+            child = await self._live()
+            had_served, self._is_ready = self._is_ready, False
+            self._control = self._child = None
+            if await self._state.after_end("notary", child, backoff, had_served=had_served):
+                continue
+            if not await self._is_missed(child, backoff, had_served=had_served):
+                return
+
+    async def _is_missed(self, child: Child, backoff: Backoff, *, had_served: bool) -> bool:
+        """True, after the back-off: the gateway stops, and fronts are left that record their end."""
+        if self._state.halted is not None or not self._fronts():
+            return False
+        assert child.status is not None
+        delay = backoff.delay(trio.current_time(), had_served=had_served)
+        log.warning("notary ended", reason=reason_of(child.status), pid=child.pid, restart_in=delay)
+        with trio.move_on_after(delay):
+            await self._state.condition.until(lambda: not self._fronts())
+        return bool(self._fronts())
+
+    def attach(self, front: Front) -> None:
+        """Tie a front to the notary of now; without one nothing happens, since the next one is tied to all."""
+        if self._control is None or self._child is None or self._child.status is not None:
+            return
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            self._control.post(m.AttachFront(front.front_id), (os.dup(theirs.fileno()),))
+            front.post(m.AttachNotary(pid=self._child.pid), (os.dup(ours.fileno()),))
+
+    async def stop(self) -> None:
+        """Have the notary finish and leave; one that does not is killed."""
+        if self._child is None or self._control is None:
+            return
+        self._control.post(m.StopNotary())
+        with trio.move_on_after(LEAVE_SECONDS):
+            await self._child.wait()
+        self._child.kill()
+        await self._child.wait()
+
+    async def _live(self) -> Child:
+        state = self._state
+        control: Control[m.Message] = Control(m.NotaryToSupervisor, NOTARY_TO_SUPERVISOR, "starting")
+        child = state.children.spawn("notary", state.programs.notary, control.child_end)
+        self._control, self._child = control, child
+        control.post(m.StartNotary(state.settings))
+        for front in self._fronts():
+            self.attach(front)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(state.expect_up, child, lambda: self._is_ready, READY_SECONDS)
+            await control.serve_until_end(child, self._answer_ready)
+            nursery.cancel_scope.cancel()
+        return child
+
+    def _answer_ready(self, _: m.Message) -> None:
+        self._is_ready = True
+        self._state.condition.notify_all()

@@ -1,0 +1,59 @@
+"""The reader of one front: started when the front asks for one, gone after its answer, killed at its deadline.
+
+Guarantees that a front has one reader at a time: what is asked while one is at work is started once that has ended,
+and of several such requests the last one alone.
+"""
+
+import socket
+
+import trio
+
+from ipc import messages as m
+from ipc.exits import Exit
+from ipc.limits import READER_SECONDS
+from supervisor.backoff import reason_of
+from supervisor.logs import log
+from supervisor.policies import Post
+from supervisor.state import State
+
+
+class ReaderKeeper:
+    """Starts readers for one front."""
+
+    def __init__(self, state: State, seconds: float = READER_SECONDS) -> None:
+        """`seconds` is how long one may live."""
+        self._state = state
+        self._seconds = seconds
+        self._wanted: m.NeedReader | None = None
+        self._asked = trio.Event()
+
+    def need(self, message: m.NeedReader) -> None:
+        """The front waits for one."""
+        self._wanted = message
+        self._asked.set()
+
+    async def run(self, post: Post) -> None:
+        """Start, attach through `post`, wait for the end, again. Cancelled, the process is killed."""
+        while True:
+            await self._asked.wait()
+            wanted, self._wanted, self._asked = self._wanted, None, trio.Event()
+            if wanted is not None:
+                await self._live(wanted, post)
+
+    async def _live(self, wanted: m.NeedReader, post: Post) -> None:
+        program = (*self._state.programs.reader, "--file", self._state.settings.ledger_file)
+        fronts_end, readers_end = socket.socketpair()
+        child = self._state.children.spawn("reader", program, readers_end, "channel-fd")
+        if child.status is None:
+            post(m.AttachReader(wanted.request_id, child.pid), (fronts_end.detach(),))
+        fronts_end.close()
+        try:
+            with trio.move_on_after(self._seconds) as deadline:
+                await child.wait()
+        finally:
+            child.kill()
+        status = await child.wait()
+        if deadline.cancelled_caught:
+            log.error(f"reader is killed: it had no answer within {self._seconds:g} s", pid=child.pid)
+        elif status not in (Exit.OK, Exit.ORPHANED):  # a front may stop listening
+            log.warning("reader ended without an answer", reason=reason_of(status), pid=child.pid)

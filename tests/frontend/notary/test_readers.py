@@ -1,0 +1,131 @@
+"""The front's end of a reader: asked for, heard to its end, given up in time; one at a time."""
+
+import socket
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import trio
+import trio.testing
+
+from frontend.notary.client import NotaryUnavailable
+from frontend.notary.readers import Readers
+from ipc import messages as m
+from ipc.evidence import VerifyReport
+from ipc.framing import encode_frame
+from ipc.limits import MAX_READER_FRAME
+from tests.support.logs import capture_logs
+
+REPORT = VerifyReport(
+    intact=True, events_checked=7, broken_at=None, total_events=7, verified_links=6, reason=None
+)  # fmt: skip
+
+
+class PlayedSupervisor:
+    """Starts a reader for every request, at once or when a test says so, and plays it, too."""
+
+    def __init__(self, plays: Callable[[socket.socket], Any] | None) -> None:
+        self.asked: list[str] = []
+        self.ends: list[socket.socket] = []
+        self.readers = Readers(self.post, seconds=600.0)
+        self._plays = plays
+
+    def post(self, message: m.Message) -> None:
+        assert isinstance(message, m.NeedReader)
+        self.asked.append(message.request_id)
+        if self._plays is not None:
+            self._plays(self.start(message.request_id))
+
+    def start(self, request_id: str) -> socket.socket:
+        """The reader's end of a fresh channel."""
+        ours, theirs = socket.socketpair()
+        self.ends.append(ours)
+        self.readers.attach(m.AttachReader(request_id, 7), theirs)
+        return ours
+
+    def close(self) -> None:
+        for end in self.ends:
+            end.close()
+
+
+def framed(*messages: m.Message) -> bytes:
+    return b"".join(encode_frame(message, MAX_READER_FRAME) for message in messages)
+
+
+def test_a_walk_is_heard_to_its_end_and_told_in_the_log() -> None:
+    supervisor = PlayedSupervisor(lambda end: end.sendall(framed(m.Walking(0), m.Walking(3), m.ChainVerified(REPORT))))
+    with capture_logs() as lines:
+        assert trio.run(supervisor.readers.verify) == REPORT
+    assert [line["event"] for line in lines] == ["the chain is intact"]
+    assert supervisor.ends[0].recv(4096) == framed(m.VerifyChain())
+    assert supervisor.ends[0].recv(4096) == b""
+    supervisor.close()
+
+
+@pytest.mark.parametrize(
+    ("said", "why"),
+    [
+        (framed(m.Walking(0)), "ended before its answer"),
+        (framed(m.NotRead("the file is gone")), "the file is gone"),
+        (framed(m.Walking(0))[:-1], "broke the protocol"),
+        (framed(m.VerifyChain()), "broke the protocol"),
+        ((MAX_READER_FRAME + 1).to_bytes(4, "big"), "broke the protocol"),
+        (b"", "ended before its answer"),
+    ],
+)
+async def test_a_reader_without_an_answer_is_an_unavailable_ledger(said: bytes, why: str) -> None:
+    def play(end: socket.socket) -> None:
+        end.sendall(said)
+        end.shutdown(socket.SHUT_WR)
+
+    supervisor = PlayedSupervisor(play)
+    with pytest.raises(NotaryUnavailable, match=why):
+        await supervisor.readers.verify()
+    supervisor.close()
+
+
+async def test_a_reader_that_says_nothing_is_given_up_at_the_deadline(autojump_clock: trio.testing.MockClock) -> None:
+    supervisor = PlayedSupervisor(lambda end: end.sendall(framed(m.Walking(0))))
+    began = trio.current_time()
+    with pytest.raises(NotaryUnavailable, match="no answer within 600 s"):
+        await supervisor.readers.verify()
+    assert 600 <= trio.current_time() - began <= 660
+    assert supervisor.ends[0].recv(4096) + supervisor.ends[0].recv(4096) == framed(m.VerifyChain())
+    supervisor.close()
+
+
+async def test_a_reader_that_comes_too_late_is_let_go(autojump_clock: trio.testing.MockClock) -> None:
+    supervisor = PlayedSupervisor(None)
+    with pytest.raises(NotaryUnavailable, match="no reader was started"):
+        await supervisor.readers.verify()
+    late = supervisor.start(supervisor.asked[0])
+    assert late.recv(1) == b""
+    supervisor.close()
+
+
+async def test_a_second_walk_waits_for_the_first_and_a_cancelled_one_lets_its_reader_go() -> None:
+    supervisor = PlayedSupervisor(lambda _end: None)
+    reports: list[VerifyReport] = []
+
+    async def ask() -> None:
+        reports.append(await supervisor.readers.verify())
+
+    async with trio.open_nursery() as nursery:
+        first = trio.CancelScope()
+
+        async def ask_in_scope() -> None:
+            with first:
+                await ask()
+
+        nursery.start_soon(ask_in_scope)
+        await trio.testing.wait_all_tasks_blocked()
+        nursery.start_soon(ask)
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(supervisor.asked) == 1
+        first.cancel()
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(supervisor.asked) == 2
+        assert supervisor.ends[0].recv(4096) + supervisor.ends[0].recv(4096) == framed(m.VerifyChain())
+        supervisor.ends[1].sendall(framed(m.ChainVerified(REPORT)))
+    assert reports == [REPORT]
+    supervisor.close()

@@ -1,0 +1,235 @@
+"""A front that was taken over, against a real notary: its channel, intents of its own and of others, and results.
+
+Whatever it sends, nothing is executed twice, each refusal is in the log, and the chain stays whole.
+"""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from ipc import messages as m
+from ipc.identifiers import new
+from ipc.limits import MAX_NOTARY_FRAME
+from tests.support.hostile_front import (
+    a_result,
+    an_open,
+    assert_refused,
+    call_event,
+    counted,
+    events,
+    left,
+    opened,
+    rows,
+    terms,
+    with_budget,
+)
+from tests.support.played_supervisor_of_notary import (
+    SECONDS,
+    PlayedFront,
+    PlayedSupervisor,
+    checked_offline,
+    framed,
+    framed_raw,
+    played_supervisor,
+)
+from tests.support.supervised import wait_until
+
+# ------------------------------------------------------------------ the channel itself
+
+
+FORGED: dict[str, bytes] = {
+    "an unknown operation": framed_raw({"type": "Asked", "number": 1, "operation": {"type": "Sign", "data": "x"}}),
+    "an unknown field of an operation": framed_raw(
+        {"type": "Asked", "number": 1, "operation": {"type": "ReadEpoch", "epoch": 7}}
+    ),
+    "an unknown field of an event": framed_raw(
+        {"type": "Asked", "number": 1, "operation": {"type": "Note", "event": {"event_type": "AdminDrain", "x": 1}}}
+    ),
+    "an unknown field of the frame": framed_raw(
+        {"type": "Asked", "number": 1, "operation": {"type": "ReadEpoch"}, "x": 1}
+    ),
+    "a missing field": framed_raw({"type": "Asked", "number": 1, "operation": {"type": "Close", "intent_id": "i"}}),
+    "a wrong type": framed_raw({"type": "Asked", "number": "1", "operation": {"type": "ReadEpoch"}}),
+    "a message of the notary": framed_raw({"type": "Woken", "endpoints": []}),
+    "a message of the supervisor": framed_raw({"type": "StopNotary"}),
+    "another front's attachment": framed_raw({"type": "AttachFront", "front_id": "front-2-b"}),
+    "a frame that is too large": (MAX_NOTARY_FRAME + 1).to_bytes(4, "big"),
+    "a frame without an end": b"\xff\xff\xff\xff",
+    "no msgpack": (3).to_bytes(4, "big") + b"\xc1\xc1\xc1",
+    "deep nesting": (65536).to_bytes(4, "big") + b"\x91" * 65536,
+    "an empty frame": (0).to_bytes(4, "big"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FORGED)
+def test_a_front_that_breaks_the_protocol_loses_its_channel_and_what_it_asked_before(
+    supervisor: PlayedSupervisor, front: PlayedFront, name: str
+) -> None:
+    other = supervisor.attach("front-2-b")
+    before = counted(supervisor)
+    front.sock.sendall(framed(1, an_open()) + FORGED[name])
+    assert front.is_cut()
+    (line,) = wait_until(lambda: supervisor.said("a front's channel ended"))
+    assert (line["front"], line["level"]) == ("front-1-a", "error")
+    assert "broke the protocol" in line["reason"]
+    assert other.value(m.ReadEpoch(), int) == 0
+    assert counted(supervisor) == before
+
+
+def test_half_a_frame_is_never_performed(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
+    other = supervisor.attach("front-2-b")
+    assert front.value(m.ReadEpoch(), int) == 0  # what is not read when a channel closes resets it
+    before = counted(supervisor)
+    front.sock.sendall(framed(1, an_open())[:-1])
+    front.close()
+    assert other.value(m.ReadEpoch(), int) == 0
+    assert counted(supervisor) == before
+    (line,) = wait_until(lambda: supervisor.said("a front's channel ended"))
+    assert line["reason"] == "closed its channel inside a frame"
+
+
+def test_a_front_that_is_attached_again_has_one_channel(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
+    again = supervisor.attach("front-1-a")
+    assert again.value(m.ReadEpoch(), int) == 0
+    assert front.is_cut()
+    asked = opened(again)
+    assert again.value(m.Close(asked.intent_id, a_result()), m.Closed).kind == "success"
+
+
+# ------------------------------------------------------------------ intents
+
+
+def test_an_open_twice_with_one_intent_is_one_call_and_one_debit(
+    supervisor: PlayedSupervisor, front: PlayedFront
+) -> None:
+    session_id = with_budget(front, 5)
+    asked = opened(front, event=call_event(session_id=session_id), has_budget=True)
+    again = msgspec.structs.replace(asked, proof=m.Proof(new("proof_")))
+    assert_refused(supervisor, front, asked, again)
+    front.value(m.Close(asked.intent_id, a_result()), m.Closed)
+    assert_refused(supervisor, front, asked, again)
+    assert left(front, session_id) == 4
+    other = supervisor.attach("front-2-b")
+    assert_refused(supervisor, other, again)
+    # Both in one unit, too.
+    twice = an_open(event=call_event(session_id=session_id), has_budget=True)
+    front.sock.sendall(framed(901, twice) + framed(902, msgspec.structs.replace(twice, proof=m.Proof(new("proof_")))))
+    assert (front.heard(901).problem, front.heard(902).problem) == (None, "refused")
+    assert left(front, session_id) == 3
+
+
+@pytest.mark.parametrize("intent_id", ["", "intent_", "grant_" + "0" * 37, "intent_" + "0" * 1000])
+def test_an_intent_has_an_id_of_its_own_form(supervisor: PlayedSupervisor, front: PlayedFront, intent_id: str) -> None:
+    assert_refused(supervisor, front, an_open(intent_id=intent_id))
+
+
+def test_only_the_front_that_opened_an_intent_ends_it(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
+    other = supervisor.attach("front-2-b")
+    asked = opened(other)
+    assert_refused(
+        supervisor, front, m.Close(asked.intent_id, a_result()), m.Close(asked.intent_id, None, "gone"),
+        m.Abandon(asked.intent_id, "deny", "overloaded"),
+    )  # fmt: skip
+    assert other.value(m.Close(asked.intent_id, a_result()), m.Closed).kind == "success"
+
+
+def test_an_intent_of_a_front_that_is_gone_stays_unresolved_for_every_other(
+    supervisor: PlayedSupervisor, front: PlayedFront
+) -> None:
+    other = supervisor.attach("front-2-b")
+    asked = opened(other)
+    other.close()
+    assert_refused(
+        supervisor, front, m.Close(asked.intent_id, a_result()), m.Abandon(asked.intent_id, "deny", "overloaded")
+    )
+    assert [view["intent_id"] for view in front.value(m.ListUnresolved(10))] == [asked.intent_id]
+
+
+def test_a_restart_of_the_notary_does_not_forget_whose_an_intent_is(tmp_path: Path) -> None:
+    with played_supervisor(tmp_path) as before:
+        asked = opened(before.attach("front-1-a"))
+        before.process.kill()
+        before.process.wait(SECONDS)
+    with played_supervisor(tmp_path) as following:
+        same, other = following.attach("front-1-a", first=2), following.attach("front-2-b")
+        assert_refused(following, other, m.Close(asked.intent_id, a_result()), asked)
+        assert_refused(following, same, asked)
+        assert same.value(m.Close(asked.intent_id, a_result()), m.Closed).kind == "success"
+        assert following.stop() == 0
+        checked_offline(tmp_path / "state")
+
+
+def test_an_intent_ends_once(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
+    asked, given_up = opened(front), opened(front)
+    front.value(m.Close(asked.intent_id, a_result()), m.Closed)
+    front.value(m.Abandon(given_up.intent_id, "error", "overloaded"))
+    for intent_id in (asked.intent_id, given_up.intent_id, new("intent_"), "x\n\x1b[2J"):
+        assert_refused(
+            supervisor, front, m.Close(intent_id, a_result()), m.Close(intent_id, None, "lost", is_cut=True),
+            m.Abandon(intent_id, "deny", "overloaded"),
+        )  # fmt: skip
+    assert rows(supervisor, "receipts") == 1
+
+
+def test_a_call_is_abandoned_with_a_refusal_and_nothing_else(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
+    asked = opened(front)
+    intent_id = asked.intent_id
+    assert_refused(
+        supervisor, front, m.Abandon(intent_id, "allow", "overloaded"), m.Abandon(intent_id, "deny", ""),
+        m.Abandon(intent_id, "pending_approval", "overloaded"), m.Abandon(intent_id, "deny", "x" * 65),
+    )  # fmt: skip
+    front.value(m.Abandon(intent_id, "error", "overloaded", "r\x1b[2J" + "x" * 10_000))
+    (event,) = events(front, trace_id=asked.event.trace_id)
+    assert (event["decision"], len(event["reason"]), event["reason"][:4]) == ("error", 500, "r[2J")
+
+
+IMPOSSIBLE: dict[str, dict[str, Any]] = {
+    "a negative duration": {"duration_us": -1},
+    "fuel beyond counting": {"fuel_consumed": 2**60},
+    "negative fuel": {"fuel_consumed": -5},
+    "negative calls": {"io_calls": -1},
+    "an outcome of nobody": {"outcome": "granted"},
+    "an outcome where there is no worker": {"outcome": "cut"},
+    "a worker that tells of its own loss": {"outcome": "worker_lost"},
+    "a verification that the action does not have": {"verification": m.Verification("verified", None, ("{}",))},
+    "a verification of nobody": {"verification": m.Verification("trusted")},
+    "evidence without end": {"verification": m.Verification("skipped", None, ('"' + "x" * 70_000 + '"',))},
+    "more output than the plan takes": {"output": '{"a":"' + "x" * 1000 + '"}'},
+    "output that is no JSON": {"output": "{"},
+    "output that is no object": {"output": "[1]"},
+    "no output": {"output": None},
+}
+
+
+@pytest.mark.parametrize("name", IMPOSSIBLE)
+def test_a_result_that_no_worker_tells_counts_as_a_lost_worker(
+    supervisor: PlayedSupervisor, front: PlayedFront, name: str
+) -> None:
+    asked = opened(front, terms=terms(max_response_bytes=900))
+    closed: m.Closed = front.value(m.Close(asked.intent_id, a_result(**IMPOSSIBLE[name])), m.Closed)
+    assert (closed.kind, closed.outcome) == ("internal_error", "worker_lost")
+    shown: m.ShownReceipt = front.value(m.ShowReceipt(closed.receipt_id), m.ShownReceipt)
+    receipt = msgspec.json.decode(shown.receipt)
+    assert (receipt["normalized_result"]["kind"], receipt["failure_class"]) == ("internal_error", "internal_error")
+    assert shown.signature_status == "verified"
+    (event,) = events(front, trace_id=asked.event.trace_id)
+    assert (event["decision"], event["error_code"]) == ("error", "action_execution_failed")
+    assert rows(supervisor, "unresolved") == 0
+
+
+@pytest.mark.parametrize("depth", [200, 900, 1500, 100_000])
+def test_no_nesting_of_an_output_leaves_a_call_without_evidence(front: PlayedFront, depth: int) -> None:
+    asked = opened(front, terms=terms(max_response_bytes=1_000_000))
+    result = a_result(output='{"a":' + "[" * depth + "]" * depth + "}")
+    closed: m.Closed = front.value(m.Close(asked.intent_id, result), m.Closed)
+    assert closed.kind in ("success", "internal_error")
+    assert front.value(m.ShowReceipt(closed.receipt_id), m.ShownReceipt).signature_status == "verified"
+
+
+def test_why_a_worker_was_lost_is_told_in_bounds(front: PlayedFront) -> None:
+    asked = opened(front)
+    closed: m.Closed = front.value(m.Close(asked.intent_id, None, "\x1b[2J" + "x" * 1_000_000), m.Closed)
+    assert len(closed.reason or "") < 600
+    assert "\x1b" not in (closed.reason or "")

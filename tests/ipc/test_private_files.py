@@ -1,0 +1,137 @@
+"""Private files: whole or not there, ours alone or refused, in sentences that say what to do."""
+
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from ipc.exits import Exit
+from ipc.private_files import (
+    KeyFileError,
+    check_folder,
+    hold_folder,
+    make_folder,
+    read_private,
+    write_private,
+)
+
+
+def somebody_elses(folder: Path) -> Path:
+    """A regular file that does not belong to whoever runs the tests."""
+    if os.geteuid() != 0:
+        return Path("/etc/passwd")
+    path = folder / "theirs"
+    path.write_bytes(b"x")
+    path.chmod(0o600)
+    os.chown(path, 65534, 65534)
+    return path
+
+
+def test_what_is_written_is_read_and_is_ours_alone_whatever_the_umask(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    for umask in (0o000, 0o077, 0o177):
+        old = os.umask(umask)
+        try:
+            write_private(path, b"content %d" % umask)
+        finally:
+            os.umask(old)
+        assert read_private(path) == b"content %d" % umask
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert os.listdir(tmp_path) == ["file"]
+
+
+@pytest.mark.parametrize("mode", [0o644, 0o640, 0o604, 0o660, 0o601, 0o666])
+def test_a_file_that_others_may_touch_is_refused_with_its_mend(tmp_path: Path, mode: int) -> None:
+    path = tmp_path / "file"
+    write_private(path, b"secret")
+    path.chmod(mode)
+    with pytest.raises(KeyFileError, match=rf"file: mode {mode:04o} lets others in\. Use chmod 0600\.$") as refused:
+        read_private(path)
+    assert refused.value.exit_code == Exit.CONFIG
+
+
+def test_a_file_that_only_its_owner_may_read_is_fine(tmp_path: Path) -> None:
+    path = tmp_path / "file"
+    write_private(path, b"secret")
+    path.chmod(0o400)
+    assert read_private(path) == b"secret"
+
+
+def test_a_file_of_somebody_else_is_refused_by_link_too(tmp_path: Path) -> None:
+    theirs = somebody_elses(tmp_path)
+    link = tmp_path / "link"
+    link.symlink_to(theirs)
+    for path in (theirs, link):
+        with pytest.raises(KeyFileError, match="belongs to user id") as refused:
+            read_private(path)
+        assert refused.value.exit_code == Exit.NO_PERMISSION
+
+
+def test_what_is_not_a_sensible_file_is_refused_without_waiting(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe", 0o600)
+    (tmp_path / "folder").mkdir()
+    huge = tmp_path / "huge"
+    write_private(huge, b"")
+    os.truncate(huge, 2_000_000)
+    for name in ("pipe", "folder", "huge"):
+        with pytest.raises(KeyFileError, match="not a regular file"):
+            read_private(tmp_path / name)
+    with pytest.raises(KeyFileError, match="cannot read it: No such file") as refused:
+        read_private(tmp_path / "missing")
+    assert refused.value.exit_code == Exit.NO_PERMISSION
+
+
+def test_a_write_that_fails_leaves_nothing_behind_and_nothing_changed(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    for path in (tmp_path / "folder", tmp_path / "missing" / "file"):
+        with pytest.raises(KeyFileError, match="cannot write it") as refused:
+            write_private(path, b"content")
+        assert refused.value.exit_code == Exit.NO_PERMISSION
+    assert os.listdir(tmp_path) == ["folder"]
+
+
+def test_folders_are_made_private_and_checked(tmp_path: Path) -> None:
+    folder = tmp_path / "a" / "b"
+    make_folder(folder)
+    make_folder(folder)
+    assert stat.S_IMODE(folder.stat().st_mode) == 0o700
+    check_folder(folder, is_private=True)
+    folder.chmod(0o755)
+    check_folder(folder, is_private=False)
+    with pytest.raises(KeyFileError, match=r"mode 0755 lets others in\. Use chmod 0700\.$"):
+        check_folder(folder, is_private=True)
+    folder.chmod(0o775)
+    with pytest.raises(KeyFileError, match="0775"):
+        check_folder(folder, is_private=False)
+
+
+def test_what_is_not_a_folder_of_ours_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "file"
+    write_private(file, b"")
+    link = tmp_path / "link"
+    link.symlink_to(tmp_path)
+    for path in (file, link):
+        with pytest.raises(KeyFileError, match="is not a folder"):
+            check_folder(path, is_private=True)
+    with pytest.raises(KeyFileError, match="cannot look at it"):
+        check_folder(tmp_path / "missing", is_private=True)
+    with pytest.raises(KeyFileError, match="cannot create the folder"):
+        make_folder(file / "below")
+    if os.geteuid() == 0:
+        theirs = tmp_path / "theirs"
+        theirs.mkdir(mode=0o700)
+        os.chown(theirs, 65534, 65534)
+    else:
+        theirs = Path("/")
+    with pytest.raises(KeyFileError, match="belongs to user id"):
+        check_folder(theirs, is_private=False)
+
+
+def test_a_folder_is_held_by_one_at_a_time(tmp_path: Path) -> None:
+    with hold_folder(tmp_path):
+        with pytest.raises(KeyFileError, match="another process") as refused, hold_folder(tmp_path):
+            pass
+        assert refused.value.exit_code == Exit.LOCKED
+    with hold_folder(tmp_path):
+        pass

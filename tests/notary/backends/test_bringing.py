@@ -1,0 +1,296 @@
+"""A state folder of before, when proofs, budgets, approvals and the epoch lay in a file of their own.
+
+`fixtures/d1d583e` was written by the gateway of that commit: four calls, one of them approved, with receipts; an intent
+without one; a delivery that waits and one that was given up; three proofs, three budgets, an approval in each state;
+epoch 2. Its keys sign nothing else.
+"""
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from ipc.messages import (
+    Close,
+    Enter,
+    GetHold,
+    ListHolds,
+    ListUnresolved,
+    NextDelivery,
+    OrphanedHolds,
+    Proof,
+    ReadBudget,
+    ReadEpoch,
+    ReadLedger,
+    ShowReceipt,
+    TraceOfApproval,
+)
+from notary.backends.bringing import bring_store_over
+from notary.backends.sqlite import Database, DatabaseGone
+from notary.ledger import schema
+from notary.offline import main
+from tests.notary.conftest import StartNotary
+from tests.notary.running import ROOT, stored, walk
+from tests.notary.samples import NOW, claim, hooks, make_result, record_call
+from tests.support.asking import Told
+
+FIXTURE = Path(__file__).parent / "fixtures" / "d1d583e"
+LEDGER = ("events", "receipts", "intents", "unresolved", "outbox", "given_up")
+STORE = ("proofs", "budgets", "approvals", "epochs")
+COLUMNS = (
+    "intent_id, trace_id, action_id, principal, dispatched_at, grant_id, provider_module, plan_hash, approval_id, seq"
+)
+
+
+@pytest.fixture
+def old(tmp_path: Path) -> Path:
+    """A copy of the folder, as private as it was, with the files by which fronts of then took turns."""
+    folder = tmp_path / "state"
+    shutil.copytree(FIXTURE, folder)
+    folder.chmod(0o700)
+    (folder / "keys").chmod(0o700)
+    for name in ("store.sqlite3", "ledger.sqlite3"):
+        (folder / f"{name}.turn").touch()
+        (folder / f"{name}.next").touch()
+    for path in folder.rglob("*"):
+        if path.is_file():
+            path.chmod(0o600)
+    return folder
+
+
+def rows(path: Path, tables: tuple[str, ...]) -> dict[str, list[object]]:
+    """What tables hold, as far as every version has it."""
+    return {
+        table: stored(path, f"SELECT {COLUMNS if table == 'intents' else '*'} FROM {table} ORDER BY 1")
+        for table in tables
+    }
+
+
+@cache
+def everything() -> dict[str, list[object]]:
+    """What the folder held; asked of a copy, beside which SQLite may put its own files."""
+    with tempfile.TemporaryDirectory() as folder:
+        ledger, store = (Path(shutil.copy(FIXTURE / name, folder)) for name in ("ledger.sqlite3", "store.sqlite3"))
+        return rows(ledger, LEDGER) | rows(store, STORE)
+
+
+def part(tables: tuple[str, ...]) -> dict[str, list[object]]:
+    """What it held in these tables."""
+    return {table: everything()[table] for table in tables}
+
+
+def whole(folder: Path) -> bool:
+    """Everything is in the one file, once, and nothing is beside it but what SQLite makes."""
+    assert rows(folder / "ledger.sqlite3", (*LEDGER, *STORE)) == everything()
+    return {path.name for path in folder.iterdir()} <= {
+        "keys", "operator.pem", "receipt-keys.jwks.json", "lease-keys.jwks.json", "ledger.sqlite3",
+        "ledger.sqlite3-wal", "ledger.sqlite3-shm",
+    }  # fmt: skip
+
+
+def brought(folder: Path) -> None:
+    """What a notary does first."""
+    database = Database(folder / "ledger.sqlite3", schema.prepare)
+    database.open()
+    try:
+        bring_store_over(database, folder / "store.sqlite3")
+    finally:
+        database.close()
+
+
+def test_everything_is_there_after_the_first_start_and_after_each_other(old: Path) -> None:
+    for _ in range(3):
+        brought(old)
+        assert whole(old)
+
+
+def test_a_file_made_of_the_old_ones_has_the_tables_of_a_new_one(old: Path, tmp_path: Path) -> None:
+    brought(old)
+    (tmp_path / "new").mkdir()
+    fresh = Database(tmp_path / "new" / "ledger.sqlite3", schema.prepare)
+    fresh.open()
+    fresh.close()
+    # A file of before stays unique by grant, too: that goes only with its whole table.
+    names = "SELECT type, name, tbl_name FROM sqlite_master WHERE name <> 'sqlite_autoindex_intents_1' ORDER BY name"
+    assert stored(old / "ledger.sqlite3", names) == stored(fresh.path, names)
+    for table in (*LEDGER, *STORE):
+        columns = f"SELECT name, type, \"notnull\", pk FROM pragma_table_info('{table}') ORDER BY cid"
+        assert stored(old / "ledger.sqlite3", columns) == stored(fresh.path, columns)
+
+
+def test_a_notary_goes_on_where_the_old_gateway_was(old: Path, start_notary: StartNotary) -> None:
+    notary = start_notary(old.name, webhooks=hooks("chat"))
+    front = notary.front
+    assert whole(old)
+    report = walk(front)
+    assert (report.intact, report.total_events) == (True, 5)
+    assert front.ask(ReadEpoch()) == front.in_force[0].epoch == 2
+    assert front.in_force[0].newest_evidence == NOW + 10
+    assert [front.ask(Enter(Proof(f"proof-{number}"))).is_fresh for number in range(3)] == [False] * 3
+    assert front.ask(Enter(Proof("another"))).is_fresh
+    assert [front.ask(ReadBudget(name)).remaining for name in ("ses_whole", "ses_used", "ses_empty")] == [5, 2, 0]
+    assert [one.state for one in front.ask(ListHolds(None, 9))] == ["denied", "approved", "claimed", "pending"]
+    assert [one.approval_id for one in front.ask(OrphanedHolds(("front-2",)))] == ["apr_1"]
+    assert front.ask(GetHold("apr_0")).body == '{"plan":{"principal":"uid:1000"},"n":0}'
+    assert front.ask(TraceOfApproval("apr_2")).receipt_id == "rcpt_2"
+    assert [front.ask(ShowReceipt(f"rcpt_{n}")).signature_status for n in range(4)] == ["verified"] * 4
+    assert front.ask(ReadLedger()).waiting == {"chat": 1}
+    assert front.ask(NextDelivery("chat")) == (NOW + 1) * 1000
+    assert [one.event_id for one in claim(front, now=int(NOW + 1) * 1000)] == ["evt_1"]
+    record_call(front, epoch=2)
+    assert walk(front).intact
+
+
+def test_an_intent_of_the_old_gateway_stays_unresolved_for_a_person_to_look_at(
+    old: Path, start_notary: StartNotary
+) -> None:
+    front = start_notary(old.name).front
+    (view,) = front.ask(ListUnresolved(5))
+    assert (view.intent_id, view.grant_id) == ("intent_open", "grant_open")
+    with pytest.raises(Told) as told:
+        front.ask(Close("intent_open", make_result()))
+    assert told.value.problem == "refused"
+    assert front.ask(ReadLedger()).unresolved == 1
+
+
+def test_the_auditors_command_reads_the_file_before_and_after(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    command = [str(old / "ledger.sqlite3"), "--keys", str(old / "receipt-keys.jwks.json")]
+    assert main(command) == 0
+    brought(old)
+    assert main(command) == 0
+    before, after = capsys.readouterr().out.splitlines()
+    assert before == after
+    assert "5 events in one chain, 4 receipts with a valid signature, 1 unresolved intent." in after
+
+
+# ------------------------------------------------------------------ deaths on the way
+
+DYING = """
+import os, signal, sqlite3, sys
+from pathlib import Path
+from notary.backends import bringing
+from notary.backends.sqlite import Database
+from notary.ledger import schema
+
+folder, step = Path(sys.argv[1]), int(sys.argv[2])
+left = [step]
+
+def die(*_):
+    left[0] -= 1
+    if left[0] < 0:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+def prepare(connection):
+    connection.set_trace_callback(die)
+    schema.prepare(connection)
+    connection.set_trace_callback(None)
+
+connect, unlink = bringing.connect, Path.unlink
+
+def traced(*arguments, **named):
+    connection = connect(*arguments, **named)
+    connection.set_trace_callback(die)
+    return connection
+
+bringing.connect = traced
+Path.unlink = lambda self, **named: (die(), unlink(self, **named))[1]
+database = Database(folder / "ledger.sqlite3", prepare)
+database.open()
+bringing.bring_store_over(database, folder / "store.sqlite3")
+database.close()
+print("came to its end")
+"""
+
+
+def died(folder: Path, step: int) -> bool:
+    """Bring a folder over in a process that is killed before that statement or removal; False when it was not."""
+    done = subprocess.run(
+        [sys.executable, "-c", DYING, str(folder), str(step)], cwd=ROOT, capture_output=True, text=True, timeout=120,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode in (0, -signal.SIGKILL), done.stderr
+    return done.returncode != 0
+
+
+def test_whenever_it_is_killed_the_next_start_has_everything_once(old: Path, tmp_path: Path) -> None:
+    deaths, between = 0, 0
+    for step in range(200):
+        folder = tmp_path / f"attempt-{step}"
+        shutil.copytree(old, folder)
+        if not died(folder, step):
+            break
+        deaths += 1
+        with closing(sqlite3.connect(folder / "ledger.sqlite3")) as connection:
+            tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+            is_here = "last_unit" in tables and connection.execute("SELECT 1 FROM meta WHERE key = 'store'").fetchone()
+        if is_here:
+            between += (folder / "store.sqlite3").exists()
+        else:
+            assert rows(folder / "store.sqlite3", STORE) == part(STORE)
+        brought(folder)
+        assert whole(folder)
+    assert deaths > 15
+    assert between >= 1, "one of them was killed after the commit and before the old file was gone"
+
+
+def test_what_was_written_since_is_not_undone_by_an_old_file_that_outlived_a_kill(
+    old: Path, tmp_path: Path, start_notary: StartNotary
+) -> None:
+    kept = shutil.copy(old / "store.sqlite3", tmp_path / "kept")
+    start_notary(old.name).front.ask(Enter(Proof("new")))
+    shutil.copy(kept, old / "store.sqlite3")
+    (old / "store.sqlite3").chmod(0o600)
+    brought(old)
+    assert not (old / "store.sqlite3").exists()
+    assert len(stored(old / "ledger.sqlite3", "SELECT * FROM proofs")) == 4
+
+
+# ------------------------------------------------------------------ what is refused
+
+
+def pragma(name: str, number: int) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        with closing(sqlite3.connect(folder / name)) as connection:
+            connection.execute(f"PRAGMA user_version={number}")
+
+    return change
+
+
+def newer_ledger(folder: Path) -> None:
+    with closing(sqlite3.connect(folder / "ledger.sqlite3")) as connection, connection:
+        connection.execute("UPDATE meta SET value = '4' WHERE key = 'schema'")
+
+
+def torn(folder: Path) -> None:
+    (folder / "store.sqlite3").write_bytes(b"SQLite format 3\x00" + os.urandom(50_000))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "sentence"),
+    [
+        (newer_ledger, "not a ledger of this version: its schema is 4, known is 3"),
+        (pragma("store.sqlite3", 2), "not a store of an earlier version: its schema is 2"),
+        (pragma("store.sqlite3", 0), "not a store of an earlier version: its schema is 0"),
+        (torn, "store.sqlite3: could not be brought over: "),
+    ],
+    ids=["newer ledger", "newer store", "no store", "torn"],
+)
+def test_what_is_not_known_is_refused_with_a_sentence_and_left_alone(
+    old: Path, spoil: Callable[[Path], None], sentence: str
+) -> None:
+    spoil(old)
+    store = (old / "store.sqlite3").read_bytes()
+    for _ in range(2):
+        with pytest.raises(DatabaseGone, match=sentence):
+            brought(old)
+    assert (old / "store.sqlite3").read_bytes() == store
+    assert rows(old / "ledger.sqlite3", LEDGER) == part(LEDGER)

@@ -1,0 +1,193 @@
+"""One SQLite file, in good and in bad days."""
+
+import os
+import shutil
+import sqlite3
+import stat
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from notary.backends import sqlite as module
+from notary.backends.sqlite import Database, DatabaseGone
+from tests.notary.backends.children import table
+from tests.notary.backends.conftest import Start, line_of
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    found = Database(tmp_path / "a file?.sqlite3", table, lock_seconds=0.05)  # nobody else has it
+    found.open()
+    yield found
+    found.close()
+
+
+def put(database: Database, name: str) -> None:
+    with database.unit() as connection:
+        connection.execute("INSERT INTO things VALUES (?, ?)", (name, b"x" * 3000))
+
+
+def names(database: Database) -> list[str]:
+    with database.unit(writes=False) as connection:
+        return [name for (name,) in connection.execute("SELECT name FROM things ORDER BY name")]
+
+
+def test_every_commit_reaches_the_disk(database: Database) -> None:
+    with database.unit() as connection:
+        assert connection.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+        assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
+
+
+def test_its_files_are_for_their_owner_alone(database: Database) -> None:
+    put(database, "a")
+    modes = {path.suffix: stat.S_IMODE(path.stat().st_mode) for path in database.path.parent.iterdir()}
+    assert modes == {".sqlite3": 0o600, ".sqlite3-wal": 0o600, ".sqlite3-shm": 0o600}
+
+
+def test_a_wal_that_was_lengthened_beforehand_is_read_as_far_as_it_was_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "RESERVED_PAGES", 1000)
+    first, second = Database(tmp_path / "db", table), Database(tmp_path / "db", table)
+    first.open()
+    wal = tmp_path / "db-wal"
+    sizes = [wal.stat().st_size]
+    put(first, "a")
+    second.open()
+    put(second, "b")
+    assert names(first) == ["a", "b"]
+    for _ in range(3):  # each time that there is nothing else to do
+        sizes.append(wal.stat().st_size)
+        first.tend()
+    assert sizes == [32 + pages * (24 + 4096) for pages in (300, 600, 900, 1000)]
+    assert names(second) == ["a", "b"]
+    # As it lies there after a crash: another process finds what was committed, and goes on behind it.
+    copy = tmp_path / "copy"
+    copy.mkdir()
+    for name in ("db", "db-wal"):
+        shutil.copy(tmp_path / name, copy / name)
+    third = Database(copy / "db", table)
+    third.open()
+    put(third, "c")
+    assert names(third) == ["a", "b", "c"]
+    for database in (first, second, third):
+        database.close()
+
+
+def test_a_unit_that_raises_leaves_nothing(database: Database) -> None:
+    put(database, "a")
+    with pytest.raises(ZeroDivisionError), database.unit() as connection:
+        connection.execute("INSERT INTO things VALUES ('b', NULL)")
+        raise ZeroDivisionError
+    assert names(database) == ["a"]
+
+
+def test_an_sql_error_leaves_nothing_and_the_next_unit_works(database: Database) -> None:
+    put(database, "a")
+    with pytest.raises(DatabaseGone), database.unit() as connection:
+        connection.execute("INSERT INTO things VALUES ('b', NULL)")
+        connection.execute("INSERT INTO things VALUES ('a', NULL)")
+    put(database, "c")
+    assert names(database) == ["a", "c"]
+
+
+def test_a_value_that_sqlite_does_not_take_leaves_nothing_and_keeps_no_lock(database: Database) -> None:
+    """An error of Python's module, not of SQLite: it has no code."""
+    with pytest.raises(DatabaseGone, match="not supported"), database.unit() as connection:
+        connection.execute("INSERT INTO things VALUES ('a', 'x')")
+        connection.execute("SELECT ?", (object(),))
+    put(database, "b")
+    assert names(database) == ["b"]
+
+
+def test_a_stranger_that_keeps_the_lock_costs_a_bounded_wait(database: Database) -> None:
+    with closing(sqlite3.connect(database.path, isolation_level=None)) as stranger:
+        stranger.execute("BEGIN IMMEDIATE")
+        with pytest.raises(DatabaseGone, match="locked"):  # and not never
+            put(database, "a")
+        assert names(database) == []
+        stranger.execute("ROLLBACK")
+    put(database, "b")
+    assert names(database) == ["b"]
+
+
+def test_a_database_that_may_not_grow_fails_whole_and_goes_on_when_it_may(database: Database) -> None:
+    put(database, "a")
+    with database.unit() as connection:
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count={pages}")
+    with pytest.raises(DatabaseGone, match="full"), database.unit() as connection:
+        for number in range(10):
+            connection.execute("INSERT INTO things VALUES (?, ?)", (f"n{number}", b"x" * 3000))
+    # The failure has closed the connection, and the limit was its own.
+    put(database, "b")
+    assert names(database) == ["a", "b"]
+
+
+def test_a_disk_without_room_fails_whole_and_is_used_again_when_it_has_room(tmp_path: Path, start: Start) -> None:
+    child = start("fill_disk", tmp_path / "db")
+    assert line_of(child) == "written"
+    assert line_of(child).startswith("gone: ")
+    assert line_of(child) == "written"
+    assert line_of(child) == "kept exactly what was written: True"
+
+
+def test_a_file_that_cannot_be_written_is_refused(tmp_path: Path, start: Start) -> None:
+    folder = tmp_path / "theirs"
+    folder.mkdir()
+    path = folder / "db"
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE things (name)")
+    path.chmod(0o444)
+    folder.chmod(0o555)
+    for parent in (tmp_path, tmp_path.parent, tmp_path.parent.parent):
+        parent.chmod(0o755)
+    child = start("write_read_only", path)
+    assert line_of(child).startswith("gone: ")
+    folder.chmod(0o755)
+
+
+@pytest.mark.parametrize("content", [b"not a database, but longer than a header would be" * 10, b"\x00" * 5000])
+def test_a_file_that_is_no_database_is_refused(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "db"
+    path.write_bytes(content)
+    with pytest.raises(DatabaseGone):
+        Database(path, table).open()
+    assert path.read_bytes() == content
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(DatabaseGone, match="No such file"):
+        Database(tmp_path / "none" / "db", table).open()
+
+
+def test_a_file_that_was_taken_away_is_never_made_again(database: Database) -> None:
+    put(database, "a")
+    database.path.unlink()
+    for _ in range(2):
+        with pytest.raises(DatabaseGone, match="No such file"):
+            put(database, "b")
+    assert not database.path.exists()
+
+
+def test_a_file_that_was_exchanged_is_not_used(database: Database, tmp_path: Path) -> None:
+    put(database, "a")
+    other = Database(tmp_path / "other", table)
+    other.open()
+    other.close()
+    os.replace(other.path, database.path)
+    with pytest.raises(DatabaseGone, match="not the file any more"):
+        put(database, "b")
+
+
+def test_damage_is_a_failure_and_not_an_answer(database: Database) -> None:
+    for number in range(200):
+        put(database, f"n{number:04}")
+    database.close()
+    with open(database.path, "r+b") as file:
+        file.seek(4096)
+        file.write(os.urandom(4096 * 50))
+    with pytest.raises(DatabaseGone, match=r"malformed|not a database"):
+        names(database)

@@ -1,0 +1,45 @@
+"""A large ledger costs no more to write than a small one."""
+
+from ipc.messages import Close
+from tests.notary.running import Running
+from tests.notary.samples import make_open, make_result, record_call
+
+LARGE = 300_000
+CALLS = 100
+FRAME = 24 + 4096
+
+_FILL = f"""
+WITH RECURSIVE n (i) AS (SELECT coalesce((SELECT max(seq) FROM events), 0) + 1 UNION ALL SELECT i + 1 FROM n
+    WHERE i < {LARGE})
+INSERT INTO events (seq, event_id, event_type, time, trace_id, principal, session_id, action_id, decision, bytes)
+SELECT i, printf('evt_%036d', i), 'ActionCall', 1700000000000 + i, printf('trc_0000%032d', i), 'uid:' || i % 50,
+    printf('ses_0000%032d', i / 20), 'action' || i % 40, 'allow', zeroblob(60) FROM n
+"""
+
+
+def frames_for_calls(notary: Running) -> float:
+    """Pages that one call writes, on average: what its two commits cost besides their waits for the disk."""
+    wal = notary.path.with_name(notary.path.name + "-wal")
+    front = notary.restart()  # the file has just been copied into, so that the WAL grows from where it is
+    record_call(front)
+    before = wal.stat().st_size
+    for _ in range(CALLS):
+        record_call(front)
+    return (wal.stat().st_size - before) / FRAME / CALLS
+
+
+def test_a_call_writes_as_many_pages_at_300_000_events_as_at_a_thousand(notary: Running) -> None:
+    front = notary.front
+    for _ in range(20):
+        asked = [make_open() for _ in range(50)]
+        for number in front.send(*asked, *[Close(one.intent_id, make_result()) for one in asked]):
+            front.answer(number)
+    small = frames_for_calls(notary)
+    notary.stop()
+    with notary.stranger() as connection:
+        connection.execute("PRAGMA synchronous=OFF")
+        connection.execute(_FILL)
+        connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+        connection.execute("UPDATE meta SET value = json_set(value, '$.seq', ?) WHERE key = 'head'", (LARGE,))
+    large = frames_for_calls(notary)
+    assert 5 < large <= small * 1.1, (small, large)

@@ -1,0 +1,176 @@
+"""Deliveries: there with their events, one front has each at a time, and too late is too late."""
+
+from typing import Any
+
+import pytest
+
+from ipc.evidence import FAR_MS, Delivery
+from ipc.messages import GiveUpDeliveries, NextDelivery, ReadLedger
+from notary.ledger.outbox import GIVEN_UP_AT_ONCE, MAX_GIVEN_UP
+from tests.notary.running import Running
+from tests.notary.samples import (
+    NOW,
+    NOW_MS,
+    UNTIL,
+    changed,
+    claim,
+    claim_one,
+    make_note,
+    make_refuse,
+    notify,
+    record_call,
+    settled,
+)
+from tests.support.asking import Asker
+
+GIVEN_UP = "SELECT event_id, endpoint, attempts, at, error FROM given_up ORDER BY seq"
+LATE: tuple[dict[str, Any], ...] = ({}, {"due": NOW_MS}, {"at": NOW_MS, "error": "late"})
+
+
+def waiting(front: Asker) -> dict[str, int]:
+    found: dict[str, int] = front.ask(ReadLedger()).waiting
+    return found
+
+
+def next_due(front: Asker, endpoint: str = "chat") -> int | None:
+    found: int | None = front.ask(NextDelivery(endpoint))
+    return found
+
+
+def test_where_nothing_waits_nothing_is_claimed_due_or_given_up(telling: Running) -> None:
+    front = telling.front
+    assert (waiting(front), next_due(front), claim(front)) == ({}, None, [])
+    assert front.ask(GiveUpDeliveries("chat", NOW_MS, "gone")) == 0
+
+
+def test_a_delivery_holds_the_body_of_its_event_for_each_endpoint_that_asked_for_its_kind(telling: Running) -> None:
+    event = notify(telling.front)
+    stored = telling.last_event()
+    delivery = claim_one(telling.front)
+    assert delivery == Delivery(
+        seq=delivery.seq, event_id=stored["event_id"], kind="action.denied", endpoint="chat", payload=delivery.payload,
+        attempt=1,
+    )  # fmt: skip
+    assert f'"trace_id":"{event.trace_id}"' in delivery.payload
+    assert waiting(telling.front) == {"chat": 1, "pager": 1}
+    record_call(telling.front)
+    assert waiting(telling.front) == {"chat": 2, "pager": 2}
+    telling.front.ask(make_note(event_type="AdminReload"))
+    assert waiting(telling.front) == {"chat": 2, "pager": 2}
+
+
+def test_a_delivery_is_due_from_its_events_time_on_and_the_longest_due_come_first(telling: Running) -> None:
+    front = telling.front
+    for seconds in (0.3, 0.5, 0.1):
+        telling.clock.time = NOW + seconds
+        notify(front)
+    assert next_due(front) == NOW_MS + 100
+    assert claim(front, now=NOW_MS + 99) == []
+    written = [event["event_id"] for event in telling.events()]
+    claimed = [one.event_id for limit in (0, 1, 9) for one in claim(front, now=NOW_MS + 1000, limit=limit)]
+    assert claimed == [written[place] for place in (2, 0, 1)]
+
+
+def test_of_two_fronts_one_claims(telling: Running) -> None:
+    fronts = [telling.front, telling.attach("another")]
+    for _ in range(20):
+        notify(telling.front)
+    taken = [one.event_id for _ in range(4) for front in fronts for one in claim(front, limit=3)]
+    assert len(taken) == len(set(taken)) == 20
+
+
+def test_a_claim_ends_passes_on_and_too_late_changes_nothing(telling: Running) -> None:
+    front = telling.front
+    notify(front)
+    late = claim_one(front)
+    assert (next_due(front), claim(front, now=UNTIL - 1)) == (UNTIL, [])
+    second = claim_one(front, now=UNTIL, until=UNTIL + 10)
+    assert second == changed(late, attempt=2)
+    for given in LATE:
+        front.ask(settled(late, **given))
+        assert (next_due(front), waiting(front)["chat"]) == (UNTIL + 10, 1)
+    front.ask(settled(second))
+    assert waiting(front) == {"pager": 1}
+    # Its number may be that of another delivery later, which has been claimed as often as the late one knows.
+    front.ask(GiveUpDeliveries("pager", NOW_MS, "no"))
+    notify(front)
+    new = claim_one(front)
+    assert (new.seq, new.attempt) == (late.seq, late.attempt)
+    for given in LATE:
+        front.ask(settled(late, **given))
+    assert next_due(front) == UNTIL
+
+
+def test_who_is_late_and_alone_still_says_what_became_of_it(telling: Running) -> None:
+    notify(telling.front)
+    telling.front.ask(settled(claim_one(telling.front, until=NOW_MS)))
+    assert waiting(telling.front) == {"pager": 1}
+
+
+def test_what_a_clock_dated_far_ahead_is_due(telling: Running) -> None:
+    front = telling.front
+    telling.clock.time = NOW + FAR_MS / 1000 + 0.001
+    notify(front)
+    telling.clock.time = NOW
+    notify(front)
+    assert [one.event_id for one in claim(front)] == [telling.events()[place]["event_id"] for place in (1, 0)]
+
+
+def test_what_is_put_off_is_due_then_and_not_before(telling: Running) -> None:
+    front = telling.front
+    notify(front)
+    for attempt in range(1, 4):
+        delivery = claim_one(front, now=NOW_MS + 100 * attempt)
+        assert delivery.attempt == attempt
+        front.ask(settled(delivery, due=NOW_MS + 100 * (attempt + 1)))
+        assert claim(front, now=NOW_MS + 100 * (attempt + 1) - 1) == []
+
+
+def test_what_is_given_up_is_kept_with_a_sentence(telling: Running) -> None:
+    front = telling.front
+    notify(front)
+    front.ask(settled(claim_one(front), due=NOW_MS))
+    front.ask(settled(claim_one(front), at=NOW_MS + 7, error="x" * 5000))
+    (event,) = telling.events()
+    assert telling.stored(GIVEN_UP) == [(event["event_id"], "chat", 2, NOW_MS + 7, "x" * 500)]
+
+
+def test_everything_of_an_endpoint_is_given_up_a_part_at_a_time_claimed_or_not(telling: Running) -> None:
+    front = telling.front
+    count = 2 * GIVEN_UP_AT_ONCE + 30
+    for number in front.send(*[make_refuse()] * count):
+        front.answer(number)
+    held = claim(front, limit=20)
+    moved = [front.ask(GiveUpDeliveries("chat", NOW_MS, "no such endpoint")) for _ in range(4)]
+    assert moved == [GIVEN_UP_AT_ONCE, GIVEN_UP_AT_ONCE, 30, 0]
+    assert waiting(front) == {"pager": count}
+    for given in LATE:
+        front.ask(settled(held[0], **given))
+    assert len(telling.stored(GIVEN_UP)) == count
+
+
+def test_of_what_is_given_up_the_newest_are_kept(telling: Running) -> None:
+    with telling.stranger() as connection:
+        connection.execute(
+            "WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?) INSERT INTO given_up"
+            " (event_id, kind, endpoint, payload, attempts, at, error) SELECT 'evt_' || i, '', '', '', 1, i, '' FROM n",
+            (MAX_GIVEN_UP - 1,),
+        )
+    for _ in range(3):
+        notify(telling.front)
+    for delivery in claim(telling.front):
+        telling.front.ask(settled(delivery, at=NOW_MS, error="no"))
+    kept = telling.stored("SELECT event_id FROM given_up ORDER BY seq")
+    assert (len(kept), kept[0]) == (MAX_GIVEN_UP, "evt_3")
+
+
+def test_a_delivery_that_makes_no_sense_is_no_hindrance_to_evidence(telling: Running) -> None:
+    front = telling.front
+    notify(front)
+    with telling.stranger() as connection:
+        connection.execute("UPDATE outbox SET payload = CAST(x'ff' AS TEXT) WHERE endpoint = 'chat'")
+    with pytest.raises(Exception, match="fault"):
+        claim(front)
+    record_call(front)
+    assert len(claim(front, "pager")) == 2
+    assert front.ask(GiveUpDeliveries("chat", NOW_MS, "no such endpoint")) == 2

@@ -1,0 +1,144 @@
+"""Receipts: what is signed, and that one can always be made."""
+
+import hashlib
+import json
+from typing import Any
+
+import pytest
+import rfc8785
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from notary.ledger.receipts import (
+    NOT_SIGNED,
+    Receipt,
+    Signature,
+    build_receipt,
+    decode_receipt,
+    encode_receipt,
+    envelope_of,
+    receipt_fields,
+)
+from tests.ipc.test_canonical import VALUES
+from tests.notary.samples import SIGNER, changed, make_held, make_receipt
+
+FIELDS = set(Receipt.__struct_fields__)
+
+
+def test_the_envelope_is_every_field_but_four() -> None:
+    receipt = make_receipt()
+    signed = {name: value for name, value in receipt_fields(receipt).items() if name not in {
+        "result_hash", "receipt_signature", "signing_key_id", "signature_status",
+    }}  # fmt: skip
+    assert len(signed) == len(FIELDS) - 3
+    assert envelope_of(receipt) == rfc8785.dumps(signed)
+    assert receipt.result_hash == "sha256:" + hashlib.sha256(rfc8785.dumps(signed)).hexdigest()
+    assert (receipt.receipt_signature, receipt.signing_key_id) == SIGNER.sign(rfc8785.dumps(signed))
+    assert receipt.signing_key_id == make_held().kid
+
+
+def test_the_fields_are_those_of_the_interface() -> None:
+    assert {
+        "receipt_id", "grant_id", "provider_module_digest", "provider_receipt", "normalized_result",
+        "verification_outcome", "effect_evidence", "result_hash", "receipt_signature", "signing_key_id", "started_at",
+        "finished_at", "failure_class",
+    } == FIELDS  # fmt: skip
+    assert receipt_fields(make_receipt())["failure_class"] is None
+
+
+@pytest.mark.parametrize("name", sorted(FIELDS - NOT_SIGNED))
+def test_no_signed_field_can_be_changed(name: str) -> None:
+    receipt = make_receipt()
+    value = getattr(receipt, name)
+    other: Any = {"a": 1} if isinstance(value, dict) else [1] if isinstance(value, list) else f"{value}x"
+    assert SIGNER.status(receipt) == "verified"
+    assert SIGNER.status(changed(receipt, **{name: other})) == "signature_invalid"
+
+
+def test_a_hash_that_is_not_that_of_the_signed_bytes_is_noticed() -> None:
+    receipt = changed(make_receipt(), result_hash="sha256:" + "0" * 64)
+    assert SIGNER.status(receipt) == "signature_invalid"
+
+
+def _deep(levels: int) -> Any:
+    value: Any = 1
+    for _ in range(levels):
+        value = {"a": [value]}
+    return value
+
+
+@pytest.mark.parametrize(
+    ("output", "kept"),
+    [
+        ({"é": 1.5, "a": [None]}, {"é": 1.5, "a": [None]}),
+        ("text", {"value": "text"}),
+        (None, {"value": None}),
+        ([1, 2], {"value": [1, 2]}),
+        ({"id": 2**63, "ok": 1}, {"id": "9223372036854775808", "ok": 1}),
+        ({"n": float("nan")}, {"n": "nan"}),
+        ({"n": [1e16, 1.5e300]}, {"n": ["1e+16", 1.5e300]}),
+        ({"t": "a\ud800b"}, {"t": "a\\ud800b"}),
+        ({"\ud800": 1}, {"\\ud800": 1}),
+        (_deep(50_000), {"not_kept": "nested too deeply"}),
+    ],
+)
+def test_a_receipt_can_be_made_of_whatever_a_provider_returns(output: Any, kept: Any) -> None:
+    receipt = make_receipt(provider_receipt=output)
+    assert receipt.provider_receipt == kept
+    assert SIGNER.status(receipt) == "verified"
+    assert decode_receipt(encode_receipt(receipt)) == receipt
+
+
+def test_what_has_no_canonical_form_elsewhere_keeps_its_shape() -> None:
+    receipt = make_receipt(
+        normalized_result={"kind": "provider_failure", "reason": "\udfff"}, effect_evidence=[{"rows": 2**64}],
+    )  # fmt: skip
+    assert receipt.normalized_result == {"kind": "provider_failure", "reason": "\\udfff"}
+    assert receipt.effect_evidence == [{"rows": str(2**64)}]
+    assert SIGNER.status(receipt) == "verified"
+
+
+@settings(max_examples=50)
+@given(st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), VALUES), st.lists(VALUES, max_size=3))
+def test_stored_receipts_still_verify(output: dict[str, Any], evidence: list[Any]) -> None:
+    receipt = make_receipt(provider_receipt=output, effect_evidence=evidence)
+    stored = encode_receipt(receipt)
+    assert stored == rfc8785.dumps(json.loads(stored))
+    again = decode_receipt(stored)
+    assert SIGNER.status(again) == "verified"
+    assert envelope_of(again) == envelope_of(receipt)
+
+
+def test_a_receipt_from_before_signing_has_no_signature() -> None:
+    fields = receipt_fields(make_receipt())
+    del fields["receipt_signature"], fields["signing_key_id"]
+    old = decode_receipt(json.dumps(fields).encode())
+    assert SIGNER.status(old) == "unsigned"
+    assert b"receipt_signature" not in encode_receipt(old)
+
+
+@pytest.mark.parametrize("stored", [b"", b"{}", b"[]", b'{"receipt_id":1}', b"[" * 100_000])
+def test_what_is_no_receipt_is_refused(stored: bytes) -> None:
+    with pytest.raises(ValueError):  # noqa: PT011 - any message
+        decode_receipt(stored)
+
+
+def test_a_field_that_nobody_knows_is_refused_since_it_would_not_be_under_the_signature() -> None:
+    fields = receipt_fields(make_receipt()) | {"extra": 1}
+    with pytest.raises(ValueError, match="extra"):
+        decode_receipt(json.dumps(fields).encode())
+
+
+def test_the_signer_sees_the_canonical_bytes_and_nothing_else() -> None:
+    class Witness:
+        seen: list[bytes] = []  # noqa: RUF012 - one test
+
+        def sign(self, data: bytes) -> Signature:
+            self.seen.append(data)
+            return Signature("00", "k")
+
+    receipt = build_receipt(
+        Witness(), receipt_id="r", grant_id="g", provider_module_digest="d", provider_receipt={}, normalized_result={},
+        verification_outcome={}, effect_evidence=[], started_at="s", finished_at="f", failure_class="timeout",
+    )  # fmt: skip
+    assert Witness.seen == [envelope_of(receipt)]

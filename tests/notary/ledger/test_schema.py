@@ -1,0 +1,184 @@
+"""Ledgers of versions before: brought to this one when they are opened, whole or not at all."""
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from notary.backends.sqlite import Database, DatabaseGone
+from notary.ledger import schema
+from notary.offline import main
+from tests.notary.running import ROOT, stored
+
+FIXTURE = ROOT / "tests" / "notary" / "backends" / "fixtures" / "d1d583e"
+VERSION_1 = """
+CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
+
+CREATE TABLE events (
+    seq INTEGER PRIMARY KEY, event_id TEXT NOT NULL, event_type TEXT NOT NULL, time INTEGER NOT NULL, trace_id TEXT,
+    principal TEXT, session_id TEXT, action_id TEXT, decision TEXT, bytes BLOB NOT NULL
+) STRICT;
+CREATE INDEX events_by_time ON events (time);
+CREATE INDEX events_by_trace ON events (trace_id, time);
+CREATE INDEX events_by_session ON events (session_id, time);
+CREATE INDEX events_by_principal ON events (principal, time);
+CREATE INDEX events_by_action ON events (action_id, time);
+CREATE INDEX events_by_decision ON events (decision, time) WHERE decision <> 'allow';
+CREATE INDEX events_by_type ON events (event_type, time) WHERE event_type <> 'ActionCall';
+
+CREATE TABLE receipts (
+    seq INTEGER PRIMARY KEY, receipt_id TEXT NOT NULL UNIQUE, approval_id TEXT, bytes BLOB NOT NULL
+) STRICT;
+CREATE INDEX receipts_by_approval ON receipts (approval_id) WHERE approval_id IS NOT NULL;
+
+CREATE TABLE intents (
+    seq INTEGER PRIMARY KEY, intent_id TEXT NOT NULL, trace_id TEXT NOT NULL, action_id TEXT NOT NULL,
+    principal TEXT NOT NULL, dispatched_at TEXT NOT NULL, grant_id TEXT NOT NULL UNIQUE, provider_module TEXT NOT NULL,
+    plan_hash TEXT NOT NULL, approval_id TEXT
+) STRICT;
+CREATE INDEX intents_by_approval ON intents (approval_id) WHERE approval_id IS NOT NULL;
+
+CREATE TABLE unresolved (intent_id TEXT PRIMARY KEY, seq INTEGER NOT NULL) STRICT, WITHOUT ROWID;
+
+CREATE TABLE outbox (seq INTEGER PRIMARY KEY, event_id TEXT NOT NULL, kind TEXT NOT NULL, payload TEXT NOT NULL) STRICT;
+"""
+COPIED = ("events", "receipts", "intents", "unresolved")
+WHOLE = "is intact: 5 events in one chain, 4 receipts with a valid signature, 1 unresolved intent."
+
+
+@pytest.fixture(params=["1", "2"])
+def old(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    """A ledger of an earlier version that a gateway of its time has used."""
+    path = tmp_path / "ledger.sqlite3"
+    if request.param == "2":
+        shutil.copy(FIXTURE / "ledger.sqlite3", path)
+        return path
+    with closing(sqlite3.connect(path, isolation_level=None, uri=True)) as connection:
+        connection.execute("PRAGMA journal_mode=WAL")
+        connection.executescript(VERSION_1)
+        connection.execute("ATTACH ? AS template", (f"file:{FIXTURE / 'ledger.sqlite3'}?immutable=1",))
+        for table in ("meta", *COPIED):
+            connection.execute(f"INSERT INTO main.{table} SELECT * FROM template.{table}")
+        connection.execute("UPDATE meta SET value = '1' WHERE key = 'schema'")
+    return path
+
+
+def evidence(path: Path) -> list[list[object]]:
+    columns = "seq, intent_id, trace_id, dispatched_at, grant_id, provider_module, plan_hash, approval_id"
+    return [stored(path, f"SELECT {columns if name == 'intents' else '*'} FROM {name} ORDER BY 1") for name in COPIED]
+
+
+NOT_OF_BEFORE = "name <> 'sqlite_autoindex_intents_1'"
+"""A file of before stays unique by grant, too: that goes only with its whole table."""
+
+
+def outline(path: Path) -> list[object]:
+    """The tables and indexes of a file, in the order of their names."""
+    return stored(path, f"SELECT name, tbl_name FROM sqlite_master WHERE {NOT_OF_BEFORE} ORDER BY name")
+
+
+def version(path: Path) -> str:
+    (found,) = stored(path, "SELECT value FROM meta WHERE key = 'schema'")
+    return str(found)
+
+
+def opened(path: Path) -> None:
+    database = Database(path, schema.prepare)
+    database.open()
+    database.close()
+
+
+def audited(path: Path, capsys: pytest.CaptureFixture[str]) -> str:
+    """What the auditor's command says."""
+    main([str(path), "--keys", str(keys_beside(path))])
+    return capsys.readouterr().out
+
+
+def keys_beside(path: Path) -> Path:
+    keys = path.with_name("keys.json")
+    keys.write_bytes((FIXTURE / "receipt-keys.jwks.json").read_bytes())
+    return keys
+
+
+def test_an_old_ledger_keeps_every_byte_of_evidence_and_becomes_like_a_new_one(
+    old: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    before = evidence(old)
+    assert WHOLE in audited(old, capsys)
+    opened(old)
+    opened(old)
+    assert (version(old), evidence(old)) == (schema.SCHEMA_VERSION, before)
+    assert WHOLE in audited(old, capsys)
+    opened(tmp_path / "fresh.sqlite3")
+    assert outline(old) == outline(tmp_path / "fresh.sqlite3")
+
+
+DYING = """
+import os, signal, sys
+from pathlib import Path
+from notary.backends.sqlite import Database
+from notary.ledger import schema
+
+def prepare(connection):
+    schema.prepare(connection)
+    print("brought to", schema.schema_version(connection), flush=True)
+    os.kill(os.getpid(), signal.SIGKILL)
+
+Database(Path(sys.argv[1]), prepare).open()
+"""
+
+
+def test_a_process_that_is_killed_before_the_commit_leaves_an_old_ledger_as_it_was(old: Path) -> None:
+    before = (version(old), evidence(old), outline(old))
+    for _ in range(2):
+        done = subprocess.run(
+            [sys.executable, "-c", DYING, str(old)], cwd=ROOT, capture_output=True, text=True, timeout=120, check=False
+        )
+        assert (done.returncode, done.stdout) == (-signal.SIGKILL, f"brought to {schema.SCHEMA_VERSION}\n")
+        assert (version(old), evidence(old), outline(old)) == before
+    opened(old)
+    assert version(old) == schema.SCHEMA_VERSION
+
+
+def test_a_broken_chain_stays_broken(old: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with closing(sqlite3.connect(old)) as connection, connection:
+        connection.execute("UPDATE events SET bytes = CAST(replace(bytes, 'allow', 'deny!') AS BLOB) WHERE seq = 3")
+    for _ in range(2):
+        assert "is broken at event evt_2" in audited(old, capsys)
+        opened(old)
+
+
+@pytest.mark.parametrize("other", ["0", "4", "01", "", "1 ", "99"])
+def test_every_other_version_is_refused_and_left_alone(old: Path, other: str) -> None:
+    with closing(sqlite3.connect(old)) as connection, connection:
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (other,))
+    tables = outline(old)
+    with pytest.raises(DatabaseGone, match=f"its schema is {other}, known is 3"):
+        opened(old)
+    assert (version(old), outline(old)) == (other, tables)
+
+
+@pytest.mark.parametrize("content", [b"SQLite format 3\x00" + b"\xff" * 5000, b"hello" * 1000])
+def test_what_is_no_database_is_refused_and_left_alone(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "ledger.sqlite3"
+    path.write_bytes(content)
+    with pytest.raises(DatabaseGone):
+        opened(path)
+    assert path.read_bytes() == content
+
+
+def test_a_database_of_something_else_is_no_ledger_and_an_empty_file_becomes_one(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite3"
+    path.touch()
+    opened(path)
+    os.unlink(path)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("CREATE TABLE budgets (x)")
+    with pytest.raises(DatabaseGone, match="not a ledger"):
+        opened(path)

@@ -1,0 +1,156 @@
+"""MoveHold: compare and swap, with the event and the refund; lists of holds."""
+
+import pytest
+
+from ipc.messages import DueHolds, GetHold, ListHolds, MoveHold, OrphanedHolds, ReadBudget, ReadStore, StoreStatus
+from ipc.store import ApprovalRecord
+from tests.notary.running import Running
+from tests.notary.samples import (
+    NOW,
+    changed,
+    make_approval,
+    make_claim,
+    make_denial,
+    make_expiry,
+    make_hold,
+    make_issue,
+)
+from tests.support.asking import Asker, Told
+
+
+def held(front: Asker, *, has_budget: bool = False, **given: object) -> ApprovalRecord:
+    approval = make_approval(has_budget=has_budget, **given)
+    front.ask(make_hold(approval, has_budget=has_budget))
+    return approval
+
+
+def move(front: Asker, asked: MoveHold) -> ApprovalRecord | None:
+    moved: ApprovalRecord | None = front.ask(asked)
+    return moved
+
+
+def test_a_move_changes_state_outcome_and_holder_and_nothing_else(notary: Running) -> None:
+    front = notary.front
+    approval = held(front)
+    moved = move(front, make_claim(approval))
+    assert moved == changed(approval, state="claimed", outcome='{"claimed_by":"alice"}', holder="front-1")
+    assert front.ask(GetHold(approval.approval_id)) == moved
+    denied = changed(make_denial(approval), outcome='{"claimed_by":"alice","deny_reason":"no"}')
+    assert move(front, denied) == changed(approval, state="denied", outcome=denied.outcome)
+
+
+def test_a_move_that_wins_writes_its_event_and_gives_its_call_back_and_one_that_loses_does_neither(
+    notary: Running,
+) -> None:
+    front = notary.front
+    session_id = front.ask(make_issue(max_calls=2)).session_id
+    approval = held(front, has_budget=True, session_id=session_id)
+    notary.clock.time = NOW + 300
+    for wins in (True, False):
+        assert (move(front, make_expiry(approval, refunds=True)) is not None) is wins
+        assert front.ask(ReadBudget(session_id)).remaining == 2
+    assert [event["event_type"] for event in notary.events()] == ["LeaseIssued", "ActionCall", "ApprovalExpired"]
+
+
+def test_a_refund_never_exceeds_what_the_session_began_with(notary: Running) -> None:
+    front = notary.front
+    session_id = front.ask(make_issue(max_calls=2)).session_id
+    kept = [make_approval(session_id=session_id, has_budget=True) for _ in range(3)]
+    for approval in kept:
+        front.ask(make_hold(approval))  # it says that it took a call, and took none
+    notary.clock.time = NOW + 300
+    for approval in kept:
+        assert move(front, make_expiry(approval, refunds=True)) is not None
+    assert front.ask(ReadBudget(session_id)).remaining == 2
+
+
+def test_a_call_is_not_given_back_that_was_not_taken(notary: Running) -> None:
+    approval = held(notary.front)
+    notary.clock.time = NOW + 300
+    with pytest.raises(Told, match="given back that was not taken"):
+        move(notary.front, make_expiry(approval, refunds=True))
+    assert notary.front.ask(GetHold(approval.approval_id)) == approval
+
+
+def test_a_move_from_another_state_or_of_nothing_is_none(notary: Running) -> None:
+    approval = held(notary.front)
+    assert move(notary.front, make_denial(approval)) is None
+    assert move(notary.front, make_claim(make_approval())) is None
+    assert notary.front.ask(GetHold(approval.approval_id)) == approval
+
+
+@pytest.mark.parametrize(("later", "is_claimed"), [(299.999, True), (300.0, False)])
+def test_a_claim_needs_time_that_is_left_and_an_expiry_that_none_is(
+    notary: Running, later: float, is_claimed: bool
+) -> None:
+    first, second = held(notary.front), held(notary.front)
+    notary.clock.time = NOW + later
+    assert (move(notary.front, make_claim(first)) is not None) is is_claimed
+    assert (move(notary.front, make_expiry(second)) is None) is is_claimed
+
+
+def test_of_any_number_of_operators_one_wins(notary: Running) -> None:
+    fronts, approval = {"front-1": notary.front, "another": notary.attach("another")}, held(notary.front)
+    asked = [
+        (front, front.send(make_expiry(approval), *[make_claim(approval, name, f"op-{n}") for n in range(10)]))
+        for name, front in fronts.items()
+    ]
+    winners = [one for front, numbers in asked for number in numbers if (one := front.answer(number)) is not None]
+    assert winners == [notary.front.ask(GetHold(approval.approval_id))]
+    assert winners[0].state == "claimed"
+
+
+def test_lists_are_newest_first_filtered_and_bounded_and_show_of_a_body_what_a_list_shows(notary: Running) -> None:
+    front = notary.front
+    kept = [held(front, approval_id=f"apr_{number}", created_at=NOW + number) for number in range(6)]
+    kept.append(held(front, approval_id="apr_tie", created_at=NOW + 5))
+    for number in (1, 3):
+        assert move(front, make_claim(kept[number]))
+    assert move(front, make_denial(kept[3]))
+
+    def listed(states: tuple[str, ...] | None, limit: int = 50) -> list[str]:
+        return [record.approval_id for record in front.ask(ListHolds(states, limit))]
+
+    newest = ["apr_tie", "apr_5", "apr_4", "apr_3", "apr_2", "apr_1", "apr_0"]
+    assert listed(None) == newest
+    assert listed(None, 2) == newest[:2]
+    assert listed(("claimed",)) == ["apr_1"]
+    assert listed(("claimed", "denied", "claimed")) == ["apr_3", "apr_1"]
+    assert listed(("pending", "denied"), 4) == ["apr_tie", "apr_5", "apr_4", "apr_3"]
+    assert listed(()) == listed(("failed",)) == []
+    (shown,) = front.ask(ListHolds(None, 1))
+    assert '"principal":"uid:1000"' in shown.body
+    assert "request" not in shown.body
+
+
+def test_what_is_due_is_told_oldest_first_and_bounded(notary: Running) -> None:
+    front = notary.front
+    kept = [held(front, expires_at=NOW + 300 + number) for number in range(4)]
+    assert move(front, make_claim(kept[1]))
+    notary.clock.time = NOW + 299
+    assert front.ask(DueHolds(10)) == []
+    notary.clock.time = NOW + 302
+    assert front.ask(DueHolds(1)) == [kept[0]]
+    assert front.ask(DueHolds(10)) == [kept[0], kept[2]]
+
+
+def test_claims_of_fronts_that_are_gone_are_found(notary: Running) -> None:
+    front = notary.front
+    for name, asker in {"front-1": front, "f1": notary.attach("f1"), "f2": notary.attach("f2")}.items():
+        assert move(asker, make_claim(held(asker), name))
+    held(front)
+
+    def orphans(*live: str) -> set[str | None]:
+        return {record.holder for record in front.ask(OrphanedHolds(live))}
+
+    everyone = {"front-1", "f1", "f2"}
+    assert (orphans("f1"), orphans(), orphans(*everyone)) == (everyone - {"f1"}, everyone, set())
+
+
+@pytest.mark.parametrize(("later", "pending", "oldest"), [(0, 2, NOW), (300, 1, NOW + 1), (1000, 0, None)])
+def test_those_that_wait_are_counted(notary: Running, later: float, pending: int, oldest: float | None) -> None:
+    front = notary.front
+    kept = [held(front, created_at=NOW + n, expires_at=NOW + n + 300) for n in range(3)]
+    assert move(front, make_claim(kept[2]))
+    notary.clock.time = NOW + later
+    assert front.ask(ReadStore()) == StoreStatus(pending, oldest, 0)

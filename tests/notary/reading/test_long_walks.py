@@ -1,0 +1,80 @@
+"""A walk along a long chain: constant memory, and a break found at its end."""
+
+import os
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from hashlib import sha256
+from pathlib import Path
+
+from ipc.evidence import VerifyReport
+from notary.backends.sqlite import Database
+from notary.ledger import schema
+from notary.ledger.chain import milliseconds, open_event
+from notary.ledger.schema import Head, write_head
+from notary.reading.verify import Walk, walk_on
+from tests.notary.samples import make_event
+
+LONG = 80_000
+PAGE = os.sysconf("SC_PAGE_SIZE")
+_INSERT = """
+INSERT INTO events (seq, event_id, event_type, time, trace_id, principal, session_id, action_id, decision, bytes)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+"""
+
+
+def chained(count: int) -> Iterator[tuple[object, ...]]:
+    """Rows of so many events, each with the hash of the one before."""
+    event = make_event(event_id="evt_0000000", reason="x" * 200)
+    opened = open_event(event)
+    fixed = (event.event_type, milliseconds(event.timestamp), event.trace_id, event.principal, event.session_id,
+             event.action_id, event.decision)  # fmt: skip
+    link = None
+    for seq in range(1, count + 1):
+        event_id = f"evt_{seq:07d}"
+        stored = opened.closed(link).replace(b"evt_0000000", event_id.encode())
+        yield (seq, event_id, *fixed, stored)
+        link = "sha256:" + sha256(stored).hexdigest()
+
+
+def grown(path: Path, count: int) -> None:
+    """A ledger of so many events, written behind its back since that is many times faster."""
+    database = Database(path, schema.prepare)
+    database.open()
+    database.close()
+    with closing(sqlite3.connect(path)) as connection:
+        connection.execute("PRAGMA journal_mode=OFF")
+        connection.execute("PRAGMA synchronous=OFF")
+        for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE name GLOB 'events_by_*'").fetchall():
+            connection.execute(f"DROP INDEX {name}")  # a walk needs none
+        connection.executemany(_INSERT, chained(count))
+        (last,) = connection.execute("SELECT bytes FROM events WHERE seq = ?", (count,)).fetchone()
+        write_head(connection, Head(count, "sha256:" + sha256(last).hexdigest()))
+        connection.commit()
+
+
+def resident() -> int:
+    return int(Path("/proc/self/statm").read_text().split()[1]) * PAGE
+
+
+def walked(path: Path) -> tuple[VerifyReport, list[int]]:
+    """A walk to its end, and how large this process was along it."""
+    walk, sizes = Walk(), list[int]()
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        while (report := walk_on(connection, walk)) is None:
+            if walk.head.seq % 10_240 == 0 or not sizes:
+                sizes.append(resident())
+    return report, sizes
+
+
+def test_a_long_walk_takes_no_more_memory_than_a_short_one_and_finds_a_break_at_its_end(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.sqlite3"
+    grown(path, LONG)
+    report, sizes = walked(path)
+    assert (report.intact, report.events_checked) == (True, LONG)
+    assert len(sizes) > 5
+    assert max(sizes) - sizes[0] < 16 << 20, [size >> 20 for size in sizes]
+    with closing(sqlite3.connect(path)) as connection, connection:
+        connection.execute("UPDATE events SET principal = 'somebody else' WHERE seq = ?", (LONG - 1,))
+    broken, _ = walked(path)
+    assert (broken.intact, broken.broken_at, broken.events_checked) == (False, f"evt_{LONG - 1:07d}", LONG - 2)

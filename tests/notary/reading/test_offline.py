@@ -1,0 +1,282 @@
+"""The auditor's command: its function, and the process it is where that matters."""
+
+import json
+import os
+import pty
+import shutil
+import sqlite3
+import subprocess
+import sys
+from contextlib import closing, redirect_stderr, redirect_stdout
+from copy import copy
+from io import StringIO
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+
+from ipc.clock import iso
+from ipc.messages import Approver
+from ipc.settings import LedgerSettings
+from notary.ledger.receipts import encode_receipt
+from notary.offline import main
+from notary.signing.keys import rotate
+from notary.store import holds
+from tests.notary.running import ROOT, Running
+from tests.notary.samples import NOW, make_approval, make_note, make_open, make_receipt, outcome_text, record_call
+from tests.support.dying_rotation import places_in
+
+CALLS = 9
+
+
+class Done(NamedTuple):
+    """What a run of the command left."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
+class Case:
+    """A ledger of CALLS calls and one event, a receipt of another key in the middle, and the key file."""
+
+    def __init__(self, folder: Path) -> None:
+        notary = Running(folder)
+        place = places_in(folder).receipt
+        for number in range(CALLS):
+            notary.clock.time = NOW + number
+            if number in (4, 5):
+                # What is rotated while no notary lives has no event.
+                notary.stop()
+                self.kid = rotate(place)[0].kid
+                notary.start()
+            approval = make_approval(
+                approval_id=f"apr_{number}", state="claimed", holder=f"front-{notary.lives}",
+                outcome=outcome_text(claimed_by="alice"),
+            )  # fmt: skip
+            with notary.stranger() as store:
+                holds.store(store, approval)  # without the events that a hold has
+            record_call(notary.front, approver=Approver(approval.approval_id, "alice", "thumbprint", "jti"))
+        notary.clock.time = NOW + CALLS
+        notary.front.ask(make_note(event_type="AdminDrain"))
+        notary.front.ask(make_open())
+        notary.stop()
+        assert place.set is not None
+        self.file, self.keys = notary.path, place.set
+        with closing(sqlite3.connect(self.file)) as connection:
+            rows = connection.execute("SELECT event_id FROM events ORDER BY seq").fetchall()
+            self.ids = ["", *(row[0] for row in rows)]
+
+    def execute(self, statement: str, *values: object) -> None:
+        with closing(sqlite3.connect(self.file)) as connection, connection:
+            connection.execute(statement, values)
+
+    def run(self, file: Path | None = None) -> Done:
+        """The command in this process."""
+        with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+            code = main([str(file or self.file), "--keys", str(self.keys)])
+        return Done(code, out.getvalue(), err.getvalue())
+
+    def process(self) -> Done:
+        """The command as a process of its own."""
+        command = [sys.executable, "-m", "notary.offline", str(self.file), "--keys", str(self.keys)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120, check=False)
+        return Done(done.returncode, done.stdout, done.stderr)
+
+    def broken(self, words: str, seq: int | None) -> str:
+        """It must be broken there and say so in its last sentence; returns all it printed."""
+        done = self.run()
+        assert done.returncode == 8, done.stdout + done.stderr
+        last = done.stdout.splitlines()[-1]
+        assert words in last
+        assert f"is broken at event {self.ids[seq]}, number {seq}:" in last if seq else "is broken: " in last
+        assert done.stderr == ""
+        return done.stdout
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Case:
+    """What each test has a copy of."""
+    return Case(tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture
+def case(whole: Case, tmp_path: Path) -> Case:
+    found = copy(whole)
+    found.file, found.keys = (Path(shutil.copy(path, tmp_path)) for path in (whole.file, whole.keys))
+    return found
+
+
+def test_a_whole_ledger_is_one_sentence_and_exit_0(case: Case) -> None:
+    before = {path.name: path.read_bytes() for path in case.file.parent.iterdir()}
+    done = case.process()
+    assert case.run() == done
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout == (
+        f"{case.file} is intact: 10 events in one chain, 9 receipts with a valid signature, 1 unresolved intent.\n"
+    )
+    assert {path.name: path.read_bytes() for path in case.file.parent.iterdir()} == before
+
+
+def test_a_changed_event_is_shown_beside_its_neighbours(case: Case) -> None:
+    case.execute("UPDATE events SET bytes = CAST(replace(bytes, 'allow', 'deny!') AS BLOB) WHERE seq = 5")
+    lines = case.broken("column decision does not say what the event says", 5).splitlines()
+    assert len(lines) == 4
+    assert [line[0] for line in lines[:3]] == [" ", ">", " "]
+    for line, seq in zip(lines, (4, 5, 6), strict=False):
+        assert case.ids[seq] in line
+        assert f" {seq}  {iso(NOW + seq - 1)}  ActionCall  text_digest" in line
+
+
+def test_a_deleted_event_is_missed_beside_those_that_are_left(case: Case) -> None:
+    case.execute("DELETE FROM events WHERE seq = 5")
+    lines = case.broken("event number 5 is missing before it", 6).splitlines()
+    assert [line.split()[-1] for line in lines[:3]] == [case.ids[4], case.ids[6], case.ids[7]]
+
+
+def test_a_cut_tail_is_missed(case: Case) -> None:
+    case.execute("DELETE FROM events WHERE seq > 8")
+    assert case.process() == case.run()
+    case.broken("the last 2 of 10 events are missing after this one", 8)
+
+
+def test_an_event_in_front_is_noticed(case: Case) -> None:
+    case.execute("INSERT INTO events SELECT -5, event_id, event_type, time, trace_id, principal, session_id, action_id,"
+                 " decision, bytes FROM events WHERE seq = 3")  # fmt: skip
+    assert case.run().returncode == 8
+
+
+RECEIPT = "UPDATE receipts SET {} WHERE seq = 3"
+
+
+@pytest.mark.parametrize(
+    ("statement", "words"),
+    [
+        ("DELETE FROM receipts WHERE seq = 3", "and the one beside it is None"),
+        (RECEIPT.format("receipt_id = 'rcpt_x'"), "and the one beside it is rcpt_x"),
+        (RECEIPT.format("approval_id = 'apr_x'"), "the columns of its receipt"),
+        (RECEIPT.format("approval_id = NULL"), "the columns of its receipt"),
+        (RECEIPT.format("bytes = x'7b7d'"), "are not those of a receipt"),
+        (RECEIPT.format("bytes = x'ff'"), "are not those of a receipt"),
+        (
+            RECEIPT.format("bytes = CAST(replace(bytes, 'executed', 'averted') AS BLOB)"),
+            "not have the content that was signed",
+        ),
+        (RECEIPT.format("bytes = CAST(replace(bytes, '201', '200') AS BLOB)"), "not have the content that was signed"),
+        (RECEIPT.format("bytes = CAST(json_remove(bytes, '$.receipt_signature') AS BLOB)"), "has no signature"),
+        (RECEIPT.format("bytes = CAST(json_set(bytes, '$.signing_key_id', 'x') AS BLOB)"), "does not list"),
+        (RECEIPT.format("bytes = CAST(json_set(bytes, '$.result_hash', 'x') AS BLOB)"), "not have the content"),
+        (RECEIPT.format("bytes = (SELECT bytes FROM receipts WHERE seq = 4)"), "the columns of its receipt"),
+    ],
+)
+def test_a_receipt_that_does_not_fit_is_noticed_at_its_event(case: Case, statement: str, words: str) -> None:
+    case.execute(statement)
+    case.broken(words, 3)
+
+
+def test_a_receipt_of_no_event_is_noticed(case: Case) -> None:
+    receipt = make_receipt()
+    case.execute("INSERT INTO receipts VALUES (99, ?, NULL, ?)", receipt.receipt_id, encode_receipt(receipt))
+    case.broken("receipts that belong to no event: 1", None)
+
+
+@pytest.mark.parametrize("statement", ["DELETE FROM unresolved", "DELETE FROM intents WHERE seq = 4"])
+def test_an_intent_that_was_made_to_vanish_is_noticed(case: Case, statement: str) -> None:
+    case.execute(statement)
+    case.broken("intents are there", None)
+
+
+def test_an_index_that_hides_a_row_from_queries_is_noticed(case: Case) -> None:
+    case.execute("CREATE TABLE keep AS SELECT * FROM events")
+    with closing(sqlite3.connect(case.file, isolation_level=None)) as connection:
+        connection.execute("PRAGMA writable_schema=ON")
+        connection.execute("UPDATE sqlite_master SET sql = replace(sql, '(principal, time)', '(trace_id, time)') "
+                           "WHERE name = 'events_by_principal'")  # fmt: skip
+    case.broken("the file's own structure is damaged", None)
+
+
+def test_a_signature_by_a_key_that_is_not_listed_is_told(case: Case) -> None:
+    listed = json.loads(case.keys.read_text())["keys"]
+    case.keys.write_text(json.dumps({"keys": [key for key in listed if key["kid"] != case.kid]}))
+    case.broken("is signed by a key that the key file does not list", 5)
+
+
+def test_damaged_pages_are_a_break_and_no_trace(case: Case) -> None:
+    page = case.file.read_bytes().rindex(b'"event_type":"ActionCall"') // 4096
+    with open(case.file, "r+b") as file:
+        file.seek(page * 4096)
+        file.write(os.urandom(4096))
+    done = case.process()
+    assert done.returncode == 8, done.stdout + done.stderr
+    assert "is broken" in done.stdout
+    assert "Traceback" not in done.stderr
+
+
+def test_a_copy_beside_its_wal_and_one_without_are_both_fine(case: Case, tmp_path: Path) -> None:
+    notary = Running(tmp_path / "live", ledger=LedgerSettings(path=str(case.file)))
+    for _ in range(5):
+        notary.front.ask(make_note())
+    copies = [tmp_path / "both", tmp_path / "alone"]
+    for folder in copies:
+        os.mkdir(folder)
+        shutil.copy(case.file, folder / "ledger.sqlite3")
+    shutil.copy(f"{case.file}-wal", copies[0] / "ledger.sqlite3-wal")
+    running = case.run()
+    assert running.returncode == 0, running.stdout + running.stderr
+    assert "15 events" in running.stdout
+    notary.stop()
+    both, alone = case.run(tmp_path / "both" / "ledger.sqlite3"), case.run(tmp_path / "alone" / "ledger.sqlite3")
+    assert (both.returncode, alone.returncode) == (0, 0), (both, alone)
+    assert "15 events" in both.stdout
+    assert "10 events" in alone.stdout
+    assert os.listdir(tmp_path / "alone") == ["ledger.sqlite3"]
+
+
+def test_a_text_that_somebody_chose_does_not_reach_the_terminal_as_it_is(case: Case) -> None:
+    case.execute(
+        "UPDATE events SET event_id = ?, bytes = ? WHERE seq = 5", "evt\x1b[2J\u202e", b'{"event_id":"\\u001b[2J"}'
+    )
+    done = case.run()
+    assert done.returncode == 8
+    assert "\x1b" not in done.stdout
+    assert "\u202e" not in done.stdout
+    assert "\\x1b[2J" in done.stdout
+
+
+@pytest.mark.parametrize("content", [b"", b"hello" * 2000, b"SQLite format 3\x00" + b"\x00" * 4080])
+def test_what_is_no_ledger_is_one_sentence_and_another_exit_code(case: Case, content: bytes) -> None:
+    case.file.write_bytes(content)
+    done = case.run() if content else case.process()
+    assert done.returncode == 69
+    assert done.stdout == ""
+    assert done.stderr.startswith("Nothing can be said: ")
+    assert done.stderr.count("\n") == 1
+
+
+def test_a_missing_file_and_a_bad_key_file_are_told(case: Case, tmp_path: Path) -> None:
+    assert case.run(tmp_path / "none").stderr == f"Nothing can be said: {tmp_path / 'none'} does not exist.\n"
+    for content in (b"", b"[]", b'{"keys":1}', b"[" * 100_000):
+        case.keys.write_bytes(content)
+        done = case.run()
+        assert (done.returncode, "is not a JWKS" in done.stderr) == (69, True)
+    case.keys.unlink()
+    assert "cannot be read: No such file" in case.run().stderr
+
+
+def test_progress_is_shown_on_a_terminal_and_gone_at_the_end(case: Case) -> None:
+    leader, follower = pty.openpty()
+    command = [sys.executable, "-m", "notary.offline", str(case.file), "--keys", str(case.keys)]
+    with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=follower) as child:
+        os.close(follower)
+        assert child.stdout is not None
+        said = child.stdout.read()
+        shown = b""
+        try:
+            while chunk := os.read(leader, 4096):
+                shown += chunk
+        except OSError:
+            pass  # a terminal whose last writer has left
+    os.close(leader)
+    assert b"of 10 events checked" in shown
+    assert shown.endswith(b"\r\x1b[K")
+    assert said.count(b"\n") == 1

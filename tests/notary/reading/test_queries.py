@@ -1,0 +1,150 @@
+"""Questions to the ledger: answered as a plain filter would, and without a walk along everything."""
+
+import json
+import random
+from typing import Any
+
+import msgspec
+import pytest
+
+from ipc.clock import iso
+from ipc.evidence import EventQuery
+from ipc.messages import ListUnresolved, QueryEvents, ReadEpoch, ReadLedger
+from notary.reading import queries
+from tests.notary.running import Running, query, stored
+from tests.notary.samples import NOW, make_note, make_open, make_refuse, record_call
+
+FILTERS: dict[str, list[Any]] = {
+    "trace_id": ["trc_0", "trc_1"],
+    "action_id": ["text_digest", "spin", None],
+    "principal": ["uid:1", "uid:2", None],
+    "session_id": ["ses_1", "ses_2", None],
+    "decision": ["allow", "deny", "error"],
+    "event_type": ["ActionCall", "AdminDrain"],
+}
+
+
+def note(notary: Running, at: float, **fields: Any) -> None:
+    notary.clock.time = at
+    notary.front.ask(make_note(**fields))
+
+
+def write(notary: Running, at: float, event_type: str, decision: str, **fields: Any) -> None:
+    """An event of this kind, by the operation that writes such."""
+    if event_type != "ActionCall":
+        note(notary, at, event_type=event_type, decision=decision, **fields)
+    elif decision == "allow" and None not in fields.values():
+        notary.clock.time = at
+        record_call(notary.front, **fields)
+    else:
+        notary.clock.time = at
+        notary.front.ask(make_refuse(**fields, decision="deny" if decision == "allow" else decision))
+
+
+def test_queries_answer_as_a_plain_filter_would(notary: Running) -> None:
+    chance = random.Random(7)
+    for _ in range(120):
+        fields = {name: chance.choice(values) for name, values in FILTERS.items()}
+        write(notary, NOW + chance.randrange(40) / 8, **fields)
+    events = [(number, json.loads(raw), raw) for number, raw in enumerate(stored(notary.path))]
+
+    def plainly(query: EventQuery) -> list[bytes]:
+        found = [
+            (event["timestamp"], number, raw) for number, event, raw in events
+            if all(getattr(query, name) in (None, event.get(name)) for name in FILTERS)
+            and (query.after is None or event["timestamp"] > iso(query.after))
+            and (query.before is None or event["timestamp"] < iso(query.before))
+        ]  # fmt: skip
+        return [raw for _, _, raw in sorted(found, reverse=True)][: query.limit]
+
+    sizes = set()
+    for _ in range(300):
+        asked = {name: chance.choice(values) for name, values in FILTERS.items() if chance.random() < 0.3}
+        if chance.random() < 0.3:
+            asked["after"] = NOW + chance.randrange(40) / 8
+        if chance.random() < 0.3:
+            asked["before"] = NOW + chance.randrange(40) / 8
+        wanted = EventQuery(**asked, limit=chance.choice([1, 5, 100, 1000]))
+        answer = notary.front.ask(QueryEvents(wanted))
+        assert answer == plainly(wanted), wanted
+        sizes.add(len(answer))
+    assert len(sizes) > 10
+
+
+@pytest.mark.parametrize("moment", [1763723533.123, 1999999999.007])
+def test_bounds_are_exclusive_to_the_millisecond(notary: Running, moment: float) -> None:
+    for offset in (-0.001, 0, 0.001):
+        note(notary, moment + offset)
+    (later,) = query(notary.front, after=moment)
+    (earlier,) = query(notary.front, before=moment)
+    assert json.loads(later)["timestamp"] == iso(moment + 0.001)
+    assert json.loads(earlier)["timestamp"] == iso(moment - 0.001)
+
+
+def test_no_question_walks_the_whole_ledger(notary: Running) -> None:
+    notary.front.ask(make_note())
+    with notary.stranger() as connection:
+
+        def plan(statement: str, values: Any = ()) -> str:
+            return "; ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values))
+
+        bounds: dict[str, dict[str, float]] = {
+            "": {}, " AND time>?": {"after": 1.0}, " AND time<?": {"before": 9.0},
+            " AND time>? AND time<?": {"after": 1.0, "before": 9.0},
+        }  # fmt: skip
+        for name, values in FILTERS.items():
+            for value in values:
+                for terms, bound in bounds.items():
+                    if value in (None, "allow", "ActionCall"):
+                        continue
+                    query = msgspec.structs.replace(EventQuery(**{name: value}), **bound)
+                    answer = plan(*queries.event_statement(query))
+                    assert f"({name}=?{terms})" in answer, answer
+                    assert "TEMP B-TREE" not in answer
+        for common in (EventQuery(), EventQuery(decision="allow"), EventQuery(event_type="ActionCall")):
+            for terms, bound in bounds.items():
+                answer = plan(*queries.event_statement(msgspec.structs.replace(common, **bound)))
+                assert "events_by_time" in answer
+                assert f"({terms.removeprefix(' AND ')})" in answer or not terms, answer
+                assert "TEMP B-TREE" not in answer
+        statements: list[str] = []
+        connection.set_trace_callback(statements.append)
+        queries.receipt_by_id(connection, "r")
+        queries.receipt_id_of_approval(connection, "a")
+        queries.has_intent_of_approval(connection, "a")
+        queries.unresolved_intents(connection, 5, NOW)
+        queries.newest_time(connection)
+        connection.set_trace_callback(None)
+        assert len(statements) == 6
+        for statement in statements:
+            # The newest of all by their number, and the few that are open, are no walk.
+            is_short = statement.endswith("ORDER BY seq DESC LIMIT 1")
+            assert is_short or "SCAN" not in plan(statement).replace("SCAN unresolved", ""), plan(statement)
+
+
+def test_intents_are_shown_oldest_first_with_their_age(notary: Running) -> None:
+    front, asked = notary.front, [make_open() for _ in range(4)]
+    for one in asked:
+        front.ask(one)
+        notary.clock.time += 1
+    assert [(view.intent_id, view.age_seconds) for view in front.ask(ListUnresolved(3))] == [
+        (one.intent_id, 4 - number) for number, one in enumerate(asked[:3])
+    ]
+    assert front.ask(ReadLedger()).unresolved == 4
+
+
+def test_the_newest_evidence_of_event_or_intent_is_what_no_clock_may_be_before(notary: Running) -> None:
+    assert newest(notary) == 0.0
+    note(notary, NOW + 5.125)
+    note(notary, NOW)
+    assert newest(notary) == NOW + 5.125
+    notary.clock.time = NOW + 7.25
+    notary.front.ask(make_open())
+    assert newest(notary) == NOW + 7.25
+
+
+def newest(notary: Running) -> float:
+    """What the next notary tells its fronts."""
+    front = notary.restart()
+    front.ask(ReadEpoch())
+    return front.in_force[0].newest_evidence

@@ -1,0 +1,301 @@
+"""The chain walker: every way in which a ledger can be changed behind its back."""
+
+import json
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from ipc.evidence import VerifyReport
+from notary.ledger.schema import Head
+from notary.reading.verify import CHUNK, COLUMNS, Walk, walk_on
+from tests.notary.conftest import StartNotary
+from tests.notary.running import Running, walk
+from tests.notary.samples import make_note, record_call
+
+EVENTS = 12
+MIDDLE = 6
+CHANGE = {"fuel_consumed": 1234}
+
+
+class Tampered:
+    """A ledger of EVENTS events, in the hands of somebody who can write the file."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        with closing(sqlite3.connect(path)) as connection:
+            rows = connection.execute("SELECT event_id, bytes FROM events ORDER BY seq").fetchall()
+        self.ids = ["", *(row[0] for row in rows)]
+        self.bytes = [b"", *(row[1] for row in rows)]
+
+    def execute(self, statement: str, *values: object) -> None:
+        with closing(sqlite3.connect(self.path)) as connection, connection:
+            connection.execute(statement, values)
+
+    def put(self, seq: int, stored: bytes) -> None:
+        self.execute("UPDATE events SET bytes = ? WHERE seq = ?", stored, seq)
+
+    def verify(self) -> VerifyReport:
+        with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
+            started = Walk()
+            while (report := walk_on(connection, started)) is None:
+                pass
+            return report
+
+    def broken_at(self, seq: int | None, *words: str) -> None:
+        """The walk stops at that event, for a reason that holds these words; all before it was found whole."""
+        report = self.verify()
+        assert not report.intact
+        assert report.broken_at == ("head" if seq is None else self.ids[seq])
+        assert report.reason is not None
+        for word in words:
+            assert word in report.reason
+
+
+def write_events(notary: Running) -> None:
+    for number in range(EVENTS):
+        notary.clock.time += 1
+        if number % 2:
+            record_call(notary.front)
+        else:
+            notary.front.ask(make_note(reason=f"number {number} é", change=CHANGE))
+    notary.stop()
+
+
+@pytest.fixture
+def ledger_file(notary: Running) -> Tampered:
+    write_events(notary)
+    return Tampered(notary.path)
+
+
+def test_an_untouched_ledger_is_intact(ledger_file: Tampered) -> None:
+    assert ledger_file.verify() == VerifyReport(
+        intact=True, events_checked=EVENTS, broken_at=None, total_events=EVENTS, verified_links=EVENTS - 1, reason=None,
+    )  # fmt: skip
+
+
+def test_an_empty_ledger_is_intact(notary: Running) -> None:
+    assert walk(notary.front) == VerifyReport(
+        intact=True, events_checked=0, broken_at=None, total_events=0, verified_links=0, reason=None
+    )
+
+
+@pytest.mark.parametrize("seq", [1, MIDDLE, EVENTS])
+def test_no_byte_of_an_event_can_be_changed(ledger_file: Tampered, seq: int) -> None:
+    original = ledger_file.bytes[seq]
+    found_at = []
+    for position in range(0, len(original), 7):
+        ledger_file.put(seq, original[:position] + bytes([original[position] ^ 1]) + original[position + 1 :])
+        report = ledger_file.verify()
+        assert not report.intact, position
+        # Bytes alone can't say which side of a link was changed, so it is the event itself or the one after it.
+        assert report.broken_at in ledger_file.ids[seq : seq + 2], position
+        found_at.append(report.broken_at)
+    ledger_file.put(seq, original)
+    assert ledger_file.verify().intact
+    assert ledger_file.ids[seq] in found_at
+
+
+@pytest.mark.parametrize("seq", [1, MIDDLE])
+def test_a_changed_text_breaks_the_link_of_the_next_event(ledger_file: Tampered, seq: int) -> None:
+    ledger_file.put(seq, ledger_file.bytes[seq].replace(b'"fuel_consumed":1234', b'"fuel_consumed":1235'))
+    ledger_file.broken_at(seq + 1, "prev_hash does not match", ledger_file.ids[seq])
+
+
+def test_a_changed_text_of_the_last_event_is_noticed_at_it(ledger_file: Tampered) -> None:
+    ledger_file.put(EVENTS, ledger_file.bytes[EVENTS].replace(b"1234", b"1235"))
+    ledger_file.broken_at(EVENTS, "do not have the hash")
+
+
+@pytest.mark.parametrize("seq", [2, MIDDLE, EVENTS])
+def test_a_changed_link_is_noticed_at_its_event(ledger_file: Tampered, seq: int) -> None:
+    event = json.loads(ledger_file.bytes[seq])
+    link = event["prev_hash"].encode()
+    ledger_file.put(seq, ledger_file.bytes[seq].replace(link, b"sha256:" + b"0" * 64))
+    ledger_file.broken_at(seq, "prev_hash does not match")
+
+
+@pytest.mark.parametrize("link", [b"null", b'""', b"0"])
+def test_a_link_of_another_kind_is_noticed(ledger_file: Tampered, link: bytes) -> None:
+    before, _, after = ledger_file.bytes[MIDDLE].partition(b'"prev_hash":')
+    ledger_file.put(MIDDLE, before + b'"prev_hash":' + link + after[after.index(b",") :])
+    ledger_file.broken_at(MIDDLE)
+
+
+def test_a_link_that_was_taken_out_is_noticed(ledger_file: Tampered) -> None:
+    before, _, after = ledger_file.bytes[1].partition(b'"prev_hash":null,')
+    ledger_file.put(1, before + after)
+    ledger_file.broken_at(1, "the first event must have none")
+
+
+@pytest.mark.parametrize("name", COLUMNS)
+@pytest.mark.parametrize("seq", [1, MIDDLE, EVENTS])
+def test_no_column_can_say_something_else_than_its_event(ledger_file: Tampered, name: str, seq: int) -> None:
+    ledger_file.execute(f"UPDATE events SET {name} = ? WHERE seq = ?", 1 if name == "time" else "other", seq)
+    report = ledger_file.verify()
+    assert not report.intact
+    assert report.events_checked == seq - 1
+    assert report.reason == f"column {name} does not say what the event says"
+    assert report.broken_at == ("other" if name == "event_id" else ledger_file.ids[seq])
+
+
+@pytest.mark.parametrize("name", ["trace_id", "principal", "session_id", "action_id", "decision"])
+def test_no_column_can_be_emptied(ledger_file: Tampered, name: str) -> None:
+    ledger_file.execute(f"UPDATE events SET {name} = NULL WHERE seq = ?", MIDDLE)
+    ledger_file.broken_at(MIDDLE, f"column {name}")
+
+
+@pytest.mark.parametrize("stored", [b"", b"{}", b"null", b"[1]", b"\xff\xfe", b'{"event_id":1}', b"[" * 5000])
+def test_bytes_that_are_no_event_are_noticed(ledger_file: Tampered, stored: bytes) -> None:
+    ledger_file.put(MIDDLE, stored)
+    ledger_file.broken_at(MIDDLE, "not those of an event")
+
+
+@pytest.mark.parametrize("seq", [1, MIDDLE])
+def test_an_event_that_was_deleted_is_missed_by_the_next(ledger_file: Tampered, seq: int) -> None:
+    ledger_file.execute("DELETE FROM events WHERE seq = ?", seq)
+    ledger_file.broken_at(seq + 1, f"event number {seq} is missing before it")
+
+
+def test_events_that_were_deleted_and_renumbered_are_missed(ledger_file: Tampered) -> None:
+    ledger_file.execute("DELETE FROM events WHERE seq = ?", MIDDLE)
+    for seq in range(MIDDLE + 1, EVENTS + 1):
+        ledger_file.execute("UPDATE events SET seq = seq - 1 WHERE seq = ?", seq)
+    ledger_file.broken_at(MIDDLE + 1, "prev_hash does not match")
+
+
+@pytest.mark.parametrize("cut", [1, 5])
+def test_a_tail_that_was_cut_is_missed_by_the_head(ledger_file: Tampered, cut: int) -> None:
+    ledger_file.execute("DELETE FROM events WHERE seq > ?", EVENTS - cut)
+    ledger_file.broken_at(EVENTS - cut, f"the last {cut} of {EVENTS} events are missing")
+
+
+def test_a_ledger_that_was_emptied_is_missed_by_the_head(ledger_file: Tampered) -> None:
+    ledger_file.execute("DELETE FROM events")
+    ledger_file.broken_at(None, f"the last {EVENTS} of {EVENTS}")
+
+
+def test_events_that_were_swapped_are_noticed_at_the_first(ledger_file: Tampered) -> None:
+    for change in ((MIDDLE, -1), (MIDDLE + 1, MIDDLE), (-1, MIDDLE + 1)):
+        ledger_file.execute("UPDATE events SET seq = ?2 WHERE seq = ?1", *change)
+    report = ledger_file.verify()
+    assert (report.broken_at, report.events_checked) == (ledger_file.ids[MIDDLE + 1], MIDDLE - 1)
+
+
+def test_bytes_that_were_swapped_are_noticed_at_the_first(ledger_file: Tampered) -> None:
+    ledger_file.put(MIDDLE, ledger_file.bytes[MIDDLE + 1])
+    ledger_file.put(MIDDLE + 1, ledger_file.bytes[MIDDLE])
+    ledger_file.broken_at(MIDDLE)
+
+
+def test_an_event_that_was_put_at_the_end_without_moving_the_head_is_noticed(ledger_file: Tampered) -> None:
+    _insert_copy(ledger_file, EVENTS + 1, EVENTS)
+    report = ledger_file.verify()
+    assert not report.intact
+    assert report.total_events == EVENTS
+
+
+def test_a_well_linked_event_at_the_end_without_moving_the_head_is_noticed(ledger_file: Tampered) -> None:
+    last = json.loads(ledger_file.bytes[EVENTS])
+    link = b"sha256:" + sha256(ledger_file.bytes[EVENTS]).hexdigest().encode()
+    _insert_copy(ledger_file, EVENTS + 1, EVENTS)
+    ledger_file.put(EVENTS + 1, ledger_file.bytes[EVENTS].replace(last["prev_hash"].encode(), link))
+    report = ledger_file.verify()
+    assert report.reason == f"the ledger says that it has {EVENTS} events, and this is one more"
+
+
+def _insert_copy(ledger_file: Tampered, seq: int, of: int) -> None:
+    names = ", ".join((*COLUMNS, "bytes"))
+    ledger_file.execute(f"INSERT INTO events (seq, {names}) SELECT ?1, {names} FROM events WHERE seq = ?2", seq, of)
+
+
+def test_an_event_that_was_put_in_front_is_noticed(ledger_file: Tampered) -> None:
+    _insert_copy(ledger_file, 0, 1)
+    with closing(sqlite3.connect(ledger_file.path)) as connection:
+        walk = Walk()
+        rows = connection.execute(f"SELECT seq, {', '.join(COLUMNS)}, bytes FROM events ORDER BY seq").fetchall()
+        found = walk.step(rows)
+    assert found is not None
+    assert found.seq == 0
+    assert not ledger_file.verify().intact
+
+
+HEADS: list[tuple[str, Callable[[str], str | None], str]] = [
+    ("gone", lambda _: None, "does not say where its chain ends"),
+    ("nonsense", lambda _: "nonsense", "does not say where its chain ends"),
+    ("another hash", lambda head: head.replace("sha256:", "sha256:0"), "do not have the hash"),
+    ("fewer events", lambda head: head.replace(f'"seq":{EVENTS}', f'"seq":{EVENTS - 1}'), "this is one more"),
+    ("more events", lambda head: head.replace(f'"seq":{EVENTS}', f'"seq":{EVENTS + 3}'), "the last 3 of 15"),
+    ("empty", lambda _: "{}", "has 0 events"),
+]
+
+
+@pytest.mark.parametrize(("change", "reason"), [head[1:] for head in HEADS], ids=[head[0] for head in HEADS])
+def test_a_changed_head_is_noticed_at_the_last_event(
+    ledger_file: Tampered, change: Callable[[str], str | None], reason: str
+) -> None:
+    with closing(sqlite3.connect(ledger_file.path)) as connection:
+        (head,) = connection.execute("SELECT value FROM meta WHERE key = 'head'").fetchone()
+    changed = change(head)
+    assert changed != head
+    if changed is None:
+        ledger_file.execute("DELETE FROM meta WHERE key = 'head'")
+    else:
+        ledger_file.execute("UPDATE meta SET value = ? WHERE key = 'head'", changed)
+    ledger_file.broken_at(EVENTS, reason)
+
+
+def test_the_first_of_several_breaks_is_the_one_that_is_told(ledger_file: Tampered) -> None:
+    ledger_file.execute("DELETE FROM events WHERE seq = 10")
+    ledger_file.execute("UPDATE events SET decision = 'deny' WHERE seq = 4")
+    ledger_file.put(2, b"{}")
+    ledger_file.broken_at(2)
+    ledger_file.put(2, ledger_file.bytes[2])
+    ledger_file.broken_at(4)
+    ledger_file.execute("UPDATE events SET decision = 'allow' WHERE seq = 4")
+    ledger_file.broken_at(11)
+
+
+def test_a_ledger_that_was_cut_shows_it_however_much_is_written_afterwards(
+    ledger_file: Tampered, notary: Running
+) -> None:
+    ledger_file.execute("DELETE FROM events WHERE seq > ?", EVENTS - 2)
+    front = notary.start()
+    for _ in range(3):
+        front.ask(make_note())
+    report = walk(front)
+    assert not report.intact
+    assert report.reason == f"event number {EVENTS - 1} is missing before it"
+
+
+def test_a_walk_goes_a_bounded_way_at_a_time_and_takes_along_what_is_appended_meanwhile(
+    start_notary: StartNotary,
+) -> None:
+    notary = start_notary()
+    front = notary.front
+    for number in front.send(*[make_note()] * 2 * CHUNK):
+        front.answer(number)
+    walk = Walk()
+    with closing(sqlite3.connect(notary.path)) as connection:
+        assert walk_on(connection, walk) is None
+        assert walk.head.seq == CHUNK
+        assert walk_on(connection, walk) is None
+        assert walk.head.seq == 2 * CHUNK
+        front.ask(make_note())
+        report = walk_on(connection, walk)
+    assert report is not None
+    assert (report.intact, report.events_checked) == (True, 2 * CHUNK + 1)
+
+
+def test_a_walk_in_pieces_is_the_walk_in_one(ledger_file: Tampered) -> None:
+    with closing(sqlite3.connect(ledger_file.path)) as connection:
+        rows = connection.execute(f"SELECT seq, {', '.join(COLUMNS)}, bytes FROM events ORDER BY seq").fetchall()
+    whole, pieces = Walk(), Walk()
+    assert whole.step(rows) is None
+    for row in rows:
+        assert pieces.step([row]) is None
+    assert pieces.head == whole.head != Head()
+    assert pieces.end(whole.head) is None

@@ -1,0 +1,194 @@
+"""A state folder and the notaries that a test runs on it, one after the other; a clock that the test sets."""
+
+import os
+import socket
+import sqlite3
+import subprocess
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ipc import messages as m
+from ipc.blocking import BlockingChannel
+from ipc.clock import ClockWrong, iso
+from ipc.evidence import EventQuery, VerifyReport
+from ipc.limits import MAX_CONTROL_FRAME
+from ipc.sessions import NOTARY_TO_SUPERVISOR
+from ipc.settings import Settings
+from notary.backends.sqlite import connect
+from notary.reading.verify import Walk, walk_on
+from notary.signing.make_keys import make_keys
+from supervisor.programs import INTERPRETER
+from tests.notary.samples import NOW
+from tests.support.asking import Asker
+from tests.support.notary_thread import NotaryThread
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class HandClock:
+    """A clock that shows what the test says; `wrong` set: it tells no time."""
+
+    def __init__(self) -> None:
+        self.time = NOW
+        self.wrong = ""
+
+    def now(self) -> float:
+        """Unix seconds. Raises ClockWrong."""
+        if self.wrong:
+            raise ClockWrong(self.wrong)
+        return self.time
+
+    def follow(self, floor: float) -> None:
+        """The test knows better."""
+
+    def iso(self, t: float | None = None) -> str:
+        """As text."""
+        return iso(self.now() if t is None else t)
+
+
+def settings_in(folder: Path, **changes: Any) -> Settings:
+    """Settings of a notary whose state and keys lie in this folder; keys are made where they are missing."""
+    make_keys(folder)
+    keys = folder / "keys"
+    return msgspec.structs.replace(
+        Settings(
+            str(folder), "http://localhost", lease_signing_key_path=str(keys / "lease.pem"),
+            grant_signing_key_path=str(keys / "grant.pem"), receipt_signing_key_path=str(keys / "receipt.pem"),
+            receipt_keys_jwks_path=str(folder / "receipt-keys.jwks.json"),
+        ),
+        **changes,
+    )  # fmt: skip
+
+
+def stored(path: Path, statement: str = "SELECT bytes FROM events ORDER BY seq", *values: Any) -> list[Any]:
+    """Rows of a ledger's file, read by a stranger; a single column comes without its row."""
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+        return [row[0] if len(row) == 1 else row for row in connection.execute(statement, values)]
+
+
+class Running:
+    """The notary of one folder, in a thread. Started again, it is another one on what the first has left."""
+
+    def __init__(self, folder: Path, **settings: Any) -> None:
+        self.folder = folder
+        self.path = folder / "ledger.sqlite3"
+        self.clock = HandClock()
+        self.settings = settings_in(folder, **settings)
+        self.thread: NotaryThread | None = None
+        self.lives = 0
+        self._askers: list[Asker] = []
+        self.start()
+
+    def start(self) -> Asker:
+        """Start one; its front is `front`, another one than before, as fronts that start again are."""
+        self.thread = NotaryThread(self.settings, self.clock)
+        self.lives += 1
+        self.front = self.attach(f"front-{self.lives}")
+        return self.front
+
+    def attach(self, front_id: str) -> Asker:
+        """One more front."""
+        assert self.thread is not None
+        asker = Asker(self.thread.attach(front_id), self.path)
+        self._askers.append(asker)
+        return asker
+
+    def stop(self) -> None:
+        """End the notary, whether anybody has read its answers or not."""
+        if self.thread is not None:
+            self.thread.stop()
+            self.thread = None
+        for asker in self._askers:
+            asker.close()
+        self._askers.clear()
+
+    def restart(self) -> Asker:
+        """Another notary on the same folder."""
+        self.stop()
+        return self.start()
+
+    def stored(self, statement: str, *values: Any) -> list[Any]:
+        """Rows of the file, read by a stranger."""
+        return stored(self.path, statement, *values)
+
+    @contextmanager
+    def stranger(self) -> Iterator[sqlite3.Connection]:
+        """A writing connection of somebody else."""
+        with closing(sqlite3.connect(self.path, isolation_level=None, timeout=60)) as connection:
+            yield connection
+
+    def events(self) -> list[dict[str, Any]]:
+        """Every event, oldest first."""
+        return [msgspec.json.decode(event) for event in stored(self.path)]
+
+    def last_event(self) -> dict[str, Any]:
+        """The newest event."""
+        return self.events()[-1]
+
+
+def walk(front: Asker) -> VerifyReport:
+    """Along the whole chain, as a reader goes."""
+    with closing(connect(front.path, writes=False)) as connection:
+        progress = Walk()
+        while (report := walk_on(connection, progress)) is None:
+            pass
+        return report
+
+
+def query(front: Asker, **given: Any) -> list[bytes]:
+    """Events as stored, newest first."""
+    answer: list[bytes] = front.ask(m.QueryEvents(EventQuery(**given)))
+    return answer
+
+
+class NotaryProcess:
+    """A notary as the supervisor starts it: for what only a process can show."""
+
+    def __init__(self, settings: Settings, **popen: Any) -> None:
+        ours, theirs = socket.socketpair()
+        with theirs:
+            command = [
+                *INTERPRETER, "notary.main", "--control-fd", str(theirs.fileno()), "--parent", str(os.getpid()),
+            ]  # fmt: skip
+            self.process = subprocess.Popen(command, cwd=ROOT, pass_fds=(theirs.fileno(),), text=True, **popen)
+        ours.settimeout(60)
+        self._control: BlockingChannel[m.NotaryReady] = BlockingChannel(
+            ours, m.NotaryToSupervisor, table=NOTARY_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
+            cap_out=MAX_CONTROL_FRAME,
+        )  # fmt: skip
+        self._path = Path(settings.state_dir) / "ledger.sqlite3"
+        self._control.send(m.StartNotary(settings))
+
+    def ready(self) -> None:
+        """Wait until it serves."""
+        self._control.receive()
+
+    def attach(self, front_id: str) -> Asker:
+        """One more front."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._control.send(m.AttachFront(front_id), (theirs.fileno(),))
+        return Asker(ours, self._path)
+
+    def stop(self) -> int:
+        """Have it finish; its exit code."""
+        self._control.send(m.StopNotary())
+        return self.end()
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        self.process.kill()
+        self.end()
+
+    def end(self) -> int:
+        """Wait for its end."""
+        code = self.process.wait(60)
+        self._control.close()
+        for stream in (self.process.stdout, self.process.stderr):
+            if stream is not None:
+                stream.close()
+        return code

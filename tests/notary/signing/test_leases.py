@@ -1,0 +1,64 @@
+"""Leases as they are signed."""
+
+from typing import Any
+
+import jwt
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from ipc.clock import iso
+from ipc.leases import LEASE_KEY_KEPT_SECONDS
+from notary.signing.keys import HeldKey
+from notary.signing.keysets import ListedKey, public_jwk, published
+from notary.signing.leases import SignedLease, lease_keys, sign_lease
+from tests.notary.samples import NOW, make_issue
+
+KEY = ec.generate_private_key(ec.SECP256R1())
+JWK = public_jwk(KEY)
+HELD = HeldKey(KEY, JWK["kid"], (ListedKey(JWK, iso(NOW)),))
+
+
+def sign(ttl: int = 300, **changes: Any) -> SignedLease:
+    return sign_lease(HELD, make_issue(**changes), epoch=3, now=NOW + 0.75, ttl=ttl)
+
+
+def claims_of(lease: SignedLease) -> dict[str, Any]:
+    claims: dict[str, Any] = jwt.decode(lease.token, options={"verify_signature": False})
+    return claims
+
+
+def test_a_lease_carries_exactly_the_claims_that_are_documented() -> None:
+    lease = sign(owner="team-billing", max_calls=12)
+    assert jwt.get_unverified_header(lease.token) == {"alg": "ES256", "kid": JWK["kid"], "typ": "gateway-lease+jwt"}
+    assert claims_of(lease) == {
+        "iss": "action-gateway", "aud": "action-gateway", "sub": "uid:1000", "iat": int(NOW), "nbf": int(NOW),
+        "exp": int(NOW) + 300, "jti": lease.lease_jti, "session_id": lease.session_id, "scope": ["tools:call"],
+        "budgets": {"max_calls": 12}, "cnf": {"jkt": "thumbprint"}, "epoch": 3, "owner": "team-billing",
+        "identity_method": "none",
+    }  # fmt: skip
+    assert lease.lease_jti.startswith("lea_")
+    assert lease.session_id.startswith("ses_")
+    assert (lease.exp, lease.expires_at) == (int(NOW) + 300, iso(int(NOW) + 300))
+
+
+def test_a_lease_without_owner_or_budget_has_no_such_claims() -> None:
+    assert {"owner", "budgets"}.isdisjoint(claims_of(sign()))
+
+
+def test_every_lease_is_a_session_of_its_own() -> None:
+    made = [sign() for _ in range(3)]
+    assert len({one.session_id for one in made}) == len({one.lease_jti for one in made}) == 3
+
+
+def test_a_stranger_can_verify_a_lease_with_the_published_key() -> None:
+    token = sign().token
+    key = jwt.PyJWKSet.from_dict(published(HELD.listed, HELD.kid))[jwt.get_unverified_header(token)["kid"]]
+    options: Any = {"verify_exp": False, "verify_nbf": False, "verify_iat": False}
+    assert jwt.decode(token, key, ["ES256"], audience="action-gateway", options=options)["sub"] == "uid:1000"
+
+
+def test_fronts_are_told_the_key_that_signs_first_and_when_the_others_end() -> None:
+    other = public_jwk(ec.generate_private_key(ec.SECP256R1()))
+    keys = lease_keys(HeldKey(KEY, JWK["kid"], (ListedKey(other, iso(NOW - 90), iso(NOW - 60)), *HELD.listed)))
+    over_at = NOW - 60 + LEASE_KEY_KEPT_SECONDS
+    assert [(key.kid, key.over_at) for key in keys] == [(JWK["kid"], None), (other["kid"], over_at)]
+    assert (keys[1].x, keys[1].y) == (other["x"], other["y"])

@@ -1,0 +1,185 @@
+"""Keys in force: what a notary does when the files of its signing keys change under it."""
+
+import json
+from pathlib import Path
+
+import jwt
+import pytest
+
+from ipc.messages import CheckKeys, FollowKeys, ShowReceipt
+from ipc.private_files import write_private
+from notary.signing.keys import receipt_place, rotate
+from notary.signing.keysets import ListedKey, write_set
+from notary.signing.make_keys import make_keys
+from tests.notary.conftest import StartNotary
+from tests.notary.running import Running, query
+from tests.notary.samples import make_issue, record_call
+from tests.support.asking import Asker, Told
+from tests.support.dying_rotation import places_in
+from tests.support.logs import capture_logs
+
+PURPOSES = ("lease", "grant", "receipt")
+
+
+def turn(notary: Running, purpose: str) -> str:
+    """Rotate on the disk; the id of the next key."""
+    return rotate(getattr(places_in(notary.folder), purpose))[1].kid
+
+
+def follow(front: Asker) -> list[str]:
+    problems: list[str] = front.ask(FollowKeys())
+    return problems
+
+
+def rotations(front: Asker) -> list[dict[str, str]]:
+    """Events of rotations, newest first."""
+    return [json.loads(event) for event in query(front, event_type="KeysRotated")]
+
+
+def signing(notary: Running) -> dict[str, str]:
+    """What the notary itself signs with."""
+    token = notary.front.ask(make_issue()).lease_jwt
+    _, opened, closed = record_call(notary.front)
+    receipt = json.loads(notary.front.ask(ShowReceipt(closed.receipt_id)).receipt)
+    return {
+        "lease": jwt.get_unverified_header(token)["kid"], "grant": jwt.get_unverified_header(opened.grant)["kid"],
+        "receipt": receipt["signing_key_id"],
+    }  # fmt: skip
+
+
+def status(front: Asker, receipt_id: str) -> str:
+    return str(front.ask(ShowReceipt(receipt_id)).signature_status)
+
+
+def test_each_key_is_followed_with_its_event_and_told_to_every_front_before_anything_it_signs(notary: Running) -> None:
+    other = notary.attach("another")
+    front = notary.front
+    _, _, called = record_call(front)
+    for purpose in PURPOSES:
+        before = signing(notary)
+        next_id = turn(notary, purpose)
+        assert follow(front) == []
+        assert signing(notary) == before | {purpose: next_id} == front.in_force[-1].signing_keys
+        (event,) = [one for one in rotations(front) if one["key_id"] == next_id]
+        assert (event["key_purpose"], event["previous_key_id"]) == (purpose, before[purpose])
+        assert (event["principal"], event["decision"]) == ("gateway", "allow")
+    assert status(other, called.receipt_id) == "verified"
+    assert other.in_force[-1] == front.in_force[-1]
+    assert len(other.in_force) == 4
+    assert len(rotations(front)) == 3
+
+
+def test_a_notary_looks_at_its_files_by_itself(notary: Running) -> None:
+    next_id = turn(notary, "receipt")
+    for _ in range(100_000):
+        if rotations(notary.front):
+            break
+    assert [event["key_id"] for event in rotations(notary.front)] == [next_id]
+
+
+def test_a_key_signs_only_once_its_event_is_durable(notary: Running) -> None:
+    front = notary.front
+    before = signing(notary)
+    next_id = turn(notary, "receipt")
+    with notary.stranger() as stranger:
+        stranger.execute("ALTER TABLE events RENAME TO elsewhere")
+        with pytest.raises(Told) as told:
+            follow(front)
+        assert (told.value.problem, told.value.part) == ("unavailable", "ledger")
+        stranger.execute("ALTER TABLE elsewhere RENAME TO events")
+    assert front.in_force[-1].signing_keys == before
+    assert follow(front) == []
+    assert signing(notary) == before | {"receipt": next_id}
+    assert len(rotations(front)) == 1
+
+
+def test_files_that_can_not_be_used_change_nothing_and_hold_up_no_other_key(notary: Running) -> None:
+    front = notary.front
+    before, key = signing(notary), notary.folder / "keys" / "grant.pem"
+    whole = key.read_bytes()
+    key.unlink()
+    assert follow(front) == front.ask(CheckKeys()) == [f"{key}: cannot read it: No such file or directory."]
+    key.write_bytes(whole[:80])
+    assert follow(front) == [f"{key}: mode 0644 lets others in. Use chmod 0600."]
+    key.chmod(0o600)
+    assert follow(front) == [f"{key}: is not an unencrypted private key in PEM form."]
+    assert signing(notary) == before
+    lease_id = turn(notary, "lease")
+    assert len(follow(front)) == 1
+    assert signing(notary) == before | {"lease": lease_id}
+    key.write_bytes(whole)
+    assert follow(front) == []
+
+
+def test_a_problem_is_said_once_and_not_before_it_was_seen_twice(notary: Running) -> None:
+    assert notary.thread is not None
+    signers = notary.thread.state.signers
+    with capture_logs() as lines:
+        for problems in (["a"], ["a"], ["a"], ["b"], [], ["b"], ["b"]):
+            signers.complain(problems)
+    assert [line["problem"] for line in lines] == ["a", "b"]
+
+
+def test_a_check_puts_nothing_in_force(notary: Running) -> None:
+    before = signing(notary)
+    for purpose in PURPOSES:
+        turn(notary, purpose)
+    assert notary.front.ask(CheckKeys()) == []
+    assert notary.front.in_force[-1].signing_keys == before
+
+
+def test_a_receipt_key_that_was_taken_out_of_the_set_comes_back(notary: Running) -> None:
+    front = notary.front
+    _, _, called = record_call(front)
+    place = places_in(notary.folder).receipt
+    assert place.set is not None
+    turn(notary, "receipt")
+    follow(front)
+    whole = json.loads(place.set.read_bytes())
+    for kept in ([], [ListedKey({name: one for name, one in whole["keys"][1].items() if "_at" not in name})]):
+        place.set.unlink()
+        if kept:
+            write_set(place.set, kept)
+        assert follow(front) == []
+        assert {one["kid"] for one in json.loads(place.set.read_bytes())["keys"]} == {
+            one["kid"] for one in whole["keys"]
+        }
+    assert status(front, called.receipt_id) == "verified"
+
+
+def test_every_key_that_can_not_be_used_is_a_problem_of_its_own(notary: Running) -> None:
+    places = places_in(notary.folder)
+    places.lease.key.unlink()
+    assert places.receipt.set is not None
+    places.receipt.set.chmod(0o644)
+    assert [problem.rsplit("/", 1)[1] for problem in follow(notary.front)] == [
+        "lease.pem: cannot read it: No such file or directory.",
+        "receipt-keys.jwks.json: mode 0644 lets others in. Use chmod 0600.",
+    ]
+
+
+def test_a_key_that_comes_back_signs_again_even_where_no_times_were_kept(
+    tmp_path: Path, start_notary: StartNotary
+) -> None:
+    make_keys(tmp_path / "state")
+    key, key_set = tmp_path / "state" / "keys" / "receipt.pem", tmp_path / "state" / "receipt-keys.jwks.json"
+    first = key.read_bytes()
+    rotate(receipt_place(key, key_set))
+    # As a version that kept no times left it.
+    keys = json.loads(key_set.read_bytes())["keys"]
+    write_set(key_set, [ListedKey({name: one[name] for name in one if "_at" not in name}) for one in keys])
+    notary = start_notary()
+    before = signing(notary)["receipt"]
+    write_private(key, first)
+    assert follow(notary.front) == []
+    assert signing(notary)["receipt"] not in ("", before)
+    assert len(rotations(notary.front)) == 1
+
+
+def test_a_key_that_stays_is_no_event(notary: Running) -> None:
+    before = signing(notary)
+    follow(notary.front)
+    places_in(notary.folder).lease.key.touch()
+    assert follow(notary.front) == []
+    assert signing(notary) == before
+    assert rotations(notary.front) == []

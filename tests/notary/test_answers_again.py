@@ -1,0 +1,154 @@
+"""What a notary answered and nobody heard: the one that follows answers the same, and writes nothing twice."""
+
+from typing import Any
+
+import pytest
+
+from ipc.evidence import EventQuery
+from ipc.messages import (
+    Abandon,
+    ClaimDeliveries,
+    Close,
+    Enter,
+    FollowKeys,
+    GetHold,
+    Proof,
+    QueryEvents,
+)
+from notary import service
+from tests.notary.conftest import StartNotary
+from tests.notary.running import Running, walk
+from tests.notary.samples import (
+    NOW_MS,
+    UNTIL,
+    call_event,
+    hooks,
+    make_approval,
+    make_claim,
+    make_hold,
+    make_issue,
+    make_note,
+    make_open,
+    make_refuse,
+    make_result,
+    make_revoke,
+    notify,
+)
+from tests.support.asking import Asker
+
+TABLES = ("events", "receipts", "intents", "unresolved", "proofs", "budgets", "approvals", "epochs", "outbox", "meta")
+
+
+def everything(notary: Running) -> dict[str, list[Any]]:
+    return {table: notary.stored(f"SELECT * FROM {table} ORDER BY 1") for table in TABLES}
+
+
+def prepared(front: Asker) -> list[Any]:
+    """One of each operation that writes, all of them possible for this front."""
+    held = make_approval()
+    session_id = front.ask(make_issue(max_calls=9)).session_id
+    opened, left = (make_open(event=call_event(session_id=session_id), has_budget=True) for _ in range(2))
+    for one in (opened, left, make_hold(held)):
+        front.ask(one)
+    notify(front)
+    return [
+        Enter(Proof("p")), make_open(event=call_event(session_id=session_id), has_budget=True),
+        Close(opened.intent_id, make_result()), Abandon(left.intent_id, "error", "overloaded"),
+        make_refuse(Proof("q")), make_hold(), make_issue(max_calls=3), make_note(),
+        make_claim(held, "asks-again"),
+        ClaimDeliveries("chat", NOW_MS, UNTIL, 5), FollowKeys(), Close("intent_unknown", make_result()),
+        make_revoke(),
+    ]  # fmt: skip
+
+
+def test_each_operation_asked_again_of_the_next_notary_answers_the_same_and_is_done_once(
+    start_notary: StartNotary,
+) -> None:
+    notary = start_notary(webhooks=hooks("chat"))
+    front = notary.attach("asks-again")
+    asked = prepared(front)
+    numbers = front.send(*asked)
+    told = [front.heard(number) for number in numbers]
+    assert [one.problem for one in told] == [None] * 11 + ["refused", None]
+    after = everything(notary)
+    notary.restart()
+    again = notary.attach("asks-again")
+    again.resend(dict(zip(numbers, asked, strict=True)))
+    assert [again.heard(number) for number in numbers] == told
+    assert everything(notary) == after
+    assert walk(notary.front).intact
+
+
+def test_nobody_else_gets_what_was_answered_under_the_same_number(notary: Running) -> None:
+    front = notary.attach("one")
+    (number,) = front.send(Enter(Proof("p")))
+    assert front.answer(number).is_fresh
+    notary.restart()
+    other = notary.attach("other")
+    other.resend({number: Enter(Proof("p"))})
+    assert not other.answer(number).is_fresh
+
+
+def test_what_was_asked_and_not_heard_before_the_notary_ended_is_done_once(notary: Running) -> None:
+    session_id = notary.front.ask(make_issue(max_calls=5)).session_id
+    silent = notary.attach("silent")
+    asked = {number: make_open(event=call_event(session_id=session_id), has_budget=True) for number in (1, 2, 3)}
+    silent.resend(asked)
+    notary.restart()  # finishes what has arrived; the answers were never read
+    again = notary.attach("silent")
+    again.resend(asked)
+    assert [again.answer(number).calls_after for number in asked] == [4, 3, 2]
+    assert len(notary.stored("SELECT 1 FROM intents")) == 3
+
+
+@pytest.mark.parametrize("read", [GetHold("apr_1")])
+def test_what_only_looks_is_looked_at_anew(notary: Running, read: Any) -> None:
+    front = notary.attach("reads")
+    (number,) = front.send(read)
+    assert front.answer(number) is None
+    notary.front.ask(make_hold(make_approval(approval_id="apr_1")))
+    notary.restart()
+    again = notary.attach("reads")
+    again.resend({number: read})
+    assert again.answer(number).approval_id == "apr_1"
+
+
+def test_an_answer_that_a_slow_front_had_not_taken_outlives_the_units_of_others(notary: Running) -> None:
+    for number in notary.front.send(*[make_note(reason="x" * 5000)] * 200):
+        notary.front.answer(number)
+    slow = notary.attach("slow")
+    look, note = slow.send(QueryEvents(EventQuery(limit=1000)), make_note(reason="once"))
+    for _ in range(5):
+        notary.front.ask(make_note())
+    notary.restart()
+    again = notary.attach("slow")
+    again.resend({look: QueryEvents(EventQuery(limit=1)), note: make_note(reason="once")})
+    again.answer(note)
+    assert [event.get("reason") for event in notary.events()].count("once") == 1
+
+
+def test_an_answer_outlives_a_second_notary_that_was_not_asked_for_it(notary: Running) -> None:
+    front = notary.attach("late")
+    (number,) = front.send(Enter(Proof("p")))
+    notary.restart()
+    for _ in range(3):
+        notary.front.ask(make_note())
+    notary.restart()
+    again = notary.attach("late")
+    again.resend({number: Enter(Proof("p"))})
+    assert again.answer(number).is_fresh
+
+
+def test_what_the_notary_before_answered_is_forgotten_once_nobody_can_ask_for_it(
+    notary: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    front = notary.attach("late")
+    (number,) = front.send(Enter(Proof("p")))
+    front.answer(number)
+    monkeypatch.setattr(service, "REMEMBERED_SECONDS", 0.0)
+    notary.restart()
+    notary.front.ask(make_note())
+    assert len(notary.stored("SELECT answers FROM last_unit")) == 1
+    again = notary.attach("late")
+    again.resend({number: Enter(Proof("p"))})
+    assert not again.answer(number).is_fresh

@@ -1,0 +1,126 @@
+"""A notary that is killed at any instant under load: what it answered is there, nothing is there twice."""
+
+import os
+import random
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipc.blocking import ChannelClosed
+from ipc.framing import FrameError
+from ipc.messages import Abandon, Close, Enter, ListUnresolved, Proof, ReadBudget
+from ipc.settings import Settings
+from tests.notary.running import NotaryProcess, settings_in, stored, walk
+from tests.notary.samples import call_event, make_issue, make_open, make_result
+from tests.support.asking import Asker
+
+CALLS = 10_000
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return settings_in(tmp_path / "state")
+
+
+@pytest.fixture
+def processes() -> Iterator[list[NotaryProcess]]:
+    """Every notary of the test; what still runs at the end is killed."""
+    started: list[NotaryProcess] = []
+    yield started
+    for one in started:
+        if one.process.poll() is None:
+            one.kill()
+
+
+def started(settings: Settings, processes: list[NotaryProcess]) -> NotaryProcess:
+    processes.append(NotaryProcess(settings))
+    processes[-1].ready()
+    return processes[-1]
+
+
+def call_until_killed(front: Asker, session_id: str, victim: NotaryProcess, answers: int) -> list[str]:
+    """Calls, eight at a time; the notary is killed after so many answers. Intents whose end was answered."""
+    closed: list[str] = []
+    try:
+        while True:
+            asked = [make_open(event=call_event(session_id=session_id), has_budget=True) for _ in range(8)]
+            opened = front.send(*asked)
+            ended = front.send(*[Close(one.intent_id, make_result()) for one in asked])
+            for number in opened:
+                front.answer(number)
+            for one, number in zip(asked, ended, strict=True):
+                front.answer(number)
+                closed.append(one.intent_id)
+                if len(closed) == answers:
+                    os.kill(victim.process.pid, signal.SIGKILL)
+    except (ChannelClosed, FrameError, OSError):
+        return closed
+
+
+def test_what_was_answered_survives_and_every_budget_is_exact(
+    settings: Settings, processes: list[NotaryProcess]
+) -> None:
+    chance = random.Random(os.urandom(8))
+    path = Path(settings.state_dir) / "ledger.sqlite3"
+    process = started(settings, processes)
+    front = process.attach("first")
+    session_id = front.ask(make_issue(max_calls=CALLS)).session_id
+    front.close()
+    answered: list[str] = []
+    for life in range(4):
+        front = process.attach(f"front-{life}")
+        answered += call_until_killed(front, session_id, process, 1 + chance.randrange(60))
+        process.end()
+        front.close()
+        process = started(settings, processes)
+    front = process.attach("last")
+    assert len(answered) > 4
+    assert set(answered) <= set(stored(path, "SELECT json_extract(bytes, '$.intent_id') FROM events"))
+    begun = len(stored(path, "SELECT 1 FROM intents"))
+    waiting = front.ask(ListUnresolved(1000))
+    assert begun == len(stored(path, "SELECT 1 FROM receipts")) + len(waiting)
+    assert front.ask(ReadBudget(session_id)).remaining == CALLS - begun
+    for view in waiting:
+        front.ask(Abandon(view.intent_id, "error", "interrupted"))
+    assert front.ask(ReadBudget(session_id)).remaining == CALLS - begun + len(waiting)
+    report = walk(front)
+    assert (report.intact, report.total_events) == (True, begun + 1)
+    front.close()
+    assert process.stop() == 0
+
+
+def test_what_a_killed_notary_did_not_answer_is_asked_again_and_done_once(
+    settings: Settings, processes: list[NotaryProcess]
+) -> None:
+    chance = random.Random(os.urandom(8))
+    process = started(settings, processes)
+    front = process.attach("issues")
+    session_id = front.ask(make_issue(max_calls=CALLS)).session_id
+    front.close()
+    for life in range(6):
+        front = process.attach(f"front-{life}")
+        asked = {number: make_open(event=call_event(session_id=session_id), has_budget=True) for number in range(1, 65)}
+        front.resend(asked)
+        heard = {number: front.answer(number) for number in range(1, 1 + chance.randrange(20))}
+        process.kill()
+        front.close()
+        process = started(settings, processes)
+        again = process.attach(f"front-{life}")
+        unheard = {number: one for number, one in asked.items() if number not in heard}
+        again.resend(unheard)
+        opened = [*heard.values(), *(again.answer(number) for number in unheard)]
+        wanted = CALLS - 64 * (life + 1)
+        assert sorted(one.calls_after for one in opened) == list(range(wanted, wanted + 64))
+        assert again.ask(ReadBudget(session_id)).remaining == wanted
+        again.close()
+
+
+def test_a_notary_whose_supervisor_is_gone_leaves_by_itself(settings: Settings, processes: list[NotaryProcess]) -> None:
+    process = started(settings, processes)
+    front = process.attach("front-1")
+    assert front.ask(Enter(Proof("p"))).is_fresh
+    process._control.close()
+    assert process.process.wait(60) != 0
+    front.close()

@@ -1,0 +1,41 @@
+"""Units of work: what one of them does to the others, and what is remembered of it."""
+
+from pathlib import Path
+
+from ipc import messages as m
+from ipc.events import AuditEvent
+from notary.opening import open_state
+from notary.operations.table import HANDLERS, WRITING
+from notary.signing.make_keys import make_keys
+from notary.unit import Outcome, Task, Unit, Units, remembered
+from tests.support.front_core import settings_of
+
+
+def note(number: int) -> Task:
+    """An event of a front."""
+    event = AuditEvent(event_type="GatewayStarted", trace_id=f"trc_{number}", decision="allow")
+    return Task("front-1", number, m.Note(event))
+
+
+def breaks(unit: Unit, asked: m.Enter) -> m.Entered:
+    """A fault of ours."""
+    raise RuntimeError("ours")
+
+
+def test_of_tasks_that_are_performed_one_by_one_every_answer_is_remembered(tmp_path: Path) -> None:
+    """None of them is sent before all are done: killed in between, each would be asked again."""
+    make_keys(tmp_path)
+    state, _ = open_state(settings_of(tmp_path, "jkt"))
+    try:
+        units = Units(state, {**HANDLERS, m.Enter: breaks}, frozenset(WRITING))
+        tasks = [note(1), Task("front-1", 2, m.Enter(m.Proof("p"))), note(3), Task("front-2", 1, note(4).operation)]
+        outcomes = units.perform(tasks)
+        assert [outcome.problem for outcome in outcomes] == [None, "fault", None, None]
+        with state.database.unit(writes=False) as connection:
+            known: dict[tuple[str, int], Outcome] = remembered(connection)
+        assert set(known) == {("front-1", 1), ("front-1", 3), ("front-2", 1)}
+        units.perform([note(5)])
+        with state.database.unit(writes=False) as connection:
+            assert set(remembered(connection)) == {("front-1", 5)}
+    finally:
+        state.database.close()

@@ -1,0 +1,161 @@
+"""The notary at work: fronts take turns, and one that floods, sleeps or breaks the protocol harms nobody but itself."""
+
+import struct
+from collections import deque
+from pathlib import Path
+
+import pytest
+
+from ipc import messages as m
+from ipc.blocking import ChannelClosed
+from ipc.evidence import EventQuery
+from ipc.framing import encode_frame
+from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
+from notary import channels
+from notary.service import Service
+from notary.unit import Task
+from tests.notary.running import NotaryProcess, Running, settings_in, walk
+from tests.notary.samples import make_approval, make_expiry, make_hold, make_note, record_call
+from tests.support.asking import Asker
+from tests.support.logs import capture_logs
+from tests.support.supervised import wait_until
+
+ALL = m.QueryEvents(EventQuery(limit=1000))
+
+
+def is_gone(front: Asker) -> bool:
+    try:
+        front.heard(0)
+    except (ChannelClosed, ConnectionResetError):
+        return True
+    return False
+
+
+BROKEN = {
+    "no frame": b"GET / HTTP/1.1\r\n\r\n",
+    "too large a frame": struct.pack(">I", MAX_NOTARY_FRAME + 1),
+    "no message": struct.pack(">I", 5) + b"hello",
+    "nothing": struct.pack(">I", 0),
+    "another direction": encode_frame(m.Woken(("chat",)), MAX_NOTARY_FRAME),
+    "a message of another channel": encode_frame(m.StopNotary(), MAX_NOTARY_FRAME),
+    "an unknown operation": encode_frame(m.Asked(1, m.ReadEpoch()), MAX_NOTARY_FRAME).replace(
+        b"ReadEpoch", b"RiseEpoch"
+    ),
+    "a field too many": encode_frame(m.Asked(1, m.GetHold("a")), MAX_NOTARY_FRAME).replace(
+        b"approval_id", b"approval_ix"
+    ),
+}
+
+
+@pytest.mark.parametrize("data", BROKEN.values(), ids=BROKEN)
+def test_a_front_that_breaks_the_protocol_loses_its_channel_and_no_other_does(notary: Running, data: bytes) -> None:
+    hostile = notary.attach("hostile")
+    with capture_logs() as lines:
+        hostile.send_raw(data)
+        assert is_gone(hostile)
+        record_call(notary.front)
+    (said,) = [line for line in lines if line["event"] == "a front's channel ended"]
+    assert (said["front"], said["log_level"]) == ("hostile", "error")
+    assert walk(notary.front).intact
+
+
+def test_what_a_front_asked_properly_before_it_broke_the_protocol_may_be_done_and_is_done_whole(
+    notary: Running,
+) -> None:
+    hostile = notary.attach("hostile")
+    hostile.send_raw(encode_frame(m.Asked(1, make_note()), MAX_NOTARY_FRAME) + BROKEN["no message"])
+    assert is_gone(hostile)
+    assert walk(notary.front).total_events in (0, 1)
+    assert walk(notary.front).intact
+
+
+def grown(notary: Running, events: int = 400) -> None:
+    """Events whose query is some megabytes."""
+    for number in notary.front.send(*[make_note(reason="x" * 5000)] * events):
+        notary.front.answer(number)
+
+
+def test_a_front_that_does_not_read_waits_for_itself_alone_and_gets_everything_once_it_does(notary: Running) -> None:
+    grown(notary)
+    sleeper = notary.attach("sleeper")
+    numbers = sleeper.send(*[ALL] * 8, *[make_note()] * 20)
+    for _ in range(50):
+        notary.front.ask(make_note())
+    assert [len(sleeper.answer(number)) >= 400 for number in numbers[:8]] == [True] * 8
+    for number in numbers[8:]:
+        sleeper.answer(number)
+    assert walk(notary.front).total_events == 470
+
+
+def test_a_front_that_leaves_too_much_unread_is_gone(notary: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(channels, "MAX_UNSENT", 4_000_000)
+    grown(notary)
+    sleeper = notary.attach("sleeper")
+    with capture_logs() as lines:
+        sleeper.send(*[ALL] * 8)
+        wait_until(lambda: any(line.get("front") == "sleeper" for line in lines))
+        notary.front.ask(ALL)
+    assert [line["reason"] for line in lines if line.get("front") == "sleeper"] == ["does not take its answers"]
+    record_call(notary.front)
+
+
+def test_an_answer_that_is_too_large_is_a_fault_and_no_end(notary: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    grown(notary, 100)
+    monkeypatch.setattr(channels, "MAX_NOTARY_FRAME", 200_000)
+    numbers = notary.front.send(m.ReadEpoch(), ALL, m.ReadEpoch())
+    assert [notary.front.heard(number).problem for number in numbers] == [None, "fault", None]
+
+
+def test_holds_that_are_due_come_in_pieces_that_a_frame_takes(notary: Running) -> None:
+    body = '{"plan":{"request":"' + "x" * 5_000_000 + '"}}'
+    for number in range(10):
+        notary.front.ask(make_hold(make_approval(approval_id=f"apr_{number}", body=body)))
+    notary.clock.time += 1000
+    seen: list[str] = []
+    while due := notary.front.ask(m.DueHolds(100)):
+        for approval in due:
+            seen.append(approval.approval_id)
+            notary.front.ask(make_expiry(approval))
+    assert seen == [f"apr_{number}" for number in range(10)]
+
+
+@pytest.fixture
+def service(notary: Running) -> Service:
+    assert notary.thread is not None
+    return Service(notary.thread.state, notary.thread._notarys, {})
+
+
+def test_one_unit_has_room_for_each_front_however_much_one_of_them_asks(service: Service) -> None:
+    class Waiting:
+        def __init__(self, front_id: str, count: int) -> None:
+            self.front_id = front_id
+            self.tasks = deque(Task(front_id, number, m.ReadEpoch()) for number in range(count))
+
+    flood, small = Waiting("flood", 5000), Waiting("small", 3)
+    service._fronts = {1: flood, 2: small}  # type: ignore[dict-item]
+    first = list(service._gathered())
+    assert len(first) == MAX_OPERATIONS
+    assert [task.number for task in first if task.front_id == "small"] == [0, 1, 2]
+    assert [task.number for task in first if task.front_id == "flood"] == list(range(MAX_OPERATIONS - 3))
+    second = list(service._gathered())
+    assert len(second) == MAX_OPERATIONS
+    service._fronts = {}
+
+
+def test_a_front_that_asks_thousands_of_things_at_once_does_not_keep_another_waiting(notary: Running) -> None:
+    flood = notary.attach("flood")
+    numbers = flood.send(*[make_note()] * 2000)
+    for _ in range(3):
+        notary.front.ask(m.ReadEpoch())
+    for number in numbers:
+        flood.answer(number)
+    assert walk(notary.front).total_events == 2000
+
+
+def test_the_process_serves_says_when_it_is_ready_and_leaves_when_told(tmp_path: Path) -> None:
+    process = NotaryProcess(settings_in(tmp_path / "state"))
+    process.ready()
+    front = process.attach("front-1")
+    record_call(front)
+    front.close()
+    assert process.stop() == 0

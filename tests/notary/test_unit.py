@@ -1,0 +1,224 @@
+"""One unit: who fails fails alone, parts that are damaged, disks that are full, wake-ups, and what memory follows."""
+
+from typing import Any
+
+import pytest
+
+from ipc.evidence import EventQuery
+from ipc.messages import (
+    ClaimDeliveries,
+    Close,
+    Enter,
+    GetHold,
+    Proof,
+    QueryEvents,
+    ReadBudget,
+    ReadEpoch,
+    ReadLedger,
+    ReadStore,
+)
+from notary.backends import sqlite as database
+from notary.opening import open_state
+from notary.operations.table import HANDLERS, WRITING
+from notary.unit import Task, Units
+from tests.notary.running import Running, walk
+from tests.notary.samples import (
+    NOW_MS,
+    UNTIL,
+    call_event,
+    changed,
+    make_hold,
+    make_issue,
+    make_note,
+    make_open,
+    make_refuse,
+    make_result,
+    make_revoke,
+    notify,
+    record_call,
+)
+from tests.support.asking import Asker, Told
+
+NOT_CANONICAL = {"n": 2**60}
+UNWRITABLE = make_note(budgets_before=NOT_CANONICAL)
+
+
+def problem(front: Asker, operation: Any) -> tuple[str | None, str | None]:
+    answered = front.heard(front.send(operation)[0])
+    return answered.problem, answered.part if answered.problem else None
+
+
+def test_an_operation_that_fails_takes_no_other_of_its_unit_with_it(notary: Running) -> None:
+    front = notary.front
+    session_id = front.ask(make_issue(max_calls=50)).session_id
+    asked: list[Any] = []
+    for _ in range(10):
+        asked += [
+            make_note(), UNWRITABLE, Close("intent_x", make_result()),
+            make_open(event=call_event(session_id=session_id), has_budget=True),
+        ]  # fmt: skip
+    told = [front.heard(number).problem for number in front.send(*asked)]
+    assert told == [None, "refused", "refused", None] * 10
+    assert front.ask(ReadBudget(session_id)).remaining == 40
+    report = walk(front)
+    assert (report.intact, report.total_events) == (True, 11)
+
+
+def test_what_fails_leaves_nothing_of_its_own(notary: Running) -> None:
+    front, hold = notary.front, make_hold()
+    for operation in (
+        make_issue(max_calls=2, event=changed(make_issue().event, budgets_before=NOT_CANONICAL)),
+        make_revoke(budgets_before=NOT_CANONICAL), make_refuse(Proof("p"), budgets_before=NOT_CANONICAL),
+        changed(hold, event=changed(hold.event, budgets_before=NOT_CANONICAL)),
+    ):  # fmt: skip
+        with pytest.raises(Told, match="NotCanonical"):
+            front.ask(operation)
+    for table in ("events", "budgets", "proofs", "approvals"):
+        assert notary.stored(f"SELECT * FROM {table}") == [], table
+    assert front.ask(ReadEpoch()) == 0
+    record_call(front)
+    assert walk(front).intact
+
+
+DAMAGE: list[tuple[str, list[tuple[Any, str]], list[Any]]] = [
+    (
+        "proofs",
+        [
+            (Enter(Proof("p")), "store"),
+            (make_open(), "store"),
+            (make_refuse(Proof("p")), "store"),
+            (ReadStore(), "store"),
+        ],
+        [make_issue(max_calls=3), make_note(), make_refuse()],
+    ),
+    (
+        "budgets",
+        [(make_issue(max_calls=3), "budget"), (make_open(has_budget=True), "budget"), (ReadBudget("s"), "budget")],
+        [make_issue(), make_open(), Enter(Proof("p")), make_hold()],
+    ),
+    (
+        "approvals",
+        [(make_hold(), "approvals"), (GetHold("apr_1"), "approvals"), (make_refuse(unless_held=True), "approvals")],
+        [make_issue(max_calls=3), make_open(), Enter(Proof("p")), make_refuse()],
+    ),
+    (
+        "events",
+        [(make_note(), "ledger"), (make_issue(), "ledger"), (QueryEvents(EventQuery()), "ledger")],
+        [Enter(Proof("p")), make_open(), ReadBudget("s"), ReadStore()],
+    ),
+    ("intents", [(make_open(), "ledger")], [make_note(), make_issue(max_calls=1), Enter(Proof("p"))]),
+    ("outbox", [(ClaimDeliveries("chat", NOW_MS, UNTIL, 5), "ledger")], [make_open(), Enter(Proof("p")), make_hold()]),
+]
+
+
+@pytest.mark.parametrize(("table", "fails", "works"), DAMAGE, ids=[row[0] for row in DAMAGE])
+def test_a_missing_table_fails_what_needs_it_and_names_the_part(
+    notary: Running, table: str, fails: list[tuple[Any, str]], works: list[Any]
+) -> None:
+    front = notary.front
+    with notary.stranger() as stranger:
+        stranger.execute(f"ALTER TABLE {table} RENAME TO elsewhere")
+        for operation, part in fails:
+            assert problem(front, operation) == ("unavailable", part), operation
+        for operation in works:
+            assert problem(front, operation)[0] is None, operation
+        # The same in one unit.
+        numbers = front.send(fails[0][0], *[Enter(Proof(f"u{n}")) for n in range(3)] if table != "proofs" else [])
+        assert [front.heard(number).problem for number in numbers][1:] == [None] * (len(numbers) - 1)
+        stranger.execute(f"ALTER TABLE elsewhere RENAME TO {table}")
+    assert problem(front, fails[0][0])[0] is None
+
+
+def test_while_the_file_is_locked_nothing_is_written_and_then_it_goes_on(
+    notary: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notary.stop()
+    monkeypatch.setattr(database.Database.__init__, "__kwdefaults__", {"lock_seconds": 0.05})
+    front = notary.start()
+    with notary.stranger() as stranger:
+        stranger.execute("BEGIN IMMEDIATE")
+        answers = [front.heard(number) for number in front.send(*[make_note()] * 5, Enter(Proof("p")))]
+        assert {answered.problem for answered in answers} == {"unavailable"}
+        assert "locked" in (answers[0].cause or "")
+        with pytest.raises(Told, match="locked"):
+            front.ask(ReadLedger())
+        stranger.execute("ROLLBACK")
+    assert front.ask(ReadLedger()).unresolved == 0
+    assert front.ask(Enter(Proof("p"))).is_fresh
+    assert walk(front).total_events == 0
+
+
+def test_a_unit_that_finds_the_file_locked_waits_for_it_once_and_not_for_each_operation(
+    notary: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    notary.stop()
+    monkeypatch.setattr(database.Database.__init__, "__kwdefaults__", {"lock_seconds": 0.05})
+    (state, _), begun = open_state(notary.settings), []
+    begin = state.database.unit
+
+    def counted(*, writes: bool) -> Any:
+        begun.append(writes)
+        return begin(writes=writes)
+
+    monkeypatch.setattr(state.database, "unit", counted)
+    units = Units(state, HANDLERS, frozenset(WRITING))
+    with notary.stranger() as stranger:
+        stranger.execute("BEGIN IMMEDIATE")
+        outcomes = units.perform([Task("front-1", number, make_note()) for number in range(5)])
+        stranger.execute("ROLLBACK")
+    assert [outcome.problem for outcome in outcomes] == ["unavailable"] * 5
+    state.database.close()
+    assert begun == [True]
+
+
+def test_a_file_that_was_taken_away_is_missed_and_not_made_again(notary: Running) -> None:
+    front = notary.front
+    front.ask(make_note())
+    notary.path.rename(notary.folder / "elsewhere")
+    for operation in (make_note(), ReadLedger(), Enter(Proof("p")), ReadBudget("s")):
+        assert problem(front, operation)[0] == "unavailable"
+    assert not notary.path.exists()
+
+
+# ------------------------------------------------------------------ deliveries
+
+
+def test_a_front_is_woken_for_what_its_own_operations_queued(telling: Running) -> None:
+    front, other = telling.front, telling.attach("another")
+    notify(front)
+    other.ask(ReadEpoch())
+    front.ask(ReadEpoch())
+    assert [set(names) for names in front.woken] == [{"chat", "pager"}]
+    assert other.woken == []
+
+
+def test_a_front_is_woken_although_another_operation_of_its_unit_failed(telling: Running) -> None:
+    front = telling.front
+    for number in front.send(make_refuse(), UNWRITABLE, make_note()):
+        front.heard(number)
+    front.ask(ReadEpoch())
+    assert [set(names) for names in front.woken] == [{"chat", "pager"}]
+    front.heard(front.send(UNWRITABLE)[0])
+    front.ask(ReadEpoch())
+    assert len(front.woken) == 1, "and not once more for what failed"
+
+
+def test_what_was_rolled_back_counts_neither_as_waiting_nor_as_dropped(telling: Running) -> None:
+    assert telling.thread is not None
+    front, backlog = telling.front, telling.thread.state.backlog
+    for number in front.send(*[make_refuse()] * 3, UNWRITABLE):
+        front.heard(number)
+    assert backlog.waiting == {"chat": 3, "pager": 3}
+    with telling.stranger() as stranger:
+        stranger.execute("ALTER TABLE outbox RENAME TO elsewhere")
+        assert problem(front, make_refuse()) == ("unavailable", "ledger")
+        stranger.execute("ALTER TABLE elsewhere RENAME TO outbox")
+    assert backlog.waiting == {"chat": 3, "pager": 3} == front.ask(ReadLedger()).waiting
+
+
+def test_a_stranger_that_only_reads_holds_nothing_up(notary: Running) -> None:
+    with notary.stranger() as stranger:
+        stranger.execute("BEGIN")
+        stranger.execute("SELECT count(*) FROM events").fetchone()
+        record_call(notary.front)
+        assert stranger.execute("SELECT count(*) FROM events").fetchone() == (0,)

@@ -1,0 +1,69 @@
+"""A notary without a database: says that it is ready, keeps the channels of fronts, and leaves when it is told to.
+
+`fake-notary.json` in the state directory: `exit_at_start`, an exit code; `never_ready` and `never_stops`. Told to stop,
+it writes `notary-stopped.json` with the number of fronts whose channels are still open.
+"""
+
+import argparse
+import contextlib
+import json
+import os
+import select
+import signal
+import socket
+from pathlib import Path
+
+from setproctitle import setproctitle
+
+from ipc import messages as m
+from ipc.blocking import BlockingChannel, ChannelClosed
+from ipc.limits import MAX_CONTROL_FRAME
+from ipc.parent import die_with_parent
+from ipc.sessions import SUPERVISOR_TO_NOTARY
+
+
+def is_open(channel: socket.socket) -> bool:
+    """Whether the other end is there; a front here never says anything."""
+    return not select.select([channel], [], [], 0)[0]
+
+
+def serve(control: BlockingChannel[m.Message]) -> None:
+    start = control.receive()
+    assert isinstance(start, m.StartNotary)
+    folder = Path(start.settings.state_dir)
+    file = folder / "fake-notary.json"
+    script = json.loads(file.read_text()) if file.exists() else {}
+    if "exit_at_start" in script:
+        os._exit(script["exit_at_start"])
+    if not script.get("never_ready"):
+        control.send(m.NotaryReady())
+    fronts: dict[str, socket.socket] = {}
+    while True:
+        match control.receive():
+            case m.AttachFront(front_id=front_id):
+                fronts[front_id] = socket.socket(fileno=control.fds.popleft())
+            case m.StopNotary():
+                left = sum(is_open(channel) for channel in fronts.values())
+                (folder / "notary-stopped.json").write_text(json.dumps({"open_fronts": left}))
+                if not script.get("never_stops"):
+                    os._exit(0)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(allow_abbrev=False)
+    parser.add_argument("--control-fd", type=int, required=True)
+    parser.add_argument("--parent", type=int, required=True)
+    options = parser.parse_args()
+    die_with_parent(options.parent)
+    setproctitle("gateway: notary")
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    control: BlockingChannel[m.Message] = BlockingChannel(
+        socket.socket(fileno=options.control_fd), m.SupervisorToNotary, table=SUPERVISOR_TO_NOTARY, start="new",
+        cap_in=MAX_CONTROL_FRAME, cap_out=MAX_CONTROL_FRAME,
+    )  # fmt: skip
+    with contextlib.suppress(ChannelClosed):
+        serve(control)
+    os._exit(11)
+
+
+main()

@@ -1,0 +1,161 @@
+"""What a front asks a notary, sound by default and false where a test says so, and what is looked at afterwards."""
+
+import sqlite3
+from typing import Any
+
+import msgspec
+
+from ipc import messages as m
+from ipc.clock import parse_iso
+from ipc.events import AuditEvent
+from ipc.evidence import EventQuery
+from ipc.identifiers import new
+from ipc.store import ApprovalRecord, Budget
+from tests.support.played_supervisor_of_notary import (
+    PlayedFront,
+    PlayedSupervisor,
+)
+
+DIGEST = "sha256:" + "d" * 64
+REFUSED = "an operation is refused"
+
+
+# ------------------------------------------------------------------ what a sound front would ask
+
+
+def call_event(**given: Any) -> AuditEvent:
+    fields = {
+        "event_type": "ActionCall", "trace_id": new("trc_"), "principal": "uid:1000", "session_id": "ses_1",
+        "action_id": "text_digest", "provider_module_digest": DIGEST, "request_hash": DIGEST,
+    }  # fmt: skip
+    return AuditEvent(**fields | given)
+
+
+def terms(**given: Any) -> m.Terms:
+    fields: dict[str, Any] = {
+        "plan_hash": DIGEST, "module_digest": DIGEST, "epoch": 0, "verifier_kind": "none", "max_response_bytes": 1000,
+        "fuel": 1_000_000, "memory_mb": 64, "timeout_seconds": 30.0, "max_io_calls": 8,
+    }  # fmt: skip
+    return m.Terms(**fields | given)
+
+
+def an_open(**given: Any) -> m.Open:
+    fields: dict[str, Any] = {
+        "intent_id": new("intent_"), "event": call_event(), "terms": terms(), "proof": m.Proof(new("proof_"))
+    }  # fmt: skip
+    return m.Open(**fields | given)
+
+
+def a_result(**given: Any) -> m.Result:
+    fields: dict[str, Any] = {
+        "call_id": "c", "outcome": "success", "output": '{"a":1}', "failure": None,
+        "verification": m.Verification("skipped"), "observations": (), "fuel_consumed": 1, "duration_us": 1,
+        "io_calls": 0,
+    }  # fmt: skip
+    return m.Result(**fields | given)
+
+
+def opened(front: PlayedFront, **given: Any) -> m.Open:
+    asked = an_open(**given)
+    assert isinstance(front.value(asked, m.Opened | m.Refusal), m.Opened)
+    return asked
+
+
+def with_budget(front: PlayedFront, calls: int) -> str:
+    """A session of its own with so many calls."""
+    event = AuditEvent(event_type="LeaseIssued", trace_id=new("trc_"), principal="p", decision="allow")
+    asked = m.Issue("p", None, ("tools:call",), calls, "thumbprint", "none", event)
+    issued: m.Issued = front.value(asked, m.Issued)
+    return issued.session_id
+
+
+def left(front: PlayedFront, session_id: str) -> int:
+    budget: Budget = front.value(m.ReadBudget(session_id), Budget)
+    return budget.remaining
+
+
+def a_hold(approval_id: str = "", session_id: str = "ses_1", **given: Any) -> m.Hold:
+    event = call_event(session_id=session_id)
+    approval = ApprovalRecord(
+        approval_id or new("apr_"), session_id, "text_digest", DIGEST, "pending", 0.0, 300.0,
+        f'{{"plan_hash":"{DIGEST}","has_budget":true,"plan":{{}}}}',
+    )  # fmt: skip
+    fields: dict[str, Any] = {"event": event, "approval": approval, "epoch": 0, "limit": 20, "has_budget": True}
+    return m.Hold(**fields | given)
+
+
+def now_of(front: PlayedFront) -> float:
+    """The notary's time, as its newest event has it."""
+    front.value(m.Note(AuditEvent(event_type="AdminDrain", trace_id="trc_t", decision="allow")))
+    return parse_iso(events(front, event_type="AdminDrain")[0]["timestamp"])
+
+
+def held(front: PlayedFront, seconds: float = 300.0) -> tuple[str, str]:
+    """A hold that waits, of a session that had two calls: approval and session."""
+    session_id, now = with_budget(front, 2), now_of(front)
+    asked = a_hold(session_id=session_id)
+    approval = msgspec.structs.replace(asked.approval, created_at=now, expires_at=now + seconds)
+    answer = front.value(msgspec.structs.replace(asked, approval=approval), m.Held | m.Refusal)
+    assert isinstance(answer, m.Held)
+    return approval.approval_id, session_id
+
+
+def granted(approval_id: str, **given: Any) -> AuditEvent:
+    return call_event(
+        **{"event_type": "ApprovalGranted", "decision": "allow", "approval_id": approval_id, "approved_by": "op"}
+        | given
+    )
+
+
+def a_claim(front: PlayedFront, approval_id: str, **given: Any) -> m.MoveHold:
+    fields: dict[str, Any] = {
+        "outcome": '{"claimed_by":"op","claimed_at":"2026-01-01T00:00:00.000Z"}', "holder": front.front_id,
+        "event": granted(approval_id),
+    }  # fmt: skip
+    return m.MoveHold(approval_id, "pending", "claimed", **fields | given)
+
+
+def an_end(approval_id: str, state: str = "denied", **given: Any) -> m.MoveHold:
+    fields: dict[str, Any] = {
+        "outcome": '{"claimed_by":"op","claimed_at":"2026-01-01T00:00:00.000Z"}',
+        "event": granted(approval_id, event_type="ApprovalDenied", decision="deny"),
+    }  # fmt: skip
+    return m.MoveHold(approval_id, "claimed", state, **fields | given)
+
+
+def claimed(front: PlayedFront) -> tuple[str, str]:
+    approval_id, session_id = held(front)
+    assert front.value(a_claim(front, approval_id), ApprovalRecord | None) is not None
+    return approval_id, session_id
+
+
+# ------------------------------------------------------------------ what is looked at afterwards
+
+
+def events(front: PlayedFront, **filters: Any) -> list[dict[str, Any]]:
+    found = front.value(m.QueryEvents(EventQuery(**filters, limit=1000)), list[bytes])
+    return [msgspec.json.decode(event) for event in found]
+
+
+def rows(supervisor: PlayedSupervisor, table: str) -> int:
+    connection = sqlite3.connect(f"file:{supervisor.settings.state_dir}/ledger.sqlite3?mode=ro", uri=True)
+    try:
+        return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
+    finally:
+        connection.close()
+
+
+def counted(supervisor: PlayedSupervisor) -> dict[str, int]:
+    tables = ("events", "intents", "unresolved", "receipts", "proofs", "approvals", "outbox")
+    return {table: rows(supervisor, table) for table in tables}
+
+
+def assert_refused(supervisor: PlayedSupervisor, front: PlayedFront, *asked: m.Operation) -> None:
+    """Each of them is answered `refused`, leaves no row anywhere, and one line in the log."""
+    for operation in asked:
+        before, lines = counted(supervisor), len(supervisor.said(REFUSED))
+        answer = front.ask(operation)
+        assert (answer.problem, msgspec.msgpack.decode(answer.value)) == ("refused", None), (operation, answer)
+        assert counted(supervisor) == before, operation
+        (line,) = supervisor.said(REFUSED)[lines:]
+        assert (line["front"], line["operation"]) == (front.front_id, type(operation).__name__)

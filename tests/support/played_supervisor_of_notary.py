@@ -1,0 +1,174 @@
+"""A real notary process, started and spoken to by a test that plays its supervisor, and fronts that the test plays.
+
+A played front has the bytes of its channel in its hand: it sends what a sound front would not.
+"""
+
+import itertools
+import json
+import os
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ipc import messages as m
+from ipc.blocking import BlockingChannel, ChannelClosed
+from ipc.framing import encode_frame
+from ipc.limits import MAX_CONTROL_FRAME, MAX_NOTARY_FRAME
+from ipc.sessions import NOTARY_TO_FRONT, NOTARY_TO_SUPERVISOR
+from ipc.settings import Settings, WebhookSettings
+from notary.signing.make_keys import make_keys
+from supervisor.programs import INTERPRETER
+
+SECONDS = 60.0
+"""For one answer, a start or an end."""
+
+
+def settings_in(folder: Path, webhooks: tuple[WebhookSettings, ...] = ()) -> Settings:
+    """Settings of a notary whose state is in `folder`, with keys made there."""
+    make_keys(folder)
+    keys = folder / "keys"
+    return Settings(
+        state_dir=str(folder), public_base_url="http://gateway.test", lease_signing_key_path=str(keys / "lease.pem"),
+        grant_signing_key_path=str(keys / "grant.pem"), receipt_signing_key_path=str(keys / "receipt.pem"),
+        receipt_keys_jwks_path=str(folder / "receipt-keys.jwks.json"), webhooks=webhooks, dev_mode=True,
+    )  # fmt: skip
+
+
+class PlayedFront:
+    """A front's end of a channel."""
+
+    def __init__(self, front_id: str, sock: socket.socket, first: int) -> None:
+        sock.settimeout(SECONDS)
+        self.front_id = front_id
+        self.sock = sock
+        self.in_force: m.InForce | None = None
+        self._numbers = itertools.count(first)
+        self._channel: BlockingChannel[Any] = BlockingChannel(
+            sock, m.NotaryToFront, table=NOTARY_TO_FRONT, start="new", cap_in=MAX_NOTARY_FRAME,
+            cap_out=MAX_NOTARY_FRAME,
+        )  # fmt: skip
+
+    def ask(self, operation: Any) -> m.Answered:
+        """One operation, and its answer."""
+        number = next(self._numbers)
+        self.sock.sendall(framed(number, operation))
+        return self.heard(number)
+
+    def value(self, operation: Any, answer: Any = Any) -> Any:
+        """The value of an answer without a problem, as this type."""
+        answered = self.ask(operation)
+        assert answered.problem is None, answered
+        return msgspec.msgpack.decode(answered.value, type=answer)
+
+    def heard(self, number: int) -> m.Answered:
+        """The answer with this number; what the notary says besides is kept."""
+        while True:
+            message = self._channel.receive()
+            if isinstance(message, m.InForce):
+                self.in_force = message
+            if isinstance(message, m.Answered) and message.number == number:
+                return message
+
+    def is_cut(self) -> bool:
+        """Wait for the end of the channel, and answers before it."""
+        try:
+            while True:
+                self._channel.receive()
+        except (ChannelClosed, OSError):
+            return True
+
+    def close(self) -> None:
+        """As the end of a front's process does."""
+        self._channel.close()
+
+
+def framed(number: int, operation: Any) -> bytes:
+    """One operation as it goes over the channel."""
+    return encode_frame(m.Asked(number, operation), MAX_NOTARY_FRAME)
+
+
+def framed_raw(fields: Any) -> bytes:
+    """A frame around any msgpack value."""
+    body = msgspec.msgpack.encode(fields)
+    return len(body).to_bytes(4, "big") + body
+
+
+class PlayedSupervisor:
+    """The supervisor of one notary process."""
+
+    def __init__(self, settings: Settings, log: Path) -> None:
+        self.settings = settings
+        self.log = log
+        ours, theirs = socket.socketpair()
+        ours.settimeout(SECONDS)
+        with theirs, log.open("ab") as errors:
+            self.process = subprocess.Popen(
+                [*INTERPRETER, "notary.main", "--control-fd", str(theirs.fileno()), "--parent", str(os.getpid())],
+                pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd="/",
+            )  # fmt: skip
+        self._control: BlockingChannel[m.NotaryReady] = BlockingChannel(
+            ours, m.NotaryToSupervisor, table=NOTARY_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
+            cap_out=MAX_CONTROL_FRAME,
+        )  # fmt: skip
+        self._control.send(m.StartNotary(settings))
+        self._fronts: list[PlayedFront] = []
+
+    def wait_ready(self) -> None:
+        """Until it serves."""
+        self._control.receive()
+
+    def attach(self, front_id: str, first: int = 1) -> PlayedFront:
+        """A front's end of a new channel. `first` is the number of its first operation: a front goes on counting."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._control.send(m.AttachFront(front_id), (theirs.fileno(),))
+        self._fronts.append(PlayedFront(front_id, ours, first))
+        return self._fronts[-1]
+
+    def said(self, message: str) -> list[dict[str, Any]]:
+        """Lines of the log with this message, oldest first."""
+        lines = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
+        return [line for line in lines if line["message"] == message]
+
+    def stop(self) -> int:
+        """Have it finish; its exit code."""
+        if self.process.poll() is None:
+            self._control.send(m.StopNotary())
+        return self.process.wait(SECONDS)
+
+    def close(self) -> None:
+        """End whatever is left."""
+        for front in self._fronts:
+            front.close()
+        self._control.close()
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.wait(SECONDS)
+
+
+@contextmanager
+def played_supervisor(folder: Path, **settings: Any) -> Iterator[PlayedSupervisor]:
+    """A notary that serves, with its state in `folder / "state"`."""
+    supervisor = PlayedSupervisor(settings_in(folder / "state", **settings), folder / "notary.log")
+    try:
+        supervisor.wait_ready()
+        yield supervisor
+    finally:
+        supervisor.close()
+
+
+def checked_offline(state: Path) -> str:
+    """What the offline check says of a state folder's ledger, chain, receipts and intents. Fails unless it is whole."""
+    done = subprocess.run(
+        [sys.executable, "-m", "notary.offline", str(state / "ledger.sqlite3"), "--keys",
+         str(state / "receipt-keys.jwks.json")],
+        capture_output=True, text=True, timeout=SECONDS, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout

@@ -1,0 +1,59 @@
+"""System calls of a process that runs, as strace tells them. For root, since ours are not dumpable."""
+
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.support.gateway import STOP_SECONDS, wait_for
+from tests.support.manifests import REPOSITORY
+
+FETCHED = REPOSITORY / ".venv" / "servers" / "bin" / "strace"
+
+
+def program() -> str:
+    """The strace of this machine, or the one that scripts/servers.sh fetched."""
+    installed = shutil.which("strace")
+    if installed is not None and subprocess.run([installed, "-V"], capture_output=True, check=False).returncode == 0:
+        return installed
+    assert FETCHED.is_file(), "no strace to test with: run `make test`, which fetches one (scripts/servers.sh)"
+    return str(FETCHED)
+
+
+class Trace:
+    """Calls of one process, in order. A call is told before its process goes on: what it answered comes after it."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+        self._read = 0
+
+    def news(self) -> list[str]:
+        """Calls that have ended since the last look, with the paths of their descriptors."""
+        text = self._file.read_text()
+        news, self._read = text[self._read :], len(text)
+        return [line for line in news.splitlines() if line]
+
+
+@contextmanager
+def traced(pid: int, calls: str, folder: Path) -> Iterator[Trace]:
+    """Trace these calls (comma between names) of a process and of all its threads until the block ends."""
+    file, told = folder / f"trace-{pid}", folder / f"trace-{pid}.log"
+    command = [program(), "-f", "-y", "-e", f"trace={calls}", "-e", "signal=none", "-o", str(file), "-p", str(pid)]
+    with told.open("wb") as log:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    try:
+        threads = len(os.listdir(f"/proc/{pid}/task"))
+        wait_for(lambda: told.read_text().count("attached") > 0 and threads == _traced(pid, process.pid), "strace")
+        yield Trace(file)
+    finally:
+        process.send_signal(signal.SIGINT)  # which lets go of what it traces
+        process.wait(STOP_SECONDS)
+
+
+def _traced(pid: int, tracer: int) -> int:
+    """Threads of a process that this one traces."""
+    lines = (Path(f"/proc/{pid}/task/{thread}/status").read_text() for thread in os.listdir(f"/proc/{pid}/task"))
+    return sum(f"TracerPid:\t{tracer}\n" in text for text in lines)
