@@ -3,7 +3,6 @@
 import hashlib
 import os
 import shutil
-import socket
 import subprocess
 import threading
 from collections.abc import Iterator
@@ -16,14 +15,9 @@ import pytest
 
 from tests.support.gateway import Bearer, Gateway, gateway
 from tests.support.manifests import example, open_policy, patient, write_manifests
+from tests.support.ports import closed_port
 from tests.support.processes import GATEWAY, started
 from tests.support.upstream import Upstream, upstream
-
-
-def closed_port() -> int:
-    """A port of this machine that nobody listens on."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        return int(server.getsockname()[1])
 
 
 def fetching(action_id: str, host: str, **changes: Any) -> dict[str, Any]:
@@ -78,10 +72,11 @@ def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gat
             action["resource_limits"]["timeout_seconds"] = 300
     write_manifests(folder / "actions", *ACTIONS.values())
     policy = open_policy(folder / "policy", *ACTIONS)
-    config = f'{top}policy_dir = "{policy}"\n[egress.unsafe_resolve]\n'
-    config += f'"upstream.gateway.test" = "{up.address}"\n"closed.gateway.test" = "127.0.0.1:{closed_port()}"\n'
-    with gateway(folder, config) as running:
-        yield running
+    with closed_port() as closed:
+        config = f'{top}policy_dir = "{policy}"\n[egress.unsafe_resolve]\n'
+        config += f'"upstream.gateway.test" = "{up.address}"\n"closed.gateway.test" = "127.0.0.1:{closed}"\n'
+        with gateway(folder, config) as running:
+            yield running
 
 
 def failure(gate: Gateway, agent: Bearer, answer: httpx.Response) -> dict[str, Any]:

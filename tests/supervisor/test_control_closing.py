@@ -10,6 +10,7 @@ import trio
 from ipc import messages as m
 from ipc.logs import Lines, write_lines
 from ipc.sessions import FRONT_TO_SUPERVISOR
+from ipc.settings import Settings
 from supervisor import control as rules
 from supervisor.children import Child
 from supervisor.control import Control
@@ -22,7 +23,7 @@ async def test_a_channel_that_the_child_closed_is_known_as_closed(has_unsent: bo
     control: Control[m.Message] = Control(m.FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting")
     control.child_end.close()
     if has_unsent:
-        control.post(m.Drain())
+        control.post(m.StartFront("front-1-a", (), Settings(state_dir="/nowhere", public_base_url="http://h"), ()))
     await control.serve(lambda _message: None)
     assert control.was_closed
     control.close()

@@ -1,8 +1,10 @@
-"""Ports for servers that can't be asked to pick one themselves."""
+"""Ports for servers that can't be asked to pick one themselves, and one that stays closed."""
 
 import errno
 import random
 import socket
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 
 def free_port() -> int:
@@ -12,3 +14,11 @@ def free_port() -> int:
             if probe.connect_ex(("127.0.0.1", port)) == errno.ECONNREFUSED:
                 return port
     raise AssertionError("no free port among a hundred")
+
+
+@contextmanager
+def closed_port() -> Iterator[int]:
+    """A port that nobody listens on, and nobody else's for as long."""
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        yield taken.getsockname()[1]

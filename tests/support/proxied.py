@@ -4,7 +4,6 @@ In production, too, an upstream may be on this machine: where its name leads is 
 """
 
 import json
-import socket
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from typing import Any
 
 from tests.support.gateway import Gateway, gateway
 from tests.support.manifests import PATIENT, example, open_policy, put_module, trust, write_manifests
+from tests.support.ports import closed_port
 from tests.support.production import PRINCIPAL, production
 from tests.support.squid import Squid, squid
 from tests.support.upstream import Upstream, upstream
@@ -62,14 +62,6 @@ def policy_for(folder: Path, mode: str, *actions: str) -> Path:
         data["acl"] = {PRINCIPAL: data["acl"]["dev:anonymous"]}
     (folder / "data.json").write_text(json.dumps(data))
     return folder
-
-
-@contextmanager
-def closed_port() -> Iterator[int]:
-    """A port that nobody listens on, and nobody else's for as long."""
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        yield taken.getsockname()[1]
 
 
 @dataclass
