@@ -4,7 +4,6 @@ Guarantees that a user id without a mapping gets nothing unless the configuratio
 never carries a scope that its identity may not have.
 """
 
-import re
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -12,7 +11,6 @@ from frontend.errors import GateError
 from ipc.settings import IdentitySettings, PrincipalMapping
 
 DEV_PRINCIPAL = "dev:anonymous"
-_SCOPE = re.compile(r"(?=[^:]*:)[a-z0-9:_-]{4,64}", re.ASCII)
 
 
 class Peer(Protocol):
@@ -54,11 +52,6 @@ def identify(settings: IdentitySettings, peer: Peer | None) -> Identity:
             )
         mapping = PrincipalMapping(principal=f"uid:{peer.uid}")
     return Identity(mapping.principal, mapping.scopes, mapping.owner, "peercred")
-
-
-def is_scope(text: object) -> bool:
-    """True for `tools:call` and its like: 4 to 64 of `a-z 0-9 : _ -`, with a colon."""
-    return type(text) is str and _SCOPE.fullmatch(text) is not None
 
 
 def intersect_scopes(requested: tuple[str, ...], allowed: tuple[str, ...] | None) -> tuple[str, ...]:

@@ -57,10 +57,6 @@ class Request:
         """Kind of the socket it came in on: client, admin or merged."""
         self._body = body if body is not None else CompleteBody()
 
-    def header_values(self, name: str) -> list[str]:
-        """Every value of a header, in order; `name` in lower case."""
-        return [value for key, value in self.headers if key == name]
-
     def read_body(self, cap: int = MAX_BODY_BYTES) -> Awaitable[bytes]:
         """Read the whole body, at most `cap` bytes; may be asked again, from one task at a time.
 

@@ -2,9 +2,11 @@
 
 from dataclasses import dataclass
 
+import msgspec
 import pytest
 
-from frontend.auth.identity import Identity, identify, intersect_scopes, is_scope
+from frontend.auth.identity import Identity, identify, intersect_scopes
+from frontend.contract.leases import Scope
 from frontend.errors import GateError
 from ipc.settings import IdentitySettings, PrincipalMapping
 
@@ -57,7 +59,7 @@ def test_a_provider_that_does_not_exist_fails_closed() -> None:
 
 @pytest.mark.parametrize("text", ["tools:call", "a:bc", "pay:write:eu-1", "x_y:z", ":abc", "a" * 63 + ":"])
 def test_scopes_are_short_lower_case_words_with_a_colon(text: str) -> None:
-    assert is_scope(text)
+    assert msgspec.convert(text, Scope) == text
 
 
 @pytest.mark.parametrize(
@@ -65,7 +67,8 @@ def test_scopes_are_short_lower_case_words_with_a_colon(text: str) -> None:
     ["", "tools", "a:b", "Tools:call", "tools:call ", "tools call:x", "a" * 64 + ":", "tools:call\n", "é:abc", None, 1],
 )
 def test_anything_else_is_no_scope(text: object) -> None:
-    assert not is_scope(text)
+    with pytest.raises(msgspec.ValidationError):
+        msgspec.convert(text, Scope)
 
 
 def test_a_lease_gets_what_was_asked_for_and_is_allowed() -> None:
