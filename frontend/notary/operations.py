@@ -85,7 +85,7 @@ class Notary:
         return await self.client.ask(m.DueHolds(limit), list[ApprovalRecord])
 
     async def orphaned(self, live_holders: tuple[str, ...]) -> list[ApprovalRecord]:
-        """Claimed ones whose holder is none of these."""
+        """Claimed ones whose holder is none of these: as many as one answer takes."""
         return await self.client.ask(m.OrphanedHolds(live_holders), list[ApprovalRecord])
 
     async def store_status(self) -> m.StoreStatus:

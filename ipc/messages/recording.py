@@ -272,7 +272,7 @@ class DueHolds(Operation, frozen=True):
 
 
 class OrphanedHolds(Operation, frozen=True):
-    """Answers claimed ApprovalRecords whose holder is none of these."""
+    """Answers claimed ApprovalRecords whose holder is none of these, oldest first: as many as one answer takes."""
 
     live_holders: tuple[str, ...]
 

@@ -104,21 +104,14 @@ def move(
 def due(connection: sqlite3.Connection, now: float, limit: int) -> list[ApprovalRecord]:
     """Pending ones whose time is over, oldest first: one at least, and no more than TOLD_CHARACTERS."""
     over = f"{_SELECT} WHERE state = 'pending' AND expires_at <= ? ORDER BY expires_at LIMIT ?"
-    records: list[ApprovalRecord] = []
-    left = TOLD_CHARACTERS
-    for row in connection.execute(over, (now, limit)):
-        record = ApprovalRecord(*row)
-        left -= len(record.body)
-        if records and left < 0:
-            break
-        records.append(record)
-    return records
+    return _that_fit(connection.execute(over, (now, limit)))
 
 
 def claimed_by_others(connection: sqlite3.Connection, live_holders: tuple[str, ...]) -> list[ApprovalRecord]:
-    """Claimed ones whose holder is not among these."""
-    claimed = _all(connection.execute(f"{_SELECT} WHERE state = 'claimed' ORDER BY created_at"))
-    return [record for record in claimed if record.holder not in live_holders]
+    """Claimed ones whose holder is not among these, oldest first: one at least, and no more than TOLD_CHARACTERS."""
+    marks = ", ".join("?" * len(live_holders))
+    orphaned = f"{_SELECT} WHERE state = 'claimed' AND (holder IS NULL OR holder NOT IN ({marks})) ORDER BY created_at"
+    return _that_fit(connection.execute(orphaned, live_holders))
 
 
 def count_pending(connection: sqlite3.Connection, now: float) -> tuple[int, float | None]:
@@ -145,6 +138,18 @@ def sweep(connection: sqlite3.Connection, over_since: float) -> bool:
 def _one(cursor: sqlite3.Cursor) -> ApprovalRecord | None:
     row = cursor.fetchone()
     return None if row is None else ApprovalRecord(*row)
+
+
+def _that_fit(cursor: sqlite3.Cursor) -> list[ApprovalRecord]:
+    records: list[ApprovalRecord] = []
+    left = TOLD_CHARACTERS
+    for row in cursor:
+        record = ApprovalRecord(*row)
+        left -= len(record.body)
+        if records and left < 0:
+            break
+        records.append(record)
+    return records
 
 
 def _all(cursor: sqlite3.Cursor) -> list[ApprovalRecord]:

@@ -43,7 +43,10 @@ class Recovery:
 
     async def at_start(self, live_fronts: tuple[str, ...]) -> int:
         """End approvals that a front claimed and did not live to settle. Returns how many."""
-        return await self._end_all(await self.notary.orphaned(live_fronts))
+        count = 0
+        while ended := await self._end_all(await self.notary.orphaned(live_fronts)):
+            count += ended
+        return count
 
     async def of_own(self) -> int:
         """End approvals of this front that no task of it is settling any more. Returns how many."""
