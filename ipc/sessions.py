@@ -113,7 +113,10 @@ SUPERVISOR_TO_NOTARY: Table = {
 }
 
 # What the notary may send, as the supervisor sees it.
-NOTARY_TO_SUPERVISOR: Table = {("starting", m.NotaryReady): "ready"}
+NOTARY_TO_SUPERVISOR: Table = {
+    ("starting", m.NotaryReady): "ready",
+    ("ready", m.FrontDetached): "ready",
+}
 
 # What a front may send, as the notary sees it.
 FRONT_TO_NOTARY: Table = {("open", m.Asked): "open"}

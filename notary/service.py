@@ -101,7 +101,7 @@ class Service:
 
     def _attach(self, message: m.AttachFront) -> None:
         for earlier in [one for one in self._fronts.values() if one.front_id == message.front_id]:
-            self._drop(earlier, "has another one")
+            self._forget(earlier, "has another one")
         front = FrontChannel(message.front_id, socket.socket(fileno=self._control.fds.popleft()))
         self._state.fronts.add(front.front_id)
         self._fronts[front.fileno()] = front
@@ -130,6 +130,11 @@ class Service:
         self._poll.modify(front.fileno(), wanted)
 
     def _drop(self, front: FrontChannel, reason: str, *, is_fault: bool = False) -> None:
+        """The front has no channel now. One that lives all the same would refuse every call until it is replaced."""
+        self._forget(front, reason, is_fault=is_fault)
+        self._control.send(m.FrontDetached(front.front_id))
+
+    def _forget(self, front: FrontChannel, reason: str, *, is_fault: bool = False) -> None:
         (log.error if is_fault else log.info)("a front's channel ended", front=front.front_id, reason=reason)
         del self._fronts[front.fileno()]
         self._state.fronts.discard(front.front_id)

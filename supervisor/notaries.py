@@ -19,6 +19,8 @@ from supervisor.fronts import Front
 from supervisor.logs import log
 from supervisor.state import State
 
+DETACHED_SECONDS = 5.0
+"""For a front to exit once its channel with the notary has ended, as it does last of all when it leaves."""
 READY_SECONDS = 60.0
 """From start to NotaryReady; a database that was not closed may have to be read through first."""
 LEAVE_SECONDS = 5.0
@@ -88,10 +90,25 @@ class NotaryKeeper:
             self.attach(front)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(state.expect_up, child, lambda: self._is_ready, READY_SECONDS)
-            await control.serve_until_end(child, self._answer_ready)
+            await control.serve_until_end(child, lambda message: self._hear(message, nursery))
             nursery.cancel_scope.cancel()
         return child
 
-    def _answer_ready(self, _: m.Message) -> None:
-        self._is_ready = True
-        self._state.condition.notify_all()
+    def _hear(self, message: m.Message, nursery: trio.Nursery) -> None:
+        match message:
+            case m.FrontDetached():
+                nursery.start_soon(self._end_detached, message.front_id)
+            case m.NotaryReady():
+                self._is_ready = True
+                self._state.condition.notify_all()
+
+    async def _end_detached(self, front_id: str) -> None:
+        """A front without a notary refuses every call, and nothing ties it again while this notary lives."""
+        front = next((one for one in self._fronts() if one.front_id == front_id), None)
+        if front is None or front.child is None:
+            return
+        with trio.move_on_after(DETACHED_SECONDS):
+            await front.child.wait()
+            return
+        log.error(f"{front.name} is killed: its channel with the notary has ended", pid=front.child.pid)
+        front.child.kill()

@@ -58,6 +58,7 @@ from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded, ModuleVerdict
 from ipc.messages.notarising import (
     AttachFront,
+    FrontDetached,
     NotaryReady,
     NotaryToSupervisor,
     StartNotary,
@@ -146,6 +147,7 @@ __all__ = [
     "Enter",
     "Entered",
     "FollowKeys",
+    "FrontDetached",
     "FrontReady",
     "FrontStatus",
     "FrontToNotary",

@@ -27,5 +27,11 @@ class NotaryReady(Message, frozen=True):
     """Databases and keys are open."""
 
 
+class FrontDetached(Message, frozen=True):
+    """A front's channel ended and no other one followed: the front is gone, or of no use any more."""
+
+    front_id: str
+
+
 SupervisorToNotary = StartNotary | AttachFront | StopNotary
-NotaryToSupervisor = NotaryReady
+NotaryToSupervisor = NotaryReady | FrontDetached

@@ -156,7 +156,7 @@ class NotaryProcess:
             ]  # fmt: skip
             self.process = subprocess.Popen(command, cwd=ROOT, pass_fds=(theirs.fileno(),), text=True, **popen)
         ours.settimeout(60)
-        self._control: BlockingChannel[m.NotaryReady] = BlockingChannel(
+        self._control: BlockingChannel[m.NotaryReady | m.FrontDetached] = BlockingChannel(
             ours, m.NotaryToSupervisor, table=NOTARY_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
             cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip

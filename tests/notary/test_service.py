@@ -15,7 +15,7 @@ from notary import channels
 from notary.service import Service
 from notary.unit import Task
 from tests.notary.running import NotaryProcess, Running, settings_in, walk
-from tests.notary.samples import make_approval, make_expiry, make_hold, make_note, record_call
+from tests.notary.samples import make_approval, make_claim, make_denial, make_expiry, make_hold, make_note, record_call
 from tests.support.asking import Asker
 from tests.support.logs import capture_logs
 from tests.support.supervised import wait_until
@@ -57,6 +57,18 @@ def test_a_front_that_breaks_the_protocol_loses_its_channel_and_no_other_does(no
     (said,) = [line for line in lines if line["event"] == "a front's channel ended"]
     assert (said["front"], said["log_level"]) == ("hostile", "error")
     assert walk(notary.front).intact
+
+
+def test_the_supervisor_hears_of_each_front_that_is_left_without_a_channel(notary: Running) -> None:
+    assert notary.thread is not None
+    assert notary.thread.hears() == m.NotaryReady()
+    notary.attach("again")
+    assert notary.attach("again").ask(m.ReadEpoch()) == 0
+    hostile, leaves = notary.attach("hostile"), notary.attach("leaves")
+    hostile.send_raw(BROKEN["no message"])
+    assert notary.thread.hears() == m.FrontDetached("hostile")
+    leaves.close()
+    assert notary.thread.hears() == m.FrontDetached("leaves")
 
 
 def test_what_a_front_asked_properly_before_it_broke_the_protocol_may_be_done_and_is_done_whole(
@@ -116,6 +128,22 @@ def test_holds_that_are_due_come_in_pieces_that_a_frame_takes(notary: Running) -
         for approval in due:
             seen.append(approval.approval_id)
             notary.front.ask(make_expiry(approval))
+    assert seen == [f"apr_{number}" for number in range(10)]
+
+
+def test_claims_of_fronts_that_are_gone_come_in_pieces_that_a_frame_takes(notary: Running) -> None:
+    body = '{"plan":{"request":"' + "x" * 5_000_000 + '"}}'
+    for number in range(10):
+        approval = make_approval(approval_id=f"apr_{number}", body=body)
+        notary.front.ask(make_hold(approval))
+        notary.front.ask(make_claim(approval, "front-1"))
+    later = notary.attach("front-9")
+    notary.front.close()
+    seen: list[str] = []
+    while orphans := later.ask(m.OrphanedHolds(("front-9",))):
+        seen += [approval.approval_id for approval in orphans]
+        for approval in orphans:
+            later.ask(make_denial(approval))
     assert seen == [f"apr_{number}" for number in range(10)]
 
 

@@ -112,6 +112,16 @@ def test_a_killed_notary_is_replaced_at_once_and_the_front_is_tied_to_the_next_o
     assert gateway.whole_family() == family | {"notary": after["notaries"][-1]}
 
 
+def test_a_front_whose_channel_with_the_notary_ended_is_killed_and_replaced(start: Start) -> None:
+    gateway = start(notary={"detaches": 1}, workers=WorkerSettings(compute=NONE, http=NONE, fs=NONE))
+    gateway.wait_ready()
+    before = gateway.state()["pid"]
+    gateway.eventually(lambda state: state["pid"] != before)
+    (line,) = gateway.told("front 1 is killed: its channel with the notary has ended")
+    assert line["pid"] == before
+    assert not gateway.told("notary ended")
+
+
 def test_front_and_notary_may_die_together(gateway: Running) -> None:
     before, family = gateway.state(), gateway.whole_family()
     os.kill(before["pid"], signal.SIGKILL)

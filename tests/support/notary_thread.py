@@ -28,7 +28,8 @@ class NotaryThread:
 
     def __init__(self, settings: Settings, clock: Clock | None = None, *, remembers: bool = True) -> None:
         ours, theirs = socket.socketpair()
-        self._control: BlockingChannel[m.NotaryReady] = BlockingChannel(
+        ours.settimeout(END_SECONDS)
+        self._control: BlockingChannel[m.NotaryReady | m.FrontDetached] = BlockingChannel(
             ours, m.NotaryToSupervisor, table=NOTARY_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
             cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip
@@ -38,6 +39,7 @@ class NotaryThread:
         )  # fmt: skip
         self._control.send(m.StartNotary(settings))
         notarys.receive()
+        notarys.send(m.NotaryReady())
         state, remembered = open_state(settings, clock)
         self.state = state
         self._notarys = notarys
@@ -59,6 +61,10 @@ class NotaryThread:
         with theirs:
             self._control.send(m.AttachFront(front_id), (theirs.fileno(),))
         return ours
+
+    def hears(self) -> m.NotaryReady | m.FrontDetached:
+        """What the notary says to its supervisor next."""
+        return self._control.receive()
 
     def stop(self) -> None:
         """Have it finish, and wait for that."""

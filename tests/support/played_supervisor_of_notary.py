@@ -112,7 +112,7 @@ class PlayedSupervisor:
                 [*INTERPRETER, "notary.main", "--control-fd", str(theirs.fileno()), "--parent", str(os.getpid())],
                 pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd="/",
             )  # fmt: skip
-        self._control: BlockingChannel[m.NotaryReady] = BlockingChannel(
+        self._control: BlockingChannel[m.NotaryReady | m.FrontDetached] = BlockingChannel(
             ours, m.NotaryToSupervisor, table=NOTARY_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
             cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip

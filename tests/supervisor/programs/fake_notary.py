@@ -1,7 +1,8 @@
 """A notary without a database: says that it is ready, keeps the channels of fronts, and leaves when it is told to.
 
-`fake-notary.json` in the state directory: `exit_at_start`, an exit code; `never_ready` and `never_stops`. Told to stop,
-it writes `notary-stopped.json` with the number of fronts whose channels are still open.
+`fake-notary.json` in the state directory: `exit_at_start`, an exit code; `never_ready` and `never_stops`; `detaches`, a
+number of fronts that are told to be detached as soon as they are attached. Told to stop, it writes
+`notary-stopped.json` with the number of fronts whose channels are still open.
 """
 
 import argparse
@@ -42,6 +43,8 @@ def serve(control: BlockingChannel[m.Message]) -> None:
         match control.receive():
             case m.AttachFront(front_id=front_id):
                 fronts[front_id] = socket.socket(fileno=control.fds.popleft())
+                if len(fronts) <= script.get("detaches", 0):
+                    control.send(m.FrontDetached(front_id))
             case m.StopNotary():
                 left = sum(is_open(channel) for channel in fronts.values())
                 (folder / "notary-stopped.json").write_text(json.dumps({"open_fronts": left}))
