@@ -11,6 +11,7 @@ from typing import TypeVar
 import msgspec
 
 from ipc.exits import Exit
+from ipc.key_reports import KeyProblem, KeyRow, RotatedKey
 from ipc.settings import Settings
 from supervisor.config import Loaded, check, open_document
 from supervisor.dev import DevOptions, load_dev
@@ -28,23 +29,6 @@ _FORGOTTEN = "leases that it signed are refused from now on"
 _COLUMNS = ("PURPOSE", "STATE", "KEY ID", "CREATED", "RETIRED", "FILE")
 
 
-class _Rotated(msgspec.Struct):
-    purpose: str
-    key_id: str
-    path: str
-    previous_key_id: str
-    previous_until: str | None
-
-
-class _Row(msgspec.Struct):
-    purpose: str
-    state: str
-    key_id: str
-    created_at: str | None
-    retired_at: str | None
-    path: str
-
-
 def load_named(config: Path | None, state_dir: Path | None, environ: Mapping[str, str]) -> Loaded:
     """Settings of the gateway that a command line names: a dev gateway by its state directory. Raises Refused."""
     if state_dir is not None:
@@ -59,7 +43,7 @@ def rotate(settings: Settings, purpose: str, *, forget_previous: bool) -> str:
     if forget_previous and purpose != "lease":
         raise Refused(Exit.USAGE, "--forget-previous is for leases alone: receipts must stay verifiable.")
     options = ["--forget-previous"] if forget_previous else []
-    made = _told(settings, ["rotate", "--purpose", purpose, *options], _Rotated)
+    made = _told(settings, ["rotate", "--purpose", purpose, *options], RotatedKey)
     before = _FORGOTTEN if forget_previous else _PREVIOUS[purpose].format(until=made.previous_until)
     return (
         f"{purpose}: the next key is {made.key_id}, in {made.path}.\n"
@@ -70,18 +54,12 @@ def rotate(settings: Settings, purpose: str, *, forget_previous: bool) -> str:
 
 def listing(settings: Settings) -> str:
     """A table of all keys. Raises Refused."""
-    found = _told(settings, ["list"], list[_Row])
+    found = _told(settings, ["list"], list[KeyRow])
     rows = [
         (one.purpose, one.state, one.key_id, one.created_at or "-", one.retired_at or "-", one.path) for one in found
     ]  # fmt: skip
     widths = [max(len(row[place]) for row in (_COLUMNS, *rows)) for place in range(len(_COLUMNS))]
     return "".join(_line(row, widths) for row in (_COLUMNS, *rows))
-
-
-class _Problem(msgspec.Struct, frozen=True):
-    purpose: str
-    in_set: bool
-    sentence: str
 
 
 def key_problems(settings: Settings, purposes: Sequence[str]) -> list[tuple[str, str]]:
@@ -91,7 +69,7 @@ def key_problems(settings: Settings, purposes: Sequence[str]) -> list[tuple[str,
     wanted = [part for purpose in purposes for part in ("--purpose", purpose)]
     return [
         ("receipt_keys_jwks_path" if one.in_set and one.purpose == "receipt" else _SETTINGS[one.purpose], one.sentence)
-        for one in _told(settings, ["check", *wanted], list[_Problem])
+        for one in _told(settings, ["check", *wanted], list[KeyProblem])
     ]
 
 

@@ -17,32 +17,12 @@ import msgspec
 
 from ipc.clock import iso, parse_iso
 from ipc.exits import Exit
+from ipc.key_reports import KeyProblem, KeyRow, RotatedKey
 from ipc.private_files import KeyFileError
 from notary.signing.keys import KeyPlace, KeyPlaces, key_places, read_key, rotate
 
 
-class Rotated(msgspec.Struct, frozen=True):
-    """`previous_until`: when the key before verifies nothing any more; None: that time does not come."""
-
-    purpose: str
-    key_id: str
-    path: str
-    previous_key_id: str
-    previous_until: str | None
-
-
-class Row(msgspec.Struct, frozen=True):
-    """One key. `state` is current or previous; `path` its own file, or the set that lists its public half."""
-
-    purpose: str
-    state: str
-    key_id: str
-    created_at: str | None
-    retired_at: str | None
-    path: str
-
-
-def rotated(place: KeyPlace[Any], *, forget: bool) -> Rotated:
+def rotated(place: KeyPlace[Any], *, forget: bool) -> RotatedKey:
     """Rotate one key. Raises KeyFileError."""
     _check_user(place.key)
     old, new = rotate(place, forget=forget)
@@ -50,7 +30,7 @@ def rotated(place: KeyPlace[Any], *, forget: bool) -> Rotated:
     retired = next((one.retired_at for one in new.listed if one.kid == old.kid), None)
     if retired is not None and place.keep_seconds is not None:
         until = iso(parse_iso(retired) + place.keep_seconds)
-    return Rotated(place.purpose, new.kid, str(place.key), old.kid, until)
+    return RotatedKey(place.purpose, new.kid, str(place.key), old.kid, until)
 
 
 def _check_user(path: Path) -> None:
@@ -65,7 +45,7 @@ def _check_user(path: Path) -> None:
         raise KeyFileError(text, Exit.NO_PERMISSION)
 
 
-def rows(places: KeyPlaces) -> list[Row]:
+def rows(places: KeyPlaces) -> list[KeyRow]:
     """Every key, the current one of each purpose first, then the latest first. Raises KeyFileError."""
     found = []
     for place in places.each():
@@ -75,16 +55,8 @@ def rows(places: KeyPlaces) -> list[Row]:
             one = listed[jwk["kid"]]
             is_current = one.kid == held.kid
             state, path = ("current", place.key) if is_current else ("previous", place.set)
-            found.append(Row(place.purpose, state, one.kid, one.created_at, one.retired_at, str(path)))
+            found.append(KeyRow(place.purpose, state, one.kid, one.created_at, one.retired_at, str(path)))
     return found
-
-
-class KeyProblem(msgspec.Struct, frozen=True):
-    """What is wrong with a key, or (`in_set`) with the set of public keys beside it."""
-
-    purpose: str
-    in_set: bool
-    sentence: str
 
 
 def problems(places: KeyPlaces, purposes: Iterable[str]) -> list[KeyProblem]:
