@@ -46,14 +46,22 @@ class Readers:
         self._attached.set()
 
     async def verify(self) -> VerifyReport:
-        """Walk the whole chain. Raises NotaryUnavailable."""
-        async with self._turn:
+        """Walk the whole chain, once no other walk is under way. Raises NotaryUnavailable."""
+        has_turn = False
+        with trio.move_on_after(self._seconds):
+            await self._turn.acquire()
+            has_turn = True
+        if not has_turn:
+            raise NotaryUnavailable(f"other walks were under way for {self._seconds:g} s", PART)
+        try:
             progress = Progress()
             with trio.move_on_after(self._seconds + ATTACH_SECONDS):
                 report = await self._ask(m.VerifyChain(), progress)
                 progress.end(report)
                 return report
             raise NotaryUnavailable(f"no answer within {self._seconds:g} s", PART)
+        finally:
+            self._turn.release()
 
     async def _ask(self, question: m.VerifyChain, progress: Progress) -> VerifyReport:
         channel: TrioChannel[m.Walking | m.ChainVerified | m.NotRead] = TrioChannel(
@@ -81,10 +89,12 @@ class Readers:
             self._post(m.NeedReader(self._wanted))
             with trio.move_on_after(ATTACH_SECONDS):
                 await self._attached.wait()
+        except BaseException:
+            if self._sock is not None:
+                self._sock.close()
+            raise
         finally:
             sock, self._sock, self._wanted = self._sock, None, None
-            if sock is not None and not self._attached.is_set():
-                sock.close()
         if sock is None:
             raise NotaryUnavailable(f"no reader was started within {ATTACH_SECONDS:g} s", PART)
         return sock

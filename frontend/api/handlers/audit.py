@@ -28,7 +28,8 @@ async def events(services: Services, query: EventsQuery, _operator: OperatorCall
 async def verify(services: Services, _operator: OperatorCaller) -> ChainReport:
     """Walk the whole chain of audit events.
 
-    One walk at a time: whoever comes second waits, and gets a walk of their own. The log tells how far a long one is.
+    One walk at a time: whoever comes second waits, ten minutes at most, and gets a walk of their own. The log tells how
+    far a long one is.
     """
     try:
         report = await services.readers.verify()

@@ -129,3 +129,20 @@ async def test_a_second_walk_waits_for_the_first_and_a_cancelled_one_lets_its_re
         supervisor.ends[1].sendall(framed(m.ChainVerified(REPORT)))
     assert reports == [REPORT]
     supervisor.close()
+
+
+async def test_a_walk_that_waits_too_long_for_others_is_given_up(autojump_clock: trio.testing.MockClock) -> None:
+    supervisor = PlayedSupervisor(lambda end: end.sendall(framed(m.Walking(0))))
+    why: list[str] = []
+
+    async def ask() -> None:
+        with pytest.raises(NotaryUnavailable) as refused:
+            await supervisor.readers.verify()
+        why.append(str(refused.value))
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(ask)
+    assert sorted(why) == ["no answer within 600 s"] + ["other walks were under way for 600 s"] * 2
+    assert len(supervisor.asked) == 1
+    supervisor.close()
