@@ -31,6 +31,10 @@ TRY_AGAIN_SECONDS: Final = 1.0
 CLAIM_MARGIN_SECONDS: Final = 5.0
 """A claim outlives its attempt by this much: it has to be settled, too."""
 
+ROUNDED_MS: Final = 2
+"""Lost where the begin of an attempt and its length are cut to whole milliseconds: no attempt comes sooner than its
+pause allows."""
+
 
 class Trouble:
     """Who is kept waiting by the ledger. Says once that it does not answer, and once that it does again."""
@@ -139,7 +143,7 @@ class Sender:
             return
         pause = None if outcome.kind in (BLOCKED, REJECTED) else self._endpoint.pause_after(delivery.attempt)
         if pause is not None:
-            due = now + milliseconds(pause)
+            due = now + milliseconds(pause) + ROUNDED_MS
             await self._insisted(delivery, named(due=due))
             return
         await self._insisted(delivery, named(at=now, error=outcome.error))
@@ -166,8 +170,8 @@ class Sender:
 
 
 def milliseconds(seconds: float) -> int:
-    """As the outbox counts."""
-    return round(seconds * 1000)
+    """As the outbox counts: whole ones that have passed."""
+    return int(seconds * 1000)
 
 
 def trace_of(payload: str) -> str | None:
