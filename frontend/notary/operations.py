@@ -1,5 +1,6 @@
-"""What this front asks the notary, each as a typed question (ipc/messages/recording.py says what they mean).
+"""What this front asks the notary, each as a typed question.
 
+What they mean: ipc/messages/recording.py, ipc/messages/looking.py.
 Every method raises NotaryUnavailable, NotaryRefused and ClockError; what that makes of an answer is for whoever asks.
 """
 
@@ -87,6 +88,10 @@ class Notary:
     async def orphaned(self, live_holders: tuple[str, ...]) -> list[ApprovalRecord]:
         """Claimed ones whose holder is none of these: as many as one answer takes."""
         return await self.client.ask(m.OrphanedHolds(live_holders), list[ApprovalRecord])
+
+    async def unsettled(self, at_work: tuple[str, ...]) -> list[ApprovalRecord]:
+        """Claimed by this front and none of these: as many as one answer takes."""
+        return await self.client.ask(m.UnsettledHolds(at_work), list[ApprovalRecord])
 
     async def store_status(self) -> m.StoreStatus:
         """How the store is."""

@@ -1,12 +1,51 @@
 """Front and notary: numbered operations one way; answers, and what every front must know, the other way.
 
-Which operations there are, and what each answers: ipc/messages/recording.py.
+What each operation answers: ipc/messages/recording.py, ipc/messages/looking.py.
 """
 
 import msgspec
 
+from ipc.messages.looking import (
+    DueHolds,
+    GetHold,
+    ListHolds,
+    ListUnresolved,
+    OrphanedHolds,
+    QueryEvents,
+    ReadBudget,
+    ReadEpoch,
+    ReadLedger,
+    ReadStore,
+    ShowReceipt,
+    TraceOfApproval,
+    UnsettledHolds,
+)
 from ipc.messages.message import Message
-from ipc.messages.recording import Operations
+from ipc.messages.recording import (
+    Abandon,
+    CheckKeys,
+    ClaimDeliveries,
+    Close,
+    Enter,
+    FollowKeys,
+    GiveUpDeliveries,
+    Hold,
+    Issue,
+    MoveHold,
+    NextDelivery,
+    Note,
+    Open,
+    Refuse,
+    Revoke,
+    SettleDelivery,
+)
+
+Operations = (
+    Enter | Open | Close | Abandon | Refuse | Hold | Issue | Note | Revoke | MoveHold | ReadBudget | ReadEpoch | GetHold
+    | ListHolds | DueHolds | OrphanedHolds | UnsettledHolds | ReadStore | ReadLedger | ShowReceipt | TraceOfApproval
+    | ListUnresolved | QueryEvents | ClaimDeliveries | SettleDelivery | GiveUpDeliveries | NextDelivery | CheckKeys
+    | FollowKeys
+)  # fmt: skip
 
 
 class Asked(Message, frozen=True):

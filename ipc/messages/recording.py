@@ -1,4 +1,4 @@
-"""Front and notary: operations that record, sign or read, and what came of each.
+"""Front and notary: operations that record or sign, and what came of each. Those that only look stand in looking.py.
 
 A front queues operations and sends those of one turn of its loop together; answers come back together, too, for each
 unit. Every operation carries a number of its front's own; asked again with the same number, after the notary that took
@@ -8,14 +8,9 @@ it was killed, it answers what it answered, or would have answered, before.
 import msgspec
 
 from ipc.events import AuditEvent
-from ipc.evidence import EventQuery
 from ipc.messages.calling import Result
+from ipc.messages.operation import Operation
 from ipc.store import ApprovalRecord
-
-
-class Operation(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag=True):
-    """Base of all operations. Each says in its docstring what it answers."""
-
 
 # --------------------------------------------------------------------- calls
 
@@ -239,106 +234,6 @@ class MoveHold(Operation, frozen=True):
     refunds: bool = False
 
 
-# --------------------------------------------------------------------- reads
-
-
-class ReadBudget(Operation, frozen=True):
-    """Answers Budget."""
-
-    session_id: str
-
-
-class ReadEpoch(Operation, frozen=True):
-    """Answers the epoch in force."""
-
-
-class GetHold(Operation, frozen=True):
-    """Answers ApprovalRecord as stored, or None."""
-
-    approval_id: str
-
-
-class ListHolds(Operation, frozen=True):
-    """Answers ApprovalRecords of these states (None: all), newest first; of each body only what a list shows."""
-
-    states: tuple[str, ...] | None
-    limit: int
-
-
-class DueHolds(Operation, frozen=True):
-    """Answers pending ApprovalRecords whose time is over, oldest first: as many of `limit` as one answer takes."""
-
-    limit: int
-
-
-class OrphanedHolds(Operation, frozen=True):
-    """Answers claimed ApprovalRecords whose holder is none of these, oldest first: as many as one answer takes."""
-
-    live_holders: tuple[str, ...]
-
-
-class ReadStore(Operation, frozen=True):
-    """How the store is. Answers StoreStatus."""
-
-
-class StoreStatus(msgspec.Struct, frozen=True):
-    """Approvals that wait for an operator, since when the oldest does (Unix seconds), and the epoch in force."""
-
-    pending: int
-    oldest: float | None
-    epoch: int
-
-
-class ReadLedger(Operation, frozen=True):
-    """How the ledger is; writes something that means nothing after a failure. Answers LedgerStatus."""
-
-
-class LedgerStatus(msgspec.Struct, frozen=True):
-    """Unresolved intents; deliveries that wait and deliveries dropped since the notary started, by endpoint."""
-
-    unresolved: int
-    waiting: dict[str, int]
-    dropped: dict[str, int]
-
-
-class ShowReceipt(Operation, frozen=True):
-    """Answers ShownReceipt or None."""
-
-    receipt_id: str
-
-
-class ShownReceipt(msgspec.Struct, frozen=True):
-    """A receipt as it was signed, JSON text, and what its signature is worth now."""
-
-    receipt: str
-    signature_status: str
-
-
-class TraceOfApproval(Operation, frozen=True):
-    """What the ledger holds of an approved call. Answers ApprovalTrace."""
-
-    approval_id: str
-
-
-class ApprovalTrace(msgspec.Struct, frozen=True):
-    """`has_intent`: it was dispatched, whatever came of it."""
-
-    receipt_id: str | None
-    has_intent: bool
-
-
-class ListUnresolved(Operation, frozen=True):
-    """Answers IntentViews, oldest first."""
-
-    limit: int
-
-
-class QueryEvents(Operation, frozen=True):
-    """Answers the events as stored, newest first."""
-
-    query: EventQuery
-
-
 # --------------------------------------------------------------------- deliveries
 
 
@@ -388,13 +283,3 @@ class CheckKeys(Operation, frozen=True):
 
 class FollowKeys(Operation, frozen=True):
     """Put the key files as they lie in force, with an event for each change. Answers sentences, one a problem."""
-
-
-# --------------------------------------------------------------------- all of them
-
-Operations = (
-    Enter | Open | Close | Abandon | Refuse | Hold | Issue | Note | Revoke | MoveHold | ReadBudget | ReadEpoch | GetHold
-    | ListHolds | DueHolds | OrphanedHolds | ReadStore | ReadLedger | ShowReceipt | TraceOfApproval | ListUnresolved
-    | QueryEvents | ClaimDeliveries | SettleDelivery | GiveUpDeliveries | NextDelivery | CheckKeys
-    | FollowKeys
-)  # fmt: skip

@@ -55,6 +55,12 @@ def orphaned_holds(unit: Unit, asked: m.OrphanedHolds) -> list[ApprovalRecord]:
     return holds.claimed_by_others(unit.connection, asked.live_holders)
 
 
+def unsettled_holds(unit: Unit, asked: m.UnsettledHolds) -> list[ApprovalRecord]:
+    """See UnsettledHolds."""
+    unit.part = "approvals"
+    return holds.claimed_by(unit.connection, unit.front_id, asked.at_work)
+
+
 def read_store(unit: Unit, _asked: m.ReadStore) -> m.StoreStatus:
     """See ReadStore. What every call needs is looked at, too."""
     unit.part = "store"

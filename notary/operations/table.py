@@ -21,6 +21,7 @@ from notary.operations.looking import (
     read_store,
     show_receipt,
     trace_of_approval,
+    unsettled_holds,
 )
 from notary.operations.moving import move_hold
 from notary.operations.opening import enter, open_call
@@ -49,6 +50,7 @@ READING: Final[dict[type[m.Operation], Handler]] = {
     m.ListHolds: list_holds,
     m.DueHolds: due_holds,
     m.OrphanedHolds: orphaned_holds,
+    m.UnsettledHolds: unsettled_holds,
     m.ReadStore: read_store,
     m.ShowReceipt: show_receipt,
     m.TraceOfApproval: trace_of_approval,

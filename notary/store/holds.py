@@ -110,8 +110,20 @@ def due(connection: sqlite3.Connection, now: float, limit: int) -> list[Approval
 def claimed_by_others(connection: sqlite3.Connection, live_holders: tuple[str, ...]) -> list[ApprovalRecord]:
     """Claimed ones whose holder is not among these, oldest first: one at least, and no more than TOLD_CHARACTERS."""
     marks = ", ".join("?" * len(live_holders))
-    orphaned = f"{_SELECT} WHERE state = 'claimed' AND (holder IS NULL OR holder NOT IN ({marks})) ORDER BY created_at"
+    orphaned = (
+        f"{_SELECT} WHERE state = 'claimed' AND (holder IS NULL OR holder NOT IN ({marks})) ORDER BY created_at, seq"
+    )
     return _that_fit(connection.execute(orphaned, live_holders))
+
+
+def claimed_by(connection: sqlite3.Connection, holder: str, but: tuple[str, ...]) -> list[ApprovalRecord]:
+    """What this holder has claimed, without the ids in `but`, oldest first: one at least, and no more than
+    TOLD_CHARACTERS."""
+    marks = ", ".join("?" * len(but))
+    claimed = (
+        f"{_SELECT} WHERE state = 'claimed' AND holder = ? AND approval_id NOT IN ({marks}) ORDER BY created_at, seq"
+    )
+    return _that_fit(connection.execute(claimed, (holder, *but)))
 
 
 def count_pending(connection: sqlite3.Connection, now: float) -> tuple[int, float | None]:

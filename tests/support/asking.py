@@ -23,6 +23,7 @@ ANSWERS: dict[type[m.Operation], Any] = {
     m.Hold: m.Held | m.Refusal, m.Issue: m.Issued, m.Note: None, m.Revoke: m.Revoked,
     m.MoveHold: ApprovalRecord | None, m.ReadBudget: Budget, m.ReadEpoch: int, m.GetHold: ApprovalRecord | None,
     m.ListHolds: list[ApprovalRecord], m.DueHolds: list[ApprovalRecord], m.OrphanedHolds: list[ApprovalRecord],
+    m.UnsettledHolds: list[ApprovalRecord],
     m.ReadStore: m.StoreStatus, m.ReadLedger: m.LedgerStatus, m.ShowReceipt: m.ShownReceipt | None,
     m.TraceOfApproval: m.ApprovalTrace, m.ListUnresolved: list[IntentView],
     m.QueryEvents: list[bytes], m.ClaimDeliveries: list[Delivery], m.SettleDelivery: None, m.GiveUpDeliveries: int,

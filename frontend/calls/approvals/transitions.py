@@ -69,8 +69,8 @@ class Transitions:
 
     async def unresolved_claims(self) -> list[ApprovalRecord]:
         """Claimed by this front and settled by no task of it: the notary failed in between."""
-        claimed = await self.notary.orphaned(())
-        return [one for one in claimed if one.holder == self.front_id and one.approval_id not in self.at_work]
+        left = await self.notary.unsettled(tuple(self.at_work))
+        return [one for one in left if one.approval_id not in self.at_work]  # a task may have begun meanwhile
 
     async def _move(self, asked: MoveHold) -> ApprovalRecord | None:
         check_move(asked.from_state, asked.to_state)

@@ -2,12 +2,23 @@
 
 import pytest
 
-from ipc.messages import DueHolds, GetHold, ListHolds, MoveHold, OrphanedHolds, ReadBudget, ReadStore, StoreStatus
+from ipc.messages import (
+    DueHolds,
+    GetHold,
+    ListHolds,
+    MoveHold,
+    OrphanedHolds,
+    ReadBudget,
+    ReadStore,
+    StoreStatus,
+    UnsettledHolds,
+)
 from ipc.store import ApprovalRecord
 from tests.notary.running import Running
 from tests.notary.samples import (
     NOW,
     changed,
+    held_and_claimed,
     make_approval,
     make_claim,
     make_denial,
@@ -145,6 +156,22 @@ def test_claims_of_fronts_that_are_gone_are_found(notary: Running) -> None:
 
     everyone = {"front-1", "f1", "f2"}
     assert (orphans("f1"), orphans(), orphans(*everyone)) == (everyone - {"f1"}, everyone, set())
+
+
+def test_a_front_finds_what_it_has_claimed_and_no_task_of_it_settles(notary: Running) -> None:
+    front, other = notary.front, notary.attach("f1")
+    body = '{"plan":{"request":"' + "x" * 3_000_000 + '"}}'
+    mine = [held_and_claimed(front, approval_id=f"apr_{number}", body=body).approval_id for number in range(4)]
+    theirs = held_and_claimed(other, "f1", approval_id="apr_other").approval_id
+
+    def unsettled(asker: Asker, *at_work: str) -> list[str]:
+        return [record.approval_id for record in asker.ask(UnsettledHolds(at_work))]
+
+    assert unsettled(front) == mine[:1]
+    # What is at work never hides what is not.
+    assert unsettled(front, *mine[:3]) == mine[3:]
+    assert unsettled(front, *mine) == []
+    assert unsettled(other) == [theirs]
 
 
 @pytest.mark.parametrize(("later", "pending", "oldest"), [(0, 2, NOW), (300, 1, NOW + 1), (1000, 0, None)])

@@ -68,7 +68,7 @@ async def test_an_expired_hold_is_404_to_its_operator_and_still_listed_and_polle
 
 
 @pytest.mark.parametrize("error", [GONE, ValueError("strange"), RuntimeError("ours")])
-@pytest.mark.parametrize("operation", ["DueHolds", "OrphanedHolds", "MoveHold"])
+@pytest.mark.parametrize("operation", ["DueHolds", "UnsettledHolds", "MoveHold"])
 async def test_no_failure_ends_the_upkeep(tmp_path: Path, operation: str, error: Exception) -> None:
     async with front_core(tmp_path) as core:
         await held(core)
