@@ -6,15 +6,19 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ipc import messages as m
 from ipc.events import AuditEvent
 from ipc.identifiers import new
 from ipc.limits import MAX_OPERATIONS
 from ipc.settings import Settings
 from notary.opening import open_state
+from notary.operations.closing import Reported
 from notary.operations.table import HANDLERS, WRITING
 from notary.signing.make_keys import make_keys
-from notary.unit import Task, Units
+from notary.unit import Task
+from notary.units import Units
 
 DIGEST = "sha256:" + "0" * 64
 TERMS = m.Terms(
@@ -40,7 +44,8 @@ def _operations(number: int) -> tuple[m.Operation, ...]:
     if number % 10:
         return (m.Refuse(AuditEvent(**known, decision="deny", error_code="policy_denied")),)
     intent_id = new("intent_")
-    return m.Open(intent_id, AuditEvent(**known, decision="allow"), TERMS), m.Close(intent_id, RESULT)
+    result = msgspec.structs.replace(RESULT, call_id=intent_id)
+    return m.Open(intent_id, AuditEvent(**known, decision="allow"), TERMS, f"worker-{number}"), Reported(result)
 
 
 def _grow(state_dir: Path, events: int) -> None:
@@ -58,12 +63,14 @@ def _grow(state_dir: Path, events: int) -> None:
     try:
         tasks: list[Task] = []
         for number in range(events):
+            state.workers[f"worker-{number}"] = "front"
             for operation in _operations(number):
                 tasks.append(Task("front", len(tasks), operation))
             if len(tasks) >= MAX_OPERATIONS - 1 or number == events - 1:
                 problems = [one for one in units.perform(tasks) if one.problem is not None]
                 assert not problems, problems[0]
                 tasks.clear()
+                state.workers.clear()
     finally:
         state.database.close()
 

@@ -14,7 +14,7 @@ from bench.connections import Connection, take_lease
 from bench.generator import BODY, EXECUTE, Generator
 from bench.identity import Identity
 from bench.measures import family, kind_of, pss_by_kind, wait_until
-from bench.subjects import Gate
+from bench.subjects import ANSWER_SECONDS, Gate
 
 RETRY_SECONDS = 0.001
 """Between two calls that were refused because no worker was there: a client that spins would slow down their start."""
@@ -62,6 +62,26 @@ def verification(gate: Gate) -> dict[str, float]:
         if not report["intact"]:
             raise RuntimeError(f"the chain is broken at {report['broken_at']}")
     return {"events": count, "seconds_per_100k": min(taken) / count * 100_000}
+
+
+def beside_verification(gate: Gate, generator: Generator, seconds: float, rounds: int) -> dict[str, float]:
+    """p99 of calls at 8 connections while the whole chain is verified again and again ÷ without; median of `rounds`."""
+    ratios = []
+    for _ in range(rounds):
+        quiet = generator.calls(gate, 8, seconds)["p99_ms"]
+        stop = threading.Event()
+        reader = threading.Thread(target=_verify_until, args=(gate, stop))
+        reader.start()
+        busy = generator.calls(gate, 8, seconds)["p99_ms"]
+        stop.set()
+        reader.join(ANSWER_SECONDS)
+        ratios.append(busy / quiet)
+    return {"p99_ratio": statistics.median(ratios)}
+
+
+def _verify_until(gate: Gate, stop: threading.Event) -> None:
+    while not stop.is_set():
+        gate.operator.get("/v1/audit/verify")
 
 
 def health(gate: Gate, generator: Generator, seconds: float) -> dict[str, Any]:

@@ -95,5 +95,7 @@ def growth(scope: Scope, load: Generator) -> dict[str, Any]:
 
         samples = play(dict.fromkeys(subjects, (1, 32)), (1, 32), scope.rounds, measure)
         progress("verification")
-        verified = ourselves.verification(subjects[str(EVENTS[-1])])
-    return {"samples": samples, "verify": verified}
+        longest = subjects[str(EVENTS[-1])]
+        verified = ourselves.verification(longest)
+        beside = ourselves.beside_verification(longest, load, scope.seconds, scope.rounds)
+    return {"samples": samples, "verify": verified, "beside_verification": beside}

@@ -16,7 +16,8 @@ from bench.subjects import Gate
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "flush": ("fsync", "fdatasync", "sync_file_range"),
     "futex": ("futex",),
-    "wait": ("epoll_wait", "epoll_pwait", "epoll_pwait2", "poll", "ppoll", "select", "pselect6"),
+    "epoll_wait": ("epoll_wait", "epoll_pwait", "epoll_pwait2"),
+    "poll": ("poll", "ppoll", "select", "pselect6"),
 }
 STOP_SECONDS = 20.0
 NOISE = 0.05

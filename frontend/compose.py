@@ -3,6 +3,7 @@
 Opening fails whole: what cannot be had at start ends the process with the exit code that says so.
 """
 
+from collections.abc import Callable
 from pathlib import Path
 
 import trio
@@ -29,79 +30,122 @@ from frontend.configuration.active import Configuration
 from frontend.configuration.reloads import Reloads
 from frontend.configuration.revocation import Revocation
 from frontend.control import Control
+from frontend.deadlines import Deadlines
 from frontend.egress.learned import FILE_NAME, LearnedRules
 from frontend.egress.proxy import asker
-from frontend.egress.proxy_list import AllowList
+from frontend.egress.proxy_list import AllowList, list_file
 from frontend.health.dependencies import Dependencies
 from frontend.limits.admission import Admission
 from frontend.limits.rates import Rates, SessionRates
+from frontend.limits.sessions import Sessions
 from frontend.notary.client import NotaryClient
 from frontend.notary.in_force import Known
 from frontend.notary.operations import Notary
 from frontend.notary.readers import Readers
 from frontend.policy.embedded import EmbeddedPolicy
+from frontend.policy.file import PolicyFile
 from frontend.policy.measured import MeasuredPolicy
 from frontend.pool.pool import Pools
 from frontend.secrets.files import Secrets
 from frontend.services import Services
+from frontend.shared.memory import SharedMemory
 from frontend.telemetry.metrics import Metrics
+from frontend.telemetry.present import Presence
 from frontend.telemetry.processes import Processes
 from frontend.telemetry.weakened import Weakened
+from frontend.webhooks.deadlines import WebhookDeadlines
 from frontend.webhooks.webhooks import Webhooks
 from ipc import messages as m
+from ipc.front_memory import Layout
+from ipc.settings import Settings
 
 
-def build_services(start: m.StartFront, control: Control, client: NotaryClient, clock: Clock) -> Services:
-    """Every service. Raises KeyFileError, OSError or ValueError with a clear sentence."""
+def build_services(
+    start: m.StartFront, control: Control, client: NotaryClient, clock: Clock, memory: SharedMemory | None = None,
+    deadlines: Deadlines = Deadlines(),
+) -> Services:  # fmt: skip
+    """Every service; `memory` is shared by fronts. Raises KeyFileError, OSError or ValueError with a clear sentence."""
     settings, front_id = start.settings, start.front_id
+    memory = memory or SharedMemory.alone(Layout(1, Layout.of(settings).width))
     weakened = Weakened(dev_mode=settings.dev_mode)
-    metrics = Metrics(lambda: configuration.registry)
+    metrics = Metrics(lambda: configuration.registry, memory)
     notary, known = Notary(client), Known()
-    webhooks = Webhooks(settings, clock, notary, metrics, is_successor=start.is_successor)
+    webhooks = _webhooks(start, clock, notary, metrics, deadlines.webhooks)
     leases = LeaseVerifier(clock, client.hear_now)
     known.followers.append(leases.use)
     client.on_in_force, client.on_woken, client.observe = known.hear, webhooks.wake, metrics.asked
-    sessions = SessionRates(settings.limits.session_requests_per_second, metrics.rate_limited.add)
+    admission, rates, sessions = _limits(settings, metrics, memory)
     journal = Journal(weakened, notary)
     authentication = Authentication(
         clock, notary, known, leases, DpopVerifier(settings.public_base_url), Operators(settings.operators), sessions
     )
-    policy = EmbeddedPolicy(control.replace_policy, metrics.policy_remembered.add)
+    policy = EmbeddedPolicy(control.replace_policy, metrics.policy_remembered.add, deadlines.policy)
     measured = MeasuredPolicy(policy, metrics)
     kill = metrics.counting_kills(control.kill_worker)
-    pools = Pools(settings.workers, lambda: known.now.grant_jwks, control.need_worker, kill)
+    pools = Pools(settings.workers, control.need_worker, kill, control.tell_serves, deadlines.pool)
+    presence = Presence(memory)
     allow_list = AllowList(
-        settings.egress.proxy_allowlist_file, Path(settings.state_dir), lambda: configuration.registry,
-        lambda: learned.every(),  # noqa: PLW0108 (it is made further down)
-        is_successor=start.is_successor,
+        list_file(settings.egress.proxy_allowlist_file, Path(settings.state_dir), deadlines.files),
+        lambda: configuration.registry, lambda: learned.every(),  # noqa: PLW0108 (it is made further down)
+        presence, deadlines.egress, is_successor=start.is_successor,
     )  # fmt: skip
-    configuration = Configuration(settings, control, measured, pools, Registry(), notary, allow_list, trio.Lock())
+    configuration = Configuration(
+        settings, control, measured, pools, Registry(), notary, allow_list, trio.Lock(), memory,
+        PolicyFile(settings.policy_dir, deadlines.policy, deadlines.files), deadlines.configuration,
+    )  # fmt: skip
+    execution = Execution(
+        notary, Secrets(settings.secrets), pools, settings.limits.worker_wait_seconds, metrics,
+        _epoch_now(client, known), deadlines.calls,
+    )  # fmt: skip
+    transitions = Transitions(clock, notary, front_id, metrics)
+    learned = LearnedRules(Path(settings.state_dir) / FILE_NAME, clock, journal, allow_list, deadlines.files)
+    settlement = Settlement(
+        known, notary, weakened, execution, transitions, Learning(learned), allow_list, settings.egress_proxy_url,
+        deadlines.calls,
+    )  # fmt: skip
+    upkeep = Upkeep(Expiry(notary, transitions, weakened), Recovery(notary, weakened, transitions), deadlines.calls)
+    pipeline = Pipeline(
+        settings, clock, weakened, admission, authentication, lambda: configuration.registry, measured,
+        Budgets(notary), Holds(clock, notary, metrics), execution, notary, learned.for_action, sessions, metrics,
+        configuration.use_newest_policy,
+    )  # fmt: skip
+    return Services(
+        settings=settings, front_id=front_id, control=control, clock=clock, known=known, notary=notary, client=client,
+        readers=Readers(control.post), authentication=authentication, policy=policy, pools=pools,
+        configuration=configuration, reloads=Reloads(configuration, control, journal, deadlines.configuration),
+        authority=Authority(configuration, control, journal, deadlines.configuration), settlement=settlement,
+        upkeep=upkeep, pipeline=pipeline, admission=admission, revocation=Revocation(known, journal, notary),
+        journal=journal, learned=learned, allow_list=allow_list, rates=rates, metrics=metrics, memory=memory,
+        presence=presence, webhooks=webhooks, processes=Processes(start.number, settings.front_processes),
+        dependencies=Dependencies(notary, asker(settings.egress_proxy_url, deadlines.egress), deadlines.health),
+    )  # fmt: skip
+
+
+def _webhooks(
+    start: m.StartFront, clock: Clock, notary: Notary, metrics: Metrics, deadlines: WebhookDeadlines
+) -> Webhooks:
+    """Those of this front; the first of several fronts counts what the notary says was dropped."""
+    return Webhooks(
+        start.settings, clock, notary, metrics, deadlines, is_successor=start.is_successor,
+        keeps_count=start.number == 1,
+    )  # fmt: skip
+
+
+def _epoch_now(client: NotaryClient, known: Known) -> Callable[[], int]:
+    """What gives the epoch in force, by everything that has arrived from the notary."""
 
     def epoch_now() -> int:
         client.hear_now()
         return known.epoch
 
-    execution = Execution(
-        notary, Secrets(settings.secrets), pools, settings.limits.worker_wait_seconds, metrics, epoch_now
-    )  # fmt: skip
-    admission = Admission(settings.limits.max_in_flight, metrics.calls_refused.add)
-    transitions = Transitions(clock, notary, front_id, metrics)
-    learned = LearnedRules(Path(settings.state_dir) / FILE_NAME, clock, journal, allow_list)
-    settlement = Settlement(
-        known, notary, weakened, execution, transitions, Learning(learned), allow_list, settings.egress_proxy_url
-    )  # fmt: skip
-    upkeep = Upkeep(Expiry(notary, transitions, weakened), Recovery(notary, weakened, transitions))
-    pipeline = Pipeline(
-        settings, clock, weakened, admission, authentication, lambda: configuration.registry, measured,
-        Budgets(notary), Holds(clock, notary, metrics), execution, notary, learned.for_action, sessions, metrics,
-    )  # fmt: skip
-    return Services(
-        settings=settings, front_id=front_id, control=control, clock=clock, known=known, notary=notary, client=client,
-        readers=Readers(control.post),
-        authentication=authentication, policy=policy, pools=pools, configuration=configuration,
-        reloads=Reloads(configuration, control, journal), authority=Authority(configuration, control, journal),
-        settlement=settlement, upkeep=upkeep, pipeline=pipeline, admission=admission,
-        revocation=Revocation(known, journal, notary), journal=journal, learned=learned, allow_list=allow_list,
-        rates=Rates(metrics.rate_limited.add), metrics=metrics, processes=Processes(start.number),
-        dependencies=Dependencies(notary, asker(settings.egress_proxy_url)), webhooks=webhooks,
-    )  # fmt: skip
+    return epoch_now
+
+
+def _limits(settings: Settings, metrics: Metrics, memory: SharedMemory) -> tuple[Admission, Rates, SessionRates]:
+    """What the gateway takes, through all fronts together."""
+    limits, limited = settings.limits, metrics.rate_limited.add
+    return (
+        Admission(limits.max_in_flight, metrics.calls_refused.add, memory),
+        Rates(limited, memory),
+        SessionRates(limits.session_requests_per_second, limited, Sessions(memory)),
+    )

@@ -7,6 +7,8 @@ cancelled. When the channel closes the supervisor is gone, and so is this proces
 
 import os
 import socket
+from collections import deque
+from dataclasses import dataclass
 from typing import Protocol, cast
 
 import trio
@@ -18,12 +20,18 @@ from ipc.limits import MAX_CONTROL_FRAME
 from ipc.nonblocking import TrioChannel
 from ipc.sessions import SUPERVISOR_TO_FRONT
 
-LOAD_SECONDS = 120.0
-"""The template may have to compile large modules."""
-RELOAD_SECONDS = 130.0
-"""A little more than the supervisor gives to one reload. One that has to wait for others may come later than that."""
 MAX_UNSENT = 256
 """Messages that the supervisor has not taken; more of them would not help it."""
+
+
+@dataclass(frozen=True, slots=True)
+class ControlDeadlines:
+    """How long this front waits for its supervisor, in seconds."""
+
+    load_seconds: float = 120.0
+    """The template may have to compile large modules."""
+    reload_seconds: float = 130.0
+    """A little more than the supervisor gives to one reload. One that has to wait for others may come later."""
 
 
 class SupervisorSilent(Exception):
@@ -57,6 +65,9 @@ class Hears(Protocol):
     def reload(self, message: m.Reload) -> None:
         """Read the configuration again, in a task of its own."""
 
+    def finish_reload(self, message: m.FinishReload) -> None:
+        """Put in force what was read, or not."""
+
     def stop(self, seconds: float) -> None:
         """Finish within this time."""
 
@@ -64,20 +75,25 @@ class Hears(Protocol):
 class Control:
     """Sends requests to the supervisor and hands its messages to a listener."""
 
-    def __init__(self, sock: socket.socket) -> None:
+    def __init__(self, sock: socket.socket, deadlines: ControlDeadlines = ControlDeadlines()) -> None:
+        self.deadlines = deadlines
+        """For what is asked from now on."""
         self._channel: TrioChannel[m.Message] = TrioChannel(
             sock, m.SupervisorToFront, table=SUPERVISOR_TO_FRONT, start="new", cap_in=MAX_CONTROL_FRAME,
             cap_out=MAX_CONTROL_FRAME, carries_fds=True,
         )  # fmt: skip
         self._unsent_in, self._unsent_out = trio.open_memory_channel[m.Message](MAX_UNSENT)
+        self._serving: deque[str] = deque(maxlen=MAX_UNSENT)
+        """Workers that the supervisor has to hear of as serving, and for which the queue had no room."""
         self._answers: dict[str, m.ModulesLoaded | m.Reloaded] = {}
         self._awaited: dict[str, trio.Event] = {}
 
-    async def start(self) -> tuple[m.StartFront, list[socket.socket]]:
-        """The first message and the listening sockets that came with it."""
+    async def start(self) -> tuple[m.StartFront, list[socket.socket], int]:
+        """The first message, and what came with it: the listening sockets, and the memory of all fronts."""
         message = await self._channel.receive()
         assert isinstance(message, m.StartFront)  # the session table allows nothing else
-        return message, [self._taken() for _ in message.listeners]
+        listeners = [self._taken() for _ in message.listeners]
+        return message, listeners, self._channel.fds.popleft()
 
     def _taken(self) -> socket.socket:
         return socket.socket(fileno=self._channel.fds.popleft())
@@ -86,11 +102,13 @@ class Control:
         """Have modules checked, compiled and mapped. Raises SupervisorSilent."""
         request_id = new("load_")
         message = m.LoadModules(request_id, modules)
-        return cast(m.ModulesLoaded, await self._ask(request_id, message, LOAD_SECONDS, "modules were not loaded"))
+        seconds = self.deadlines.load_seconds
+        return cast(m.ModulesLoaded, await self._ask(request_id, message, seconds, "modules were not loaded"))
 
     async def reload(self, request: m.RequestReload) -> m.Reloaded:
         """Have every front reload, and hear what came of it. Raises SupervisorSilent: then nobody knows."""
-        return cast(m.Reloaded, await self._ask(request.request_id, request, RELOAD_SECONDS, "no answer to a reload"))
+        seconds = self.deadlines.reload_seconds
+        return cast(m.Reloaded, await self._ask(request.request_id, request, seconds, "no answer to a reload"))
 
     async def _ask(
         self, request_id: str, message: m.Message, seconds: float, silence: str
@@ -123,6 +141,13 @@ class Control:
         """Ask for one more worker."""
         self.post(m.NeedWorker(profile))
 
+    def tell_serves(self, worker_id: str) -> None:
+        """A worker works. Never dropped for want of room: the successor of one that never served has to wait."""
+        try:
+            self._unsent_in.send_nowait(m.WorkerServes(worker_id))
+        except trio.WouldBlock:
+            self._serving.append(worker_id)
+
     def kill_worker(self, worker_id: str, reason: str) -> None:
         """Ask for a worker's end."""
         self.post(m.KillWorker(worker_id, reason))
@@ -144,6 +169,8 @@ class Control:
     async def _speak(self) -> None:
         async for message in self._unsent_out:
             await self._channel.send(message)
+            while self._serving:
+                await self._channel.send(m.WorkerServes(self._serving.popleft()))
 
     def _hand_on(self, message: m.Message, listener: Hears) -> None:
         match message:
@@ -166,6 +193,8 @@ class Control:
                 listener.drain()
             case m.Reload():
                 listener.reload(message)
+            case m.FinishReload():
+                listener.finish_reload(message)
             case m.Stop():
                 listener.stop(message.seconds)
             case _:

@@ -4,6 +4,7 @@ Guarantees that the door opens only once everything behind it is in force, and t
 ipc/exits.py. Hears the supervisor through frontend/control.py.
 """
 
+import math
 import socket
 from functools import partial
 
@@ -19,16 +20,22 @@ from frontend.errors import GateError
 from frontend.http.server import ListeningSocket, Server
 from frontend.notary.client import NotaryClient, NotaryRefused, NotaryUnavailable
 from frontend.services import Services
+from frontend.shared.memory import SharedMemory
 from frontend.telemetry.logs import configure_logs, log
 from ipc import messages as m
 from ipc.blocking import ChannelClosed
 from ipc.exits import Exit
 from ipc.framing import FrameError
+from ipc.front_memory import Layout
 from ipc.private_files import KeyFileError
 from ipc.process_speed import release_collector
 from ipc.sessions import ProtocolError
 
 STATUS_SECONDS = 1.0
+WEIGH_SECONDS = 15.0
+"""Between two looks at how much memory this front takes: the kernel needs a millisecond for one."""
+LOOK_SECONDS = 0.02
+"""While another front writes that the gateway has started: two flushes of the disk."""
 NOTARY_SECONDS = 60.0
 """For the notary to open its database and keys."""
 BEGIN_AGAIN_SECONDS = 1.0
@@ -84,6 +91,10 @@ class Front:
         """Reload in a task of its own: calls go on with what they have."""
         self._nursery.start_soon(self._services.reloads.perform, message)
 
+    def finish_reload(self, message: m.FinishReload) -> None:
+        """Go on with a reload, as all fronts do."""
+        self._services.reloads.finish(message)
+
     def policy_edited(self, message: m.PolicyEdited) -> None:
         """Follow another front. One that can't leaves with an error: it must not decide by what was revoked there."""
         self._nursery.start_soon(self._services.configuration.follow_policy, message.digest)
@@ -95,9 +106,16 @@ class Front:
         self.opening.cancel()
 
     async def report(self) -> None:
-        """Once a second, what the supervisor's status line needs."""
+        """Once a second, what the supervisor's status line needs, and what the other fronts show of this one."""
+        services = self._services
+        proportional, weighed_at = None, -math.inf
         while True:
-            self._services.control.post_status(self._services.front_status())
+            services.control.post_status(services.front_status())
+            if not services.presence.is_alone:
+                if trio.current_time() - weighed_at >= WEIGH_SECONDS:
+                    weighed_at = trio.current_time()
+                    proportional = await trio.to_thread.run_sync(services.processes.proportional)
+                services.presence.tell(services.present(proportional))
             await trio.sleep(STATUS_SECONDS)
 
     async def open(self, live_fronts: tuple[str, ...]) -> Exit | None:
@@ -129,7 +147,21 @@ class Front:
         """Evidence of what fronts that are gone did not live to write, and of the start. May be tried again."""
         self._services.clock.now()
         await self._services.upkeep.at_start(live_fronts)
-        await self._services.journal.own("GatewayStarted", signing_keys=self._services.known.now.signing_keys)
+        await self._tell_start()
+
+    async def _tell_start(self) -> None:
+        """The start of the gateway: once, by whichever front comes first, before any other serves."""
+        memory = self._services.memory
+        while (is_ours := memory.claims_start()) is None:  # noqa: ASYNC110 (another process is at it)
+            await trio.sleep(LOOK_SECONDS)
+        if not is_ours:
+            return
+        is_told = False
+        try:
+            await self._services.journal.own("GatewayStarted", signing_keys=self._services.known.now.signing_keys)
+            is_told = True
+        finally:
+            memory.told_start(is_told=is_told)
 
     async def _begin_later(self, live_fronts: tuple[str, ...]) -> None:
         """Once the clock tells the time again."""
@@ -150,22 +182,28 @@ class Front:
             log.error("stopped with calls in flight", in_flight=self._services.admission.in_flight)
         self._services.admission.close()
         await self._server.drain(CUT_SECONDS if scope.cancelled_caught else CLOSE_SECONDS)
+        if self._services.memory.end_serving():
+            await self._tell_stop()
+        return Exit.KILLED if scope.cancelled_caught else Exit.OK
+
+    async def _tell_stop(self) -> None:
+        """The end of the gateway: by the front that leaves last."""
         try:
             await self._services.journal.own("GatewayStopped")
         except GateError as error:
-            log.error("the end of this front left no event", code=error.code, cause=error.cause)
-        return Exit.KILLED if scope.cancelled_caught else Exit.OK
+            log.error("the end of the gateway left no event", code=error.code, cause=error.cause)
 
 
 async def serve(control_socket: socket.socket) -> Exit:
     """Run one front to its end."""
     control = Control(control_socket)
-    start, listeners = await control.start()
+    start, listeners, memory = await control.start()
     name = " ".join(start.front_id.split("-")[:2])
     setproctitle(f"gateway: {name}")
     configure_logs(name)
     try:
-        services = build_services(start, control, NotaryClient(), SystemClock(0.0))
+        shared = SharedMemory(memory, Layout.of(start.settings), start.number)
+        services = build_services(start, control, NotaryClient(), SystemClock(0.0), shared)
     except KeyFileError as error:
         log.error("the front can't start", cause=str(error))
         return error.exit_code
@@ -195,6 +233,7 @@ async def _live(services: Services, control: Control, start: m.StartFront, liste
             return refused or Exit.OK
         release_collector()
         await nursery.start(server.run)
+        services.memory.begin_serving()
         control.post(m.FrontReady(len(services.registry)))
         nursery.start_soon(front.report)
         code = await front.until_stopped()

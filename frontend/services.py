@@ -3,9 +3,8 @@
 Handlers get a Services and ask one of them; no service ever sees it. frontend/compose.py builds it.
 """
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import msgspec
@@ -35,7 +34,11 @@ from frontend.notary.operations import Notary
 from frontend.notary.readers import Readers
 from frontend.policy.embedded import EmbeddedPolicy
 from frontend.pool.pool import Pools
+from frontend.shared.memory import SharedMemory
+from frontend.telemetry import families as f
+from frontend.telemetry.cells import Labels
 from frontend.telemetry.metrics import Metrics
+from frontend.telemetry.present import Presence, Present
 from frontend.telemetry.processes import Processes
 from frontend.webhooks.webhooks import Webhooks
 from ipc import messages as m
@@ -73,7 +76,8 @@ class Services:
     processes: Processes
     dependencies: Dependencies
     webhooks: Webhooks
-    started: float = field(default_factory=time.monotonic)
+    memory: SharedMemory
+    presence: Presence
     scraping: trio.Lock = field(default_factory=trio.Lock)
     """Held by whoever writes the metrics down."""
     describe: Callable[[], dict[str, Any]] = field(init=False)
@@ -85,32 +89,36 @@ class Services:
         return self.configuration.registry
 
     async def health(self) -> Health:
-        """A fresh look at every dependency, all at once, OVERDUE_SECONDS at most."""
+        """A fresh look at every dependency, all at once; one that is overdue is down."""
         return self.health_of(await self.dependencies.look())
 
     async def status(self) -> dict[str, Any]:
-        """docs/contract.md, "Admin status"; what the stores can't tell is null rather than a guess."""
+        """docs/contract.md, "Admin status", of all fronts; what the stores can't tell is null rather than a guess."""
         look = await self.dependencies.look()
         store_status, ledger_status, health = look.store_status, look.ledger_status, self.health_of(look)
         draining = self.admission.is_draining
+        others = self.presence.others().values()
+        has_policy = health.policy and all(other.has_policy for other in others)
+        memo = msgspec.structs.asdict(self.policy.memo_status)
+        memo["entries"] += sum(other.remembered for other in others)
         proxy = {} if health.egress_proxy is None else {"egress_proxy": health.egress_proxy}
         return {
-            "status": health.status(draining=draining),
+            "status": replace(health, policy=has_policy).status(draining=draining),
             "version": self.settings.version,
-            "uptime_seconds": int(time.monotonic() - self.started),
+            "uptime_seconds": int(self.memory.uptime),
             "actions_registered": health.actions,
             "pending_approvals": store_status.held if store_status else None,
             "revocation_epoch": store_status.epoch if store_status else None,
             "unresolved_intents": ledger_status.unresolved if ledger_status else None,
             "draining": draining,
-            "in_flight_executions": self.admission.in_flight,
-            "dependencies": {"redis": health.store, "opa": health.policy, **proxy},
+            "in_flight_executions": self.admission.in_flight_everywhere,
+            "dependencies": {"redis": health.store, "opa": has_policy, **proxy},
             "webhooks": {
                 "active": self.webhooks.is_active,
                 "pending_deliveries": ledger_status.deliveries if ledger_status else None,
             },
             "policy_version": self.policy.policy_version,
-            "policy_memo": msgspec.structs.asdict(self.policy.memo_status),
+            "policy_memo": memo,
             "weakened": list(self.settings.weakened),
         }
 
@@ -118,6 +126,24 @@ class Services:
         """What a look makes of the whole."""
         has_store, has_ledger = look.store_status is not None, look.ledger_status is not None
         return Health(has_store, self.policy.is_available, has_ledger, look.proxy, len(self.registry))
+
+    def worker_gauges(self) -> dict[f.Family, dict[Labels, float]]:
+        """How this front's pools stand."""
+        found: dict[f.Family, dict[Labels, float]] = {f.WORKERS: {}, f.WAITING: {}}
+        for profile, census in self.pools.census().items():
+            found[f.WORKERS][profile, "idle"] = census.idle
+            found[f.WORKERS][profile, "busy"] = census.members - census.idle
+            found[f.WAITING][(profile,)] = census.waiting
+        return found
+
+    def present(self, proportional: int | None) -> Present:
+        """How things stand here, for the other fronts. Asks nobody."""
+        gauges = {family.name: list(series.items()) for family, series in self.worker_gauges().items()}
+        gauges[f.DEPENDENCY_UP.name] = [(("policy",), float(self.policy.is_available))]
+        return Present(
+            gauges, self.processes.announced(), proportional, self.policy.memo_status.entries,
+            has_policy=self.policy.is_available,
+        )  # fmt: skip
 
     def announce_drain(self) -> None:
         """Tell the supervisor, which tells every front."""

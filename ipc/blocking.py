@@ -66,6 +66,21 @@ class BlockingChannel(Generic[M]):
         if frame:
             self._sock.sendall(frame)
 
+    def begin(self, message: Message) -> memoryview:
+        """Send as much of a message as the socket takes at once; the rest is for `finish`. Raises as `send` does."""
+        frame = encode_frame(message, self._cap_out)
+        self._sending.accept(message)
+        try:
+            sent = self._sock.send(frame, socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            sent = 0
+        return memoryview(frame)[sent:]
+
+    def finish(self, rest: memoryview) -> None:
+        """Send what `begin` left. Raises OSError."""
+        if rest:
+            self._sock.sendall(rest)
+
     def receive(self) -> M:
         """Wait for the next message.
 

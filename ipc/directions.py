@@ -3,9 +3,6 @@
 One pair per channel, for both of its ends. Guarantees that every channel checks the messages that it sends.
 """
 
-from collections.abc import Mapping
-
-from ipc import messages as m
 from ipc.sessions import (
     FRONT_TO_NOTARY,
     FRONT_TO_POLICY,
@@ -14,6 +11,7 @@ from ipc.sessions import (
     FRONT_TO_WORKER,
     NOTARY_TO_FRONT,
     NOTARY_TO_SUPERVISOR,
+    NOTARY_TO_WORKER,
     POLICY_TO_FRONT,
     READER_TO_FRONT,
     SUPERVISOR_TO_FRONT,
@@ -21,23 +19,19 @@ from ipc.sessions import (
     SUPERVISOR_TO_TEMPLATE,
     TEMPLATE_TO_SUPERVISOR,
     WORKER_TO_FRONT,
+    WORKER_TO_NOTARY,
     Session,
     Table,
 )
 
-Answers = Mapping[type[m.Message], str]
-
-_OPPOSITES: dict[int, tuple[Table, str, Answers, Answers]] = {}
-"""By the identity of the table for receiving: the table for sending, its first state, and the answers of both."""
+_OPPOSITES: dict[int, tuple[Table, str]] = {}
+"""By the identity of the table for receiving: the table for sending and its first state."""
 
 
-def pair(one: Table, one_start: str, other: Table, other_start: str, answers: Answers | None = None) -> None:
-    """Make two directions one channel. The states are those in which each begins.
-
-    `answers`: a message of direction `one` puts direction `other` into that state, as a call makes its result allowed.
-    """
-    _OPPOSITES[id(one)] = (other, other_start, answers or {}, {})
-    _OPPOSITES[id(other)] = (one, one_start, {}, answers or {})
+def pair(one: Table, one_start: str, other: Table, other_start: str) -> None:
+    """Make two directions one channel. The states are those in which each begins."""
+    _OPPOSITES[id(one)] = (other, other_start)
+    _OPPOSITES[id(other)] = (one, one_start)
 
 
 def sessions_of(table: Table, start: str) -> tuple[Session, Session]:
@@ -47,17 +41,14 @@ def sessions_of(table: Table, start: str) -> tuple[Session, Session]:
     """
     if id(table) not in _OPPOSITES:
         raise LookupError("this table is no direction of a channel: see pair()")
-    opposite, opposite_start, received, sent = _OPPOSITES[id(table)]
-    receiving, sending = Session(table, start), Session(opposite, opposite_start)
-    receiving.answered_by(sending, received)
-    sending.answered_by(receiving, sent)
-    return receiving, sending
+    return Session(table, start), Session(*_OPPOSITES[id(table)])
 
 
-pair(FRONT_TO_WORKER, "new", WORKER_TO_FRONT, "starting", {m.Call: "calling"})
+pair(FRONT_TO_WORKER, "open", WORKER_TO_FRONT, "starting")
 pair(FRONT_TO_POLICY, "empty", POLICY_TO_FRONT, "open")
 pair(SUPERVISOR_TO_FRONT, "new", FRONT_TO_SUPERVISOR, "starting")
 pair(SUPERVISOR_TO_TEMPLATE, "new", TEMPLATE_TO_SUPERVISOR, "starting")
 pair(SUPERVISOR_TO_NOTARY, "new", NOTARY_TO_SUPERVISOR, "starting")
 pair(FRONT_TO_NOTARY, "open", NOTARY_TO_FRONT, "new")
+pair(NOTARY_TO_WORKER, "new", WORKER_TO_NOTARY, "open")
 pair(FRONT_TO_READER, "new", READER_TO_FRONT, "walking")

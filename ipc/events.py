@@ -30,6 +30,8 @@ POLICY_ALLOWLIST_ADDED: Final = "PolicyAllowlistAdded"
 POLICY_ALLOWLIST_REMOVED: Final = "PolicyAllowlistRemoved"
 BUDGET_ROLLBACK_FAILED: Final = "BudgetRollbackFailed"
 KEYS_ROTATED: Final = "KeysRotated"
+INTENT_RESOLVED: Final = "IntentResolved"
+ROLLBACK_ACCEPTED: Final = "RollbackAccepted"
 GATEWAY_STARTED: Final = "GatewayStarted"
 GATEWAY_STOPPED: Final = "GatewayStopped"
 
@@ -68,6 +70,8 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     response_hash: str | None = None
     grant_id: str | None = None
     receipt_id: str | None = None
+    receipt_hash: str | None = None
+    """`sha256:<hex>` of the receipt's stored bytes: so the tree covers receipts, too."""
     intent_id: str | None = None
     verification_outcome: str | None = None
     approval_id: str | None = None
@@ -78,9 +82,10 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     operator_proof_jti: str | None = None
     change: dict[str, Any] | None = None
     """What an operator changed: of policy `principal` and `actions`, or `agent_id` beside `action_id`; of the epoch
-    `previous_epoch` and `current_epoch`."""
+    `previous_epoch` and `current_epoch`; of a rollback those and `size`, the leaves that are left; of an
+    intent `outcome`."""
     key_purpose: str | None = None
-    """lease, grant or receipt: which signing key was followed by another."""
+    """lease, grant, receipt or checkpoint: which signing key was followed by another."""
     key_id: str | None = None
     previous_key_id: str | None = None
     signing_keys: dict[str, str] | None = None

@@ -1,6 +1,6 @@
 """What the ledger part of the notary tells: intents, queries, reports and deliveries as front and notary see them."""
 
-from typing import Final
+from typing import Any, Final, Literal
 
 import msgspec
 
@@ -52,6 +52,78 @@ class VerifyReport(msgspec.Struct, frozen=True, kw_only=True):
     """`prev_hash` values that are the hash of the event before."""
     reason: str | None
     """What is wrong, for people."""
+    head: str | None = None
+    """Hash of the last event in order, `sha256:<hex>`; null before the first."""
+    size: int = 0
+    """Leaves of the tree, events and intents, when the walk ended; 0 when something is broken."""
+    root: str | None = None
+    """Root of that tree, base64."""
+    checkpoint: str | None = None
+    """The newest signed checkpoint, which that tree continues."""
+
+
+class ShownCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """A signed checkpoint of the log (docs/evidence.md, "Checkpoints")."""
+
+    origin: str
+    """Name of the log: the gateway's public address without its scheme."""
+    size: int
+    """How many leaves, events and intents, it commits to."""
+    root: str
+    """Root of their tree (RFC 6962), base64."""
+    time: str
+    """When it was signed."""
+    unresolved_intents: int
+    """How many intents had no end then."""
+    checkpoint: str
+    """The signed note itself (C2SP tlog-checkpoint)."""
+    keys: tuple[str, ...]
+    """Verifier keys (C2SP signed-note) of all that have signed checkpoints, the one in use first."""
+
+
+class ProvenLeaf(msgspec.Struct, frozen=True, kw_only=True):
+    """One leaf, and its way to the root."""
+
+    kind: Literal["event", "intent"]
+    index: int
+    """Its place in the log, from 0."""
+    bytes: str
+    """The leaf as it was hashed, base64."""
+    proof: tuple[str, ...]
+    """Inclusion proof (RFC 6962 §2.1.1): hashes from the leaf up, base64."""
+
+
+class BundleKeys(msgspec.Struct, frozen=True, kw_only=True):
+    """Keys for convenience: whoever verifies takes those that were known before."""
+
+    checkpoints: tuple[str, ...]
+    """Verifier keys (C2SP signed-note)."""
+    receipts: dict[str, Any]
+    """A JWKS."""
+    witnesses: tuple[str, ...] = ()
+
+
+class Bundle(msgspec.Struct, frozen=True, kw_only=True):
+    """The evidence of one call, or of one event, that can be verified without the gateway (docs/evidence.md)."""
+
+    bundle_version: Literal[1] = 1
+    origin: str
+    receipt: str | None
+    """The receipt's stored bytes, base64; null where there is none."""
+    leaves: tuple[ProvenLeaf, ...]
+    checkpoint: str
+    """The signed note that the proofs lead to."""
+    keys: BundleKeys
+
+
+class Consistency(msgspec.Struct, frozen=True, kw_only=True):
+    """Proof that the log of a checkpoint begins with the log as it was at an earlier size."""
+
+    old_size: int
+    proof: tuple[str, ...]
+    """Consistency proof (RFC 6962 §2.1.2), base64."""
+    checkpoint: str
+    """The signed note of the later size."""
 
 
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):

@@ -28,6 +28,8 @@ class Exit(IntEnum):
     """A module could not be mapped in a process that must serve it."""
     CHECK_FAILED = 8
     """`gateway ledger verify` found a break."""
+    ROLLED_BACK = 9
+    """The ledger is shorter than its last checkpoint, or another one (docs/evidence.md)."""
     UNAVAILABLE = 69
     """A dependency that start-up needs is not there (store, ledger, port in use)."""
     NO_PERMISSION = 77
@@ -40,5 +42,7 @@ class Exit(IntEnum):
     """The hard deadline passed and what was left was killed."""
 
 
-RESTART_IS_POINTLESS = frozenset({Exit.CONFIG, Exit.SANDBOX, Exit.NO_PERMISSION, Exit.LOCKED, Exit.USAGE})
+RESTART_IS_POINTLESS = frozenset({
+    Exit.CONFIG, Exit.SANDBOX, Exit.NO_PERMISSION, Exit.LOCKED, Exit.USAGE, Exit.ROLLED_BACK
+})  # fmt: skip
 """A child that leaves with one of these would leave the same way again: the supervisor halts."""

@@ -33,6 +33,13 @@ READER_SECONDS = 600.0
 MAX_OPERATIONS = 256
 """Operations in one frame and in one unit of the notary: what bounds the time that others wait."""
 
+MAX_AHEAD = 4
+"""Calls that one worker has been given, the one that it runs included. Each must fit into its channel beside the
+others: see AHEAD_BYTES."""
+
+AHEAD_BYTES = 32 * 1024
+"""Largest plan, as it is hashed, of a call that is given to a worker which runs another."""
+
 MAX_FDS_PER_MESSAGE = 4
 """File descriptors that may travel with one control message."""
 

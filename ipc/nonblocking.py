@@ -92,6 +92,16 @@ class TrioChannel(Generic[M]):
         except BlockingIOError:
             return 0
 
+    def receive_now(self) -> M | None:
+        """The next message if it is here; None if it is not, or not whole. Raises as `receive` does."""
+        while (message := self._decoder.next_message()) is None:
+            try:
+                self._feed()
+            except BlockingIOError:
+                return None
+        self._session.accept(message)
+        return message
+
     async def receive(self) -> M:
         """Wait for the next message.
 
@@ -101,16 +111,20 @@ class TrioChannel(Generic[M]):
         while (message := self._decoder.next_message()) is None:
             await trio.lowlevel.wait_readable(self._plain)
             try:
-                data = self._read_with_fds() if self._carries_fds else self._plain.recv(_CHUNK)
+                self._feed()
             except BlockingIOError:
                 continue
-            if not data:
-                if self._decoder.is_empty:
-                    raise ChannelClosed
-                raise FrameCut
-            self._decoder.feed(data)
         self._session.accept(message)
         return message
+
+    def _feed(self) -> None:
+        """One read. Raises BlockingIOError when nothing waits, ChannelClosed and FrameCut at the end of the stream."""
+        data = self._read_with_fds() if self._carries_fds else self._plain.recv(_CHUNK)
+        if not data:
+            if self._decoder.is_empty:
+                raise ChannelClosed
+            raise FrameCut
+        self._decoder.feed(data)
 
     def _read_with_fds(self) -> bytes:
         data, ancillary, flags, _ = self._plain.recvmsg(_CHUNK, ANCILLARY_BYTES, RECEIVE_FLAGS)

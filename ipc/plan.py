@@ -127,4 +127,9 @@ def plan_bytes(plan: Plan) -> bytes:
 
 def plan_hash(plan: Plan) -> str:
     """`sha256:<hex>` over every field of the plan."""
-    return "sha256:" + hashlib.sha256(plan_bytes(plan)).hexdigest()
+    return hash_of(plan_bytes(plan))
+
+
+def hash_of(encoded: bytes) -> str:
+    """The hash of a plan by its `plan_bytes`."""
+    return "sha256:" + hashlib.sha256(encoded).hexdigest()

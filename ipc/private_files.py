@@ -65,7 +65,7 @@ def make_folder(path: Path) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         with contextlib.suppress(FileExistsError):
             path.mkdir(mode=0o700)
-            _sync_folder(path.parent)
+            sync_folder(path.parent)
 
 
 @contextlib.contextmanager
@@ -124,7 +124,8 @@ def look_at(path: Path) -> tuple[int, ...] | None:
     return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
-def _sync_folder(path: Path) -> None:
+def sync_folder(path: Path) -> None:
+    """Make the names in a folder durable. Raises OSError."""
     descriptor = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
@@ -132,13 +133,14 @@ def _sync_folder(path: Path) -> None:
         os.close(descriptor)
 
 
-def write_private(path: Path, content: bytes) -> None:
+def write_private(path: Path, content: bytes, *, max_bytes: int = MAX_FILE_BYTES) -> None:
     """Put `content` at `path` with mode 0600, durably and at once.
 
-    Raises KeyFileError; then `path` is as it was, unless it is the folder alone that could not be synced.
+    Raises KeyFileError; then `path` is as it was, unless it is the folder alone that could not be synced. With a
+    `max_bytes` above MAX_FILE_BYTES the file could not be read again.
     """
-    if len(content) > MAX_FILE_BYTES:  # or nobody could read it again
-        raise KeyFileError(f"{path}: would have more than {MAX_FILE_BYTES} bytes.", Exit.CONFIG)
+    if len(content) > max_bytes:
+        raise KeyFileError(f"{path}: would have more than {max_bytes} bytes.", Exit.CONFIG)
     write_whole(path, content, mode=0o600)
 
 
@@ -157,7 +159,7 @@ def write_whole(path: Path, content: bytes, *, mode: int) -> None:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
-        _sync_folder(path.parent)
+        sync_folder(path.parent)
 
 
 def remove_unfinished(path: Path) -> None:

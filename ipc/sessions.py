@@ -22,37 +22,28 @@ class Session:
 
     def __init__(self, table: Table, start: str) -> None:
         self._table = table
-        self._opposite = self
-        self._answers: Mapping[type[m.Message], str] = {}
         self.state = start
-
-    def answered_by(self, opposite: "Session", answers: Mapping[type[m.Message], str]) -> None:
-        """From now on a message of a type in `answers` also puts the session `opposite` into the state named there."""
-        self._opposite, self._answers = opposite, answers
 
     def accept(self, message: m.Message) -> None:
         """Move to the next state. Raises ProtocolError when the table has no such move."""
-        kind = type(message)
-        following = self._table.get((self.state, kind))
+        following = self._table.get((self.state, type(message)))
         if following is None:
-            raise ProtocolError(f"{kind.__name__} while {self.state}")
+            raise ProtocolError(f"{type(message).__name__} while {self.state}")
         self.state = following
-        if kind in self._answers:
-            self._opposite.state = self._answers[kind]
 
 
 # What a worker may send, as the front sees it.
 WORKER_TO_FRONT: Table = {
-    ("starting", m.WorkerReady): "idle",
-    ("calling", m.Result): "idle",
+    ("starting", m.WorkerReady): "serving",
+    ("serving", m.Result): "serving",
 }
 
 # What the front may send, as a worker sees it.
 FRONT_TO_WORKER: Table = {
-    ("new", m.Welcome): "idle",
-    ("idle", m.GrantKeys): "idle",
-    ("idle", m.Call): "idle",
-    ("idle", m.Retire): "retired",
+    ("open", m.Call): "open",
+    ("open", m.Secrets): "open",
+    ("open", m.Drop): "open",
+    ("open", m.Retire): "retired",
 }
 
 # What the supervisor may send, as a front sees it.
@@ -60,13 +51,13 @@ SUPERVISOR_TO_FRONT: Table = {("new", m.StartFront): "started"} | {
     ("started", kind): "started"
     for kind in (
         m.AttachNotary, m.AttachPolicy, m.AttachReader, m.AttachWorker, m.WorkerGone, m.ModulesLoaded, m.Drain,
-        m.Reload, m.Reloaded, m.PolicyEdited,
+        m.Reload, m.FinishReload, m.Reloaded, m.PolicyEdited,
     )
 } | {("started", m.Stop): "stopping"} | {
     ("stopping", kind): "stopping"
     for kind in (
         m.AttachNotary, m.AttachPolicy, m.AttachReader, m.AttachWorker, m.WorkerGone, m.ModulesLoaded, m.Drain,
-        m.Reloaded, m.Stop,
+        m.FinishReload, m.Reloaded, m.Stop,
     )
 }  # fmt: skip
 
@@ -75,8 +66,8 @@ FRONT_TO_SUPERVISOR: Table = {("starting", m.FrontReady): "serving"} | {
     (state, kind): state
     for state in ("starting", "serving")
     for kind in (
-        m.NeedWorker, m.KillWorker, m.ReplacePolicy, m.NeedReader, m.LoadModules, m.RequestDrain, m.Draining,
-        m.RequestReload, m.Reloaded, m.PolicyEdited, m.FrontStatus,
+        m.NeedWorker, m.WorkerServes, m.KillWorker, m.ReplacePolicy, m.NeedReader, m.LoadModules, m.RequestDrain,
+        m.Draining, m.RequestReload, m.ReloadPrepared, m.Reloaded, m.PolicyEdited, m.FrontStatus,
     )
 }  # fmt: skip
 
@@ -109,13 +100,17 @@ POLICY_TO_FRONT: Table = {
 SUPERVISOR_TO_NOTARY: Table = {
     ("new", m.StartNotary): "started",
     ("started", m.AttachFront): "started",
+    ("started", m.TieWorker): "started",
+    ("started", m.WorkerEnded): "started",
     ("started", m.StopNotary): "stopping",
+    ("stopping", m.WorkerEnded): "stopping",
 }
 
 # What the notary may send, as the supervisor sees it.
 NOTARY_TO_SUPERVISOR: Table = {
     ("starting", m.NotaryReady): "ready",
     ("ready", m.FrontDetached): "ready",
+    ("ready", m.WorkerBroke): "ready",
 }
 
 # What a front may send, as the notary sees it.
@@ -126,8 +121,20 @@ NOTARY_TO_FRONT: Table = {
     ("new", m.InForce): "open",
     ("open", m.InForce): "open",
     ("open", m.Answered): "open",
+    ("open", m.Begun): "open",
     ("open", m.Woken): "open",
 }
+
+# What the notary may send, as a worker sees it.
+NOTARY_TO_WORKER: Table = {
+    ("new", m.Tied): "tied",
+    ("tied", m.Tied): "tied",
+    ("tied", m.Word): "tied",
+    ("tied", m.NoWord): "tied",
+}
+
+# What a worker may send, as the notary sees it.
+WORKER_TO_NOTARY: Table = {("open", m.Result): "open"}
 
 # What a front may send, as a reader sees it.
 FRONT_TO_READER: Table = {("new", m.VerifyChain): "asked"}

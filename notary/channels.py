@@ -4,6 +4,7 @@ Guarantees bounded memory for each front: one that does not read its answers is 
 itself alone. A front that breaks the protocol loses its channel.
 """
 
+import select
 import socket
 from collections import deque
 
@@ -12,11 +13,10 @@ from ipc.directions import sessions_of
 from ipc.framing import Decoder, encode_frame
 from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
 from ipc.sessions import FRONT_TO_NOTARY
+from notary.state import Limits
 from notary.unit import Remembered, Task
 
 READ_BYTES = 1 << 18
-MAX_UNSENT = 64 * 1024 * 1024
-"""Bytes of answers that a front has not taken: it is gone for all purposes."""
 
 
 class FrontGone(Exception):
@@ -26,16 +26,21 @@ class FrontGone(Exception):
 class FrontChannel:
     """One front. Non-blocking."""
 
-    def __init__(self, front_id: str, sock: socket.socket) -> None:
+    def __init__(self, front_id: str, sock: socket.socket, limits: Limits) -> None:
         sock.setblocking(False)
         self.front_id = front_id
+        self.watched = 0
+        """Events of epoll that are waited for; kept by who waits."""
         self.tasks: deque[Task] = deque()
         """Asked and not performed yet, in order."""
         self.unheard: Remembered = {}
         """Answers to operations that wrote, as long as something waits for the socket: they may not have left."""
+        self.watched = select.EPOLLIN
+        """What epoll looks for now."""
         self._sock = sock
         self._decoder: Decoder[m.Asked] = Decoder(m.FrontToNotary, MAX_NOTARY_FRAME)
         self._session, self._sending = sessions_of(FRONT_TO_NOTARY, "open")
+        self._limits = limits
         self._unsent = bytearray()
 
     def fileno(self) -> int:
@@ -74,11 +79,11 @@ class FrontChannel:
         """Keep a message for the next `flush`. Raises FrameError for one that is too large, ProtocolError for
         one that is out of turn."""
         self._sending.accept(message)
-        self._unsent += encode_frame(message, MAX_NOTARY_FRAME)
+        self._unsent += encode_frame(message, self._limits.answer_bytes)
 
     def flush(self) -> None:
         """Send what was kept, as far as the socket takes it. Raises FrontGone."""
-        if len(self._unsent) > MAX_UNSENT:
+        if len(self._unsent) > self._limits.unsent_bytes:
             raise FrontGone("does not take its answers")
         try:
             while self._unsent:

@@ -46,10 +46,11 @@ def run(sock: socket.socket) -> Exit:
     """Serve the supervisor at the other end; return why it ended."""
     # Only now: what a notary is made of takes a while, and must not outlive its parent meanwhile.
     from notary.backends.sqlite import DatabaseGone
+    from notary.checkpoints import RolledBack
     from notary.opening import open_state
-    from notary.service import Service
+    from notary.service import Control, Service
 
-    control: BlockingChannel[m.StartNotary | m.AttachFront | m.StopNotary] = BlockingChannel(
+    control: Control = BlockingChannel(
         sock, m.SupervisorToNotary, table=SUPERVISOR_TO_NOTARY, start="new", cap_in=MAX_CONTROL_FRAME,
         cap_out=MAX_CONTROL_FRAME,
     )  # fmt: skip
@@ -67,6 +68,9 @@ def run(sock: socket.socket) -> Exit:
     except KeyFileError as error:
         log.error("the notary can't start", cause=str(error))
         return error.exit_code
+    except RolledBack as error:
+        log.error("the notary can't start: its ledger was put back, cut or rewritten", cause=str(error))
+        return Exit.ROLLED_BACK
     except DatabaseGone as error:
         log.error("the notary can't start: its database is not available", cause=str(error))
         return Exit.UNAVAILABLE

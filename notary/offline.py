@@ -16,7 +16,9 @@ import msgspec
 
 from ipc.exits import Exit
 from notary.reading.audit import CannotCheck, Findings, check, neighbours, open_read_only
+from notary.reading.kept_checkpoints import Kept, Keys, keys_by_name, read_kept
 from notary.signing.receipt_keys import ReceiptKeys
+from notary.tree.checkpoint import NoteRefused
 
 PROGRESS_SECONDS = 0.1
 _SHOWN = ("timestamp", "event_type", "action_id", "decision", "event_id")
@@ -47,13 +49,21 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="gateway ledger verify", description="Check a ledger without the service.")
     parser.add_argument("file", type=Path, metavar="FILE", help="ledger (SQLite file) or a copy of one")
     parser.add_argument("--keys", type=Path, required=True, metavar="JWKS", help="receipt keys (GET /v1/receipt-keys)")
+    parser.add_argument(
+        "--checkpoint", type=Path, action="append", default=[], metavar="FILE", help="a checkpoint that was kept: again"
+    )
+    parser.add_argument(
+        "--checkpoint-key", action="append", default=[], metavar="KEY", help="verifier key, name+id+base64: again"
+    )
     options = parser.parse_args(arguments)
     try:
         keys = _read_keys(options.keys)
+        signers = _checkpoint_keys(options.checkpoint_key)
+        kept = [one for path in options.checkpoint for one in _read_checkpoints(path, signers)]
         with closing(open_read_only(options.file)) as connection:
             progress = _Progress()
             try:
-                findings = check(connection, keys, progress)
+                findings = check(connection, keys, progress, kept)
             finally:
                 progress.clear()
             if findings.broken is not None and findings.broken.seq is not None:
@@ -75,6 +85,22 @@ def _read_keys(path: Path) -> ReceiptKeys:
         raise CannotCheck(f"{path} is not a JWKS, an object with an array named keys.") from None
 
 
+def _checkpoint_keys(texts: list[str]) -> Keys:
+    try:
+        return keys_by_name(texts)
+    except NoteRefused as error:
+        raise CannotCheck(f"--checkpoint-key: {error}.") from None
+
+
+def _read_checkpoints(path: Path, keys: Keys) -> list[Kept]:
+    try:
+        return read_kept(path, keys)
+    except OSError as error:
+        raise CannotCheck(f"{path} cannot be read: {error.strerror}.") from None
+    except ValueError as error:
+        raise CannotCheck(f"{path}: {error}.") from None
+
+
 def _line(number: int, stored: bytes, *, is_broken: bool) -> str:
     mark = ">" if is_broken else " "
     try:
@@ -93,10 +119,11 @@ def _printable(text: str) -> str:
 def _sentence(file: Path, findings: Findings) -> str:
     broken = findings.broken
     if broken is None:
+        continues = f" It continues {_counted(findings.continued, 'checkpoint')}." if findings.continued else ""
         return (
             f"{file} is intact: {_counted(findings.events, 'event')} in one chain, "
             f"{_counted(findings.receipts, 'receipt')} with a valid signature, "
-            f"{_counted(findings.unresolved, 'unresolved intent')}."
+            f"{_counted(findings.unresolved, 'unresolved intent')}.{continues}"
         )
     if broken.event_id is None:
         return f"{file} is broken: {_printable(broken.reason)}."

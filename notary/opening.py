@@ -6,29 +6,47 @@ from ipc.clock import Clock, SystemClock
 from ipc.settings import Settings
 from notary.backends.bringing import bring_store_over
 from notary.backends.sqlite import Database
-from notary.ledger import schema
+from notary.checkpoints import check_continued
+from notary.ledger import journal, schema
 from notary.ledger.outbox import Backlog
+from notary.ledger.settling import Unsettled, settle_all
 from notary.reading.queries import newest_time
 from notary.signing.rotation import Signers
-from notary.state import State
+from notary.state import DEFAULT_LIMITS, Limits, State
 from notary.store import proofs
-from notary.unit import Remembered, count_backlog, remembered
+from notary.tree import tiles
+from notary.unit import Remembered
+from notary.units import count_backlog, remembered
 
 
-def open_state(settings: Settings, clock: Clock | None = None) -> tuple[State, Remembered]:
-    """Open everything. Raises DatabaseGone, KeyFileError, ValueError with a sentence for people.
+def open_state(
+    settings: Settings, clock: Clock | None = None, *, limits: Limits = DEFAULT_LIMITS, is_accepted: bool = False
+) -> tuple[State, Remembered]:
+    """Open everything. Raises DatabaseGone, RolledBack, KeyFileError, OSError, ValueError with a sentence for
+    people.
 
-    `clock` None: the machine's, held against the newest evidence.
+    `clock` None: the machine's, held against the newest evidence. `is_accepted`: the last checkpoint need not be
+    continued.
     """
     state_dir = Path(settings.state_dir)
-    database = Database(Path(settings.ledger_file), schema.prepare)
+    database = Database(Path(settings.ledger_file), schema.prepare, limits.database)
     database.open()
     bring_store_over(database, state_dir / "store.sqlite3")
     with database.unit(writes=False) as connection:
-        newest = newest_time(connection) or 0.0
         answers = remembered(connection)
+        unsettled = Unsettled(journal.read(connection))
+    settle_all(database, unsettled)
+    signers = Signers.open(settings)
+    with database.unit(writes=False) as connection:
+        newest = newest_time(connection) or 0.0
         epoch = proofs.epoch(connection)
+        last = None if is_accepted else check_continued(connection, state_dir, signers)
+        leaves = tiles.size(connection)
     backlog = Backlog(settings.webhooks, settings.version)
-    state = State(settings, clock or SystemClock(newest), database, Signers.open(settings), backlog, epoch=epoch)
+    clock = clock or SystemClock(newest)
+    state = State(
+        settings, clock, database, signers, backlog, limits, leaves=leaves, checkpoint=last, epoch=epoch,
+        unsettled=unsettled,
+    )  # fmt: skip
     count_backlog(state)
     return state, answers

@@ -29,8 +29,8 @@ from ipc.sessions import FRONT_TO_READER, ProtocolError
 
 TELL_SECONDS = 1.0
 """Between two messages that tell how far a walk is; the end of the front is noticed as often."""
-NICE = 10
-"""Behind every process that serves calls, where there is not enough processor for all."""
+NICE = 19
+"""Behind every process that serves calls, workers (nice 15) too, where there is not enough processor for all."""
 
 Channel = BlockingChannel[m.VerifyChain]
 
@@ -85,15 +85,16 @@ def _answer(channel: Channel, file: Path) -> m.ChainVerified | m.NotRead:
 
 def _verify(connection: sqlite3.Connection, channel: Channel) -> VerifyReport:
     """Walk to the end. Raises sqlite3.Error, OSError when the front is gone."""
+    from notary.reading.tree_walk import TreeWalk
     from notary.reading.verify import Walk, walk_on
 
-    walk, tell_at = Walk(), time.monotonic() + TELL_SECONDS
+    walk, tree, tell_at = Walk(), TreeWalk(), time.monotonic() + TELL_SECONDS
     while True:
         # Events and the head that they end at must be those of one moment; a longer look would keep the log of the
         # database from being copied into its file.
         connection.execute("BEGIN")
         try:
-            report = walk_on(connection, walk)
+            report = walk_on(connection, walk, tree)
         finally:
             connection.execute("ROLLBACK")
         if report is not None:

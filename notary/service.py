@@ -1,4 +1,4 @@
-"""The notary at work: whatever has arrived from every front becomes one unit, is written, flushed, and answered.
+"""The notary at work: whatever has arrived from fronts and workers becomes one unit, is written, flushed, and answered.
 
 Single-threaded and blocking. No operation waits for company: while one unit is on its way to the disk the next gathers
 by itself. Fronts take turns, so that one which floods waits for itself alone.
@@ -15,26 +15,23 @@ import msgspec
 from ipc import messages as m
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.exits import Exit
-from ipc.framing import FrameError
-from ipc.limits import MAX_OPERATIONS
-from ipc.logs import log
-from ipc.sessions import ProtocolError
-from notary.channels import FrontChannel, FrontGone
-from notary.operations.table import HANDLERS, WRITING
+from notary.checkpoints import Checkpoints
+from notary.executions import Executions
+from notary.fronts import Fronts
+from notary.operations.closing import Lost, Reported
+from notary.operations.table import HANDLERS, PROVING, WRITING
 from notary.reading.queries import newest_time
 from notary.state import State
-from notary.unit import Outcome, Remembered, Task, Units
+from notary.unit import Outcome, Remembered, Started, Task
+from notary.units import Units
 from notary.upkeep import Upkeep
 
 IDLE_SECONDS = 0.5
 """Without work for so long, the log of the database is copied into its file."""
 
-REMEMBERED_SECONDS = 30.0
-"""No front asks again for what it gave up, which is after ten seconds."""
+_decode_end = msgspec.msgpack.Decoder(m.Closed | m.Refusal | m.NoSuchWorker | m.Unbegun).decode
 
-Control = BlockingChannel[m.StartNotary | m.AttachFront | m.StopNotary]
-_encode = msgspec.msgpack.Encoder().encode
-_NOTHING = msgspec.Raw(_encode(None))
+Control = BlockingChannel[m.StartNotary | m.AttachFront | m.TieWorker | m.WorkerEnded | m.StopNotary]
 
 
 class Service:
@@ -44,13 +41,14 @@ class Service:
         self._state = state
         self._control = control
         self._remembered = remembered
-        self._remembered_until = time.monotonic() + REMEMBERED_SECONDS
+        self._remembered_until = time.monotonic() + state.limits.remembered_seconds
         self._units = Units(state, HANDLERS, frozenset(WRITING))
         self._upkeep = Upkeep(state)
+        self._checkpoints = Checkpoints(state)
         self._poll = select.epoll()
         self._poll.register(control.fileno(), select.EPOLLIN)
-        self._fronts: dict[int, FrontChannel] = {}
-        self._turn = 0
+        self._executions = Executions(state, self._poll, control.send)
+        self._fronts = Fronts(state, self._poll, self._executions.forget_front, self._detached)
         self._said: tuple[int, int] = (-1, -1)
         self._in_force: m.InForce | None = None
         self._is_stopping = False
@@ -60,14 +58,16 @@ class Service:
         """Until told to stop, or until the supervisor is gone. Raises FrameError, ProtocolError for its mistakes."""
         self._hear_pending()  # what came together with the first message
         while True:
-            has_work = any(front.tasks for front in self._fronts.values())
+            has_work = self._executions.has_tasks or self._fronts.have_tasks
             for descriptor, events in self._poll.poll(0 if has_work else self._patience()):
                 if descriptor == self._control.fileno():
                     if self._hear() is Exit.ORPHANED:
                         return Exit.ORPHANED
-                else:
-                    self._serve(descriptor, events)
-            if tasks := list(self._gathered()):
+                elif not self._fronts.serve(descriptor, events):
+                    self._executions.serve(descriptor)
+            told = self._executions.tasks()
+            # What fronts ask goes first: one that has a worker killed withdraws the call before that.
+            if tasks := [*self._asked(), *told]:
                 self._perform(tasks)
                 self._worked_at = time.monotonic()
             elif self._is_stopping:
@@ -76,9 +76,10 @@ class Service:
 
     def close(self) -> None:
         """Close every front's channel. What was not answered is answered by the next notary."""
-        for front in self._fronts.values():
-            front.close()
-        self._fronts.clear()
+        self._fronts.close()
+        self._executions.close()
+        self._upkeep.close()
+        self._checkpoints.make()
         self._poll.close()
 
     # ----------------------------------------------------------------- supervisor
@@ -95,105 +96,85 @@ class Service:
         while (message := self._control.pending()) is not None:
             match message:
                 case m.AttachFront():
-                    self._attach(message)
+                    self._fronts.attach(message.front_id, self._taken(), self._told())
+                case m.TieWorker():
+                    self._executions.tie(message, self._taken(), self._taken())
+                case m.WorkerEnded():
+                    self._executions.note_end(message)
                 case m.StopNotary():
                     self._is_stopping = True
 
-    def _attach(self, message: m.AttachFront) -> None:
-        for earlier in [one for one in self._fronts.values() if one.front_id == message.front_id]:
-            self._forget(earlier, "has another one")
-        front = FrontChannel(message.front_id, socket.socket(fileno=self._control.fds.popleft()))
-        self._state.fronts.add(front.front_id)
-        self._fronts[front.fileno()] = front
-        self._poll.register(front.fileno(), select.EPOLLIN)
-        self._send(front, self._told())
+    def _taken(self) -> socket.socket:
+        return socket.socket(fileno=self._control.fds.popleft())
 
-    # ----------------------------------------------------------------- fronts
+    def _detached(self, front_id: str) -> None:
+        """One that lives all the same would refuse every call until it is replaced."""
+        self._control.send(m.FrontDetached(front_id))
 
-    def _serve(self, descriptor: int, events: int) -> None:
-        front = self._fronts.get(descriptor)
-        if front is None:
-            return
-        try:
-            if events & select.EPOLLOUT:
-                front.flush()
-            if events & ~select.EPOLLOUT and front.wants_reading:
-                front.receive()
-            self._watch(front)
-        except FrontGone as error:
-            self._drop(front, str(error))
-        except (FrameError, ProtocolError) as error:
-            self._drop(front, f"broke the protocol: {error}", is_fault=True)
+    # ----------------------------------------------------------------- units
 
-    def _watch(self, front: FrontChannel) -> None:
-        wanted = (select.EPOLLIN if front.wants_reading else 0) | (select.EPOLLOUT if front.wants_writing else 0)
-        self._poll.modify(front.fileno(), wanted)
-
-    def _drop(self, front: FrontChannel, reason: str, *, is_fault: bool = False) -> None:
-        """The front has no channel now. One that lives all the same would refuse every call until it is replaced."""
-        self._forget(front, reason, is_fault=is_fault)
-        self._control.send(m.FrontDetached(front.front_id))
-
-    def _forget(self, front: FrontChannel, reason: str, *, is_fault: bool = False) -> None:
-        (log.error if is_fault else log.info)("a front's channel ended", front=front.front_id, reason=reason)
-        del self._fronts[front.fileno()]
-        self._state.fronts.discard(front.front_id)
-        self._poll.unregister(front.fileno())
-        front.close()
-
-    def _gathered(self) -> Iterator[Task]:
-        """One unit's tasks: of each front in turn, another one first each time."""
-        fronts = list(self._fronts.values())
-        self._turn += 1
-        fronts = fronts[self._turn % len(fronts) :] + fronts[: self._turn % len(fronts)] if fronts else []
-        left = MAX_OPERATIONS
-        while left and (busy := [front for front in fronts if front.tasks]):
-            share = max(1, left // len(busy))
-            for front in busy:
-                for _ in range(min(share, len(front.tasks), left)):
-                    yield front.tasks.popleft()
-                    left -= 1
+    def _asked(self) -> Iterator[Task]:
+        """What fronts ask, but for what no unit is needed for."""
+        for task in self._fronts.gathered():
+            if isinstance(task.operation, m.Recall):
+                self._executions.recall(task.front_id, task.operation.intent_id)
+            else:
+                yield task
 
     def _perform(self, tasks: list[Task]) -> None:
-        answered: dict[str, list[m.Answered]] = {}
+        answered: dict[str, list[m.Message]] = {}
         fresh = []
         for task in tasks:
             if (known := self._remembered.get((task.front_id, task.number))) is None:
+                if isinstance(task.operation, m.Withdraw):
+                    self._executions.withdraw(task.front_id, task.operation.intent_id)
                 fresh.append(task)
             else:
                 answered.setdefault(task.front_id, []).append(_answer(task, known))
+                if isinstance(task.operation, m.Open | m.Assign) and not _has_run(known):
+                    self._executions.refuse(task.operation)
+        began = time.monotonic_ns()
+        if not PROVING.isdisjoint(type(task.operation) for task in fresh):
+            self._checkpoints.make()
         outcomes = self._units.perform(fresh, self._unheard()) if fresh else []
+        took_us = (time.monotonic_ns() - began) // 1000
         for task, outcome in zip(fresh, outcomes, strict=True):
-            answered.setdefault(task.front_id, []).append(_answer(task, outcome))
-            if type(task.operation) in WRITING and (channel := self._channel(task.front_id)) is not None:
-                channel.unheard[task.front_id, task.number] = outcome
+            if (answer := self._follow(task, outcome, took_us)) is None:
+                continue
+            answered.setdefault(task.front_id, []).append(answer)
+            if type(task.operation) in WRITING:
+                self._fronts.note_unheard(task, outcome)
         self._tell_changes()
-        for front in list(self._fronts.values()):
-            woken = self._units.woken.get(front.front_id)
-            messages: list[m.Message] = [*answered.get(front.front_id, ()), *([m.Woken(tuple(woken))] if woken else ())]
-            if messages:
-                self._send(front, *messages)
+        for front_id, endpoints in self._units.woken.items():
+            answered.setdefault(front_id, []).append(m.Woken(tuple(endpoints)))
+        self._fronts.say(answered)
+
+    def _follow(self, task: Task, outcome: Outcome, took_us: int) -> m.Answered | None:
+        """What follows of a task that is durable, or failed: its answer, None for a call that its worker begins now."""
+        operation = task.operation
+        if isinstance(outcome.value, Started):
+            assert isinstance(operation, m.Open | m.Assign), "nothing else starts a call"
+            intent_id = outcome.value.intent.intent_id
+            if (code := self._units.withdrawn.get(intent_id)) is None:
+                self._executions.start(task, outcome.value, wants_begun=operation.wants_begun, took_us=took_us)
+                return None
+            outcome = Outcome(m.Refusal(code, "withdrawn before its worker had the word"))
+        match operation:
+            case m.Open() | m.Assign():
+                self._executions.refuse(operation)
+            case m.Withdraw() if isinstance(outcome.value, m.Withdrawn) and outcome.value.is_abandoned:
+                self._executions.withdrawn(operation.intent_id, operation.error_code)
+            case Reported():
+                return _end(task, outcome, self._executions.finish(task, operation.result.call_id), took_us)
+            case Lost():
+                return _end(task, outcome, self._executions.finish(task, operation.intent_id), took_us)
+        return _answer(task, outcome)
 
     def _unheard(self) -> Remembered:
         """Answers of earlier units that the end of this notary would take along, and those of the one before."""
         if self._remembered and time.monotonic() >= self._remembered_until:
             self._remembered = {}
-        unheard = dict(self._remembered)
-        for front in self._fronts.values():
-            unheard |= front.unheard
-        return unheard
-
-    def _channel(self, front_id: str) -> FrontChannel | None:
-        return next((front for front in self._fronts.values() if front.front_id == front_id), None)
-
-    def _send(self, front: FrontChannel, *messages: m.Message) -> None:
-        try:
-            for message in messages:
-                _queue(front, message)
-            front.flush()
-            self._watch(front)
-        except FrontGone as error:
-            self._drop(front, str(error))
+        return self._remembered | self._fronts.unheard()
 
     # ----------------------------------------------------------------- what changes
 
@@ -219,34 +200,41 @@ class Service:
         before = self._in_force
         told = self._told()
         if told is not before:
-            for front in list(self._fronts.values()):
-                self._send(front, told)
+            self._fronts.say_to_all(told)
 
     # ----------------------------------------------------------------- time
 
     def _patience(self) -> float:
-        return min(self._upkeep.patience(), IDLE_SECONDS)
+        tended = (self._upkeep, self._executions, self._checkpoints)
+        return min(IDLE_SECONDS, *(one.patience() for one in tended))
 
     def _tend(self) -> None:
+        told: dict[str, list[m.Message]] = {}
+        for front_id, message in self._executions.answers():
+            told.setdefault(front_id, []).append(message)
+        self._fronts.say(told)
         if task := self._upkeep.due():
             problems: Any = self._units.perform((task,))[0].value
             self._state.signers.complain(problems if isinstance(problems, list) else [])
             self._tell_changes()
+        self._checkpoints.tend()
         if time.monotonic() - self._worked_at >= IDLE_SECONDS:
             self._state.database.tend()
             self._worked_at = float("inf")
 
 
-def _queue(front: FrontChannel, message: m.Message) -> None:
-    """An answer that is too large for any frame is none: its front hears that, and every other goes on."""
-    try:
-        front.queue(message)
-    except FrameError as error:
-        if not isinstance(message, m.Answered):
-            raise
-        log.error("an answer is too large", front=front.front_id, cause=str(error))
-        front.queue(m.Answered(message.number, _NOTHING, "fault", "notary", "the answer is too large"))
-
-
 def _answer(task: Task, outcome: Outcome) -> m.Answered:
     return m.Answered(task.number, outcome.encoded(), outcome.problem, outcome.part, outcome.cause)
+
+
+def _has_run(known: Outcome) -> bool:
+    """True for the remembered end of a call. No worker keeps its plan, and none may wait for its front to drop it."""
+    return known.problem is None and isinstance(_decode_end(known.encoded()), m.Closed)
+
+
+def _end(task: Task, outcome: Outcome, intent_us: int, receipt_us: int) -> m.Answered:
+    """The answer to the Open of a call that was begun."""
+    return m.Answered(
+        task.number, outcome.encoded(), outcome.problem, outcome.part, outcome.cause,
+        is_begun=outcome.problem is not None, took_us=(intent_us, receipt_us),
+    )  # fmt: skip

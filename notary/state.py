@@ -1,17 +1,59 @@
 """What the notary keeps between two units: keys, clock, the head of the chain, the epoch, and what is under way."""
 
+from collections import Counter
 from dataclasses import dataclass, field
 
 from ipc.clock import Clock
+from ipc.limits import MAX_NOTARY_FRAME
 from ipc.settings import Settings
-from notary.backends.sqlite import Database
+from notary.backends.sqlite import Database, FileLimits
+from notary.ledger.head import Head
 from notary.ledger.intents import OpenIntent
+from notary.ledger.journal import SLOTS
 from notary.ledger.outbox import Backlog
-from notary.ledger.schema import Head
+from notary.ledger.settling import Unsettled
 from notary.signing.rotation import Signers
+from notary.tree.checkpoint import Checkpoint
 
 MAX_KNOWN_INTENTS = 16_384
 """Open intents kept in memory; others are read from the database when they are closed."""
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What one notary waits for and holds at most."""
+
+    database: FileLimits = FileLimits()
+    begun_seconds: float = 0.05
+    """A call that takes longer is told of to its front, which then knows what it waits for."""
+    quiet_seconds: float = 0.05
+    """Without a unit for so long, what the journal holds is settled: nothing waits for the processor then."""
+    remembered_seconds: float = 30.0
+    """No front asks again for what it gave up, which is after ten seconds."""
+    checkpoint_seconds: float = 1.0
+    """Between two checkpoints of a tree that grows."""
+    unsettled_slots: int = SLOTS
+    """Slots of the journal that units may fill before they settle; at most SLOTS."""
+    answer_bytes: int = MAX_NOTARY_FRAME
+    """The largest frame for a front."""
+    unsent_bytes: int = 64 * 1024 * 1024
+    """Answers that a front has not taken: with more, it is gone for all purposes."""
+
+
+DEFAULT_LIMITS = Limits()
+
+
+@dataclass(slots=True)
+class UnderWay:
+    """A call whose worker has the word. `number` is that of its Open, which is answered when the call has ended."""
+
+    front_id: str
+    number: int
+    worker_id: str
+    intent_us: int = 0
+    """What it took to write the intent."""
+    is_cut: bool = False
+    """Its front has given it up and has the worker killed."""
 
 
 @dataclass(slots=True)
@@ -23,18 +65,33 @@ class State:
     database: Database
     signers: Signers
     backlog: Backlog
+    limits: Limits = DEFAULT_LIMITS
     head: Head | None = None
     """None: read it again."""
+    leaves: int | None = None
+    """How many the tree has; None: read it again."""
+    checkpoint: Checkpoint | None = None
+    """The last one that was signed."""
     epoch: int | None = None
+    """None: read it again."""
+    unsettled: Unsettled | None = None
     """None: read it again."""
     is_failing: bool = False
     """The last unit could not be written."""
     intents: dict[str, OpenIntent] = field(default_factory=dict)
     """Under way, by id."""
+    under_way: dict[str, UnderWay] = field(default_factory=dict)
+    """By id of the intent; as far as this notary has given the word."""
+    workers: dict[str, str] = field(default_factory=dict)
+    """Worker -> the front that it serves; those that live."""
+    given: Counter[str] = field(default_factory=Counter)
+    """Worker -> calls that it has the word for."""
+    unbegun: dict[str, UnderWay] = field(default_factory=dict)
+    """By id of the intent: calls that were taken back, and wait for another worker."""
     fronts: set[str] = field(default_factory=set)
     """Ids of those that have a channel."""
 
     def forget(self) -> None:
         """Believe the database alone, after something that failed."""
-        self.head = self.epoch = None
+        self.head = self.leaves = self.epoch = self.unsettled = None
         self.intents.clear()

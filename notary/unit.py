@@ -1,31 +1,35 @@
-"""One unit: operations of several fronts in one transaction, all durable with one flush of the disk.
+"""One unit: what operations of several fronts and workers write, in one transaction that is durable with one flush.
 
-Guarantees that an answer exists only for what is durable, that an operation which fails takes no other with it, and
-that what a unit answered can be answered again by a notary that follows this one. What is kept in memory changes only
-once the transaction is committed.
+What is kept in memory changes only once the transaction is committed. notary/units.py performs them.
 """
 
 import sqlite3
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
 
-from ipc.canonical import NotCanonical
-from ipc.clock import ClockWrong, iso
+from ipc.clock import iso, parse_iso
 from ipc.events import AuditEvent
 from ipc.identifiers import new
-from ipc.logs import log
 from ipc.messages import Operation
 from notary.backends.sqlite import DatabaseGone
+from notary.ledger import intents, journal
+from notary.ledger.head import Head
 from notary.ledger.intents import OpenIntent
-from notary.ledger.outbox import Queued, waiting
+from notary.ledger.journal import Entry
+from notary.ledger.outbox import Queued
 from notary.ledger.receipts import Receipt
-from notary.ledger.schema import Head, read_head, write_head
+from notary.ledger.settling import Unsettled, count_leaves, head_with, settle
 from notary.ledger.writing import write_deliveries, write_event
-from notary.state import MAX_KNOWN_INTENTS, State
+from notary.reading import queries
+from notary.state import MAX_KNOWN_INTENTS, State, UnderWay
 from notary.store import proofs
 
+_ANSWERS = "INSERT OR REPLACE INTO last_unit (id, answers) VALUES (1, ?)"
+ENDED_SECONDS = 60.0
+"""After its time limit nobody tells of a call any more: fronts give up sooner, and so do workers."""
 _encode = msgspec.msgpack.Encoder().encode
 
 
@@ -45,6 +49,16 @@ class Task(NamedTuple):
     operation: Operation
 
 
+class Started(NamedTuple):
+    """A call is open and its worker gets the word: the answer follows when it has ended.
+
+    `is_repeated`: the notary before opened it, and may have given the word.
+    """
+
+    intent: OpenIntent
+    is_repeated: bool = False
+
+
 class Outcome(NamedTuple):
     """What came of a task: its answer, or why there is none. `cause` is for logs."""
 
@@ -62,19 +76,34 @@ class Unit:
     """What operations work with: the open transaction and the moment at which it was begun."""
 
     def __init__(self, state: State, connection: sqlite3.Connection) -> None:
+        if state.unsettled is None:
+            state.unsettled = Unsettled(journal.read(connection))
         self.state = state
         self.connection = connection
         self.part = "ledger"
         """Which part of the database is at work, for errors."""
         self.front_id = ""
         """Whose operation is performed."""
+        self.number = 0
+        """Of that operation."""
         self.woken: dict[str, set[str]] = {}
         """Front -> endpoints that deliveries were written for."""
         self._now: float | None = None
         self._head = state.head
+        self._leaves = state.leaves
         self._epoch = state.epoch
+        self._unsettled = state.unsettled
+        self._entry = Entry()
+        self._pieces = 0
+        self._is_finished = False
+        self._has_settled = False
+        self._proofs: set[str] = set()
         self._opened: dict[str, OpenIntent] = {}
         self._closed: set[str] = set()
+        self._cut: set[str] = set()
+        self._given: Counter[str] = Counter()
+        self.withdrawn: dict[str, str] = {}
+        """Intents that this unit opened and ended without a word to any worker -> code of the error."""
         self._queued = Queued()
         self._after: list[Callable[[], None]] = []
 
@@ -105,37 +134,146 @@ class Unit:
         self.part = "ledger"
         event = msgspec.structs.replace(event, event_id=new("evt_"), timestamp=iso(self.now), **more)
         if self._head is None:
-            self._head = _head_of(self.connection)
-        self._head = write_event(self.connection, self._head, event, receipt)
+            self._head = _head_of(self.connection, self._unsettled.entries)
+        self._head = write_event(self._entry, self._head, event, receipt)
+        self._entry.event_leaves.append(self._next_leaf())
+        self._entry.head = (self._head.seq, self._head.hash)
         told = write_deliveries(self.connection, self.state.backlog, event, self._queued)
         if told:
             self.woken.setdefault(self.front_id, set()).update(told)
 
-    def opened(self, intent: OpenIntent) -> None:
-        """An intent is written."""
-        self._opened[intent.intent_id] = intent
+    def _next_leaf(self) -> int:
+        """The place in the tree of what was just written."""
+        if self._leaves is None:
+            # What this unit wrote before is counted already.
+            self._leaves = count_leaves(self.connection, self._entries())
+        self._leaves += 1
+        return self._leaves - 1
 
-    def closed(self, intent_id: str) -> None:
-        """An intent is resolved."""
+    def use_proof(self, key: str) -> bool:
+        """Record a proof. False when it was used already."""
+        known = self._unsettled.proofs.get(key, 0.0) > self.now or key in self._proofs
+        if known or proofs.is_used(self.connection, key, self.now):
+            return False
+        self._proofs.add(key)
+        self._entry.proofs.append(proofs.row_of(key, self.now))
+        return True
+
+    def is_known(self, intent_id: str) -> bool:
+        """True for the id of any intent that was ever opened."""
+        is_recent = intent_id in self._opened or intent_id in self._unsettled.intents
+        return is_recent or intents.is_known(self.connection, intent_id)
+
+    def open(self, intent: OpenIntent, grant: str) -> None:
+        """Write an intent, whose id is new."""
+        self._entry.intents.append(intents.row_of(intent, grant))
+        self._entry.intent_leaves.append(self._next_leaf())
+        self._opened[intent.intent_id] = intent
+        self.give(intent.worker_id)
+
+    def give(self, worker_id: str) -> None:
+        """A worker gets a call by this unit."""
+        self._given[worker_id] += 1
+
+    def calls_of(self, worker_id: str) -> int:
+        """How many calls the worker has, those counted that it gets by this unit."""
+        return self._given[worker_id] + self.state.given[worker_id]
+
+    def resolve(self, intent_id: str) -> None:
+        """Take an open intent from those that wait."""
+        self._entry.resolved.append(intent_id)
         self._closed.add(intent_id)
 
+    def is_unbegun(self, intent_id: str) -> bool:
+        """True when no worker runs the call, or will: this unit has opened it, or it was taken back."""
+        return intent_id in self._opened or intent_id in self.state.unbegun
+
+    def has_lost_worker(self, intent: OpenIntent) -> bool:
+        """True for a call that may have begun and whose worker ended together with the notary of then."""
+        return intent.worker_id not in (*self.state.workers, "") and intent.intent_id not in self.state.under_way
+
+    def is_of_this_life(self, intent_id: str) -> bool:
+        """True for an intent that this notary has opened, or given to a worker, and that has not ended."""
+        state = self.state
+        known = (self._opened, state.intents, state.under_way, state.unbegun)
+        return any(intent_id in some for some in known)
+
+    def may_still_end(self, intent_id: str) -> bool:
+        """True for an open intent that a worker may still run, or whose front may still ask about it."""
+        if any(intent_id in some for some in (self._opened, self.state.under_way, self.state.unbegun)):
+            return True
+        intent = self.intent(intent_id)
+        if intent is None:
+            return False
+        return self.now < parse_iso(intent.started_at) + intent.terms.timeout_seconds + ENDED_SECONDS
+
+    def cut(self, intent: OpenIntent) -> None:
+        """Its front gives it up: once its worker ends it counts as cut."""
+        call = UnderWay(intent.front_id, intent.number, intent.worker_id)
+        self._cut.add(intent.intent_id)
+        self.after(lambda: setattr(self.state.under_way.setdefault(intent.intent_id, call), "is_cut", True))
+
+    def is_cut(self, intent_id: str) -> bool:
+        """True for a call that its front gave up, by this unit or before."""
+        call = self.state.under_way.get(intent_id)
+        return intent_id in self._cut or (call is not None and call.is_cut)
+
     def intent(self, intent_id: str) -> OpenIntent | None:
-        """An open intent that is known without a look at the database."""
-        return self._opened.get(intent_id) or self.state.intents.get(intent_id)
+        """An open intent; None for any other."""
+        if intent_id in self._closed:
+            return None
+        known = self._opened.get(intent_id) or self.state.intents.get(intent_id)
+        if known is None:
+            self.settle()
+            known = intents.waiting(self.connection, intent_id)
+        return known
+
+    def settle(self) -> None:
+        """Move all that was written up to now to its tables, inside this transaction: for operations that read them."""
+        if not all(entry.is_settled for entry in self._entries()):
+            self._make_room()
 
     def after(self, follow: Callable[[], None]) -> None:
         """Do this once the unit is committed."""
         self._after.append(follow)
 
-    def finish(self) -> None:
-        """Move the head of the chain, inside the transaction that wrote the events."""
-        if self._head is not None and self._head != self.state.head:
-            write_head(self.connection, self._head)
+    def _entries(self) -> list[Entry]:
+        """What is not in its tables, with what this unit wrote."""
+        return [self._entry] if self._has_settled else [*self._unsettled.entries, self._entry]
+
+    def _make_room(self) -> None:
+        settle(self.connection, self._entries(), self._unsettled.number)
+        self._entry, self._has_settled = Entry(), True
+
+    def count_unresolved(self) -> int:
+        """How many intents wait for their end."""
+        change = sum(len(entry.intents) - len(entry.resolved) for entry in self._entries())
+        return queries.count_unresolved(self.connection) + change
+
+    def finish(self, answers: list[journal.Remembered]) -> None:
+        """Write the unit's entry with what is answered, inside the transaction."""
+        self._entry.answers = answers
+        number, slots = self._unsettled.number + 1, self.state.limits.unsettled_slots
+        pieces = journal.pieces_of(self._entry, number)
+        if len(pieces) + (0 if self._has_settled else self._unsettled.used) > slots:
+            self._make_room()
+            self._entry.answers = answers
+            pieces = journal.pieces_of(self._entry, number)
+            if len(pieces) > slots:
+                pieces = []
+                settle(self.connection, (), number)
+                self.connection.execute(_ANSWERS, (_encode(answers),))
+        journal.write(self.connection, pieces, self._unsettled.slot)
+        self._pieces, self._is_finished = len(pieces), True
 
     def commit(self) -> None:
         """The transaction is committed: follow it in memory."""
         state = self.state
-        state.head, state.epoch = self._head, self._epoch
+        state.head, state.epoch, state.leaves = self._head, self._epoch, self._leaves
+        if self._has_settled:
+            self._unsettled.clear()
+        if self._is_finished:
+            self._unsettled.add(self._entry, self._pieces)
         state.intents.update(self._opened)
         for intent_id in self._closed:
             state.intents.pop(intent_id, None)
@@ -149,139 +287,12 @@ class Unit:
 Handler = Callable[[Unit, Any], Any]
 
 
-class Units:
-    """Performs tasks, a unit at a time."""
-
-    def __init__(self, state: State, handlers: dict[type[Operation], Handler], writes: frozenset[type]) -> None:
-        self._state = state
-        self._handlers = handlers
-        self._writes = writes
-        self.woken: dict[str, set[str]] = {}
-        """Front -> endpoints that deliveries were written for since `perform` began."""
-        self._unheard: Remembered = {}
-
-    def perform(self, tasks: Sequence[Task], unheard: "Remembered | None" = None) -> list[Outcome]:
-        """What came of each task, in order. Raises nothing that a task could cause.
-
-        `unheard` are answers of earlier units that may not have reached their fronts: they are kept with this one's.
-        """
-        self.woken = {}
-        self._unheard = unheard or {}
-        return self._perform(tasks)
-
-    def _perform(self, tasks: Sequence[Task]) -> list[Outcome]:
-        try:
-            return self._together(tasks)
-        except Exception as error:  # whatever it is, it must not take the others with it
-            self._state.forget()
-            if len(tasks) == 1 or not _notes_of(error):
-                # No operation is at fault: the database could not be opened or locked, or did not take the whole.
-                return [self._failed(task, error) for task in tasks]
-        return [self._alone(task) for task in tasks]
-
-    def _alone(self, task: Task) -> Outcome:
-        try:
-            return self._together((task,))[0]
-        except Exception as error:
-            self._state.forget()
-            return self._failed(task, error)
-
-    def _together(self, tasks: Sequence[Task]) -> list[Outcome]:
-        state = self._state
-        # After a failure every unit writes: that is how it is found out that the disk takes something again.
-        is_writing = state.is_failing or any(type(task.operation) in self._writes for task in tasks)
-        with state.database.unit(writes=is_writing) as connection:
-            unit, unheard = Unit(state, connection), self._unheard
-            try:
-                outcomes = [self._performed(unit, task) for task in tasks]
-                if is_writing:
-                    unit.finish()
-                    unheard = self._remember(connection, tasks, outcomes)
-            except Exception as error:
-                error.add_note(unit.part)
-                raise
-        unit.commit()
-        self._unheard = unheard
-        if is_writing and state.is_failing:
-            self._recovered()
-        for front_id, endpoints in unit.woken.items():
-            self.woken.setdefault(front_id, set()).update(endpoints)
-        return outcomes
-
-    def _performed(self, unit: Unit, task: Task) -> Outcome:
-        unit.front_id, unit.part = task.front_id, "ledger"
-        try:
-            return Outcome(self._handlers[type(task.operation)](unit, task.operation))
-        except (NotOpen, NotAllowed) as error:
-            (log.error if isinstance(error, NotAllowed) else log.warning)(
-                "an operation is refused", front=task.front_id, operation=type(task.operation).__name__,
-                reason=str(error),
-            )  # fmt: skip
-            return Outcome(problem="refused", part=unit.part, cause=str(error))
-
-    def _remember(self, connection: sqlite3.Connection, tasks: Sequence[Task], outcomes: list[Outcome]) -> "Remembered":
-        """Write down what is answered now, beside what may not have been heard yet."""
-        remembered = dict(self._unheard)
-        for task, outcome in zip(tasks, outcomes, strict=True):
-            if type(task.operation) in self._writes:
-                remembered[task.front_id, task.number] = outcome
-        answers = [
-            (*asked, bytes(outcome.encoded()), outcome.problem, outcome.part, outcome.cause)
-            for asked, outcome in remembered.items()
-        ]
-        connection.execute("INSERT OR REPLACE INTO last_unit (id, answers) VALUES (1, ?)", (_encode(answers),))
-        return remembered
-
-    def _failed(self, task: Task, error: Exception) -> Outcome:
-        part = next(iter(_notes_of(error)), "ledger")
-        if isinstance(error, ClockWrong):
-            return Outcome(problem="clock", part=part, cause=str(error))
-        if isinstance(error, DatabaseGone):
-            self._state.is_failing = True
-            return Outcome(problem="unavailable", part=part, cause=str(error))
-        if isinstance(error, OverflowError | NotCanonical):
-            kind = type(error).__name__
-            log.error("an operation is refused", front=task.front_id, operation=type(task.operation).__name__,
-                      reason=f"what it holds can't be written: {kind}")  # fmt: skip
-            return Outcome(problem="refused", part=part, cause=kind)
-        log.exception("an operation failed", operation=type(task.operation).__name__)
-        return Outcome(problem="fault", part=part, cause=type(error).__name__)
-
-    def _recovered(self) -> None:
-        self._state.is_failing = False
-        log.info("the database can be written again")
-
-
-def _notes_of(error: Exception) -> list[str]:
-    """The part that was at work, if any was; a DatabaseGone is raised from the error that was met."""
-    return [note for one in (error, error.__cause__) for note in getattr(one, "__notes__", ())]
-
-
-_Remembered = tuple[str, int, bytes, str | None, str | None, str | None]
-"""Front, number, and the outcome with its value encoded."""
 Remembered = dict[tuple[str, int], Outcome]
+"""Front and number of an operation -> what came of it."""
 
 
-def remembered(connection: sqlite3.Connection) -> Remembered:
-    """What the last unit before this start answered: (front, number) -> outcome, its value encoded already."""
-    row = connection.execute("SELECT answers FROM last_unit").fetchone()
-    if row is None:
-        return {}
-    answers = msgspec.msgpack.decode(row[0], type=list[_Remembered])
-    return {
-        (front_id, number): Outcome(msgspec.Raw(value), problem, part, cause)
-        for front_id, number, value, problem, part, cause in answers
-    }
-
-
-def count_backlog(state: State) -> None:
-    """Count what waits to be delivered, as the database has it."""
-    with state.database.unit(writes=False) as connection:
-        state.backlog.found(waiting(connection))
-
-
-def _head_of(connection: sqlite3.Connection) -> Head:
-    head = read_head(connection)
+def _head_of(connection: sqlite3.Connection, entries: Sequence[Entry]) -> Head:
+    head = head_with(connection, entries)
     if head is None:
         raise DatabaseGone("the head of the chain is gone")
     return head

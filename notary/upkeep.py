@@ -1,5 +1,6 @@
 """What time brings: key files that changed, and what the store may forget. A little at a time, between two units."""
 
+import contextlib
 import time
 from collections.abc import Callable
 
@@ -7,6 +8,7 @@ from ipc.clock import ClockWrong
 from ipc.logs import log
 from ipc.messages import FollowKeys
 from notary.backends.sqlite import DatabaseGone
+from notary.ledger.settling import SETTLED_AT, settle_all
 from notary.state import State
 from notary.store import budgets, holds, proofs
 from notary.unit import Task
@@ -25,18 +27,52 @@ class Upkeep:
         self._monotonic = monotonic
         self._next = monotonic() + ROUND_SECONDS
         self._has_more = False
+        self._seen = -1
+        self._settle_at = self._retry_at = 0.0
 
     def patience(self) -> float:
-        """Seconds until the next round."""
-        return 0.0 if self._has_more else max(0.0, self._next - self._monotonic())
+        """Seconds until something is to be done."""
+        if self._has_more:
+            return 0.0
+        until = min(self._next, max(self._settle_at, self._retry_at)) if self._holds_entries() else self._next
+        return max(0.0, until - self._monotonic())
 
     def due(self) -> Task | None:
         """Make a round if it is time; what is to be performed as a unit of its own then."""
-        if self.patience():
+        if self._holds_entries():
+            self._settle_in_time()
+        if not self._has_more and self._monotonic() < self._next:
             return None
         self._next = self._monotonic() + ROUND_SECONDS
         self._sweep()
         return Task("", 0, FollowKeys()) if self._state.signers.has_news() else None
+
+    def close(self) -> None:
+        """Leave nothing in the journal, if that can be."""
+        if self._state.unsettled is not None:
+            with contextlib.suppress(DatabaseGone):
+                settle_all(self._state.database, self._state.unsettled)
+
+    def _holds_entries(self) -> bool:
+        return self._state.unsettled is not None and bool(self._state.unsettled.entries)
+
+    def _settle_in_time(self) -> None:
+        """Settle when the journal is half full, or when no unit has come for a while."""
+        unsettled, now = self._state.unsettled, self._monotonic()
+        if unsettled is None:
+            return
+        if unsettled.number != self._seen:
+            self._seen, self._settle_at = unsettled.number, now + self._state.limits.quiet_seconds
+        if now < self._retry_at or (now < self._settle_at and unsettled.used < SETTLED_AT):
+            return
+        try:
+            settle_all(self._state.database, unsettled)
+        except DatabaseGone as error:
+            # SECURITY: evidence that can't come to its tables stops every call: the next unit settles, or fails.
+            self._state.forget()
+            self._state.is_failing = True
+            self._retry_at = now + ROUND_SECONDS
+            log.warning("the journal could not be settled", cause=str(error))
 
     def _sweep(self) -> None:
         try:

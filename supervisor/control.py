@@ -64,11 +64,13 @@ class Control(Generic[M]):
             nursery.cancel_scope.cancel()
         return self._fault
 
-    async def serve_until_end(self, child: Child, answer: Callable[[M], None]) -> None:
-        """Serve until the child has ended. One that closed its channel gets CLOSING_SECONDS to exit, others none."""
+    async def serve_until_end(
+        self, child: Child, answer: Callable[[M], None], *, closing_seconds: float = CLOSING_SECONDS
+    ) -> None:
+        """Serve until the child has ended. One that closed its channel gets `closing_seconds` to exit, others none."""
         try:
             fault = await self.serve(answer)
-            with trio.move_on_after(CLOSING_SECONDS if self.was_closed else 0):
+            with trio.move_on_after(closing_seconds if self.was_closed else 0):
                 await child.wait()
             if child.status is None:
                 log.error(f"{child.name} is killed: it {fault}", pid=child.pid)

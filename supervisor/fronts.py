@@ -1,7 +1,8 @@
 """Fronts: one keeper per front process, one Front per life of it.
 
 Listening sockets stay here, so that a front that ends loses the calls it was serving and no others: new connections
-wait in the backlog for its successor. A front's policy process and its reader live and end with it.
+are taken by another front, or wait in the backlog for its successor. So does the memory that all fronts share. A
+front's policy process and its reader live and end with it.
 """
 
 import os
@@ -16,6 +17,7 @@ from ipc.sessions import FRONT_TO_SUPERVISOR
 from supervisor.backoff import Backoff, reason_of
 from supervisor.children import Child
 from supervisor.control import Control
+from supervisor.front_memory import FrontMemory
 from supervisor.logs import log
 from supervisor.policies import PolicyKeeper
 from supervisor.readers import ReaderKeeper
@@ -56,7 +58,7 @@ class Front:
         self._state.condition.notify_all()
 
     async def live(
-        self, listeners: tuple[Listener, ...], live_fronts: tuple[str, ...], answers: Answers,
+        self, listeners: tuple[Listener, ...], memory: FrontMemory, live_fronts: tuple[str, ...], answers: Answers,
         attach: Callable[["Front"], None],
     ) -> int:  # fmt: skip
         """From start to end; returns the status. Whatever way it ends, the process is gone then.
@@ -64,7 +66,8 @@ class Front:
         `attach` ties the front to the notary.
         """
         self.child = self._state.children.spawn(self.name, self._state.programs.front, self._control.child_end)
-        self.post(self._start(listeners, live_fronts), tuple(os.dup(one.sock.fileno()) for one in listeners))
+        handed = (*(os.dup(one.sock.fileno()) for one in listeners), memory.handed())
+        self.post(self._start(listeners, live_fronts), handed)
         attach(self)
         if self._state.lifecycle.is_draining:
             self.post(m.Drain())
@@ -87,11 +90,12 @@ class Front:
 class FrontKeeper:
     """Holds one front alive. `current` is its present life."""
 
-    def __init__(self, state: State, number: int, listeners: tuple[Listener, ...]) -> None:
+    def __init__(self, state: State, number: int, listeners: tuple[Listener, ...], memory: FrontMemory) -> None:
         self.current: Front | None = None
         self._state = state
         self._number = number
         self._listeners = listeners
+        self._memory = memory
 
     async def run(
         self, answers: Answers, other_ids: Callable[[], tuple[str, ...]], attach: Callable[[Front], None],
@@ -102,7 +106,8 @@ class FrontKeeper:
         backoff, has_served = Backoff(), False
         while not self._state.is_leaving:
             front = self.current = Front(self._state, self._number, is_successor=has_served)
-            await front.live(self._listeners, other_ids(), answers, attach)
+            await front.live(self._listeners, self._memory, other_ids(), answers, attach)
+            self._memory.clear(self._number)
             self.current, has_served = None, has_served or front.is_ready
             on_end(front)
             self._state.condition.notify_all()

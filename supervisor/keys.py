@@ -89,13 +89,16 @@ def make_keys(folder: Path) -> str:
     return done.stdout
 
 
-def run_key_program(module: str, arguments: list[str], failing: str) -> "subprocess.CompletedProcess[str]":
-    """Run one of the programs that hold keys to its end. Raises Refused, `failing` first, when there is none."""
+def run_key_program(
+    module: str, arguments: list[str], failing: str, given: str = ""
+) -> "subprocess.CompletedProcess[str]":
+    """Run one of the programs that hold keys to its end, `given` on its standard input. Raises Refused, `failing`
+    first, when there is none."""
     try:
         return subprocess.run(
             [*INTERPRETER, module, *arguments],
             check=False,
-            stdin=subprocess.DEVNULL,
+            input=given,
             capture_output=True,
             text=True,
             cwd="/",

@@ -19,6 +19,7 @@ from ipc.parent import adopt_orphans, refuse_core_dumps
 from ipc.settings import Settings
 from supervisor.children import Children, kill_everything
 from supervisor.logs import configure_logs, log
+from supervisor.pool_shares import divided
 from supervisor.production import weakened
 from supervisor.programs import Programs
 from supervisor.refusal import Refused
@@ -63,7 +64,7 @@ def launch(prepare: Prepare, environ: Mapping[str, str], programs: Programs) -> 
 async def _launch(prepare: Prepare, environ: Mapping[str, str], programs: Programs) -> Exit:
     with trio.open_signal_receiver(*RECEIVED) as received, ExitStack() as cleanup:
         prepared = prepare(cleanup)
-        settings = msgspec.structs.replace(prepared.settings, weakened=weakened(prepared.settings))
+        settings = msgspec.structs.replace(divided(prepared.settings), weakened=weakened(prepared.settings))
         log.info("starting", pid=os.getpid(), state_dir=settings.state_dir, version=settings.version)
         if settings.weakened:
             log.warning("this configuration weakens the gateway", weakened=list(settings.weakened))

@@ -27,11 +27,19 @@ LEAVE_SECONDS = 5.0
 """For what has arrived to be written, once no front is left."""
 
 
+def _nothing(*_: object) -> None:
+    """Nobody listens yet."""
+
+
 class NotaryKeeper:
     """Holds one notary alive."""
 
     def __init__(self, state: State, fronts: Callable[[], list[Front]]) -> None:
-        """`fronts()` are those that live at the moment."""
+        """`fronts()` are those that live at the moment. `on_start` and `on_broken` are set before `run`."""
+        self.on_start: Callable[[], None] = _nothing
+        """A fresh notary may be told what it must know before any front is tied to it."""
+        self.on_broken: Callable[[m.WorkerBroke], None] = _nothing
+        """A worker broke its word."""
         self._state = state
         self._fronts = fronts
         self._control: Control[m.Message] | None = None
@@ -70,6 +78,15 @@ class NotaryKeeper:
             self._control.post(m.AttachFront(front.front_id), (os.dup(theirs.fileno()),))
             front.post(m.AttachNotary(pid=self._child.pid), (os.dup(ours.fileno()),))
 
+    def tell(self, message: m.Message, fds: tuple[int, ...] = ()) -> None:
+        """Post a message to the notary of now, with descriptors that this call takes over; without one nothing
+        happens, since the next one is told everything anew."""
+        if self._control is not None:
+            self._control.post(message, fds)
+        else:
+            for fd in fds:
+                os.close(fd)
+
     async def stop(self) -> None:
         """Have the notary finish and leave; one that does not is killed."""
         if self._child is None or self._control is None:
@@ -86,6 +103,7 @@ class NotaryKeeper:
         child = state.children.spawn("notary", state.programs.notary, control.child_end)
         self._control, self._child = control, child
         control.post(m.StartNotary(state.settings))
+        self.on_start()
         for front in self._fronts():
             self.attach(front)
         async with trio.open_nursery() as nursery:
@@ -98,6 +116,8 @@ class NotaryKeeper:
         match message:
             case m.FrontDetached():
                 nursery.start_soon(self._end_detached, message.front_id)
+            case m.WorkerBroke():
+                self.on_broken(message)
             case m.NotaryReady():
                 self._is_ready = True
                 self._state.condition.notify_all()

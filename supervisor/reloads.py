@@ -1,7 +1,9 @@
-"""Reloads: one at a time, sent to every front, the outcome returned to its requester.
+"""Reloads: one at a time, prepared by every front, put in force by all or none, the outcome returned to its requester.
 
-A reload reads manifests and policy again; settings of the gateway itself need a restart. It succeeds when every front
-that lives says so.
+A reload reads manifests and policy again; settings of the gateway itself need a restart. Once every front has said that
+it can, the one that was asked writes the event and puts it in force, then the others do: a refusal by any, and evidence
+that can't be written, leave all as they were. A front that fails after that is ended, since it would go on with what is
+not in force any more; its successor reads the files.
 """
 
 from dataclasses import dataclass, field
@@ -15,6 +17,7 @@ from supervisor.logs import log
 from supervisor.state import State
 
 MAX_WAITING = 8
+SILENT = "a front did not answer"
 RELOAD_SECONDS = 120.0
 """A new module may have to be compiled; one that takes longer is a failed reload."""
 
@@ -23,6 +26,8 @@ RELOAD_SECONDS = 120.0
 class _Reload:
     request: m.RequestReload
     asker: Front | None
+    prepared: set[str] = field(default_factory=set)
+    """Ids of fronts that can put it in force."""
     outcomes: dict[str, m.Reloaded] = field(default_factory=dict)
 
 
@@ -54,34 +59,76 @@ class Reloads:
             self._active.outcomes[front.front_id] = message
             self._state.condition.notify_all()
 
+    def answer_prepared(self, front: Front, message: m.ReloadPrepared) -> None:
+        """A front could put a reload in force."""
+        if self._active is not None and message.request_id == self._active.request.request_id:
+            self._active.prepared.add(front.front_id)
+            self._state.condition.notify_all()
+
     async def run(self) -> NoReturn:
         """Take one reload after the other."""
         while True:
             self._active = reload = await self._queued.receive()
-            # A front that has been told to stop would take a Reload for a broken protocol.
-            fronts = self._fronts if self._state.lifecycle.may_replace else []
-            told = {front.front_id for front in fronts}
-            asked = reload.request
-            for front in fronts:
-                front.post(m.Reload(asked.request_id, asked.requested_by, asked.operator_jkt, asked.proof_jti))
-            with trio.move_on_after(RELOAD_SECONDS):
-                await self._state.condition.until(lambda: self._awaited(told) <= set(reload.outcomes))  # noqa: B023
+            outcome = await self._perform(reload, trio.current_time() + RELOAD_SECONDS)
             self._active = None
-            self._tell(reload, self._summary(reload, told))
+            self._tell(reload, outcome)
+
+    async def _perform(self, reload: _Reload, deadline: float) -> m.Reloaded:
+        """By all fronts that serve now, or by none."""
+        # A front that has been told to stop would take a Reload for a broken protocol.
+        fronts = self._fronts if self._state.lifecycle.may_replace else []
+        if not fronts:
+            return _failed(reload, "no front is serving")
+        first = reload.asker if reload.asker in fronts else fronts[0]
+        assert first is not None
+        others = [front for front in fronts if front is not first]
+        for front in fronts:
+            front.post(_order(reload.request, waits=bool(others), tells=front is first))
+        error = await self._prepared(reload, fronts, deadline) if others else None
+        outcome = await self._finish(reload, [first], error, deadline)
+        if outcome.error is None:
+            await self._finish(reload, others, None, deadline)
+            for front in others:
+                self._end_unless_followed(front, reload.outcomes.get(front.front_id))
+        else:
+            await self._finish(reload, others, outcome.error, deadline)
+        return outcome
+
+    async def _prepared(self, reload: _Reload, fronts: list[Front], deadline: float) -> str | None:
+        """Returns once each front has said whether it can, or has ended; with an error when one can't."""
+        told = {front.front_id for front in fronts}
+        with trio.move_on_at(deadline):
+            await self._state.condition.until(lambda: self._awaited(told) <= {*reload.prepared, *reload.outcomes})
+        errors = [outcome.error for outcome in reload.outcomes.values() if outcome.error is not None]
+        return errors[0] if errors else None if told <= reload.prepared else SILENT
+
+    async def _finish(
+        self, reload: _Reload, fronts: list[Front], error: str | None, deadline: float
+    ) -> m.Reloaded:  # fmt: skip
+        """Have these put it in force, or with an error leave it; returns what the last one said once each has, or has
+        ended."""
+        for front in fronts:
+            if front.front_id in reload.prepared and front.front_id not in reload.outcomes:
+                front.post(m.FinishReload(reload.request.request_id, error))
+        told = {front.front_id for front in fronts}
+        with trio.move_on_at(deadline):
+            await self._state.condition.until(lambda: self._awaited(told) <= set(reload.outcomes))
+        said = [reload.outcomes[one] for one in told if one in reload.outcomes]
+        if error is not None or len(said) < len(told) or not said:
+            return _failed(reload, error or SILENT)
+        return said[0] if said[0].error is None else _failed(reload, said[0].error)
 
     def _awaited(self, told: set[str]) -> set[str]:
         return told & {front.front_id for front in self._fronts}
 
-    def _summary(self, reload: _Reload, told: set[str]) -> m.Reloaded:
-        outcomes = list(reload.outcomes.values())
-        errors = [outcome.error for outcome in outcomes if outcome.error is not None]
-        if len(outcomes) < len(told):
-            errors.append("a front did not answer")
-        if not told:
-            errors.append("no front is serving")
-        if errors:
-            return m.Reloaded(reload.request.request_id, errors[0], 0, "")
-        return m.Reloaded(reload.request.request_id, None, outcomes[0].actions, outcomes[0].policy_version)
+    @staticmethod
+    def _end_unless_followed(front: Front, outcome: m.Reloaded | None) -> None:
+        if outcome is not None and outcome.error is None:
+            return
+        error = "no answer" if outcome is None else outcome.error
+        log.error(f"{front.name} is killed: it did not follow a reload", error=error)
+        if front.child is not None:
+            front.child.kill()
 
     def _tell(self, reload: _Reload, outcome: m.Reloaded) -> None:
         by = reload.request.requested_by
@@ -91,3 +138,13 @@ class Reloads:
             log.error("reload failed, the earlier state stays active", error=outcome.error, by=by)
         if reload.asker is not None:
             reload.asker.post(outcome)
+
+
+def _failed(reload: _Reload, error: str) -> m.Reloaded:
+    return m.Reloaded(reload.request.request_id, error, 0, "")
+
+
+def _order(asked: m.RequestReload, *, waits: bool, tells: bool) -> m.Reload:
+    return m.Reload(
+        asked.request_id, asked.requested_by, asked.operator_jkt, asked.proof_jti, waits=waits, tells=tells
+    )  # fmt: skip

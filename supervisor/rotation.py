@@ -24,6 +24,8 @@ _PREVIOUS = {
     "lease": "leases that it signed are accepted until they expire, {until} at the latest",
     "grant": "calls that it let through end as they would have",
     "receipt": "receipts that it signed verify as before, its public half stays listed",
+    "checkpoint": "checkpoints that it signed verify as before; give the next verifier key to whoever holds the log "
+    "against its host, witnesses first",
 }
 _FORGOTTEN = "leases that it signed are refused from now on"
 _COLUMNS = ("PURPOSE", "STATE", "KEY ID", "CREATED", "RETIRED", "FILE")
@@ -78,18 +80,30 @@ _SETTINGS = {
 }  # fmt: skip
 
 
+def with_key_paths(settings: Settings) -> Settings:
+    """The same, with the paths at which a dev gateway keeps its keys where none are named."""
+    state = Path(settings.state_dir)
+    return msgspec.structs.replace(
+        settings,
+        lease_signing_key_path=settings.lease_signing_key_path or str(state / "keys" / "lease.pem"),
+        grant_signing_key_path=settings.grant_signing_key_path or str(state / "keys" / "grant.pem"),
+        receipt_signing_key_path=settings.receipt_signing_key_path or str(state / "keys" / "receipt.pem"),
+        receipt_keys_jwks_path=settings.receipt_keys_jwks_path or str(state / "receipt-keys.jwks.json"),
+    )
+
+
 def _line(row: Sequence[str], widths: Sequence[int]) -> str:
     return "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip() + "\n"
 
 
 def _told(settings: Settings, command: list[str], kind: type[T]) -> T:
-    state = Path(settings.state_dir)
+    named = with_key_paths(settings)
     places = {
-        "--state-dir": state,
-        "--lease": settings.lease_signing_key_path or state / "keys" / "lease.pem",
-        "--grant": settings.grant_signing_key_path or state / "keys" / "grant.pem",
-        "--receipt": settings.receipt_signing_key_path or state / "keys" / "receipt.pem",
-        "--receipt-set": settings.receipt_keys_jwks_path or state / "receipt-keys.jwks.json",
+        "--state-dir": named.state_dir,
+        "--lease": named.lease_signing_key_path,
+        "--grant": named.grant_signing_key_path,
+        "--receipt": named.receipt_signing_key_path,
+        "--receipt-set": named.receipt_keys_jwks_path,
     }
     arguments = [str(part) for pair in places.items() for part in pair]
     done = run_key_program("notary.signing.tend_keys", [*arguments, *command], "the keys could not be reached")

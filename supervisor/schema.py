@@ -5,6 +5,7 @@ structure test holds both against each other. A setting of a later version is li
 name and never silently ignored.
 """
 
+import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -52,14 +53,17 @@ _POOL = Table(
     }
 )
 
-_ONE_FRONT = "More than one front comes later: leave it out or use 1."
+MAX_FRONTS = 64
 
 
-@kind(type="integer", minimum=1, maximum=1)
-def _front_processes(value: object, context: Context) -> object:
-    if isinstance(value, int) and not isinstance(value, bool) and value > 1:
-        raise Wrong("is not part of this version yet", _ONE_FRONT)
-    return kinds.whole(1, 1)(value, context)
+@kind(anyOf=[{"type": "integer", "minimum": 1, "maximum": MAX_FRONTS}, {"const": "auto"}])
+def _front_processes(value: object, context: Context) -> int:
+    """So many, or one less than this process may use cores: the notary and the workers need theirs."""
+    if value == "auto":
+        return min(max(len(os.sched_getaffinity(0)) - 1, 1), MAX_FRONTS)
+    if isinstance(value, str):
+        raise Wrong('must be a whole number or "auto"', f"Use 1 to {MAX_FRONTS}.")
+    return kinds.whole(1, MAX_FRONTS)(value, context)
 
 
 @kind(**kinds.path.form)

@@ -12,6 +12,7 @@ import trio
 
 from ipc import messages as m
 from ipc.exits import Exit
+from supervisor.front_memory import FrontMemory
 from supervisor.fronts import Answers, Front, FrontKeeper
 from supervisor.logs import log
 from supervisor.notaries import NotaryKeeper
@@ -56,10 +57,13 @@ class _Gateway:
         self.state = state
         self.hangups = 0
         self.reloads = Reloads(state)
-        self.template = TemplateKeeper(state, nursery)
         self.notary = NotaryKeeper(state, self.fronts)
+        self.template = TemplateKeeper(state, nursery, self.notary.tell)
+        self.notary.on_start = self.template.supply.tie_all
+        self.notary.on_broken = self.template.supply.kill_broken
         count = state.settings.front_processes
-        self.keepers = [FrontKeeper(state, number, listeners) for number in range(1, count + 1)]
+        memory = FrontMemory(state.settings)
+        self.keepers = [FrontKeeper(state, number, listeners, memory) for number in range(1, count + 1)]
 
     def start(self, nursery: trio.Nursery) -> None:
         nursery.start_soon(self.reloads.run)
@@ -126,10 +130,12 @@ class _Gateway:
             m.RequestDrain: lambda _front, _message: begin_drain(self.state, self.fronts()),
             m.LoadModules: _typed(m.LoadModules, self.template.load),
             m.NeedWorker: _typed(m.NeedWorker, lambda front, need: supply.need(front, need.profile)),
+            m.WorkerServes: _typed(m.WorkerServes, supply.note_serving),
             m.KillWorker: _typed(m.KillWorker, supply.kill),
             m.ReplacePolicy: _typed(m.ReplacePolicy, lambda front, message: front.policy.replace(message)),
             m.NeedReader: _typed(m.NeedReader, lambda front, message: front.reader.need(message)),
             m.RequestReload: _typed(m.RequestReload, lambda front, message: self.reloads.request(message, front)),
+            m.ReloadPrepared: _typed(m.ReloadPrepared, self.reloads.answer_prepared),
             m.Reloaded: _typed(m.Reloaded, self.reloads.answer_reloaded),
             m.PolicyEdited: _typed(m.PolicyEdited, self.answer_policy_edited),
         }

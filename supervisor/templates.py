@@ -18,7 +18,7 @@ from supervisor.control import Control
 from supervisor.fronts import Front
 from supervisor.logs import log
 from supervisor.state import State
-from supervisor.worker_supply import WorkerSupply
+from supervisor.worker_supply import Tell, WorkerSupply
 
 MAX_REMEMBERED = 10_000
 MAX_LOADS = 64
@@ -42,8 +42,9 @@ class _Load:
 class TemplateKeeper:
     """Holds one template alive."""
 
-    def __init__(self, state: State, nursery: trio.Nursery) -> None:
-        self.supply = WorkerSupply(state, nursery, self._send, self._kill_stuck)
+    def __init__(self, state: State, nursery: trio.Nursery, tell: Tell) -> None:
+        """`tell` posts to the notary."""
+        self.supply = WorkerSupply(state, nursery, self._send, self._kill_stuck, tell)
         self._state = state
         self._control: Control[m.Message] | None = None
         self._child: Child | None = None

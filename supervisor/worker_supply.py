@@ -4,6 +4,7 @@ Decides in one step per event and does no I/O but queueing messages; the templat
 bounded by `max`, whatever it asks for. Workers of a front that ended end with it.
 """
 
+import os
 import signal
 import socket
 from collections import Counter, defaultdict, deque
@@ -14,6 +15,7 @@ import trio
 
 from ipc import messages as m
 from ipc.exits import Exit
+from ipc.packets import packet_pair
 from ipc.settings import PoolSettings
 from supervisor.backoff import Backoff, reason_of
 from supervisor.fronts import Front
@@ -21,13 +23,13 @@ from supervisor.logs import log
 from supervisor.state import State
 
 PROFILES = ("compute", "http", "fs")
-YOUNG_SECONDS = 1.0
-"""A worker that ends younger than this by itself probably could not work at all."""
 ORPHANED_SECONDS = 0.05
 SPAWN_SECONDS = 30.0
 """A template that has not forked by then is stuck."""
 
 Send = Callable[[m.Message, tuple[int, ...]], None]
+Tell = Callable[..., None]
+"""Post a message, with descriptors, to the notary of now; without one nothing happens."""
 
 
 @dataclass
@@ -38,17 +40,25 @@ class Worker:
     profile: str
     front: Front | None
     """None: its front is gone, and so must it be."""
-    born: float
     channel: socket.socket | None
     """The front's end, until it is handed over."""
+    attesting: tuple[socket.socket, socket.socket]
+    """Both ends of its channel with the notary, the notary's first. Kept, so that a notary which follows one that died
+    finds what was said meanwhile."""
     is_asked_to_end: bool = False
+    has_served: bool = False
+    """Its front was greeted by it. One that ends before probably could not work at all."""
     started: trio.Event = field(default_factory=trio.Event)
 
 
 class WorkerSupply:
     """All workers of all fronts. Closed while there is no template that has loaded what its predecessors had."""
 
-    def __init__(self, state: State, nursery: trio.Nursery, send: Send, on_stuck: Callable[[], None]) -> None:
+    def __init__(
+        self, state: State, nursery: trio.Nursery, send: Send, on_stuck: Callable[[], None], tell: Tell
+    ) -> None:  # fmt: skip
+        """`send` goes to the template, `tell` to the notary; `on_stuck` is called when the template does not fork."""
+        self._tell = tell
         self._state = state
         self._nursery = nursery
         self._send = send
@@ -92,12 +102,30 @@ class WorkerSupply:
             asked.append(trio.current_time())
         self._fill(front, profile)
 
+    def note_serving(self, front: Front, message: m.WorkerServes) -> None:
+        """A front was greeted by one of its own workers."""
+        worker = self._workers.get(message.worker_id)
+        if worker is not None and worker.front is front:
+            worker.has_served = True
+
     def kill(self, front: Front, message: m.KillWorker) -> None:
         """A front gives up one of its own workers."""
         worker = self._workers.get(message.worker_id)
         if worker is not None and worker.front is front:
             log.warning(f"worker {worker.worker_id} is killed", reason=message.reason)
             self._end(worker)
+
+    def kill_broken(self, message: m.WorkerBroke) -> None:
+        """The notary can't believe a worker."""
+        worker = self._workers.get(message.worker_id)
+        if worker is not None:
+            log.error(f"worker {worker.worker_id} is killed", reason=message.reason)
+            self._end(worker)
+
+    def tie_all(self) -> None:
+        """A fresh notary: give it the channels of all workers."""
+        for worker in self._workers.values():
+            self._tie(worker)
 
     def has_spares(self, front: Front) -> bool:
         """Whether the front holds as many workers of every profile as its pools have at least."""
@@ -138,10 +166,9 @@ class WorkerSupply:
             return
         front, status = worker.front, message.status
         self._remove(worker, status)
-        age = trio.current_time() - worker.born
         is_expected = worker.is_asked_to_end or status in (Exit.RECYCLED, Exit.ORPHANED)
         backoff = self._backoff[worker.profile]
-        delay = backoff.delay(trio.current_time(), had_served=is_expected or age > YOUNG_SECONDS)
+        delay = backoff.delay(trio.current_time(), had_served=is_expected or worker.has_served)
         if status == Exit.ORPHANED:
             # Its channel closed: its front has probably ended, which is heard of in a moment.
             delay = max(delay, ORPHANED_SECONDS)
@@ -192,13 +219,22 @@ class WorkerSupply:
 
     def _spawn(self, front: Front, profile: str) -> None:
         fronts_end, workers_end = socket.socketpair()
+        attesting = packet_pair()
         self._numbers[profile] += 1
         number = self._numbers[profile]
-        worker = Worker(f"{profile}-{number}", profile, front, trio.current_time(), fronts_end)
+        worker = Worker(f"{profile}-{number}", profile, front, fronts_end, attesting)
         self._workers[worker.worker_id] = worker
         title = f"gateway: worker {profile} {number}"
-        self._send(m.SpawnWorker(worker.worker_id, profile, title), (workers_end.detach(),))
+        self._tie(worker)
+        self._send(
+            m.SpawnWorker(worker.worker_id, profile, title), (workers_end.detach(), os.dup(attesting[1].fileno()))
+        )
         self._nursery.start_soon(self._expect, worker)
+
+    def _tie(self, worker: Worker) -> None:
+        if worker.front is not None:
+            ends = tuple(os.dup(end.fileno()) for end in worker.attesting)
+            self._tell(m.TieWorker(worker.worker_id, worker.front.front_id), ends)
 
     async def _expect(self, worker: Worker) -> None:
         with trio.move_on_after(SPAWN_SECONDS) as deadline:
@@ -215,6 +251,9 @@ class WorkerSupply:
         del self._workers[worker.worker_id]
         worker.started.set()
         self._forget_channel(worker)
+        for end in worker.attesting:
+            end.close()
+        self._tell(m.WorkerEnded(worker.worker_id, reason_of(status)))
         if worker.front is not None:
             worker.front.post(m.WorkerGone(worker.worker_id, reason_of(status)))
 

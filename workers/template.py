@@ -28,7 +28,6 @@ from ipc.parent import die_with_parent, refuse_core_dumps
 from ipc.sessions import SUPERVISOR_TO_TEMPLATE, ProtocolError
 from workers.compile import Cache, CacheRefused
 from workers.forking import Forked, fork, leave
-from workers.grant import check_known_answer
 from workers.host.connection import make_tls
 from workers.loading import Loader
 from workers.log import write_failure, write_line
@@ -112,16 +111,16 @@ class Template:
         return None
 
     def _answer_spawn(self, message: m.SpawnWorker) -> Birth | None:
-        if not self._channel.fds:
-            raise ProtocolError("SpawnWorker without its descriptor")
+        if len(self._channel.fds) < m.SpawnWorker.FDS:
+            raise ProtocolError("SpawnWorker without its descriptors")
         assert self._loader is not None, "the session table lets no SpawnWorker come before StartTemplate"
         assert self._start is not None, "set together with the loader"
-        descriptor = self._channel.fds.popleft()
+        descriptors = (self._channel.fds.popleft(), self._channel.fds.popleft())
         gc.freeze()
         try:
             child = fork()
         except OSError as error:
-            os.close(descriptor)
+            _close(descriptors)
             write_line("error", "a worker could not be forked", reason=os.strerror(error.errno or 0))
             self._channel.send(m.WorkerExited(message.worker_id, 0, Exit.UNAVAILABLE))
             return None
@@ -130,11 +129,11 @@ class Template:
             self._channel.close()
             self._selector.close()
             return Birth(
-                worker_id=message.worker_id, profile=message.profile, title=message.title, descriptor=descriptor,
+                worker_id=message.worker_id, profile=message.profile, title=message.title, descriptors=descriptors,
                 recycle_after_calls=self._start.recycle_after_calls, engine=self._engine,
                 modules=dict(self._loader.modules), tls=self._tls,
             )  # fmt: skip
-        os.close(descriptor)
+        _close(descriptors)
         self._workers[message.worker_id] = child
         self._selector.register(child.handle, selectors.EVENT_READ)
         self._channel.send(m.WorkerStarted(message.worker_id, child.pid, self._loader.generation))
@@ -206,7 +205,7 @@ def main(arguments: list[str]) -> int:
 def _warm_up() -> None:
     """Do once, here, what every worker would otherwise do for itself and pay for in memory of its own."""
     msgspec.msgpack.Decoder(m.FrontToWorker)
-    check_known_answer()
+    msgspec.msgpack.Decoder(m.NotaryToWorker)
     # One heap for all threads of a worker: a second one would cost it a hundred kilobytes.
     ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
     # The parent's death is how a worker learns to stop; an interrupt is none of its business.
@@ -215,6 +214,11 @@ def _warm_up() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     gc.collect()
     gc.freeze()
+
+
+def _close(descriptors: tuple[int, ...]) -> None:
+    for descriptor in descriptors:
+        os.close(descriptor)
 
 
 def _exit_after(error: BaseException) -> Exit:

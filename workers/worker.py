@@ -1,7 +1,7 @@
-"""A worker: what a child of the template becomes. Serves one call at a time to one front.
+"""A worker: what a child of the template becomes. Serves one call at a time to one front, on the notary's word.
 
-Owns one channel and nothing else: no listening socket, no store, no signing key. Order: let go of everything
-inherited, build the walls, say so, learn the public keys, then calls. Leaves with a code of `ipc.exits`.
+Owns two channels and nothing else: no listening socket, no store, no key. Order: let go of everything inherited, build
+the walls, hear the notary, say so to the front, then calls (workers/desk.py). Leaves with a code of `ipc.exits`.
 """
 
 import os
@@ -11,7 +11,6 @@ import struct
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-import msgspec
 import setproctitle
 from wasmtime import Engine
 
@@ -19,31 +18,32 @@ from ipc import messages as m
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.exits import Exit
 from ipc.framing import FrameError
-from ipc.limits import MAX_CALL_FRAME, MAX_RESULT_FRAME
-from ipc.sessions import FRONT_TO_WORKER, ProtocolError
+from ipc.limits import MAX_CALL_FRAME, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
+from ipc.packets import PacketChannel
+from ipc.sessions import FRONT_TO_WORKER, NOTARY_TO_WORKER, ProtocolError
+from workers.desk import Desk, FrontChannel, NotaryChannel
 from workers.forking import settle
-from workers.grant import GrantVerifier
+from workers.host.outside import Outside
 from workers.host.resolver import Resolver
 from workers.log import write_failure, write_line
-from workers.runtime.call import Outside, Runner, broken_result
+from workers.runtime.call import Runner
 from workers.runtime.modules import Module
 from workers.runtime.ticker import EpochTicker
-from workers.sandbox.profiles import Profile, SandboxRefused, enter, prepare
+from workers.sandbox.profiles import SandboxRefused, enter, prepare
 
 SEND_SECONDS = 30
-"""A front that does not take a result for this long will not take it at all."""
-
-_Channel = BlockingChannel[m.Welcome | m.GrantKeys | m.Call | m.Retire]
+"""A peer that does not take a result for this long will not take it at all."""
 
 
 @dataclass(frozen=True)
 class Birth:
-    """What a child starts with: its name, its channel's descriptor, and what the template had prepared."""
+    """What a child starts with: its name, the descriptors of its channels with front and notary, and what the template
+    had prepared."""
 
     worker_id: str
     profile: str
     title: str
-    descriptor: int
+    descriptors: tuple[int, int]
     recycle_after_calls: int
     engine: Engine
     modules: Mapping[str, Module]
@@ -52,9 +52,9 @@ class Birth:
 
 def live(birth: Birth) -> Exit:
     """The whole life of a worker, from the fork to its exit code."""
-    settle({birth.descriptor})
+    settle(birth.descriptors)
     setproctitle.setproctitle(birth.title)
-    channel = _open_channel(birth.descriptor)
+    front, notary = _open_channels(birth.descriptors)
     try:
         profile = prepare(birth.profile)
         ticker = EpochTicker(birth.engine)
@@ -64,13 +64,17 @@ def live(birth: Birth) -> Exit:
             outside = Outside(Resolver(), birth.tls)
             outside.resolver.start()
         enter(profile)
-        channel.send(m.WorkerReady(birth.worker_id, os.getpid(), birth.profile))
-        return _serve(birth, channel, profile, ticker, outside)
+        runner = Runner(birth.engine, birth.modules, profile, ticker, outside)
+        desk = Desk(front, notary, runner, birth.recycle_after_calls)
+        # A front that knows of this worker may name it to the notary: not before the notary knows it.
+        desk.wait_tied()
+        front.send(m.WorkerReady(birth.worker_id, os.getpid(), birth.profile))
+        return desk.serve()
     except SandboxRefused as error:
         write_line("error", "the operating system refused a wall", worker_id=birth.worker_id, reason=str(error))
         return Exit.SANDBOX
     except (FrameError, ProtocolError) as error:
-        write_line("error", "the front broke the protocol", worker_id=birth.worker_id, reason=str(error))
+        write_line("error", "a peer broke the protocol", worker_id=birth.worker_id, reason=str(error))
         return Exit.PROTOCOL
     except (ChannelClosed, OSError):
         return Exit.ORPHANED
@@ -79,52 +83,16 @@ def live(birth: Birth) -> Exit:
         return Exit.FAILED
 
 
-def _serve(
-    birth: Birth, channel: _Channel, profile: Profile, ticker: EpochTicker, outside: Outside | None
-) -> Exit:  # fmt: skip
-    welcome = channel.receive()
-    assert isinstance(welcome, m.Welcome), "the session table lets nothing else come first"
-    runner = Runner(birth.engine, birth.modules, profile, _verifier(welcome), ticker, outside)
-    calls = 0
-    while True:
-        message = channel.receive()
-        if isinstance(message, m.Retire):
-            return Exit.RECYCLED
-        if isinstance(message, m.GrantKeys):
-            runner.grants = _verifier(message)
-            continue
-        assert isinstance(message, m.Call), "the session table lets nothing else come now"
-        calls += 1
-        result = runner.run(message)
-        is_stuck = outside is not None and outside.resolver.is_stuck
-        is_last = calls >= birth.recycle_after_calls or is_stuck
-        _send_result(channel, message, result, is_last=is_last)
-        # SECURITY: the call and its secrets are not kept while the worker waits for the next one.
-        del message, result
-        if is_last:
-            return Exit.RECYCLED
-
-
-def _verifier(message: m.Welcome | m.GrantKeys) -> GrantVerifier:
-    try:
-        return GrantVerifier(message.grant_jwks)
-    except ValueError as error:
-        raise ProtocolError(f"{type(message).__name__} with {error}") from None
-
-
-def _send_result(channel: _Channel, call: m.Call, result: m.Result, *, is_last: bool) -> None:
-    if is_last:
-        result = msgspec.structs.replace(result, retiring=True)
-    try:
-        channel.send(result)
-    except FrameError:
-        smaller = broken_result(call, result.observations)
-        channel.send(msgspec.structs.replace(smaller, retiring=True) if is_last else smaller)
-
-
-def _open_channel(descriptor: int) -> _Channel:
-    stream = socket.socket(fileno=descriptor)
-    stream.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_SECONDS, 0))
-    return BlockingChannel(
-        stream, m.FrontToWorker, table=FRONT_TO_WORKER, start="new", cap_in=MAX_CALL_FRAME, cap_out=MAX_RESULT_FRAME
-    )
+def _open_channels(descriptors: tuple[int, int]) -> tuple[FrontChannel, NotaryChannel]:
+    streams = [socket.socket(fileno=descriptor) for descriptor in descriptors]
+    for stream in streams:
+        stream.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_SECONDS, 0))
+    front: FrontChannel = BlockingChannel(
+        streams[0], m.FrontToWorker, table=FRONT_TO_WORKER, start="open", cap_in=MAX_CALL_FRAME,
+        cap_out=MAX_RESULT_FRAME,
+    )  # fmt: skip
+    notary: NotaryChannel = PacketChannel(
+        streams[1], m.NotaryToWorker, table=NOTARY_TO_WORKER, start="new", cap_in=MAX_CONTROL_FRAME,
+        cap_out=MAX_RESULT_FRAME,
+    )  # fmt: skip
+    return front, notary

@@ -52,9 +52,11 @@ class LeaseVerifier:
     arrived and was not heard yet: `hear` takes what has arrived.
     """
 
-    def __init__(self, clock: Clock, hear: Callable[[], None]) -> None:
+    def __init__(self, clock: Clock, hear: Callable[[], None], *, max_known: int = CACHED_LEASES) -> None:
+        """`max_known`: leases whose check is remembered."""
         self._clock = clock
         self._hear = hear
+        self._max_known = max_known
         self._told: tuple[LeaseKey, ...] = ()
         self._public: dict[str, ec.EllipticCurvePublicKey] = {}
         self._over_at: dict[str, float | None] = {}
@@ -81,7 +83,7 @@ class LeaseVerifier:
             lease = self._verified(token, now)
         if now >= lease.exp:
             raise GateError("lease_expired")
-        if len(self._known) >= CACHED_LEASES:
+        if len(self._known) >= self._max_known:
             del self._known[next(iter(self._known))]
         self._known[place] = lease
         return lease

@@ -1,85 +1,41 @@
 """The only path that runs a provider, for allowed and for approved calls alike.
 
-secrets -> intent and grant -> worker -> dispatch -> receipt and event -> answer. Guarantees: the intent is durable
-before a worker hears of the plan, the receipt and the event before anybody hears the result; a worker that dies leaves
-a receipt, and so does a call that the end of this process cuts; an intent of which nothing was dispatched is resolved
-and its call given back. Never decides whether a plan may run.
+secrets -> worker -> plan to the worker, intent to the notary -> output from the worker, evidence from the notary ->
+answer. Guarantees: a worker runs the plan on the notary's word alone, which is given once the intent is durable; what
+is answered is what the evidence says; a call that the end of this process cuts leaves its receipt, and one that its
+worker has not begun is resolved and its call given back. Never decides whether a plan may run.
 """
 
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
-from typing import cast
 
-import msgspec
 import trio
 
+from frontend.calls.asking import open_for, terms_of, unavailable, withdrawal
+from frontend.calls.deadlines import CallDeadlines
+from frontend.calls.executed import Executed
 from frontend.calls.record import CallRecord
 from frontend.clock import ClockError
-from frontend.contract.execution import ExecutionResult, Runtime, VerificationOutcome, VerificationSummary
 from frontend.errors import GateError
 from frontend.notary.client import NotaryRefused, NotarySilent, NotaryUnavailable
 from frontend.notary.operations import Notary
+from frontend.notary.waiting import Course, Waiter
 from frontend.pool.channel import WorkerChannel, WorkerLost
 from frontend.pool.pool import NoWorker, Pools
 from frontend.secrets.files import SecretMissing, Secrets, SecretsUnavailable
 from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import Metrics
 from ipc import messages as m
+from ipc.canonical import sha256_hex
 from ipc.framing import FrameError
-from ipc.identifiers import new
-from ipc.plan import Plan, plan_hash
+from ipc.limits import AHEAD_BYTES
+from ipc.plan import Plan, hash_of, plan_bytes
 
-CLEAN_UP_SECONDS = 12.0
-"""What a cancelled call may take to leave its evidence: beyond the deadline of one operation."""
-FULLY_SUCCESSFUL = frozenset({"verified", "unverifiable_declared"})
-
-
-@dataclass(frozen=True, slots=True)
-class Executed:
-    """A call that ran, whatever came of it, with its evidence durable."""
-
-    plan: Plan
-    opened: m.Opened
-    closed: m.Closed
-    output: str | None
-    """JSON text; None unless the call succeeded."""
-
-    @property
-    def succeeded(self) -> bool:
-        """True when the provider succeeded (verification may still have failed)."""
-        return self.closed.kind == "success"
-
-    def body(self) -> ExecutionResult:
-        """The answer."""
-        outcome = cast(VerificationOutcome, self.closed.verification_outcome)
-        return ExecutionResult(
-            trace_id=self.plan.trace_id,
-            action_id=self.plan.action_id,
-            grant_id=self.opened.grant_id,
-            receipt_id=self.closed.receipt_id,
-            output=msgspec.json.decode(self.output or "{}"),
-            verification_outcome=outcome,
-            verification=VerificationSummary(outcome=outcome, is_fully_successful=outcome in FULLY_SUCCESSFUL),
-            runtime=Runtime(**self.closed.runtime),
-        )
-
-
-class _Report:
-    """What is known of a dispatch: nothing yet, a worker's result, or why there is none."""
-
-    __slots__ = ("lost", "result")
-
-    def __init__(self) -> None:
-        self.result: m.Result | None = None
-        self.lost: str | None = None
-
-    @property
-    def outcome(self) -> str:
-        """In the worker's words."""
-        if self.result is not None:
-            return self.result.outcome
-        return "cut" if self.lost is None else "worker_lost"
+CUT = "the gateway stopped before the call was dispatched"
+NO_RESULT = frozenset({"worker_lost", "cut"})
+"""Outcomes of calls whose worker has told nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +49,7 @@ class Execution:
     metrics: Metrics
     epoch_now: Callable[[], int]
     """The epoch in force, by everything that has arrived from the notary."""
+    deadlines: CallDeadlines = CallDeadlines()
 
     async def run(
         self, record: CallRecord, plan: Plan, *, has_budget: bool, approver: m.Approver | None = None
@@ -103,32 +60,43 @@ class Execution:
         evidence_persistence_failed: then the intent stays unresolved and shows.
         """
         values = self._secret_values(plan)
-        asked = self._asked(record, plan, has_budget, approver)
-        opened = await self._open(record, asked)
-        report, began = _Report(), time.perf_counter()
+        encoded = plan_bytes(plan)
+        may_wait = len(encoded) < AHEAD_BYTES and not plan.secrets
+        terms = terms_of(plan, hash_of(encoded))
+        opened: m.Open | None = None
+        try:
+            for _ in range(self.deadlines.max_workers):
+                async with self._lease(plan, is_patient=may_wait and opened is None) as worker:
+                    self._look_again(plan, approver)
+                    asked = opened or open_for(record, plan, terms, worker, has_budget, approver)
+                    ended = await self._run_at(worker, record, plan, asked, values, is_open=opened is not None)
+                if isinstance(ended, Executed):
+                    return ended
+                if isinstance(ended, m.Unbegun):
+                    opened, record.proof = asked, None
+            cause = f"{self.deadlines.max_workers} workers ended before they began a call"
+            raise GateError("overloaded", cause=cause)
+        except (GateError, trio.Cancelled) as error:
+            if opened is not None and not record.is_decided and not record.is_dispatched:
+                told = error if isinstance(error, GateError) else GateError("draining", cause=CUT)
+                await self._withdraw(record, opened, told)
+            raise
+
+    @asynccontextmanager
+    async def _lease(self, plan: Plan, *, is_patient: bool) -> AsyncIterator[WorkerChannel]:
+        """A worker. Raises GateError."""
+        began = time.perf_counter()
         owners = (f"principal {plan.principal}", f"session {plan.session_id}")
         try:
-            async with self.pools.lease(plan.profile, plan.isolation, self.worker_wait_seconds, owners) as worker:
+            async with self.pools.lease(
+                plan.profile, plan.isolation, self.worker_wait_seconds, owners, is_patient=is_patient
+            ) as worker:  # fmt: skip
                 self.metrics.worker_wait.observe(time.perf_counter() - began, plan.profile)
-                await trio.lowlevel.checkpoint_if_cancelled()  # nothing has been executed: it may end here
-                self._look_again(plan, approver)
-                call = m.Call(plan.trace_id, plan, opened.grant, values, plan.limits.timeout_seconds)
-                record.is_dispatched = True
-                await self._dispatch(worker, call, report)
-            closed = await self._close(asked.intent_id, report)
-        except trio.Cancelled:
-            await self._leave_evidence(record, asked.intent_id, report)
-            raise
-        except Exception as error:
-            if record.is_dispatched:
-                raise
-            if isinstance(error, NoWorker):
-                self.metrics.worker_wait.observe(time.perf_counter() - began, plan.profile)
-            refusal = _refusal(error)
-            await self._abandon(record, asked.intent_id, refusal)
-            raise refusal from None
-        record.is_decided = True
-        return Executed(plan, opened, closed, report.result.output if report.result else None)
+                await trio.lowlevel.checkpoint_if_cancelled()  # nothing has been written: it may end here
+                yield worker
+        except NoWorker as error:
+            self.metrics.worker_wait.observe(time.perf_counter() - began, plan.profile)
+            raise GateError("overloaded", cause=str(error)) from None
 
     def _secret_values(self, plan: Plan) -> dict[str, str]:
         if not plan.secrets:
@@ -140,36 +108,6 @@ class Execution:
         except SecretsUnavailable as error:
             raise GateError("internal_error", cause=str(error)) from None
 
-    def _asked(self, record: CallRecord, plan: Plan, has_budget: bool, approver: m.Approver | None) -> m.Open:
-        limits = plan.limits
-        terms = m.Terms(
-            plan_hash=plan_hash(plan), module_digest=plan.provider_module_digest, epoch=plan.epoch,
-            verifier_kind=plan.verifier_kind, max_response_bytes=plan.max_response_bytes, fuel=limits.fuel,
-            memory_mb=limits.memory_mb, timeout_seconds=limits.timeout_seconds, max_io_calls=limits.max_io_calls,
-        )  # fmt: skip
-        return m.Open(new("intent_"), record.event("allow"), terms, record.proof, has_budget, approver)
-
-    async def _open(self, record: CallRecord, asked: m.Open) -> m.Opened:
-        """SECURITY: proof, epoch, budget, intent and grant are one: a worker is told nothing before all of it holds."""
-        try:
-            opened = await self.notary.open(asked)
-        except NotarySilent as error:
-            unavailable = _unavailable(asked, error)
-            await self._abandon(record, asked.intent_id, unavailable, is_doubtful=True)
-            record.proof = None  # it may have been used by this very call, which would look like a replay then
-            raise unavailable from None
-        except (NotaryUnavailable, NotaryRefused) as error:
-            raise _unavailable(asked, error) from None
-        except trio.Cancelled:
-            await self._abandon(record, asked.intent_id, GateError("draining"), is_doubtful=True)
-            raise
-        record.proof = None
-        if isinstance(opened, m.Refusal):
-            record.is_decided = True
-            raise GateError(opened.code, cause=opened.cause)
-        record.calls_before, record.calls_after = opened.calls_before, opened.calls_after
-        return opened
-
     def _look_again(self, plan: Plan, approver: m.Approver | None) -> None:
         """SECURITY: what has waited for a worker is not dispatched once an operator knows that it is revoked."""
         in_force = self.epoch_now()
@@ -177,64 +115,140 @@ class Execution:
             code = "invalid_lease" if approver is None else "plan_integrity"
             raise GateError(code, cause=f"epoch {plan.epoch} of the call, {in_force} is in force")
 
-    async def _dispatch(self, worker: WorkerChannel, call: m.Call, report: _Report) -> None:
-        """Send one call; a worker that is lost is an outcome too."""
+    async def _run_at(
+        self, worker: WorkerChannel, record: CallRecord, plan: Plan, asked: m.Open, values: dict[str, str],
+        *, is_open: bool,
+    ) -> Executed | m.NoSuchWorker | m.Unbegun:  # fmt: skip
+        """The call at this worker: what it came to, or why it must go to another one. `is_open`: it has its intent."""
+        call = m.Call(asked.intent_id, plan, plan.limits.timeout_seconds)
         began = time.perf_counter()
+        operation = m.Assign(asked.intent_id, worker.worker_id, asked.wants_begun) if is_open else asked
+        waiter = self._begin(worker, record, plan, asked, operation, values)
         try:
-            report.result = await worker.call(call)
+            await worker.give(call)
         except (WorkerLost, FrameError) as error:
-            report.lost = str(error)
-        finally:
-            self.metrics.executed(call.plan.action_id, report.outcome, time.perf_counter() - began)
+            if self.notary.client.forget(waiter):
+                if isinstance(error, WorkerLost):
+                    return m.NoSuchWorker()
+                raise GateError("internal_error", cause=str(error)) from None
+        closed = await self._closed(worker, record, asked, waiter)
+        if not isinstance(closed, m.Closed):
+            return closed
+        record.is_decided = True
+        await trio.lowlevel.checkpoint_if_cancelled()  # a call that was cut has its evidence, and no answer
+        output = await self._output(worker, asked.intent_id, closed)
+        self.metrics.executed(plan.action_id, closed.outcome, time.perf_counter() - began)
+        return Executed(plan, closed, output)
 
-    async def _close(self, intent_id: str, report: _Report) -> m.Closed:
-        """Receipt and event, durable. Raises GateError evidence_persistence_failed for whatever prevents them."""
-        is_cut = report.result is None and report.lost is None
+    def _begin(
+        self, worker: WorkerChannel, record: CallRecord, plan: Plan, asked: m.Open, operation: m.Open | m.Assign,
+        values: dict[str, str],
+    ) -> Waiter:  # fmt: skip
+        """Queue what the notary is asked: it leaves when this task waits, by when the worker has the plan."""
+        intent_id = asked.intent_id
+
+        def begun() -> None:
+            # SECURITY: a worker gets secrets once the intent of their use is durable.
+            if plan.secrets:
+                worker.give_secrets(intent_id, values)
+                if worker.lost is not None:
+                    self.pools.kill(worker, worker.lost)
+            if worker.is_behind(intent_id):  # of a call that takes long: another worker begins this one sooner
+                self.notary.client.post(m.Recall(intent_id))
+            elif not asked.wants_begun:
+                worker.is_slow = True
+
+        def late() -> None:
+            self.pools.kill(worker, "no result in time")
+
+        def cut() -> None:
+            self._begin_withdrawal(record, asked, GateError("draining", cause=CUT))
+            if not worker.is_behind(intent_id):
+                self.pools.kill(worker, "its call was cut")
+
+        seconds = plan.limits.timeout_seconds + self.pools.deadlines.grace_seconds
+        course = Course(seconds, begun, late, cut)
         try:
-            return await self.notary.close(m.Close(intent_id, report.result, report.lost, is_cut))
+            return self.notary.begin_call(operation, course)
+        except (NotaryUnavailable, NotaryRefused) as error:
+            raise unavailable(asked, error) from None
+
+    async def _closed(
+        self, worker: WorkerChannel, record: CallRecord, asked: m.Open, waiter: Waiter
+    ) -> m.Closed | m.NoSuchWorker | m.Unbegun:  # fmt: skip
+        """Receipt and event, durable; or why another worker must run the call."""
+        try:
+            answer = await self.notary.end_of_call(waiter)
         except (NotaryUnavailable, NotaryRefused, ClockError) as error:
-            raise GateError("evidence_persistence_failed", cause=str(error)) from None
+            raise await self._unanswered(worker, record, asked, error) from None
+        if isinstance(answer, m.Closed):
+            return answer
+        worker.drop(asked.intent_id)
+        if isinstance(answer, m.NoSuchWorker):
+            worker.give_up("the notary does not know it")  # or it would be tried again and again
+        if isinstance(answer, m.NoSuchWorker | m.Unbegun):
+            return answer
+        record.proof, record.is_decided = None, True
+        raise GateError(answer.code, cause=answer.cause)
 
-    async def _abandon(
-        self, record: CallRecord, intent_id: str, error: GateError, *, is_doubtful: bool = False
-    ) -> None:  # fmt: skip
-        """Nothing was dispatched: resolve the intent. Raises nothing. `is_doubtful`: there may be no such intent."""
-        asked = m.Abandon(intent_id, "error" if error.status >= 500 else "deny", error.code, error.cause)
+    async def _unanswered(
+        self, worker: WorkerChannel, record: CallRecord, asked: m.Open,
+        error: NotaryUnavailable | NotaryRefused | ClockError,
+    ) -> GateError:  # fmt: skip
+        """What a caller hears of a call without evidence of its end."""
+        if isinstance(error, NotaryUnavailable) and error.is_begun:
+            record.is_dispatched, record.proof = True, None  # it was used by this very call
+            if not isinstance(error, NotarySilent):
+                with suppress(WorkerLost):  # the worker has done its part, and goes on to serve others
+                    await worker.result(asked.intent_id)
+            return GateError("evidence_persistence_failed", cause=str(error))
+        if isinstance(error, NotarySilent):
+            told = unavailable(asked, error)
+            self._begin_withdrawal(record, asked, told)
+            self.pools.kill(worker, "the notary does not say whether its call may run")
+            await self._withdraw(record, asked, told)
+            record.proof = None  # it may have been used by this very call, which would look like a replay then
+            return told
+        worker.drop(asked.intent_id)
+        return error if isinstance(error, ClockError) else unavailable(asked, error)
+
+    def _begin_withdrawal(self, record: CallRecord, asked: m.Open, error: GateError) -> None:
+        """Tell the notary that the call is given up: before its worker ends, since then nothing is left to withdraw.
+
+        Raises nothing: what can't be told now is tried once more by `_withdraw`.
+        """
+        if record.withdrawal is None:
+            with suppress(NotaryUnavailable, NotaryRefused):
+                record.withdrawal = self.notary.begin_withdrawal(withdrawal(asked, error))
+
+    async def _withdraw(self, record: CallRecord, asked: m.Open, error: GateError) -> None:
+        """There may be an intent, and its worker may have the word. Raises nothing."""
+        record.is_dispatched = True
         try:
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + CLEAN_UP_SECONDS):
-                await self.notary.abandon(asked)
-                record.is_abandoned = record.is_decided = True
-                record.proof = None
-        except (NotaryUnavailable, NotaryRefused, ClockError) as problem:
-            if not is_doubtful:
-                log.error("an intent without dispatch is left unresolved", intent_id=intent_id, cause=str(problem))
+            deadline = trio.current_time() + self.deadlines.clean_up_seconds
+            with trio.CancelScope(shield=True, deadline=deadline):
+                begun = record.withdrawal or self.notary.begin_withdrawal(withdrawal(asked, error))
+                withdrawn = await self.notary.end_of_withdrawal(begun)
+                if withdrawn.is_abandoned:
+                    record.is_abandoned = record.is_decided = True
+        except NotaryRefused:
+            record.is_dispatched = False  # there is no such intent
+        except (NotaryUnavailable, ClockError) as problem:
+            log.error("a call may have run without evidence", intent_id=asked.intent_id, cause=str(problem))
 
-    async def _leave_evidence(self, record: CallRecord, intent_id: str, report: _Report) -> None:
-        """The process leaves and the answer goes nowhere; what was dispatched leaves its receipt. Raises nothing."""
-        if not record.is_dispatched:
-            cause = "the gateway stopped before the call was dispatched"
-            return await self._abandon(record, intent_id, GateError("draining", cause=cause))
+    async def _output(self, worker: WorkerChannel, intent_id: str, closed: m.Closed) -> str | None:
+        """What the worker answered, if it is what the evidence is about."""
+        if closed.outcome in NO_RESULT:
+            return None
         try:
-            with trio.CancelScope(shield=True, deadline=trio.current_time() + CLEAN_UP_SECONDS):
-                await self._close(intent_id, report)
-                record.is_decided = True
-        except GateError as error:
-            log.error("a call that was cut left no receipt", trace_id=record.trace_id, cause=error.cause)
-
-
-def _unavailable(asked: m.Open, error: NotaryUnavailable | NotaryRefused) -> GateError:
-    """What a caller hears of an Open that had no answer."""
-    if isinstance(error, NotaryUnavailable) and error.part == "budget":
-        return GateError("budget_store_unavailable", cause=str(error))
-    code = "evidence_persistence_failed" if asked.proof is None else "replay_cache_unavailable"
-    return GateError(code, cause=str(error))
-
-
-def _refusal(error: Exception) -> GateError:
-    """What a caller hears of a call that was opened and not dispatched."""
-    if isinstance(error, NoWorker):
-        return GateError("overloaded", cause=str(error))
-    if isinstance(error, GateError):
-        return error
-    log.error("a call failed by a fault of ours", exc_info=error)
-    return GateError("internal_error")
+            result = await worker.result(intent_id)
+        except WorkerLost as error:
+            log.error("the output of a call did not arrive", receipt_id=closed.receipt_id, cause=str(error))
+            return None
+        if closed.kind != "success" or result.output is None:
+            return None
+        if sha256_hex(result.output.encode()) != closed.response_hash:
+            worker.give_up("another output than the one it told the notary")
+            log.error("a worker answered what is not in evidence", receipt_id=closed.receipt_id)
+            return None
+        return result.output

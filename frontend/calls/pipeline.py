@@ -7,7 +7,7 @@ Never runs a provider (frontend/calls/execution.py) and never judges by itself (
 """
 
 import contextlib
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -19,7 +19,8 @@ from frontend.actions.targets import Learned
 from frontend.auth.authentication import Authentication
 from frontend.calls.approvals.hold import Holds
 from frontend.calls.budgets import Budgets
-from frontend.calls.execution import Executed, Execution
+from frontend.calls.executed import Executed
+from frontend.calls.execution import Execution
 from frontend.calls.journal import bounded
 from frontend.calls.record import CallRecord
 from frontend.clock import Clock
@@ -79,6 +80,7 @@ class Pipeline:
     learned: Callable[[str], Learned]
     sessions: SessionRates
     metrics: Metrics
+    use_newest_policy: Callable[[], Awaitable[None]]
     large_bodies: LargeBodies = field(default_factory=LargeBodies)
 
     async def call(self, request: Request, action_id: str) -> Executed | Held:
@@ -147,6 +149,7 @@ class Pipeline:
         return action
 
     async def _decide(self, record: CallRecord, drafted: Draft) -> Decision:
+        await self.use_newest_policy()
         decision = record.decision = await self.policy.decide(_question(drafted))
         if not decision.allow:
             raise GateError("policy_denied", deny_reason=decision.deny_reason or "denied by policy")

@@ -11,6 +11,7 @@ from typing import Any
 
 from frontend.actions.registry import Action
 from frontend.auth.lease import Lease
+from frontend.notary.waiting import Waiter
 from frontend.policy.question import Decision
 from frontend.telemetry.logs import log
 from frontend.telemetry.weakened import Weakened
@@ -46,6 +47,8 @@ class CallRecord:
     """A worker was told."""
     is_abandoned: bool = False
     """Its intent was resolved without a dispatch: its call is given back, and its approval over."""
+    withdrawal: Waiter | None = None
+    """The notary was told that the call is given up, which is to be said once."""
     is_decided: bool = False
     """The one event of its decision is durable."""
 

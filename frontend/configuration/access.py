@@ -15,6 +15,7 @@ import trio
 from frontend.auth.authentication import OperatorCaller
 from frontend.calls.journal import Journal
 from frontend.configuration.active import Configuration
+from frontend.configuration.deadlines import ConfigurationDeadlines
 from frontend.control import Control
 from frontend.errors import GateError
 from frontend.files.exclusive import NotChanged
@@ -26,9 +27,6 @@ from frontend.policy.file import DataTurn
 from frontend.telemetry.logs import log
 from ipc import events
 from ipc.messages import PolicyEdited
-
-TURN_SECONDS = 15.0
-"""How long a change waits for a load, or another change, to end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +48,7 @@ class Authority:
     configuration: Configuration
     control: Control
     journal: Journal
+    deadlines: ConfigurationDeadlines = ConfigurationDeadlines()
 
     @property
     def data(self) -> PolicyData:
@@ -108,8 +107,7 @@ class Authority:
 
     async def _change(self, act: _Act) -> PolicyData:
         async with self._turn() as turn:
-            before = self._in_force()
-            await self._refuse_edited(before)
+            before = await self._as_on_disk()
             wanted = act.edit(before.data)
             if wanted == before.data:
                 await self._tell(act, before)
@@ -134,7 +132,7 @@ class Authority:
         except PolicyRefused as error:
             await self._tell_failed(act, "policy_refused", str(error))
             raise GateError("policy_refused", cause=str(error)) from None
-        self.configuration.policy_files = after
+        self.configuration.changed_policy(after)
         self.control.post(PolicyEdited(after.sources.digest))
 
     async def _write(self, act: _Act, after: PolicyFiles, turn: DataTurn) -> None:
@@ -147,11 +145,11 @@ class Authority:
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[DataTurn]:
         """Nobody else replaces the policy of this front, or the data of any."""
-        lock = self.configuration.policy_turn
-        with trio.move_on_after(TURN_SECONDS) as waiting:
+        lock, seconds = self.configuration.policy_turn, self.deadlines.turn_seconds
+        with trio.move_on_after(seconds) as waiting:
             await lock.acquire()
         if waiting.cancelled_caught:
-            raise GateError("overloaded", cause=f"the policy has been loading or changing for {TURN_SECONDS:g} s")
+            raise GateError("overloaded", cause=f"the policy has been loading or changing for {seconds:g} s")
         try:
             async with self.configuration.policy_file.turn() as turn:
                 yield turn
@@ -160,15 +158,20 @@ class Authority:
         finally:
             lock.release()
 
-    async def _refuse_edited(self, in_force: PolicyFiles) -> None:
-        """What a person is writing there is for a reload to judge, and not to be put in force by the way."""
+    async def _as_on_disk(self) -> PolicyFiles:
+        """The policy in force, if it is what lies on the disk. What another front has just put there is put in force
+        first; what a person is writing there is for a reload to judge, and not to be put in force by the way."""
         try:
             found = await self.configuration.policy_file.read()
         except PolicyRefused as error:
             cause = f"the policy on the disk is another one, and would be refused: {error}"
             raise _changed_on_disk(cause) from None
-        if found.sources != in_force.sources:
+        if found.sources != self._in_force().sources:
+            with trio.move_on_after(self.deadlines.others_seconds if self.configuration.memory.others else 0):
+                await self.configuration.follow(found.sources.digest)
+        if found.sources != self._in_force().sources:
             raise _changed_on_disk("the policy on the disk is not the one in force")
+        return self._in_force()
 
     async def _tell(self, act: _Act, files: PolicyFiles, **found: Any) -> None:
         version = files.data.policy_version

@@ -19,6 +19,7 @@ import trio
 from frontend.actions.modules import module_doubts, module_files, module_problems
 from frontend.actions.registry import Registry, load_manifests
 from frontend.actions.trust import Trusted, load_trusted
+from frontend.configuration.deadlines import ConfigurationDeadlines
 from frontend.control import Control, SupervisorSilent
 from frontend.egress.proxy_list import AllowList, ListNotWritten
 from frontend.errors import GateError
@@ -30,14 +31,9 @@ from frontend.policy.engine import PolicyEngine, PolicyRefused
 from frontend.policy.file import PolicyFile
 from frontend.policy.problems import policy_problems
 from frontend.pool.pool import Pools
+from frontend.shared.memory import SharedMemory
 from frontend.telemetry.logs import log
 from ipc.settings import Settings
-
-READ_SECONDS = 30.0
-PREPARE_SECONDS = 100.0
-"""What a reload may take until it swaps. Less than the supervisor waits, so that it always hears how it went."""
-SETTLE_SECONDS = 3.0
-"""What a reload that has swapped waits for the egress proxy's list, which is at most too wide."""
 
 T = TypeVar("T")
 
@@ -65,13 +61,14 @@ class Configuration:
     notary: Notary
     allow_list: AllowList
     _turn: trio.Lock
-    policy_file: PolicyFile = field(init=False)
+    memory: SharedMemory
+    policy_file: PolicyFile
+    deadlines: ConfigurationDeadlines = ConfigurationDeadlines()
     policy_files: PolicyFiles | None = None
     policy_turn: trio.Lock = field(default_factory=trio.Lock)
     """Held by whoever replaces the policy in force, from reading its files on."""
-
-    def __post_init__(self) -> None:
-        self.policy_file = PolicyFile(self.settings.policy_dir)
+    _changes: int = 0
+    """Changes of the policy's data, by whichever front, that are in force here."""
 
     async def load(self, commit: Commit | None = None, *, within: float = math.inf) -> None:
         """Read everything again and swap. Raises ConfigurationRefused, and what `commit` raises; then nothing has
@@ -84,23 +81,82 @@ class Configuration:
             async with AsyncExitStack() as swap:
                 registry, generation = await self._prepared_in(within, swap)
                 async with self.policy_turn:
-                    await self._use(registry, await self._policy_on_disk(), commit)
+                    changes = self.memory.policy_changes
+                    files = await self._policy_on_disk()
+                    await self._use(registry, files, commit)
+                    self._announce(files.sources.digest, changes, is_start=commit is None)
             self.pools.require_generation(generation)
             await self._follow_keys()
             log.info("configuration is active", actions=len(registry), policy_version=self.policy.policy_version)
 
+    def _announce(self, digest: str, changes: int, *, is_start: bool) -> None:
+        """What was read from the disk is in force here. A reload is for all fronts, each on the supervisor's word; a
+        front that starts with another policy than the others have brings it to them: they must not part."""
+        self._changes = changes
+        in_force = self.memory.policy_digest()
+        if is_start and in_force and in_force != digest:
+            self._changes = self.memory.change_policy(digest)
+        elif in_force != digest:
+            self.memory.note_policy(digest)
+
+    async def use_newest_policy(self) -> None:
+        """Before a decision: what another front has answered as changed is in force here too. Costs next to nothing
+        where nothing has changed. Raises GateError policy_engine_unavailable when that policy is not to be had: what
+        was revoked there must not be allowed here."""
+        if self.memory.policy_changes == self._changes:
+            return
+        with trio.move_on_after(self.deadlines.follow_seconds):
+            async with self.policy_turn:
+                await self.follow_changes()
+        if self.memory.policy_changes != self._changes:
+            raise GateError("policy_engine_unavailable", cause="another front has changed the policy, and this one "
+                            "can't follow")  # fmt: skip
+
+    async def follow_changes(self) -> None:
+        """The same for whoever has the turn at the policy, until it is so or the policy is refused."""
+        while (changes := self.memory.policy_changes) != self._changes:
+            digest = self.memory.policy_digest()
+            try:
+                is_used = await self._follow(digest)
+            except ConfigurationRefused as error:
+                log.error("a change of policy that another front has made is refused here", cause=str(error))
+                return
+            if is_used:
+                self._changes = changes
+            else:
+                await trio.sleep(self.deadlines.look_again_seconds)
+
+    async def follow(self, digest: str) -> None:
+        """For the holder of both turns, at policy and file: wait until a front says that this is the policy, and use
+        it."""
+        while self.memory.policy_digest() != digest:  # noqa: ASYNC110 (another process says it)
+            await trio.sleep(self.deadlines.look_again_seconds)
+        await self.follow_changes()
+
     async def follow_policy(self, digest: str) -> None:
         """Use the policy that another front has put on the disk. Raises ConfigurationRefused."""
         async with self.policy_turn:
-            if self.policy_files is None or self.policy_files.sources.digest == digest:
-                return
-            found = await self._policy_on_disk()
-            if found.sources.digest != digest:
-                # Somebody was faster: another front, whose word will follow, or a person, for whom a reload is.
-                log.info("the policy on the disk is another one already", policy_version=found.data.policy_version)
-                return
-            await self._use(self.registry, found, None)
-            log.info("another front has changed the policy", policy_version=found.data.policy_version)
+            await self._follow(digest)
+
+    async def _follow(self, digest: str) -> bool:
+        """True once the policy with this digest is in force."""
+        if self.policy_files is None:
+            return False
+        if self.policy_files.sources.digest == digest:
+            return True
+        found = await self._policy_on_disk()
+        if found.sources.digest != digest:
+            # Somebody was faster: another front, whose word will follow, or a person, for whom a reload is.
+            log.info("the policy on the disk is another one already", policy_version=found.data.policy_version)
+            return False
+        await self._use(self.registry, found, None)
+        log.info("another front has changed the policy", policy_version=found.data.policy_version)
+        return True
+
+    def changed_policy(self, files: PolicyFiles) -> None:
+        """This front has changed the policy's data: every front decides by it from now on."""
+        self.policy_files = files
+        self._changes = self.memory.change_policy(files.sources.digest)
 
     async def _use(self, registry: Registry, files: PolicyFiles, commit: Commit | None) -> None:
         try:
@@ -123,7 +179,8 @@ class Configuration:
             found = await self._prepare()
             try:
                 reach = self.allow_list.reach_of(found[0])
-                await swap.enter_async_context(self.allow_list.wider(reach, settle_seconds=SETTLE_SECONDS))
+                wider = self.allow_list.wider(reach, settle_seconds=self.deadlines.settle_seconds)
+                await swap.enter_async_context(wider)
             except ListNotWritten as error:
                 raise ConfigurationRefused([str(error)]) from None
             return found
@@ -146,9 +203,9 @@ class Configuration:
             raise ConfigurationRefused([f"the signing keys can't be looked at: {error}"]) from None
 
     async def _prepare(self) -> tuple[Registry, int]:
-        settings = self.settings
+        settings, within = self.settings, self.deadlines.read_seconds
         keys = await self._key_problems()
-        manifests, trusted = await _in_thread(lambda: _read(settings, keys))
+        manifests, trusted = await _in_thread(lambda: _read(settings, keys), within)
         folder = Path(settings.manifests_dir)
         modules_dir = Path(settings.modules_dir or folder / "modules")
         try:
@@ -160,7 +217,7 @@ class Configuration:
             raise ConfigurationRefused(refused)
         for doubt in module_doubts(manifests, loaded.verdicts, modules_dir, trusted):
             log.warning("calls of an action will be refused", problem=str(doubt))
-        registry = await _in_thread(lambda: Registry.build(manifests, loaded.verdicts, trusted))
+        registry = await _in_thread(lambda: Registry.build(manifests, loaded.verdicts, trusted), within)
         return registry, loaded.generation
 
 
@@ -181,10 +238,10 @@ def _read(settings: Settings, keys: list[str]) -> tuple[Sequence[Manifest], Trus
     return manifests, trusted
 
 
-async def _in_thread(read: Callable[[], T]) -> T:
-    with trio.move_on_after(READ_SECONDS):
+async def _in_thread(read: Callable[[], T], seconds: float) -> T:
+    with trio.move_on_after(seconds):
         try:
             return await trio.to_thread.run_sync(read, abandon_on_cancel=True)
         except OSError as error:
             raise ConfigurationRefused([f"the configuration can't be read: {error}"]) from None
-    raise ConfigurationRefused([f"the configuration was not read within {READ_SECONDS:g} s"])
+    raise ConfigurationRefused([f"the configuration was not read within {seconds:g} s"])

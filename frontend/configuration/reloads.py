@@ -1,16 +1,20 @@
 """Reloads: what this front does on the supervisor's word, and how an operator asks for one through it.
 
 Guarantees that a configuration comes into force only when its event is durable, that one that does not leaves an event
-which says why, and that the supervisor hears how it went. Of several requests the supervisor makes a queue.
+which says why, and that the supervisor hears how it went. Of several requests the supervisor makes a queue; of several
+fronts each prepares, and all put it in force or none.
 """
 
 from dataclasses import dataclass, field
 from typing import Any
 
+import trio
+
 from frontend.actions.registry import Registry
 from frontend.auth.authentication import OperatorCaller
 from frontend.calls.journal import Journal
-from frontend.configuration.active import PREPARE_SECONDS, Configuration, ConfigurationRefused
+from frontend.configuration.active import Configuration, ConfigurationRefused
+from frontend.configuration.deadlines import ConfigurationDeadlines
 from frontend.control import Control, SupervisorSilent
 from frontend.errors import GateError
 from frontend.policy.acl import PolicyFiles
@@ -27,8 +31,12 @@ class Reloads:
     configuration: Configuration
     control: Control
     journal: Journal
+    deadlines: ConfigurationDeadlines = ConfigurationDeadlines()
     _mine: dict[str, bool] = field(default_factory=dict)
     """Reloads that operators asked for here and wait for -> whether this front has left an event of it."""
+    _prepared: dict[str, trio.Event] = field(default_factory=dict)
+    """Reloads that wait for the other fronts."""
+    _finishes: dict[str, m.FinishReload] = field(default_factory=dict)
 
     async def request(self, operator: OperatorCaller) -> m.Reloaded:
         """Have every front reload. Raises GateError reload_failed, with the reason in log and evidence."""
@@ -52,10 +60,13 @@ class Reloads:
         problem: str | None = None
 
         async def commit(_registry: Registry, files: PolicyFiles) -> None:
-            await self._tell(message, policy_version=files.data.policy_version)
+            if message.waits:
+                await self._until_all_can(message.request_id)
+            if message.tells:
+                await self._tell(message, policy_version=files.data.policy_version)
 
         try:
-            await self.configuration.load(commit, within=PREPARE_SECONDS)
+            await self.configuration.load(commit, within=self.deadlines.prepare_seconds)
         except ConfigurationRefused as error:
             problem = str(error)
             log.error("the configuration was not reloaded; the previous one stays active", problems=error.problems)
@@ -65,10 +76,31 @@ class Reloads:
         except Exception as error:  # a fault of ours in reading files is no reason to stop serving
             problem = f"an error nobody foresaw: {type(error).__name__}"
             log.exception("the configuration was not reloaded; the previous one stays active")
-        if problem is not None:
+        if problem is not None and message.tells:
             await self._failed(message, problem)
         version = self.configuration.policy.policy_version
         self.control.post(m.Reloaded(message.request_id, problem, len(self.configuration.registry), version))
+
+    def finish(self, message: m.FinishReload) -> None:
+        """The supervisor has heard of every front how far it came."""
+        if message.request_id in self._prepared:
+            self._finishes[message.request_id] = message
+            self._prepared[message.request_id].set()
+
+    async def _until_all_can(self, request_id: str) -> None:
+        """Returns once every front can put it in force. Raises ConfigurationRefused when one can't."""
+        finished = self._prepared[request_id] = trio.Event()
+        try:
+            self.control.post(m.ReloadPrepared(request_id))
+            with trio.move_on_after(self.deadlines.finish_seconds):
+                await finished.wait()
+            message = self._finishes.pop(request_id, None)
+        finally:
+            del self._prepared[request_id]
+        if message is None:
+            raise ConfigurationRefused(["the other fronts did not get ready in time"])
+        if message.error is not None:
+            raise ConfigurationRefused([message.error])
 
     async def _failed(self, message: m.Reload | m.RequestReload, problem: str) -> None:
         try:

@@ -5,9 +5,10 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
-from frontend.contract.forms import Query
+from frontend.contract.forms import Body, Query
 
 DEFAULT_INTENTS, MAX_INTENTS = 100, 1000
+MAX_NOTE = 500
 
 
 class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,6 +101,26 @@ class IntentsQuery(Query, frozen=True, kw_only=True):
 
     limit: Annotated[int, Meta(ge=1, le=MAX_INTENTS)] = DEFAULT_INTENTS
     """How many at most, the oldest first."""
+    after: str | None = None
+    """Only those that were written after this intent, by its id: the last one of the page before."""
+
+
+class ResolveRequest(Body, frozen=True, kw_only=True):
+    """What came of it, as far as somebody found out."""
+
+    outcome: Literal["happened", "did_not_happen", "unknown"]
+    note: Annotated[str, Meta(max_length=MAX_NOTE)] | None = None
+    """How it was found out; goes into the audit event."""
+
+
+class ResolvedIntent(msgspec.Struct, frozen=True, kw_only=True):
+    """It is no longer among the unresolved; an audit event says so, and no receipt does."""
+
+    intent_id: str
+    trace_id: str
+    action_id: str
+    outcome: Literal["happened", "did_not_happen", "unknown"]
+    resolved_by: str
 
 
 class UnresolvedIntent(msgspec.Struct, frozen=True, kw_only=True):
@@ -121,3 +142,5 @@ class UnresolvedIntents(msgspec.Struct, frozen=True, kw_only=True):
 
     intents: list[UnresolvedIntent]
     count: int
+    total: int
+    """How many there are, listed or not."""

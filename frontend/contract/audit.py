@@ -3,7 +3,7 @@
 from typing import Annotated, Literal
 
 import msgspec
-from msgspec import Meta
+from msgspec import Meta, field
 
 from frontend.contract.annotations import shown_as
 from frontend.contract.forms import Moment, Query
@@ -11,6 +11,7 @@ from ipc.events import AuditEvent
 
 Decision = Literal["allow", "deny", "error", "pending_approval"]
 DEFAULT_EVENTS, MAX_EVENTS = 100, 1000
+MAX_SIZE = 2**53 - 1
 
 
 class EventsQuery(Query, frozen=True, kw_only=True):
@@ -43,8 +44,26 @@ class AuditEvents(msgspec.Struct, frozen=True, kw_only=True):
     count: int
 
 
+class ProofQuery(Query, frozen=True, kw_only=True):
+    """What to prove: exactly one of these."""
+
+    event_id: str | None = None
+    """An audit event; with the intent and the receipt that it names."""
+    intent_id: str | None = None
+    """An execution intent; with its event and receipt once it has ended."""
+    receipt_id: str | None = None
+    """A receipt; with its event and intent."""
+
+
+class ConsistencyQuery(Query, frozen=True, kw_only=True):
+    """What to compare with."""
+
+    old_size: Annotated[int, Meta(ge=0, le=MAX_SIZE)] = field(default=0, name="from")
+    """Size of an earlier checkpoint."""
+
+
 class ChainReport(msgspec.Struct, frozen=True, kw_only=True):
-    """What a walk along the whole chain has found."""
+    """What a walk along the whole chain, and the tree beside it, has found."""
 
     intact: bool
     events_checked: int
@@ -57,3 +76,11 @@ class ChainReport(msgspec.Struct, frozen=True, kw_only=True):
     """`prev_hash` values that are the hash of the event before."""
     reason: str | None
     """What is wrong, for people."""
+    head: str | None
+    """`sha256:<hex>` of the last event that was found in order."""
+    size: int
+    """Leaves of the tree of events and intents; 0 when something is broken."""
+    root: str | None
+    """Root of that tree (RFC 6962), base64; null when something is broken."""
+    checkpoint: str | None
+    """The newest signed checkpoint, which that tree continues; null when something is broken."""

@@ -16,6 +16,8 @@ from ipc.encoding import decode_object
 
 MAX_TEXT = 512
 """Characters of one query parameter."""
+MAX_DIGITS = 16
+"""Of a whole number in a query: as many as 2^53 has."""
 MAX_PARAMETERS = 32
 MAX_FORM_DEPTH = 4
 """Objects and arrays inside each other in which a form has fields."""
@@ -118,7 +120,7 @@ def _from_text(text: str, field: inspect.Field) -> object:
     node = _plain(field.type)
     try:
         if isinstance(node, inspect.IntType):
-            if not (text.isascii() and text.isdigit()) or len(text) > 9:
+            if not (text.isascii() and text.isdigit()) or len(text) > MAX_DIGITS:
                 raise ValueError("not a whole number")
             return int(text)
         return parse_iso(text) if isinstance(node, inspect.FloatType) else text

@@ -41,6 +41,10 @@ IDENTIFIERS = {
         "receipt_not_found", "Id of a receipt, as the execution result gave it.",
         "rcpt_01980f2e-4c1b-7d3a-9c55-0f6f7f0a1b2c",
     ),
+    "intent_id": Identifier(
+        "intent_not_found", "Id of an execution intent, as the list of unresolved ones gave it.",
+        "intent_01980f2e-4c1b-7d3a-9c55-0f6f7f0a1b2c",
+    ),
     "principal": Identifier(
         "principal_not_found", "Name of a principal, or `*`; `:`, `@` and `*` may be escaped.", "dev:anonymous",
         pattern=r"\*|[A-Za-z0-9][A-Za-z0-9._:@-]{0,255}", is_principal=True,

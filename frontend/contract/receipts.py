@@ -29,6 +29,16 @@ class ReceiptVerification(msgspec.Struct, frozen=True, kw_only=True):
     """With `verification_failed`."""
 
 
+class ReceiptApproval(msgspec.Struct, frozen=True, kw_only=True):
+    """Who approved the call, and with which proof."""
+
+    approval_id: str
+    approved_by: str
+    operator_jkt: str
+    """RFC 7638 thumbprint of the key that the operator's proof was signed with."""
+    operator_proof_jti: str
+
+
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """What came of one dispatch, signed. The signature covers the canonical form (RFC 8785) of every field but
     `result_hash`, `receipt_signature`, `signing_key_id` and `signature_status`."""
@@ -55,5 +65,20 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True):
         Literal["provider_error", "timeout", "policy_violation", "verification_failed", "internal_error"] | None
     )
     """Null on full success."""
+    receipt_version: int | UnsetType = UNSET
+    """2. Absent from receipts of before, as is everything that follows but `signature_status`."""
+    principal: str | UnsetType = UNSET
+    action_id: str | UnsetType = UNSET
+    action_version: str | UnsetType | None = UNSET
+    request_hash: str | UnsetType | None = UNSET
+    plan_hash: str | UnsetType = UNSET
+    trace_id: str | UnsetType = UNSET
+    epoch: int | UnsetType = UNSET
+    """Of the lease that the call was made with."""
+    policy_rule: str | UnsetType | None = UNSET
+    """Which rule allowed it."""
+    policy_version: str | UnsetType | None = UNSET
+    approval: ReceiptApproval | UnsetType | None = UNSET
+    """Null for a call that needed none."""
     signature_status: Literal["verified", "unsigned", "unknown_kid", "signature_invalid"]
     """What the signature is worth against the current receipt keys; found out each time it is shown, not stored."""

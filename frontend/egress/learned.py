@@ -28,6 +28,7 @@ from frontend.egress.rules import (
     encode_rules,
 )
 from frontend.errors import GateError
+from frontend.files.deadlines import FileDeadlines
 from frontend.files.exclusive import NotChanged
 from frontend.telemetry.logs import log
 from ipc.private_files import MAX_FILE_BYTES, KeyFileError
@@ -49,9 +50,12 @@ class LearnedRules:
     learned_rules_unavailable; those that change something also evidence_persistence_failed and clock_error, and for
     domains allowlist_sync_failed."""
 
-    def __init__(self, path: Path, clock: Clock, journal: Journal, allow_list: AllowList) -> None:
+    def __init__(
+        self, path: Path, clock: Clock, journal: Journal, allow_list: AllowList,
+        deadlines: FileDeadlines = FileDeadlines(),
+    ) -> None:  # fmt: skip
         """Raises KeyFileError when there is a file and it can't be believed."""
-        self._file = RuleFile(path)
+        self._file = RuleFile(path, deadlines)
         self._clock = clock
         self._journal = journal
         self._allow_list = allow_list

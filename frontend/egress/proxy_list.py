@@ -18,8 +18,12 @@ import trio
 
 from frontend.actions.registry import Registry
 from frontend.actions.targets import NOTHING_LEARNED, Learned
+from frontend.egress.deadlines import EgressDeadlines
+from frontend.files.deadlines import FileDeadlines
 from frontend.files.exclusive import Exclusive, NotChanged
+from frontend.shared.memory import SharedMemory
 from frontend.telemetry.logs import log
+from frontend.telemetry.present import Presence
 from ipc.exits import Exit
 from ipc.private_files import KeyFileError, check_folder, remove_unfinished, write_whole
 
@@ -28,7 +32,6 @@ LOCK_NAME = "egress-allowlist.lock"
 HEAD = "# written by the gateway; changes are overwritten"
 MODE = 0o644
 """The proxy runs as another user. Names of domains are no secrets."""
-LOOK_SECONDS = 1.0
 
 
 class ListNotWritten(Exception):
@@ -57,22 +60,30 @@ def _above(name: str) -> Iterator[str]:
         yield name
 
 
+def list_file(path: str | None, state_dir: Path, deadlines: FileDeadlines = FileDeadlines()) -> Exclusive | None:
+    """The file at this path, to be changed in turns; None without a path."""
+    return None if path is None else Exclusive(Path(path), state_dir / LOCK_NAME, deadlines)
+
+
 class AllowList:
-    """The file of one gateway. Without a path there is no live sync: nothing is written, and nothing fails.
+    """The file of one gateway. Without one there is no live sync: nothing is written, and nothing fails.
 
     `registry` and `learned` (action id -> what it has learned) give what is in force when they are asked.
     """
 
     def __init__(
-        self, path: str | None, state_dir: Path, registry: Callable[[], Registry],
-        learned: Callable[[], Mapping[str, Learned]], *, is_successor: bool = False,
+        self, file: Exclusive | None, registry: Callable[[], Registry], learned: Callable[[], Mapping[str, Learned]],
+        presence: Presence | None = None, deadlines: EgressDeadlines = EgressDeadlines(), *, is_successor: bool = False,
     ) -> None:  # fmt: skip
-        """`is_successor`: a front served before this one, so that the first list may follow when it can be written."""
-        self._file = None if path is None else Exclusive(Path(path), state_dir / LOCK_NAME)
+        """`is_successor`: a front served before this one, so that the first list may follow when it can be written.
+        `presence` tells the other fronts what is about to count here, and what is there."""
+        self._file = file
         self._registry = registry
         self._learned = learned
+        self._look_seconds = deadlines.look_seconds
         self._coming: list[frozenset[str]] = []
         """Rules that are about to count."""
+        self._presence = presence or Presence(SharedMemory.alone())
         self._complaint = ""
         self._may_follow = is_successor
 
@@ -93,7 +104,7 @@ class AllowList:
         try:
             async with self._file.turn() as turn:
                 # Looked up in this turn: whoever writes last has seen what all before have changed.
-                rules = self.reach_of(self._registry()).union(*self._coming)
+                rules = self.reach_of(self._registry()).union(*self._coming, self._presence.coming())
                 entries = await turn.perform(lambda: _put(path, squid_list(rules)))
         except NotChanged as error:
             raise ListNotWritten(f"egress.proxy_allowlist_file: {error}") from None
@@ -113,6 +124,7 @@ class AllowList:
             return
         coming = frozenset(rules)
         self._coming.append(coming)
+        self._tell_coming()
         is_listed = False
         try:
             await self._sync_now()
@@ -120,9 +132,13 @@ class AllowList:
             yield
         finally:
             self._coming.remove(coming)
+            self._tell_coming()
             if is_listed:
                 with trio.move_on_after(settle_seconds, shield=True):
                     await self._try()
+
+    def _tell_coming(self) -> None:
+        self._presence.tell_coming(frozenset[str]().union(*self._coming))
 
     async def _sync_now(self) -> None:
         try:
@@ -136,7 +152,7 @@ class AllowList:
     async def watch(self) -> None:
         """Restore the file's content after any change from outside, for as long as the front lives."""
         while self._file is not None:
-            await trio.sleep(LOOK_SECONDS)
+            await trio.sleep(self._look_seconds)
             await self._try()
 
     async def _try(self) -> None:

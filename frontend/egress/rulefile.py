@@ -10,6 +10,7 @@ from pathlib import Path
 
 from frontend.actions.targets import NOTHING_LEARNED, Learned
 from frontend.egress.rules import InvalidRule, Rules, by_action, decode_rules
+from frontend.files.deadlines import FileDeadlines
 from frontend.files.exclusive import Exclusive
 from frontend.telemetry.logs import log
 from ipc.exits import Exit
@@ -22,10 +23,10 @@ NOT_THERE: _Key = ()
 class RuleFile:
     """One reader of the file; `exclusive` gives turns at changing it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, deadlines: FileDeadlines = FileDeadlines()) -> None:
         """Raises KeyFileError, a sentence with its mend, when there is a file and it can't be believed."""
         self._path = path
-        self.exclusive = Exclusive(path)
+        self.exclusive = Exclusive(path, deadlines=deadlines)
         self._key: _Key | None = None
         self._rules = Rules()
         self._by_action: dict[str, Learned] = {}

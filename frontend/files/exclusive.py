@@ -19,11 +19,8 @@ from typing import TypeVar
 
 import trio
 
+from frontend.files.deadlines import FileDeadlines
 from ipc.private_files import KeyFileError, remove_unfinished, write_private
-
-TURN_SECONDS = 10.0
-WRITE_SECONDS = 10.0
-LOOK_AGAIN_SECONDS = 0.01
 
 T = TypeVar("T")
 
@@ -35,8 +32,9 @@ class NotChanged(Exception):
 class _Lock:
     """The lock of one turn, taken in a thread for a task that may be gone by then; the later of the two closes it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, look_again_seconds: float) -> None:
         self._path = path
+        self._look_again_seconds = look_again_seconds
         self._guard = threading.Lock()
         self._descriptor: int | None = None
         self._is_over = False
@@ -61,7 +59,7 @@ class _Lock:
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 return True
-            time.sleep(LOOK_AGAIN_SECONDS)
+            time.sleep(self._look_again_seconds)
         return False
 
     def hand_over(self) -> int | None:
@@ -82,9 +80,10 @@ class _Lock:
 class Turn:
     """One turn at the file."""
 
-    def __init__(self, path: Path, lock: _Lock) -> None:
+    def __init__(self, path: Path, lock: _Lock, write_seconds: float) -> None:
         self._path = path
         self._lock = lock
+        self._write_seconds = write_seconds
 
     async def replace(self, content: bytes) -> None:
         """Put `content` in the file's place, durably and at once; ends the turn. Raises NotChanged."""
@@ -93,8 +92,8 @@ class Turn:
     async def perform(self, change: Callable[[], T]) -> T:
         """What comes of `change`, a thread's work on the file; ends the turn. Raises NotChanged, for a KeyFileError of
         `change` too."""
-        problem = f"{self._path}: was not written within {WRITE_SECONDS:g} s"
-        with trio.move_on_after(WRITE_SECONDS):
+        problem = f"{self._path}: was not written within {self._write_seconds:g} s"
+        with trio.move_on_after(self._write_seconds):
             try:
                 return await trio.to_thread.run_sync(self._perform, change, abandon_on_cancel=True)
             except KeyFileError as error:
@@ -124,33 +123,36 @@ class Turn:
 class Exclusive:
     """The turns of this front at one file. `lock` is the file that is locked; without it one beside it."""
 
-    def __init__(self, path: Path, lock: Path | None = None) -> None:
+    def __init__(self, path: Path, lock: Path | None = None, deadlines: FileDeadlines = FileDeadlines()) -> None:
         self.path = path
+        self.deadlines = deadlines
+        """For turns that begin from now on."""
         self._lock_path = path.with_name(f"{path.name}.lock") if lock is None else lock
         self._of_this_front = trio.Lock()
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[Turn]:
         """Hold the turn: no other front changes the file meanwhile. Raises NotChanged when the turn does not come."""
-        lock = _Lock(self._lock_path)
-        with _in_time(self.path):
+        deadlines = self.deadlines
+        lock = _Lock(self._lock_path, deadlines.look_again_seconds)
+        with _in_time(self.path, deadlines.turn_seconds):
             await self._of_this_front.acquire()
         try:
-            with _in_time(self.path):
+            with _in_time(self.path, deadlines.turn_seconds):
                 await trio.to_thread.run_sync(lock.take, abandon_on_cancel=True)
-            yield Turn(self.path, lock)
+            yield Turn(self.path, lock, deadlines.write_seconds)
         finally:
             lock.release()
             self._of_this_front.release()
 
 
 @contextlib.contextmanager
-def _in_time(path: Path) -> Iterator[None]:
+def _in_time(path: Path, seconds: float) -> Iterator[None]:
     try:
-        with trio.fail_after(TURN_SECONDS):
+        with trio.fail_after(seconds):
             yield
     except trio.TooSlowError:
-        raise NotChanged(f"{path}: others have been changing it for {TURN_SECONDS:g} s") from None
+        raise NotChanged(f"{path}: others have been changing it for {seconds:g} s") from None
     except OSError as error:
         raise NotChanged(f"{path}: can't be locked: {error.strerror}") from None
 

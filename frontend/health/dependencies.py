@@ -10,11 +10,9 @@ from typing import Any, NamedTuple
 
 import trio
 
+from frontend.health.deadlines import HealthDeadlines
 from frontend.health.pulse import Pulse
 from frontend.notary.operations import Notary
-
-PROXY_PAUSE_SECONDS = 3.0
-"""Between two questions to a proxy that answers: each may be a line in its log."""
 
 
 class StoreStatus(NamedTuple):
@@ -47,14 +45,19 @@ class Look(NamedTuple):
 class Dependencies:
     """The pulses of one front. `ask_proxy` raises when the proxy does not answer; None where there is none."""
 
-    def __init__(self, notary: Notary, ask_proxy: Callable[[], Awaitable[None]] | None) -> None:
+    def __init__(
+        self, notary: Notary, ask_proxy: Callable[[], Awaitable[None]] | None,
+        deadlines: HealthDeadlines = HealthDeadlines(),
+    ) -> None:  # fmt: skip
         self._notary = notary
         self._pulses: dict[str, Pulse[Any]] = {
-            "store_status": Pulse("the key-value store", self._store_status),
-            "ledger_status": Pulse("the ledger", self._ledger_status),
+            "store_status": Pulse("the key-value store", self._store_status, deadlines=deadlines),
+            "ledger_status": Pulse("the ledger", self._ledger_status, deadlines=deadlines),
         }
         if ask_proxy is not None:
-            self._pulses["proxy"] = Pulse("the egress proxy", _says_yes(ask_proxy), PROXY_PAUSE_SECONDS)
+            self._pulses["proxy"] = Pulse(
+                "the egress proxy", _says_yes(ask_proxy), deadlines.proxy_pause_seconds, deadlines
+            )  # fmt: skip
 
     async def start(self, nursery: trio.Nursery) -> None:
         """Begin to ask; returns once each has answered, or has not."""

@@ -12,25 +12,26 @@ from typing import Any, Generic, TypeVar
 
 import trio
 
+from frontend.health.deadlines import HealthDeadlines
 from frontend.telemetry.logs import log
 
 Found = TypeVar("Found")
-
-ROUND_SECONDS = 1.0
-OVERDUE_SECONDS = 2.0
-"""A dependency that has not answered for this long is down, whatever it said before."""
 
 
 class Pulse(Generic[Found]):
     """What one dependency says. `ask` raises when there is no answer.
 
-    `pause`: seconds between two questions that nobody wants, while there are answers; ROUND_SECONDS unless given.
+    `pause`: seconds between two questions that nobody wants, while there are answers; `round_seconds` unless given.
     """
 
-    def __init__(self, name: str, ask: Callable[[], Awaitable[Found]], pause: float | None = None) -> None:
+    def __init__(
+        self, name: str, ask: Callable[[], Awaitable[Found]], pause: float | None = None,
+        deadlines: HealthDeadlines = HealthDeadlines(),
+    ) -> None:  # fmt: skip
         self._name = name
         self._ask = ask
-        self._pause = pause
+        self._pause = deadlines.round_seconds if pause is None else pause
+        self._deadlines = deadlines
         self._asked_at: float | None = None
         self._found: Found | None = None
         self._is_down = False
@@ -45,13 +46,13 @@ class Pulse(Generic[Found]):
 
     @property
     def _is_overdue(self) -> bool:
-        return self._asked_at is not None and trio.current_time() - self._asked_at > OVERDUE_SECONDS
+        return self._asked_at is not None and trio.current_time() - self._asked_at > self._deadlines.overdue_seconds
 
     async def fresh(self) -> Found | None:
-        """The answer to a question that is asked from now on; None when there is none in OVERDUE_SECONDS."""
+        """The answer to a question that is asked from now on; None when there is none in `overdue_seconds`."""
         if self._is_overdue:
             return None
-        with trio.move_on_after(OVERDUE_SECONDS):
+        with trio.move_on_after(self._deadlines.overdue_seconds):
             if self._asked_at is not None:
                 await self._answered.wait()
             self._wanted.set()
@@ -64,7 +65,7 @@ class Pulse(Generic[Found]):
         await self._beat()
         task_status.started()
         while True:
-            with trio.move_on_after(ROUND_SECONDS if self._pause is None or self._found is None else self._pause):
+            with trio.move_on_after(self._deadlines.round_seconds if self._found is None else self._pause):
                 await self._wanted.wait()
             self._wanted = trio.Event()
             await self._beat()

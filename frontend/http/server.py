@@ -51,11 +51,13 @@ class Server:
 
     def __init__(
         self, listeners: Sequence[ListeningSocket], respond: Respond, limits: LimitSettings,
-        traffic: Traffic | None = None,
+        traffic: Traffic | None = None, *, min_idle_seconds: float = MIN_IDLE_SECONDS,
     ) -> None:  # fmt: skip
+        """`min_idle_seconds`: a connection idle for less is not closed to make room."""
         self._listeners = listeners
         self._respond = respond
         self._limits = limits
+        self._min_idle_seconds = min_idle_seconds
         self._traffic = traffic or Unwatched()
         self._accepting = trio.CancelScope()
         self._serving = trio.CancelScope()
@@ -151,11 +153,21 @@ class Server:
         ceiling = self._limits.max_connections
         free = ceiling - len(connections)
         if peer is None:
-            return free > 0 or _make_room(connections)
+            return free > 0 or self._make_room(connections)
         own = [connection for connection in connections if connection.uid == peer.uid]
-        if may_have_another(len(own), USER_SHARE, free, ceiling) or _make_room(own):
+        if may_have_another(len(own), USER_SHARE, free, ceiling) or self._make_room(own):
             return True
-        return is_among_the_last(len(own), ceiling) and _make_room(connections)
+        return is_among_the_last(len(own), ceiling) and self._make_room(connections)
+
+    def _make_room(self, connections: Iterable[Connection]) -> bool:
+        """Close the connection that has been idle longest; False when none has been for long enough."""
+        longest_idle = min(
+            (one for one in connections if one.is_idle), key=lambda idle: idle.idle_since, default=None
+        )  # fmt: skip
+        if longest_idle is None or trio.current_time() - longest_idle.idle_since < self._min_idle_seconds:
+            return False
+        longest_idle.finish()
+        return True
 
     def _admit(
         self, sock: socket.socket, endpoint: Endpoint, peer: PeerCredentials | None, connections: set[Connection],
@@ -212,24 +224,13 @@ class Server:
             await self._room.wait()
 
 
-def _make_room(connections: Iterable[Connection]) -> bool:
-    """Close the connection that has been idle longest; False when none has been for long enough."""
-    longest_idle = min(
-        (connection for connection in connections if connection.is_idle), key=lambda idle: idle.idle_since, default=None
-    )
-    if longest_idle is None or trio.current_time() - longest_idle.idle_since < MIN_IDLE_SECONDS:
-        return False
-    longest_idle.finish()
-    return True
-
-
 async def serve(
     listeners: Sequence[ListeningSocket], respond: Respond, limits: LimitSettings, *,
-    task_status: trio.TaskStatus[Server] = trio.TASK_STATUS_IGNORED,
+    min_idle_seconds: float = MIN_IDLE_SECONDS, task_status: trio.TaskStatus[Server] = trio.TASK_STATUS_IGNORED,
 ) -> None:  # fmt: skip
     """Serve `listeners` until the Server handed to `nursery.start` is drained, or cancelled.
 
     `respond` turns each request into an answer; a GateError it raises becomes the answer of the table, anything else
     500 internal_error and a log line.
     """
-    await Server(listeners, respond, limits).run(task_status)
+    await Server(listeners, respond, limits, min_idle_seconds=min_idle_seconds).run(task_status)

@@ -1,7 +1,8 @@
 """Admission: what is refused before any cryptography is spent on it, and how places are shared among callers.
 
-Owns the draining flag and the count of calls in flight, in all and by caller, nothing else. Synchronous, so that no
-call slips between a look and a count.
+Owns the count of this front's calls in flight, in all and by caller, and sees those of the other fronts
+(frontend/limits/peers.py): ceiling, shares and draining are the whole gateway's. Synchronous, so that no call slips
+between a look and a count.
 
 Principals share the places, and their sessions what is theirs (frontend/limits/shares.py), so that no caller keeps
 another from being served, however many calls it makes or how slowly it sends them.
@@ -9,12 +10,15 @@ another from being served, however many calls it makes or how slowly it sends th
 
 from collections.abc import Callable
 from types import TracebackType
+from typing import NoReturn
 
 import trio
 
 from frontend.errors import GateError
+from frontend.limits.peers import Peers
 from frontend.limits.rates import TooMuch
 from frontend.limits.shares import may_have_another
+from frontend.shared.memory import SharedMemory
 
 SESSION_SHARE = 2
 PRINCIPAL_SHARE = 3
@@ -56,31 +60,44 @@ class Place:
 
 
 class Admission:
-    """Counts what is in flight and refuses what would be too much. `refused` hears why."""
+    """Counts what is in flight and refuses what would be too much. `refused` hears why; `memory` is shared with the
+    other fronts, where there are any."""
 
-    def __init__(self, max_in_flight: int, refused: Callable[[str], None] = _nobody) -> None:
+    def __init__(
+        self, max_in_flight: int, refused: Callable[[str], None] = _nobody, memory: SharedMemory | None = None
+    ) -> None:  # fmt: skip
         self._ceiling = max_in_flight
         self._refused = refused
+        self._peers = Peers(memory or SharedMemory.alone())
         self._in_flight = 0
         self._held: dict[str, int] = {}
         self._idle = trio.Event()
         self._idle.set()
-        self.is_draining = False
         self._is_closed = False
 
     @property
     def in_flight(self) -> int:
-        """Calls and approved executions between admission and answer."""
+        """Calls and approved executions of this front between admission and answer."""
         return self._in_flight
 
+    @property
+    def in_flight_everywhere(self) -> int:
+        """Those of all fronts."""
+        return self._in_flight + self._peers.in_flight_elsewhere()
+
+    @property
+    def is_draining(self) -> bool:
+        """New work is refused: by every front, once one was told to."""
+        return self._is_closed or self._peers.is_draining
+
     def drain(self) -> bool:
-        """Refuse new work from now on. True when that was so already (irreversible in a process' lifetime)."""
-        was, self.is_draining = self.is_draining, True
-        return was
+        """Refuse new work from now on, in all fronts. True when that was so already (irreversible in the gateway's
+        lifetime)."""
+        return self._peers.drain()
 
     def close(self) -> None:
         """Refuse operators too: the process is exiting, and a call that began now would be cut."""
-        self.is_draining = self._is_closed = True
+        self._is_closed = True
 
     def refuse_when_draining(self) -> None:
         """Raises GateError draining."""
@@ -92,36 +109,50 @@ class Admission:
 
         `while_draining` is for operators: admin endpoints stay operational (docs/contract.md, "Gate lifecycle").
         """
+        # Counted first and looked at then: of two fronts at least one sees what the other does, so that no call begins
+        # in one when the other has said that it drains and nothing is in flight, and none is beyond the ceiling.
+        self._count(self._in_flight + 1)
         if self.is_draining and (self._is_closed or not while_draining):
-            self._refused("draining")
-            raise GateError("draining")
-        if self._in_flight >= self._ceiling:
-            self._refused("ceiling")
-            raise GateError("overloaded")
-        self._in_flight += 1
+            return self._refuse("draining", "draining")
+        if self.in_flight_everywhere > self._ceiling:
+            return self._refuse("ceiling", "overloaded")
         if self._in_flight == 1:
             self._idle = trio.Event()
         return Place(self)
 
+    def _refuse(self, reason: str, code: str) -> NoReturn:
+        self._count(self._in_flight - 1)
+        self._refused(reason)
+        raise GateError(code)
+
+    def _count(self, in_flight: int) -> None:
+        self._in_flight = in_flight
+        self._peers.note_in_flight(in_flight)
+
     def share(self, place: Place, owners: tuple[str, str]) -> None:
         """See Place.belongs_to; `owners` are principal and session."""
-        free = self._ceiling - self._in_flight + 1  # this call's own place included
-        held = self._held
-        by_principal, by_session = held.get(owners[0], 0), held.get(owners[1], 0)
+        free = max(0, self._ceiling - self.in_flight_everywhere) + 1  # this call's own place included
+        by_principal, by_session = map(self._held_by, owners)
         is_theirs = may_have_another(by_principal, PRINCIPAL_SHARE, free, self._ceiling)
         if not is_theirs or by_session >= SESSION_SHARE * free:
             self._refused("share")
             raise TooMuch("overloaded")
         place.owners = owners
-        held[owners[0]], held[owners[1]] = by_principal + 1, by_session + 1
+        for owner in owners:
+            self._held[owner] = self._held.get(owner, 0) + 1
+            self._peers.note_place(owner, 1)
+
+    def _held_by(self, owner: str) -> int:
+        return self._held.get(owner, 0) + self._peers.held_elsewhere(owner)
 
     def release(self, place: Place) -> None:
         """Give a place back; once."""
         if place.is_left:
             return
         place.is_left = True
-        self._in_flight -= 1
+        self._count(self._in_flight - 1)
         for owner in place.owners:
+            self._peers.note_place(owner, -1)
             self._held[owner] -= 1
             if not self._held[owner]:
                 del self._held[owner]

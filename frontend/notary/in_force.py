@@ -1,4 +1,4 @@
-"""What the notary has said is in force: the epoch, and the public keys of leases, grants and receipts.
+"""What the notary has said is in force: the epoch, and the public keys of leases and receipts.
 
 Only what the notary says changes it. A front that has not heard yet knows nothing and serves nobody.
 """
@@ -9,7 +9,7 @@ from ipc.messages import InForce
 
 NOTHING = InForce(
     epoch=0, newest_evidence=0.0, lease_keys=(), lease_jwks='{"keys":[]}', receipt_jwks='{"keys":[]}',
-    grant_jwks='{"keys":[]}', signing_keys={},
+    signing_keys={},
 )  # fmt: skip
 
 

@@ -5,12 +5,16 @@ Every method raises NotaryUnavailable, NotaryRefused and ClockError; what that m
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 from frontend.notary.client import NotaryClient
+from frontend.notary.waiting import Course, Waiter
 from ipc import messages as m
 from ipc.events import AuditEvent
-from ipc.evidence import Delivery, EventQuery, IntentView
+from ipc.evidence import Bundle, Consistency, Delivery, EventQuery, IntentView, ShownCheckpoint
 from ipc.store import ApprovalRecord, Budget
+
+_ENDS: Any = m.Closed | m.Refusal | m.NoSuchWorker | m.Unbegun
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,17 +29,23 @@ class Notary:
         """Use a proof once."""
         return await self.client.ask(m.Enter(proof), m.Entered)
 
-    async def open(self, asked: m.Open) -> m.Opened | m.Refusal:
-        """Proof, epoch, budget, intent and grant of a call."""
-        return await self.client.ask(asked, m.Opened | m.Refusal)  # type: ignore[arg-type]  # mypy takes no union
+    def begin_call(self, asked: m.Open | m.Assign, course: Course) -> Waiter:
+        """Proof, epoch, budget, intent and grant of a call, whose worker then runs it: see `end_of_call`."""
+        return self.client.begin(asked, course)
 
-    async def close(self, asked: m.Close) -> m.Closed:
-        """Receipt and event of a call."""
-        return await self.client.ask(asked, m.Closed)
+    async def end_of_call(self, begun: Waiter) -> m.Closed | m.Refusal | m.NoSuchWorker | m.Unbegun:
+        """Receipt and event of a call, or why it was not begun."""
+        return await self.client.answer_of(begun, _ENDS)
 
-    async def abandon(self, asked: m.Abandon) -> None:
-        """Nothing was dispatched."""
-        return await self.client.ask(asked, type(None))
+    def begin_withdrawal(self, asked: m.Withdraw) -> Waiter:
+        """A call is given up, and the notary told so before this returns: see `end_of_withdrawal`."""
+        begun = self.client.begin(asked)
+        self.client.flush()
+        return begun
+
+    async def end_of_withdrawal(self, begun: Waiter) -> m.Withdrawn:
+        """What had become of the call by then."""
+        return await self.client.answer_of(begun, m.Withdrawn)
 
     async def refuse(self, asked: m.Refuse) -> m.Refused:
         """The event of a refusal, and its proof."""
@@ -109,13 +119,31 @@ class Notary:
         """What the ledger holds of an approved call."""
         return await self.client.ask(m.TraceOfApproval(approval_id), m.ApprovalTrace)
 
-    async def unresolved(self, limit: int) -> list[IntentView]:
-        """Intents without a receipt, the oldest first."""
-        return await self.client.ask(m.ListUnresolved(limit), list[IntentView])
+    async def unresolved(self, limit: int, after: str | None = None) -> list[IntentView]:
+        """Intents without a receipt, the oldest first; those that were written after this one."""
+        return await self.client.ask(m.ListUnresolved(limit, after), list[IntentView])
+
+    async def resolve_intent(self, asked: m.ResolveIntent) -> m.ResolvedIntent | None:
+        """What an operator says came of an intent."""
+        return await self.client.ask(asked, m.ResolvedIntent | None)  # type: ignore[arg-type]  # a union
 
     async def events(self, query: EventQuery) -> list[bytes]:
         """Events as stored, the newest first."""
         return await self.client.ask(m.QueryEvents(query), list[bytes])
+
+    # ------------------------------------------------------------------ proofs
+
+    async def checkpoint(self) -> ShownCheckpoint:
+        """A signed checkpoint of all that is durable."""
+        return await self.client.ask(m.ReadCheckpoint(), ShownCheckpoint)
+
+    async def bundle(self, asked: m.Prove) -> Bundle | None:
+        """The evidence of what is named."""
+        return await self.client.ask(asked, Bundle | None)  # type: ignore[arg-type]  # a union
+
+    async def consistency(self, old_size: int) -> Consistency | None:
+        """Proof that the log continues the one of this size."""
+        return await self.client.ask(m.ProveConsistency(old_size), Consistency | None)  # type: ignore[arg-type]  # a union
 
     # ------------------------------------------------------------------ deliveries
 

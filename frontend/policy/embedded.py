@@ -14,28 +14,17 @@ from collections.abc import Callable
 import trio
 
 from frontend.errors import GateError
-from frontend.policy.engine import QUESTION_SECONDS, Commit, PolicyRefused, PolicySources
+from frontend.policy.deadlines import PolicyDeadlines
+from frontend.policy.engine import Commit, PolicyRefused, PolicySources
 from frontend.policy.memo import NOT_LOADED, Memo, MemoStatus, memo_for
 from frontend.policy.process import Asked, PolicyProcess, ProcessLost
 from frontend.policy.question import Decision, Question, parse_decision
 from ipc.messages import PolicyCompiled
 
-LOAD_SECONDS = 10.0
-"""How long a policy may take to compile, a process to come included."""
-FIRST_LOAD_SECONDS = 30.0
-"""The same while no policy is in force: no question waits for it, and a whole gateway is starting beside it."""
-
-STALL_SECONDS = 0.9 * QUESTION_SECONDS
-"""A process that has answered nothing for this long when a question runs out of time is given up. A hanging evaluation
-that began later ends by itself: the process has an alarm of its own."""
-
 MAX_OPEN_QUESTIONS = 1024
 """More than any admission ceiling lets through; beyond it the engine is unavailable."""
 
-_LATE_SECONDS = 0.05
 _MAX_ATTEMPTS = 2
-_SUCCESSOR_SECONDS = 5.0
-"""How long a candidate whose process was lost waits for another one."""
 _UNAVAILABLE = "policy_engine_unavailable"
 _TIMEOUT = "policy_engine_timeout"
 
@@ -44,14 +33,17 @@ class EmbeddedPolicy:
     """A PolicyEngine over processes that the supervisor hands over with `attach`."""
 
     def __init__(
-        self, ask_replacement: Callable[[int, str], None], note_remembered: Callable[[], None] | None = None
-    ) -> None:
+        self, ask_replacement: Callable[[int, str], None], note_remembered: Callable[[], None] | None = None,
+        deadlines: PolicyDeadlines = PolicyDeadlines(),
+    ) -> None:  # fmt: skip
         """`ask_replacement(pid, reason)` has the supervisor kill that process, if it lives, and attach another.
 
         `note_remembered` hears of every decision that was answered from memory.
         """
         self._ask_replacement = ask_replacement
         self._note_remembered = note_remembered
+        self.deadlines = deadlines
+        """For what begins from now on."""
         self._memo: Memo | str = NOT_LOADED
         self._question_ids = itertools.count(1)
         self._load_ids = itertools.count(1)
@@ -103,7 +95,7 @@ class EmbeddedPolicy:
                     await self._arrived.wait()
                     assert self._attached is not None
                     (sock, pid), self._attached, self._arrived = self._attached, None, trio.Event()
-                    await self._serve(PolicyProcess(sock, pid, self._note_settled))
+                    await self._serve(PolicyProcess(sock, pid, self._note_settled, self.deadlines))
         finally:
             self._is_running = False
             if self._attached is not None:
@@ -114,7 +106,7 @@ class EmbeddedPolicy:
     # ------------------------------------------------------------------ questions
 
     async def decide(self, question: Question) -> Decision:
-        """Ask, and wait at most QUESTION_SECONDS.
+        """Ask, and wait at most `deadlines.question_seconds`.
 
         Raises GateError policy_engine_timeout when the process had the question and did not answer in time, and
         policy_engine_unavailable for everything else that is not a whole decision. What is remembered is answered at
@@ -139,7 +131,8 @@ class EmbeddedPolicy:
             raise GateError(_UNAVAILABLE, cause="the policy engine does not run")
         if len(self._open) >= MAX_OPEN_QUESTIONS:
             raise GateError(_UNAVAILABLE, cause=f"{MAX_OPEN_QUESTIONS} questions are open")
-        asked = Asked(next(self._question_ids), question.as_input(), trio.current_time() + QUESTION_SECONDS)
+        deadline = trio.current_time() + self.deadlines.question_seconds
+        asked = Asked(next(self._question_ids), question.as_input(), deadline)
         self._open[asked.id] = asked
         self._watch_wakes.set()
         if self._is_serving and self._process is not None and not self._process.is_compiling:
@@ -166,22 +159,23 @@ class EmbeddedPolicy:
                 await self._watch_wakes.wait()
             else:
                 await trio.sleep_until(first.deadline)
-                if trio.current_time() > first.deadline + _LATE_SECONDS:
+                if trio.current_time() > first.deadline + self.deadlines.late_seconds:
                     # This process stood still itself: an answer that came in time is read before it counts as missing.
-                    await trio.sleep(_LATE_SECONDS)
+                    await trio.sleep(self.deadlines.late_seconds)
                 self._expire(trio.current_time())
 
     def _expire(self, now: float) -> None:
+        seconds = self.deadlines.question_seconds
         for asked in list(self._open.values()):
             if asked.deadline > now:
                 break
             if not asked.is_sent:
                 self._settle(asked, _UNAVAILABLE, "no policy process was ready in time")
                 continue
-            self._settle(asked, _TIMEOUT, f"no answer within {QUESTION_SECONDS} s")
+            self._settle(asked, _TIMEOUT, f"no answer within {seconds} s")
             # One that goes on answering is busy, not hung: to kill it would cost everybody else's question too.
-            if self._process is not None and self._process.stalled_for() >= STALL_SECONDS:
-                self._process.lose(f"question {asked.id} was not answered within {QUESTION_SECONDS} s")
+            if self._process is not None and self._process.stalled_for() >= self.deadlines.stall_seconds:
+                self._process.lose(f"question {asked.id} was not answered within {seconds} s")
 
     # ------------------------------------------------------------------ processes
 
@@ -207,7 +201,8 @@ class EmbeddedPolicy:
         sources = self._active
         if sources is not None:
             load_id = f"load-{next(self._load_ids)}"
-            with trio.move_on_after(LOAD_SECONDS) as scope:
+            seconds = self.deadlines.load_seconds
+            with trio.move_on_after(seconds) as scope:
                 try:
                     compiled = await process.compile(load_id, sources)
                 except ProcessLost:
@@ -217,7 +212,7 @@ class EmbeddedPolicy:
                     return
                 await self._use(process, compiled)
             if scope.cancelled_caught:
-                process.lose(f"it did not compile the policy in force within {LOAD_SECONDS} s")
+                process.lose(f"it did not compile the policy in force within {seconds} s")
                 return
         self._is_up.set()
 
@@ -274,7 +269,7 @@ class EmbeddedPolicy:
 
     async def _compiled(self, sources: PolicySources) -> tuple[PolicyProcess, PolicyCompiled]:
         tried: PolicyProcess | None = None
-        seconds = LOAD_SECONDS if self._active else FIRST_LOAD_SECONDS
+        seconds = self.deadlines.load_seconds if self._active else self.deadlines.first_load_seconds
         with trio.move_on_after(seconds):
             for attempt in range(1, _MAX_ATTEMPTS + 1):
                 tried = await self._ready_process()
@@ -298,7 +293,7 @@ class EmbeddedPolicy:
         raise PolicyRefused((f"it did not compile within {seconds} s",))
 
     async def _has_successor(self, lost: PolicyProcess) -> bool:
-        with trio.move_on_after(_SUCCESSOR_SECONDS):
+        with trio.move_on_after(self.deadlines.successor_seconds):
             await lost.closed.wait()
             await self._ready_process()
             return True

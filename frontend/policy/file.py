@@ -13,65 +13,80 @@ from typing import TypeVar
 
 import trio
 
+from frontend.files.deadlines import FileDeadlines
 from frontend.files.exclusive import Exclusive, NotChanged, Turn
 from frontend.policy.acl import DATA_FILE, PolicyFiles, read_policy
+from frontend.policy.deadlines import PolicyDeadlines
 from frontend.policy.engine import PolicyRefused
 
-READ_SECONDS = 30.0
-LOOK_SECONDS = 5.0
 MAX_THREADS = 4
 """A folder that does not answer keeps the threads that looked into it. Not those that others have work for."""
 
 T = TypeVar("T")
 
 
+class _Looks:
+    """Looks at single files, each in one of these threads and in this time."""
+
+    def __init__(self, threads: trio.CapacityLimiter, seconds: float) -> None:
+        self._threads = threads
+        self._seconds = seconds
+
+    async def look(self, path: Path, look: Callable[[], T]) -> T:
+        """What `look` finds at `path`. Raises NotChanged."""
+        with trio.move_on_after(self._seconds):
+            try:
+                return await trio.to_thread.run_sync(look, abandon_on_cancel=True, limiter=self._threads)
+            except (OSError, RuntimeError) as error:  # a loop of links is the latter
+                raise NotChanged(f"{path}: {error}") from None
+        raise NotChanged(f"{path}: does not answer within {self._seconds:g} s")
+
+
 class DataTurn:
     """One turn at data.json."""
 
-    def __init__(self, path: Path, turn: Turn, threads: trio.CapacityLimiter) -> None:
+    def __init__(self, path: Path, turn: Turn, looks: _Looks) -> None:
         self._path = path
         self._turn = turn
-        self._threads = threads
+        self._looks = looks
 
     async def replace(self, text: str) -> None:
         """Put `text` in the file's place, durably and at once; ends the turn. Raises NotChanged."""
         path = self._path
-        mode = await _looked(path, lambda: stat.S_IMODE(path.stat().st_mode), self._threads)
+        mode = await self._looks.look(path, lambda: stat.S_IMODE(path.stat().st_mode))
         await self._turn.replace(text.encode())
         # It was written for the gateway alone; those who could read it go on reading it.
         with contextlib.suppress(NotChanged):
-            await _looked(path, lambda: path.chmod(mode), self._threads)
+            await self._looks.look(path, lambda: path.chmod(mode))
 
 
 class PolicyFile:
     """The files of one `policy_dir`."""
 
-    def __init__(self, policy_dir: str) -> None:
+    def __init__(
+        self, policy_dir: str, deadlines: PolicyDeadlines = PolicyDeadlines(), files: FileDeadlines = FileDeadlines()
+    ) -> None:
         self._folder = policy_dir
+        self.deadlines = deadlines
+        """For what begins from now on."""
+        self._files = files
         self._threads = trio.CapacityLimiter(MAX_THREADS)
 
     async def read(self) -> PolicyFiles:
         """The policy as it lies on the disk. Raises PolicyRefused."""
-        with trio.move_on_after(READ_SECONDS):
+        seconds = self.deadlines.read_seconds
+        with trio.move_on_after(seconds):
             return await trio.to_thread.run_sync(
                 read_policy, self._folder, abandon_on_cancel=True, limiter=self._threads
             )
-        raise PolicyRefused((f"{self._folder}: was not read within {READ_SECONDS:g} s",))
+        raise PolicyRefused((f"{self._folder}: was not read within {seconds:g} s",))
 
     @asynccontextmanager
     async def turn(self) -> AsyncIterator[DataTurn]:
         """No other front changes data.json inside this block. Raises NotChanged when it can't be changed at all."""
         named = Path(self._folder, DATA_FILE)
+        looks = _Looks(self._threads, self.deadlines.look_seconds)
         # A link stays a link: what it leads to is replaced.
-        path = await _looked(named, named.resolve, self._threads)
-        async with Exclusive(path).turn() as turn:
-            yield DataTurn(path, turn, self._threads)
-
-
-async def _looked(path: Path, look: Callable[[], T], threads: trio.CapacityLimiter) -> T:
-    with trio.move_on_after(LOOK_SECONDS):
-        try:
-            return await trio.to_thread.run_sync(look, abandon_on_cancel=True, limiter=threads)
-        except (OSError, RuntimeError) as error:  # a loop of links is the latter
-            raise NotChanged(f"{path}: {error}") from None
-    raise NotChanged(f"{path}: does not answer within {LOOK_SECONDS:g} s")
+        path = await looks.look(named, named.resolve)
+        async with Exclusive(path, deadlines=self._files).turn() as turn:
+            yield DataTurn(path, turn, looks)

@@ -9,6 +9,7 @@ from collections.abc import Callable
 
 import trio
 
+from frontend.policy.deadlines import PolicyDeadlines
 from frontend.policy.engine import PolicySources
 from ipc.blocking import ChannelClosed
 from ipc.framing import FrameError
@@ -16,9 +17,6 @@ from ipc.limits import MAX_POLICY_FRAME, MAX_VERDICT_FRAME
 from ipc.messages import Ask, LoadPolicy, Message, PolicyCompiled, PolicyToFront, UsePolicy, Verdict
 from ipc.nonblocking import TrioChannel
 from ipc.sessions import POLICY_TO_FRONT, ProtocolError
-
-SEND_SECONDS = 1.0
-"""A process that does not read for this long is lost. Sends are shielded: a cut frame would cost the channel."""
 
 
 class ProcessLost(Exception):
@@ -56,7 +54,9 @@ class Asked:
 class PolicyProcess:
     """The front's end of one process. `on_settled` hears of every question that was answered."""
 
-    def __init__(self, sock: socket.socket, pid: int, on_settled: Callable[[Asked], None]) -> None:
+    def __init__(
+        self, sock: socket.socket, pid: int, on_settled: Callable[[Asked], None], deadlines: PolicyDeadlines
+    ) -> None:  # fmt: skip
         self.pid = pid
         self.in_flight: dict[int, Asked] = {}
         self.lost_because: str | None = None
@@ -65,6 +65,7 @@ class PolicyProcess:
         """Set once nothing is asked of it any more."""
         self._moved_at = 0.0
         self._on_settled = on_settled
+        self._send_seconds = deadlines.send_seconds
         self._compiling: str | None = None
         self._compiled: tuple[trio.Event, list[PolicyCompiled]] = (trio.Event(), [])
         self._channel: TrioChannel[PolicyToFront] = TrioChannel(
@@ -126,7 +127,8 @@ class PolicyProcess:
     async def _send(self, message: Message) -> None:
         if self.lost_because is not None:
             raise ProcessLost(self.lost_because)
-        with trio.CancelScope(deadline=trio.current_time() + SEND_SECONDS, shield=True) as scope:
+        # Shielded: a frame that is cut costs the channel.
+        with trio.CancelScope(deadline=trio.current_time() + self._send_seconds, shield=True) as scope:
             try:
                 await self._channel.send(message)
             except (OSError, trio.ClosedResourceError) as error:

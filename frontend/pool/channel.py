@@ -1,36 +1,34 @@
-"""One worker as the front sees it: greeted once, then one call at a time, every byte of it untrusted.
+"""One worker as the front sees it: greeted once, then given plans, every byte of it untrusted.
 
-Guarantees that a Result is accepted only while its own call is under way, whole, plausible and alone. Any other
-message, and a result that comes too late, ends in WorkerLost and a channel that is never reusable again.
+That a plan may run the notary says, and how it ended, too: what is read here is the output. A Result is accepted only
+for a call that was given and has not ended, whole and plausible; anything else ends in WorkerLost and a channel that is
+never reusable again.
 """
 
 import select
 import socket
-from collections.abc import Callable
+from collections.abc import Mapping
 
 import trio
 
+from frontend.pool.deadlines import PoolDeadlines
 from ipc.blocking import ChannelClosed, FrameCut
-from ipc.framing import FrameError, encode_frame
+from ipc.framing import FrameError
 from ipc.limits import MAX_CALL_FRAME, MAX_RESULT_FRAME
 from ipc.messages import (
     FAILED_OUTCOMES,
     AttachWorker,
     Call,
-    GrantKeys,
+    Drop,
+    Message,
     Result,
     Retire,
-    Welcome,
+    Secrets,
     WorkerReady,
     WorkerToFront,
 )
 from ipc.nonblocking import TrioChannel
 from ipc.sessions import WORKER_TO_FRONT, ProtocolError
-
-GREETING_SECONDS = 10.0
-"""From attachment to WorkerReady."""
-GRACE_SECONDS = 2.0
-"""Beyond the call's own deadline, which the worker's clock enforces."""
 
 _OUTCOMES = frozenset({"success", *FAILED_OUTCOMES})
 _VERIFICATIONS = frozenset(
@@ -49,14 +47,9 @@ class WorkerLost(Exception):
 
 
 class WorkerChannel(TrioChannel[WorkerToFront]):
-    """Channel to one worker. Takes the socket over. Used by one task at a time: its pool sees to that.
+    """Channel to one worker. Takes the socket over. Its pool sees to how many tasks use it at once."""
 
-    A worker knows the grants' keys as they were when it was last spoken to. Where they have changed since, the next
-    call brings them along, in front of it: a worker need not be replaced for it, and none ever lacks a key.
-    """
-
-    def __init__(self, attach: AttachWorker, sock: socket.socket, grant_jwks: Callable[[], str]) -> None:
-        """`grant_jwks`: what verifies grants that are signed by now (JWKS as JSON text)."""
+    def __init__(self, attach: AttachWorker, sock: socket.socket, deadlines: PoolDeadlines = PoolDeadlines()) -> None:
         super().__init__(
             sock,
             WorkerToFront,
@@ -67,14 +60,26 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
         )
         self._poll = select.poll()
         self._poll.register(sock, select.POLLIN)
+        self._deadlines = deadlines
         self._is_leaving = False
-        self._grant_jwks = grant_jwks
-        self._told_jwks = ""
         self.attached = attach
         self.lost: str | None = None
         """Why this worker may not be used again, once that is so."""
         self.calls = 0
-        """Calls that were sent to it."""
+        """Calls that were given to it."""
+        self.users = 0
+        """Tasks that hold it; kept by the pool."""
+        self.is_shared = False
+        """Its call allows others beside it."""
+        self.is_killed = False
+        """The supervisor was asked to end it."""
+        self.is_slow = False
+        """The call that it runs takes long: nothing is given to it beside that."""
+        self._reading = trio.Lock()
+        self._waits: dict[str, trio.CancelScope] = {}
+        """Who waits for the result of which call, to be ended by whoever takes it in."""
+        self._given: dict[str, Result | None] = {}
+        """Calls that were given and have not ended, in order -> what it has told."""
         self.idle_since = 0.0
         """Trio clock; kept by the pool."""
 
@@ -89,60 +94,125 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
         return self._session.state == "starting" and self.lost is None
 
     @property
+    def is_abandoned(self) -> bool:
+        """True when a call was given whose task has let go of it: what it says next is nobody's."""
+        return len(self._given) > self.users
+
+    def is_behind(self, call_id: str) -> bool:
+        """True when this call waits for another one of the same worker."""
+        return next(iter(self._given), call_id) != call_id
+
+    @property
     def is_leaving(self) -> bool:
         """True once it was retired or said that it retires."""
         return self._is_leaving
 
     @property
-    def is_reusable(self) -> bool:
-        """True when the last call, if any, ended cleanly and no unrequested byte has come since."""
+    def is_clean(self) -> bool:
+        """True when every call has ended as it should, as far as it has been read."""
         return (
             self.lost is None
-            and self._session.state == "idle"
+            and self._session.state == "serving"
+            and not self._given
             and not self._is_leaving
             and self._decoder.is_empty
-            and not self._poll.poll(0)
         )  # fmt: skip
 
+    @property
+    def is_reusable(self) -> bool:
+        """True when it is clean and no unrequested byte has come since."""
+        return self.is_clean and not self._poll.poll(0)
+
     async def greet(self) -> None:
-        """Await WorkerReady, send Welcome. Raises WorkerLost."""
+        """Await WorkerReady. Raises WorkerLost."""
         attached = self.attached
-        with trio.move_on_after(GREETING_SECONDS):
+        with trio.move_on_after(self._deadlines.greeting_seconds):
             try:
                 first = await self.receive()
                 if first != WorkerReady(attached.worker_id, attached.pid, attached.profile):
                     raise self._lose("not the worker that was announced")
-                self._told_jwks = self._grant_jwks()
-                await self.send(Welcome(self._told_jwks))
             except _FAULTS as error:
                 raise self._lose(_fault(error)) from error
             return
         raise self._lose("not ready in time")
 
-    async def call(self, call: Call) -> Result:
-        """Send one call and wait for its result, at most GRACE_SECONDS beyond its deadline.
+    async def give(self, call: Call) -> None:
+        """Send a plan, to be run on the notary's word. Without a checkpoint where the socket takes it at once; not
+        cancelled in the middle.
 
-        Raises WorkerLost; FrameError when the call is too large to be sent, which leaves the worker untouched.
+        Raises WorkerLost; FrameError when the plan is too large to be sent, which leaves the worker untouched.
         """
-        frame = encode_frame(call, MAX_CALL_FRAME)
-        jwks = self._grant_jwks()
-        if jwks != self._told_jwks:
-            frame = self._frame(GrantKeys(jwks)) + frame
-            self._told_jwks = jwks
-        self._sending.accept(call)
+        rest = memoryview(self._frame(call))
         self.calls += 1
-        with trio.CancelScope(deadline=trio.current_time() + call.deadline_seconds + GRACE_SECONDS):
-            try:
-                await self._write(frame)
-                result = await self.receive()
-            except _FAULTS as error:
-                raise self._lose(_fault(error)) from error
-            assert isinstance(result, Result), "the session table lets nothing else come now"
-            if result.call_id != call.call_id or not self._decoder.is_empty or not _is_plausible(result):
-                raise self._lose("a result that cannot be this call's")
-            self._is_leaving = result.retiring
-            return result
-        raise self._lose("no result in time")
+        self._given[call.call_id] = None
+        try:
+            rest = rest[self._send_now(rest, ()) :]
+            if rest:  # a worker reads when it has the word, or is told that there will be none
+                with trio.CancelScope(shield=True, deadline=trio.current_time() + self._deadlines.give_seconds):
+                    while rest:
+                        await trio.lowlevel.wait_writable(self._plain)
+                        rest = rest[self._send_now(rest, ()) :]
+        except _FAULTS as error:
+            raise self._lose(_fault(error)) from error
+        if rest:
+            raise self._lose("does not take its plan")
+
+    def give_secrets(self, call_id: str, values: Mapping[str, str]) -> None:
+        """What the plan that was given needs to run. Never waits: a worker that does not take it can't be used."""
+        self._tell(Secrets(call_id, dict(values)))
+
+    def drop(self, call_id: str) -> None:
+        """The plan that was given does not run here."""
+        del self._given[call_id]
+        if self.lost is None:
+            self._tell(Drop(call_id))
+
+    def give_up(self, reason: str) -> None:
+        """Never use this worker again."""
+        self.lost = self.lost or reason
+
+    async def result(self, call_id: str) -> Result:
+        """The result of a call whose end the notary knows: it is here, or will be in a moment. Raises WorkerLost."""
+        reason, is_sound = "no result in time", True
+        try:
+            if self._given[call_id] is None:
+                self._take_in()
+            if self._given[call_id] is None:
+                await self._wait_for(call_id)
+        except _FAULTS as error:
+            reason, is_sound = _fault(error), self._is_end(error, call_id)
+        result = self._given.pop(call_id)
+        if result is None or not is_sound:
+            raise self._lose(reason)
+        return result
+
+    def _is_end(self, error: Exception, call_id: str) -> bool:
+        """True when this is how a worker ends that has kept to the protocol: after its results, or in another's."""
+        if isinstance(error, FrameCut):
+            return any(result is None for given, result in self._given.items() if given != call_id)
+        return isinstance(error, ChannelClosed)
+
+    async def _wait_for(self, call_id: str) -> None:
+        try:
+            with trio.move_on_after(self._deadlines.grace_seconds) as self._waits[call_id]:
+                async with self._reading:
+                    while self._given[call_id] is None:
+                        await trio.lowlevel.wait_readable(self._plain)
+                        self._take_in()
+        finally:
+            del self._waits[call_id]
+
+    def _take_in(self) -> None:
+        """Results that have come, of whichever call: several tasks may wait for theirs."""
+        while (result := self.receive_now()) is not None:
+            if not isinstance(result, Result) or not _is_plausible(result):
+                raise ProtocolError("a result that cannot be")
+            if self._given.get(result.call_id, result) is not None:
+                raise ProtocolError("the result of no call")
+            self._given[result.call_id] = result
+            self._is_leaving = self._is_leaving or result.retiring
+            if (wait := self._waits.get(result.call_id)) is not None:
+                wait.cancel()
 
     def retire(self) -> bool:
         """Tell an idle worker to leave; False when it does not take the message. Nothing is sent afterwards."""
@@ -157,6 +227,15 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
         """Close the socket; the channel is not reusable afterwards."""
         self.lost = self.lost or "closed"
         super().close()
+
+    def _tell(self, message: Message) -> None:
+        try:
+            frame = self._frame(message)
+            if self._send_now(frame, ()) == len(frame):
+                return
+        except (FrameError, OSError):
+            pass
+        self._lose("does not take what it is told")
 
     def _lose(self, reason: str) -> WorkerLost:
         self.lost = reason

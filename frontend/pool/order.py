@@ -8,13 +8,12 @@ Owners = tuple[str, ...]
 
 
 class ServiceOrder:
-    """The order of service in one pool. `begin` a call, then `serve` and `end` it, or `give_up`."""
+    """The order of service in one pool. `begin` a call, `serve` it once it has a worker, and `end` it."""
 
     def __init__(self) -> None:
         self._count = 0
         self._last: dict[str, int] = {}
         self._calls: dict[str, int] = {}
-        self._served: dict[str, Owners] = {}
 
     def __len__(self) -> int:
         """Owners that are remembered."""
@@ -29,19 +28,14 @@ class ServiceOrder:
         """The smaller, the longer ago they were served: for sorting those who wait."""
         return [self._last.get(owner, 0) for owner in owners]
 
-    def serve(self, worker_id: str, owners: Owners) -> None:
-        """A call that has begun has this worker."""
+    def serve(self, owners: Owners) -> None:
+        """A call that has begun has a worker."""
         self._count += 1
-        self._served[worker_id] = owners
         for owner in owners:
             self._last[owner] = self._count
 
-    def end(self, worker_id: str) -> None:
-        """The worker is back; nothing happens when it served no call."""
-        self.give_up(self._served.pop(worker_id, ()))
-
-    def give_up(self, owners: Owners) -> None:
-        """A call is over."""
+    def end(self, owners: Owners) -> None:
+        """A call is over, or has given up waiting."""
         for owner in owners:
             left = self._calls[owner] = self._calls[owner] - 1
             if not left:

@@ -13,14 +13,16 @@ from typing import NamedTuple
 import trio
 
 from frontend.pool.channel import WorkerChannel, WorkerLost
-from frontend.pool.profile import NoWorker, ProfilePool
+from frontend.pool.deadlines import PoolDeadlines
+from frontend.pool.profile import MAX_WAITERS, NoWorker, ProfilePool, Want
 from frontend.telemetry.logs import log
 from ipc.messages import AttachWorker
 from ipc.settings import WorkerSettings
 
 __all__ = ["Census", "Lease", "NoWorker", "Pools", "WorkerLost"]
 
-TEND_SECONDS, MIN_TEND_SECONDS = 1.0, 0.05
+SHARED = frozenset({"compute"})
+"""Profiles whose workers are given calls ahead: what waits for others outside must not hold up anybody."""
 
 
 class Census(NamedTuple):
@@ -34,17 +36,16 @@ class Census(NamedTuple):
 class Lease:
     """`async with` this: one worker for one call. A lease that ends during a call has the worker killed."""
 
-    __slots__ = ("_channel", "_is_isolated", "_owners", "_pool", "_seconds")
+    __slots__ = ("_channel", "_pool", "_seconds", "_want")
 
-    def __init__(self, pool: ProfilePool, is_isolated: bool, seconds: float, owners: tuple[str, ...]) -> None:
+    def __init__(self, pool: ProfilePool, want: Want, seconds: float) -> None:
         self._pool = pool
-        self._is_isolated = is_isolated
+        self._want = want
         self._seconds = seconds
-        self._owners = owners
         self._channel: WorkerChannel | None = None
 
     async def __aenter__(self) -> WorkerChannel:
-        self._channel = await self._pool.acquire(self._is_isolated, self._seconds, self._owners)
+        self._channel = await self._pool.acquire(self._want, self._seconds)
         return self._channel
 
     async def __aexit__(
@@ -52,23 +53,25 @@ class Lease:
     ) -> None:
         channel, self._channel = self._channel, None
         if channel is not None:
-            self._pool.release(channel, reuse=not (self._is_isolated and channel.calls))
+            self._pool.release(channel, self._want, reuse=not (self._want.is_fresh and channel.calls))
 
 
 class Pools:
     """Start `run` in the front's nursery before anything is attached or leased."""
 
     def __init__(
-        self, settings: WorkerSettings, grant_jwks: Callable[[], str],
-        need: Callable[[str], None], kill: Callable[[str, str], None],
+        self, settings: WorkerSettings, need: Callable[[str], None], kill: Callable[[str, str], None],
+        serves: Callable[[str], None], deadlines: PoolDeadlines = PoolDeadlines(), max_waiters: int = MAX_WAITERS,
     ) -> None:  # fmt: skip
-        """`grant_jwks`: what verifies grants by now. `need(profile)` asks for a worker, `kill(id, reason)` for the end
-        of one; neither waits."""
-        self._grant_jwks = grant_jwks
+        """`need(profile)` asks for a worker, `kill(id, reason)` for the end of one, `serves(id)` hears of each that was
+        greeted; none waits. `max_waiters`: calls that wait for one profile."""
+        self.deadlines = deadlines
+        self._kill = kill
+        self._serves = serves
         self._idle_seconds = settings.idle_seconds
         self._nursery: trio.Nursery | None = None
         self._pools = {
-            profile: ProfilePool(profile, sizes, partial(need, profile), kill)
+            profile: ProfilePool(profile, sizes, partial(need, profile), kill, deadlines, max_waiters)
             for profile, sizes in (("compute", settings.compute), ("http", settings.http), ("fs", settings.fs))
         }
 
@@ -91,7 +94,7 @@ class Pools:
             log.warning("a worker came that nobody can use", worker_id=message.worker_id, profile=message.profile)
             sock.close()
             return
-        channel = WorkerChannel(message, sock, self._grant_jwks)
+        channel = WorkerChannel(message, sock, self.deadlines)
         pool.attach(channel)
         self._nursery.start_soon(self._greet, pool, channel)
 
@@ -105,17 +108,30 @@ class Pools:
         for pool in self._pools.values():
             pool.require_generation(generation)
 
-    def lease(self, profile: str, isolation: str, wait_seconds: float, owners: tuple[str, ...] = ()) -> Lease:
-        """`async with pools.lease(…) as worker: result = await worker.call(call)`.
+    def lease(
+        self, profile: str, isolation: str, wait_seconds: float, owners: tuple[str, ...] = (), *,
+        is_patient: bool = False,
+    ) -> Lease:  # fmt: skip
+        """`async with pools.lease(…) as worker: await worker.give(call)`.
 
         `isolation` "process": a worker that has never served a call and never serves another. `owners` own the call,
-        the larger group first: of those who wait, the least recently served is next. Raises NoWorker on
-        entering when none comes free in `wait_seconds`; `call` raises WorkerLost.
+        the larger group first: of those who wait, the least recently served is next. `is_patient`: a compute worker
+        that has other calls to run first will do. Raises NoWorker on
+        entering when none comes free in `wait_seconds`.
         """
         pool = self._pools.get(profile)
         if pool is None:
             raise NoWorker(f"there are no {profile} workers")
-        return Lease(pool, isolation == "process", wait_seconds, owners)
+        is_fresh = isolation == "process"
+        want = Want(owners, is_fresh, is_patient and not is_fresh and profile in SHARED)
+        return Lease(pool, want, wait_seconds)
+
+    def kill(self, worker: WorkerChannel, reason: str) -> None:
+        """End a worker that has a call: the notary hears of it, and ends the call."""
+        worker.give_up(reason)
+        if not worker.is_killed:
+            worker.is_killed = True
+            self._kill(worker.worker_id, reason)
 
     def census(self) -> dict[str, Census]:
         """Profile -> what it has now."""
@@ -127,10 +143,12 @@ class Pools:
         except WorkerLost as error:
             pool.discard(channel, error.reason)
         else:
-            pool.release(channel)
+            self._serves(channel.worker_id)
+            pool.greeted(channel)
 
     async def _tend(self) -> None:
+        pause = max(self.deadlines.min_tend_seconds, min(self.deadlines.tend_seconds, self._idle_seconds))
         while True:
-            await trio.sleep(max(MIN_TEND_SECONDS, min(TEND_SECONDS, self._idle_seconds)))
+            await trio.sleep(pause)
             for pool in self._pools.values():
                 pool.tend(self._idle_seconds)

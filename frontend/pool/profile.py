@@ -1,39 +1,49 @@
 """The workers of one profile and the calls that wait for one. Decides; touches no process and waits for no channel.
 
 Guarantees: waiting callers are served in the order of least recent service, calls of one caller in the order of
-arrival, so that one caller's queue never delays all others; a worker serves one call at a time; a worker that broke the
-protocol, was used for an isolated call or has seen too few module loads is never handed out again; requests for workers
-are bounded by `max`. A worker counts until the supervisor says it is gone, so that two processes never share a place.
+arrival, so that one caller's queue never delays all others; a worker runs one call at a time, and is given more ahead
+only where callers allow it and while none of its calls takes long; a worker that broke the protocol, was used for an
+isolated call or has seen too few module loads is never handed out again; requests for workers are bounded by `max`. A
+worker counts until the supervisor says it is gone, so that two processes never share a place.
 """
 
 from collections import deque
 from collections.abc import Callable, Iterator
+from typing import NamedTuple
 
 import trio
 
 from frontend.pool.channel import WorkerChannel
+from frontend.pool.deadlines import PoolDeadlines
 from frontend.pool.order import ServiceOrder
 from frontend.telemetry.logs import log
+from ipc.limits import MAX_AHEAD
 from ipc.settings import PoolSettings
 
 MAX_WAITERS = 1024
 """Calls that wait for one profile; one more is refused at once."""
-ASK_SECONDS = 5.0
-"""A worker that was asked for and has not come by then is asked for again."""
-LEAVE_SECONDS = 5.0
-"""A worker that was retired and is not gone by then is killed."""
+DISCARDED = "discarded"
 
 
 class NoWorker(Exception):
     """No worker came free in time, or too many calls wait for one. Nothing was sent to any worker."""
 
 
-class _Waiter:
-    __slots__ = ("arrived", "channel", "owners", "wants_fresh")
+class Want(NamedTuple):
+    """What a call wants of a worker. `owners` own it, the larger group first."""
 
-    def __init__(self, wants_fresh: bool, owners: tuple[str, ...]) -> None:
-        self.wants_fresh = wants_fresh
-        self.owners = owners
+    owners: tuple[str, ...] = ()
+    is_fresh: bool = False
+    """A worker that has never served a call."""
+    is_patient: bool = False
+    """A worker will do that has other calls to run before it, as long as none of them takes long."""
+
+
+class _Waiter:
+    __slots__ = ("arrived", "channel", "want")
+
+    def __init__(self, want: Want) -> None:
+        self.want = want
         self.arrived = trio.Event()
         self.channel: WorkerChannel | None = None
 
@@ -42,12 +52,15 @@ class ProfilePool:
     """`need()` asks for one more worker, `kill(worker_id, reason)` for the end of one; both return at once."""
 
     def __init__(
-        self, profile: str, settings: PoolSettings, need: Callable[[], None], kill: Callable[[str, str], None]
-    ) -> None:
+        self, profile: str, settings: PoolSettings, need: Callable[[], None], kill: Callable[[str, str], None],
+        deadlines: PoolDeadlines = PoolDeadlines(), max_waiters: int = MAX_WAITERS,
+    ) -> None:  # fmt: skip
         self._profile = profile
         self._settings = settings
         self._need = need
         self._kill = kill
+        self._deadlines = deadlines
+        self._max_waiters = max_waiters
         self._members: dict[str, WorkerChannel] = {}
         self._used: list[WorkerChannel] = []
         self._unused: list[WorkerChannel] = []
@@ -72,22 +85,22 @@ class ProfilePool:
         """Calls that wait for a worker."""
         return len(self._waiters)
 
-    async def acquire(self, wants_fresh: bool, seconds: float, owners: tuple[str, ...] = ()) -> WorkerChannel:
+    async def acquire(self, want: Want, seconds: float) -> WorkerChannel:
         """A worker for one call, which must be given to `release` in any case. Raises NoWorker after `seconds`.
 
-        Parameters as in Pools.lease. Returns at once, without a checkpoint, when one is idle.
+        Returns at once, without a checkpoint, when one is idle, or has room for a call that is patient.
         """
         # A worker that comes free is offered to waiting calls first: while one is idle, no call waits for it.
-        channel = self._take(wants_fresh)
+        channel = self._take(want.is_fresh) or (self._with_room() if want.is_patient else None)
         if channel is not None:
-            self._order.begin(owners)
-            self._order.serve(channel.worker_id, owners)
+            self._order.begin(want.owners)
+            self._serve(channel, want)
             return channel
-        if len(self._waiters) >= MAX_WAITERS:
+        if len(self._waiters) >= self._max_waiters:
             raise NoWorker(f"too many calls wait for a {self._profile} worker")
-        waiter = _Waiter(wants_fresh, owners)
+        waiter = _Waiter(want)
         self._waiters.append(waiter)
-        self._order.begin(owners)
+        self._order.begin(want.owners)
         if self._used and self._lacks_room:
             self._retire(self._used.pop(0))
         self._grow()
@@ -96,29 +109,50 @@ class ProfilePool:
                 await waiter.arrived.wait()
         except trio.Cancelled:
             if waiter.channel is not None:
-                self.release(waiter.channel)
+                self.release(waiter.channel, want)
             raise
         finally:
             if waiter.channel is None:
                 self._waiters.remove(waiter)
-                self._order.give_up(owners)
+                self._order.end(want.owners)
         if waiter.channel is None:
             raise NoWorker(f"no {self._profile} worker came free in {seconds:g} s")
         return waiter.channel
 
-    def release(self, channel: WorkerChannel, *, reuse: bool = True) -> None:
-        """Take a worker back after its call, or after none; decides from its state what becomes of it."""
-        self._order.end(channel.worker_id)
+    def release(self, channel: WorkerChannel, want: Want, *, reuse: bool = True) -> None:
+        """Take a worker back after a call, or after none; decides from its state what becomes of it."""
+        self._order.end(want.owners)
+        channel.users -= 1
         if self._members.get(channel.worker_id) is not channel:
-            channel.close()
+            if not channel.users:
+                channel.close()
+        elif channel.is_abandoned or channel.lost is not None:
+            self.discard(channel, channel.lost or "its call was abandoned")
+        elif channel.users:
+            self._offer_room(channel)
+        elif not channel.is_leaving and not channel.is_clean:
+            self.discard(channel, "spoke out of turn")
         elif channel.is_leaving:
             self._let_go(channel)
-        elif not channel.is_reusable:
-            self.discard(channel, channel.lost or "its call was abandoned")
-        elif not reuse or channel.attached.generation < self._generation:
+        else:
+            self._return(channel, reuse=reuse)
+
+    def _return(self, channel: WorkerChannel, *, reuse: bool = True) -> None:
+        """A worker has nothing to do."""
+        channel.is_slow = False
+        if not reuse or channel.attached.generation < self._generation:
             self._retire(channel)
         else:
             self._offer(channel)
+
+    def greeted(self, channel: WorkerChannel) -> None:
+        """A fresh worker has said that it is ready."""
+        if self._members.get(channel.worker_id) is not channel:
+            channel.close()
+        elif not channel.is_reusable:
+            self.discard(channel, channel.lost or "spoke out of turn")
+        else:
+            self._return(channel)
 
     def attach(self, channel: WorkerChannel) -> None:
         """Count a worker that has not been greeted yet."""
@@ -128,10 +162,14 @@ class ProfilePool:
 
     def discard(self, channel: WorkerChannel, reason: str) -> None:
         """Close the channel of a worker that cannot be trusted and have it killed."""
+        is_news = channel.lost != DISCARDED
         channel.close()
-        if channel.worker_id in self._members:
+        channel.lost = DISCARDED
+        if is_news and channel.worker_id in self._members:
             log.warning("worker lost", worker_id=channel.worker_id, reason=reason)
-            self._kill(channel.worker_id, reason)
+            if not channel.is_killed:
+                channel.is_killed = True
+                self._kill(channel.worker_id, reason)
 
     def gone(self, worker_id: str) -> None:
         """Forget a worker whose process has ended, if it is one of ours."""
@@ -164,10 +202,12 @@ class ProfilePool:
             elif self._staying > self._settings.min_spare and channel.idle_since + idle_seconds <= now:
                 self._remove_idle(channel)
                 self._retire(channel)
-        for worker_id in [name for name, since in self._leaving.items() if since + LEAVE_SECONDS <= now]:
+        for worker_id in [
+            name for name, since in self._leaving.items() if since + self._deadlines.leave_seconds <= now
+        ]:
             del self._leaving[worker_id]
             self._kill(worker_id, "did not leave when retired")
-        while self._asked and self._asked[0] + ASK_SECONDS <= now:
+        while self._asked and self._asked[0] + self._deadlines.ask_seconds <= now:
             self._asked.popleft()
         self._grow()
 
@@ -187,7 +227,7 @@ class ProfilePool:
     @property
     def _lacks_room(self) -> bool:
         """True when a call waits for a fresh worker and none can come unless a used one leaves."""
-        fresh = sum(1 for waiter in self._waiters if waiter.wants_fresh)
+        fresh = sum(1 for waiter in self._waiters if waiter.want.is_fresh)
         is_full = len(self._members) + len(self._asked) >= self._settings.max
         return is_full and fresh > self._coming + len(self._leaving)
 
@@ -208,20 +248,58 @@ class ProfilePool:
                 self.discard(channel, "spoke or left while idle")
         return None
 
+    def _with_room(self) -> WorkerChannel | None:
+        """The worker that has the fewest calls to run, among those that can be given one more."""
+        ready = [one for one in self._members.values() if self._has_room(one)]
+        return min(ready, key=lambda one: one.users, default=None)
+
+    def _has_room(self, channel: WorkerChannel) -> bool:
+        # A worker that were given calls ahead without end would never come free for a call that needs it alone.
+        return (
+            not any(not waiter.want.is_patient for waiter in self._waiters)
+            and 0 < channel.users < MAX_AHEAD
+            and channel.is_shared
+            and not channel.is_slow
+            and not channel.is_leaving
+            and channel.lost is None
+            and channel.attached.generation >= self._generation
+        )
+
+    def _serve(self, channel: WorkerChannel, want: Want) -> None:
+        channel.users += 1
+        channel.is_shared = want.is_patient
+        self._order.serve(want.owners)
+
+    def _hand(self, waiter: _Waiter, channel: WorkerChannel) -> None:
+        self._waiters.remove(waiter)
+        waiter.channel = channel
+        self._serve(channel, waiter.want)
+        waiter.arrived.set()
+
+    def _in_turn(self) -> list[_Waiter]:
+        return sorted(self._waiters, key=lambda waiter: self._order.last(waiter.want.owners))
+
     def _offer(self, channel: WorkerChannel) -> None:
-        for waiter in sorted(self._waiters, key=lambda waiter: self._order.last(waiter.owners)):
-            if waiter.wants_fresh and channel.calls:
+        """An idle worker: to the first who can use it, and, ahead, to others as long as it has room."""
+        for waiter in self._in_turn():
+            if waiter.want.is_fresh and channel.calls:
                 if self._lacks_room:
                     self._retire(channel)
                     return
                 continue
-            self._waiters.remove(waiter)
-            waiter.channel = channel
-            self._order.serve(channel.worker_id, waiter.owners)
-            waiter.arrived.set()
+            self._hand(waiter, channel)
+            self._offer_room(channel)
             return
         channel.idle_since = trio.current_time()
         (self._used if channel.calls else self._unused).append(channel)
+
+    def _offer_room(self, channel: WorkerChannel) -> None:
+        """A worker that has calls to run may have room for one more."""
+        while self._has_room(channel):
+            waiter = next((one for one in self._in_turn() if one.want.is_patient), None)
+            if waiter is None:
+                return
+            self._hand(waiter, channel)
 
     def _retire(self, channel: WorkerChannel) -> None:
         if channel.retire():

@@ -20,6 +20,8 @@ class Family(NamedTuple):
     help: str
     labels: tuple[str, ...] = ()
     buckets: tuple[float, ...] = ()
+    across: str = "sum"
+    """How several fronts make one gateway: `sum`; `once`, since every front would say the same; `least`."""
 
     @property
     def unit(self) -> str:
@@ -49,7 +51,9 @@ CALLS_REFUSED = Family(
     " taken), rate (the session's requests per second).",
     ("reason",),
 )  # fmt: skip
-IN_FLIGHT = Family("gate_in_flight_calls", "gauge", "Calls and approved executions between admission and answer.")
+IN_FLIGHT = Family(
+    "gate_in_flight_calls", "gauge", "Calls and approved executions between admission and answer.", across="once"
+)
 EXECUTION_SECONDS = Family(
     "gate_provider_execution_duration_seconds", "histogram",
     "Executions of providers, from the worker's hearing of the plan to its result.", ("action_id",), LONG,
@@ -97,12 +101,12 @@ POLICY_REMEMBERED = Family(
 APPROVALS = Family(
     "gate_approvals_total", "counter", "Holds that began (held), and how holds ended.", ("outcome",)
 )  # fmt: skip
-PENDING = Family("gate_pending_approvals", "gauge", "Holds that wait for an operator.")
+PENDING = Family("gate_pending_approvals", "gauge", "Holds that wait for an operator.", across="once")
 OLDEST_PENDING = Family(
     "gate_oldest_pending_approval_age_seconds", "gauge",
-    "How long the oldest hold has waited for an operator; 0 when none waits.",
+    "How long the oldest hold has waited for an operator; 0 when none waits.", across="once",
 )  # fmt: skip
-EPOCH = Family("gate_revocation_epoch", "gauge", "The revocation epoch in force.")
+EPOCH = Family("gate_revocation_epoch", "gauge", "The revocation epoch in force.", across="once")
 
 # stores
 STORE_SECONDS = Family(
@@ -123,7 +127,9 @@ VERIFICATIONS = Family(
     "gate_audit_verifications_total", "counter", "Walks along the whole chain of events: intact or broken.",
     ("outcome",),
 )  # fmt: skip
-UNRESOLVED = Family("gate_unresolved_intents", "gauge", "Intents without a receipt: dispatched, and nobody knows more.")
+UNRESOLVED = Family(
+    "gate_unresolved_intents", "gauge", "Intents without a receipt: dispatched, and nobody knows more.", across="once"
+)
 
 # workers
 WORKER_WAIT = Family(
@@ -145,7 +151,9 @@ WORKERS_ENDED = Family(
 READINESS_DEGRADED = Family(
     "gate_readiness_degraded_total", "counter", "Answers of /readyz that were not ready, for each reason.", ("reason",)
 )
-DEPENDENCY_UP = Family("gate_dependency_up", "gauge", "Whether each dependency answered just now.", ("dependency",))
+DEPENDENCY_UP = Family(
+    "gate_dependency_up", "gauge", "Whether each dependency answered just now.", ("dependency",), across="least"
+)
 ANSWERS = Family(
     "gate_http_answers_total", "counter", "Answers by row of the table of routes; other: no route of ours.",
     ("route", "method", "status"),
@@ -158,10 +166,13 @@ TURNED_AWAY = Family(
     "gate_http_connections_refused_total", "counter",
     "Connections beyond the ceiling, or beyond one user's share of it.", ("listener",),
 )  # fmt: skip
-ACTIONS = Family("gate_actions_registered", "gauge", "Actions in the active registry.")
-DRAINING = Family("gate_draining", "gauge", "1 once the gateway takes no new calls.")
-BUILD = Family("gate_build_info", "gauge", "The version of the gateway; always 1.", ("version",))
-OUTBOX = Family("gate_webhook_outbox_pending", "gauge", "Webhook deliveries that wait, those under way among them.")
+FRONTS = Family("gate_fronts", "gauge", "Front processes that serve.", across="once")
+ACTIONS = Family("gate_actions_registered", "gauge", "Actions in the active registry.", across="once")
+DRAINING = Family("gate_draining", "gauge", "1 once the gateway takes no new calls.", across="once")
+BUILD = Family("gate_build_info", "gauge", "The version of the gateway; always 1.", ("version",), across="once")
+OUTBOX = Family(
+    "gate_webhook_outbox_pending", "gauge", "Webhook deliveries that wait, those under way among them.", across="once"
+)
 WEBHOOK_DELIVERIES = Family(
     "gate_webhook_deliveries_total", "counter", "Attempts to deliver a webhook: delivered or failed.",
     ("endpoint", "outcome"),

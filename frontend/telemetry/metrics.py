@@ -1,8 +1,9 @@
 """The counters of one front: one for each family that is counted as events happen, in the callers' words.
 
 Services call a method when something happened to them; none of them raises, waits or costs more than a microsecond.
-Counts begin at 0 with the process. What is only true at a moment (holds, sizes, processes) is not kept here but read
-on request (frontend/telemetry/readings.py).
+Counts begin at 0 with the gateway: a front that follows another goes on with its counts, and whichever front is asked
+shows the sums of all. What is only true at a moment (holds, sizes, processes) is not kept here but read on request
+(frontend/telemetry/readings.py).
 """
 
 import re
@@ -12,7 +13,11 @@ from collections.abc import Callable, Iterable
 from itertools import product
 from typing import Protocol
 
+from prometheus_client.metrics_core import Metric
+
+from frontend.shared.memory import SharedMemory
 from frontend.telemetry import families as f
+from frontend.telemetry.cells import Cells
 from frontend.telemetry.counters import Counts, Levels, Timings
 from ipc.exits import Exit
 
@@ -34,9 +39,9 @@ MAX_RULES = 100
 
 _WRITES = {
     "Open": INTENT, "Close": RECEIPT,
-    **dict.fromkeys(("Note", "Refuse", "Abandon", "Issue", "Revoke", "FollowKeys"), EVENT),
+    **dict.fromkeys(("Note", "Refuse", "Withdraw", "Issue", "Revoke", "FollowKeys"), EVENT),
 }  # fmt: skip
-"""Operations of the notary that write evidence -> what they are counted as."""
+"""Operations of the notary that write evidence -> what they are counted as; Close is the second half of an Open."""
 _SNAKE = re.compile(r"(?<!^)(?=[A-Z])")
 _ENDS_OF_PROCESSES = {one.name for one in (*Exit, *signal.Signals)}
 
@@ -52,42 +57,45 @@ class Registered(Protocol):
 
 
 class Metrics:
-    """The counters of one front. `registry` tells the active one."""
+    """The counters of one front. `registry` tells the active one; `memory` has what other fronts have counted."""
 
-    def __init__(self, registry: Callable[[], Registered]) -> None:
+    def __init__(self, registry: Callable[[], Registered], memory: SharedMemory | None = None) -> None:
         self._registry = registry
         self._seen: Registered | None = None
-        self.calls = Counts(f.CALLS)
-        self.call_seconds = Timings(f.CALL_SECONDS)
-        self.calls_refused = Counts(f.CALLS_REFUSED, _each(REFUSALS))
-        self.execution_seconds = Timings(f.EXECUTION_SECONDS)
-        self.executions = Counts(f.EXECUTIONS)
-        self.schema_violations = Counts(f.SCHEMA_VIOLATIONS)
-        self.budget_exhausted = Counts(f.BUDGET_EXHAUSTED)
-        self.dpop_rejections = Counts(f.DPOP_REJECTIONS, _each(DPOP_CODES))
-        self.rate_limited = Counts(f.RATE_LIMITED, _each(RATES))
-        self.leases_issued = Counts(f.LEASES_ISSUED)
-        self.leases_refused = Counts(f.LEASES_REFUSED)
-        self.decisions = Counts(f.DECISIONS)
-        self.policy_seconds = Timings(f.POLICY_SECONDS, _each(ASKS))
-        self.policy_errors = Counts(f.POLICY_ERRORS)
-        self.policy_remembered = Counts(f.POLICY_REMEMBERED)
-        self.approvals = Counts(f.APPROVALS, _each((HELD, *ENDS)))
-        self.store_seconds = Timings(f.STORE_SECONDS)
-        self.store_errors = Counts(f.STORE_ERRORS)
-        self.ledger_seconds = Timings(f.LEDGER_SECONDS, _each(WRITES))
-        self.audit_errors = Counts(f.AUDIT_ERRORS, _each(WRITES))
-        self.verifications = Counts(f.VERIFICATIONS, _each(("intact", "broken")))
-        self.worker_wait = Timings(f.WORKER_WAIT, _each(PROFILES))
-        self.workers_killed = Counts(f.WORKERS_KILLED)
-        self.workers_ended = Counts(f.WORKERS_ENDED)
-        self.readiness_degraded = Counts(f.READINESS_DEGRADED, _each(REASONS))
-        self.answers = Counts(f.ANSWERS)
-        self.connections = Levels(f.CONNECTIONS)
-        self.accepted = Counts(f.ACCEPTED)
-        self.turned_away = Counts(f.TURNED_AWAY)
-        self.webhook_deliveries = Counts(f.WEBHOOK_DELIVERIES)
-        self.webhook_drops = Counts(f.WEBHOOK_DROPS)
+        self._memory = memory or SharedMemory.alone()
+        self._cells = Cells.of(self._memory)
+        self._others = {number: Cells.of(self._memory, number) for number in self._memory.others}
+        self.calls = Counts(f.CALLS, (), self._cells)
+        self.call_seconds = Timings(f.CALL_SECONDS, (), self._cells)
+        self.calls_refused = Counts(f.CALLS_REFUSED, _each(REFUSALS), self._cells)
+        self.execution_seconds = Timings(f.EXECUTION_SECONDS, (), self._cells)
+        self.executions = Counts(f.EXECUTIONS, (), self._cells)
+        self.schema_violations = Counts(f.SCHEMA_VIOLATIONS, (), self._cells)
+        self.budget_exhausted = Counts(f.BUDGET_EXHAUSTED, (), self._cells)
+        self.dpop_rejections = Counts(f.DPOP_REJECTIONS, _each(DPOP_CODES), self._cells)
+        self.rate_limited = Counts(f.RATE_LIMITED, _each(RATES), self._cells)
+        self.leases_issued = Counts(f.LEASES_ISSUED, (), self._cells)
+        self.leases_refused = Counts(f.LEASES_REFUSED, (), self._cells)
+        self.decisions = Counts(f.DECISIONS, (), self._cells)
+        self.policy_seconds = Timings(f.POLICY_SECONDS, _each(ASKS), self._cells)
+        self.policy_errors = Counts(f.POLICY_ERRORS, (), self._cells)
+        self.policy_remembered = Counts(f.POLICY_REMEMBERED, (), self._cells)
+        self.approvals = Counts(f.APPROVALS, _each((HELD, *ENDS)), self._cells)
+        self.store_seconds = Timings(f.STORE_SECONDS, (), self._cells)
+        self.store_errors = Counts(f.STORE_ERRORS, (), self._cells)
+        self.ledger_seconds = Timings(f.LEDGER_SECONDS, _each(WRITES), self._cells)
+        self.audit_errors = Counts(f.AUDIT_ERRORS, _each(WRITES), self._cells)
+        self.verifications = Counts(f.VERIFICATIONS, _each(("intact", "broken")), self._cells)
+        self.worker_wait = Timings(f.WORKER_WAIT, _each(PROFILES), self._cells)
+        self.workers_killed = Counts(f.WORKERS_KILLED, (), self._cells)
+        self.workers_ended = Counts(f.WORKERS_ENDED, (), self._cells)
+        self.readiness_degraded = Counts(f.READINESS_DEGRADED, _each(REASONS), self._cells)
+        self.answers = Counts(f.ANSWERS, (), self._cells)
+        self.connections = Levels(f.CONNECTIONS, (), self._cells)
+        self.accepted = Counts(f.ACCEPTED, (), self._cells)
+        self.turned_away = Counts(f.TURNED_AWAY, (), self._cells)
+        self.webhook_deliveries = Counts(f.WEBHOOK_DELIVERIES, (), self._cells)
+        self.webhook_drops = Counts(f.WEBHOOK_DROPS, (), self._cells)
         self._rules: set[str] = set()
         self._by_action = (self.calls, self.execution_seconds, self.executions, self.schema_violations)
 
@@ -97,6 +105,25 @@ class Metrics:
         return {
             counter.family.name: counter for counter in vars(self).values() if isinstance(counter, Counts | Timings)
         }
+
+    def shown(self, family: f.Family) -> Metric:
+        """One family that is counted here, as all fronts together have counted it. A front that does not serve has
+        nothing open any more; what it has counted stays counted."""
+        counter = self.counters[family.name]
+        is_level = isinstance(counter, Levels)
+        others = [
+            cells for number, cells in self._others.items() if not is_level or self._memory.is_serving(number)
+        ]  # fmt: skip
+        return counter.shown(others, self._is_kept if counter in self._by_action else None)
+
+    def learn(self) -> None:
+        """Look for series that other fronts have begun, and drop those of actions that a reload has removed."""
+        for cells in self._others.values():
+            cells.refresh()
+        self.forget_removed()
+
+    def _is_kept(self, label: str) -> bool:
+        return label == f.OTHER or self._registry().get(label) is not None
 
     def asked(self, operation: str, seconds: float, problem: str | None) -> None:
         """The notary has answered, or has not: `problem` says why there is no answer."""
@@ -149,7 +176,7 @@ class Metrics:
         if registry is not self._seen:
             self._seen = registry
             for counter in self._by_action:
-                counter.keep(lambda label: label == f.OTHER or registry.get(label) is not None)
+                counter.keep(self._is_kept)
 
     def _action(self, action_id: str) -> str:
         """An action's label. SECURITY: agents choose the ids that they ask for; only those that exist are labels."""
@@ -199,8 +226,8 @@ class Metrics:
     def knows_endpoints(self, names: Iterable[str]) -> None:
         """Said once, before anything is counted: which endpoints there are."""
         known = tuple(names)
-        self.webhook_deliveries = Counts(f.WEBHOOK_DELIVERIES, product(known, ATTEMPTS))
-        self.webhook_drops = Counts(f.WEBHOOK_DROPS, product(known, DROPS))
+        self.webhook_deliveries = Counts(f.WEBHOOK_DELIVERIES, product(known, ATTEMPTS), self._cells)
+        self.webhook_drops = Counts(f.WEBHOOK_DROPS, product(known, DROPS), self._cells)
 
     def webhooks_orphaned(self, count: int) -> None:
         """So many deliveries waited for an endpoint that is not configured any more, whatever it was called."""

@@ -1,4 +1,5 @@
 """The gateway's processes as the kernel sees them: who they are comes from the supervisor, what they use from /proc.
+Of those that other fronts know it comes from these (frontend/telemetry/present.py).
 
 A process is known by the pid that it was announced with and counts only while its parent is the one it must have, so
 that a reused pid is never taken for ours. Titles are not read: a process writes its own.
@@ -7,8 +8,11 @@ What the kernel does not tell this user is absent, never 0.
 
 import os
 import time
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
+
+from frontend.telemetry.present import Announced, Present
 
 PROC = Path("/proc")
 _TICKS = os.sysconf("SC_CLK_TCK")
@@ -46,13 +50,15 @@ class _Stat(NamedTuple):
 class Processes:
     """All processes that this front knows. `read` may block for some milliseconds: for a thread."""
 
-    def __init__(self, number: int) -> None:
-        """`number` is the front's own, and its policy process's."""
+    def __init__(self, number: int, fronts: int = 1) -> None:
+        """`number` is the front's own, and its policy process's; its workers have every so many-eth number from it on
+        as there are `fronts`."""
         self._number = str(number)
+        self._fronts = fronts
         self._supervisor = os.getppid()
         self._notary: int | None = None
         self._policy: int | None = None
-        self._workers: dict[str, tuple[str, str, int]] = {}
+        self._workers: dict[str, Announced] = {}
 
     def notary_attached(self, pid: int) -> None:
         """A notary takes the place of the one before it."""
@@ -65,33 +71,49 @@ class Processes:
     def worker_attached(self, worker_id: str, profile: str, pid: int) -> None:
         """A worker takes the first free place of its profile."""
         kind = f"worker {profile}"
-        taken = {number for other, number, _ in self._workers.values() if other == kind}
-        place = next(str(number) for number in range(1, len(taken) + 2) if str(number) not in taken)
-        self._workers[worker_id] = (kind, place, pid)
+        taken = {one.number for one in self._workers.values() if one.kind == kind}
+        places = (str(int(self._number) + turn * self._fronts) for turn in range(len(taken) + 1))
+        self._workers[worker_id] = Announced(kind, next(one for one in places if one not in taken), pid)
 
     def worker_gone(self, worker_id: str) -> None:
         """A worker's place is free."""
         self._workers.pop(worker_id, None)
 
-    def read(self) -> list[Usage]:
+    def announced(self) -> tuple[Announced, ...]:
+        """Those that no other front knows: itself, its policy process and its workers."""
+        policy = () if self._policy is None else (Announced("policy", self._number, self._policy),)
+        return (Announced("front", self._number, os.getpid()), *policy, *self._workers.values())
+
+    def read(self, others: Sequence[Present] = ()) -> list[Usage]:
         """What each of them uses now. Never raises: one that is gone, or that the kernel hides, is left out."""
-        policy, workers, booted = self._policy, list(self._workers.values()), _boot_time()
-        wanted: list[tuple[str, str, int, int | None]] = [
-            ("supervisor", "1", self._supervisor, None), ("front", self._number, os.getpid(), None)
+        booted, own = _boot_time(), self.announced()
+        known = [*own, *(one for other in others for one in other.processes)]
+        workers = [one for one in known if one.kind.startswith("worker ")]
+        wanted: list[tuple[Announced, int | None]] = [
+            (Announced("supervisor", "1", self._supervisor), None), (own[0], None)
         ]  # fmt: skip
         if self._notary is not None:
-            wanted.append(("notary", "1", self._notary, self._supervisor))
-        if policy is not None:
-            wanted.append(("policy", self._number, policy, self._supervisor))
+            wanted.append((Announced("notary", "1", self._notary), self._supervisor))
+        wanted += [(one, self._supervisor) for one in known if one.kind in ("front", "policy") and one is not own[0]]
         template = self._template(workers)
         if template is not None:
-            wanted.append(("template", "1", template, self._supervisor))
-            wanted += [(*worker, template) for worker in workers]
-        return [usage for one in wanted if (usage := _usage(*one, booted)) is not None]
+            wanted.append((Announced("template", "1", template), self._supervisor))
+            wanted += [(worker, template) for worker in workers]
+        usages = [usage for one, parent in wanted if (usage := _usage(one, parent, booted)) is not None]
+        told = {one.number: other.proportional for other in others for one in other.processes if one.kind == "front"}
+        return [
+            one._replace(proportional=told.get(one.number)) if one.kind == "front" and one.proportional is None else one
+            for one in usages
+        ]
 
-    def _template(self, workers: list[tuple[str, str, int]]) -> int | None:
+    @staticmethod
+    def proportional() -> int | None:
+        """Of this front's memory. Blocks for a millisecond."""
+        return _proportional(os.getpid())
+
+    def _template(self, workers: list[Announced]) -> int | None:
         """A front is not told of the template: it is the parent of its workers, and the supervisor's child."""
-        for _, _, pid in workers:
+        for pid in (one.pid for one in workers):
             worker = _stat(pid)
             parent = None if worker is None else _stat(worker.parent)
             if worker is not None and parent is not None and parent.parent == self._supervisor:
@@ -99,7 +121,8 @@ class Processes:
         return None
 
 
-def _usage(kind: str, number: str, pid: int, parent: int | None, booted: float) -> Usage | None:
+def _usage(process: Announced, parent: int | None, booted: float) -> Usage | None:
+    kind, number, pid = process.kind, process.number, process.pid
     stat = _stat(pid)
     if stat is None or (parent is not None and stat.parent != parent):
         return None

@@ -5,6 +5,7 @@ that the text ends with its end mark. Blocking work (reading /proc, writing the 
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from operator import add
 
 from prometheus_client import CollectorRegistry
 from prometheus_client.metrics_core import Metric
@@ -12,8 +13,10 @@ from prometheus_client.openmetrics.exposition import generate_latest
 from prometheus_client.registry import Collector
 
 from frontend.telemetry import families as f
-from frontend.telemetry.counters import Labels, numbers
+from frontend.telemetry.cells import Labels
+from frontend.telemetry.counters import numbers
 from frontend.telemetry.metrics import Metrics
+from frontend.telemetry.present import Present
 from frontend.telemetry.processes import Processes, Usage
 
 CONTENT_TYPE = "application/openmetrics-text; version=1.0.0; charset=utf-8"
@@ -32,21 +35,34 @@ class _Snapshot(Collector):
         return self._shown
 
 
-def shown(metrics: Metrics, readings: Readings) -> list[Metric]:
-    """Every family but those of processes, as they are now: to be called where things are counted."""
-    metrics.forget_removed()
+def shown(metrics: Metrics, readings: Readings, others: Sequence[Present] = ()) -> list[Metric]:
+    """Every family but those of processes, as they are now: to be called where things are counted. `others` are the
+    other fronts that serve."""
+    metrics.learn()
     counters = metrics.counters
     return [
-        counters[family.name].shown() if family.name in counters else numbers(family, readings.get(family, {}))
+        metrics.shown(family) if family.name in counters else numbers(family, together(family, readings, others))
         for family in f.FAMILIES
         if family.labels != f.PROCESS
     ]
 
 
-def exposition(families: Sequence[Metric], processes: Processes) -> bytes:
+def together(family: f.Family, readings: Readings, others: Sequence[Present]) -> Mapping[Labels, float]:
+    """What was read here and in the other fronts, made one as the table says."""
+    series = dict(readings.get(family, {}))
+    if family.across == "once":
+        return series
+    join = min if family.across == "least" else add
+    for other in others:
+        for labels, value in other.gauges.get(family.name, ()):
+            series[labels] = join(series[labels], value) if labels in series else value
+    return series
+
+
+def exposition(families: Sequence[Metric], processes: Processes, others: Sequence[Present] = ()) -> bytes:
     """The whole text. Blocks for some milliseconds."""
     registry = CollectorRegistry()
-    registry.register(_Snapshot([*families, *_of_processes(processes.read())]))
+    registry.register(_Snapshot([*families, *_of_processes(processes.read(others))]))
     text: bytes = generate_latest(registry)  # type: ignore[no-untyped-call]
     return text
 

@@ -17,6 +17,7 @@ from frontend.notary.client import NotaryRefused, NotaryUnavailable
 from frontend.notary.operations import Notary
 from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import Metrics
+from frontend.webhooks.deadlines import WebhookDeadlines
 from frontend.webhooks.endpoints import Endpoint
 from frontend.webhooks.outcome import BLOCKED, DELIVERED, REJECTED, Attempts, Outcome
 from ipc.evidence import FAR_MS, Delivery
@@ -24,13 +25,6 @@ from ipc.messages import SettleDelivery
 
 AT_ONCE: Final = 4
 """Attempts of one endpoint that are under way together."""
-LOOK_AGAIN_SECONDS: Final = 3.0
-"""What a front wrote that died nobody announces."""
-TRY_AGAIN_SECONDS: Final = 1.0
-"""After the ledger or the clock has failed."""
-CLAIM_MARGIN_SECONDS: Final = 5.0
-"""A claim outlives its attempt by this much: it has to be settled, too."""
-
 ROUNDED_MS: Final = 2
 """Lost where the begin of an attempt and its length are cut to whole milliseconds: no attempt comes sooner than its
 pause allows."""
@@ -64,6 +58,7 @@ class Means:
     clock: Clock
     metrics: Metrics
     trouble: Trouble
+    deadlines: WebhookDeadlines
 
 
 class Sender:
@@ -72,6 +67,7 @@ class Sender:
     def __init__(self, endpoint: Endpoint, means: Means) -> None:
         self._endpoint = endpoint
         self._means = means
+        self._deadlines = means.deadlines
         self._free = AT_ONCE
         self._bell = trio.Event()
         # A name server that does not answer keeps threads beyond their attempts: this endpoint's, and so many.
@@ -93,7 +89,7 @@ class Sender:
     async def _round(self, nursery: trio.Nursery) -> float:
         """Begin what is due; for how many seconds nothing is to do unless a delivery is announced. Raises nothing."""
         if not self._free:
-            return LOOK_AGAIN_SECONDS
+            return self._deadlines.look_again_seconds
         try:
             pause = await self._begin(nursery)
             self._means.trouble.ends(self)
@@ -105,26 +101,26 @@ class Sender:
             log.error("webhooks could not be looked for", endpoint=self._endpoint.name, why=type(error).__name__)
         else:
             return pause
-        return TRY_AGAIN_SECONDS
+        return self._deadlines.try_again_seconds
 
     async def _begin(self, nursery: trio.Nursery) -> float:
         name, notary = self._endpoint.name, self._means.notary
         due = await notary.next_delivery(name)
-        now = milliseconds(self._means.clock.now())
+        began, now = trio.current_time(), milliseconds(self._means.clock.now())
         if due is None:
-            return LOOK_AGAIN_SECONDS
+            return self._deadlines.look_again_seconds
         if now < due <= now + FAR_MS:
-            return min(LOOK_AGAIN_SECONDS, (due - now) / 1000)
-        until = now + milliseconds(self._endpoint.timeout_seconds + CLAIM_MARGIN_SECONDS)
+            return min(self._deadlines.look_again_seconds, (due - now) / 1000)
+        until = now + milliseconds(self._endpoint.timeout_seconds + self._deadlines.claim_margin_seconds)
         claimed = await notary.claim_deliveries(name, now=now, until=until, limit=self._free)
         for delivery in claimed:
             self._free -= 1
-            nursery.start_soon(self._deliver, delivery, now)
-        return 0.0 if claimed else TRY_AGAIN_SECONDS
+            nursery.start_soon(self._deliver, delivery, began, now)
+        return 0.0 if claimed else self._deadlines.try_again_seconds
 
-    async def _deliver(self, delivery: Delivery, now: int) -> None:
-        """One attempt and what follows from it. `now` is when it begins; the clock is not asked again."""
-        began = trio.current_time()
+    async def _deliver(self, delivery: Delivery, began: float, now: int) -> None:
+        """One attempt and what follows from it. It was `now` by the clock, which is not asked again, when it was
+        `began` by trio's: before the claim, so that a slow one shortens no pause."""
         try:
             outcome = await self._means.post.attempt(self._endpoint, delivery, now // 1000, self._lookups)
             is_delivered = outcome.kind == DELIVERED
@@ -164,7 +160,7 @@ class Sender:
                 await self._means.notary.settle_delivery(settled)
             except (NotaryUnavailable, NotaryRefused) as error:
                 self._means.trouble.begins(delivery, error)
-                await trio.sleep(TRY_AGAIN_SECONDS)
+                await trio.sleep(self._deadlines.try_again_seconds)
             else:
                 return self._means.trouble.ends(delivery)
 

@@ -5,7 +5,6 @@ wait for ever.
 """
 
 from collections.abc import Iterable, Mapping
-from typing import Final
 
 import trio
 
@@ -14,26 +13,28 @@ from frontend.notary.client import NotaryRefused, NotaryUnavailable
 from frontend.notary.operations import Notary
 from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import Metrics
+from frontend.webhooks.deadlines import WebhookDeadlines
 from frontend.webhooks.endpoints import open_endpoints
 from frontend.webhooks.outcome import Attempts
 from frontend.webhooks.sender import Means, Sender, Trouble, milliseconds
 from ipc.settings import Settings
-
-COUNT_SECONDS: Final = 10.0
-"""Between two looks at how many wait."""
 
 
 class Webhooks:
     """Notifies the endpoints of a configuration that are not disabled."""
 
     def __init__(
-        self, settings: Settings, clock: Clock, notary: Notary, metrics: Metrics, *, is_successor: bool = False
+        self, settings: Settings, clock: Clock, notary: Notary, metrics: Metrics,
+        deadlines: WebhookDeadlines = WebhookDeadlines(), *, is_successor: bool = False, keeps_count: bool = True,
     ) -> None:  # fmt: skip
-        """Raises KeyFileError, and SecretUnfit for a secret that the configuration holds itself."""
+        """`keeps_count`: of several fronts one counts what the notary says was dropped. Raises KeyFileError, and
+        SecretUnfit for a secret that the configuration holds itself."""
+        self._keeps_count = keeps_count
         self._endpoints = open_endpoints(settings.webhooks, is_successor=is_successor)
         self._post = _post_of(settings) if self._endpoints else None
         self._configured = frozenset(row.name for row in settings.webhooks)
         self._clock = clock
+        self._deadlines = deadlines
         self._metrics = metrics
         names = [endpoint.name for endpoint in self._endpoints]
         metrics.knows_endpoints(names)
@@ -56,9 +57,10 @@ class Webhooks:
         """Send what waits, until cancelled; without endpoints only give up what waits for former ones."""
         trouble = Trouble()
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self._keep_count, trouble)
+            if self._keeps_count:
+                nursery.start_soon(self._keep_count, trouble)
             if self._post is not None:
-                means = Means(self._notary, self._post, self._clock, self._metrics, trouble)
+                means = Means(self._notary, self._post, self._clock, self._metrics, trouble, self._deadlines)
                 self._senders = {one.name: Sender(one, means) for one in self._endpoints}
                 for sender in self._senders.values():
                     nursery.start_soon(sender.run)
@@ -79,11 +81,13 @@ class Webhooks:
                 pass
             except Exception as error:
                 log.error("waiting webhooks could not be counted", why=type(error).__name__)
-            await trio.sleep(COUNT_SECONDS)
+            await trio.sleep(self._deadlines.count_seconds)
 
     def _count_drops(self, dropped: Mapping[str, int]) -> None:
         for name, count in dropped.items():
-            more = count - self._dropped.get(name, 0)
+            if name not in self._dropped:  # what a front before this one has counted already
+                self._dropped[name] = min(count, int(self._metrics.webhook_drops.value(name, "outbox_full")))
+            more = count - self._dropped[name]
             if more > 0:
                 self._metrics.webhook_drops.add(name, "outbox_full", times=more)
             self._dropped[name] = count

@@ -1,4 +1,4 @@
-"""Front and worker: one call at a time, and what became of it."""
+"""Front and worker: one plan at a time, and what became of it. The worker runs it on the notary's word alone."""
 
 import msgspec
 
@@ -6,27 +6,27 @@ from ipc.messages.message import Message
 from ipc.plan import Plan
 
 
-class Welcome(Message, frozen=True):
-    """First message to a worker: the public keys that grants are verified with (JWKS as JSON text)."""
-
-    grant_jwks: str
-
-
-class GrantKeys(Message, frozen=True):
-    """The keys that grants are verified with from now on, in place of those of the Welcome; sent only while idle."""
-
-    grant_jwks: str
-
-
 class Call(Message, frozen=True):
-    """Run one plan. `grant` is a compact JWS over its hash; `secrets` maps name to value for this plan only."""
+    """A plan to keep until the notary says that it may run (ipc/messages/attesting.py)."""
 
     call_id: str
+    """The id of its intent."""
     plan: Plan
-    grant: str
-    secrets: dict[str, str]
     deadline_seconds: float
-    """Wall-clock budget of this call from now on; the worker's own monotonic clock enforces it."""
+    """Wall-clock budget of this call from its start on; the worker's own monotonic clock enforces it."""
+
+
+class Secrets(Message, frozen=True):
+    """What a plan with secrets needs to run: name to value. Follows its Call once the intent is durable."""
+
+    call_id: str
+    values: dict[str, str]
+
+
+class Drop(Message, frozen=True):
+    """The notary refused this call: forget its plan."""
+
+    call_id: str
 
 
 class Retire(Message, frozen=True):
@@ -34,7 +34,7 @@ class Retire(Message, frozen=True):
 
 
 class WorkerReady(Message, frozen=True):
-    """The walls stand and a Welcome is expected."""
+    """The walls stand, and the notary has spoken."""
 
     worker_id: str
     pid: int
@@ -76,10 +76,10 @@ class Verification(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Result(Message, frozen=True):
-    """What became of a Call.
+    """What became of a Call: the same to the front, which answers with it, and to the notary, which records it.
 
     `outcome`: success, provider_error, fuel, memory, timeout, io_calls, host_io, trap, bad_output, response_schema,
-    grant_refused, module_missing. `output` is JSON text and present only for success (and response_schema).
+    plan_refused, module_missing. `output` is JSON text and present only for success (and response_schema).
     """
 
     call_id: str
@@ -93,14 +93,14 @@ class Result(Message, frozen=True):
     duration_us: int
     io_calls: int
     retiring: bool = False
-    """True: this worker has served its share and leaves after this message."""
+    """True: this worker has served its share and leaves once its front has closed the channel."""
 
 
-FrontToWorker = Welcome | GrantKeys | Call | Retire
+FrontToWorker = Call | Secrets | Drop | Retire
 WorkerToFront = WorkerReady | Result
 
 FAILED_OUTCOMES = (
     "provider_error", "fuel", "memory", "timeout", "io_calls", "host_io", "trap", "bad_output", "response_schema",
-    "grant_refused", "module_missing",
+    "plan_refused", "module_missing",
 )  # fmt: skip
 """Every `Result.outcome` but success."""

@@ -17,7 +17,8 @@ class Listener(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StartFront(Message, frozen=True):
-    """First message to a front; `FDS` varies: one descriptor per listener, in order."""
+    """First message to a front; `FDS` varies: one descriptor per listener, in order, and the memory that fronts share
+    (ipc/front_memory.py)."""
 
     front_id: str
     live_fronts: tuple[str, ...]
@@ -83,6 +84,23 @@ class Reload(Message, frozen=True):
     requested_by: str
     operator_jkt: str | None = None
     proof_jti: str | None = None
+    waits: bool = False
+    """Others reload too: before it comes into force, say ReloadPrepared and wait for FinishReload."""
+    tells: bool = True
+    """Its event is this front's to write; of several fronts it is one's."""
+
+
+class ReloadPrepared(Message, frozen=True):
+    """Nothing but its evidence keeps what was read for this Reload from being in force here."""
+
+    request_id: str
+
+
+class FinishReload(Message, frozen=True):
+    """Put in force what was prepared, or, with an `error`, leave everything as it is. Answered by Reloaded."""
+
+    request_id: str
+    error: str | None = None
 
 
 class Stop(Message, frozen=True):
@@ -101,6 +119,12 @@ class NeedWorker(Message, frozen=True):
     """All workers of `profile` are busy and the pool may grow."""
 
     profile: str
+
+
+class WorkerServes(Message, frozen=True):
+    """A worker that came has greeted this front: it works, and if it ends it has a successor at once."""
+
+    worker_id: str
 
 
 class KillWorker(Message, frozen=True):
@@ -171,9 +195,9 @@ class FrontStatus(Message, frozen=True):
 
 SupervisorToFront = (
     StartFront | AttachNotary | AttachPolicy | AttachReader | AttachWorker | WorkerGone | ModulesLoaded | Drain | Reload
-    | Reloaded | PolicyEdited | Stop
+    | FinishReload | Reloaded | PolicyEdited | Stop
 )  # fmt: skip
 FrontToSupervisor = (
-    FrontReady | NeedWorker | KillWorker | ReplacePolicy | NeedReader | LoadModules | RequestDrain | Draining
-    | RequestReload | Reloaded | PolicyEdited | FrontStatus
+    FrontReady | NeedWorker | WorkerServes | KillWorker | ReplacePolicy | NeedReader | LoadModules | RequestDrain
+    | Draining | RequestReload | ReloadPrepared | Reloaded | PolicyEdited | FrontStatus
 )  # fmt: skip

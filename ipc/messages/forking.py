@@ -18,9 +18,12 @@ class TemplateReady(Message, frozen=True):
 
 
 class SpawnWorker(Message, frozen=True):
-    """Fork a worker that owns the descriptor that comes along. `title` is what ps shows."""
+    """Fork a worker that owns the descriptors that come along: its ends of the channels with front and notary.
 
-    FDS: ClassVar[int] = 1
+    `title` is what ps shows.
+    """
+
+    FDS: ClassVar[int] = 2
     worker_id: str
     profile: str
     title: str

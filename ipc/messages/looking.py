@@ -99,9 +99,10 @@ class ApprovalTrace(msgspec.Struct, frozen=True):
 
 
 class ListUnresolved(Operation, frozen=True):
-    """Answers IntentViews, oldest first."""
+    """Answers IntentViews, oldest first: those that were written after this one."""
 
     limit: int
+    after: str | None = None
 
 
 class QueryEvents(Operation, frozen=True):

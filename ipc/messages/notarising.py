@@ -19,6 +19,25 @@ class AttachFront(Message, frozen=True):
     front_id: str
 
 
+class TieWorker(Message, frozen=True):
+    """Both ends of a worker's channel come along, the notary's first: words that the worker has not taken yet are taken
+    back at its end. The worker serves this front alone."""
+
+    FDS: ClassVar[int] = 2
+    worker_id: str
+    front_id: str
+
+
+class WorkerEnded(Message, frozen=True):
+    """A worker's process has ended: what it told before waits in its channel, and more will not come.
+
+    `reason` is an exit code's name or a signal's.
+    """
+
+    worker_id: str
+    reason: str
+
+
 class StopNotary(Message, frozen=True):
     """Every front is gone: finish what has arrived and leave."""
 
@@ -33,5 +52,12 @@ class FrontDetached(Message, frozen=True):
     front_id: str
 
 
-SupervisorToNotary = StartNotary | AttachFront | StopNotary
-NotaryToSupervisor = NotaryReady | FrontDetached
+class WorkerBroke(Message, frozen=True):
+    """A worker broke the protocol of its channel with the notary: it is to be killed."""
+
+    worker_id: str
+    reason: str
+
+
+SupervisorToNotary = StartNotary | AttachFront | TieWorker | WorkerEnded | StopNotary
+NotaryToSupervisor = NotaryReady | FrontDetached | WorkerBroke

@@ -1,6 +1,6 @@
 """Front and notary: numbered operations one way; answers, and what every front must know, the other way.
 
-What each operation answers: ipc/messages/recording.py, ipc/messages/looking.py.
+What each operation answers: ipc/messages/recording.py, ipc/messages/looking.py, ipc/messages/proving.py.
 """
 
 import msgspec
@@ -21,11 +21,11 @@ from ipc.messages.looking import (
     UnsettledHolds,
 )
 from ipc.messages.message import Message
+from ipc.messages.proving import Prove, ProveConsistency, ReadCheckpoint
 from ipc.messages.recording import (
-    Abandon,
+    Assign,
     CheckKeys,
     ClaimDeliveries,
-    Close,
     Enter,
     FollowKeys,
     GiveUpDeliveries,
@@ -35,16 +35,19 @@ from ipc.messages.recording import (
     NextDelivery,
     Note,
     Open,
+    Recall,
     Refuse,
+    ResolveIntent,
     Revoke,
     SettleDelivery,
+    Withdraw,
 )
 
 Operations = (
-    Enter | Open | Close | Abandon | Refuse | Hold | Issue | Note | Revoke | MoveHold | ReadBudget | ReadEpoch | GetHold
-    | ListHolds | DueHolds | OrphanedHolds | UnsettledHolds | ReadStore | ReadLedger | ShowReceipt | TraceOfApproval
-    | ListUnresolved | QueryEvents | ClaimDeliveries | SettleDelivery | GiveUpDeliveries | NextDelivery | CheckKeys
-    | FollowKeys
+    Enter | Open | Assign | Recall | Withdraw | Refuse | Hold | Issue | Note | Revoke | MoveHold | ReadBudget
+    | ReadEpoch | GetHold | ListHolds | DueHolds | OrphanedHolds | UnsettledHolds | ReadStore | ReadLedger | ShowReceipt
+    | TraceOfApproval | ListUnresolved | QueryEvents | ClaimDeliveries | SettleDelivery | GiveUpDeliveries
+    | NextDelivery | CheckKeys | FollowKeys | ReadCheckpoint | Prove | ProveConsistency | ResolveIntent
 )  # fmt: skip
 
 
@@ -59,6 +62,7 @@ class Answered(Message, frozen=True):
     """`value` is the operation's answer; with `problem` there is none: unavailable, refused, clock or fault.
 
     `part` names what could not be written or read: store, budget, approvals, ledger or keys. `cause` is for the log.
+    `is_begun`: the call of an Open was begun, and its intent stays unresolved.
     """
 
     number: int
@@ -66,6 +70,15 @@ class Answered(Message, frozen=True):
     problem: str | None = None
     part: str | None = None
     cause: str | None = None
+    is_begun: bool = False
+    took_us: tuple[int, int] | None = None
+    """Of a call that has ended: what it took to write the intent, and to write receipt and event."""
+
+
+class Begun(Message, frozen=True):
+    """The intent of the Open with this number is durable, and its worker has the word."""
+
+    number: int
 
 
 class Woken(Message, frozen=True):
@@ -93,10 +106,9 @@ class InForce(Message, frozen=True):
     lease_jwks: str
     """JSON text, as published."""
     receipt_jwks: str
-    grant_jwks: str
     signing_keys: dict[str, str]
     """Purpose -> id of the key that signs."""
 
 
 FrontToNotary = Asked
-NotaryToFront = InForce | Answered | Woken
+NotaryToFront = InForce | Answered | Begun | Woken

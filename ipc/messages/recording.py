@@ -5,10 +5,11 @@ unit. Every operation carries a number of its front's own; asked again with the 
 it was killed, it answers what it answered, or would have answered, before.
 """
 
+from typing import Final
+
 import msgspec
 
 from ipc.events import AuditEvent
-from ipc.messages.calling import Result
 from ipc.messages.operation import Operation
 from ipc.store import ApprovalRecord
 
@@ -59,29 +60,25 @@ class Entered(msgspec.Struct, frozen=True):
 
 
 class Open(Operation, frozen=True):
-    """Use the proof, look at the epoch, debit the budget, write the intent, sign the grant: all or nothing.
+    """Use the proof, look at the epoch, debit the budget, write the intent, sign the grant: all or nothing. Then have
+    the worker run its plan, and write receipt and event, resolve the intent, end its approval and queue deliveries.
 
-    `event` is that of the call as far as it is known; the notary completes it, at `Close` or when it refuses here.
-    Answers Opened or Refusal.
+    `event` is that of the call as far as it is known; the notary completes it. `Begun` says that the intent is
+    durable; what is answered is Refusal, NoSuchWorker, Unbegun, or Closed once the call has ended, or a problem with
+    `is_begun`.
     """
 
     intent_id: str
-    """New with each Open; so that a front which got no answer can still abandon it. `refused` when it was used."""
+    """New with each Open; so that a front which got no answer can still withdraw it. `refused` when it was used."""
     event: AuditEvent
     terms: Terms
+    worker_id: str
+    """Has the plan, or will have it in a moment."""
     proof: Proof | None = None
     has_budget: bool = False
     approver: Approver | None = None
-
-
-class Opened(msgspec.Struct, frozen=True, tag=True):
-    """The intent is durable. `calls_before` and `calls_after` None without a budget."""
-
-    grant_id: str
-    grant: str
-    started_at: str
-    calls_before: int | None = None
-    calls_after: int | None = None
+    wants_begun: bool = False
+    """`Begun` is awaited. It is not sent otherwise unless the call takes long."""
 
 
 class Refusal(msgspec.Struct, frozen=True, tag=True):
@@ -92,41 +89,63 @@ class Refusal(msgspec.Struct, frozen=True, tag=True):
     retry_after: int | None = None
 
 
-class Close(Operation, frozen=True):
-    """What came of an intent: receipt, event, resolution of the intent, end of its approval and deliveries, at once.
+class NoSuchWorker(msgspec.Struct, frozen=True, tag=True):
+    """The worker is gone. Nothing was written, and nothing used: the call may be opened with another one."""
 
-    `result` is the worker's; None with `lost`: why there is none. Answers Closed; the problem is "refused" when the
-    intent is not open.
+
+class Unbegun(msgspec.Struct, frozen=True, tag=True):
+    """The intent is durable, and its worker will not run it: it ended, or was busy for too long, before it began. The
+    call is given to another worker (Assign), or withdrawn."""
+
+
+class Assign(Operation, frozen=True):
+    """Have another worker run a call that was answered with Unbegun. Answers as Open does from there on."""
+
+    intent_id: str
+    worker_id: str
+    wants_begun: bool = False
+
+
+class Recall(Operation, frozen=True):
+    """Take this call back from its worker, if that has not begun it: its Open is answered with Unbegun then.
+
+    Answers nothing of its own.
     """
 
     intent_id: str
-    result: Result | None
-    lost: str | None = None
-    is_cut: bool = False
-    """The front leaves and could not wait for a result."""
 
 
-class Closed(msgspec.Struct, frozen=True):
+class Closed(msgspec.Struct, frozen=True, tag=True):
     """The evidence is durable. `outcome` is the worker's outcome as the notary judged it."""
 
+    grant_id: str
     receipt_id: str
     kind: str
     outcome: str
     verification_outcome: str
     runtime: dict[str, int]
     reason: str | None
+    response_hash: str | None = None
+    """`sha256:<hex>` of the output that the evidence is about; None without success."""
 
 
-class Abandon(Operation, frozen=True):
-    """Nothing of an intent was dispatched: resolve it without a receipt, give the call back, write its event.
+class Withdraw(Operation, frozen=True):
+    """The front gives a call up. One whose worker has no word yet is resolved without a receipt, its call given back,
+    with its event; any other ends as cut as soon as its worker does, which the front has killed.
 
-    Answers None; the problem is "refused" when the intent is not open.
+    Answers Withdrawn; the problem is "refused" when the intent is not open.
     """
 
     intent_id: str
     decision: str
     error_code: str
     reason: str | None = None
+
+
+class Withdrawn(msgspec.Struct, frozen=True):
+    """`is_abandoned`: nothing was executed, and the event says so."""
+
+    is_abandoned: bool
 
 
 class Refuse(Operation, frozen=True):
@@ -216,6 +235,28 @@ class Revoked(msgspec.Struct, frozen=True):
 
     previous: int
     current: int
+
+
+INTENT_OUTCOMES: Final = ("happened", "did_not_happen", "unknown")
+
+
+class ResolveIntent(Operation, frozen=True):
+    """An operator says what came of an intent without a receipt; with its event, never a receipt. Answers
+    ResolvedIntent, or None where no such intent is unresolved."""
+
+    intent_id: str
+    outcome: str
+    """One of INTENT_OUTCOMES."""
+    event: AuditEvent
+    """Of the operator's act; the notary adds whose call it was."""
+
+
+class ResolvedIntent(msgspec.Struct, frozen=True):
+    """`is_under_way`: nothing was written, since a worker may still tell of its end."""
+
+    trace_id: str
+    action_id: str
+    is_under_way: bool = False
 
 
 class MoveHold(Operation, frozen=True):

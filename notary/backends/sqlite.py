@@ -9,6 +9,7 @@ import contextlib
 import os
 import sqlite3
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
@@ -16,15 +17,23 @@ LOCK_SECONDS = 2.0
 """How long a unit waits for a writer that takes no turns (a backup tool, an administrator's shell)."""
 CHECKPOINT_PAGES = 4000
 """WAL pages (16 MB) after which the commit that finds them copies them into the file: some 10 ms every 250 calls."""
-RESERVED_PAGES = CHECKPOINT_PAGES + 500
-"""What the WAL is made to hold in time: a commit that lengthens the file costs twice one that does not."""
 RESERVED_AT_ONCE = 300
 """At the start, and then each time that nothing else is to be done: a start waits for the disk as little as it can."""
 SPARE_BYTES = 1 << 28
 """What must be free on the disk for a reservation; the last of a disk is for what has to be written."""
 CACHED_STATEMENTS = 256
 WRITER_CACHE_KIB, READER_CACHE_KIB = 8192, 2048
+_FLUSHED, _NOT_FLUSHED = "PRAGMA synchronous=FULL", "PRAGMA synchronous=NORMAL"
 _WAL_HEADER_BYTES, _FRAME_BYTES = 32, 24 + 4096
+
+
+@dataclass(frozen=True, slots=True)
+class FileLimits:
+    """How long one file is waited for, and how much room its WAL is given beforehand."""
+
+    lock_seconds: float = LOCK_SECONDS
+    reserved_pages: int = CHECKPOINT_PAGES + 500
+    """What the WAL is made to hold in time: a commit that lengthens the file costs twice one that does not."""
 
 
 class DatabaseGone(Exception):
@@ -39,7 +48,7 @@ def connect(path: Path, *, writes: bool, lock_seconds: float = LOCK_SECONDS) -> 
     )  # fmt: skip
     try:
         for pragma in (
-            "synchronous=FULL",
+            _FLUSHED.removeprefix("PRAGMA "),
             f"wal_autocheckpoint={CHECKPOINT_PAGES}",
             f"cache_size=-{WRITER_CACHE_KIB if writes else READER_CACHE_KIB}",
             # Compiled in differently everywhere. Zeroing what is deleted doubles the pages that a sweep writes.
@@ -69,11 +78,11 @@ class Database:
     """
 
     def __init__(
-        self, path: Path, prepare: Callable[[sqlite3.Connection], None], *, lock_seconds: float = LOCK_SECONDS
+        self, path: Path, prepare: Callable[[sqlite3.Connection], None], limits: FileLimits = FileLimits()
     ) -> None:
         self.path = path.absolute()
         self._prepare = prepare
-        self._lock_seconds = lock_seconds
+        self._limits = limits
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
         self._reserved = 0
@@ -96,13 +105,18 @@ class Database:
         self._reserve_more()
 
     @contextlib.contextmanager
-    def unit(self, *, writes: bool = True) -> Iterator[sqlite3.Connection]:
+    def unit(self, *, writes: bool = True, is_durable: bool = True) -> Iterator[sqlite3.Connection]:
         """One transaction: durable when the block has ended, rolled back whole when it raises.
+
+        With `is_durable` False it may be undone by a crash of the machine, whole, until the next one that is durable.
 
         SQLite's errors, in the block or of the commit, are raised as DatabaseGone.
         """
         connection = self._usable()
+        is_durable = is_durable or not writes
         try:
+            if not is_durable:
+                connection.execute(_NOT_FLUSHED)
             connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
             yield connection
             connection.execute("COMMIT")
@@ -115,6 +129,16 @@ class Database:
         except BaseException:
             self._roll_back()
             raise
+        finally:
+            if not is_durable:
+                self._flush_again()
+
+    def _flush_again(self) -> None:
+        if self._connection is not None:
+            try:
+                self._connection.execute(_FLUSHED)
+            except sqlite3.Error:
+                self.close()
 
     def tend(self) -> None:
         """Copy the WAL into the file as far as readers allow, and lengthen it, so that no call has to. Errors show at
@@ -126,10 +150,11 @@ class Database:
                 self._reserve_more()
 
     def _reserve_more(self) -> None:
-        if self._reserved < RESERVED_PAGES:
+        wanted = self._limits.reserved_pages
+        if self._reserved < wanted:
             with self.unit():
                 # Nobody else writes while this unit is open.
-                self._reserved = _reserve(self.path.with_name(f"{self.path.name}-wal"))
+                self._reserved = _reserve(self.path.with_name(f"{self.path.name}-wal"), wanted)
 
     def close(self) -> None:
         """Release the file; a transaction that is open is rolled back. The next unit opens the file again."""
@@ -139,7 +164,7 @@ class Database:
                 connection.close()
 
     def _connect(self) -> sqlite3.Connection:
-        return connect(self.path, writes=True, lock_seconds=self._lock_seconds)
+        return connect(self.path, writes=True, lock_seconds=self._limits.lock_seconds)
 
     def _usable(self) -> sqlite3.Connection:
         try:
@@ -165,8 +190,8 @@ class Database:
         return f"{self.path}: {error.strerror if isinstance(error, OSError) else error}"
 
 
-def _reserve(wal: Path) -> int:
-    """Lengthen the WAL with zeros, a step towards RESERVED_PAGES; returns the pages that it holds now. SQLite reads it
+def _reserve(wal: Path, pages: int) -> int:
+    """Lengthen the WAL with zeros, a step towards so many pages; returns the pages that it holds now. SQLite reads it
     up to the first frame whose checksum does not fit.
 
     Only for speed: where there is no room for it, the WAL grows as it is used.
@@ -174,15 +199,15 @@ def _reserve(wal: Path) -> int:
     with contextlib.suppress(OSError), open(wal, "r+b", buffering=0) as file:
         disk = os.fstatvfs(file.fileno())
         if disk.f_bavail * disk.f_frsize < SPARE_BYTES:
-            return RESERVED_PAGES
+            return pages
         held = max(0, (file.seek(0, os.SEEK_END) - _WAL_HEADER_BYTES) // _FRAME_BYTES)
-        wanted = min((held // RESERVED_AT_ONCE + 1) * RESERVED_AT_ONCE, RESERVED_PAGES)
+        wanted = min((held // RESERVED_AT_ONCE + 1) * RESERVED_AT_ONCE, pages)
         missing = _WAL_HEADER_BYTES + wanted * _FRAME_BYTES - file.tell()
         while missing > 0:
             missing -= file.write(bytes(min(missing, 1 << 20)))
         os.fdatasync(file.fileno())
         return max(held, wanted)
-    return RESERVED_PAGES
+    return pages
 
 
 def _identity_of(path: Path) -> tuple[int, int]:

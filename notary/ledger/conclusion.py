@@ -9,11 +9,11 @@ from typing import Any
 import msgspec
 
 from ipc.canonical import MAX_SAFE_INTEGER, sha256_hex
-from ipc.events import AuditEvent
 from ipc.identifiers import new
 from ipc.messages import ProviderFailure, Result, Terms, Verification
 from ipc.texts import clean_reason
-from notary.ledger.receipts import Receipt, Signs, build_receipt
+from notary.ledger.intents import OpenIntent
+from notary.ledger.receipts import Approval, Attested, Receipt, Signs, build_receipt
 
 CONCLUSIONS: dict[str, tuple[str, str | None]] = {
     # worker outcome: (normalized_result.kind, failure_class)
@@ -27,7 +27,7 @@ CONCLUSIONS: dict[str, tuple[str, str | None]] = {
     "trap": ("provider_failure", "provider_error"),
     "bad_output": ("provider_failure", "provider_error"),
     "response_schema": ("provider_failure", "policy_violation"),
-    "grant_refused": ("internal_error", "internal_error"),
+    "plan_refused": ("internal_error", "internal_error"),
     "module_missing": ("internal_error", "internal_error"),
     "worker_lost": ("internal_error", "internal_error"),
     "cut": ("cancelled", "internal_error"),
@@ -165,10 +165,9 @@ def _reason(outcome: str, result: Result, terms: Terms) -> str:
     return clean_reason(f"{words}: {result.failure.kind}: {result.failure.message}")
 
 
-def receipt_of(
-    conclusion: Conclusion, event: AuditEvent, grant_id: str, started_at: str, finished_at: str, signer: Signs
-) -> Receipt:
+def receipt_of(conclusion: Conclusion, intent: OpenIntent, finished_at: str, signer: Signs) -> Receipt:
     """Build and sign the receipt (docs/decisions.md, "Audit, receipts, intents")."""
+    event = intent.event
     verification = conclusion.verification
     normalized: dict[str, Any] = {"kind": conclusion.kind}
     if conclusion.kind == "success":
@@ -182,14 +181,27 @@ def receipt_of(
         outcome["reason"] = verification.reason
     return build_receipt(
         signer,
+        _attested(intent),
         receipt_id=new("rcpt_"),
-        grant_id=grant_id,
+        grant_id=intent.grant_id,
         provider_module_digest=event.provider_module_digest or "",
         provider_receipt=conclusion.output if conclusion.kind == "success" else conclusion.detail,
         normalized_result=normalized,
         verification_outcome=outcome,
         effect_evidence=conclusion.evidence,
-        started_at=started_at,
+        started_at=intent.started_at,
         finished_at=finished_at,
         failure_class=conclusion.failure_class,
     )
+
+
+def _attested(intent: OpenIntent) -> Attested:
+    event, terms, approver = intent.event, intent.terms, intent.approver
+    return Attested(
+        principal=event.principal or "", action_id=event.action_id or "", action_version=event.action_version,
+        request_hash=event.request_hash, plan_hash=terms.plan_hash, trace_id=event.trace_id or "", epoch=terms.epoch,
+        policy_rule=event.policy_rule, policy_version=event.policy_version,
+        approval=None if approver is None else Approval(
+            approver.approval_id, approver.approved_by, approver.operator_jkt, approver.operator_proof_jti
+        ),
+    )  # fmt: skip

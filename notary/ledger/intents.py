@@ -10,10 +10,11 @@ import msgspec
 
 from ipc.events import AuditEvent
 from ipc.messages import Approver, Terms
+from notary.ledger.journal import IntentRow
 
-_INSERT = (
+INSERT_INTENT = (
     "INSERT INTO intents (intent_id, trace_id, action_id, principal, dispatched_at, grant_id, provider_module,"
-    " plan_hash, approval_id, grant_jws, context) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    " plan_hash, approval_id, grant_jws, context, leaf) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _WAITING = "SELECT intents.context FROM unresolved CROSS JOIN intents USING (seq) WHERE unresolved.intent_id = ?"
 
@@ -30,35 +31,32 @@ class OpenIntent(msgspec.Struct, frozen=True):
     has_budget: bool
     approver: Approver | None
     front_id: str = ""
-    """Which front opened it: that one alone may end it."""
+    """Which front opened it: that one alone may withdraw it."""
+    number: int = 0
+    """Of the front's Open."""
+    worker_id: str = ""
+    """Which worker was named: that one alone may tell how it ended."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(OpenIntent).decode
 
 
-def write(connection: sqlite3.Connection, intent: OpenIntent, grant: str) -> None:
-    """Write an intent. Raises sqlite3.IntegrityError for an id that was used."""
+def row_of(intent: OpenIntent, grant: str) -> IntentRow:
+    """An intent as it is stored. Raises ValueError for the event of a call that does not say whose it is."""
     event, approver = intent.event, intent.approver
-    seq = connection.execute(
-        _INSERT,
-        (
-            intent.intent_id, event.trace_id, event.action_id, event.principal, intent.started_at, intent.grant_id,
-            intent.terms.module_digest, intent.terms.plan_hash, None if approver is None else approver.approval_id,
-            grant, _encode(intent),
-        ),
-    ).lastrowid  # fmt: skip
-    connection.execute("INSERT INTO unresolved (intent_id, seq) VALUES (?, ?)", (intent.intent_id, seq))
+    if event.trace_id is None or event.action_id is None or event.principal is None:
+        raise ValueError("an intent without trace, action or principal")
+    return (
+        intent.intent_id, event.trace_id, event.action_id, event.principal, intent.started_at, intent.grant_id,
+        intent.terms.module_digest, intent.terms.plan_hash, None if approver is None else approver.approval_id,
+        grant, _encode(intent),
+    )  # fmt: skip
 
 
 def is_known(connection: sqlite3.Connection, intent_id: str) -> bool:
-    """True for the id of any intent that was ever opened."""
+    """True for the id of any intent that is in the table."""
     return connection.execute("SELECT 1 FROM intents WHERE intent_id = ?", (intent_id,)).fetchone() is not None
-
-
-def resolve(connection: sqlite3.Connection, intent_id: str) -> bool:
-    """Take an intent from those that wait. False when it does not wait."""
-    return connection.execute("DELETE FROM unresolved WHERE intent_id = ?", (intent_id,)).rowcount == 1
 
 
 def waiting(connection: sqlite3.Connection, intent_id: str) -> OpenIntent | None:

@@ -14,7 +14,7 @@ MAX_BODY_BYTES: Final = 16 * 1024
 _FIELDS: Final = (
     "event_id", "trace_id", "action_id", "action_version", "principal", "owner", "session_id", "decision", "risk_level",
     "request_hash", "policy_version", "policy_rule", "deny_reason", "error_code", "approval_id", "approved_by",
-    "receipt_id", "grant_id", "verification_outcome", "dev_mode",
+    "receipt_id", "receipt_hash", "grant_id", "verification_outcome", "dev_mode",
 )  # fmt: skip
 _CUTS: Final = (500, 100, 20)
 """What texts are cut to, one after the other, until the body fits; with the last it always does."""

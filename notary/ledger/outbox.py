@@ -141,10 +141,13 @@ class Backlog:
     """Who is notified of what, and how much waits for each endpoint. A flood of drops is a few lines in the log."""
 
     def __init__(
-        self, webhooks: Iterable[WebhookSettings], version: str, monotonic: Callable[[], float] = time.monotonic
-    ) -> None:
+        self, webhooks: Iterable[WebhookSettings], version: str, monotonic: Callable[[], float] = time.monotonic,
+        max_waiting: int = MAX_WAITING,
+    ) -> None:  # fmt: skip
         self.endpoints = tuple(row for row in webhooks if not row.disable)
         self.version = version
+        self.max_waiting = max_waiting
+        """For each endpoint."""
         self.dropped = {row.name: 0 for row in self.endpoints}
         """Since the notary started."""
         self._monotonic = monotonic
@@ -157,7 +160,7 @@ class Backlog:
 
     def has_room(self, name: str, queued: Queued) -> bool:
         """Count one more that is about to wait; False when it must be dropped, which is counted too."""
-        is_room = self.waiting[name] + queued.written.get(name, 0) < MAX_WAITING
+        is_room = self.waiting[name] + queued.written.get(name, 0) < self.max_waiting
         counts = queued.written if is_room else queued.dropped
         counts[name] = counts.get(name, 0) + 1
         return is_room

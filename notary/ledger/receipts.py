@@ -4,7 +4,9 @@ Guarantees that every field but those named in NOT_SIGNED is under the signature
 whatever a provider returned. Field names are those of docs/contract.md, "Receipt".
 """
 
+from collections.abc import Iterable
 from functools import cached_property
+from itertools import groupby
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -12,9 +14,48 @@ from msgspec import UNSET, UnsetType
 
 from ipc.canonical import NotCanonical, canonical_bytes, durable_bytes, sha256_hex
 
+VERSION = 2
+"""Receipts of version 1 have no `receipt_version`, and none of the fields of Attested."""
+
+
+class Approval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who approved the call, and with which proof."""
+
+    approval_id: str
+    approved_by: str
+    operator_jkt: str
+    operator_proof_jti: str
+
+
+class Attested(msgspec.Struct, frozen=True, kw_only=True):
+    """Whose call it was, of what, and why it was allowed."""
+
+    principal: str
+    action_id: str
+    action_version: str | None
+    request_hash: str | None
+    plan_hash: str
+    trace_id: str
+    epoch: int
+    policy_rule: str | None
+    policy_version: str | None
+    approval: Approval | None
+
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, dict=True):
     """As stored and as shown, `signature_status` aside, which is found out anew each time it is shown."""
+
+    receipt_version: int | UnsetType = UNSET
+    principal: str | UnsetType = UNSET
+    action_id: str | UnsetType = UNSET
+    action_version: str | UnsetType | None = UNSET
+    request_hash: str | UnsetType | None = UNSET
+    plan_hash: str | UnsetType = UNSET
+    trace_id: str | UnsetType = UNSET
+    epoch: int | UnsetType = UNSET
+    policy_rule: str | UnsetType | None = UNSET
+    policy_version: str | UnsetType | None = UNSET
+    approval: Approval | UnsetType | None = UNSET
 
     receipt_id: str
     grant_id: str
@@ -37,14 +78,19 @@ class Receipt(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         """The bytes to store: canonical JSON. Raises NotCanonical. A copy with other fields makes its own."""
         return canonical_bytes(receipt_fields(self))
 
+    @property
+    def hash(self) -> str:
+        """What the event of its call carries as `receipt_hash`."""
+        return sha256_hex(self.stored)
+
 
 NOT_SIGNED = frozenset({"result_hash", "receipt_signature", "signing_key_id", "signature_status"})
 """docs/decisions.md, "Audit, receipts, intents"."""
 _FIELDS = Receipt.__struct_fields__
-_SIGNED_FIELDS = tuple(name for name in _FIELDS if name not in NOT_SIGNED)
-_SIGNED_BEFORE = tuple(name for name in _SIGNED_FIELDS if name < "receipt_signature")
-_SIGNED_AFTER = tuple(name for name in _SIGNED_FIELDS if name not in _SIGNED_BEFORE)
-"""In canonical order the fields that are not signed stand together, between these and those before."""
+_RUNS = tuple(
+    (is_signed, tuple(names)) for is_signed, names in groupby(sorted(_FIELDS), key=lambda name: name not in NOT_SIGNED)
+)
+"""Fields in canonical order, in runs of which the signature covers all or none."""
 _decode = msgspec.json.Decoder(Receipt).decode
 
 
@@ -63,9 +109,9 @@ class Signs(Protocol):
 
 
 def build_receipt(
-    signer: Signs, *, receipt_id: str, grant_id: str, provider_module_digest: str, provider_receipt: object,
-    normalized_result: dict[str, Any], verification_outcome: dict[str, Any], effect_evidence: list[Any],
-    started_at: str, finished_at: str, failure_class: str | None,
+    signer: Signs, attested: Attested, *, receipt_id: str, grant_id: str, provider_module_digest: str,
+    provider_receipt: object, normalized_result: dict[str, Any], verification_outcome: dict[str, Any],
+    effect_evidence: list[Any], started_at: str, finished_at: str, failure_class: str | None,
 ) -> Receipt:  # fmt: skip
     """Build and sign.
 
@@ -74,6 +120,8 @@ def build_receipt(
     its own call.
     """
     fields: dict[str, Any] = {
+        "receipt_version": VERSION,
+        **{name: getattr(attested, name) for name in Attested.__struct_fields__},
         "receipt_id": receipt_id,
         "grant_id": grant_id,
         "provider_module_digest": provider_module_digest,
@@ -85,42 +133,53 @@ def build_receipt(
         "finished_at": finished_at,
         "failure_class": failure_class,
     }
+    encoded = fields | {"approval": msgspec.to_builtins(attested.approval)}
     try:
-        before, after = _signed_parts(fields)
+        signed = _signed_runs(encoded)
     except NotCanonical:
-        fields = {name: _kept(value) for name, value in fields.items()}
-        before, after = _signed_parts(fields)
-    envelope = _joined(before, after)
+        fields |= {name: _kept(fields[name]) for name in _FROM_OUTSIDE}
+        signed = _signed_runs(encoded | fields | {"approval": encoded["approval"]})
+    envelope = _joined(signed.values())
     signature = signer.sign(envelope)
     unsigned: dict[str, Any] = {
         "result_hash": sha256_hex(envelope), "receipt_signature": signature.value, "signing_key_id": signature.kid,
     }  # fmt: skip
     receipt = Receipt(**fields, **unsigned)
     # Filled in here: what a provider returned may be large, and is encoded already.
-    receipt.__dict__["stored"] = _joined(before, canonical_bytes(unsigned), after)
+    receipt.__dict__["stored"] = _joined(
+        signed[names] if is_signed else canonical_bytes({name: unsigned[name] for name in names})
+        for is_signed, names in _RUNS
+    )
     return receipt
 
 
-def _signed_parts(fields: dict[str, Any]) -> tuple[bytes, bytes]:
-    """The envelope as two canonical objects: what stands before and after the fields that are not signed."""
-    before, after = ({name: fields[name] for name in names} for names in (_SIGNED_BEFORE, _SIGNED_AFTER))
-    return durable_bytes(before), durable_bytes(after)
+_FROM_OUTSIDE = ("provider_receipt", "normalized_result", "verification_outcome", "effect_evidence")
+"""Fields in which a provider or a verifier has its own words."""
 
 
-def _joined(*objects: bytes) -> bytes:
+def _signed_runs(fields: dict[str, Any]) -> dict[tuple[str, ...], bytes]:
+    """The envelope as canonical objects, one for each run of fields that are signed. Raises NotCanonical."""
+    return {
+        names: durable_bytes({name: fields[name] for name in names}) for is_signed, names in _RUNS if is_signed
+    }  # fmt: skip
+
+
+def _joined(objects: Iterable[bytes]) -> bytes:
     """One object of the members of several that have some, as they stand."""
     return b"{" + b",".join([encoded[1:-1] for encoded in objects]) + b"}"
 
 
 def envelope_of(receipt: Receipt) -> bytes:
     """The bytes under the signature. Raises NotCanonical."""
-    return canonical_bytes({name: getattr(receipt, name) for name in _SIGNED_FIELDS})
+    return canonical_bytes({name: value for name, value in receipt_fields(receipt).items() if name not in NOT_SIGNED})
 
 
 def receipt_fields(receipt: Receipt) -> dict[str, Any]:
     """Every field that is present, by name."""
-    found = ((name, getattr(receipt, name)) for name in _FIELDS)
-    return {name: value for name, value in found if value is not UNSET}
+    found = {name: value for name in _FIELDS if (value := getattr(receipt, name)) is not UNSET}
+    if isinstance(approval := found.get("approval"), Approval):
+        found["approval"] = msgspec.structs.asdict(approval)
+    return found
 
 
 def encode_receipt(receipt: Receipt) -> bytes:

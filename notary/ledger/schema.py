@@ -1,4 +1,6 @@
-"""Tables of the gateway's one SQLite file, and the head of the chain.
+"""Tables of the gateway's one SQLite file.
+
+A call writes the journal (notary/ledger/journal.py); its rows come to these tables a little later, many at a time.
 
 An event is stored as the exact bytes that were hashed; the columns beside it exist to filter and nothing else. Every
 index grows at its end or at one place for each value, so that a large ledger costs no more to write than a small one.
@@ -6,15 +8,17 @@ index grows at its end or at one place for each value, so that a large ledger co
 
 import secrets
 import sqlite3
-
-import msgspec
+from collections.abc import Iterable
 
 from notary.backends.sqlite import DatabaseGone
+from notary.ledger import history, journal
 from notary.store import budgets, holds, proofs
+from notary.tree import tiles
 
-SCHEMA_VERSION = "3"
-KNOWN_VERSIONS = ("1", "2", SCHEMA_VERSION)
-"""What can be checked. Events, receipts and intents are the same in all of them."""
+SCHEMA_VERSION = "5"
+WITHOUT_TREE = ("1", "2", "3", "4")
+KNOWN_VERSIONS = (*WITHOUT_TREE, SCHEMA_VERSION)
+"""What can be checked."""
 
 _EVIDENCE = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -75,21 +79,20 @@ ALTER TABLE intents ADD COLUMN context BLOB;
 CREATE UNIQUE INDEX intents_by_id ON intents (intent_id);
 """
 
-_LAST_UNIT = """
--- What the last unit answered: whoever did not hear it asks again after a crash.
-CREATE TABLE last_unit (id INTEGER PRIMARY KEY CHECK (id = 1), answers BLOB NOT NULL) STRICT;
+_TREE = """
+-- leaf is the place in the tree (notary/tree); NULL for what was written before there was one.
+ALTER TABLE events ADD COLUMN leaf INTEGER;
+ALTER TABLE intents ADD COLUMN leaf INTEGER;
+-- Ids grow with time.
+CREATE INDEX events_by_id ON events (event_id);
+-- size is how many leaves the note (notary/tree/checkpoints.py) commits to.
+CREATE TABLE checkpoints (size INTEGER PRIMARY KEY, time TEXT NOT NULL, note TEXT NOT NULL) STRICT;
 """
 
-
-class Head(msgspec.Struct, frozen=True):
-    """End of the chain: number of the last event, which is how many there are, and its hash."""
-
-    seq: int = 0
-    hash: str | None = None
-
-
-_decode_head = msgspec.json.Decoder(Head).decode
-_encode_head = msgspec.json.Encoder().encode
+_LAST_UNIT = """
+-- What the last unit answered, where that is too much for the journal: whoever did not hear it asks again.
+CREATE TABLE last_unit (id INTEGER PRIMARY KEY CHECK (id = 1), answers BLOB NOT NULL) STRICT;
+"""
 
 
 def prepare(connection: sqlite3.Connection) -> None:
@@ -101,6 +104,8 @@ def prepare(connection: sqlite3.Connection) -> None:
         _create_store(connection)
         rows = [("schema", SCHEMA_VERSION), ("ledger_id", secrets.token_hex(16)), ("head", "{}")]
         connection.executemany("INSERT INTO meta (key, value) VALUES (?, ?)", rows)
+        _create(connection, journal.TABLES)
+        _create_tree(connection)
     version = schema_version(connection)
     if version == "1":
         # Its outbox had no endpoints, and nothing ever wrote to it.
@@ -108,13 +113,27 @@ def prepare(connection: sqlite3.Connection) -> None:
     if version in ("1", "2"):
         _execute_all(connection, _MORE_OF_INTENTS + _LAST_UNIT)
         _create_store(connection)
+    if version in ("1", "2", "3"):
+        _create(connection, journal.TABLES)
+    if version in WITHOUT_TREE:
+        _create_tree(connection)
         connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (SCHEMA_VERSION,))
     elif version != SCHEMA_VERSION:
         raise DatabaseGone(f"not a ledger of this version: its schema is {version}, known is {SCHEMA_VERSION}")
 
 
+def _create_tree(connection: sqlite3.Connection) -> None:
+    _execute_all(connection, _TREE)
+    connection.execute(tiles.TABLE)
+    history.bring(connection)
+
+
 def _create_store(connection: sqlite3.Connection) -> None:
-    for statement in (*proofs.TABLES, *budgets.TABLES, *holds.TABLES):
+    _create(connection, (*proofs.TABLES, *budgets.TABLES, *holds.TABLES))
+
+
+def _create(connection: sqlite3.Connection, statements: Iterable[str]) -> None:
+    for statement in statements:
         connection.execute(statement)
 
 
@@ -131,17 +150,3 @@ def schema_version(connection: sqlite3.Connection) -> str | None:
         return None
     row = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
     return None if row is None else str(row[0])
-
-
-def read_head(connection: sqlite3.Connection) -> Head | None:
-    """The head as the file has it; None when it is gone or makes no sense."""
-    row = connection.execute("SELECT value FROM meta WHERE key = 'head'").fetchone()
-    try:
-        return None if row is None else _decode_head(row[0])
-    except msgspec.DecodeError:
-        return None
-
-
-def write_head(connection: sqlite3.Connection, head: Head) -> None:
-    """Move the head; inside the transaction that wrote the events."""
-    connection.execute("UPDATE meta SET value = ? WHERE key = 'head'", (_encode_head(head).decode(),))

@@ -5,33 +5,32 @@ from typing import Final
 
 from ipc.events import AuditEvent
 from notary.ledger.chain import event_hash, milliseconds, open_event
+from notary.ledger.head import Head
+from notary.ledger.journal import Entry
 from notary.ledger.kinds import kinds_of
 from notary.ledger.message import body_of
 from notary.ledger.outbox import Backlog, Queued
 from notary.ledger.receipts import Receipt, encode_receipt
-from notary.ledger.schema import Head
 
-_EVENT: Final = (
-    "INSERT INTO events (seq, event_id, event_type, time, trace_id, principal, session_id, action_id, decision, bytes)"
-    " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT_EVENT: Final = (
+    "INSERT INTO events (seq, event_id, event_type, time, trace_id, principal, session_id, action_id, decision, bytes,"
+    " leaf) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
-_RECEIPT: Final = "INSERT INTO receipts (seq, receipt_id, approval_id, bytes) VALUES (?, ?, ?, ?)"
+INSERT_RECEIPT: Final = "INSERT INTO receipts (seq, receipt_id, approval_id, bytes) VALUES (?, ?, ?, ?)"
 _DELIVERY: Final = "INSERT INTO outbox (event_id, kind, endpoint, due, payload) VALUES (?, ?, ?, ?, ?)"
 
 
-def write_event(connection: sqlite3.Connection, head: Head, event: AuditEvent, receipt: Receipt | None = None) -> Head:
+def write_event(entry: Entry, head: Head, event: AuditEvent, receipt: Receipt | None = None) -> Head:
     """Append an event, and the receipt that it names; the head after it. Raises NotCanonical."""
     stored = open_event(event).closed(head.hash)
     seq = head.seq + 1
-    connection.execute(
-        _EVENT,
-        (
-            seq, event.event_id, event.event_type, milliseconds(event.timestamp), event.trace_id, event.principal,
-            event.session_id, event.action_id, event.decision, stored,
-        ),
+    row = (
+        seq, event.event_id, event.event_type, milliseconds(event.timestamp), event.trace_id, event.principal,
+        event.session_id, event.action_id, event.decision, stored,
     )  # fmt: skip
     if receipt is not None:
-        connection.execute(_RECEIPT, (seq, receipt.receipt_id, event.approval_id, encode_receipt(receipt)))
+        entry.receipts.append((seq, receipt.receipt_id, event.approval_id, encode_receipt(receipt)))
+    entry.events.append(row)
     return Head(seq, event_hash(stored))
 
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from ipc import events
 from ipc.events import AuditEvent
+from ipc.limits import MAX_AHEAD
 from ipc.messages import Approver, Open
 from ipc.texts import clean_reason
 from notary.ledger.intents import OpenIntent
@@ -35,8 +36,8 @@ MAX_CODE: Final = 64
 _INTENT_ID_CHARACTERS: Final = len("intent_") + 36
 
 _of_notary = attrgetter(
-    "receipt_id", "grant_id", "intent_id", "runtime", "response_hash", "verification_outcome", "is_repeated",
-    "key_purpose", "key_id", "previous_key_id",
+    "receipt_id", "receipt_hash", "grant_id", "intent_id", "runtime", "response_hash", "verification_outcome",
+    "is_repeated", "key_purpose", "key_id", "previous_key_id",
 )  # fmt: skip
 _of_decisions = attrgetter("approval_id", "approved_by", "operator_sender_binding", "operator_proof_jti")
 
@@ -79,10 +80,22 @@ def check_own(unit: Unit, intent: OpenIntent) -> None:
         raise NotAllowed(f"{intent.intent_id} was opened by {intent.front_id or 'a front of before'}")
 
 
+def check_worker(unit: Unit, worker_id: str) -> None:
+    """Raises NotAllowed for a worker of another front, and for one that has as many calls as one may have."""
+    if unit.state.workers.get(worker_id, unit.front_id) != unit.front_id:
+        raise NotAllowed("the worker of another front")
+    if unit.calls_of(worker_id) >= MAX_AHEAD:
+        raise NotAllowed("a worker that has too many calls")
+
+
 def check_opening(unit: Unit, asked: Open) -> None:
-    """Raises NotAllowed for an id that can't be one, and for an approved call that this front has not claimed."""
+    """Raises NotAllowed for an id that can't be one, for a call without what an intent says, for a worker as
+    check_worker does, and for an approved call that this front has not claimed."""
     if not asked.intent_id.startswith("intent_") or len(asked.intent_id) != _INTENT_ID_CHARACTERS:
         raise NotAllowed("no id of an intent")
+    if None in (asked.event.trace_id, asked.event.action_id, asked.event.principal):
+        raise NotAllowed("the event of a call without trace, action or principal")
+    check_worker(unit, asked.worker_id)
     if asked.approver is None:
         check_call(asked.event, frozenset({"allow", None}))
     else:
@@ -100,6 +113,7 @@ def _check_claimed(unit: Unit, approver: Approver, plan_hash: str) -> None:
     if kept_of(approval).plan_hash != plan_hash:
         raise NotAllowed("another plan than the one that was held")
     unit.part = "ledger"
+    unit.settle()
     if has_intent_of_approval(unit.connection, approver.approval_id):
         raise NotAllowed("an approval that was executed already")
 

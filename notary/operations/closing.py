@@ -1,54 +1,69 @@
-"""Close and Abandon: how an intent ends, with its receipt and its event, or without anything having been dispatched."""
+"""How an intent ends: as its worker reports, without a report, withdrawn before anything was dispatched, or as an
+operator says.
+
+SECURITY: Reported and Lost are no operations of a front. They are made here, of what a worker told over its channel and
+of what the supervisor says of its end.
+"""
 
 from typing import Any
 
 from ipc.approvals import APPROVED, CLAIMED, FAILED
 from ipc.clock import iso
-from ipc.messages import Abandon, Close, Closed
+from ipc.events import INTENT_RESOLVED
+from ipc.messages import INTENT_OUTCOMES, Closed, Operation, ResolvedIntent, ResolveIntent, Result, Withdraw, Withdrawn
 from ipc.store import ApprovalRecord
 from ipc.texts import clean_reason
-from notary.ledger import intents
 from notary.ledger.conclusion import CUT, Conclusion, conclude, conclude_lost, receipt_of
 from notary.ledger.intents import OpenIntent
 from notary.ledger.receipts import Receipt
-from notary.operations.allowed import REFUSALS, check_code, check_own
+from notary.operations.allowed import REFUSALS, check_code, check_event, check_own
+from notary.reading import queries
 from notary.store import budgets, holds
 from notary.store.outcomes import ended
 from notary.unit import NotAllowed, NotOpen, Unit
 
 
-def close_call(unit: Unit, asked: Close) -> Closed:
-    """See Close. Raises NotOpen, NotAllowed."""
-    intent = _resolved(unit, asked.intent_id)
-    conclusion = _conclusion(asked, intent)
-    event, signers = intent.event, unit.state.signers
-    receipt = receipt_of(conclusion, event, intent.grant_id, intent.started_at, iso(unit.now), signers.receipts)
-    succeeded = conclusion.kind == "success"
-    more: dict[str, Any] = {
-        "decision": "allow" if succeeded else "error",
-        "runtime": conclusion.runtime,
-        "grant_id": intent.grant_id,
-        "receipt_id": receipt.receipt_id,
-        "intent_id": intent.intent_id,
-        "verification_outcome": conclusion.verification.outcome,
-        "response_hash": conclusion.response_hash,
-        "error_code": None if succeeded else "action_execution_failed",
-        "reason": conclusion.reason,
-    }
-    unit.append(event, receipt, **more)
-    _end_approval(unit, intent, APPROVED, receipt)
-    return Closed(
-        receipt.receipt_id, conclusion.kind, conclusion.detail["outcome"], conclusion.verification.outcome,
-        conclusion.runtime, conclusion.reason,
-    )  # fmt: skip
+class Reported(Operation, frozen=True):
+    """The result of a call, told by the worker that has the word for it. Answers Closed, as its Open is answered."""
+
+    result: Result
 
 
-def abandon_call(unit: Unit, asked: Abandon) -> None:
-    """See Abandon. Raises NotOpen, NotAllowed."""
+class Lost(Operation, frozen=True):
+    """The worker of a call ended without a result. Answers Closed, under the number of the call's Open."""
+
+    intent_id: str
+    reason: str
+
+
+def report_call(unit: Unit, asked: Reported) -> Closed:
+    """See Reported. Raises NotOpen."""
+    intent = _open(unit, asked.result.call_id)
+    return _close(unit, intent, conclude(asked.result, intent.terms))
+
+
+def lose_call(unit: Unit, asked: Lost) -> Closed:
+    """See Lost. Raises NotOpen."""
+    intent = _open(unit, asked.intent_id)
+    is_cut = unit.is_cut(asked.intent_id)
+    return _close(unit, intent, CUT if is_cut else conclude_lost(clean_reason(asked.reason)))
+
+
+def withdraw_call(unit: Unit, asked: Withdraw) -> Withdrawn:
+    """See Withdraw. Raises NotOpen, NotAllowed."""
     if asked.decision not in REFUSALS:
-        raise NotAllowed("a call abandoned with another decision than a refusal")
+        raise NotAllowed("a call withdrawn with another decision than a refusal")
     check_code(asked.error_code)
-    intent = _resolved(unit, asked.intent_id)
+    intent = _open(unit, asked.intent_id)
+    check_own(unit, intent)
+    if not unit.is_unbegun(asked.intent_id):
+        if unit.has_lost_worker(intent):  # nobody will tell of its end
+            _close(unit, intent, CUT)
+        else:
+            unit.cut(intent)
+        return Withdrawn(is_abandoned=False)
+    unit.resolve(intent.intent_id)
+    unit.withdrawn[intent.intent_id] = asked.error_code
     event = intent.event
     more: dict[str, Any] = {
         "decision": asked.decision,
@@ -63,25 +78,58 @@ def abandon_call(unit: Unit, asked: Abandon) -> None:
         more["budgets_after"] = event.budgets_before
     unit.append(event, **more)
     _end_approval(unit, intent, FAILED, error_code=asked.error_code)
+    return Withdrawn(is_abandoned=True)
 
 
-def _resolved(unit: Unit, intent_id: str) -> OpenIntent:
-    intent = unit.intent(intent_id) or intents.waiting(unit.connection, intent_id)
+def resolve_intent(unit: Unit, asked: ResolveIntent) -> ResolvedIntent | None:
+    """See ResolveIntent. Raises NotAllowed."""
+    check_event(asked.event, INTENT_RESOLVED, frozenset({"allow"}))
+    if asked.outcome not in INTENT_OUTCOMES or asked.event.change is not None:
+        raise NotAllowed("an outcome that no intent has")
+    unit.settle()
+    view = queries.unresolved_intent(unit.connection, asked.intent_id)
+    if view is None:
+        return None
+    if unit.may_still_end(asked.intent_id):
+        return ResolvedIntent(view.trace_id, view.action_id, is_under_way=True)
+    unit.resolve(asked.intent_id)
+    unit.append(
+        asked.event, trace_id=view.trace_id, action_id=view.action_id, grant_id=view.grant_id,
+        intent_id=asked.intent_id, change={"outcome": asked.outcome},
+    )  # fmt: skip
+    return ResolvedIntent(view.trace_id, view.action_id)
+
+
+def _close(unit: Unit, intent: OpenIntent, conclusion: Conclusion) -> Closed:
+    """Receipt and event of a call that was dispatched."""
+    unit.resolve(intent.intent_id)
+    receipt = receipt_of(conclusion, intent, iso(unit.now), unit.state.signers.receipts)
+    succeeded = conclusion.kind == "success"
+    more: dict[str, Any] = {
+        "decision": "allow" if succeeded else "error",
+        "runtime": conclusion.runtime,
+        "grant_id": intent.grant_id,
+        "receipt_id": receipt.receipt_id,
+        "receipt_hash": receipt.hash,
+        "intent_id": intent.intent_id,
+        "verification_outcome": conclusion.verification.outcome,
+        "response_hash": conclusion.response_hash,
+        "error_code": None if succeeded else "action_execution_failed",
+        "reason": conclusion.reason,
+    }
+    unit.append(intent.event, receipt, **more)
+    _end_approval(unit, intent, APPROVED, receipt)
+    return Closed(
+        intent.grant_id, receipt.receipt_id, conclusion.kind, conclusion.detail["outcome"],
+        conclusion.verification.outcome, conclusion.runtime, conclusion.reason, conclusion.response_hash,
+    )  # fmt: skip
+
+
+def _open(unit: Unit, intent_id: str) -> OpenIntent:
+    intent = unit.intent(intent_id)
     if intent is None:
         raise NotOpen(f"{clean_reason(intent_id)} is not open")
-    check_own(unit, intent)
-    if not intents.resolve(unit.connection, intent_id):
-        raise NotOpen(f"{intent_id} is not open")
-    unit.closed(intent_id)
     return intent
-
-
-def _conclusion(asked: Close, intent: OpenIntent) -> Conclusion:
-    if asked.is_cut:
-        return CUT
-    if asked.result is None:
-        return conclude_lost(clean_reason(asked.lost or "no result"))
-    return conclude(asked.result, intent.terms)
 
 
 def _end_approval(

@@ -52,7 +52,8 @@ def due_holds(unit: Unit, asked: m.DueHolds) -> list[ApprovalRecord]:
 def orphaned_holds(unit: Unit, asked: m.OrphanedHolds) -> list[ApprovalRecord]:
     """See OrphanedHolds."""
     unit.part = "approvals"
-    return holds.claimed_by_others(unit.connection, asked.live_holders)
+    # A front that has started since the asking one was told who lives is among those that are here.
+    return holds.claimed_by_others(unit.connection, (*asked.live_holders, *unit.state.fronts))
 
 
 def unsettled_holds(unit: Unit, asked: m.UnsettledHolds) -> list[ApprovalRecord]:
@@ -83,12 +84,13 @@ def read_ledger(unit: Unit, _asked: m.ReadLedger) -> m.LedgerStatus:
         unit.connection.execute(_PROBE)
     waiting = outbox.waiting(unit.connection)
     unit.state.backlog.found(waiting)
-    unresolved = queries.count_unresolved(unit.connection)
+    unresolved = unit.count_unresolved()
     return m.LedgerStatus(unresolved, waiting, dict(unit.state.backlog.dropped))
 
 
 def show_receipt(unit: Unit, asked: m.ShowReceipt) -> m.ShownReceipt | None:
     """See ShowReceipt."""
+    unit.settle()
     receipt = queries.receipt_by_id(unit.connection, asked.receipt_id)
     if receipt is None:
         return None
@@ -97,6 +99,7 @@ def show_receipt(unit: Unit, asked: m.ShowReceipt) -> m.ShownReceipt | None:
 
 def trace_of_approval(unit: Unit, asked: m.TraceOfApproval) -> m.ApprovalTrace:
     """See TraceOfApproval."""
+    unit.settle()
     receipt_id = queries.receipt_id_of_approval(unit.connection, asked.approval_id)
     has_intent = queries.has_intent_of_approval(unit.connection, asked.approval_id)
     return m.ApprovalTrace(receipt_id, has_intent)
@@ -104,11 +107,13 @@ def trace_of_approval(unit: Unit, asked: m.TraceOfApproval) -> m.ApprovalTrace:
 
 def list_unresolved(unit: Unit, asked: m.ListUnresolved) -> list[IntentView]:
     """See ListUnresolved."""
-    return queries.unresolved_intents(unit.connection, asked.limit, unit.now)
+    unit.settle()
+    return queries.unresolved_intents(unit.connection, asked.limit, unit.now, asked.after)
 
 
 def query_events(unit: Unit, asked: m.QueryEvents) -> list[bytes]:
     """See QueryEvents."""
+    unit.settle()
     return queries.events_of(unit.connection, asked.query)
 
 

@@ -99,6 +99,7 @@ def _check_ending(unit: Unit, asked: MoveHold, approval: ApprovalRecord) -> None
     if asked.to_state == FAILED:
         check_code(after.error_code)
     if asked.to_state == APPROVED:
+        unit.settle()
         receipt_id = receipt_id_of_approval(unit.connection, asked.approval_id)
         if receipt_id is None or receipt_id != after.receipt_id:
             raise NotAllowed("an end without the receipt that it names")
@@ -107,6 +108,7 @@ def _check_ending(unit: Unit, asked: MoveHold, approval: ApprovalRecord) -> None
 def _check_refund(unit: Unit, asked: MoveHold, approval: ApprovalRecord) -> None:
     if asked.to_state not in (DENIED, EXPIRED, FAILED) or not kept_of(approval).has_budget:
         raise NotAllowed("a call given back that was not taken")
+    unit.settle()
     if has_intent_of_approval(unit.connection, asked.approval_id):
         raise NotAllowed("a call given back that was dispatched, or is given back already")
 

@@ -7,12 +7,12 @@ from msgspec.structs import replace
 from ipc.clock import iso
 from ipc.events import AuditEvent
 from ipc.identifiers import new
-from ipc.messages import Approver, Enter, Entered, Open, Opened, Refusal
-from notary.ledger import intents
+from ipc.messages import Approver, Assign, Closed, Enter, Entered, NoSuchWorker, Open, Refusal
 from notary.ledger.intents import OpenIntent
-from notary.operations.allowed import check_opening
+from notary.operations.allowed import check_opening, check_own, check_worker
+from notary.operations.closing import Lost, lose_call
 from notary.operations.refusing import checked, debited, is_used
-from notary.unit import NotAllowed, Unit
+from notary.unit import NotAllowed, NotOpen, Started, Unit
 
 
 def enter(unit: Unit, asked: Enter) -> Entered:
@@ -21,36 +21,71 @@ def enter(unit: Unit, asked: Enter) -> Entered:
     return Entered(is_fresh, unit.epoch)
 
 
-def open_call(unit: Unit, asked: Open) -> Opened | Refusal:
-    """See Open. Raises NotAllowed."""
+def open_call(unit: Unit, asked: Open) -> Started | Refusal | NoSuchWorker | Closed:
+    """See Open. Raises NotAllowed.
+
+    Asked again, of the notary after one that was killed, it has the word repeated.
+    """
     event, terms, approver = asked.event, asked.terms, asked.approver
+    if unit.is_known(asked.intent_id):
+        return _again(unit, asked)
     check_opening(unit, asked)
-    if intents.is_known(unit.connection, asked.intent_id):
-        raise NotAllowed("the id of another intent")
+    if asked.worker_id not in unit.state.workers:
+        return NoSuchWorker()
     if approver is not None:
         event = approved(event, approver)
     stale = "invalid_lease" if approver is None else "plan_integrity"
     refusal = checked(unit, event, asked.proof, terms.epoch, stale)
     if refusal is not None:
         return refusal
-    calls: tuple[int, int] | None = None
     if asked.has_budget and approver is None:  # a call that was held was debited then
         taken = debited(unit, event, event.session_id or "")
         if isinstance(taken, Refusal):
             return taken
-        calls = taken
         event = with_calls(event, *taken)
     unit.part = "ledger"
     intent = OpenIntent(
-        asked.intent_id, new("grant_"), iso(unit.now), event, terms, asked.has_budget, approver, unit.front_id
+        asked.intent_id, new("grant_"), iso(unit.now), event, terms, asked.has_budget, approver, unit.front_id,
+        unit.number, asked.worker_id,
     )  # fmt: skip
     grant = unit.state.signers.grants.sign(
         terms, event.trace_id or "", intent.grant_id, now=unit.now, approver=approver
     )  # fmt: skip
-    intents.write(unit.connection, intent, grant)
-    unit.opened(intent)
-    before, after = calls or (None, None)
-    return Opened(intent.grant_id, grant, intent.started_at, before, after)
+    unit.open(intent, grant)
+    return Started(intent)
+
+
+def assign_call(unit: Unit, asked: Assign) -> Started | NoSuchWorker | Closed:
+    """See Assign. Raises NotOpen, NotAllowed.
+
+    Asked again, of a notary that did not take the call back itself, it can't be known whether a worker has begun it.
+    """
+    intent = unit.intent(asked.intent_id)
+    if intent is None:
+        raise NotOpen("a call that is not open")
+    check_own(unit, intent)
+    check_worker(unit, asked.worker_id)
+    if asked.intent_id not in unit.state.unbegun:
+        if unit.is_of_this_life(asked.intent_id):
+            raise NotAllowed("a call that another worker has")
+        return lose_call(unit, Lost(intent.intent_id, "the notary ended while it passed to another worker"))
+    if asked.worker_id not in unit.state.workers:
+        return NoSuchWorker()
+    unit.give(asked.worker_id)
+    return Started(replace(intent, worker_id=asked.worker_id))
+
+
+def _again(unit: Unit, asked: Open) -> Started | Closed:
+    """This very Open was asked of the notary before, which was killed. Raises NotAllowed if it was not.
+
+    The worker runs the call, has run it, or never heard of it: it knows. One that is gone may have begun it.
+    """
+    intent = None if unit.is_of_this_life(asked.intent_id) else unit.intent(asked.intent_id)
+    if intent is None or (intent.front_id, intent.number) != (unit.front_id, unit.number):
+        raise NotAllowed("the id of another intent")
+    if intent.worker_id in unit.state.workers:
+        return Started(intent, is_repeated=True)
+    return lose_call(unit, Lost(intent.intent_id, "it ended together with the notary"))
 
 
 def approved(event: AuditEvent, approver: Approver) -> AuditEvent:

@@ -2,7 +2,7 @@
 
 from ipc.events import AuditEvent
 from ipc.messages import Proof, Refusal
-from notary.store import budgets, proofs
+from notary.store import budgets
 from notary.unit import Unit
 
 
@@ -15,7 +15,7 @@ def refused(unit: Unit, event: AuditEvent, code: str, cause: str | None = None) 
 def is_used(unit: Unit, proof: Proof | None) -> bool:
     """Use a proof; True when it was used before. Without one nothing is used."""
     unit.part = "store"
-    return proof is not None and not proofs.use(unit.connection, proof.key, unit.now)
+    return proof is not None and not unit.use_proof(proof.key)
 
 
 def checked(unit: Unit, event: AuditEvent, proof: Proof | None, epoch: int, stale: str) -> Refusal | None:

@@ -4,7 +4,7 @@ from typing import Final
 
 from ipc import messages as m
 from notary.operations.acting import check_keys, follow_keys, issue, note, revoke
-from notary.operations.closing import abandon_call, close_call
+from notary.operations.closing import Lost, Reported, lose_call, report_call, resolve_intent, withdraw_call
 from notary.operations.delivering import claim_deliveries, give_up_deliveries, settle_delivery
 from notary.operations.holding import hold, refuse
 from notary.operations.looking import (
@@ -24,14 +24,18 @@ from notary.operations.looking import (
     unsettled_holds,
 )
 from notary.operations.moving import move_hold
-from notary.operations.opening import enter, open_call
+from notary.operations.opening import assign_call, enter, open_call
+from notary.operations.proving import prove, prove_consistency, read_checkpoint
 from notary.unit import Handler
 
 WRITING: Final[dict[type[m.Operation], Handler]] = {
     m.Enter: enter,
     m.Open: open_call,
-    m.Close: close_call,
-    m.Abandon: abandon_call,
+    m.Assign: assign_call,
+    m.Withdraw: withdraw_call,
+    Reported: report_call,
+    Lost: lose_call,
+    m.ResolveIntent: resolve_intent,
     m.Refuse: refuse,
     m.Hold: hold,
     m.Issue: issue,
@@ -59,5 +63,10 @@ READING: Final[dict[type[m.Operation], Handler]] = {
     m.NextDelivery: next_delivery,
     m.CheckKeys: check_keys,
     m.ReadLedger: read_ledger,
+    m.ReadCheckpoint: read_checkpoint,
+    m.Prove: prove,
+    m.ProveConsistency: prove_consistency,
 }
+PROVING: Final = frozenset({m.ReadCheckpoint, m.Prove, m.ProveConsistency})
+"""Operations that a checkpoint of everything durable is signed for."""
 HANDLERS: Final[dict[type[m.Operation], Handler]] = {**WRITING, **READING}

@@ -15,6 +15,7 @@ _INTENT = """
 SELECT intents.intent_id, trace_id, action_id, principal, dispatched_at, grant_id, provider_module
 """
 
+_SEQ_OF = "coalesce((SELECT seq FROM intents WHERE intent_id = ?), 0)"
 _INDEXES = {
     "trace_id": "events_by_trace",
     "session_id": "events_by_session",
@@ -50,18 +51,36 @@ def has_intent_of_approval(connection: sqlite3.Connection, approval_id: str) -> 
     return connection.execute("SELECT 1 FROM intents WHERE approval_id = ?", (approval_id,)).fetchone() is not None
 
 
-def unresolved_intents(connection: sqlite3.Connection, limit: int, now: float) -> list[IntentView]:
-    """Oldest first."""
+def unresolved_intents(
+    connection: sqlite3.Connection, limit: int, now: float, after: str | None = None
+) -> list[IntentView]:  # fmt: skip
+    """Oldest first; those that were written after this one."""
     # CROSS keeps SQLite from walking all intents in order instead of looking up the few that are open.
     rows = connection.execute(
-        f"{_INTENT} FROM unresolved CROSS JOIN intents USING (seq) ORDER BY intents.seq LIMIT ?", (limit,)
+        f"{_INTENT} FROM unresolved CROSS JOIN intents USING (seq) WHERE intents.seq > {_SEQ_OF} ORDER BY intents.seq"
+        " LIMIT ?",
+        (after, limit),
     )
     return [_intent_view(row, now) for row in rows]
+
+
+def unresolved_intent(connection: sqlite3.Connection, intent_id: str) -> IntentView | None:
+    """One that is unresolved."""
+    row = connection.execute(
+        f"{_INTENT} FROM unresolved CROSS JOIN intents USING (seq) WHERE unresolved.intent_id = ?", (intent_id,)
+    ).fetchone()
+    return None if row is None else _intent_view(row, 0.0)
 
 
 def count_unresolved(connection: sqlite3.Connection) -> int:
     """Reads the small table alone."""
     return int(connection.execute("SELECT count(*) FROM unresolved").fetchone()[0])
+
+
+def newest_note(connection: sqlite3.Connection) -> str | None:
+    """The last checkpoint that was signed."""
+    row = connection.execute("SELECT note FROM checkpoints ORDER BY size DESC LIMIT 1").fetchone()
+    return None if row is None else str(row[0])
 
 
 def newest_time(connection: sqlite3.Connection) -> float | None:

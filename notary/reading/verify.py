@@ -5,6 +5,7 @@ memory; stops at the first one that does not fit, and says why. Believes neither
 """
 
 import sqlite3
+from base64 import b64encode
 from collections.abc import Iterable
 from hashlib import sha256
 from typing import Any
@@ -13,12 +14,15 @@ import msgspec
 from msgspec import UNSET, UnsetType
 
 from ipc.evidence import VerifyReport
+from notary.backends.sqlite import DatabaseGone
 from notary.ledger.chain import milliseconds
-from notary.ledger.schema import Head, read_head
+from notary.ledger.head import Head, read_head
+from notary.ledger.settling import head_with, unsettled
+from notary.reading.tree_walk import Misplaced, Proven, TreeWalk
 
 CHUNK = 256
 COLUMNS = ("event_id", "event_type", "time", "trace_id", "principal", "session_id", "action_id", "decision")
-EVENT_COLUMNS = ", ".join(f"events.{name}" for name in ("seq", *COLUMNS, "bytes"))
+EVENT_COLUMNS = ", ".join(f"events.{name}" for name in ("seq", *COLUMNS, "bytes", "leaf"))
 _READ = f"SELECT {EVENT_COLUMNS} FROM events WHERE seq >= ? ORDER BY seq LIMIT {CHUNK}"  # noqa: S608 - names above
 
 
@@ -110,8 +114,8 @@ def _reason(
     return f"column {wrong[0]} does not say what the event says"
 
 
-def walk_on(connection: sqlite3.Connection, walk: Walk) -> VerifyReport | None:
-    """Check the next CHUNK events; the report once the walk has come to an end.
+def walk_on(connection: sqlite3.Connection, walk: Walk, tree: TreeWalk) -> VerifyReport | None:
+    """Check the next CHUNK events, in the chain and in the tree; the report once the walk has come to an end.
 
     Events that are appended meanwhile are walked too. A page that SQLite can't read is a break like any other.
     Raises sqlite3.Error for everything else.
@@ -121,11 +125,24 @@ def walk_on(connection: sqlite3.Connection, walk: Walk) -> VerifyReport | None:
     try:
         rows = connection.execute(_READ, (walk.next_seq,)).fetchall()
         broken = walk.step(rows)
-        if broken is None and len(rows) == CHUNK:
-            return None
-        head = read_head(connection)
+        if broken is None:
+            tree.step(connection, rows)
+            if len(rows) == CHUNK or tree.has_more:
+                return None
+        entries = unsettled(connection)
+        broken = broken or walk.step(row for entry in entries for row in entry.events)
+        head = head_with(connection, entries)
         total = head.seq if head else walk.head.seq
         broken = broken or walk.end(head)
+        if broken is None:
+            proven = tree.end(connection, entries)
+            return report_of(walk, None, total, proven)
+    except Misplaced as error:
+        broken = Break(error.name, error.seq, error.reason)
+        head = read_head(connection)
+        total = total or (head.seq if head else walk.head.seq)
+    except DatabaseGone as error:
+        broken = broken or Break(walk.last_id, walk.head.seq or None, f"what comes after it can't be read: {error}")
     except sqlite3.DatabaseError as error:
         if not is_damage(error):
             raise
@@ -138,8 +155,9 @@ def is_damage(error: sqlite3.DatabaseError) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)
 
 
-def report_of(walk: Walk, found: Break | None, total: int) -> VerifyReport:
+def report_of(walk: Walk, found: Break | None, total: int, proven: Proven | None = None) -> VerifyReport:
     """The outcome of a walk in the interface's words."""
+    size, root, note = proven or Proven(0, None, None)
     return VerifyReport(
         intact=found is None,
         events_checked=walk.head.seq,
@@ -147,4 +165,8 @@ def report_of(walk: Walk, found: Break | None, total: int) -> VerifyReport:
         total_events=total,
         verified_links=max(walk.head.seq - 1, 0),
         reason=None if found is None else found.reason,
+        head=walk.head.hash,
+        size=size,
+        root=None if root is None else b64encode(root).decode(),
+        checkpoint=note,
     )

@@ -1,11 +1,9 @@
-"""Grants: a signed word that one plan may run once, for the worker that is about to run it.
+"""Grants: signed evidence that one plan was allowed to run once, kept with its intent.
 
-An ES256 JWS over the plan's hash (docs/decisions.md). The worker holds the public key alone, and checks plan, module,
-epoch and time before it runs anything. That a grant is used once is the ledger's business.
+An ES256 JWS over the plan's hash (docs/decisions.md). A worker runs a plan on the notary's word over a channel of their
+own and reads no grant; whoever holds the public key can check afterwards what was allowed, and until when.
 """
 
-import time
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import msgspec
@@ -18,10 +16,6 @@ from ipc.messages import Approver, Terms
 from notary.signing.keysets import public_jwk
 
 GRANT_TYPE = "gateway-grant+jwt"
-FOLLOWED_KEYS = 16
-FOLLOWED_SECONDS = 120.0
-"""How many keys that were followed by others still verify, and how long after the latest rotation: a grant goes to its
-worker as soon as its intent is durable, or not at all."""
 GRANT_MARGIN_SECONDS = 30.0
 """A grant outlives its call's deadline by this much: clocks are read twice, by two processes."""
 _ALGORITHM = ECDSA(SHA256())
@@ -29,48 +23,38 @@ _encode = msgspec.json.Encoder(order="sorted").encode
 
 
 class _Held(NamedTuple):
-    """One key in use. `followed` are public keys of those before it."""
+    """The key in use. `head` is the encoded header of everything that it signs."""
 
     key: EllipticCurvePrivateKey
-    kid: str
-    head: str
-    followed: tuple[dict[str, str], ...]
     jwk: dict[str, str]
-    jwks_json: str
+    head: str
 
 
-def _held(key: EllipticCurvePrivateKey, followed: tuple[dict[str, str], ...]) -> _Held:
+def _held(key: EllipticCurvePrivateKey) -> _Held:
     jwk = public_jwk(key)
-    head = b64url_encode(_encode({"alg": "ES256", "kid": jwk["kid"], "typ": GRANT_TYPE})) + "."
-    return _Held(key, jwk["kid"], head, followed, jwk, msgspec.json.encode({"keys": [jwk, *followed]}).decode())
+    return _Held(key, jwk, b64url_encode(_encode({"alg": "ES256", "kid": jwk["kid"], "typ": GRANT_TYPE})) + ".")
 
 
 class GrantSigner:
     """Signs with one P-256 key, which is replaced whole (`use`)."""
 
-    def __init__(self, key: EllipticCurvePrivateKey, monotonic: Callable[[], float] = time.monotonic) -> None:
+    def __init__(self, key: EllipticCurvePrivateKey) -> None:
         """Raises KeyRefused for a key on another curve."""
-        self._held = _held(key, ())
-        self._monotonic = monotonic
-        self._followed_until = 0.0
+        self._held = _held(key)
 
     def use(self, key: EllipticCurvePrivateKey) -> None:
-        """Sign with this key from now on. What the one before signed verifies for as long as it may be on its way."""
-        before = self._held
-        self._held = _held(key, (before.jwk, *before.followed)[:FOLLOWED_KEYS])
-        self._followed_until = self._monotonic() + FOLLOWED_SECONDS
+        """Sign with this key from now on."""
+        self._held = _held(key)
 
     @property
     def kid(self) -> str:
         """Id of the key that signs."""
-        return self._held.kid
+        return self._held.jwk["kid"]
 
     @property
-    def jwks_json(self) -> str:
-        """What verifies the grants that are on their way, as JSON text; the same object until it changes."""
-        if self._held.followed and self._monotonic() >= self._followed_until:
-            self._held = _held(self._held.key, ())
-        return self._held.jwks_json
+    def jwk(self) -> dict[str, str]:
+        """What verifies the grants that are signed now (RFC 7517)."""
+        return self._held.jwk
 
     def sign(self, terms: Terms, trace_id: str, grant_id: str, *, now: float, approver: Approver | None) -> str:
         """A compact JWS over the plan's hash, valid from `now` (Unix seconds) until GRANT_MARGIN_SECONDS after its
@@ -88,7 +72,7 @@ class GrantSigner:
         if approver is not None:
             claims["approval"] = msgspec.to_builtins(approver)
         # Every call has a grant: written here in a third of the time that a JOSE library takes (RFC 7515 §3.1,
-        # RFC 7518 §3.4); the tests and the worker read it with code that shares nothing with this.
+        # RFC 7518 §3.4); the tests read it with code that shares nothing with this.
         signed = held.head + b64url_encode(_encode(claims))
         r, s = decode_dss_signature(held.key.sign(signed.encode(), _ALGORITHM))
         return f"{signed}.{b64url_encode(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"

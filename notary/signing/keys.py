@@ -5,6 +5,7 @@ could sign with it, and whoever opens it next puts the set in order. Rotations, 
 take turns by a lock on the key's folder. A private key that was followed by another is kept nowhere.
 """
 
+import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ from ipc.clock import iso
 from ipc.exits import Exit
 from ipc.leases import LEASE_KEY_KEPT_SECONDS
 from ipc.logs import log
-from ipc.private_files import KeyFileError, check_folder, hold_folder, remove_unfinished
+from ipc.private_files import MAX_FILE_BYTES, KeyFileError, check_folder, hold_folder, remove_unfinished
 from notary.signing.keyfiles import load_ed25519, load_p256, write_private_key
 from notary.signing.keysets import (
     ED25519_SET,
@@ -50,6 +51,12 @@ class KeyPlace(Generic[K]):
     set: Path | None
     keep_seconds: float | None = None
     """How long a retired key stays in the set; None: for ever."""
+    max_set_bytes: int = MAX_FILE_BYTES
+
+    def write_set(self, listed: tuple[ListedKey, ...]) -> None:
+        """Put these keys into the set, if there is one. Raises KeyFileError; then the file is as it was."""
+        if self.set is not None:
+            write_set(self.set, listed, max_bytes=self.max_set_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,15 +79,16 @@ class HeldKey(Generic[K]):
 
 @dataclass(frozen=True, slots=True)
 class KeyPlaces:
-    """The three keys of a gateway."""
+    """The keys of a gateway."""
 
     lease: KeyPlace[EllipticCurvePrivateKey]
     grant: KeyPlace[EllipticCurvePrivateKey]
     receipt: KeyPlace[Ed25519PrivateKey]
+    checkpoint: KeyPlace[Ed25519PrivateKey]
 
     def each(self) -> tuple[KeyPlace[Any], ...]:
         """All of them."""
-        return self.lease, self.grant, self.receipt
+        return self.lease, self.grant, self.receipt, self.checkpoint
 
 
 def _new_p256() -> EllipticCurvePrivateKey:
@@ -92,6 +100,18 @@ def receipt_place(key: Path, key_set: Path) -> KeyPlace[Ed25519PrivateKey]:
     return KeyPlace("receipt", key, load_ed25519, Ed25519PrivateKey.generate, ED25519_SET, key_set)
 
 
+def checkpoint_place(beside: Path, state_dir: Path) -> KeyPlace[Ed25519PrivateKey]:
+    """The key of checkpoints, in the folder of another key; its set only grows."""
+    key, key_set = beside.with_name("checkpoint.pem"), state_dir / "checkpoint-keys.jwks.json"
+    return KeyPlace("checkpoint", key, load_ed25519, Ed25519PrivateKey.generate, ED25519_SET, key_set)
+
+
+def make_first(place: KeyPlace[K]) -> None:
+    """Make a key that never was: neither it nor its set is there. Raises KeyFileError."""
+    if place.set is not None and not os.path.lexists(place.key) and not os.path.lexists(place.set):
+        write_private_key(place.key, place.generate())
+
+
 def key_places(state_dir: Path, *, lease: Path, grant: Path, receipt: Path, receipt_set: Path) -> KeyPlaces:
     """The places of a gateway with this state directory, where the set of lease keys lies."""
     lease_set = state_dir / "lease-keys.jwks.json"
@@ -99,6 +119,7 @@ def key_places(state_dir: Path, *, lease: Path, grant: Path, receipt: Path, rece
         KeyPlace("lease", lease, load_p256, _new_p256, P256_SET, lease_set, LEASE_KEY_KEPT_SECONDS),
         KeyPlace("grant", grant, load_p256, _new_p256, P256_SET, None),
         receipt_place(receipt, receipt_set),
+        checkpoint_place(receipt, state_dir),
     )
 
 
@@ -124,8 +145,8 @@ def open_key(
 def settle_key(place: KeyPlace[K], known: tuple[ListedKey, ...] = ()) -> HeldKey[K]:
     """Put the set in order and return the key. For whoever holds the key's folder. Raises KeyFileError."""
     held, is_settled = _read(place, known)
-    if not is_settled and place.set is not None:
-        write_set(place.set, held.listed)
+    if not is_settled:
+        place.write_set(held.listed)
     return held
 
 
@@ -171,8 +192,8 @@ def rotate(
         # The order is the guarantee: whoever sees the new key finds it listed, and whoever does not sees the old one.
         if place.set is not None:
             remove_unfinished(place.set)
-            write_set(place.set, settled((*old.listed, listed), old.current, time.time(), place.keep_seconds))
+            place.write_set(settled((*old.listed, listed), old.current, time.time(), place.keep_seconds))
         write_private_key(place.key, fresh)
-        if place.set is not None and forget:
-            write_set(place.set, (listed,))
+        if forget:
+            place.write_set((listed,))
         return old, settle_key(place)

@@ -18,7 +18,7 @@ from ipc.clock import iso, parse_iso
 from ipc.encoding import b64url_decode, b64url_encode
 from ipc.exits import Exit
 from ipc.jwk import COORDINATE_BYTES, KeyRefused, PublicKey, p256_thumbprint, thumbprint
-from ipc.private_files import KeyFileError, read_private, write_private
+from ipc.private_files import MAX_FILE_BYTES, KeyFileError, read_private, write_private
 
 _TIMES = ("created_at", "retired_at")
 
@@ -136,14 +136,14 @@ def _check_time(name: str, text: str) -> None:
         raise ValueError(f"has a {name} that is {error}") from None
 
 
-def write_set(path: Path, listed: Iterable[ListedKey]) -> None:
+def write_set(path: Path, listed: Iterable[ListedKey], *, max_bytes: int = MAX_FILE_BYTES) -> None:
     """Put these keys into the file, durably and at once. Raises KeyFileError; then the file is as it was."""
     if path.is_symlink():
         raise KeyFileError(f"{path}: is a link. Name the file that it leads to.", Exit.CONFIG)
     keys = [
         one.jwk | {name: time for name in _TIMES if (time := getattr(one, name)) is not None} for one in listed
     ]  # fmt: skip
-    write_private(path, msgspec.json.format(msgspec.json.encode({"keys": keys}), indent=2) + b"\n")
+    write_private(path, msgspec.json.format(msgspec.json.encode({"keys": keys}), indent=2) + b"\n", max_bytes=max_bytes)
 
 
 def settled(

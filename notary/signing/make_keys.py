@@ -1,9 +1,9 @@
 """`python -m notary.signing.make_keys --state-dir DIR`: the keys that a gateway needs, made where they are missing.
 
-Makes `keys/lease.pem`, `keys/grant.pem` (P-256), `keys/receipt.pem` (Ed25519), `receipt-keys.jwks.json` and
-`operator.pem` (P-256), all with mode 0600, and prints one line, `{"operator_jkt": "…"}`. What is there is checked and
-kept: a key is never overwritten, and the set of receipt keys only grows. A process of its own, because the supervisor,
-who asks for it, holds no cryptography.
+Makes `keys/lease.pem`, `keys/grant.pem` (P-256), `keys/receipt.pem`, `keys/checkpoint.pem` (Ed25519), the sets
+`receipt-keys.jwks.json` and `checkpoint-keys.jwks.json`, and `operator.pem` (P-256), all with mode 0600, and prints one
+line, `{"operator_jkt": "…"}`. What is there is checked and kept: a key is never overwritten, and the sets only grow.
+A process of its own, because the supervisor, who asks for it, holds no cryptography.
 """
 
 import argparse
@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from ipc.exits import Exit
 from ipc.private_files import KeyFileError, check_folder, hold_folder, make_folder
 from notary.signing.keyfiles import PrivateKey, load_ed25519, load_p256, write_private_key
-from notary.signing.keys import TURN_SECONDS, receipt_place, settle_key
+from notary.signing.keys import TURN_SECONDS, checkpoint_place, receipt_place, settle_key
 from notary.signing.keysets import public_key_of
 
 K = TypeVar("K", bound=PrivateKey)
@@ -48,6 +48,8 @@ def make_keys(state_dir: Path) -> str:
         _kept_or_new(keys / "grant.pem", load_p256, _new_p256)
         _kept_or_new(keys / "receipt.pem", load_ed25519, ed25519.Ed25519PrivateKey.generate)
         settle_key(receipt_place(keys / "receipt.pem", state_dir / "receipt-keys.jwks.json"))
+        _kept_or_new(keys / "checkpoint.pem", load_ed25519, ed25519.Ed25519PrivateKey.generate)
+        settle_key(checkpoint_place(keys / "receipt.pem", state_dir))
         operator = _kept_or_new(state_dir / "operator.pem", load_p256, _new_p256)
     return public_key_of(operator).jkt
 

@@ -19,7 +19,7 @@ from ipc.messages import InForce
 from ipc.private_files import KeyFileError, look_at
 from ipc.settings import Settings
 from notary.signing.grants import GrantSigner
-from notary.signing.keys import HeldKey, K, KeyPlace, KeyPlaces, key_places, open_key
+from notary.signing.keys import HeldKey, K, KeyPlace, KeyPlaces, key_places, make_first, open_key
 from notary.signing.keysets import ListedKey
 from notary.signing.leases import lease_keys
 from notary.signing.receipt_keys import ReceiptSigner
@@ -31,17 +31,19 @@ Look = tuple[tuple[int, ...] | None, ...]
 
 
 class Keys(NamedTuple):
-    """What lay in the three places. `look` is how the files were when they were read, and nothing when one of them has
+    """What lay in the places. `look` is how the files were when they were read, and nothing when one of them has
     to be read again."""
 
     look: Look
     lease: HeldKey[EllipticCurvePrivateKey]
     grant: HeldKey[EllipticCurvePrivateKey]
     receipt: HeldKey[Ed25519PrivateKey]
+    checkpoint: HeldKey[Ed25519PrivateKey]
 
     def kids(self) -> dict[str, str]:
         """Purpose -> id of the key."""
-        return {"lease": self.lease.kid, "grant": self.grant.kid, "receipt": self.receipt.kid}
+        purposes = ("lease", "grant", "receipt", "checkpoint")
+        return {purpose: getattr(self, purpose).kid for purpose in purposes}
 
 
 class Change(NamedTuple):
@@ -89,8 +91,11 @@ class Signers:
     def open(cls, settings: Settings) -> "Signers":
         """Read all keys and put their sets in order. Raises KeyFileError, ValueError."""
         places = places_of(settings)
+        make_first(places.checkpoint)
         look = _look(places)
-        keys = Keys(look, open_key(places.lease), open_key(places.grant), open_key(places.receipt))
+        keys = Keys(
+            look, open_key(places.lease), open_key(places.grant), open_key(places.receipt), open_key(places.checkpoint)
+        )
         return cls(places, keys, GrantSigner(keys.grant.private), ReceiptSigner(keys.receipt), _seen=look)
 
     def has_news(self) -> bool:
@@ -107,7 +112,8 @@ class Signers:
         lease = _opened(self.places.lease, problems) or self.keys.lease
         grant = _opened(self.places.grant, problems) or self.keys.grant
         receipt = _opened(self.places.receipt, problems, self.keys.receipt.listed) or self.keys.receipt
-        return Keys(() if problems else look, lease, grant, receipt), problems
+        checkpoint = _opened(self.places.checkpoint, problems, self.keys.checkpoint.listed) or self.keys.checkpoint
+        return Keys(() if problems else look, lease, grant, receipt, checkpoint), problems
 
     def changes(self, keys: Keys) -> list[Change]:
         """Keys that these would follow."""
@@ -144,7 +150,6 @@ class Signers:
             lease_keys=lease_keys(keys.lease),
             lease_jwks=encode(keys.lease.jwks()),
             receipt_jwks=encode(keys.receipt.jwks()),
-            grant_jwks=self.grants.jwks_json,
             signing_keys=keys.kids(),
         )
 

@@ -49,6 +49,8 @@ def rows(places: KeyPlaces) -> list[KeyRow]:
     """Every key, the current one of each purpose first, then the latest first. Raises KeyFileError."""
     found = []
     for place in places.each():
+        if place is places.checkpoint and not place.key.exists():
+            continue  # the first start makes it
         held = read_key(place)
         listed = {one.kid: one for one in held.listed}
         for jwk in held.jwks()["keys"]:
@@ -103,7 +105,7 @@ def _parser() -> argparse.ArgumentParser:
     look = commands.add_parser("check")
     look.add_argument("--purpose", action="append", default=[], choices=("lease", "grant", "receipt"))
     make = commands.add_parser("rotate")
-    make.add_argument("--purpose", required=True, choices=("lease", "grant", "receipt"))
+    make.add_argument("--purpose", required=True, choices=("lease", "grant", "receipt", "checkpoint"))
     make.add_argument("--forget-previous", action="store_true")
     return parser
 

@@ -22,18 +22,23 @@ SWEPT_AT_ONCE = 2000
 _BUCKETS = 5
 """Those that a proof which is still remembered may lie in: of three minutes, the one that has begun, and the next one
 for a clock that a time service has set back a little."""
-_LOOK = f"SELECT 1 FROM proofs WHERE bucket IN ({', '.join('?' * _BUCKETS)}) AND key = ? AND expires_at > ?"  # noqa: S608
-_INSERT = "INSERT OR REPLACE INTO proofs (bucket, key, expires_at) VALUES (?, ?, ?)"
+# A list after IN would be made a table of its own for each question.
+_LOOK = " UNION ALL ".join(
+    f"SELECT 1 FROM proofs WHERE bucket = ?1 + {bucket} AND key = ?2 AND expires_at > ?3"  # noqa: S608 - a number
+    for bucket in range(_BUCKETS)
+)
+INSERT_PROOF = "INSERT OR REPLACE INTO proofs (bucket, key, expires_at) VALUES (?, ?, ?)"
 
 
-def use(connection: sqlite3.Connection, key: str, now: float) -> bool:
-    """Record a proof. False when it is there already."""
-    first = _bucket(now)
-    if connection.execute(_LOOK, (*range(first, first + _BUCKETS), key, now)).fetchone() is not None:
-        return False
+def is_used(connection: sqlite3.Connection, key: str, now: float) -> bool:
+    """True for a proof that is in the table and not forgotten yet."""
+    return connection.execute(_LOOK, (_bucket(now), key, now)).fetchone() is not None
+
+
+def row_of(key: str, now: float) -> tuple[int, str, float]:
+    """The row of a proof that is used now: bucket, key, end."""
     expires_at = now + REPLAY_SECONDS
-    connection.execute(_INSERT, (_bucket(expires_at), key, expires_at))
-    return True
+    return _bucket(expires_at), key, expires_at
 
 
 def look(connection: sqlite3.Connection) -> None:

@@ -1,7 +1,8 @@
-"""Client of the action enforcement gateway: agents, operators, and receipts verified offline."""
+"""Client of the action enforcement gateway: agents, operators, and evidence verified offline."""
 
 from gateway_client.address import Address
 from gateway_client.agents import AgentClient, AsyncAgentClient
+from gateway_client.bundles import BundleVerdict, ProvenCall, verify_bundle
 from gateway_client.chain import ChainReport, verify_chain
 from gateway_client.core import Limits
 from gateway_client.errors import (
@@ -12,6 +13,7 @@ from gateway_client.errors import (
     AuthenticationFailed,
     Conflict,
     Denied,
+    EvidenceRefused,
     GatewayError,
     GatewayFault,
     Invalid,
@@ -21,13 +23,16 @@ from gateway_client.errors import (
     Unavailable,
     Unreachable,
 )
+from gateway_client.evidence_results import Bundle, Consistency, ShownCheckpoint
 from gateway_client.flows import Clock
 from gateway_client.keys import KeyFileError, OperatorCredential, ProofKey
 from gateway_client.leases import LeaseTerms
+from gateway_client.notes import Checkpoint, VerifierKey, open_checkpoint, open_note
 from gateway_client.operator_results import EventFilter
 from gateway_client.operators import AsyncOperatorClient, OperatorClient
 from gateway_client.receipts import ReceiptVerdict, SignatureStatus, verify_receipt, verify_receipts
 from gateway_client.results import Executed, Held, Poll, Receipt
+from gateway_client.tree import check_consistency, check_inclusion
 from gateway_client.version import __version__
 
 __all__ = [
@@ -40,11 +45,16 @@ __all__ = [
     "AsyncAgentClient",
     "AsyncOperatorClient",
     "AuthenticationFailed",
+    "Bundle",
+    "BundleVerdict",
     "ChainReport",
+    "Checkpoint",
     "Clock",
     "Conflict",
+    "Consistency",
     "Denied",
     "EventFilter",
+    "EvidenceRefused",
     "Executed",
     "GatewayError",
     "GatewayFault",
@@ -59,13 +69,21 @@ __all__ = [
     "Poll",
     "ProofKey",
     "ProtocolViolation",
+    "ProvenCall",
     "RateLimited",
     "Receipt",
     "ReceiptVerdict",
+    "ShownCheckpoint",
     "SignatureStatus",
     "Unavailable",
     "Unreachable",
+    "VerifierKey",
     "__version__",
+    "check_consistency",
+    "check_inclusion",
+    "open_checkpoint",
+    "open_note",
+    "verify_bundle",
     "verify_chain",
     "verify_receipt",
     "verify_receipts",

@@ -24,7 +24,7 @@ class _Mismatch(Exception):
 def parse_json(body: bytes, what: str) -> Any:
     """One JSON value; duplicate names, NaN and infinities are refused. Raises ProtocolViolation."""
     with contextlib.suppress(ValueError, RecursionError):
-        return json.loads(body, object_pairs_hook=_object, parse_constant=_constant)
+        return json.loads(body, object_pairs_hook=object_of_unique_names, parse_constant=refuse_constant)
     # SECURITY: not inside of an `except`: the parser's exception holds the whole text, which may be that of a lease.
     raise ProtocolViolation(f"{what} is not JSON")
 
@@ -38,14 +38,16 @@ def decode(kind: type[T], value: object, what: str) -> T:
     raise ProtocolViolation(mismatch)
 
 
-def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def object_of_unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object for the json module. Raises ValueError when a name stands twice."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a name stands twice")
     return found
 
 
-def _constant(name: str) -> NoReturn:
+def refuse_constant(name: str) -> NoReturn:
+    """For the json module: NaN and infinities are no JSON. Raises ValueError."""
     raise ValueError(name)
 
 

@@ -156,6 +156,17 @@ class ProtocolViolation(GatewayError):
         return True
 
 
+class EvidenceRefused(ValueError):
+    """Evidence that does not prove what it should. The text is one sentence for people, which may quote the evidence.
+
+    `reason`: the class of the refusal, for programs (contrib/verify/README.md of the gateway lists them).
+    """
+
+    def __init__(self, reason: str, sentence: str) -> None:
+        super().__init__(sentence)
+        self.reason = reason
+
+
 _BY_STATUS: dict[int, type[GatewayError]] = {
     401: AuthenticationFailed,
     403: Denied,

@@ -124,7 +124,7 @@ class OperatorCredential:
             raise KeyFileError(f"{os.fspath(key_file)}: does not hold one operator key.") from None
 
 
-def read_private(path: str | os.PathLike[str]) -> bytes:
+def read_private(path: str | os.PathLike[str], max_bytes: int = MAX_FILE_BYTES) -> bytes:
     """A small file that belongs to this user and that nobody else can read. Raises KeyFileError."""
     name = os.fspath(path)
     try:
@@ -133,13 +133,13 @@ def read_private(path: str | os.PathLike[str]) -> bytes:
         raise KeyFileError(f"{name}: can't be opened: {error.strerror}.") from None
     try:
         _check_private(name, os.fstat(descriptor))
-        data = os.read(descriptor, MAX_FILE_BYTES + 1)
+        data = os.read(descriptor, max_bytes + 1)
     except OSError as error:
         raise KeyFileError(f"{name}: can't be read: {error.strerror}.") from None
     finally:
         os.close(descriptor)
-    if len(data) > MAX_FILE_BYTES:
-        raise KeyFileError(f"{name}: is larger than any key.")
+    if len(data) > max_bytes:
+        raise KeyFileError(f"{name}: is larger than {max_bytes} bytes.")
     return data
 
 
@@ -172,6 +172,22 @@ def create_private(path: str | os.PathLike[str], data: bytes) -> None:
         raise FileExistsError(f"{target}: is there already") from None
     except OSError as error:
         raise KeyFileError(f"{target}: can't be created: {error.strerror}.") from None
+
+
+def replace_private(path: str | os.PathLike[str], data: bytes) -> None:
+    """A file with mode 0600 in the place of what is there: whole and durable, or what was there stays.
+
+    A link stays one: what it leads to is replaced. Raises KeyFileError.
+    """
+    target = Path(path).resolve()
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.new")
+    create_private(temporary, data)
+    try:
+        os.replace(temporary, target)
+        _sync_folder(target.parent)
+    except OSError as error:
+        temporary.unlink(missing_ok=True)
+        raise KeyFileError(f"{target}: can't be replaced: {error.strerror}.") from None
 
 
 def b64url(data: bytes) -> str:

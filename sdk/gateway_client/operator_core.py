@@ -4,6 +4,7 @@ from dataclasses import asdict
 
 from gateway_client import operator_results as found
 from gateway_client.decoding import decode
+from gateway_client.evidence_results import Bundle, Consistency, ShownCheckpoint
 from gateway_client.flows import Flow
 from gateway_client.operator_authority import AuthorityCore
 from gateway_client.operator_calls import listed
@@ -66,6 +67,33 @@ class OperatorCore(AuthorityCore):
         answer = yield from self.read(path_of("v1", "audit", "verify"), timeout=timeout)
         return decode(found.AuditVerification, answer.json(), "verification")
 
+    def checkpoint(self) -> Flow[ShownCheckpoint]:
+        """A signed checkpoint of everything that is durable now. Verify it with open_checkpoint of the library."""
+        answer = yield from self.read(path_of("v1", "audit", "checkpoint"))
+        return decode(ShownCheckpoint, answer.json(), "checkpoint")
+
+    def proof(
+        self, *, event_id: str | None = None, intent_id: str | None = None, receipt_id: str | None = None
+    ) -> Flow[Bundle]:
+        """The evidence of one call, for whoever verifies it offline (verify_bundle of the library).
+
+        Raises ValueError unless exactly one is named; NotFound.
+        """
+        named = [one for one in (event_id, intent_id, receipt_id) if one is not None]
+        if len(named) != 1:
+            raise ValueError("name one of event_id, intent_id and receipt_id")
+        query = query_of(event_id=event_id, intent_id=intent_id, receipt_id=receipt_id)
+        answer = yield from self.read(path_of("v1", "audit", "proof"), query)
+        return decode(Bundle, answer.json(), "bundle")
+
+    def consistency(self, from_size: int) -> Flow[Consistency]:
+        """Proof that the log of now begins with its first `from_size` entries (check_consistency of the library).
+
+        Raises NotFound when the log was never of this size.
+        """
+        answer = yield from self.read(path_of("v1", "audit", "consistency"), query_of(**{"from": from_size}))
+        return decode(Consistency, answer.json(), "consistency proof")
+
     def receipt(self, receipt_id: str) -> Flow[Receipt]:
         """One receipt. Raises NotFound."""
         answer = yield from self.read(path_of("v1", "receipts", receipt_id))
@@ -86,10 +114,18 @@ class OperatorCore(AuthorityCore):
         answer = yield from self.read(path_of("v1", "admin", "status"))
         return decode(found.Status, answer.json(), "status")
 
-    def intents(self, limit: int | None = None) -> Flow[tuple[found.Intent, ...]]:
-        """Calls that were dispatched and have no receipt, oldest first. `limit` up to 1000."""
-        answer = yield from self.read(path_of("v1", "admin", "intents"), query_of(limit=limit))
+    def intents(self, limit: int | None = None, after: str | None = None) -> Flow[tuple[found.Intent, ...]]:
+        """Calls that were dispatched and have no receipt, oldest first. `limit` up to 1000; `after` is the id of the
+        last one of the page before."""
+        answer = yield from self.read(path_of("v1", "admin", "intents"), query_of(limit=limit, after=after))
         return listed(found.Intent, answer, "intents")
+
+    def resolve_intent(self, intent_id: str, outcome: str, note: str | None = None) -> Flow[found.ResolvedIntent]:
+        """Say what came of one: happened, did_not_happen or unknown. Raises NotFound, and Conflict while its worker may
+        still tell."""
+        body = {"outcome": outcome} if note is None else {"outcome": outcome, "note": note}
+        answer = yield from self.change("POST", path_of("v1", "admin", "intents", intent_id, "resolve"), body)
+        return decode(found.ResolvedIntent, answer.json(), "resolved intent")
 
     def drain(self) -> Flow[found.Drained]:
         """Refuse new work from now on; irreversible. Poll `status` until nothing is in flight."""

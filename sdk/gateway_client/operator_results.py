@@ -116,7 +116,10 @@ class EventPage:
 
 @dataclass(frozen=True, kw_only=True)
 class AuditVerification:
-    """The gateway's walk along its chain. `broken_at`: the first event that does not fit, or `head`."""
+    """The gateway's walk along its chain and tree. `broken_at`: the first event that does not fit, or `head`.
+
+    What follows `reason` is None where something is broken, and from gateways that have no tree.
+    """
 
     intact: bool
     events_checked: int
@@ -124,6 +127,14 @@ class AuditVerification:
     total_events: int | None = None
     verified_links: int | None = None
     reason: str | None = None
+    head: str | None = None
+    """Hash of the newest event, `sha256:<hex>`. Of a broken chain: of the last event in order."""
+    size: int | None = None
+    """Leaves of the tree, events and intents; 0 when something is broken."""
+    root: str | None = None
+    """Root of that tree, base64."""
+    checkpoint: str | None = None
+    """The newest signed checkpoint, which that tree continues."""
     raw: Raw = field(repr=False)
 
 
@@ -181,6 +192,18 @@ class Intent:
     age_seconds: int
     grant_id: str
     provider_module: str
+    raw: Raw = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ResolvedIntent:
+    """What an operator has said of an unresolved intent."""
+
+    intent_id: str
+    trace_id: str
+    action_id: str
+    outcome: str
+    resolved_by: str
     raw: Raw = field(repr=False)
 
 

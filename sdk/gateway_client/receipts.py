@@ -45,7 +45,7 @@ def verify_receipt(receipt: Receipt | Mapping[str, Any], jwks: Jwks | Mapping[st
 
     Raises ValueError when `jwks` is no JWKS.
     """
-    return _status(receipt.raw if isinstance(receipt, Receipt) else receipt, _keys(jwks))
+    return _status(receipt.raw if isinstance(receipt, Receipt) else receipt, ed25519_keys(jwks))
 
 
 def verify_receipts(
@@ -55,14 +55,14 @@ def verify_receipts(
 
     Raises ValueError when `jwks` is no JWKS.
     """
-    keys = _keys(jwks)
+    keys = ed25519_keys(jwks)
     return (_verdict(one, keys) for one in receipts)
 
 
-_Keys = dict[str, list[Ed25519PublicKey]]
+Keys = dict[str, list[Ed25519PublicKey]]
 
 
-def _verdict(given: Receipt | Mapping[str, Any] | str | bytes, keys: _Keys) -> ReceiptVerdict:
+def _verdict(given: Receipt | Mapping[str, Any] | str | bytes, keys: Keys) -> ReceiptVerdict:
     fields: Any = given.raw if isinstance(given, Receipt) else given
     if isinstance(fields, str | bytes):
         try:
@@ -75,7 +75,7 @@ def _verdict(given: Receipt | Mapping[str, Any] | str | bytes, keys: _Keys) -> R
     return ReceiptVerdict(receipt_id if isinstance(receipt_id, str) else None, _status(fields, keys))
 
 
-def _status(fields: Mapping[str, Any], keys: _Keys) -> SignatureStatus:
+def _status(fields: Mapping[str, Any], keys: Keys) -> SignatureStatus:
     signature, kid = fields.get("receipt_signature"), fields.get("signing_key_id")
     if signature is None:
         return SignatureStatus.UNSIGNED
@@ -99,12 +99,15 @@ def _holds(key: Ed25519PublicKey, signature: bytes, envelope: bytes) -> bool:
     return True
 
 
-def _keys(jwks: Jwks | Mapping[str, Any]) -> _Keys:
-    """Ed25519 keys by id; keys of other kinds are passed over, as RFC 7517 §5 asks for."""
+def ed25519_keys(jwks: Jwks | Mapping[str, Any]) -> Keys:
+    """Ed25519 keys by id; keys of other kinds are passed over, as RFC 7517 §5 asks for.
+
+    Raises ValueError when `jwks` is no JWKS.
+    """
     listed = jwks.keys if isinstance(jwks, Jwks) else jwks.get("keys")
     if not isinstance(listed, list | tuple) or not all(isinstance(one, Mapping) for one in listed):
         raise ValueError("not a JWKS: an object with an array named keys")
-    found: _Keys = {}
+    found: Keys = {}
     for jwk in listed:
         kid, x = jwk.get("kid"), jwk.get("x")
         if jwk.get("kty") != "OKP" or jwk.get("crv") != "Ed25519" or not isinstance(kid, str) or not isinstance(x, str):

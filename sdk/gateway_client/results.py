@@ -95,8 +95,23 @@ class ApprovalBinding:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ReceiptApproval:
+    """Who approved a call, and with which proof, as its receipt says it."""
+
+    approval_id: str
+    approved_by: str
+    operator_jkt: str
+    """RFC 7638 thumbprint of the key that the operator's proof was signed with."""
+    operator_proof_jti: str
+    raw: Raw = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Receipt:
-    """A signed receipt. Check its signature with gateway_client.receipts.verify_receipt."""
+    """A signed receipt. Check its signature with gateway_client.receipts.verify_receipt.
+
+    `receipt_version` is None for version 1, whose receipts lack all that follows it but `signature_status`.
+    """
 
     receipt_id: str
     grant_id: str
@@ -111,6 +126,19 @@ class Receipt:
     receipt_signature: str | None = None
     signing_key_id: str | None = None
     failure_class: str | None = None
+    receipt_version: int | None = None
+    principal: str | None = None
+    action_id: str | None = None
+    action_version: str | None = None
+    request_hash: str | None = None
+    plan_hash: str | None = None
+    trace_id: str | None = None
+    epoch: int | None = None
+    """Of the lease that the call was made with."""
+    policy_rule: str | None = None
+    policy_version: str | None = None
+    approval: ReceiptApproval | None = None
+    """None for a call that needed none."""
     signature_status: str | None = None
     """The gateway's own word; an auditor verifies instead."""
     raw: Raw = field(repr=False)

@@ -1,16 +1,13 @@
 """`gateway keys`: make the keys that a configuration names, rotate them, list them."""
 
 import argparse
-import os
-import sys
 from pathlib import Path
 
 from ipc.exits import Exit
-from ipc.settings import Settings
 from supervisor import rotation
 from supervisor.commands import Commands
+from supervisor.commands.named import add_gateway, named_settings
 from supervisor.keys import make_keys
-from supervisor.problems import report
 from supervisor.provision import provision
 
 
@@ -29,21 +26,18 @@ def add(commands: Commands) -> None:
         description="Make another signing key in the place of the one in use. What the key before signed stays good: "
         "leases until they expire, receipts for ever. Run it as the user that the gateway runs as.",
     )
-    rotate.add_argument("--purpose", required=True, choices=("receipt", "lease", "grant"), help="what the key signs")
+    rotate.add_argument(
+        "--purpose", required=True, choices=("receipt", "lease", "grant", "checkpoint"), help="what the key signs"
+    )
     rotate.add_argument(
         "--forget-previous", action="store_true", help="refuse from now on the leases that earlier keys signed"
     )
-    _add_gateway(rotate)
+    add_gateway(rotate)
     rotate.set_defaults(run=_rotate)
 
     listing = keys_commands.add_parser("list", help="show every signing key: purpose, state, id, times, file")
-    _add_gateway(listing)
+    add_gateway(listing)
     listing.set_defaults(run=_list)
-
-
-def _add_gateway(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--config", type=Path, metavar="FILE", help="configuration of the gateway (TOML)")
-    parser.add_argument("--state-dir", type=Path, metavar="DIR", help="state directory of a dev gateway")
 
 
 def _make(options: argparse.Namespace) -> int:
@@ -52,7 +46,7 @@ def _make(options: argparse.Namespace) -> int:
 
 
 def _rotate(options: argparse.Namespace) -> int:
-    settings = _settings(options)
+    settings = named_settings(options)
     if settings is None:
         return Exit.CONFIG
     print(rotation.rotate(settings, options.purpose, forget_previous=options.forget_previous), end="")
@@ -60,15 +54,8 @@ def _rotate(options: argparse.Namespace) -> int:
 
 
 def _list(options: argparse.Namespace) -> int:
-    settings = _settings(options)
+    settings = named_settings(options)
     if settings is None:
         return Exit.CONFIG
     print(rotation.listing(settings), end="")
     return Exit.OK
-
-
-def _settings(options: argparse.Namespace) -> Settings | None:
-    loaded = rotation.load_named(options.config, options.state_dir, os.environ)
-    if loaded.settings is None:
-        print(report(loaded.problems), end="", file=sys.stderr)
-    return loaded.settings

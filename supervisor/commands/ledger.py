@@ -5,21 +5,53 @@ import os
 import sys
 from pathlib import Path
 
+from ipc.exits import Exit
 from supervisor.commands import Commands
+from supervisor.commands.named import add_gateway, named_settings
 from supervisor.programs import INTERPRETER
+from supervisor.rollback import accept_rollback
 
 
 def add(commands: Commands) -> None:
     """Put `ledger` beside the other commands."""
     ledger = commands.add_parser("ledger", help="work on a ledger file without the service")
     ledger_commands = ledger.add_subparsers(title="commands", required=True, metavar="COMMAND")
-    verify = ledger_commands.add_parser("verify", help="check the chain of events and every receipt's signature")
+    verify = ledger_commands.add_parser("verify", help="check chain, tree and every receipt's signature")
     verify.add_argument("file", type=Path, metavar="FILE", help="ledger (SQLite file) or a copy of one")
     verify.add_argument("--keys", type=Path, required=True, metavar="FILE", help="receipt keys (JWKS)")
+    verify.add_argument(
+        "--checkpoint", type=Path, action="append", default=[], metavar="FILE",
+        help="a checkpoint that was kept, which the ledger must continue; may be given again",
+    )  # fmt: skip
+    verify.add_argument(
+        "--checkpoint-key", action="append", default=[], metavar="KEY",
+        help="verifier key (name+id+base64) that those checkpoints must be signed by; may be given again",
+    )  # fmt: skip
     verify.set_defaults(run=_verify)
+
+    accept = ledger_commands.add_parser(
+        "accept-rollback",
+        help="go on from a ledger that does not continue its last checkpoint",
+        description="Go on from a ledger that was put back, cut or lost, which a start refuses with exit code 9. "
+        "Leaves an event with the reason, ends every lease, and keeps the file of checkpoints of before. The "
+        "gateway must be stopped. Run it as the user that the gateway runs as.",
+    )
+    accept.add_argument("--reason", required=True, metavar="TEXT", help="why; it goes into the audit event")
+    add_gateway(accept)
+    accept.set_defaults(run=_accept)
+
+
+def _accept(options: argparse.Namespace) -> int:
+    settings = named_settings(options)
+    if settings is None:
+        return Exit.CONFIG
+    print(accept_rollback(settings, options.reason), end="")
+    return Exit.OK
 
 
 def _verify(options: argparse.Namespace) -> int:
     command = [*INTERPRETER, "notary.offline", str(options.file), "--keys", str(options.keys)]
+    command += [part for path in options.checkpoint for part in ("--checkpoint", str(path))]
+    command += [part for key in options.checkpoint_key for part in ("--checkpoint-key", key)]
     sys.stdout.flush()
     os.execv(sys.executable, command)  # noqa: S606 - our own interpreter and module

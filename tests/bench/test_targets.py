@@ -57,7 +57,7 @@ def by_name(results: Mapping[str, Any]) -> dict[str, Target]:
         ("calls/s at 32, slow disk ÷ without", 0.5, False),
         ("flushes a call in front and notary, at 1", 2.0, True),
         ("futex a call in front and notary, at 1", 1.0, True),
-        ("epoll_wait a call in front and notary, at 1", 5.5, True),
+        ("epoll_wait a call in front and notary, at 1", 5.0, True),
         ("idle compute worker, MB PSS", 5.0, True),
         ("SIGKILL of all compute workers → served, ms", 40.0, False),
         ("verify of 100,000 events, seconds", "not measured", None),

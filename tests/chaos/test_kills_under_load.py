@@ -12,12 +12,16 @@ from typing import Any
 
 import httpx
 import psutil
+import pytest
 
 from tests.support.gateway import ANSWER_SECONDS, Bearer, Gateway, config_for, gateway, wait_for
 from tests.support.manifests import patient
 from tests.support.upstream import Upstream, upstream
 
 KILLS = int(os.environ.get("GATEWAY_CHAOS_KILLS", "48"))
+"""In all, with one front and with two."""
+FRONTS = (1, 2)
+EACH = KILLS // len(FRONTS)
 AGENTS = 6
 VICTIMS = ("front", "notary", "policy", "template", "worker compute", "worker http", "worker fs")
 PAUSE = (0.1, 0.7)
@@ -88,8 +92,8 @@ def kill_at_random(gate: Gateway, tally: Tally, seed: int) -> None:
     after the last one, however slow the machine is; the others come whatever state things are in."""
     dice = random.Random(seed)
     turn = 0
-    end = time.monotonic() + KILLS * MOST_SECONDS
-    while len(tally.killed_at) < KILLS:
+    end = time.monotonic() + EACH * MOST_SECONDS
+    while len(tally.killed_at) < EACH:
         assert time.monotonic() < end, "nobody to kill"
         title = VICTIMS[turn % len(VICTIMS)]
         turn += 1
@@ -154,23 +158,25 @@ def check_evidence(gate: Gateway, up: Upstream, tally: Tally) -> None:
     assert len(up.seen) <= sent, "an effect without an intent"
 
 
-def test_nothing_is_lost_or_done_twice_while_processes_are_killed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("fronts", FRONTS)
+def test_nothing_is_lost_or_done_twice_while_processes_are_killed(tmp_path: Path, fronts: int) -> None:
     tally, seed = Tally(), int.from_bytes(os.urandom(4), "big")
     with upstream() as up:
         began = time.monotonic()
-        with gateway(tmp_path, config_for(up.address, patient(tmp_path / "actions"))) as gate:
+        top = f"front_processes = {fronts}\n{patient(tmp_path / 'actions')}"
+        with gateway(tmp_path, config_for(up.address, top)) as gate:
             start = time.monotonic() - began
             with Load(gate, tally):
                 kill_at_random(gate, tally, seed)
                 done = len(tally.succeeded_at)
                 wait_for(lambda: len(tally.succeeded_at) > done, "service afterwards", MOST_SECONDS)
             check_evidence(gate, up, tally)
-    assert len(tally.answered) > KILLS / 2, tally.codes
+    assert len(tally.answered) > EACH / 2, tally.codes
     gaps = sorted(
         (min(at for at in tally.succeeded_at if at > killed) - killed, title) for killed, title in tally.killed_at
     )
     print(
-        f"seed {seed}, {len(tally.killed_at)} kills, {tally.codes}, a start {start:.2f} s, longest wait for an answer "
-        f"{gaps[-1][0]:.2f} s ({gaps[-1][1]}), in the middle {gaps[len(gaps) // 2][0]:.2f} s"
+        f"{fronts} fronts, seed {seed}, {len(tally.killed_at)} kills, {tally.codes}, a start {start:.2f} s, longest "
+        f"wait for an answer {gaps[-1][0]:.2f} s ({gaps[-1][1]}), in the middle {gaps[len(gaps) // 2][0]:.2f} s"
     )
     assert gaps[-1][0] < STARTS * start, gaps[-3:]

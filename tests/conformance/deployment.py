@@ -17,14 +17,16 @@ import httpx
 
 from tests.conformance import scene
 from tests.support.gateway import WAIT_SECONDS, Bearer, Gateway, Prover, as_documented, gateway, wait_for
+from tests.support.ledger_file import wait_settled
 from tests.support.production import PRINCIPAL, Production, mapping, over, production
 
 MODES = ("dev", "run")
 CLOSED = "127.0.0.1:1"
 PARTS = {
     "store": ("proofs", "budgets", "approvals", "epochs"), "ledger": ("events", "receipts", "intents", "unresolved"),
+    "journal": ("journal",),
 }  # fmt: skip
-"""The two parts of the database, and their tables."""
+"""Parts of the database, and their tables. Without the journal nothing can be written down at all."""
 """An address where nobody listens."""
 
 
@@ -207,6 +209,7 @@ class Deployment:
 
     def select(self, statement: str, *values: Any) -> list[Any]:
         """Rows of the database."""
+        wait_settled(self.state / "ledger.sqlite3")
         with contextlib.closing(self._database()) as connection:
             return connection.execute(statement, values).fetchall()
 
@@ -218,6 +221,7 @@ class Deployment:
     @contextmanager
     def without(self, name: str) -> Iterator[None]:
         """Store or ledger, each a part of the database, is gone, as in a damaged file; afterwards all is well again."""
+        wait_settled(self.state / "ledger.sqlite3")
         with ExitStack() as gone:
             for table in PARTS[name]:
                 gone.enter_context(self.without_table(table))

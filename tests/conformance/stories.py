@@ -163,7 +163,7 @@ def live_before(gate: Deployment) -> Before:
     assert gate.operator().post("/v1/admin/revoke-all").status_code == 200
     before = Before(old, gate.agent(max_calls=3), gate.agent(), gate.agent(), gate.agent())
     with still_workers(gate) as workers:
-        call, _ = workers.begin(lambda: before.lost.execute("spin", {"seconds": PATIENCE}))
+        call, _ = workers.begin(lambda: before.lost.execute("spin", {"seconds": PATIENCE}), runs=True)
         with _evidence_of_tomorrow(gate):
             _replace_notary_and_front(gate)
             before.wrong_clock = before.other.execute("text_digest", {"text": "too early"})
@@ -172,7 +172,7 @@ def live_before(gate: Deployment) -> Before:
     with still_workers(gate, files=True) as workers:
         before.epoch = gate.operator().get("/v1/admin/epoch").json()["current_epoch"]
         before.events = len(gate.events(limit=1000))
-        call, _ = workers.begin(lambda: before.cut.execute("spin", {"seconds": PATIENCE}))
+        call, _ = workers.begin(lambda: before.cut.execute("spin", {"seconds": PATIENCE}), runs=True)
         short, _ = workers.begin(lambda: before.other.execute("file_write", {"path": "short", "content": "x"}))
         before.approval_id = gate.held(before.limited)
         _spend(gate, before)

@@ -131,7 +131,7 @@ def test_what_ran_and_left_no_evidence(gate: Deployment) -> None:
     before = gate.status()["unresolved_intents"]
     with still_workers(gate) as workers:
         call, _ = workers.begin(lambda: agent.execute("spin", {}))
-        with gate.without("ledger"):
+        with gate.without("journal"):
             workers.go_on()
             answer = call.answer()
     assert answer is not None

@@ -76,7 +76,7 @@ def left_an_intent(gate: Deployment) -> None:
     agent = gate.agent()
     with still_workers(gate) as workers:
         call, _ = workers.begin(lambda: agent.execute("spin", {}))
-        with gate.without("ledger"):
+        with gate.without("journal"):
             workers.go_on()
             assert call.status() == 500
 

@@ -18,6 +18,8 @@ from tests.support.background import Background
 from tests.support.gateway import wait_for
 
 Intent = dict[str, Any]
+COMPUTING_SECONDS = 0.1
+"""Of a processor: more than a worker needs to read what waits for it."""
 
 
 def intents(gate: Deployment) -> list[Intent]:
@@ -34,12 +36,26 @@ class StillWorkers:
         self._gate = gate
         self._workers = workers
 
-    def begin(self, call: Callable[[], httpx.Response]) -> tuple[Background, Intent]:
-        """The call, once its worker has been told, and its intent."""
+    def begin(self, call: Callable[[], httpx.Response], *, runs: bool = False) -> tuple[Background, Intent]:
+        """The call, once its worker has been told, and its intent. `runs`: a call that computes until it is ended; its
+        worker stands still in the middle of it."""
         known = {one["intent_id"] for one in intents(self._gate)}
         begun = Background(call)
         found = wait_for(lambda: [one for one in intents(self._gate) if one["intent_id"] not in known], "the dispatch")
+        if runs:
+            self._until_computing()
         return begun, found[0]
+
+    def _until_computing(self) -> None:
+        workers = [one for one in self._workers if _is_of(one, "compute")]
+        before = {one.pid: sum(one.cpu_times()[:2]) for one in workers}
+        for one in workers:
+            one.send_signal(signal.SIGCONT)
+        wait_for(
+            lambda: any(sum(one.cpu_times()[:2]) > before[one.pid] + COMPUTING_SECONDS for one in workers),
+            "a worker that computes",
+        )
+        stand_still(workers)
 
     def go_on(self, profile: str = "") -> None:
         """Let the workers of this profile go on, or all."""

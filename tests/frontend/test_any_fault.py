@@ -4,8 +4,9 @@ Every operation that a call, a decision of an operator, an expiry, a lease or a 
 may go wrong with it. What happened is read from the database itself.
 """
 
+import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
 
@@ -14,10 +15,10 @@ import pytest
 import trio
 
 from frontend.notary.client import NotaryRefused, NotarySilent, NotaryUnavailable
-from frontend.pool.channel import WorkerChannel
 from ipc.approvals import TTL_SECONDS
-from ipc.messages import Call, Result
 from ipc.settings import LimitSettings
+from notary.ledger.settling import unsettled
+from notary.workers import WorkerChannel
 from tests.support.front_core import ALLOW, DENY, HOLD, Agent, Core, Fault, does_and_says, front_core, refuses, then
 from tests.support.held_calls import held, state_of, told
 from tests.support.proofs import Key
@@ -29,8 +30,8 @@ KINDS = (
 UNKNOWN = "silent, done"
 """What its asker can't know may be told twice."""
 CALLS = {"allowed": ALLOW, "held": HOLD, "denied": DENY, "no worker": ALLOW}
-OF_CALLS = ("ReadBudget", "Open", "Close", "Abandon", "Refuse", "Hold", "GetHold")
-OF_DECISIONS = ("Enter", "GetHold", "MoveHold", "Open", "Close", "Abandon")
+OF_CALLS = ("ReadBudget", "Open", "Close", "Refuse", "Hold", "GetHold")
+OF_DECISIONS = ("Enter", "GetHold", "MoveHold", "Open", "Close")
 
 Cut = Callable[[], None]
 Answer = tuple[int, Any] | None
@@ -66,40 +67,52 @@ def fault(kind: str, core: Core, cut: Cut) -> Fault:
 
 
 class Executions:
-    """Trace ids of calls that a worker was told of; each had its intent by then."""
+    """Intents whose worker has the word, which it does not take back: their plans run, or have run."""
 
     def __init__(self) -> None:
-        self.core: Core | None = None
-        self.traces: list[str] = []
+        self.ledger: Path | None = None
+        self.intents: list[str] = []
         self.without_intent: list[str] = []
 
-    async def note(self, trace_id: str) -> None:
-        assert self.core is not None
-        self.traces.append(trace_id)
-        if trace_id not in {one.trace_id for one in await self.core.real.unresolved(1000)}:
-            self.without_intent.append(trace_id)
+    def note(self, intent_id: str) -> None:
+        """In the notary's thread: a worker is about to have the word."""
+        assert self.ledger is not None
+        with closing(sqlite3.connect(self.ledger)) as connection:
+            kept = [row[0] for entry in unsettled(connection) for row in entry.intents]
+            kept += [row[0] for row in connection.execute("SELECT intent_id FROM intents")]
+        self.intents.append(intent_id)
+        if intent_id not in kept:
+            self.without_intent.append(intent_id)
 
 
 @pytest.fixture
 def executions(monkeypatch: pytest.MonkeyPatch) -> Iterator[Executions]:
-    """What workers are told."""
-    spy, call_worker = Executions(), WorkerChannel.call
+    """What workers have the word for."""
+    spy, give_word, take_back = Executions(), WorkerChannel.give_word, WorkerChannel.take_back
 
-    async def call(worker: WorkerChannel, call: Call) -> Result:
-        with trio.CancelScope(shield=True):
-            await spy.note(call.call_id)
-        return await call_worker(worker, call)
+    def noted(worker: WorkerChannel, intent_id: str, plan_hash: str, **how: bool) -> Any:
+        spy.note(intent_id)
+        return give_word(worker, intent_id, plan_hash, **how)
 
-    monkeypatch.setattr(WorkerChannel, "call", call)
+    def taken_back(worker: WorkerChannel, only: str | None = None) -> list[str]:
+        found = take_back(worker, only)
+        for intent_id in found:
+            spy.intents.remove(intent_id)
+        return found
+
+    monkeypatch.setattr(WorkerChannel, "give_word", noted)
+    monkeypatch.setattr(WorkerChannel, "take_back", taken_back)
     yield spy
     assert spy.without_intent == []
-    assert len(set(spy.traces)) == len(spy.traces), "executed twice"
+    assert len(set(spy.intents)) == len(spy.intents), "executed twice"
 
 
 @asynccontextmanager
 async def broken(core: Core, operation: str, kind: str) -> AsyncIterator[None]:
     """The fault, around one request; then it is over, and the front has its rounds."""
     object.__setattr__(core.services, "rates", type(core.services.rates)())
+    if len(core.desk.processes) and not core.services.pools.census()["compute"].idle:
+        core.desk.start()  # in place of those that earlier faults have cost
     with trio.fail_after(60), trio.CancelScope() as scope:
         core.client.faults[operation] = fault(kind, core, scope.cancel)
         yield
@@ -153,15 +166,15 @@ async def test_a_call_survives_any_one_fault(tmp_path: Path, executions: Executi
     workers = 0 if way == "no worker" else 2
     limits = LimitSettings(worker_wait_seconds=0.0 if way == "no worker" else 60.0)
     async with front_core(tmp_path, workers=workers, limits=limits) as core:
-        executions.core, core.policy.answer = core, CALLS[way]
+        executions.ledger, core.policy.answer = tmp_path / "ledger.sqlite3", CALLS[way]
         for kind in KINDS:
             agent = await core.agent(max_calls=3)
             answer: Answer = None
-            ran_before, open_before = len(executions.traces), await unresolved_intents(core)
+            ran_before, open_before = len(executions.intents), await unresolved_intents(core)
             async with broken(core, operation, kind):
                 answer = await or_500(agent.call())
             try:
-                ran, unresolved = len(executions.traces) > ran_before, await unresolved_intents(core) - open_before
+                ran, unresolved = len(executions.intents) > ran_before, await unresolved_intents(core) - open_before
                 await check_call(core, agent, answer, ran, unresolved, kind)
             except AssertionError as error:
                 error.add_note(f"{operation}: {kind}, answered {answer}")
@@ -177,15 +190,15 @@ async def test_a_decision_survives_any_one_fault(
     verb, _, without = verb.partition(" ")
     limits = LimitSettings(worker_wait_seconds=0.0 if without else 60.0)
     async with front_core(tmp_path, workers=0 if without else 2, limits=limits) as core:
-        executions.core = core
+        executions.ledger = tmp_path / "ledger.sqlite3"
         for kind in KINDS:
             agent, approval_id = await held(core)
             answer: Answer = None
-            ran_before, open_before = len(executions.traces), await unresolved_intents(core)
+            ran_before, open_before = len(executions.intents), await unresolved_intents(core)
             async with broken(core, operation, kind):
                 answer = await or_500(core.operate("POST", f"/v1/approvals/{approval_id}/{verb}"))
             try:
-                ran, unresolved = len(executions.traces) > ran_before, await unresolved_intents(core) - open_before
+                ran, unresolved = len(executions.intents) > ran_before, await unresolved_intents(core) - open_before
                 await check_decision(core, agent, approval_id, answer, ran, unresolved, kind)
                 if answer is not None and answer[0] == 200:
                     assert await state_of(core, approval_id) == {"approve": "approved", "deny": "denied"}[verb]

@@ -1,5 +1,6 @@
 """The front's end of the control channel, before a supervisor that is slow, stuck, gone or lying."""
 
+import os
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -9,11 +10,11 @@ import pytest
 import trio
 import trio.testing
 
-from frontend import control as control_module
-from frontend.control import MAX_UNSENT, Control, SupervisorSilent
+from frontend.control import MAX_UNSENT, Control, ControlDeadlines, SupervisorSilent
 from ipc import messages as m
 from ipc.blocking import ChannelClosed
 from ipc.framing import encode_frame
+from ipc.front_memory import Layout, make_memory
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.nonblocking import TrioChannel
 from ipc.sessions import FRONT_TO_SUPERVISOR, ProtocolError
@@ -50,6 +51,9 @@ class Listener:
     def reload(self, message: m.Reload) -> None:
         self.heard.append(message)
 
+    def finish_reload(self, message: m.FinishReload) -> None:
+        self.heard.append(message)
+
     def stop(self, seconds: float) -> None:
         self.heard.append(seconds)
 
@@ -72,11 +76,14 @@ class Supervisor:
 
 
 @asynccontextmanager
-async def both() -> AsyncIterator[tuple[Control, Supervisor]]:
+async def both(deadlines: ControlDeadlines = ControlDeadlines()) -> AsyncIterator[tuple[Control, Supervisor]]:
     ours, theirs = socket.socketpair()
-    control, supervisor = Control(ours), Supervisor(theirs)
-    await supervisor.say(m.StartFront("front-1-a", (), Settings("/", "http://x"), ()))
-    await control.start()
+    control, supervisor = Control(ours, deadlines), Supervisor(theirs)
+    settings = Settings("/", "http://x")
+    memory = make_memory(Layout.of(settings))
+    await supervisor.channel.send(m.StartFront("front-1-a", (), settings, ()), (memory,))
+    os.close(memory)
+    os.close((await control.start())[2])
     try:
         yield control, supervisor
     finally:
@@ -111,6 +118,20 @@ async def test_a_supervisor_that_does_not_read_delays_nobody_and_costs_bounded_m
         nursery.cancel_scope.cancel()
 
 
+async def test_a_worker_that_serves_is_told_of_although_the_queue_was_full_and_so_many_at_most() -> None:
+    async with both() as (control, supervisor), trio.open_nursery() as nursery:
+        for _ in range(MAX_UNSENT):
+            control.need_worker("compute")
+        for number in range(2 * MAX_UNSENT):
+            control.tell_serves(f"compute-{number}")
+        nursery.start_soon(control.run, Listener())
+        with trio.fail_after(60):
+            found = [await supervisor.channel.receive() for _ in range(2 * MAX_UNSENT)]
+        newest = [m.WorkerServes(f"compute-{number}") for number in range(MAX_UNSENT, 2 * MAX_UNSENT)]
+        assert found == [m.NeedWorker("compute"), *newest, *[m.NeedWorker("compute")] * (MAX_UNSENT - 1)]
+        nursery.cancel_scope.cancel()
+
+
 async def test_a_caller_that_is_cancelled_cuts_no_frame() -> None:
     async with both() as (control, supervisor), trio.open_nursery() as nursery:
         nursery.start_soon(control.run, Listener())
@@ -126,11 +147,9 @@ async def test_a_caller_that_is_cancelled_cuts_no_frame() -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_modules_that_are_never_loaded_are_an_answer_too(
-    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(control_module, "LOAD_SECONDS", 0.5)
-    async with both() as (control, supervisor), trio.open_nursery() as nursery:
+async def test_modules_that_are_never_loaded_are_an_answer_too(autojump_clock: trio.testing.MockClock) -> None:
+    deadlines = ControlDeadlines(load_seconds=0.5)
+    async with both(deadlines) as (control, supervisor), trio.open_nursery() as nursery:
         nursery.start_soon(control.run, Listener())
         with pytest.raises(SupervisorSilent):
             await control.load_modules(())

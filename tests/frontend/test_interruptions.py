@@ -4,13 +4,13 @@ The clock breaks, the process ends, the notary answers too late, an equal call r
 the epoch rises: no call is paid for that did not run, and whatever ran is in evidence once.
 """
 
+import signal
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
-from trio.testing import wait_all_tasks_blocked
 
 from frontend.actions.registry import Registry
 from frontend.notary.client import NotarySilent, NotaryUnavailable
@@ -28,6 +28,7 @@ from tests.support.front_core import (
     then,
 )  # fmt: skip
 from tests.support.held_calls import held, state_of, told
+from tests.support.supervised import wait_until
 from tests.support.worker_desk import until
 
 GONE = NotaryUnavailable("the database is gone", "store")
@@ -59,8 +60,9 @@ async def cut_call(core: Core, agent: Agent, arrange: Callable[[trio.CancelScope
     """A call whose task is cancelled, as it is at the end of drain."""
     with trio.fail_after(60), trio.CancelScope() as scope:
         arrange(scope)
-        await agent.call("echo")
-        raise AssertionError("the call was answered")
+        answer = await agent.call("echo")
+        await trio.lowlevel.checkpoint()  # as there is one before an answer is sent
+        raise AssertionError(f"the call was answered: {answer}")
     core.client.faults.clear()
 
 
@@ -81,7 +83,7 @@ def cut_at(core: Core, operation: str, when: str) -> Callable[[trio.CancelScope]
     ("operation", "when", "answer"),
     [
         ("ReadBudget", "before", ALLOW), ("ReadBudget", "after", ALLOW), ("ReadBudget", "before", HOLD),
-        ("Open", "before", ALLOW), ("Open", "after", ALLOW), ("Hold", "before", HOLD),
+        ("Open", "before", ALLOW), ("Hold", "before", HOLD),
     ],
 )  # fmt: skip
 async def test_a_call_that_is_cut_before_its_dispatch_is_given_back_and_in_evidence(
@@ -123,31 +125,29 @@ async def test_a_hold_whose_task_is_cut_waits_with_its_event_and_is_there_for_th
         assert await core.remaining(agent) == 2
 
 
-async def test_a_call_that_is_cut_while_it_waits_for_a_worker_is_given_back_and_in_evidence(tmp_path: Path) -> None:
+async def test_a_call_that_is_cut_while_it_waits_for_a_worker_is_not_paid_for_and_in_evidence(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         agent = await core.agent(max_calls=3)
-        with trio.fail_after(60):
-            async with trio.open_nursery() as nursery:
-                nursery.start_soon(agent.call)
-                await until(lambda: core.client.asked[-1] == "Open")
-                while not await core.unresolved():
-                    await trio.lowlevel.checkpoint()
-                nursery.cancel_scope.cancel()
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(agent.call)
+            await until(lambda: core.services.pools.census()["compute"].waiting == 1)
+            nursery.cancel_scope.cancel()
         (event,) = await core.events(event_type="ActionCall")
         assert (event["decision"], event["error_code"]) == ("error", "draining")
         assert (await core.remaining(agent), await core.unresolved()) == (3, 0)
+        assert "Open" not in core.client.asked
 
 
 async def test_a_call_that_is_cut_while_its_worker_runs_leaves_a_receipt_that_says_so(tmp_path: Path) -> None:
     async with front_core(tmp_path, action("hang")) as core:
         agent = await core.agent(max_calls=3)
         begun = trio.Event()
-        core.client.faults["Open"] = then(begun.set)
+        core.client.on_begun = begun.set
+        core.desk.killed = lambda: wait_until(lambda: not core.notary_thread.state.under_way)
         with trio.fail_after(60):
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(agent.call, "hang")
                 await begun.wait()
-                await wait_all_tasks_blocked()  # the worker has it
                 assert core.desk.idle() == 0
                 nursery.cancel_scope.cancel()
         (event,) = await core.events(event_type="ActionCall")
@@ -157,6 +157,27 @@ async def test_a_call_that_is_cut_while_its_worker_runs_leaves_a_receipt_that_sa
         assert receipt["failure_class"] == "internal_error"
         assert await core.unresolved() == 0
         assert await core.remaining(agent) == 2, "what was dispatched is not given back"
+        assert core.desk.kills == [("compute-1", "its call was cut")]
+
+
+async def test_a_call_that_is_cut_as_its_worker_dies_unbegun_is_withdrawn_once(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent(max_calls=3)
+        ((worker_id, process),) = core.desk.processes.items()
+        process.send_signal(signal.SIGSTOP)  # it will not take the word
+        state = core.notary_thread.state
+        with trio.fail_after(60):
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(agent.call)
+                await until(lambda: bool(state.under_way))
+                process.kill()
+                core.desk.note_end(worker_id, process.wait(60))
+                wait_until(lambda: state.unbegun)  # which the front has not heard
+                nursery.cancel_scope.cancel()
+        (event,) = await core.events(event_type="ActionCall")
+        assert (event["decision"], event["error_code"]) == ("error", "draining")
+        assert (await core.remaining(agent), await core.unresolved()) == (3, 0)
+        assert core.client.asked.count("Withdraw") == 1
 
 
 async def test_a_call_that_is_cut_once_its_result_is_here_leaves_its_own_receipt(tmp_path: Path) -> None:
@@ -192,8 +213,9 @@ async def test_an_approve_that_is_cut_leaves_nothing_claimed_and_the_right_price
         core.client.faults.clear()
         await core.services.upkeep.round()
         state = await state_of(core, approval_id)
-        is_claimed = operation in ("Open", "Close") or (operation, when) == ("MoveHold", "after")
-        assert state == ("approved" if operation == "Close" else "failed" if is_claimed else "pending")
+        has_ended = operation == "Close" or (operation, when) == ("Open", "after")
+        is_claimed = operation == "Open" or (operation, when) == ("MoveHold", "after")
+        assert state == ("approved" if has_ended else "failed" if is_claimed else "pending")
         assert await core.remaining(agent) == (3 if state == "failed" else 2)
         assert await core.unresolved() == 0
         ends = [one for one in await told(core, approval_id) if one[0] == "ActionCall"][1:]
@@ -226,23 +248,25 @@ async def test_a_hold_of_which_nothing_can_be_known_keeps_its_debit_and_its_even
         assert sorted(decisions) == ["error", "pending_approval"]
 
 
-async def test_an_open_whose_answer_was_lost_is_undone_and_its_proof_is_no_replay(tmp_path: Path) -> None:
+async def test_an_open_that_is_not_answered_is_undone_and_its_proof_is_no_replay(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         agent = await core.agent(max_calls=3)
-        core.client.faults["Open"] = does_and_says(LATE)
+        core.client.gives_up_opens(core.notary_thread)
         assert await agent.call() == (503, {"error": "replay_cache_unavailable"})
         (event,) = await core.events(event_type="ActionCall")
         assert event["error_code"] == "replay_cache_unavailable"
         assert (await core.remaining(agent), await core.unresolved()) == (3, 0)
+        assert core.desk.kills == [("compute-1", "the notary does not say whether its call may run")]
 
 
 async def test_an_open_that_can_not_be_undone_stays_unresolved_and_shows(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         agent = await core.agent(max_calls=3)
-        core.client.faults |= {"Open": does_and_says(LATE), "Abandon": refuses(LATE)}
+        core.client.gives_up_opens(core.notary_thread)
+        core.client.faults["Withdraw"] = refuses(LATE)
         assert await agent.call() == (503, {"error": "replay_cache_unavailable"})
+        await until(lambda: core.desk.ended != {})
         assert (await core.remaining(agent), await core.unresolved()) == (2, 1)
-        assert core.desk.idle() == 1
 
 
 async def test_a_close_whose_answer_was_lost_is_a_failure_with_its_receipt(tmp_path: Path) -> None:
@@ -311,9 +335,7 @@ async def test_what_waits_for_a_worker_while_the_epoch_rises_is_not_dispatched(
         before = await core.remaining(agent)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(ask)
-            with trio.fail_after(60):
-                while not await core.unresolved():
-                    await trio.lowlevel.checkpoint()
+            await until(lambda: core.services.pools.census()["compute"].waiting == 1)
             assert (await core.operate("POST", "/v1/admin/revoke-all"))[0] == 200
             core.desk.start()
         expected = (409, {"error": "plan_integrity"}) if is_approved else (401, {"error": "invalid_lease"})

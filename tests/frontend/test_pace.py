@@ -25,7 +25,7 @@ class Clock:
 
     def __init__(self, core: Core) -> None:
         self.now = 1000.0
-        core.services.authentication.sessions._clock = lambda: self.now
+        core.services.authentication.sessions._sessions._clock = lambda: self.now
 
 
 def told(answer: Answer) -> tuple[int, str | None, str | None]:

@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 from gateway_client import AgentClient, Executed, Held
 
-from tests.support.gatectl import Gatectl
+from tests.support.gatectl import Gatectl, pointed_at
 from tests.support.gateway import Gateway
+from tests.support.scripted_gateway import scripted_gateway
 
 MANUAL = Path(__file__).resolve().parents[2] / "docs" / "gatectl.md"
 SECTION = MANUAL.read_text().partition("## JSON")[2].partition("## The context file")[0]
@@ -39,7 +40,7 @@ def ask(gatectl: Gatectl, command: str, *arguments: str, code: int = 0) -> Any:
 
 
 def test_of_the_running_gateway(gatectl: Gatectl) -> None:
-    for command in ("status", "epoch", "intents", "reload", "context show", "context list"):
+    for command in ("status", "epoch", "intents list", "reload", "context show", "context list"):
         ask(gatectl, command)
     assert ask(gatectl, "actions list")
     shown = ask(gatectl, "actions show", "text_digest")
@@ -47,6 +48,24 @@ def test_of_the_running_gateway(gatectl: Gatectl) -> None:
     assert "text" in shown["request_schema"]["properties"]
     found = ask(gatectl, "doctor")
     assert {frozenset(row) for row in found["checks"]} == {frozenset({"check", "result", "found", "mend"})}
+
+
+def test_of_an_intent_that_somebody_found_out_about(gatectl: Gatectl) -> None:
+    """No call of a sound gateway stays without an end, so this one answers what the interface says."""
+    answer = {
+        "intent_id": "intent_1",
+        "trace_id": "trc_1",
+        "action_id": "a",
+        "outcome": "happened",
+        "resolved_by": "ops",
+    }
+    with scripted_gateway({"POST /v1/admin/intents/intent_1/resolve": (200, answer)}) as server:
+        there = pointed_at(gatectl, server.url)
+        found = ask(there, "intents resolve", "intent_1", "--outcome", "happened", "--note", "the bank says so")
+        plain = there.done("intents", "resolve", "intent_1", "--outcome", "happened")
+    assert (found, plain.out) == (answer, "intent_1 of a: happened\n")
+    refused = gatectl.here("intents", "resolve", "intent_1", "--outcome", "unknown")
+    assert (refused.code != 0, "intent_not_found" in refused.err) == (True, True)
 
 
 def test_of_approvals(gatectl: Gatectl, held: Held) -> None:
@@ -76,6 +95,15 @@ def test_of_evidence(gatectl: Gatectl, agent: AgentClient, tmp_path: Path) -> No
     assert ask(gatectl, "audit events --export", export)["events"] > 1
     assert ask(gatectl, "audit verify --export", export)["intact"] is True
     assert ask(gatectl, "audit verify")["intact"] is True
+    checkpoint = ask(gatectl, "audit checkpoint")
+    watch = ("audit", "watch", "--state", str(tmp_path / "log.state"), "--once", "--json")
+    for _ in range(2):
+        check("audit watch", gatectl.done(*watch).json)
+    bundle = tmp_path / "bundle.json"
+    bundle.write_text(json.dumps(ask(gatectl, "receipts bundle", done.receipt_id)))
+    assert ask(gatectl, "verify", str(bundle), "--origin-key", checkpoint["keys"][0])["proven"] is True
+    bundle.write_text(bundle.read_text().replace('"leaves"', '"left"'))
+    assert ask(gatectl, "verify", str(bundle), "--origin-key", checkpoint["keys"][0], code=8)["call"] is None
     receipt, keys = tmp_path / "receipt.json", tmp_path / "keys.json"
     receipt.write_text(json.dumps(ask(gatectl, "receipts show", done.receipt_id, "--verify")))
     keys.write_text(json.dumps(ask(gatectl, "receipts keys")))

@@ -15,6 +15,7 @@ import click
 import pytest
 from click.testing import CliRunner
 from gateway_client import ProofKey
+from gateway_client.cli.desk import Desk
 from gateway_client.cli.main import cli
 from gateway_client.cli.safe import json_text, safe
 from hypothesis import given, settings
@@ -74,7 +75,9 @@ def evil_answers() -> dict[str, Any]:
         "GET /v1/admin/status": status,
         "GET /v1/receipts/a": receipt | {
             "provider_receipt": {EVIL: EVIL}, "normalized_result": {"kind": EVIL, "summary": EVIL},
-            "verification_outcome": {"status": EVIL}, "effect_evidence": [EVIL],
+            "verification_outcome": {"status": EVIL}, "effect_evidence": [EVIL], "receipt_version": 2,
+            "principal": EVIL, "action_id": EVIL, "policy_rule": EVIL, "trace_id": EVIL,
+            "approval": dict.fromkeys(("approval_id", "approved_by", "operator_jkt", "operator_proof_jti"), EVIL),
         },
         "GET /v1/actions": [{"action_id": EVIL, "version": EVIL, "risk_level": EVIL, "description": EVIL}],
         "GET /v1/actions/a": {"action_id": EVIL, "version": EVIL, "risk_level": EVIL, "resource_limits": {EVIL: EVIL}},
@@ -85,6 +88,10 @@ def evil_answers() -> dict[str, Any]:
         "GET /v1/admin/domains": {"domains": [{"domain": EVIL, "action_id": EVIL}]},
         "GET /v1/admin/intents": {"intents": [dict.fromkeys(("intent_id", "trace_id", "action_id", "principal",
                                   "dispatched_at", "grant_id", "provider_module"), EVIL) | {"age_seconds": 1}]},
+        "POST /v1/admin/intents/a/resolve": dict.fromkeys(("intent_id", "trace_id", "action_id", "outcome",
+                                                           "resolved_by"), EVIL),
+        "GET /v1/audit/checkpoint": {"origin": EVIL, "size": 1, "root": EVIL, "time": EVIL, "unresolved_intents": 0,
+                                     "checkpoint": EVIL, "keys": [EVIL]},
         "GET /readyz": {"status": EVIL},
         "GET /healthz": {"status": "ok"},
     }  # fmt: skip
@@ -101,8 +108,9 @@ def evil() -> Iterator[str]:
     "command",
     [
         "status", "approvals list", "approvals show a", "approvals deny a", "approvals watch --for 0", "audit events",
-        "audit tail --for 0", "receipts show a", "actions", "actions show a", "policy show", "policy show a", "domains",
-        "allowlist", "intents", "doctor",
+        "audit tail --for 0", "audit checkpoint", "receipts show a", "actions", "actions show a", "policy show",
+        "policy show a", "domains", "allowlist", "intents",
+        "intents resolve a --outcome happened", "doctor",
     ],
 )  # fmt: skip
 def test_no_command_shows_what_could_deceive(gatectl: Gatectl, evil: str, command: str) -> None:
@@ -115,6 +123,15 @@ def test_no_command_shows_what_could_deceive(gatectl: Gatectl, evil: str, comman
             assert not [one for one in text if one != "\n" and unicodedata.category(one) in {"Cc", "Cf", "Zl", "Zp"}]
         if not flags:
             assert len(ran.out) < 60_000, "giant texts are cut"
+
+
+def test_a_note_is_shown_safe_and_an_alarm_too(gatectl: Gatectl, evil: str, tmp_path: Path) -> None:
+    there = pointed_at(gatectl, evil)
+    shown = there.done("audit", "checkpoint", "--note")
+    alarm = there.here("audit", "watch", "--state", str(tmp_path / "log.state"), "--once")
+    assert (alarm.code, "\\u202e" in alarm.out) == (8, True)
+    for text in (shown.out, alarm.out, alarm.err):
+        assert not [one for one in text if one != "\n" and unicodedata.category(one) in {"Cc", "Cf", "Zl", "Zp"}]
 
 
 def test_tables_on_a_terminal_are_safe_and_coloured_there_alone(gatectl: Gatectl, evil: str) -> None:
@@ -177,9 +194,9 @@ def test_a_shell_is_offered_the_contexts_that_there_are(gatectl: Gatectl) -> Non
     assert completing(gatectl, "context use d").process().out.split() == ["plain,dev"]
 
 
-def test_a_shell_is_offered_the_actions_that_there_are(gatectl: Gatectl, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("gateway_client.cli.completing.SECONDS", 120.0)  # nobody presses a key here
-    assert completing(gatectl, "execute text_").here().out.split() == ["plain,text_digest"]
+def test_a_shell_is_offered_the_actions_that_there_are(gatectl: Gatectl) -> None:
+    patient = Desk(completion_seconds=120.0)  # nobody presses a key here
+    assert completing(gatectl, "execute text_").here(desk=patient).out.split() == ["plain,text_digest"]
 
 
 def test_without_a_command_there_is_help_and_half_a_command_is_usage(empty: Gatectl) -> None:

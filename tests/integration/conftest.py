@@ -37,6 +37,28 @@ def shared(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[G
         yield running
 
 
+@pytest.fixture(scope="session")
+def shared_by_two(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """The same with two fronts."""
+    folder: Path = tmp_path_factory.mktemp("two")
+    top = "front_processes = 2\n" + patient(folder / "actions", **LITTLE_FUEL)
+    with gateway(folder, config_for(up.address, top)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module", params=(1, 2), ids=("one front", "two fronts"))
+def front_processes(request: pytest.FixtureRequest) -> int:
+    """For modules whose tests hold whichever of several fronts is asked: they run with one and with two."""
+    return int(request.param)
+
+
+@pytest.fixture(scope="module")
+def either(front_processes: int, request: pytest.FixtureRequest) -> Gateway:
+    """One that is shared, and then one with two fronts: for modules that say so by a `gate` of their own."""
+    found: Gateway = request.getfixturevalue("shared" if front_processes == 1 else "shared_by_two")
+    return found
+
+
 @pytest.fixture(scope="module")
 def gate(shared: Gateway) -> Gateway:
     """The gateway of this module: the one that all share, unless the module makes its own."""

@@ -20,10 +20,13 @@ PAYMENT = {"to": "acct-7", "amount_cents": 25000, "currency": "EUR"}
 
 
 @pytest.fixture(scope="module")
-def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+def gate(
+    up: Upstream, tmp_path_factory: pytest.TempPathFactory, front_processes: int
+) -> Iterator[Gateway]:  # fmt: skip
     """A gateway whose policy is changed and whose leases are revoked."""
     folder: Path = tmp_path_factory.mktemp("authority")
-    with gateway(folder, config_for(up.address, patient(folder / "actions"))) as running:
+    top = f"front_processes = {front_processes}\n{patient(folder / 'actions')}"
+    with gateway(folder, config_for(up.address, top)) as running:
         yield running
 
 

@@ -11,6 +11,12 @@ from tests.support.gateway import Bearer, Gateway, Prover
 from tests.support.upstream import Upstream
 
 
+@pytest.fixture(scope="module")
+def gate(either: Gateway) -> Gateway:
+    """With one front, and with two."""
+    return either
+
+
 def only_event(gate: Gateway, **filters: Any) -> dict[str, Any]:
     found = gate.events(**filters)
     assert len(found) == 1, found

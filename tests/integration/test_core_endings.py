@@ -11,7 +11,7 @@ from typing import Any
 
 import httpx
 
-from frontend.configuration.active import READ_SECONDS
+from frontend.configuration.deadlines import ConfigurationDeadlines
 from tests.support.background import HeldCall
 from tests.support.gateway import ANSWER_SECONDS, STOP_SECONDS, Gateway, config_for, gateway, ready_line, wait_for
 from tests.support.manifests import patient
@@ -71,7 +71,7 @@ def test_a_gateway_that_is_still_reading_its_configuration_stops_at_once(tmp_pat
         began = time.monotonic()
         process.send_signal(signal.SIGTERM)
         assert process.wait(STOP_SECONDS) == 0, log.read_text()
-        assert time.monotonic() - began < READ_SECONDS, "it did not wait for what it read"
+        assert time.monotonic() - began < ConfigurationDeadlines().read_seconds, "it did not wait for what it read"
     finally:
         process.kill()
         process.wait(STOP_SECONDS)

@@ -15,12 +15,12 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from tests.support.gateway import Gateway, config_for, gateway
 from tests.support.manifests import patient
-from tests.support.processes import descriptors, mapped_files, memory_of, pids
+from tests.support.processes import FRONT_MEMORY, descriptors, mapped_files, memory_of, pids
 from tests.support.upstream import Upstream
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may look into a process that is not dumpable")
 
-PURPOSES = ("lease", "grant", "receipt")
+PURPOSES = ("lease", "grant", "receipt", "checkpoint")
 DATABASE = ("ledger.sqlite3", "ledger.sqlite3-wal", "ledger.sqlite3-shm")
 
 
@@ -98,7 +98,8 @@ def test_the_front_has_no_file_of_the_database_open_or_mapped_and_no_key_file(ga
 def test_the_front_has_sockets_and_an_event_queue_and_nothing_else(gate: Gateway) -> None:
     held = descriptors(pids(gate)["front 1"])
     assert [held.pop(number) for number in (0, 1, 2)] == ["/dev/null", str(gate.log), str(gate.log)]
-    assert [what for what in held.values() if not what.startswith("socket:")] == ["anon_inode:[eventpoll]"]
+    others = {what for what in held.values() if not what.startswith("socket:")}
+    assert others == {"anon_inode:[eventpoll]", FRONT_MEMORY}
 
 
 def test_the_notary_has_the_database_and_no_listening_socket(gate: Gateway) -> None:

@@ -11,6 +11,12 @@ from tests.support.upstream import Upstream
 PAYMENT = {"to": "acct-7", "amount_cents": 25000, "currency": "EUR"}
 
 
+@pytest.fixture(scope="module")
+def gate(either: Gateway) -> Gateway:
+    """With one front, and with two."""
+    return either
+
+
 def held(agent: Bearer, **changes: Any) -> dict[str, Any]:
     answer = agent.execute("payment_transfer", PAYMENT | changes)
     assert answer.status_code == 202, answer.text

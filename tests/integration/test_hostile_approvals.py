@@ -14,7 +14,6 @@ from tests.support.hostile_front import (
     DIGEST,
     a_claim,
     a_hold,
-    a_result,
     an_end,
     an_open,
     assert_refused,
@@ -33,6 +32,7 @@ from tests.support.played_supervisor_of_notary import (
     PlayedFront,
     PlayedSupervisor,
 )
+from tests.support.played_workers import sound_result
 
 # ------------------------------------------------------------------ approvals
 
@@ -180,7 +180,7 @@ def test_an_approval_is_executed_once(supervisor: PlayedSupervisor, front: Playe
     assert_refused(supervisor, front, an_open(approver=approver(approval_id)))
     failed = '{"claimed_by":"op","claimed_at":"2026-01-01T00:00:00.000Z","error_code":"interrupted"}'
     assert_refused(supervisor, front, an_end(approval_id, "failed", outcome=failed, event=None, refunds=True))
-    closed: m.Closed = front.value(m.Close(asked.intent_id, a_result()), m.Closed)
+    closed = front.end(asked, sound_result())
     record: ApprovalRecord = front.value(m.GetHold(approval_id), ApprovalRecord)
     assert (record.state, msgspec.json.decode(record.outcome)["receipt_id"]) == ("approved", closed.receipt_id)
     assert_refused(supervisor, front, an_open(approver=approver(approval_id)))

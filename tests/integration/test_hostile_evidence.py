@@ -15,7 +15,6 @@ from tests.support.hostile_front import (
     DIGEST,
     a_claim,
     a_hold,
-    a_result,
     an_open,
     assert_refused,
     call_event,
@@ -27,6 +26,7 @@ from tests.support.played_supervisor_of_notary import (
     PlayedSupervisor,
     framed,
 )
+from tests.support.played_workers import sound_result
 
 # ------------------------------------------------------------------ words that are not the front's
 
@@ -113,11 +113,14 @@ def test_other_events_than_their_own_are_taken_by_no_operation(
 
 
 def test_what_can_not_be_written_is_refused_alone(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
-    unwritable = an_open(event=call_event(budgets_before={"n": 2**60}))
-    sound = an_open()
+    unwritable = front.staffed(an_open(event=call_event(budgets_before={"n": 2**60})))
+    sound = front.staffed(an_open())
     front.sock.sendall(framed(901, unwritable) + framed(902, sound))
-    assert front.heard(901).problem is None  # an intent keeps it; the event that can't be written shows at its end
+    for asked in (unwritable, sound):
+        supervisor.workers.of(asked.intent_id).word()
+        supervisor.workers.of(asked.intent_id).tell(sound_result(asked.intent_id))
+    refused = front.heard(901)  # an intent keeps it; the event that can't be written shows at its end
+    assert (refused.problem, refused.is_begun) == ("refused", True)
     assert front.heard(902).problem is None
-    assert front.ask(m.Close(unwritable.intent_id, a_result())).problem == "refused"
     assert front.ask(m.SettleDelivery(2**63, 1, "evt_1")).problem == "refused"
-    assert front.value(m.Close(sound.intent_id, a_result()), m.Closed).kind == "success"
+    assert [view["intent_id"] for view in front.value(m.ListUnresolved(9))] == [unwritable.intent_id]

@@ -11,12 +11,12 @@ import pytest
 
 from ipc import messages as m
 from ipc.identifiers import new
-from ipc.limits import MAX_NOTARY_FRAME
+from ipc.limits import MAX_AHEAD, MAX_NOTARY_FRAME
 from tests.support.hostile_front import (
-    a_result,
     an_open,
     assert_refused,
     call_event,
+    called,
     counted,
     events,
     left,
@@ -34,6 +34,7 @@ from tests.support.played_supervisor_of_notary import (
     framed_raw,
     played_supervisor,
 )
+from tests.support.played_workers import Workers, sound_result
 from tests.support.supervised import wait_until
 
 # ------------------------------------------------------------------ the channel itself
@@ -50,7 +51,23 @@ FORGED: dict[str, bytes] = {
     "an unknown field of the frame": framed_raw(
         {"type": "Asked", "number": 1, "operation": {"type": "ReadEpoch"}, "x": 1}
     ),
-    "a missing field": framed_raw({"type": "Asked", "number": 1, "operation": {"type": "Close", "intent_id": "i"}}),
+    "a missing field": framed_raw({"type": "Asked", "number": 1, "operation": {"type": "Assign", "intent_id": "i"}}),
+    "an end that it invents": framed_raw(
+        {"type": "Asked", "number": 1, "operation": {"type": "Close", "intent_id": "i", "result": None, "lost": "x"}}
+    ),
+    "an end of before": framed_raw(
+        {"type": "Asked", "number": 1, "operation": {
+            "type": "Abandon", "intent_id": "i", "decision": "error", "error_code": "overloaded",
+        }}
+    ),
+    "an end in the notary's own words": framed_raw(
+        {"type": "Asked", "number": 1, "operation": {"type": "Lost", "intent_id": "i", "reason": "x"}}
+    ),
+    "a result in the notary's own words": framed_raw(
+        {"type": "Asked", "number": 1, "operation": {"type": "Reported", "result": msgspec.to_builtins(sound_result())}}
+    ),
+    "a result of a worker": framed_raw({"type": "Result", **msgspec.to_builtins(sound_result())}),
+    "the end of a worker": framed_raw({"type": "WorkerEnded", "worker_id": "w", "reason": "x"}),
     "a wrong type": framed_raw({"type": "Asked", "number": "1", "operation": {"type": "ReadEpoch"}}),
     "a message of the notary": framed_raw({"type": "Woken", "endpoints": []}),
     "a message of the supervisor": framed_raw({"type": "StopNotary"}),
@@ -69,7 +86,7 @@ def test_a_front_that_breaks_the_protocol_loses_its_channel_and_what_it_asked_be
 ) -> None:
     other = supervisor.attach("front-2-b")
     before = counted(supervisor)
-    front.sock.sendall(framed(1, an_open()) + FORGED[name])
+    front.sock.sendall(framed(1, front.staffed(an_open())) + FORGED[name])
     assert front.is_cut()
     (line,) = wait_until(lambda: supervisor.said("a front's channel ended"))
     assert (line["front"], line["level"]) == ("front-1-a", "error")
@@ -82,7 +99,7 @@ def test_half_a_frame_is_never_performed(supervisor: PlayedSupervisor, front: Pl
     other = supervisor.attach("front-2-b")
     assert front.value(m.ReadEpoch(), int) == 0  # what is not read when a channel closes resets it
     before = counted(supervisor)
-    front.sock.sendall(framed(1, an_open())[:-1])
+    front.sock.sendall(framed(1, front.staffed(an_open()))[:-1])
     front.close()
     assert other.value(m.ReadEpoch(), int) == 0
     assert counted(supervisor) == before
@@ -94,8 +111,7 @@ def test_a_front_that_is_attached_again_has_one_channel(supervisor: PlayedSuperv
     again = supervisor.attach("front-1-a")
     assert again.value(m.ReadEpoch(), int) == 0
     assert front.is_cut()
-    asked = opened(again)
-    assert again.value(m.Close(asked.intent_id, a_result()), m.Closed).kind == "success"
+    assert called(again).kind == "success"
 
 
 # ------------------------------------------------------------------ intents
@@ -108,15 +124,17 @@ def test_an_open_twice_with_one_intent_is_one_call_and_one_debit(
     asked = opened(front, event=call_event(session_id=session_id), has_budget=True)
     again = msgspec.structs.replace(asked, proof=m.Proof(new("proof_")))
     assert_refused(supervisor, front, asked, again)
-    front.value(m.Close(asked.intent_id, a_result()), m.Closed)
+    front.end(asked, sound_result())
     assert_refused(supervisor, front, asked, again)
     assert left(front, session_id) == 4
     other = supervisor.attach("front-2-b")
     assert_refused(supervisor, other, again)
     # Both in one unit, too.
-    twice = an_open(event=call_event(session_id=session_id), has_budget=True)
+    twice = front.staffed(an_open(event=call_event(session_id=session_id), has_budget=True))
     front.sock.sendall(framed(901, twice) + framed(902, msgspec.structs.replace(twice, proof=m.Proof(new("proof_")))))
-    assert (front.heard(901).problem, front.heard(902).problem) == (None, "refused")
+    assert front.heard(902).problem == "refused"
+    supervisor.workers.of(twice.intent_id).tell(sound_result(twice.intent_id))
+    assert front.heard(901).problem is None
     assert left(front, session_id) == 3
 
 
@@ -128,11 +146,65 @@ def test_an_intent_has_an_id_of_its_own_form(supervisor: PlayedSupervisor, front
 def test_only_the_front_that_opened_an_intent_ends_it(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
     other = supervisor.attach("front-2-b")
     asked = opened(other)
+    own = supervisor.workers.start(front.front_id)
     assert_refused(
-        supervisor, front, m.Close(asked.intent_id, a_result()), m.Close(asked.intent_id, None, "gone"),
-        m.Abandon(asked.intent_id, "deny", "overloaded"),
+        supervisor, front, m.Withdraw(asked.intent_id, "deny", "overloaded"), m.Assign(asked.intent_id, own.worker_id),
+        msgspec.structs.replace(asked, worker_id=own.worker_id, proof=m.Proof(new("proof_"))),
     )  # fmt: skip
-    assert other.value(m.Close(asked.intent_id, a_result()), m.Closed).kind == "success"
+    assert other.end(asked, sound_result()).kind == "success"
+
+
+def test_the_worker_of_another_front_is_given_no_calls_and_none_is_taken_from_it(
+    supervisor: PlayedSupervisor, front: PlayedFront
+) -> None:
+    other = supervisor.attach("front-2-b")
+    asked = opened(other)
+    theirs = supervisor.workers.of(asked.intent_id)
+    mine = opened(front)
+    front.send(m.Recall(mine.intent_id))
+    assert front.unbegun(mine)
+    assert_refused(supervisor, front, an_open(worker_id=theirs.worker_id), m.Assign(mine.intent_id, theirs.worker_id))
+    front.send(m.Recall(asked.intent_id))
+    front.send(m.Recall("intent-of-nobody"))
+    front.value(m.ReadEpoch(), int)
+    assert theirs.word().call_id == asked.intent_id
+    assert other.end(asked, sound_result()).kind == "success"
+    assert front.value(m.Withdraw(mine.intent_id, "error", "overloaded"), m.Withdrawn).is_abandoned
+
+
+def test_a_call_that_is_under_way_is_not_assigned(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
+    asked, ended = opened(front), opened(front)
+    front.end(ended, sound_result())
+    other = supervisor.workers.start(front.front_id)
+    for intent_id in (asked.intent_id, ended.intent_id, new("intent_"), "x\n\x1b[2J"):
+        assert_refused(supervisor, front, m.Assign(intent_id, other.worker_id))
+    supervisor.workers.of(asked.intent_id).word()
+    assert_refused(supervisor, front, m.Assign(asked.intent_id, other.worker_id))
+    assert front.end(asked, sound_result()).kind == "success"
+    assert not [word for word in other.words if word.call_id == asked.intent_id]
+
+
+def test_a_worker_is_given_so_many_calls_and_not_one_more(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
+    worker = supervisor.workers.start(front.front_id)
+    calls = [opened(front, worker_id=worker.worker_id) for _ in range(MAX_AHEAD)]
+    assert_refused(supervisor, front, an_open(worker_id=worker.worker_id))
+    waits = opened(front)
+    front.send(m.Recall(waits.intent_id))
+    assert front.unbegun(waits)
+    assert_refused(supervisor, front, m.Assign(waits.intent_id, worker.worker_id))
+    for asked in calls:
+        assert worker.word().call_id == asked.intent_id
+    for asked in calls:
+        worker.tell(sound_result(asked.intent_id))
+        assert front.ended(asked).kind == "success"
+    # In one unit, too.
+    many = [an_open(worker_id=worker.worker_id) for _ in range(MAX_AHEAD + 1)]
+    front.sock.sendall(b"".join(framed(900 + n, one) for n, one in enumerate(many)))
+    assert front.heard(900 + MAX_AHEAD).problem == "refused"
+    for one in many[:-1]:
+        assert worker.word().call_id == one.intent_id
+        worker.tell(sound_result(one.intent_id))
+    assert [front.heard(900 + n).problem for n in range(MAX_AHEAD)] == [None] * MAX_AHEAD
 
 
 def test_an_intent_of_a_front_that_is_gone_stays_unresolved_for_every_other(
@@ -141,46 +213,58 @@ def test_an_intent_of_a_front_that_is_gone_stays_unresolved_for_every_other(
     other = supervisor.attach("front-2-b")
     asked = opened(other)
     other.close()
-    assert_refused(
-        supervisor, front, m.Close(asked.intent_id, a_result()), m.Abandon(asked.intent_id, "deny", "overloaded")
-    )
+    wait_until(lambda: supervisor.said("a front's channel ended"))
+    worker, own = supervisor.workers.of(asked.intent_id), supervisor.workers.start(front.front_id)
+    refused = (m.Withdraw(asked.intent_id, "deny", "overloaded"), m.Assign(asked.intent_id, own.worker_id))
+    assert_refused(supervisor, front, *refused)
+    worker.word()
+    supervisor.workers.end(worker)
+    assert_refused(supervisor, front, *refused)
+    assert rows(supervisor, "receipts") == 0
     assert [view["intent_id"] for view in front.value(m.ListUnresolved(10))] == [asked.intent_id]
 
 
 def test_a_restart_of_the_notary_does_not_forget_whose_an_intent_is(tmp_path: Path) -> None:
-    with played_supervisor(tmp_path) as before:
-        asked = opened(before.attach("front-1-a"))
+    workers = Workers()
+    with played_supervisor(tmp_path, workers) as before:
+        asked = opened(before.attach("front-1-a", first=7))
         before.process.kill()
         before.process.wait(SECONDS)
-    with played_supervisor(tmp_path) as following:
-        same, other = following.attach("front-1-a", first=2), following.attach("front-2-b")
-        assert_refused(following, other, m.Close(asked.intent_id, a_result()), asked)
-        assert_refused(following, same, asked)
-        assert same.value(m.Close(asked.intent_id, a_result()), m.Closed).kind == "success"
+    with played_supervisor(tmp_path, workers) as following:
+        same, other = following.attach("front-1-a", first=8), following.attach("front-2-b", first=7)
+        asked = same.staffed(asked)
+        own = workers.start("front-2-b")
+        assert_refused(
+            following, other, m.Withdraw(asked.intent_id, "error", "overloaded"), asked,
+            m.Assign(asked.intent_id, own.worker_id),
+        )  # fmt: skip
+        assert_refused(following, same, asked)  # under another number
+        same.sock.sendall(framed(7, asked))
+        workers.of(asked.intent_id).tell(sound_result(asked.intent_id))
+        assert same.heard(7).problem is None
+        assert rows(following, "receipts") == 1
         assert following.stop() == 0
         checked_offline(tmp_path / "state")
+    workers.close()
 
 
 def test_an_intent_ends_once(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
     asked, given_up = opened(front), opened(front)
-    front.value(m.Close(asked.intent_id, a_result()), m.Closed)
-    front.value(m.Abandon(given_up.intent_id, "error", "overloaded"))
+    front.value(m.Withdraw(given_up.intent_id, "error", "overloaded"), m.Withdrawn)
+    front.end(asked, sound_result())
     for intent_id in (asked.intent_id, given_up.intent_id, new("intent_"), "x\n\x1b[2J"):
-        assert_refused(
-            supervisor, front, m.Close(intent_id, a_result()), m.Close(intent_id, None, "lost", is_cut=True),
-            m.Abandon(intent_id, "deny", "overloaded"),
-        )  # fmt: skip
+        assert_refused(supervisor, front, m.Withdraw(intent_id, "deny", "overloaded"))
     assert rows(supervisor, "receipts") == 1
 
 
-def test_a_call_is_abandoned_with_a_refusal_and_nothing_else(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
+def test_a_call_is_withdrawn_with_a_refusal_and_nothing_else(supervisor: PlayedSupervisor, front: PlayedFront) -> None:
     asked = opened(front)
     intent_id = asked.intent_id
     assert_refused(
-        supervisor, front, m.Abandon(intent_id, "allow", "overloaded"), m.Abandon(intent_id, "deny", ""),
-        m.Abandon(intent_id, "pending_approval", "overloaded"), m.Abandon(intent_id, "deny", "x" * 65),
+        supervisor, front, m.Withdraw(intent_id, "allow", "overloaded"), m.Withdraw(intent_id, "deny", ""),
+        m.Withdraw(intent_id, "pending_approval", "overloaded"), m.Withdraw(intent_id, "deny", "x" * 65),
     )  # fmt: skip
-    front.value(m.Abandon(intent_id, "error", "overloaded", "r\x1b[2J" + "x" * 10_000))
+    front.value(m.Withdraw(intent_id, "error", "overloaded", "r\x1b[2J" + "x" * 10_000))
     (event,) = events(front, trace_id=asked.event.trace_id)
     assert (event["decision"], len(event["reason"]), event["reason"][:4]) == ("error", 500, "r[2J")
 
@@ -208,7 +292,7 @@ def test_a_result_that_no_worker_tells_counts_as_a_lost_worker(
     supervisor: PlayedSupervisor, front: PlayedFront, name: str
 ) -> None:
     asked = opened(front, terms=terms(max_response_bytes=900))
-    closed: m.Closed = front.value(m.Close(asked.intent_id, a_result(**IMPOSSIBLE[name])), m.Closed)
+    closed = front.end(asked, sound_result(**IMPOSSIBLE[name]))
     assert (closed.kind, closed.outcome) == ("internal_error", "worker_lost")
     shown: m.ShownReceipt = front.value(m.ShowReceipt(closed.receipt_id), m.ShownReceipt)
     receipt = msgspec.json.decode(shown.receipt)
@@ -222,14 +306,13 @@ def test_a_result_that_no_worker_tells_counts_as_a_lost_worker(
 @pytest.mark.parametrize("depth", [200, 900, 1500, 100_000])
 def test_no_nesting_of_an_output_leaves_a_call_without_evidence(front: PlayedFront, depth: int) -> None:
     asked = opened(front, terms=terms(max_response_bytes=1_000_000))
-    result = a_result(output='{"a":' + "[" * depth + "]" * depth + "}")
-    closed: m.Closed = front.value(m.Close(asked.intent_id, result), m.Closed)
+    closed = front.end(asked, sound_result(output='{"a":' + "[" * depth + "]" * depth + "}"))
     assert closed.kind in ("success", "internal_error")
     assert front.value(m.ShowReceipt(closed.receipt_id), m.ShownReceipt).signature_status == "verified"
 
 
 def test_why_a_worker_was_lost_is_told_in_bounds(front: PlayedFront) -> None:
     asked = opened(front)
-    closed: m.Closed = front.value(m.Close(asked.intent_id, None, "\x1b[2J" + "x" * 1_000_000), m.Closed)
+    closed = front.lose(asked, "\x1b[2J" + "x" * 1_000_000)
     assert len(closed.reason or "") < 600
     assert "\x1b" not in (closed.reason or "")

@@ -31,7 +31,7 @@ def outside(gate: Gateway) -> dict[str, int]:
     found = {}
     for path in root.rglob("*"):
         name = str(path.relative_to(root))
-        if not name.startswith(("state/files/", "state/store.", "state/ledger.", "gateway.log")):
+        if not name.startswith(("state/files/", "state/store.", "state/ledger.", "state/checkpoints", "gateway.log")):
             found[name] = path.lstat().st_size if path.is_file() and not path.is_symlink() else -1
     return found
 

@@ -24,6 +24,12 @@ UNSENDABLE = [row for row in HOSTILE_PROOFS if row.name in {"newline in the head
 TRAVELLING = [row for row in HOSTILE_PROOFS if row.travels and row not in UNSENDABLE]
 
 
+@pytest.fixture(scope="module")
+def gate(either: Gateway) -> Gateway:
+    """With one front, and with two."""
+    return either
+
+
 # ------------------------------------------------------------------------------------------------ proofs
 
 

@@ -19,6 +19,7 @@ from cryptography.hazmat.primitives.serialization import load_pem_private_key
 from tests.support.gateway import Gateway, config_for, gateway
 from tests.support.manifests import all_examples, open_policy, patient
 from tests.support.processes import (
+    FRONT_MEMORY,
     NOBODYS_GROUP,
     attempt,
     descriptors,
@@ -77,10 +78,10 @@ def test_the_template_is_the_parent_of_the_workers_and_the_supervisor_of_the_res
 
 @only_root
 @pytest.mark.parametrize("name", WORKERS)
-def test_a_worker_holds_its_channel_and_nothing_else(gate: Gateway, name: str) -> None:
+def test_a_worker_holds_its_two_channels_and_nothing_else(gate: Gateway, name: str) -> None:
     held = descriptors(pids(gate)[name])
     assert [held.pop(number) for number in (0, 1, 2)] == ["/dev/null", "/dev/null", str(gate.log)]
-    assert [what.split(":")[0] for what in held.values()] == ["socket"]
+    assert [what.split(":")[0] for what in held.values()] == ["socket"] * 2
 
 
 @only_root
@@ -103,17 +104,19 @@ def test_the_template_holds_its_channel_the_mapped_modules_and_a_handle_for_each
 def test_the_front_holds_sockets_and_neither_the_database_nor_a_key(gate: Gateway) -> None:
     held = descriptors(pids(gate)["front 1"])
     assert [held.pop(number) for number in (0, 1, 2)] == ["/dev/null", str(gate.log), str(gate.log)]
-    assert [what for what in held.values() if not what.startswith("socket:")] == ["anon_inode:[eventpoll]"]
+    others = {what for what in held.values() if not what.startswith("socket:")}
+    assert others == {"anon_inode:[eventpoll]", FRONT_MEMORY}
 
 
 @only_root
-def test_the_notary_holds_the_database_and_a_channel_for_each_front_and_no_network(gate: Gateway) -> None:
+def test_the_notary_holds_the_database_and_channels_to_front_and_workers_and_no_network(gate: Gateway) -> None:
     held = descriptors(pids(gate)["notary"])
     assert [held.pop(number) for number in (0, 1, 2)] == ["/dev/null", str(gate.log), str(gate.log)]
     files = {what.removeprefix(f"{gate.state}/") for what in held.values() if what.startswith("/")}
     assert files == {f"ledger.sqlite3{name}" for name in ("", "-wal", "-shm")}
     others = [what.split(":[")[0] for what in held.values() if not what.startswith("/")]
-    assert Counter(others) == {"socket": 2, "anon_inode": 1}  # the supervisor and the front; epoll
+    # The supervisor, the front, and both ends of each worker's channel; epoll.
+    assert Counter(others) == {"socket": 2 + 2 * len(WORKERS), "anon_inode": 1}
     assert not network_sockets() & set(held.values())
 
 
@@ -122,7 +125,7 @@ def test_the_supervisor_holds_sockets_and_its_lock_and_neither_database_nor_key(
     held = descriptors(gate.process.pid)
     files = [what for number, what in held.items() if number > 2 and what.startswith("/")]
     inherited = str(gate.log.with_name("inherited"))
-    assert sorted(files) == sorted([inherited, str(gate.state / "gateway.lock")])
+    assert sorted(files) == sorted([inherited, str(gate.state / "gateway.lock"), FRONT_MEMORY])
 
 
 @only_root

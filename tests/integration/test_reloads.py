@@ -24,7 +24,7 @@ from tests.support.upstream import Upstream
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def folder(tmp_path_factory: pytest.TempPathFactory, front_processes: int) -> Path:
     """Holds the manifests (`actions`) and the policy (`policy`) of `gate`."""
     found: Path = tmp_path_factory.mktemp("reloads")
     patient(found / "actions")
@@ -33,17 +33,19 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def gate(up: Upstream, folder: Path) -> Iterator[Gateway]:
+def gate(up: Upstream, folder: Path, front_processes: int) -> Iterator[Gateway]:
     """A gateway whose manifests and policy may be changed; a test that spoils them mends them."""
     more = f'manifests_dir = "{folder / "actions"}"\nlease_ttl_seconds = 3600\npolicy_dir = "{folder / "policy"}"'
+    more = f"front_processes = {front_processes}\n{more}"
     with gateway(folder, config_for(up.address, more)) as running:
         yield running
 
 
 def reload(gate: Gateway) -> dict[str, Any]:
-    """Send SIGHUP; returns the AdminReload event that it leaves."""
-    before = gate.events(event_type="AdminReload", limit=1)
+    """Send SIGHUP; returns the AdminReload event that it leaves, once every front has it in force, or none."""
+    before, ends = gate.events(event_type="AdminReload", limit=1), reloads_ended(gate)
     gate.process.send_signal(signal.SIGHUP)
+    wait_for(lambda: reloads_ended(gate) > ends, "the end of the reload")
 
     def found() -> list[dict[str, Any]] | None:
         events = gate.events(event_type="AdminReload", limit=1)
@@ -51,6 +53,12 @@ def reload(gate: Gateway) -> dict[str, Any]:
 
     event: dict[str, Any] = wait_for(found, "the event of the reload")[0]
     return event
+
+
+def reloads_ended(gate: Gateway) -> int:
+    """How many have, however they went."""
+    log = gate.log.read_text()
+    return log.count('"message":"reloaded"') + log.count('"message":"reload failed, the earlier state stays active"')
 
 
 def version_of(gate: Gateway, action_id: str) -> str:

@@ -13,6 +13,7 @@ import pytest
 
 from tests.support.background import Background
 from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
+from tests.support.ledger_file import wait_settled
 from tests.support.manifests import patient
 from tests.support.upstream import Upstream
 
@@ -36,6 +37,7 @@ def blocked(gate: Gateway) -> Iterator[None]:
 @contextmanager
 def damaged(gate: Gateway, table: str) -> Iterator[None]:
     """One table can't be found, and all others can."""
+    wait_settled(gate.state / "ledger.sqlite3")
     change(gate, f"alter table {table} rename to {table}_away")
     try:
         yield
@@ -112,6 +114,7 @@ def test_a_clock_behind_the_newest_evidence_refuses_everything_until_it_is_right
     then. What a clock does that comes right later is told by tests/frontend/test_clock.py."""
     agent = mortal.agent()
     assert agent.execute("text_digest", {"text": "x"}).status_code == 200
+    assert mortal.events(limit=1), "a query brings what the journal holds to its table"
     newest = "select seq, time from events where seq = (select max(seq) from events)"
     with closing(database(mortal)) as ledger:
         seq, right = ledger.execute(newest).fetchone()
@@ -260,6 +263,11 @@ def test_evidence_that_can_not_be_written_after_the_provider_ran_leaves_an_inten
     assert shown_intent(operator)["intent_id"] == intent_id
     assert operator.get("/v1/audit/verify").json()["intact"] is True
     assert arrivals(up) == 1
+    # Until its time is over for certain a worker might tell of it.
+    refused = operator.post(f"/v1/admin/intents/{intent_id}/resolve", {"outcome": "happened"})
+    assert error_of(refused) == (409, "intent_under_way")
+    unknown = operator.post(f"/v1/admin/intents/{intent_id}x/resolve", {"outcome": "happened"})
+    assert error_of(unknown) == (404, "intent_not_found")
 
 
 def arrivals(up: Upstream) -> int:
@@ -309,6 +317,7 @@ def test_a_changed_event_is_found_by_the_running_gateway(gate: Gateway) -> None:
     agent = gate.agent()
     for _ in range(3):
         agent.execute("text_digest", {"text": "x"})
+    wait_settled(gate.state / "ledger.sqlite3")
     with closing(database(gate)) as ledger:
         rows = ledger.execute("select seq, event_id, bytes from events order by seq desc limit 3").fetchall()
         seq, event_id, data = rows[-1]
@@ -327,6 +336,7 @@ def test_a_changed_event_is_found_by_the_running_gateway(gate: Gateway) -> None:
 def test_a_changed_receipt_says_so_itself(gate: Gateway) -> None:
     agent = gate.agent()
     receipt_id = agent.execute("text_digest", {"text": "x"}).json()["receipt_id"]
+    wait_settled(gate.state / "ledger.sqlite3")
     with closing(database(gate)) as ledger:
         (data,) = ledger.execute("select bytes from receipts where receipt_id = ?", (receipt_id,)).fetchone()
         assert b'"words":1' in bytes(data)

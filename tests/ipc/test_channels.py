@@ -13,14 +13,10 @@ from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.framing import FrameError, encode_frame
 from ipc.nonblocking import TrioChannel
 from ipc.sessions import (
-    FRONT_TO_WORKER,
     SUPERVISOR_TO_TEMPLATE,
     TEMPLATE_TO_SUPERVISOR,
-    WORKER_TO_FRONT,
     ProtocolError,
 )
-from tests.support.echo_worker import result_of
-from tests.support.worker_desk import call
 
 CAP = 65536
 START = m.StartTemplate("/cache", 10)
@@ -121,40 +117,10 @@ async def test_a_message_that_is_too_large_is_not_sent_and_moves_nothing() -> No
     parent.close()
 
 
-async def test_a_result_may_be_sent_and_taken_after_its_call_alone() -> None:
-    left, right = socket.socketpair()
-    left.settimeout(60)
-    worker: BlockingChannel[m.FrontToWorker] = BlockingChannel(
-        left, m.FrontToWorker, table=FRONT_TO_WORKER, start="new", cap_in=CAP, cap_out=CAP
-    )
-    front: TrioChannel[m.WorkerToFront] = TrioChannel(
-        right, m.WorkerToFront, table=WORKER_TO_FRONT, start="starting", cap_in=CAP, cap_out=CAP
-    )
-    asked = call()
-    result = result_of(asked)
-    worker.send(m.WorkerReady("w", 1, "compute"))
-    await front.receive()
-    await front.send(m.Welcome("{}"))
-    worker.receive()
-    with pytest.raises(ProtocolError, match="Result while idle"):
-        worker.send(result)
-    left.sendall(encode_frame(result, CAP))
-    with pytest.raises(ProtocolError, match="Result while idle"):
-        await front.receive()
-    await front.send(asked)
-    worker.receive()
-    worker.send(result)
-    assert await front.receive() == result
-    with pytest.raises(ProtocolError, match="Result while idle"):
-        worker.send(result)
-    worker.close()
-    front.close()
-
-
 def test_no_channel_is_made_whose_sent_messages_nothing_checks() -> None:
     left, right = socket.socketpair()
     with left, right, pytest.raises(LookupError):
-        BlockingChannel(left, m.FrontToWorker, table={}, start="new", cap_in=CAP, cap_out=CAP)
+        BlockingChannel(left, m.FrontToWorker, table={}, start="open", cap_in=CAP, cap_out=CAP)
 
 
 async def test_an_end_between_frames_differs_from_an_end_inside_one() -> None:

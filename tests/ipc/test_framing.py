@@ -84,7 +84,14 @@ def test_a_body_that_is_no_message_of_the_direction_is_refused(body: object) -> 
 @given(st.binary(max_size=300))
 @settings(max_examples=100, deadline=None)
 def test_arbitrary_bytes_are_a_message_or_refused_and_nothing_else(raw: bytes) -> None:
-    for union in (m.WorkerToFront, m.PolicyToFront, m.FrontToSupervisor, m.TemplateToSupervisor, m.FrontToWorker):
+    for union in (
+        m.WorkerToFront,
+        m.PolicyToFront,
+        m.FrontToSupervisor,
+        m.TemplateToSupervisor,
+        m.FrontToWorker,
+        m.NotaryToWorker,
+    ):
         box: Decoder[m.Message] = Decoder(union, CAP)
         try:
             box.feed(raw)

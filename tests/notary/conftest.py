@@ -5,32 +5,27 @@ from pathlib import Path
 
 import pytest
 
-from notary.backends import sqlite as database
+from notary.state import Limits
 from tests.notary.running import Running
 from tests.notary.samples import hooks
 from tests.support.asking import Asker
+from tests.support.notary_thread import LIMITS
 
 StartNotary = Callable[..., Running]
 
 
-@pytest.fixture(autouse=True)
-def _small_wal(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Hundreds of short tests need not write a megabyte for each of their files before they begin."""
-    monkeypatch.setattr(database, "RESERVED_PAGES", 0)
-
-
 @pytest.fixture
 def start_notary(tmp_path: Path) -> Iterator[StartNotary]:
-    """Start a notary on a folder of the test, with these settings; it is stopped at the end."""
+    """Start a notary on a folder of the test, with these limits and settings; it is stopped at the end."""
     started: list[Running] = []
 
-    def start(folder: str = "state", **settings: object) -> Running:
-        started.append(Running(tmp_path / folder, **settings))
+    def start(folder: str = "state", *, limits: Limits = LIMITS, **settings: object) -> Running:
+        started.append(Running(tmp_path / folder, limits=limits, **settings))
         return started[-1]
 
     yield start
     for running in started:
-        running.stop()
+        running.close()
 
 
 @pytest.fixture

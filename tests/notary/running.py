@@ -19,12 +19,16 @@ from ipc.limits import MAX_CONTROL_FRAME
 from ipc.sessions import NOTARY_TO_SUPERVISOR
 from ipc.settings import Settings
 from notary.backends.sqlite import connect
+from notary.reading.tree_walk import TreeWalk
 from notary.reading.verify import Walk, walk_on
 from notary.signing.make_keys import make_keys
+from notary.state import Limits
 from supervisor.programs import INTERPRETER
-from tests.notary.samples import NOW
+from tests.notary.samples import NOW, make_result
 from tests.support.asking import Asker
-from tests.support.notary_thread import NotaryThread
+from tests.support.ledger_file import settled
+from tests.support.notary_thread import LIMITS, NotaryThread
+from tests.support.played_workers import Workers
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -65,27 +69,30 @@ def settings_in(folder: Path, **changes: Any) -> Settings:
 
 
 def stored(path: Path, statement: str = "SELECT bytes FROM events ORDER BY seq", *values: Any) -> list[Any]:
-    """Rows of a ledger's file, read by a stranger; a single column comes without its row."""
-    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as connection:
+    """Rows of a ledger's file and its journal, read by a stranger; a single column comes without its row."""
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True)) as file, closing(settled(file)) as connection:
         return [row[0] if len(row) == 1 else row for row in connection.execute(statement, values)]
 
 
 class Running:
     """The notary of one folder, in a thread. Started again, it is another one on what the first has left."""
 
-    def __init__(self, folder: Path, **settings: Any) -> None:
+    def __init__(self, folder: Path, *, limits: Limits = LIMITS, **settings: Any) -> None:
         self.folder = folder
+        self.limits = limits
         self.path = folder / "ledger.sqlite3"
         self.clock = HandClock()
         self.settings = settings_in(folder, **settings)
         self.thread: NotaryThread | None = None
         self.lives = 0
+        self.workers = Workers(make_result)
         self._askers: list[Asker] = []
         self.start()
 
     def start(self) -> Asker:
         """Start one; its front is `front`, another one than before, as fronts that start again are."""
-        self.thread = NotaryThread(self.settings, self.clock)
+        self.thread = NotaryThread(self.settings, self.clock, limits=self.limits)
+        self.workers.tie_all(self.thread.tell)
         self.lives += 1
         self.front = self.attach(f"front-{self.lives}")
         return self.front
@@ -93,7 +100,7 @@ class Running:
     def attach(self, front_id: str) -> Asker:
         """One more front."""
         assert self.thread is not None
-        asker = Asker(self.thread.attach(front_id), self.path)
+        asker = Asker(self.thread.attach(front_id), self.path, front_id, self.workers)
         self._askers.append(asker)
         return asker
 
@@ -106,8 +113,13 @@ class Running:
             asker.close()
         self._askers.clear()
 
+    def close(self) -> None:
+        """The end of notary and workers."""
+        self.stop()
+        self.workers.close()
+
     def restart(self) -> Asker:
-        """Another notary on the same folder."""
+        """Another notary on the same folder, with the same workers."""
         self.stop()
         return self.start()
 
@@ -133,8 +145,8 @@ class Running:
 def walk(front: Asker) -> VerifyReport:
     """Along the whole chain, as a reader goes."""
     with closing(connect(front.path, writes=False)) as connection:
-        progress = Walk()
-        while (report := walk_on(connection, progress)) is None:
+        progress, tree = Walk(), TreeWalk()
+        while (report := walk_on(connection, progress, tree)) is None:
             pass
         return report
 
@@ -148,7 +160,8 @@ def query(front: Asker, **given: Any) -> list[bytes]:
 class NotaryProcess:
     """A notary as the supervisor starts it: for what only a process can show."""
 
-    def __init__(self, settings: Settings, **popen: Any) -> None:
+    def __init__(self, settings: Settings, workers: Workers | None = None, **popen: Any) -> None:
+        """`workers` are those that live already."""
         ours, theirs = socket.socketpair()
         with theirs:
             command = [
@@ -156,12 +169,15 @@ class NotaryProcess:
             ]  # fmt: skip
             self.process = subprocess.Popen(command, cwd=ROOT, pass_fds=(theirs.fileno(),), text=True, **popen)
         ours.settimeout(60)
-        self._control: BlockingChannel[m.NotaryReady | m.FrontDetached] = BlockingChannel(
+        self._control: BlockingChannel[m.NotaryReady | m.FrontDetached | m.WorkerBroke] = BlockingChannel(
             ours, m.NotaryToSupervisor, table=NOTARY_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
             cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip
         self._path = Path(settings.state_dir) / "ledger.sqlite3"
         self._control.send(m.StartNotary(settings))
+        self.workers = workers or Workers(make_result)
+        self._keeps_workers = workers is None
+        self.workers.tie_all(self._control.send)
 
     def ready(self) -> None:
         """Wait until it serves."""
@@ -172,7 +188,7 @@ class NotaryProcess:
         ours, theirs = socket.socketpair()
         with theirs:
             self._control.send(m.AttachFront(front_id), (theirs.fileno(),))
-        return Asker(ours, self._path)
+        return Asker(ours, self._path, front_id, self.workers)
 
     def stop(self) -> int:
         """Have it finish; its exit code."""
@@ -188,6 +204,8 @@ class NotaryProcess:
         """Wait for its end."""
         code = self.process.wait(60)
         self._control.close()
+        if self._keeps_workers:
+            self.workers.close()
         for stream in (self.process.stdout, self.process.stderr):
             if stream is not None:
                 stream.close()

@@ -14,14 +14,12 @@ from ipc.identifiers import new
 from ipc.messages import (
     Approver,
     ClaimDeliveries,
-    Close,
     Closed,
     Hold,
     Issue,
     MoveHold,
     Note,
     Open,
-    Opened,
     Proof,
     Refuse,
     Result,
@@ -32,7 +30,7 @@ from ipc.messages import (
 )
 from ipc.settings import WebhookSettings
 from ipc.store import ApprovalRecord
-from notary.ledger.receipts import Receipt, build_receipt
+from notary.ledger.receipts import Attested, Receipt, build_receipt
 from notary.signing.keys import HeldKey
 from notary.signing.keysets import ListedKey, public_jwk
 from notary.signing.receipt_keys import ReceiptSigner
@@ -62,6 +60,12 @@ SIGNER = make_signer()
 JWKS = make_held().jwks()
 
 
+ATTESTED = Attested(
+    principal="uid:1000", action_id="text_digest", action_version="1.0.0", request_hash=DIGEST, plan_hash=DIGEST,
+    trace_id="trc_1", epoch=1, policy_rule="allow", policy_version="1", approval=None,
+)  # fmt: skip
+
+
 def make_receipt(signer: ReceiptSigner = SIGNER, **given: Any) -> Receipt:
     fields = {
         "receipt_id": new("rcpt_"), "grant_id": new("grant_"), "provider_module_digest": DIGEST,
@@ -71,7 +75,8 @@ def make_receipt(signer: ReceiptSigner = SIGNER, **given: Any) -> Receipt:
         "effect_evidence": [{"status": 201}], "started_at": iso(NOW), "finished_at": iso(NOW + 1),
         "failure_class": None,
     }  # fmt: skip
-    return build_receipt(signer, **fields | given)
+    attested = given.pop("attested", ATTESTED)
+    return build_receipt(signer, attested, **fields | given)
 
 
 def call_event(**given: Any) -> AuditEvent:
@@ -140,10 +145,10 @@ def fresh_proof() -> Proof:
 
 
 def make_open(*, epoch: int = 0, terms: dict[str, Any] | None = None, **given: Any) -> Open:
-    """An Open of a call; `given` are its fields, `event` among them."""
+    """An Open of a call; `given` are its fields, `event` among them. Without a worker it gets one from its front."""
     fields: dict[str, Any] = {
         "intent_id": new("intent_"), "event": call_event(), "terms": make_terms(epoch=epoch, **(terms or {})),
-        "proof": fresh_proof(),
+        "worker_id": "", "proof": fresh_proof(),
     }  # fmt: skip
     return Open(**fields | given)
 
@@ -209,15 +214,18 @@ def make_issue(**given: Any) -> Issue:
     return Issue(**fields | given)
 
 
-def record_call(
-    front: Asker, *, epoch: int = 0, approver: Approver | None = None, **event: Any
-) -> tuple[Open, Opened, Closed]:
+def record_call(front: Asker, *, epoch: int = 0, approver: Approver | None = None, **event: Any) -> tuple[Open, Closed]:
     """One whole call; `event` are fields of its event."""
     asked = make_open(event=call_event(**event), epoch=epoch, approver=approver)
-    opened = front.ask(asked)
-    assert isinstance(opened, Opened), opened
-    closed: Closed = front.ask(Close(asked.intent_id, make_result()))
-    return asked, opened, closed
+    closed = front.ask(asked)
+    assert isinstance(closed, Closed), closed
+    return asked, closed
+
+
+def call(front: Asker, asked: Open, result: Result) -> Closed:
+    """One whole call that comes to this."""
+    closed: Closed = front.finish(asked, front.begin(asked), result)
+    return closed
 
 
 def notify(front: Asker, **given: Any) -> AuditEvent:

@@ -1,27 +1,30 @@
 """What a notary answered and nobody heard: the one that follows answers the same, and writes nothing twice."""
 
+from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from ipc.evidence import EventQuery
 from ipc.messages import (
-    Abandon,
     ClaimDeliveries,
-    Close,
     Enter,
     FollowKeys,
     GetHold,
     Proof,
     QueryEvents,
+    Withdraw,
 )
-from notary import service
+from notary.backends.sqlite import connect
+from notary.units import remembered
 from tests.notary.conftest import StartNotary
 from tests.notary.running import Running, walk
 from tests.notary.samples import (
     NOW_MS,
     UNTIL,
     call_event,
+    changed,
     hooks,
     make_approval,
     make_claim,
@@ -35,6 +38,7 @@ from tests.notary.samples import (
     notify,
 )
 from tests.support.asking import Asker
+from tests.support.notary_thread import LIMITS
 
 TABLES = ("events", "receipts", "intents", "unresolved", "proofs", "budgets", "approvals", "epochs", "outbox", "meta")
 
@@ -47,16 +51,15 @@ def prepared(front: Asker) -> list[Any]:
     """One of each operation that writes, all of them possible for this front."""
     held = make_approval()
     session_id = front.ask(make_issue(max_calls=9)).session_id
-    opened, left = (make_open(event=call_event(session_id=session_id), has_budget=True) for _ in range(2))
-    for one in (opened, left, make_hold(held)):
-        front.ask(one)
+    left, refused = (make_open(event=call_event(session_id=session_id), has_budget=True) for _ in range(2))
+    front.begin(left)
+    front.ask(make_hold(held))
     notify(front)
     return [
-        Enter(Proof("p")), make_open(event=call_event(session_id=session_id), has_budget=True),
-        Close(opened.intent_id, make_result()), Abandon(left.intent_id, "error", "overloaded"),
+        Enter(Proof("p")), changed(refused, proof=Proof("p")), Withdraw(left.intent_id, "error", "overloaded"),
         make_refuse(Proof("q")), make_hold(), make_issue(max_calls=3), make_note(),
         make_claim(held, "asks-again"),
-        ClaimDeliveries("chat", NOW_MS, UNTIL, 5), FollowKeys(), Close("intent_unknown", make_result()),
+        ClaimDeliveries("chat", NOW_MS, UNTIL, 5), FollowKeys(), Withdraw("intent_unknown", "error", "overloaded"),
         make_revoke(),
     ]  # fmt: skip
 
@@ -69,7 +72,7 @@ def test_each_operation_asked_again_of_the_next_notary_answers_the_same_and_is_d
     asked = prepared(front)
     numbers = front.send(*asked)
     told = [front.heard(number) for number in numbers]
-    assert [one.problem for one in told] == [None] * 11 + ["refused", None]
+    assert [one.problem for one in told] == [None] * 10 + ["refused", None]
     after = everything(notary)
     notary.restart()
     again = notary.attach("asks-again")
@@ -77,6 +80,42 @@ def test_each_operation_asked_again_of_the_next_notary_answers_the_same_and_is_d
     assert [again.heard(number) for number in numbers] == told
     assert everything(notary) == after
     assert walk(notary.front).intact
+
+
+def test_how_a_call_ended_is_told_again_as_it_was_and_no_worker_runs_it_again(notary: Running) -> None:
+    front = notary.attach("asks-again")
+    asked = make_open()
+    number = front.begin(asked)
+    worker = notary.workers.of(asked.intent_id)
+    worker.word()
+    told = front.finish(asked, number, make_result())
+    after = everything(notary)
+    notary.restart()
+    again = notary.attach("asks-again")
+    again.resend({number: asked})
+    assert again.answer(number) == told
+    assert everything(notary) == after
+    while worker.has_news():
+        worker.hear()
+    assert (len(worker.words), worker.refused) == (1, []), "a worker waits for a plan that it is refused"
+
+
+def test_a_call_that_was_refused_is_refused_to_its_worker_again(notary: Running) -> None:
+    front = notary.attach("asks-again")
+    asked = make_open(proof=Proof("used"))
+    front.ask(Enter(Proof("used")))
+    (number,) = front.send(asked)
+    assert front.answer(number).code == "replay_detected"
+    worker = notary.workers.of(asked.intent_id)
+    while not worker.refused:
+        worker.hear()
+    notary.restart()
+    again = notary.attach("asks-again")
+    again.resend({number: asked})
+    assert again.answer(number).code == "replay_detected"
+    while len(worker.refused) < 2:
+        worker.hear()
+    assert worker.words == []
 
 
 def test_nobody_else_gets_what_was_answered_under_the_same_number(notary: Running) -> None:
@@ -97,7 +136,9 @@ def test_what_was_asked_and_not_heard_before_the_notary_ended_is_done_once(notar
     notary.restart()  # finishes what has arrived; the answers were never read
     again = notary.attach("silent")
     again.resend(asked)
-    assert [again.answer(number).calls_after for number in asked] == [4, 3, 2]
+    assert {again.answer(number).kind for number in asked} == {"success"}
+    executed = [event for event in notary.events() if "receipt_id" in event]
+    assert sorted(event["budgets_after"]["calls_remaining"] for event in executed) == [2, 3, 4]
     assert len(notary.stored("SELECT 1 FROM intents")) == 3
 
 
@@ -139,16 +180,15 @@ def test_an_answer_outlives_a_second_notary_that_was_not_asked_for_it(notary: Ru
     assert again.answer(number).is_fresh
 
 
-def test_what_the_notary_before_answered_is_forgotten_once_nobody_can_ask_for_it(
-    notary: Running, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_the_notary_before_answered_is_forgotten_once_nobody_can_ask_for_it(start_notary: StartNotary) -> None:
+    notary = start_notary(limits=replace(LIMITS, remembered_seconds=0.0))
     front = notary.attach("late")
     (number,) = front.send(Enter(Proof("p")))
     front.answer(number)
-    monkeypatch.setattr(service, "REMEMBERED_SECONDS", 0.0)
     notary.restart()
     notary.front.ask(make_note())
-    assert len(notary.stored("SELECT answers FROM last_unit")) == 1
+    with closing(connect(notary.path, writes=False)) as connection:
+        assert list(remembered(connection)) == [("front-2", 1)]
     again = notary.attach("late")
     again.resend({number: Enter(Proof("p"))})
     assert not again.answer(number).is_fresh

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from ipc.messages import Close, Enter, ListUnresolved, Proof, ReadBudget, ReadLedger
+from ipc.messages import Enter, ListUnresolved, Proof, ReadBudget, ReadLedger, Withdraw
 from tests.notary.running import NotaryProcess, settings_in, walk
 from tests.notary.samples import call_event, make_hold, make_issue, make_note, make_open, make_result
 from tests.support.asking import Told
@@ -18,25 +18,29 @@ def test_a_disk_without_room_fails_every_write_whole_and_is_used_again_when_it_h
         process.ready()
         front = process.attach("front-1")
         session_id = front.ask(make_issue(max_calls=5)).session_id
-        opened = make_open(event=call_event(session_id=session_id), has_budget=True)
-        front.ask(opened)
+        opened, ended = (make_open(event=call_event(session_id=session_id), has_budget=True) for _ in range(2))
+        front.begin(opened)
+        number = front.begin(ended)
         pid = process.process.pid
         before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
         resource.prlimit(pid, resource.RLIMIT_FSIZE, (4096, before[1]))
         writes: list[Any] = [
             Enter(Proof("p")), make_open(event=call_event(session_id=session_id), has_budget=True), make_hold(),
-            make_note(), make_issue(max_calls=1), Close(opened.intent_id, make_result()),
+            make_note(), make_issue(max_calls=1), Withdraw(opened.intent_id, "error", "overloaded"),
         ]  # fmt: skip
         assert {front.heard(number).problem for number in front.send(*writes)} == {"unavailable"}
+        process.workers.of(ended.intent_id).tell(make_result(call_id=ended.intent_id))
+        answered = front.heard(number)
+        assert (answered.problem, answered.is_begun) == ("unavailable", True)
         with pytest.raises(Told) as told:
             front.ask(ReadLedger())
         assert told.value.problem == "unavailable"
         resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
-        assert front.ask(ReadLedger()).unresolved == 1
+        assert front.ask(ReadLedger()).unresolved == 2
         assert front.ask(Enter(Proof("p"))).is_fresh
-        assert front.ask(ReadBudget(session_id)).remaining == 4
-        front.ask(Close(opened.intent_id, make_result()))
-        assert front.ask(ListUnresolved(5)) == []
+        assert front.ask(ReadBudget(session_id)).remaining == 3
+        front.ask(Withdraw(opened.intent_id, "error", "overloaded"))
+        assert [view.intent_id for view in front.ask(ListUnresolved(5))] == [ended.intent_id]
         report = walk(front)
         assert (report.intact, report.total_events) == (True, 2)
         front.close()

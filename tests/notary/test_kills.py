@@ -3,6 +3,7 @@
 import os
 import random
 import signal
+from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,11 +11,12 @@ import pytest
 
 from ipc.blocking import ChannelClosed
 from ipc.framing import FrameError
-from ipc.messages import Abandon, Close, Enter, ListUnresolved, Proof, ReadBudget
+from ipc.messages import Enter, ListUnresolved, Proof, ReadBudget, ReadEpoch
 from ipc.settings import Settings
 from tests.notary.running import NotaryProcess, settings_in, stored, walk
 from tests.notary.samples import call_event, make_issue, make_open, make_result
 from tests.support.asking import Asker
+from tests.support.played_workers import Workers
 
 CALLS = 10_000
 
@@ -34,8 +36,16 @@ def processes() -> Iterator[list[NotaryProcess]]:
             one.kill()
 
 
-def started(settings: Settings, processes: list[NotaryProcess]) -> NotaryProcess:
-    processes.append(NotaryProcess(settings))
+@pytest.fixture
+def workers() -> Iterator[Workers]:
+    """Those of the gateway, which outlive its notaries."""
+    workers = Workers(make_result)
+    yield workers
+    workers.close()
+
+
+def started(settings: Settings, processes: list[NotaryProcess], workers: Workers) -> NotaryProcess:
+    processes.append(NotaryProcess(settings, workers))
     processes[-1].ready()
     return processes[-1]
 
@@ -46,11 +56,7 @@ def call_until_killed(front: Asker, session_id: str, victim: NotaryProcess, answ
     try:
         while True:
             asked = [make_open(event=call_event(session_id=session_id), has_budget=True) for _ in range(8)]
-            opened = front.send(*asked)
-            ended = front.send(*[Close(one.intent_id, make_result()) for one in asked])
-            for number in opened:
-                front.answer(number)
-            for one, number in zip(asked, ended, strict=True):
+            for one, number in zip(asked, front.send(*asked), strict=True):
                 front.answer(number)
                 closed.append(one.intent_id)
                 if len(closed) == answers:
@@ -60,11 +66,11 @@ def call_until_killed(front: Asker, session_id: str, victim: NotaryProcess, answ
 
 
 def test_what_was_answered_survives_and_every_budget_is_exact(
-    settings: Settings, processes: list[NotaryProcess]
+    settings: Settings, processes: list[NotaryProcess], workers: Workers
 ) -> None:
     chance = random.Random(os.urandom(8))
     path = Path(settings.state_dir) / "ledger.sqlite3"
-    process = started(settings, processes)
+    process = started(settings, processes, workers)
     front = process.attach("first")
     session_id = front.ask(make_issue(max_calls=CALLS)).session_id
     front.close()
@@ -74,28 +80,26 @@ def test_what_was_answered_survives_and_every_budget_is_exact(
         answered += call_until_killed(front, session_id, process, 1 + chance.randrange(60))
         process.end()
         front.close()
-        process = started(settings, processes)
+        process = started(settings, processes, workers)
     front = process.attach("last")
     assert len(answered) > 4
     assert set(answered) <= set(stored(path, "SELECT json_extract(bytes, '$.intent_id') FROM events"))
     begun = len(stored(path, "SELECT 1 FROM intents"))
     waiting = front.ask(ListUnresolved(1000))
-    assert begun == len(stored(path, "SELECT 1 FROM receipts")) + len(waiting)
+    receipts = len(stored(path, "SELECT 1 FROM receipts"))
+    assert begun == receipts + len(waiting)
     assert front.ask(ReadBudget(session_id)).remaining == CALLS - begun
-    for view in waiting:
-        front.ask(Abandon(view.intent_id, "error", "interrupted"))
-    assert front.ask(ReadBudget(session_id)).remaining == CALLS - begun + len(waiting)
     report = walk(front)
-    assert (report.intact, report.total_events) == (True, begun + 1)
+    assert (report.intact, report.total_events) == (True, receipts + 1)
     front.close()
     assert process.stop() == 0
 
 
 def test_what_a_killed_notary_did_not_answer_is_asked_again_and_done_once(
-    settings: Settings, processes: list[NotaryProcess]
+    settings: Settings, processes: list[NotaryProcess], workers: Workers
 ) -> None:
     chance = random.Random(os.urandom(8))
-    process = started(settings, processes)
+    process = started(settings, processes, workers)
     front = process.attach("issues")
     session_id = front.ask(make_issue(max_calls=CALLS)).session_id
     front.close()
@@ -105,20 +109,26 @@ def test_what_a_killed_notary_did_not_answer_is_asked_again_and_done_once(
         front.resend(asked)
         heard = {number: front.answer(number) for number in range(1, 1 + chance.randrange(20))}
         process.kill()
+        heard |= {number: front.answer(number) for number in front.left()}
         front.close()
-        process = started(settings, processes)
+        process = started(settings, processes, workers)
         again = process.attach(f"front-{life}")
         unheard = {number: one for number, one in asked.items() if number not in heard}
-        again.resend(unheard)
-        opened = [*heard.values(), *(again.answer(number) for number in unheard)]
+        again.resend({**unheard, 1000: ReadEpoch()})  # and counts on
+        again.answer(1000)
+        closed = [*heard.values(), *(again.answer(number) for number in unheard)]
         wanted = CALLS - 64 * (life + 1)
-        assert sorted(one.calls_after for one in opened) == list(range(wanted, wanted + 64))
+        assert len({one.receipt_id for one in closed}) == 64
         assert again.ask(ReadBudget(session_id)).remaining == wanted
+        assert again.ask(ListUnresolved(100)) == []
+        assert max(Counter(workers.runs()).values()) == 1, "run twice"
         again.close()
 
 
-def test_a_notary_whose_supervisor_is_gone_leaves_by_itself(settings: Settings, processes: list[NotaryProcess]) -> None:
-    process = started(settings, processes)
+def test_a_notary_whose_supervisor_is_gone_leaves_by_itself(
+    settings: Settings, processes: list[NotaryProcess], workers: Workers
+) -> None:
+    process = started(settings, processes, workers)
     front = process.attach("front-1")
     assert front.ask(Enter(Proof("p"))).is_fresh
     process._control.close()

@@ -7,8 +7,10 @@ from ipc.events import AuditEvent
 from notary.opening import open_state
 from notary.operations.table import HANDLERS, WRITING
 from notary.signing.make_keys import make_keys
-from notary.unit import Outcome, Task, Unit, Units, remembered
+from notary.unit import Outcome, Task, Unit
+from notary.units import Units, remembered
 from tests.support.front_core import settings_of
+from tests.support.notary_thread import LIMITS
 
 
 def note(number: int) -> Task:
@@ -25,7 +27,7 @@ def breaks(unit: Unit, asked: m.Enter) -> m.Entered:
 def test_of_tasks_that_are_performed_one_by_one_every_answer_is_remembered(tmp_path: Path) -> None:
     """None of them is sent before all are done: killed in between, each would be asked again."""
     make_keys(tmp_path)
-    state, _ = open_state(settings_of(tmp_path, "jkt"))
+    state, _ = open_state(settings_of(tmp_path, "jkt"), limits=LIMITS)
     try:
         units = Units(state, {**HANDLERS, m.Enter: breaks}, frozenset(WRITING))
         tasks = [note(1), Task("front-1", 2, m.Enter(m.Proof("p"))), note(3), Task("front-2", 1, note(4).operation)]

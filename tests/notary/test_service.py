@@ -2,6 +2,7 @@
 
 import struct
 from collections import deque
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,13 +12,14 @@ from ipc.blocking import ChannelClosed
 from ipc.evidence import EventQuery
 from ipc.framing import encode_frame
 from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
-from notary import channels
 from notary.service import Service
 from notary.unit import Task
+from tests.notary.conftest import StartNotary
 from tests.notary.running import NotaryProcess, Running, settings_in, walk
 from tests.notary.samples import make_approval, make_claim, make_denial, make_expiry, make_hold, make_note, record_call
 from tests.support.asking import Asker
 from tests.support.logs import capture_logs
+from tests.support.notary_thread import LIMITS
 from tests.support.supervised import wait_until
 
 ALL = m.QueryEvents(EventQuery(limit=1000))
@@ -99,8 +101,8 @@ def test_a_front_that_does_not_read_waits_for_itself_alone_and_gets_everything_o
     assert walk(notary.front).total_events == 470
 
 
-def test_a_front_that_leaves_too_much_unread_is_gone(notary: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(channels, "MAX_UNSENT", 4_000_000)
+def test_a_front_that_leaves_too_much_unread_is_gone(start_notary: StartNotary) -> None:
+    notary = start_notary(limits=replace(LIMITS, unsent_bytes=4_000_000))
     grown(notary)
     sleeper = notary.attach("sleeper")
     with capture_logs() as lines:
@@ -111,9 +113,9 @@ def test_a_front_that_leaves_too_much_unread_is_gone(notary: Running, monkeypatc
     record_call(notary.front)
 
 
-def test_an_answer_that_is_too_large_is_a_fault_and_no_end(notary: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_answer_that_is_too_large_is_a_fault_and_no_end(start_notary: StartNotary) -> None:
+    notary = start_notary(limits=replace(LIMITS, answer_bytes=200_000))
     grown(notary, 100)
-    monkeypatch.setattr(channels, "MAX_NOTARY_FRAME", 200_000)
     numbers = notary.front.send(m.ReadEpoch(), ALL, m.ReadEpoch())
     assert [notary.front.heard(number).problem for number in numbers] == [None, "fault", None]
 
@@ -160,14 +162,14 @@ def test_one_unit_has_room_for_each_front_however_much_one_of_them_asks(service:
             self.tasks = deque(Task(front_id, number, m.ReadEpoch()) for number in range(count))
 
     flood, small = Waiting("flood", 5000), Waiting("small", 3)
-    service._fronts = {1: flood, 2: small}  # type: ignore[dict-item]
-    first = list(service._gathered())
+    service._fronts._channels = {1: flood, 2: small}  # type: ignore[dict-item]
+    first = list(service._fronts.gathered())
     assert len(first) == MAX_OPERATIONS
     assert [task.number for task in first if task.front_id == "small"] == [0, 1, 2]
     assert [task.number for task in first if task.front_id == "flood"] == list(range(MAX_OPERATIONS - 3))
-    second = list(service._gathered())
+    second = list(service._fronts.gathered())
     assert len(second) == MAX_OPERATIONS
-    service._fronts = {}
+    service._fronts._channels = {}
 
 
 def test_a_front_that_asks_thousands_of_things_at_once_does_not_keep_another_waiting(notary: Running) -> None:

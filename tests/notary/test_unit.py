@@ -1,5 +1,6 @@
 """One unit: who fails fails alone, parts that are damaged, disks that are full, wake-ups, and what memory follows."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -7,7 +8,6 @@ import pytest
 from ipc.evidence import EventQuery
 from ipc.messages import (
     ClaimDeliveries,
-    Close,
     Enter,
     GetHold,
     Proof,
@@ -16,11 +16,14 @@ from ipc.messages import (
     ReadEpoch,
     ReadLedger,
     ReadStore,
+    Withdraw,
 )
-from notary.backends import sqlite as database
+from notary.backends.sqlite import FileLimits
 from notary.opening import open_state
 from notary.operations.table import HANDLERS, WRITING
-from notary.unit import Task, Units
+from notary.unit import Task
+from notary.units import Units
+from tests.notary.conftest import StartNotary
 from tests.notary.running import Running, walk
 from tests.notary.samples import (
     NOW_MS,
@@ -32,15 +35,16 @@ from tests.notary.samples import (
     make_note,
     make_open,
     make_refuse,
-    make_result,
     make_revoke,
     notify,
     record_call,
 )
 from tests.support.asking import Asker, Told
+from tests.support.notary_thread import LIMITS
 
 NOT_CANONICAL = {"n": 2**60}
 UNWRITABLE = make_note(budgets_before=NOT_CANONICAL)
+IMPATIENT = replace(LIMITS, database=FileLimits(lock_seconds=0.05, reserved_pages=0))
 
 
 def problem(front: Asker, operation: Any) -> tuple[str | None, str | None]:
@@ -54,14 +58,14 @@ def test_an_operation_that_fails_takes_no_other_of_its_unit_with_it(notary: Runn
     asked: list[Any] = []
     for _ in range(10):
         asked += [
-            make_note(), UNWRITABLE, Close("intent_x", make_result()),
+            make_note(), UNWRITABLE, Withdraw("intent_x", "error", "overloaded"),
             make_open(event=call_event(session_id=session_id), has_budget=True),
         ]  # fmt: skip
     told = [front.heard(number).problem for number in front.send(*asked)]
     assert told == [None, "refused", "refused", None] * 10
     assert front.ask(ReadBudget(session_id)).remaining == 40
     report = walk(front)
-    assert (report.intact, report.total_events) == (True, 11)
+    assert (report.intact, report.total_events) == (True, 21)
 
 
 def test_what_fails_leaves_nothing_of_its_own(notary: Running) -> None:
@@ -101,12 +105,6 @@ DAMAGE: list[tuple[str, list[tuple[Any, str]], list[Any]]] = [
         [(make_hold(), "approvals"), (GetHold("apr_1"), "approvals"), (make_refuse(unless_held=True), "approvals")],
         [make_issue(max_calls=3), make_open(), Enter(Proof("p")), make_refuse()],
     ),
-    (
-        "events",
-        [(make_note(), "ledger"), (make_issue(), "ledger"), (QueryEvents(EventQuery()), "ledger")],
-        [Enter(Proof("p")), make_open(), ReadBudget("s"), ReadStore()],
-    ),
-    ("intents", [(make_open(), "ledger")], [make_note(), make_issue(max_calls=1), Enter(Proof("p"))]),
     ("outbox", [(ClaimDeliveries("chat", NOW_MS, UNTIL, 5), "ledger")], [make_open(), Enter(Proof("p")), make_hold()]),
 ]
 
@@ -129,12 +127,29 @@ def test_a_missing_table_fails_what_needs_it_and_names_the_part(
     assert problem(front, fails[0][0])[0] is None
 
 
-def test_while_the_file_is_locked_nothing_is_written_and_then_it_goes_on(
-    notary: Running, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("table", ["events", "receipts", "unresolved"])
+def test_while_evidence_can_not_come_to_its_table_nothing_more_is_written_and_nothing_is_lost(
+    notary: Running, table: str
 ) -> None:
-    notary.stop()
-    monkeypatch.setattr(database.Database.__init__, "__kwdefaults__", {"lock_seconds": 0.05})
-    front = notary.start()
+    front = notary.front
+    front.ask(ReadEpoch())  # it serves by now
+    with notary.stranger() as stranger:
+        stranger.execute(f"ALTER TABLE {table} RENAME TO elsewhere")
+        record_call(front)
+        front.begin(make_open())
+        assert problem(front, QueryEvents(EventQuery())) == ("unavailable", "ledger")
+        for operation in (make_note(), make_open(), Enter(Proof("p")), ReadLedger()):
+            assert problem(front, operation)[0] == "unavailable", operation
+        stranger.execute(f"ALTER TABLE elsewhere RENAME TO {table}")
+    front.ask(make_note())
+    assert front.ask(ReadLedger()).unresolved == 1
+    assert (walk(front).intact, len(notary.events())) == (True, 2)
+    assert len(notary.stored("SELECT 1 FROM intents")) == 2
+
+
+def test_while_the_file_is_locked_nothing_is_written_and_then_it_goes_on(start_notary: StartNotary) -> None:
+    notary = start_notary(limits=IMPATIENT)
+    front = notary.front
     with notary.stranger() as stranger:
         stranger.execute("BEGIN IMMEDIATE")
         answers = [front.heard(number) for number in front.send(*[make_note()] * 5, Enter(Proof("p")))]
@@ -152,13 +167,12 @@ def test_a_unit_that_finds_the_file_locked_waits_for_it_once_and_not_for_each_op
     notary: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     notary.stop()
-    monkeypatch.setattr(database.Database.__init__, "__kwdefaults__", {"lock_seconds": 0.05})
-    (state, _), begun = open_state(notary.settings), []
+    (state, _), begun = open_state(notary.settings, limits=IMPATIENT), []
     begin = state.database.unit
 
-    def counted(*, writes: bool) -> Any:
+    def counted(*, writes: bool, is_durable: bool) -> Any:
         begun.append(writes)
-        return begin(writes=writes)
+        return begin(writes=writes, is_durable=is_durable)
 
     monkeypatch.setattr(state.database, "unit", counted)
     units = Units(state, HANDLERS, frozenset(WRITING))

@@ -30,7 +30,7 @@ def test_every_example_runs(
     for left in operator.approvals(status="pending").approvals:
         operator.deny(left.approval_id)
     seen: dict[str, Any] = {}
-    assert len(EXAMPLES) == 9
+    assert len(EXAMPLES) == 10
 
     def pending() -> set[str]:
         return {item.approval_id for item in operator.approvals(status="pending").approvals}
@@ -49,6 +49,7 @@ def test_every_example_runs(
                 approving.result(120)
     assert seen["result"].is_fully_successful
     assert seen["report"].intact
+    assert seen["verdict"].is_proven
 
 
 @pytest.mark.parametrize("name", [name for name in dir(gateway_client.errors) if name[0].isupper()])

@@ -22,6 +22,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from notary.ledger.receipts import Signature, build_receipt, receipt_fields
+from tests.notary.samples import ATTESTED
 from tests.support.gateway import Gateway
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -193,9 +194,10 @@ JSON = st.recursive(
 @given(JSON)
 def test_whatever_a_provider_returned_its_receipt_verifies_after_a_journey_as_json(value: Any) -> None:
     receipt = build_receipt(
-        SIGNER, receipt_id="rcpt_1", grant_id="grant_1", provider_module_digest="sha256:0", provider_receipt=value,
-        normalized_result={"kind": "success"}, verification_outcome={"status": "skipped"}, effect_evidence=[],
-        started_at="2026-11-21T11:12:13.123Z", finished_at="2026-11-21T11:12:13.123Z", failure_class=None,
+        SIGNER, ATTESTED, receipt_id="rcpt_1", grant_id="grant_1", provider_module_digest="sha256:0",
+        provider_receipt=value, normalized_result={"kind": "success"}, verification_outcome={"status": "skipped"},
+        effect_evidence=[], started_at="2026-11-21T11:12:13.123Z", finished_at="2026-11-21T11:12:13.123Z",
+        failure_class=None,
     )  # fmt: skip
     sent = json.loads(json.dumps(receipt_fields(receipt)))
     assert verify_receipt(sent, SIGNER.jwks) is SignatureStatus.VERIFIED

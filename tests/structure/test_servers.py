@@ -147,9 +147,9 @@ def test_of_two_at_once_one_fetches_and_the_other_takes_that(tools: Path, tmp_pa
 def test_tests_run_the_squid_that_was_found_to_run(
     tools: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    put(tmp_path / "servers" / "bin" / "squid", "exit 0")
-    monkeypatch.setattr(squid, "FETCHED", tmp_path / "servers")
+    fetched = tmp_path / "servers"
+    put(fetched / "bin" / "squid", "exit 0")
     monkeypatch.setenv("PATH", f"{tools}:{os.environ['PATH']}")
-    assert squid.program()[0] == str(tmp_path / "servers" / "bin" / "squid")
+    assert squid.program(fetched)[0] == str(fetched / "bin" / "squid")
     put(tools / "squid", "exit 0")
-    assert squid.program() == (str(tools / "squid"), None)
+    assert squid.program(fetched) == (str(tools / "squid"), None)

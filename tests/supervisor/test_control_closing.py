@@ -11,7 +11,6 @@ from ipc import messages as m
 from ipc.logs import Lines, write_lines
 from ipc.sessions import FRONT_TO_SUPERVISOR
 from ipc.settings import Settings
-from supervisor import control as rules
 from supervisor.children import Child
 from supervisor.control import Control
 from tests.support.supervised import told
@@ -38,9 +37,8 @@ def sleeper() -> Iterator["subprocess.Popen[bytes]"]:
 
 
 async def test_a_child_that_closed_its_channel_and_stays_is_killed(
-    sleeper: "subprocess.Popen[bytes]", monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+    sleeper: "subprocess.Popen[bytes]", capfd: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(rules, "CLOSING_SECONDS", 0.1)
     write_lines(Lines())
     control: Control[m.Message] = Control(m.FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting")
     child = Child("front 1", sleeper)
@@ -51,7 +49,7 @@ async def test_a_child_that_closed_its_channel_and_stays_is_killed(
     async with trio.open_nursery() as nursery:
         nursery.start_soon(reap)
         control.child_end.close()
-        await control.serve_until_end(child, lambda _message: None)
+        await control.serve_until_end(child, lambda _message: None, closing_seconds=0.1)
     assert child.status == -signal.SIGKILL
     (line,) = told(capfd.readouterr().err, "front 1 is killed: it closed its channel and did not leave")
     assert line["pid"] == child.pid

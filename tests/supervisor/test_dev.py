@@ -110,7 +110,8 @@ def test_a_first_start_makes_all_and_says_it_in_a_line_a_second_keeps_all_and_a_
     assert files_below(state) == dict.fromkeys(
         [
             "gateway.lock", "operator.key", "operator.pem", "secrets.json", "receipt-keys.jwks.json",
-            "keys/lease.pem", "keys/grant.pem", "keys/receipt.pem", "policy/data.json", "policy/gateway.rego",
+            "checkpoint-keys.jwks.json", "keys/lease.pem", "keys/grant.pem", "keys/receipt.pem", "keys/checkpoint.pem",
+            "policy/data.json", "policy/gateway.rego",
         ],
         0o600,
     )  # fmt: skip

@@ -78,7 +78,7 @@ def test_a_good_policy_is_called_good_and_nothing_is_left_behind(policy: Path) -
     said = f"{policy}: no problems, policy version p-1. Decisions are remembered.\n"
     assert (done.returncode, done.stdout, done.stderr) == (0, said, "")
     assert sorted(path.name for path in policy.parent.rglob("*")) == before
-    assert {one.pid for one in psutil.Process().children(recursive=True)} == children
+    assert {one.pid for one in psutil.Process().children(recursive=True)} <= children
 
 
 def test_a_policy_whose_decisions_are_not_remembered_is_told_why(policy: Path) -> None:

@@ -356,6 +356,65 @@ def test_two_fronts_have_their_own_workers_and_both_hear_of_drain_and_reload(sta
     assert gateway.wait() == Exit.OK
 
 
+def set_in(gateway: Running, family: dict[str, int], front: str, **values: object) -> None:
+    """Change how this front of two behaves, while the other can't take the word."""
+    other = "front 1" if front == "front 2" else "front 2"
+    os.kill(family[other], signal.SIGSTOP)
+    gateway.ask(do="set", values=values)
+    os.kill(family[other], signal.SIGCONT)
+
+
+def states(gateway: Running) -> dict[str, dict[str, object]]:
+    """What each of two fronts has seen, by its name."""
+    seen: dict[str, dict[str, object]] = {}
+
+    def both() -> bool:
+        state = gateway.state()
+        seen[" ".join(state["front_id"].split("-")[:2])] = state
+        return len(seen) == 2
+
+    wait_until(both)
+    return seen
+
+
+@pytest.mark.parametrize("refuses", ["front 1", "front 2"])
+def test_a_reload_that_one_front_refuses_is_put_in_force_by_none(start: Start, refuses: str) -> None:
+    gateway = start(front_processes=2, workers=WorkerSettings(compute=NONE, http=NONE, fs=NONE))
+    gateway.wait_ready()
+    set_in(gateway, gateway.whole_family(6), refuses, reload_error="payment.yaml:9 fuel")
+    gateway.signal(signal.SIGHUP)
+    wait_until(lambda: gateway.told("reload failed, the earlier state stays active"))
+    seen = states(gateway)
+    assert [len(state["reloads"]) for state in seen.values()] == [1, 1]  # type: ignore[arg-type]
+    finishes = {name: state["finishes"] for name, state in seen.items()}
+    assert finishes.pop(refuses) == []
+    assert list(finishes.values()) == [["payment.yaml:9 fuel"]]
+
+
+def test_a_reload_whose_evidence_can_not_be_written_is_put_in_force_by_none(start: Start) -> None:
+    gateway = start(front_processes=2, workers=WorkerSettings(compute=NONE, http=NONE, fs=NONE))
+    gateway.wait_ready()
+    set_in(gateway, gateway.whole_family(6), "front 1", finish_error="no evidence")
+    gateway.signal(signal.SIGHUP)
+    wait_until(lambda: gateway.told("reload failed, the earlier state stays active"))
+    assert {name: state["finishes"] for name, state in states(gateway).items()} == {
+        "front 1": [None], "front 2": ["no evidence"]
+    }  # fmt: skip
+
+
+def test_a_front_that_can_not_finish_a_reload_is_replaced_and_the_others_keep_it(start: Start) -> None:
+    gateway = start(front_processes=2, workers=WorkerSettings(compute=NONE, http=NONE, fs=NONE))
+    gateway.wait_ready()
+    family = gateway.whole_family(6)
+    set_in(gateway, family, "front 2", finish_error="its policy process died")
+    gateway.signal(signal.SIGHUP)
+    wait_until(lambda: gateway.told("front 2 is killed: it did not follow a reload"))
+    wait_until(lambda: len(gateway.told("front 2 is ready")) == 2)
+    assert gateway.told("reloaded")
+    after = gateway.whole_family(6)
+    assert (after["front 1"] == family["front 1"], after["front 2"] == family["front 2"]) == (True, False)
+
+
 def test_a_killed_notary_is_replaced_for_every_front(start: Start) -> None:
     gateway = start(front_processes=2, workers=WorkerSettings(compute=NONE, http=NONE, fs=NONE))
     gateway.wait_ready()

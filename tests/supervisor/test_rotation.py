@@ -38,16 +38,24 @@ def test_a_rotation_says_which_key_came_which_one_went_and_what_becomes_of_its_s
     first, second, third = done.stdout.splitlines()
     assert re.fullmatch(rf"{purpose}: the next key is [\w-]{{43}}, in {state}/keys/{purpose}\.pem\.", first)
     assert re.match(r"The key before, [\w-]{43}, is destroyed; ", second)
-    assert {"lease": "accepted until", "grant": "calls", "receipt": "verify as before"}[purpose] in second
+    stays = {
+        "lease": "accepted until",
+        "grant": "calls",
+        "receipt": "verify as before",
+        "checkpoint": "verify as before",
+    }
+    assert stays[purpose] in second
     assert "without a restart" in third
     assert (state / "keys" / f"{purpose}.pem").read_bytes() != before
 
 
-def test_the_list_of_a_gateway_that_was_never_started_has_three_keys(state: Path) -> None:
+def test_the_list_of_a_gateway_that_was_never_started_has_all_its_keys(state: Path) -> None:
     before = sorted(path.name for path in state.rglob("*"))
     done = here(state, "keys", "list", "--state-dir", str(state))
     rows = [line.split() for line in done.stdout.splitlines()[1:]]
-    assert [row[:2] for row in rows] == [[purpose, "current"] for purpose in ("lease", "grant", "receipt")]
+    assert [row[:2] for row in rows] == [
+        [purpose, "current"] for purpose in ("lease", "grant", "receipt", "checkpoint")
+    ]
     assert sorted(path.name for path in state.rglob("*")) == before
 
 

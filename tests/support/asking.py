@@ -1,31 +1,38 @@
 """A front's end of the notary's channel that blocks: for tests that ask a real notary one thing after the other."""
 
 import itertools
+import select
 import socket
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ipc import messages as m
-from ipc.blocking import BlockingChannel
-from ipc.evidence import Delivery, IntentView
-from ipc.framing import encode_frame
+from ipc.blocking import BlockingChannel, ChannelClosed
+from ipc.evidence import Bundle, Consistency, Delivery, IntentView, ShownCheckpoint
+from ipc.framing import FrameError, encode_frame
 from ipc.limits import MAX_NOTARY_FRAME
 from ipc.sessions import NOTARY_TO_FRONT
 from ipc.store import ApprovalRecord, Budget
+from tests.support.played_workers import PlayedWorker, Workers
 
 ANSWER_SECONDS = 60.0
 """No answer for so long is a failure of the test."""
 
+ENDS = m.Refusal | m.NoSuchWorker | m.Unbegun | m.Closed
+"""What an Open may come to."""
 ANSWERS: dict[type[m.Operation], Any] = {
-    m.Enter: m.Entered, m.Open: m.Opened | m.Refusal, m.Close: m.Closed, m.Abandon: None, m.Refuse: m.Refused,
+    m.Enter: m.Entered, m.Open: ENDS, m.Assign: ENDS, m.Withdraw: m.Withdrawn, m.Refuse: m.Refused,
     m.Hold: m.Held | m.Refusal, m.Issue: m.Issued, m.Note: None, m.Revoke: m.Revoked,
     m.MoveHold: ApprovalRecord | None, m.ReadBudget: Budget, m.ReadEpoch: int, m.GetHold: ApprovalRecord | None,
     m.ListHolds: list[ApprovalRecord], m.DueHolds: list[ApprovalRecord], m.OrphanedHolds: list[ApprovalRecord],
     m.UnsettledHolds: list[ApprovalRecord],
     m.ReadStore: m.StoreStatus, m.ReadLedger: m.LedgerStatus, m.ShowReceipt: m.ShownReceipt | None,
     m.TraceOfApproval: m.ApprovalTrace, m.ListUnresolved: list[IntentView],
+    m.ResolveIntent: m.ResolvedIntent | None,
+    m.ReadCheckpoint: ShownCheckpoint, m.Prove: Bundle | None, m.ProveConsistency: Consistency | None,
     m.QueryEvents: list[bytes], m.ClaimDeliveries: list[Delivery], m.SettleDelivery: None, m.GiveUpDeliveries: int,
     m.NextDelivery: int | None, m.CheckKeys: list[str], m.FollowKeys: list[str],
 }  # fmt: skip
@@ -40,21 +47,28 @@ class Told(Exception):
 
 
 class Asker:
-    """One front. `in_force` is the last word of the notary, `woken` every wake-up that has come."""
+    """One front. `in_force` is the last word of the notary, `woken` every wake-up that has come.
 
-    def __init__(self, sock: socket.socket, path: Path) -> None:
+    A call without a worker gets one of `workers` that obeys: it runs while an answer is waited for.
+    """
+
+    def __init__(self, sock: socket.socket, path: Path, front_id: str = "", workers: Workers | None = None) -> None:
         sock.settimeout(ANSWER_SECONDS)
+        self.front_id = front_id
         self.in_force: list[m.InForce] = []
         self.woken: list[tuple[str, ...]] = []
+        self.begun: list[int] = []
+        """Numbers of calls that the notary said of that they were begun, in order."""
         self.path = path
         """The notary's database, for looks beside it."""
+        self.workers = workers or Workers()
         self._sock = sock
         self._channel: BlockingChannel[Any] = BlockingChannel(
             sock, m.NotaryToFront, table=NOTARY_TO_FRONT, start="new", cap_in=MAX_NOTARY_FRAME,
             cap_out=MAX_NOTARY_FRAME,
         )  # fmt: skip
         self._numbers = itertools.count(1)
-        self._kinds: dict[int, type[m.Operation]] = {}
+        self._asked: dict[int, Any] = {}
         self._arrived: dict[int, m.Answered] = {}
 
     def send(self, *operations: Any) -> list[int]:
@@ -68,8 +82,9 @@ class Asker:
     def resend(self, asked: dict[int, Any]) -> None:
         """Ask under these numbers, which may have been used before, in one piece."""
         self._numbers = itertools.count(max(asked) + 1)
-        self._kinds |= {number: type(operation) for number, operation in asked.items()}
-        self.send_raw(b"".join(encode_frame(m.Asked(*one), MAX_NOTARY_FRAME) for one in asked.items()))
+        staffed = {number: self.workers.staffed(self.front_id, one) for number, one in asked.items()}
+        self._asked |= staffed
+        self.send_raw(b"".join(encode_frame(m.Asked(*one), MAX_NOTARY_FRAME) for one in staffed.items()))
 
     def send_raw(self, data: bytes) -> None:
         """Any bytes."""
@@ -78,14 +93,7 @@ class Asker:
     def heard(self, number: int) -> m.Answered:
         """The answer to a number as it came. Raises ChannelClosed when the notary has closed this channel."""
         while number not in self._arrived:
-            match self._channel.receive():
-                case m.InForce() as told:
-                    self.in_force.append(told)
-                case m.Woken(endpoints):
-                    self.woken.append(endpoints)
-                case answered:
-                    assert answered.number not in self._arrived, "answered twice"
-                    self._arrived[answered.number] = answered
+            self._hear()
         return self._arrived.pop(number)
 
     def answer(self, number: int) -> Any:
@@ -93,12 +101,67 @@ class Asker:
         answered = self.heard(number)
         if answered.problem is not None:
             raise Told(answered)
-        return msgspec.msgpack.decode(answered.value, type=ANSWERS[self._kinds[number]])
+        return msgspec.msgpack.decode(answered.value, type=ANSWERS[type(self._asked[number])])
 
     def ask(self, operation: Any) -> Any:
         """Ask one thing and wait for its answer. Raises Told."""
         return self.answer(self.send(operation)[0])
 
+    def begin(self, asked: m.Open, worker: PlayedWorker | None = None) -> int:
+        """Have a call begun, by a worker that does what the test has it do; its number."""
+        if worker is not None:
+            asked = msgspec.structs.replace(asked, worker_id=worker.worker_id)
+        asked = self.workers.staffed(self.front_id, asked, obeys=False)
+        (number,) = self.send(msgspec.structs.replace(asked, wants_begun=True))
+        self.wait_begun(number)
+        return number
+
+    def wait_begun(self, number: int) -> None:
+        """Until the notary says that the call was begun."""
+        while number not in self.begun:
+            assert number not in self._arrived, self._arrived[number]
+            self._hear()
+
+    def finish(self, asked: m.Open, number: int, result: m.Result) -> Any:
+        """Have the worker of a call that was begun tell this result of it; what the Open comes to."""
+        self.workers.of(asked.intent_id).tell(msgspec.structs.replace(result, call_id=asked.intent_id))
+        return self.answer(number)
+
     def close(self) -> None:
         """Leave."""
         self._channel.close()
+
+    def left(self) -> set[int]:
+        """Numbers whose answers a notary that was killed has left in the channel, or before: they can be had still."""
+        with suppress(ChannelClosed, FrameError, OSError):
+            while True:
+                self._take(self._channel.receive())
+        return set(self._arrived)
+
+    def left_now(self) -> set[int]:
+        """Numbers whose answers have come, or come within a moment."""
+        if select.select([self._sock], [], [], 0.01)[0]:
+            self._channel.fill()
+        while (message := self._channel.pending()) is not None:
+            self._take(message)
+        return set(self._arrived)
+
+    def _hear(self) -> None:
+        while (message := self._channel.pending()) is None:
+            self.workers.serve_until(self._sock)
+            self._channel.fill()
+        self._take(message)
+
+    def _take(self, message: Any) -> None:
+        match message:
+            case m.InForce():
+                self.in_force.append(message)
+            case m.Woken(endpoints):
+                self.woken.append(endpoints)
+            case m.Begun(number):
+                self.begun.append(number)
+            case answered:
+                assert answered.number not in self._arrived, "answered twice"
+                self._arrived[answered.number] = answered
+                if isinstance(asked := self._asked.get(answered.number), m.Open):
+                    self.workers.ended(asked.intent_id)

@@ -82,11 +82,11 @@ class EchoTemplate:
             self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
         atexit.register(self._end)
 
-    def fork(self, channel: int, arguments: list[str]) -> EchoProcess:
-        """A worker with these arguments, whose channel is this descriptor."""
+    def fork(self, channels: tuple[int, int], arguments: list[str]) -> EchoProcess:
+        """A worker with these arguments, whose channels with front and notary are these descriptors."""
         ours, theirs = os.pipe()
         try:
-            socket.send_fds(self._sock, [json.dumps(arguments).encode()], [channel, theirs])
+            socket.send_fds(self._sock, [json.dumps(arguments).encode()], [*channels, theirs])
         finally:
             os.close(theirs)
         pid, (pidfd,) = socket.recv_fds(self._sock, STATUS_BYTES, 1, socket.MSG_CMSG_CLOEXEC)[:2]
@@ -120,27 +120,29 @@ class _Forking:
                     return
 
     def _fork(self) -> bool:
-        asked, fds, *_ = socket.recv_fds(self._sock, REQUEST_BYTES, 2, socket.MSG_CMSG_CLOEXEC)
+        asked, fds, *_ = socket.recv_fds(self._sock, REQUEST_BYTES, 3, socket.MSG_CMSG_CLOEXEC)
         if not asked:
             return False
-        channel, status = fds
+        channel, attesting, status = fds
         pid = os.fork()
         if pid == 0:
-            self._become_worker(channel, json.loads(asked))
+            self._become_worker((channel, attesting), json.loads(asked))
         os.close(channel)
+        os.close(attesting)
         pidfd = os.pidfd_open(pid)
         self._running[pidfd] = (pid, status)
         socket.send_fds(self._sock, [pid.to_bytes(STATUS_BYTES, "big")], [pidfd])
         return True
 
-    def _become_worker(self, channel: int, arguments: list[str]) -> NoReturn:
+    def _become_worker(self, channels: tuple[int, int], arguments: list[str]) -> NoReturn:
         code = 1
         try:
             self._sock.close()
             for pidfd, (_, status) in self._running.items():
                 os.close(pidfd)
                 os.close(status)
-            code = echo_worker.main([*arguments, "--channel-fd", str(channel), "--parent", str(os.getppid())])
+            ends = ["--channel-fd", str(channels[0]), "--notary-fd", str(channels[1])]
+            code = echo_worker.main([*arguments, *ends, "--parent", str(os.getppid())])
         except SystemExit as end:
             code = int(end.code or 0)
         except Exception:

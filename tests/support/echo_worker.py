@@ -1,7 +1,8 @@
-"""A worker process without a runtime: speaks frames with ipc.blocking, answers each call with its provider input.
+"""A worker process without a runtime: a real desk (workers/desk.py), whose runner answers with the provider input.
 
 What it does with a call is the call's `action_id`, so that tests choose hostile behaviour call by call; `--first` says
-what it sends instead of WorkerReady. Run as `python -m tests.support.echo_worker`.
+what it sends instead of WorkerReady. What is hostile it tells its front alone: the notary hears of a success, unless
+the worker ends before. Run by tests/support/echo_template.py.
 """
 
 import argparse
@@ -9,17 +10,25 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any
 
 import msgspec
 
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.exits import Exit
 from ipc.framing import encode_frame
-from ipc.limits import MAX_CALL_FRAME, MAX_RESULT_FRAME
-from ipc.messages import Call, FrontToWorker, GrantKeys, Result, Retire, Verification, Welcome, WorkerReady
+from ipc.limits import MAX_CALL_FRAME, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
+from ipc.messages import Call, FrontToWorker, NotaryToWorker, Result, Verification, Word, WorkerReady
+from ipc.packets import PacketChannel
 from ipc.parent import die_with_parent
-from ipc.sessions import FRONT_TO_WORKER
+from ipc.plan import plan_hash
+from ipc.sessions import FRONT_TO_WORKER, NOTARY_TO_WORKER
+from workers.desk import Desk, FrontChannel, NotaryChannel
+
+GO_ON = signal.SIGUSR1
+"""Ends the waiting of a call with the action `wait`."""
+MANY_CALLS = 1_000_000
 
 
 def result_of(call: Call, **changes: object) -> Result:
@@ -57,48 +66,92 @@ HOSTILE: dict[str, Callable[[Call], bytes]] = {
     "negative fuel": lambda call: encode_frame(result_of(call, fuel_consumed=-1), MAX_RESULT_FRAME),
     "deep nesting": lambda _call: (4096).to_bytes(4, "big") + b"\x91" * 4096,
 }
+TOLD_OTHERWISE: dict[str, Callable[[Call], bytes]] = HOSTILE | {
+    "half frame": lambda call: encode_frame(result_of(call), MAX_RESULT_FRAME)[:-5],
+    "half frame, alive": lambda call: encode_frame(result_of(call), MAX_RESULT_FRAME)[:-5],
+    "nothing-to-its-front": lambda _call: b"",
+    "another-output": lambda call: encode_frame(result_of(call, output='{"forged":1}'), MAX_RESULT_FRAME),
+    "speak while idle": lambda call: encode_frame(result_of(call), MAX_RESULT_FRAME) * 2,
+}
+"""What these actions tell the front in place of the result."""
+LEAVES_AFTER = frozenset({"half frame", "leave while idle"})
 
 
-def answer(
-    channel: BlockingChannel[FrontToWorker], sock: socket.socket, call: Call, served: int, grant_jwks: str
-) -> bool:
-    """Do what the call's action says; False when this was the last one."""
-    match call.plan.action_id:
-        case "grant_keys":
-            channel.send(result_of(call, output=grant_jwks, io_calls=served))
-        case "echo" | "pay" | "read" | "note":
-            channel.send(result_of(call, io_calls=served))
-        case "violates":
-            channel.send(result_of(call, outcome="response_schema"))
-        case "retiring":
-            channel.send(result_of(call, retiring=True))
-            return False
-        case "half frame":
-            sock.sendall(encode_frame(result_of(call), MAX_RESULT_FRAME)[:-5])
-            return False
-        case "half frame, alive":
-            sock.sendall(encode_frame(result_of(call), MAX_RESULT_FRAME)[:-5])
-        case "die":
-            os.kill(os.getpid(), signal.SIGKILL)
-        case "exit":
-            return False
-        case "hang":
-            signal.pause()
-        case "speak while idle":
-            channel.send(result_of(call))
-            channel.send(result_of(call))
-        case "leave while idle":
-            channel.send(result_of(call))
-            return False
-        case hostile:
-            sock.sendall(HOSTILE[hostile](call))
-    return True
+class Leaving(Exception):
+    """The worker ends, as its call's action wants it."""
+
+
+class EchoRunner:
+    """Does what a call's action says, in place of a provider."""
+
+    outside: Any = None
+
+    def __init__(self) -> None:
+        self.served = 0
+        self.last: Call | None = None
+        self.retires: Callable[[], None] = lambda: None
+
+    def run(self, call: Call, word: Word, secrets: Mapping[str, str]) -> Result:
+        """As workers.runtime.call.Runner."""
+        self.served += 1
+        self.last = call
+        if plan_hash(call.plan) != word.plan_hash:
+            return result_of(call, outcome="plan_refused", output=None)
+        match call.plan.action_id:
+            case "violates":
+                return result_of(call, outcome="response_schema")
+            case "retiring":
+                self.retires()
+            case "die":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "exit":
+                raise Leaving
+            case "hang":
+                signal.pause()
+            case "wait":
+                signal.sigwait({GO_ON})
+            case "secrets":
+                return result_of(call, output=msgspec.json.encode(dict(secrets)).decode())
+        return result_of(call, io_calls=self.served)
+
+
+KNOWN = frozenset(
+    {"echo", "pay", "read", "note", "violates", "retiring", "die", "exit", "hang", "wait", "secrets", *TOLD_OTHERWISE,
+     *LEAVES_AFTER}
+)  # fmt: skip
+
+
+class EchoDesk(Desk):
+    """A desk that may tell its front something else than the notary."""
+
+    def __init__(self, sock: socket.socket, front: FrontChannel, notary: NotaryChannel) -> None:
+        self._echo = EchoRunner()
+        self._echo.retires = self._retires
+        self._sock = sock
+        super().__init__(front, notary, self._echo, MANY_CALLS)  # type: ignore[arg-type]  # runs calls as a Runner does
+
+    def _retires(self) -> None:
+        self._left = 1
+
+    def _tell(self, call: Call, result: Result) -> None:
+        action = call.plan.action_id
+        if action not in KNOWN:
+            raise Leaving
+        otherwise = TOLD_OTHERWISE.get(action)
+        if otherwise is None:
+            super()._tell(call, result)
+        else:
+            self._sock.sendall(otherwise(call))
+            self._notary.send(result)
+        if action in LEAVES_AFTER:
+            raise Leaving
 
 
 def main(given: list[str] | None = None) -> int:
     """Serve until retired. Returns an exit code of ipc.exits."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--channel-fd", type=int, required=True)
+    parser.add_argument("--notary-fd", type=int, required=True)
     parser.add_argument("--parent", type=int, required=True)
     parser.add_argument("--worker-id", required=True)
     parser.add_argument("--profile", required=True)
@@ -107,10 +160,15 @@ def main(given: list[str] | None = None) -> int:
     )
     arguments = parser.parse_args(given)
     die_with_parent(arguments.parent)
+    signal.pthread_sigmask(signal.SIG_BLOCK, {GO_ON})
     sock = socket.socket(fileno=arguments.channel_fd)
-    channel: BlockingChannel[FrontToWorker] = BlockingChannel(
-        sock, FrontToWorker, table=FRONT_TO_WORKER, start="new", cap_in=MAX_CALL_FRAME, cap_out=MAX_RESULT_FRAME
+    front: FrontChannel = BlockingChannel(
+        sock, FrontToWorker, table=FRONT_TO_WORKER, start="open", cap_in=MAX_CALL_FRAME, cap_out=MAX_RESULT_FRAME
     )
+    notary: NotaryChannel = PacketChannel(
+        socket.socket(fileno=arguments.notary_fd), NotaryToWorker, table=NOTARY_TO_WORKER, start="new",
+        cap_in=MAX_CONTROL_FRAME, cap_out=MAX_RESULT_FRAME,
+    )  # fmt: skip
     worker_id = "another" if arguments.first == "another id" else arguments.worker_id
     profile = "another" if arguments.first == "another profile" else arguments.profile
     if arguments.first == "silence":
@@ -118,25 +176,20 @@ def main(given: list[str] | None = None) -> int:
     if arguments.first == "noise":
         sock.sendall(b"noise" * 1000)
         signal.pause()
-    served, grant_jwks = 0, ""
     try:
-        channel.send(WorkerReady(worker_id, os.getpid(), profile))
+        desk = EchoDesk(sock, front, notary)
+        desk.wait_tied()
+        front.send(WorkerReady(worker_id, os.getpid(), profile))
         if arguments.first == "deaf":
             signal.pause()
-        while True:
-            message = channel.receive()
-            if isinstance(message, Retire):
-                return Exit.RECYCLED
-            if isinstance(message, Welcome | GrantKeys):
-                grant_jwks = message.grant_jwks
-                continue
-            served += 1
-            if not answer(channel, sock, message, served, grant_jwks):
-                return Exit.RECYCLED
-    except (ChannelClosed, ConnectionError):
+        return desk.serve()
+    except Leaving:
+        return Exit.RECYCLED
+    except (ChannelClosed, OSError):
         return Exit.ORPHANED
     finally:
-        channel.close()
+        front.close()
+        notary.close()
 
 
 if __name__ == "__main__":

@@ -25,9 +25,10 @@ from frontend.api.dispatch import Dispatch
 from frontend.clock import ClockError, iso
 from frontend.compose import build_services
 from frontend.control import Control
+from frontend.deadlines import Deadlines
 from frontend.http.answers import Answer
 from frontend.http.requests import CompleteBody, Request
-from frontend.notary.client import NotaryClient, NotaryUnavailable
+from frontend.notary.client import NotaryClient
 from frontend.notary.operations import Notary
 from frontend.policy.engine import Commit, PolicySources
 from frontend.policy.memo import MemoStatus
@@ -37,11 +38,15 @@ from ipc import messages as m
 from ipc.evidence import EventQuery
 from ipc.settings import IdentitySettings, LimitSettings, OperatorSettings, PoolSettings, Settings, WorkerSettings
 from notary.signing.make_keys import make_keys
+from tests.support.breakable_notary import BreakableClient, Fault, does_and_says, hangs, refuses, then
 from tests.support.documented import check_answer
 from tests.support.manifests import write_manifests
-from tests.support.notary_thread import shared_notary
+from tests.support.notary_thread import NotaryThread, TiesOf, shared_notary
+from tests.support.patience import PATIENT
 from tests.support.proofs import Key, proof
 from tests.support.worker_desk import Desk, until
+
+__all__ = ["BreakableClient", "Fault", "does_and_says", "hangs", "refuses", "then"]  # for those who break a core
 
 BASE = "http://gate.test"
 API_KEY = "key-op-0123456789abcdef0123456789abcdef"
@@ -50,74 +55,6 @@ DIGEST = "sha256:" + "7" * 64
 ALLOW = Decision(True, False, "", "allow", (), "p1")
 HOLD = Decision(True, True, "", "hold", (), "p1")
 DENY = Decision(False, False, "not you", "acl", (), "p1")
-
-Operation = Callable[..., Awaitable[Any]]
-Fault = Callable[[Operation, tuple[Any, ...], dict[str, Any]], Awaitable[Any]]
-
-
-def refuses(error: Exception) -> Fault:
-    """Nothing is done."""
-
-    async def fault(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        await trio.lowlevel.checkpoint()
-        raise error
-
-    return fault
-
-
-def does_and_says(error: Exception) -> Fault:
-    """It is done, and the answer is lost: what a deadline that passes may mean."""
-
-    async def fault(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        await operation(*args, **kwargs)
-        raise error
-
-    return fault
-
-
-def hangs(reached: trio.Event, *, first_does: bool = False) -> Fault:
-    """Never answers; `reached` tells that it was asked."""
-
-    async def fault(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        if first_does:
-            await operation(*args, **kwargs)
-        reached.set()
-        await trio.sleep_forever()
-
-    return fault
-
-
-def then(follow: Callable[[], None]) -> Fault:
-    """It is done; then something else happens before its caller goes on."""
-
-    async def fault(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        found = await operation(*args, **kwargs)
-        follow()
-        return found
-
-    return fault
-
-
-class BreakableClient(NotaryClient):
-    """The real way to the notary; `faults` maps names of operations (`Open`, `Close`, …) to what becomes of them."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.faults: dict[str, Fault] = {}
-        self.asked: list[str] = []
-
-    async def ask(self, operation: m.Operation, answer: Any, *, seconds: float | None = None) -> Any:
-        """As NotaryClient.ask, unless the test wants something else."""
-        name = type(operation).__name__
-        self.asked.append(name)
-        fault = self.faults.get(name)
-        if fault is None:
-            return await super().ask(operation, answer, seconds=seconds)
-        try:
-            return await fault(super().ask, (operation, answer), {"seconds": seconds})
-        except NotaryUnavailable:
-            self.observe(name, 0.0, "unavailable")
-            raise
 
 
 class TestClock:
@@ -194,8 +131,11 @@ def action(action_id: str = "echo", **changes: Any) -> dict[str, Any]:
 class Core:
     """One front, its parts, and clients for it."""
 
-    def __init__(self, services: Services, client: BreakableClient, clock: TestClock, desk: Desk) -> None:
+    def __init__(
+        self, services: Services, client: BreakableClient, clock: TestClock, desk: Desk, notarys: NotaryThread
+    ) -> None:  # fmt: skip
         self.services = services
+        self.notary_thread = notarys
         self.client = client
         self.notary = services.notary
         self.clock = clock
@@ -353,26 +293,33 @@ def made_keys() -> Path:
 
 @asynccontextmanager
 async def front_core(
-    folder: Path, *manifests: dict[str, Any], front_id: str = "front-1-a", workers: int = 1, **changes: Any
-) -> AsyncIterator[Core]:
-    """A front in `folder` with these actions (echo by default) and so many compute workers. Several may share it."""
+    folder: Path, *manifests: dict[str, Any], front_id: str = "front-1-a", workers: int = 1,
+    deadlines: Deadlines = PATIENT, **changes: Any,
+) -> AsyncIterator[Core]:  # fmt: skip
+    """A front in `folder` with these actions (echo by default) and so many compute workers. Several may share it.
+    `changes` are settings."""
     if not (folder / "keys").exists():
         shutil.copytree(made_keys(), folder, dirs_exist_ok=True)
     key = Key()
     settings = settings_of(folder, key.jkt, **changes)
-    clock, desk, client = TestClock(), Desk(), BreakableClient()
+    clock, client = TestClock(), BreakableClient()
+    shared = shared_notary(settings, clock)
+    notary = shared.__enter__()
+    ties = TiesOf(notary)
+    client.guard(notary)
+    desk = Desk(ties, front_id, ties.numbers)
     ours, theirs = socket.socketpair()
-    control = Control(ours)
+    control = Control(ours, deadlines.control)
+    control.kill_worker = desk.kill  # type: ignore[method-assign]  # nobody hears this front's control channel
     start = m.StartFront(front_id, (front_id,), settings, ())
-    services = build_services(start, control, client, clock)
+    services = build_services(start, control, client, clock, deadlines=deadlines)
     services.configuration.registry = registry_of(
         folder / "actions", *(manifests or (action(),)), has_proxy=settings.egress_proxy_url is not None
     )  # fmt: skip
-    core = Core(services, client, clock, desk)
+    core = Core(services, client, clock, desk, notary)
     core.operator_key = key
     desk.pools = services.pools
-    shared = shared_notary(settings, clock)
-    client.attach(shared.__enter__().attach(front_id))
+    client.attach(notary.attach(front_id))
     try:
         async with trio.open_nursery() as nursery:
             await nursery.start(services.client.run)
@@ -387,9 +334,8 @@ async def front_core(
             yield core
             nursery.cancel_scope.cancel()
     finally:
-        for process in desk.processes.values():
-            process.kill()
-            process.wait(60)
+        client.close()
+        desk.close()
         control.close()
         theirs.close()
         services.close()

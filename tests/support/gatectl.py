@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from gateway_client.cli.desk import Desk
 from gateway_client.cli.main import run
 
 from tests.support.readable import readable
@@ -76,14 +77,14 @@ class Gatectl:
         )
         return Ran(done.returncode, done.stdout, done.stderr)
 
-    def here(self, *arguments: str) -> Ran:
+    def here(self, *arguments: str, desk: Desk | None = None) -> Ran:
         """The same code in this process, without a terminal."""
         before, out, err = dict(os.environ), _written(), _written()
         os.environ.clear()
         os.environ.update(self.environ)
         try:
             with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
-                code = _code_of(list(arguments))
+                code = _code_of(list(arguments), desk)
         finally:
             os.environ.clear()
             os.environ.update(before)
@@ -147,9 +148,9 @@ class Gatectl:
             os.close(ours)
 
 
-def _code_of(arguments: list[str]) -> int:
+def _code_of(arguments: list[str], desk: Desk | None) -> int:
     try:
-        return int(run(arguments))
+        return int(run(arguments, desk))
     except SystemExit as left:  # completion leaves by itself
         return int(left.code or 0)
 

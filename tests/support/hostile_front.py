@@ -1,6 +1,7 @@
 """What a front asks a notary, sound by default and false where a test says so, and what is looked at afterwards."""
 
 import sqlite3
+from contextlib import closing
 from typing import Any
 
 import msgspec
@@ -11,10 +12,12 @@ from ipc.events import AuditEvent
 from ipc.evidence import EventQuery
 from ipc.identifiers import new
 from ipc.store import ApprovalRecord, Budget
+from tests.support.ledger_file import settled
 from tests.support.played_supervisor_of_notary import (
     PlayedFront,
     PlayedSupervisor,
 )
+from tests.support.played_workers import sound_result
 
 DIGEST = "sha256:" + "d" * 64
 REFUSED = "an operation is refused"
@@ -41,23 +44,21 @@ def terms(**given: Any) -> m.Terms:
 
 def an_open(**given: Any) -> m.Open:
     fields: dict[str, Any] = {
-        "intent_id": new("intent_"), "event": call_event(), "terms": terms(), "proof": m.Proof(new("proof_"))
+        "intent_id": new("intent_"), "event": call_event(), "terms": terms(), "worker_id": "",
+        "proof": m.Proof(new("proof_")),
     }  # fmt: skip
     return m.Open(**fields | given)
 
 
-def a_result(**given: Any) -> m.Result:
-    fields: dict[str, Any] = {
-        "call_id": "c", "outcome": "success", "output": '{"a":1}', "failure": None,
-        "verification": m.Verification("skipped"), "observations": (), "fuel_consumed": 1, "duration_us": 1,
-        "io_calls": 0,
-    }  # fmt: skip
-    return m.Result(**fields | given)
+def called(front: PlayedFront, **given: Any) -> m.Closed:
+    """One whole call that goes well."""
+    return front.end(opened(front, **given), sound_result())
 
 
 def opened(front: PlayedFront, **given: Any) -> m.Open:
+    """A call that was begun, and ends when the test has its worker tell so."""
     asked = an_open(**given)
-    assert isinstance(front.value(asked, m.Opened | m.Refusal), m.Opened)
+    front.begin(asked)
     return asked
 
 
@@ -138,11 +139,9 @@ def events(front: PlayedFront, **filters: Any) -> list[dict[str, Any]]:
 
 
 def rows(supervisor: PlayedSupervisor, table: str) -> int:
-    connection = sqlite3.connect(f"file:{supervisor.settings.state_dir}/ledger.sqlite3?mode=ro", uri=True)
-    try:
+    path = f"file:{supervisor.settings.state_dir}/ledger.sqlite3?mode=ro"
+    with closing(sqlite3.connect(path, uri=True)) as file, closing(settled(file)) as connection:
         return int(connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0])
-    finally:
-        connection.close()
 
 
 def counted(supervisor: PlayedSupervisor) -> dict[str, int]:

@@ -12,11 +12,14 @@ from tests.support.worker_upstream import Answer, Upstream, upstream
 from workers.host.connection import make_tls
 from workers.host.http import HttpHost, Request
 from workers.host.meter import HostError, Meter
+from workers.host.outside import Outside, ProxyLimits
 from workers.host.resolver import Resolver
 from workers.host.wire import Response
 
 URL = "http://upstream.test/path?q=1"
 TLS = make_tls()
+AT_ONCE = ProxyLimits(pauses_seconds=(0.0,) * len(ProxyLimits().pauses_seconds), look_again_seconds=0.01)
+"""What is tried again is tried as often as otherwise, and almost at once."""
 
 
 class Names(Resolver):
@@ -43,11 +46,11 @@ class Client:
     def __init__(
         self, plan: Plan, *, secrets: dict[str, str] | None = None, seconds: float = 300, names: Resolver | None = None,
         tls: ssl.SSLContext | None = None, is_approved: bool = False, budget: int = 10,
+        proxy_limits: ProxyLimits = AT_ONCE,
     ) -> None:  # fmt: skip
         self.meter = Meter(budget, time.monotonic() + seconds)
-        self.host = HttpHost(
-            plan, secrets or {}, self.meter, resolver=names or Names(), tls=tls or TLS, is_approved=is_approved
-        )  # fmt: skip
+        outside = Outside(names or Names(), tls or TLS, proxy_limits)
+        self.host = HttpHost(plan, secrets or {}, self.meter, outside, is_approved=is_approved)
 
     def send(self, wanted: Request) -> Response:
         return self.host.send(wanted)

@@ -104,7 +104,8 @@ async def connected(address: tuple[str, int] | str) -> AsyncIterator[Client]:
 
 Respond = Callable[[Request], Awaitable[Answer]]
 Serving = Callable[..., AbstractAsyncContextManager[Running]]
-"""`async with serving(respond, **limits) as running`: TCP is `merged`, the Unix socket is `client`."""
+"""`async with serving(respond, min_idle_seconds=…, **limits) as running`: TCP is `merged`, the Unix socket is
+`client`."""
 
 
 async def echo(request: Request) -> Answer:

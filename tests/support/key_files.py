@@ -19,7 +19,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from tests.support.gateway import Gateway, wait_for
 from tests.support.processes import GATEWAY
 
-PURPOSES = ("lease", "grant", "receipt")
+PURPOSES = ("lease", "grant", "receipt", "checkpoint")
 NOT_SIGNED = ("result_hash", "receipt_signature", "signing_key_id", "signature_status")
 
 

@@ -4,11 +4,14 @@ What needs a process (kills, descriptors) is tested with one; here several front
 test can ask it directly.
 """
 
+import itertools
+import select
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from frontend.errors import GateError
 from ipc import messages as m
@@ -17,33 +20,50 @@ from ipc.clock import Clock, ClockWrong, iso
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.sessions import NOTARY_TO_SUPERVISOR, SUPERVISOR_TO_NOTARY
 from ipc.settings import Settings
+from notary.backends.sqlite import FileLimits
 from notary.opening import open_state
-from notary.service import Service
+from notary.operations.closing import Lost, Reported, lose_call, report_call
+from notary.operations.opening import open_call
+from notary.operations.table import HANDLERS
+from notary.service import Control, Service
+from notary.state import Limits
+from notary.unit import Unit
 
 END_SECONDS = 30.0
+SMALL_WAL = FileLimits(reserved_pages=0)
+"""Hundreds of short tests need not write a megabyte for each of their files before they begin."""
+LIMITS = Limits(database=SMALL_WAL)
+"""Those of a notary of tests; all else as it is by default."""
 
 
 class NotaryThread:
     """One notary. `attach` gives a front its channel."""
 
-    def __init__(self, settings: Settings, clock: Clock | None = None, *, remembers: bool = True) -> None:
+    def __init__(
+        self, settings: Settings, clock: Clock | None = None, *, remembers: bool = True, limits: Limits = LIMITS
+    ) -> None:
         ours, theirs = socket.socketpair()
         ours.settimeout(END_SECONDS)
-        self._control: BlockingChannel[m.NotaryReady | m.FrontDetached] = BlockingChannel(
+        self._control: BlockingChannel[m.NotaryReady | m.FrontDetached | m.WorkerBroke] = BlockingChannel(
             ours, m.NotaryToSupervisor, table=NOTARY_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
             cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip
-        notarys: BlockingChannel[m.StartNotary | m.AttachFront | m.StopNotary] = BlockingChannel(
+        notarys: Control = BlockingChannel(
             theirs, m.SupervisorToNotary, table=SUPERVISOR_TO_NOTARY, start="new", cap_in=MAX_CONTROL_FRAME,
             cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip
         self._control.send(m.StartNotary(settings))
         notarys.receive()
         notarys.send(m.NotaryReady())
-        state, remembered = open_state(settings, clock)
+        state, remembered = open_state(settings, clock, limits=limits)
         self.state = state
+        self.numbers = itertools.count(1)
+        """For workers: no two of one notary have the same name."""
         self._notarys = notarys
         self._service = Service(state, notarys, remembered if remembers else {})
+        self._guards: list[Callable[[str], None]] = []
+        self._opening: Callable[[], object] = lambda: None
+        self._service._units._handlers = HANDLERS | {Reported: self._report, Lost: self._lose, m.Open: self._open}
         self._thread = threading.Thread(target=self._run, name="notary", daemon=True)
         self._thread.start()
 
@@ -62,7 +82,44 @@ class NotaryThread:
             self._control.send(m.AttachFront(front_id), (theirs.fileno(),))
         return ours
 
-    def hears(self) -> m.NotaryReady | m.FrontDetached:
+    def tell(self, message: m.Message, fds: tuple[int, ...] = ()) -> None:
+        """Say something as its supervisor, with descriptors: TieWorker, WorkerEnded."""
+        self._control.send(message, fds)
+
+    def hears_now(self) -> list[m.NotaryReady | m.FrontDetached | m.WorkerBroke]:
+        """What the notary has said to its supervisor by now."""
+        heard = []
+        while True:
+            while (message := self._control.pending()) is not None:
+                heard.append(message)
+            if not select.select([self._control], [], [], 0)[0]:
+                return heard
+            self._control.fill()
+
+    def guard_closes(self, guard: Callable[[str], None]) -> None:
+        """Call this, too, in the notary's thread, before a call is closed, with the id of its intent: what it raises
+        keeps the notary from closing it. It is called again when the notary tries again."""
+        self._guards.append(guard)
+
+    def guard_opens(self, guard: Callable[[], object]) -> None:
+        """Call this, in the notary's thread, before a call is opened."""
+        self._opening = guard
+
+    def _open(self, unit: Unit, asked: m.Open) -> Any:
+        self._opening()
+        return open_call(unit, asked)
+
+    def _report(self, unit: Unit, asked: Reported) -> m.Closed:
+        for guard in self._guards:
+            guard(asked.result.call_id)
+        return report_call(unit, asked)
+
+    def _lose(self, unit: Unit, asked: Lost) -> m.Closed:
+        for guard in self._guards:
+            guard(asked.intent_id)
+        return lose_call(unit, asked)
+
+    def hears(self) -> m.NotaryReady | m.FrontDetached | m.WorkerBroke:
         """What the notary says to its supervisor next."""
         return self._control.receive()
 
@@ -114,3 +171,23 @@ def shared_notary(settings: Settings, clock: Clock) -> Iterator[NotaryThread]:
         if not users:
             del _shared[folder]
             notary.stop()
+
+
+class TiesOf:
+    """A notary as the desk of one front speaks to it about its workers: see tests/support/worker_desk.py."""
+
+    def __init__(self, notary: NotaryThread) -> None:
+        self._notary = notary
+        self.numbers = notary.numbers
+
+    def tie(self, worker_id: str, front_id: str, notarys: socket.socket, workers: socket.socket) -> None:
+        """A worker's channel: both ends, which stay the caller's."""
+        self._notary.tell(m.TieWorker(worker_id, front_id), (notarys.fileno(), workers.fileno()))
+
+    def end(self, worker_id: str, reason: str) -> None:
+        """A worker's process has ended."""
+        self._notary.tell(m.WorkerEnded(worker_id, reason))
+
+    def broken(self) -> list[m.WorkerBroke]:
+        """Workers that the notary can't believe, since somebody asked last."""
+        return [heard for heard in self._notary.hears_now() if isinstance(heard, m.WorkerBroke)]

@@ -23,6 +23,12 @@ class Pace:
         if seconds > 0:
             time.sleep(seconds)
 
+    def rest(self) -> None:
+        """Return when no request has gone for a second: for who needs the whole of what a second allows."""
+        with self._lock:
+            free = self._starts[-1] + 1 if self._starts else 0.0
+        time.sleep(max(0.0, free - time.monotonic()))
+
 
 class Paces:
     """What the clients of one gateway keep to together: four fifths of each rate, the rest is for programs beside them.

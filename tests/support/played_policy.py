@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 import trio
 
 from frontend.errors import GateError
+from frontend.policy.deadlines import PolicyDeadlines
 from frontend.policy.embedded import EmbeddedPolicy
 from frontend.policy.engine import PolicySources
 from frontend.policy.question import Decision
@@ -17,15 +18,13 @@ from ipc.limits import MAX_POLICY_FRAME, MAX_VERDICT_FRAME
 from ipc.messages import Ask, FrontToPolicy, LoadPolicy, Message, PolicyCompiled, UsePolicy
 from ipc.nonblocking import TrioChannel
 from ipc.sessions import FRONT_TO_POLICY
+from tests.support.patience import PATIENCE, PATIENT
 from tests.support.policy import ALLOW_ALL, question
 
 ALLOWED = json.dumps(
     {"allow": True, "requires_approval": False, "deny_reason": "", "rule": "played", "allowed_sinks": [],
      "policy_version": "p"}
 )  # fmt: skip
-
-PATIENCE = 60.0
-"""Seconds that a test waits for what must come."""
 
 
 class PlayedPeer:
@@ -74,8 +73,8 @@ class PlayedPeer:
 class PlayedHouse:
     """An engine whose processes are all played. What it asks for is noted; nothing is replaced by itself."""
 
-    def __init__(self) -> None:
-        self.engine = EmbeddedPolicy(self._note)
+    def __init__(self, deadlines: PolicyDeadlines) -> None:
+        self.engine = EmbeddedPolicy(self._note, deadlines=deadlines)
         self.asked_for: list[tuple[int, str]] = []
         self.peers: list[PlayedPeer] = []
         self._noted = trio.Event()
@@ -112,9 +111,9 @@ class PlayedHouse:
 
 
 @asynccontextmanager
-async def playing() -> AsyncIterator[PlayedHouse]:
+async def playing(deadlines: PolicyDeadlines = PATIENT.policy) -> AsyncIterator[PlayedHouse]:
     """A running engine without a process."""
-    house = PlayedHouse()
+    house = PlayedHouse(deadlines)
     try:
         async with trio.open_nursery() as nursery:
             await nursery.start(house.engine.run)

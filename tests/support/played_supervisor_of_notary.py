@@ -24,6 +24,7 @@ from ipc.sessions import NOTARY_TO_FRONT, NOTARY_TO_SUPERVISOR
 from ipc.settings import Settings, WebhookSettings
 from notary.signing.make_keys import make_keys
 from supervisor.programs import INTERPRETER
+from tests.support.played_workers import Workers
 
 SECONDS = 60.0
 """For one answer, a start or an end."""
@@ -41,13 +42,17 @@ def settings_in(folder: Path, webhooks: tuple[WebhookSettings, ...] = ()) -> Set
 
 
 class PlayedFront:
-    """A front's end of a channel."""
+    """A front's end of a channel. Its calls have workers that do what the test has them do, and nothing else."""
 
-    def __init__(self, front_id: str, sock: socket.socket, first: int) -> None:
+    def __init__(self, front_id: str, sock: socket.socket, first: int, workers: Workers) -> None:
         sock.settimeout(SECONDS)
         self.front_id = front_id
         self.sock = sock
         self.in_force: m.InForce | None = None
+        self.begun: set[int] = set()
+        """Numbers of calls that the notary said of that they were begun."""
+        self.workers = workers
+        self._numbers_of: dict[str, int] = {}
         self._numbers = itertools.count(first)
         self._channel: BlockingChannel[Any] = BlockingChannel(
             sock, m.NotaryToFront, table=NOTARY_TO_FRONT, start="new", cap_in=MAX_NOTARY_FRAME,
@@ -56,9 +61,51 @@ class PlayedFront:
 
     def ask(self, operation: Any) -> m.Answered:
         """One operation, and its answer."""
+        return self.heard(self.send(operation))
+
+    def send(self, operation: Any) -> int:
+        """One operation; its number. A call without a worker gets one."""
         number = next(self._numbers)
-        self.sock.sendall(framed(number, operation))
-        return self.heard(number)
+        self.sock.sendall(framed(number, self.staffed(operation)))
+        return number
+
+    def staffed(self, operation: Any) -> Any:
+        """A call without a worker gets one that has room; anything else as it is."""
+        return self.workers.staffed(self.front_id, operation, obeys=False)
+
+    def begin(self, asked: m.Open) -> int:
+        """Have a call begun; its number."""
+        number = self.send(msgspec.structs.replace(asked, wants_begun=True))
+        while number not in self.begun:
+            answered = self._hear()
+            assert getattr(answered, "number", 0) != number or number in self.begun, answered
+        self._numbers_of[asked.intent_id] = number
+        return number
+
+    def end(self, asked: m.Open, result: m.Result) -> m.Closed:
+        """Have the worker of a call that was begun tell this result of it; how the call ended."""
+        self.workers.of(asked.intent_id).tell(msgspec.structs.replace(result, call_id=asked.intent_id))
+        return self.ended(asked)
+
+    def lose(self, asked: m.Open, reason: str) -> m.Closed:
+        """Have the worker of a call that was begun take the word and end; how the call ended."""
+        worker = self.workers.of(asked.intent_id)
+        worker.word()
+        self.workers.end(worker, reason)
+        return self.ended(asked)
+
+    def unbegun(self, asked: m.Open) -> bool:
+        """Whether the next answer to a call that was begun is that its worker will not run it."""
+        answered = self.heard(self._numbers_of[asked.intent_id])
+        return answered.problem is None and b"Unbegun" in bytes(answered.value)
+
+    def ended(self, asked: m.Open) -> m.Closed:
+        """How a call that was begun has ended."""
+        answered = self.heard(self._numbers_of[asked.intent_id])
+        assert answered.problem is None, answered
+        self.workers.ended(asked.intent_id)
+        closed: m.Closed = msgspec.msgpack.decode(answered.value, type=m.Closed)
+        return closed
 
     def value(self, operation: Any, answer: Any = Any) -> Any:
         """The value of an answer without a problem, as this type."""
@@ -69,11 +116,17 @@ class PlayedFront:
     def heard(self, number: int) -> m.Answered:
         """The answer with this number; what the notary says besides is kept."""
         while True:
-            message = self._channel.receive()
-            if isinstance(message, m.InForce):
-                self.in_force = message
+            message = self._hear()
             if isinstance(message, m.Answered) and message.number == number:
                 return message
+
+    def _hear(self) -> Any:
+        message = self._channel.receive()
+        if isinstance(message, m.InForce):
+            self.in_force = message
+        if isinstance(message, m.Begun):
+            self.begun.add(message.number)
+        return message
 
     def is_cut(self) -> bool:
         """Wait for the end of the channel, and answers before it."""
@@ -102,7 +155,8 @@ def framed_raw(fields: Any) -> bytes:
 class PlayedSupervisor:
     """The supervisor of one notary process."""
 
-    def __init__(self, settings: Settings, log: Path) -> None:
+    def __init__(self, settings: Settings, log: Path, workers: Workers | None = None) -> None:
+        """`workers` are those that live already."""
         self.settings = settings
         self.log = log
         ours, theirs = socket.socketpair()
@@ -112,23 +166,29 @@ class PlayedSupervisor:
                 [*INTERPRETER, "notary.main", "--control-fd", str(theirs.fileno()), "--parent", str(os.getpid())],
                 pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd="/",
             )  # fmt: skip
-        self._control: BlockingChannel[m.NotaryReady | m.FrontDetached] = BlockingChannel(
+        self._control: BlockingChannel[m.NotaryReady | m.FrontDetached | m.WorkerBroke] = BlockingChannel(
             ours, m.NotaryToSupervisor, table=NOTARY_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
             cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip
         self._control.send(m.StartNotary(settings))
+        self.workers = workers or Workers()
+        self.workers.tie_all(self._control.send)
         self._fronts: list[PlayedFront] = []
 
     def wait_ready(self) -> None:
         """Until it serves."""
-        self._control.receive()
+        assert self.hears() == m.NotaryReady()
+
+    def hears(self) -> m.NotaryReady | m.FrontDetached | m.WorkerBroke:
+        """What the notary says to its supervisor next."""
+        return self._control.receive()
 
     def attach(self, front_id: str, first: int = 1) -> PlayedFront:
         """A front's end of a new channel. `first` is the number of its first operation: a front goes on counting."""
         ours, theirs = socket.socketpair()
         with theirs:
             self._control.send(m.AttachFront(front_id), (theirs.fileno(),))
-        self._fronts.append(PlayedFront(front_id, ours, first))
+        self._fronts.append(PlayedFront(front_id, ours, first, self.workers))
         return self._fronts[-1]
 
     def said(self, message: str) -> list[dict[str, Any]]:
@@ -143,7 +203,7 @@ class PlayedSupervisor:
         return self.process.wait(SECONDS)
 
     def close(self) -> None:
-        """End whatever is left."""
+        """End whatever is left, but its workers."""
         for front in self._fronts:
             front.close()
         self._control.close()
@@ -153,14 +213,16 @@ class PlayedSupervisor:
 
 
 @contextmanager
-def played_supervisor(folder: Path, **settings: Any) -> Iterator[PlayedSupervisor]:
-    """A notary that serves, with its state in `folder / "state"`."""
-    supervisor = PlayedSupervisor(settings_in(folder / "state", **settings), folder / "notary.log")
+def played_supervisor(folder: Path, workers: Workers | None = None, **settings: Any) -> Iterator[PlayedSupervisor]:
+    """A notary that serves, with its state in `folder / "state"`. `workers` are those that live already."""
+    supervisor = PlayedSupervisor(settings_in(folder / "state", **settings), folder / "notary.log", workers)
     try:
         supervisor.wait_ready()
         yield supervisor
     finally:
         supervisor.close()
+        if workers is None:
+            supervisor.workers.close()
 
 
 def checked_offline(state: Path) -> str:

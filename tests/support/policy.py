@@ -17,6 +17,7 @@ from ipc.blocking import BlockingChannel
 from ipc.limits import MAX_POLICY_FRAME, MAX_VERDICT_FRAME
 from ipc.messages import LoadPolicy, PolicyCompiled, PolicyToFront, UsePolicy, Verdict
 from ipc.sessions import POLICY_TO_FRONT
+from tests.support.patience import PATIENT
 
 REPOSITORY = Path(__file__).parents[2]
 DEFAULT_POLICY = REPOSITORY / "contrib" / "policy" / "gateway.rego"
@@ -123,7 +124,7 @@ class SmallSupervisor:
     """What the supervisor does for a policy process, and a record of what it was asked for."""
 
     def __init__(self) -> None:
-        self.engine = EmbeddedPolicy(self._replace)
+        self.engine = EmbeddedPolicy(self._replace, deadlines=PATIENT.policy)
         self.asked_for: list[tuple[int, str]] = []
         self.processes: list[subprocess.Popen[bytes]] = []
 

@@ -19,6 +19,10 @@ NOBODYS_GROUP = 65534
 MOST_SEARCHED = 1 << 30
 
 
+FRONT_MEMORY = "/memfd:gateway-fronts (deleted)"
+"""What /proc calls the memory that fronts share."""
+
+
 def title(pid: int) -> str:
     """What `ps` shows."""
     return Path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0 ").decode()

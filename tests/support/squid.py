@@ -37,15 +37,16 @@ class Line(NamedTuple):
     """`host:port` of a tunnel."""
 
 
-def program() -> tuple[str, Path | None]:
-    """(the program, the folder of the files that came with it unless they lie where it expects them)."""
+def program(fetched: Path = FETCHED) -> tuple[str, Path | None]:
+    """(the program, the folder of the files that came with it unless they lie where it expects them). One that is
+    installed and runs goes before one that was fetched to that folder."""
     places = os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin"
     installed = shutil.which("squid", path=places)
     if installed is not None and subprocess.run([installed, "-v"], capture_output=True, check=False).returncode == 0:
         return installed, None
-    fetched = FETCHED / "bin" / "squid"
-    assert fetched.is_file(), "no squid to test with: run `make test`, which fetches one (scripts/servers.sh)"
-    return str(fetched), FETCHED / "root" / "usr"
+    found = fetched / "bin" / "squid"
+    assert found.is_file(), "no squid to test with: run `make test`, which fetches one (scripts/servers.sh)"
+    return str(found), fetched / "root" / "usr"
 
 
 def _companions(folder: Path) -> str:

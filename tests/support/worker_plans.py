@@ -1,27 +1,17 @@
-"""Plans, grants and calls for tests of workers, signed with a key of their own."""
+"""Plans, calls and words for tests of workers."""
 
-import base64
 import hashlib
-import json
-import time
 from pathlib import Path
 from typing import Any
 
 import msgspec
-from cryptography.hazmat.primitives import hashes
-from cryptography.hazmat.primitives.asymmetric import ec
-from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
-from ipc.messages import Call
-from ipc.plan import Egress, FileAccess, Limits, Plan, plan_hash
+from ipc.messages import Call, Word
+from ipc.plan import Egress, FileAccess, Limits, Plan, PlannedRequest, SecretUse, plan_hash
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILTINS = ROOT / "workers" / "providers"
 PROBES = ROOT / "tests" / "providers" / "fixtures"
-
-
-def b64(data: bytes) -> str:
-    return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
 def digest_of(data: bytes) -> str:
@@ -51,31 +41,26 @@ def make_plan(**changes: Any) -> Plan:
     return Plan(**(values | changes))
 
 
-class Signer:
-    """Signs grants as the front does; `**changes` replace claims, `header` replaces header fields."""
+def plan_for(name: str, request: object, **changes: Any) -> Plan:
+    """A plan for a built-in provider or a probe."""
+    return make_plan(provider_module_digest=digest_of(builtin(name)), request=text(request), **changes)
 
-    def __init__(self, kid: str = "k1") -> None:
-        self.key = ec.generate_private_key(ec.SECP256R1())
-        self.kid = kid
 
-    @property
-    def jwks(self) -> str:
-        numbers = self.key.public_key().public_numbers()
-        x, y = (b64(part.to_bytes(32, "big")) for part in (numbers.x, numbers.y))
-        return json.dumps({"keys": [{"kty": "EC", "crv": "P-256", "kid": self.kid, "x": x, "y": y, "alg": "ES256"}]})
+def endless_plan() -> Plan:
+    """A plan that computes until its worker is killed."""
+    limits = Limits(fuel=2**62, timeout_seconds=3600.0)
+    return plan_for("spin", {"seconds": 3600}, required_imports=("clock",), limits=limits)
 
-    def grant(self, plan: Plan, header: dict[str, Any] | None = None, **changes: Any) -> str:
-        claims = {
-            "grant_id": "grant_1", "plan_hash": plan_hash(plan), "module_digest": plan.provider_module_digest,
-            "epoch": plan.epoch, "iat": int(time.time()), "exp": int(time.time()) + 3600, "trace_id": plan.trace_id,
-        } | changes  # fmt: skip
-        head = {"alg": "ES256", "typ": "gateway-grant+jwt", "kid": self.kid} | (header or {})
-        signed = ".".join(b64(json.dumps(part).encode()) for part in (head, claims))
-        r, s = decode_dss_signature(self.key.sign(signed.encode(), ec.ECDSA(hashes.SHA256())))
-        return f"{signed}.{b64(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
 
-    def call(self, plan: Plan, call_id: str = "c1", secrets: dict[str, str] | None = None, **claims: Any) -> Call:
-        return Call(call_id, plan, self.grant(plan, **claims), secrets or {}, plan.limits.timeout_seconds)
+def call_of(plan: Plan, call_id: str = "c1") -> Call:
+    """A call with all the time that its plan has."""
+    return Call(call_id, plan, plan.limits.timeout_seconds)
+
+
+def word_for(plan: Plan, call_id: str = "c1", **changes: Any) -> Word:
+    """The notary's word that this very plan may run; `changes` replace fields."""
+    values: dict[str, Any] = {"plan_hash": plan_hash(plan), "is_approved": False}
+    return Word(call_id, **(values | changes))
 
 
 def http_plan(url_host: str = "upstream.test", address: str | None = None, **changes: Any) -> Plan:
@@ -89,6 +74,22 @@ def http_plan(url_host: str = "upstream.test", address: str | None = None, **cha
         "provider_module_digest": digest_of(builtin("http_probe")),
     }  # fmt: skip
     return make_plan(**(values | changes))
+
+
+def post_plan(address: str, *, path: str = "/x", secrets: tuple[str, ...] = ()) -> Plan:
+    """A plan of the http profile for the built-in `http`: one POST, with a header `x-NAME` for each secret."""
+    planned = PlannedRequest("POST", f"http://upstream.test{path}", (), "{}")
+    call = {"method": "POST", "url": planned.url, "headers": [], "body": "{}"}
+    return http_plan(
+        address=address, provider_module_digest=digest_of(builtin("http")), http_request=planned,
+        provider_input=text({"request": {}, "call": call}), verifier_kind="http_status",
+        secrets=tuple(SecretUse(name, header=f"X-{name}") for name in secrets),
+    )  # fmt: skip
+
+
+def write_plan(root: Path, path: str, content: str = "x") -> Plan:
+    """A plan of the fs profile that writes one file."""
+    return file_plan(root, request=text({"path": path, "content": content}), verifier_kind="fs_hash")
 
 
 def file_plan(root: Path, **changes: Any) -> Plan:

@@ -1,19 +1,19 @@
 """A Runner inside the test's own process: real engine, real components, no fork."""
 
 import hashlib
-from typing import Any
+from collections.abc import Mapping
 
 from wasmtime import Engine
 from wasmtime.component import Component
 
-from ipc.messages import Result
+from ipc.messages import Result, Word
 from ipc.plan import Plan
-from tests.support.worker_plans import Signer
-from workers.grant import GrantVerifier
+from tests.support.worker_plans import call_of, word_for
 from workers.host.connection import make_tls
+from workers.host.outside import Outside
 from workers.host.resolver import Resolver
 from workers.interfaces import ENTRY
-from workers.runtime.call import Outside, Runner
+from workers.runtime.call import Runner
 from workers.runtime.contract import check_contract
 from workers.runtime.modules import Module, make_engine
 from workers.runtime.ticker import EpochTicker
@@ -25,7 +25,6 @@ class Bench:
 
     def __init__(self) -> None:
         self.engine: Engine = make_engine()
-        self.signer = Signer()
         self.ticker = EpochTicker(self.engine)
         self.ticker.start()
         self.modules: dict[str, Module] = {}
@@ -47,9 +46,8 @@ class Bench:
         if profile == "http":
             outside = Outside(Resolver(), make_tls())
             outside.resolver.start()
-        verifier = GrantVerifier(self.signer.jwks)
-        return Runner(self.engine, self.modules, PROFILES[profile], verifier, self.ticker, outside)
+        return Runner(self.engine, self.modules, PROFILES[profile], self.ticker, outside)
 
-    def run(self, plan: Plan, secrets: dict[str, str] | None = None, **claims: Any) -> Result:
-        """Run a plan as a worker of its own profile would."""
-        return self.runner(plan.profile).run(self.signer.call(plan, secrets=secrets, **claims))
+    def run(self, plan: Plan, secrets: Mapping[str, str] | None = None, word: Word | None = None) -> Result:
+        """Run a plan as a worker of its own profile would, on the word for it unless another is given."""
+        return self.runner(plan.profile).run(call_of(plan), word or word_for(plan), secrets or {})

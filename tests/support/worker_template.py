@@ -1,4 +1,4 @@
-"""A real template process and real workers, driven by a test as supervisor and front drive them."""
+"""A real template process and real workers, driven by a test as supervisor, front and notary drive them."""
 
 import os
 import select
@@ -10,47 +10,20 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from threading import Event
 from typing import Any, TypeVar
 
 from ipc import messages as m
 from ipc.blocking import BlockingChannel
-from ipc.limits import MAX_CALL_FRAME, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
-from ipc.sessions import TEMPLATE_TO_SUPERVISOR, WORKER_TO_FRONT
+from ipc.limits import MAX_CONTROL_FRAME
+from ipc.packets import packet_pair
+from ipc.sessions import TEMPLATE_TO_SUPERVISOR
 from supervisor.programs import INTERPRETER
-
-WAIT_SECONDS = 60.0
+from tests.support.worker_peers import WAIT_SECONDS, Worker
+from tests.support.worker_plans import post_plan
+from tests.support.worker_upstream import Upstream, holding
 
 M = TypeVar("M", bound=m.Message)
-
-
-@dataclass
-class Worker:
-    """The front's end of one worker."""
-
-    worker_id: str
-    pid: int
-    sock: socket.socket
-    channel: BlockingChannel[Any]
-
-    def welcome(self, jwks: str) -> None:
-        """Read WorkerReady, send Welcome."""
-        self.ready = self.receive(m.WorkerReady)
-        self.channel.send(m.Welcome(jwks))
-
-    def receive(self, kind: type[M]) -> M:
-        """The next message, which must be of this kind."""
-        message = self.channel.receive()
-        assert isinstance(message, kind), message
-        return message
-
-    def call(self, call: m.Call) -> m.Result:
-        """Run one call."""
-        self.channel.send(call)
-        return self.receive(m.Result)
-
-    def raw(self, data: bytes) -> None:
-        """Bytes as they are, for hostile fronts."""
-        self.sock.sendall(data)
 
 
 @dataclass
@@ -83,21 +56,29 @@ class Template:
         return self.receive(m.ModulesLoaded)
 
     def spawn(self, profile: str = "compute", worker_id: str | None = None) -> Worker:
-        """Fork a worker and take the front's end of its channel."""
-        ours, theirs = socket.socketpair()
+        """Fork a worker and take the ends of its peers."""
+        fronts, workers = socket.socketpair()
+        attesting, kept = packet_pair()
         worker_id = worker_id or f"w{len(self.workers)}"
-        with theirs:
+        with workers:
             message = m.SpawnWorker(worker_id, profile, f"gateway: worker {profile} {worker_id}")
-            self.channel.send(message, (theirs.fileno(),))
-        ours.settimeout(WAIT_SECONDS)
+            self.channel.send(message, (workers.fileno(), kept.fileno()))
         started = self.receive(m.WorkerStarted)
-        channel: BlockingChannel[Any] = BlockingChannel(
-            ours, m.WorkerToFront, table=WORKER_TO_FRONT, start="starting", cap_in=MAX_RESULT_FRAME,
-            cap_out=MAX_CALL_FRAME,
-        )  # fmt: skip
-        worker = Worker(worker_id, started.pid, ours, channel)
+        worker = Worker(worker_id, started.pid, fronts, attesting, kept)
         self.workers.append(worker)
         return worker
+
+    def born(self, profile: str = "compute") -> Worker:
+        """A worker that is ready."""
+        worker = self.spawn(profile)
+        worker.meet()
+        return worker
+
+    def exit_status(self, worker: Worker) -> int:
+        """Wait for a worker to end."""
+        while (exited := self.receive(m.WorkerExited)).worker_id != worker.worker_id:
+            pass
+        return exited.status
 
     def exit_code(self, seconds: float = WAIT_SECONDS) -> int:
         """Wait for the template to end."""
@@ -129,13 +110,23 @@ def template(folder: Path, *, recycle_after_calls: int = 1000, start: bool = Tru
         yield running
     finally:
         for worker in running.workers:
-            worker.channel.close()
+            worker.close()
         channel.close()
         try:
             process.wait(WAIT_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
+
+
+@contextmanager
+def busy(running: Template) -> Iterator[tuple[Worker, Upstream, Event]]:
+    """A worker in the middle of the call `c1`, a POST to this upstream, which ends after the event is set."""
+    worker = running.born("http")
+    with holding() as (up, release):
+        worker.start(post_plan(up.address), "c1")
+        worker.wait_for(lambda: len(up.requests) == 1)
+        yield worker, up, release
 
 
 def has_ended(pid: int, seconds: float = WAIT_SECONDS) -> bool:

@@ -82,6 +82,22 @@ def upstream(answer: Answer, tls: ssl.SSLContext | None = None) -> Iterator[Upst
             thread.join(60)
 
 
+@contextmanager
+def holding() -> Iterator[tuple[Upstream, threading.Event]]:
+    """An upstream that answers no request before the event is set."""
+    release = threading.Event()
+
+    def answer(connection: socket.socket) -> None:
+        release.wait(60)
+        ok(b"{}", "201 Created")(connection)
+
+    with upstream(answer) as up:
+        try:
+            yield up, release
+        finally:
+            release.set()
+
+
 def _whole_request(connection: socket.socket) -> bytes:
     data = b""
     while b"\r\n\r\n" not in data:

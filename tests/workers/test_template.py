@@ -25,10 +25,8 @@ from ipc.messages import (
 )
 from supervisor.programs import INTERPRETER
 from tests.support import worker_wat as wat
-from tests.support.worker_plans import BUILTINS, Signer, builtin, digest_of, make_plan, text
+from tests.support.worker_plans import BUILTINS, builtin, digest_of, make_plan, text
 from tests.support.worker_template import Template, has_ended, kill, template
-
-SIGNER = Signer()
 
 
 def stored(folder: Path, data: bytes, name: str | None = None, imports: tuple[str, ...] = ()) -> ModuleFile:
@@ -103,8 +101,7 @@ def test_requests_are_answered_in_order_while_workers_are_forked(fresh: Template
         names = ("echo", "spin", "http", "file_write")[number : number + 1]
         files = tuple(ModuleFile(f"builtin:{name}", None, ("clock", "http", "fs")) for name in names)
         fresh.channel.send(LoadModules(f"r{number}", files))
-    worker = fresh.spawn()
-    worker.welcome(SIGNER.jwks)
+    fresh.born()
     answers = [fresh.receive(ModulesLoaded) for _ in range(4)]
     assert [answer.request_id for answer in answers] == ["r0", "r1", "r2", "r3"]
     assert [answer.generation for answer in answers] == [1, 2, 3, 4]
@@ -128,18 +125,16 @@ def test_a_compiled_module_is_used_again_and_one_that_is_damaged_is_compiled_aga
 
 
 def serves(running: Template, name: str, request: object) -> bool:
-    worker = running.spawn()
-    worker.welcome(SIGNER.jwks)
+    worker = running.born()
     plan = make_plan(provider_module_digest=digest_of(builtin(name)), request=text(request))
-    return worker.call(SIGNER.call(plan)).outcome == "success"
+    return worker.call(plan).outcome == "success"
 
 
 def test_a_worker_forked_before_a_module_was_loaded_does_not_have_it(fresh: Template) -> None:
-    early = fresh.spawn()
-    early.welcome(SIGNER.jwks)
+    early = fresh.born()
     fresh.load(ModuleFile("builtin:echo", None, ()))
     plan = make_plan()
-    assert early.call(SIGNER.call(plan)).outcome == "module_missing"
+    assert early.call(plan).outcome == "module_missing"
     assert serves(fresh, "echo", {})
 
 
@@ -153,8 +148,7 @@ def test_a_folder_for_compiled_modules_that_is_not_ours_alone_stops_the_template
 
 
 def test_a_worker_that_dies_is_reported(running: Template) -> None:
-    worker = running.spawn()
-    worker.welcome(SIGNER.jwks)
+    worker = running.born()
     kill(worker.pid)
     exited = running.receive(WorkerExited)
     assert (exited.worker_id, exited.pid, exited.status) == (worker.worker_id, worker.pid, -signal.SIGKILL)
@@ -162,7 +156,7 @@ def test_a_worker_that_dies_is_reported(running: Template) -> None:
 
 def test_the_template_kills_a_worker_by_name(running: Template) -> None:
     worker = running.spawn(worker_id="victim")
-    worker.welcome(SIGNER.jwks)
+    worker.meet()
     running.channel.send(KillForked("no such worker"))
     running.channel.send(KillForked("victim"))
     exited = running.receive(WorkerExited)
@@ -172,11 +166,12 @@ def test_the_template_kills_a_worker_by_name(running: Template) -> None:
 def test_many_workers_live_and_die_beside_each_other(running: Template) -> None:
     workers = [running.spawn("compute") for _ in range(8)]
     for worker in workers:
-        worker.welcome(SIGNER.jwks)
+        worker.meet()
     for worker in workers[::2]:
         kill(worker.pid)
     for worker in workers[1::2]:
         worker.channel.send(Retire())
+        worker.hang_up()
     ends = {running.receive(WorkerExited).worker_id for _ in workers}
     assert ends == {worker.worker_id for worker in workers}
 
@@ -191,18 +186,16 @@ def test_the_template_keeps_no_descriptor_of_a_worker_that_is_gone(running: Temp
     process = psutil.Process(running.process.pid)
     before = process.num_fds()
     for _ in range(5):
-        worker = running.spawn()
-        worker.welcome(SIGNER.jwks)
+        worker = running.born()
         kill(worker.pid)
         running.receive(WorkerExited)
-        worker.channel.close()
+        worker.close()
     assert process.num_fds() == before
 
 
 def test_workers_die_with_their_template(tmp_path: Path) -> None:
     with template(tmp_path) as running:
-        worker = running.spawn()
-        worker.welcome(SIGNER.jwks)
+        worker = running.born()
         kill(running.process.pid)
         running.process.wait(60)
         assert has_ended(worker.pid)
@@ -210,8 +203,7 @@ def test_workers_die_with_their_template(tmp_path: Path) -> None:
 
 def test_the_template_leaves_when_its_supervisor_hangs_up(tmp_path: Path) -> None:
     with template(tmp_path) as running:
-        worker = running.spawn()
-        worker.welcome(SIGNER.jwks)
+        worker = running.born()
         running.channel.close()
         assert running.exit_code() == Exit.ORPHANED
         assert has_ended(worker.pid)

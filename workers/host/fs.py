@@ -53,10 +53,14 @@ class _Effect(NamedTuple):
 class FileHost:
     """The files of one call. Every method raises HostError, and IoBudgetExceeded when the call may not go on."""
 
-    def __init__(self, access: FileAccess, meter: Meter, approved_paths: tuple[str, ...] = ()) -> None:
-        """`approved_paths` are those that a person approved with this very plan, beyond the manifest's patterns."""
+    def __init__(
+        self, access: FileAccess, meter: Meter, approved_paths: tuple[str, ...] = (), *, max_entries: int = MAX_ENTRIES
+    ) -> None:
+        """`approved_paths` are those that a person approved with this very plan, beyond the manifest's patterns;
+        `max_entries` of a folder are listed."""
         self._access = access
         self._meter = meter
+        self._max_entries = max_entries
         self._allowed = access.allowed_paths + approved_paths
 
     def read(self, path: str, encoding: str) -> str:
@@ -119,8 +123,8 @@ class FileHost:
                 for entry in entries:
                     if self._is_hidden(segments, entry.name):
                         continue
-                    if len(found) == MAX_ENTRIES:
-                        raise HostError("too-large", f"the folder holds more than {MAX_ENTRIES} entries")
+                    if len(found) == self._max_entries:
+                        raise HostError("too-large", f"the folder holds more than {self._max_entries} entries")
                     seen = _entry(entry.name, entry.stat(follow_symlinks=False))
                     if seen is not None:
                         found.append(seen)

@@ -8,7 +8,6 @@ Redirects are answers like any other: nothing follows them.
 
 import hashlib
 import re
-import ssl
 import time
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
@@ -21,7 +20,7 @@ from ipc.plan import Plan
 from workers.host.connection import Connection, connect
 from workers.host.encoding import to_bytes
 from workers.host.meter import HostError, Meter
-from workers.host.resolver import Resolver
+from workers.host.outside import Outside
 from workers.host.tunnel import tunnel
 from workers.host.urls import MAX_URL_CHARACTERS, Target, parse_url
 from workers.host.wire import USER_AGENT, Headers, Response, encode_request, read_response
@@ -55,16 +54,14 @@ class HttpHost:
     """Outgoing HTTP of one call."""
 
     def __init__(
-        self, plan: Plan, secrets: Mapping[str, str], meter: Meter, *, resolver: Resolver, tls: ssl.SSLContext,
-        is_approved: bool,
-    ) -> None:  # fmt: skip
+        self, plan: Plan, secrets: Mapping[str, str], meter: Meter, outside: Outside, *, is_approved: bool
+    ) -> None:
         """`is_approved`: a person approved this very plan, and with it the domains that it calls unresolved."""
         self._plan = plan
         self._egress = plan.egress
         self._secrets = secrets
         self._meter = meter
-        self._resolver = resolver
-        self._tls = tls
+        self._outside = outside
         # Through the proxy it is not ours to say where a name leads, so neither a port nor a secret follows from it.
         self._mapped = {} if plan.egress.profile == PROXIED else plan.egress.unsafe_resolve
         self._domains = plan.egress.allowed_domains + (plan.unresolved_domains if is_approved else ())
@@ -100,14 +97,13 @@ class HttpHost:
 
     def _way(self, target: Target, deadline: float) -> AbstractContextManager[Connection]:
         """A connection to the target: the way that the action's profile names, and no other."""
-        tls = self._tls if target.scheme == "https" else None
         if self._egress.profile == PROXIED:
             if self._egress.proxy_url is None:
                 raise HostError("unavailable", "this action goes out through a proxy, and none is configured")
             is_new = target.host in self._plan.unresolved_domains
             patience = self._egress.proxy_patience_seconds if is_new else 0.0
-            return tunnel(self._egress.proxy_url, target, deadline, tls, self._resolver, patience)
-        return connect(self._addresses(target, deadline), deadline, tls, target.host)
+            return tunnel(self._egress.proxy_url, target, deadline, self._outside, patience)
+        return connect(self._addresses(target, deadline), deadline, self._outside.tls_for(target), target.host)
 
     def _permitted(self, request: Request, body: bytes) -> Target:
         """Raises HostError denied unless the plan allows this request."""
@@ -171,7 +167,7 @@ class HttpHost:
             except ValueError:
                 raise HostError("internal", "egress.unsafe_resolve names no address for this host") from None
         left = deadline - time.monotonic()
-        found = [address for address in self._resolver.resolve(target.host, left) if is_public(address)]
+        found = [address for address in self._outside.resolver.resolve(target.host, left) if is_public(address)]
         if not found:
             raise HostError("denied", "the domain leads to a private or reserved address")
         return [(address, target.port) for address in found]

@@ -7,25 +7,18 @@ that comes through it the upstream's. The upstream's name is never resolved here
 
 import ipaddress
 import socket
-import ssl
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 from workers.host.connection import Connection, conversation, dial, seconds_left
 from workers.host.meter import PROXY, HostError
+from workers.host.outside import Outside, ProxyLimits
 from workers.host.resolver import Resolver
 from workers.host.urls import Target
 from workers.host.wire import USER_AGENT, encode_request, read_connect_answer
-
-PAUSES = (0.05, 0.25)
-"""Seconds before each further try while the proxy says nothing at all: a squid that reads its configuration again
-closes its port for some milliseconds. Nothing of a request has been sent by then, so that nothing is sent twice."""
-
-
-LOOK_AGAIN_SECONDS = 0.2
-"""Between two tries while a refusal may be a list that the proxy has not read yet."""
 
 
 class _Refused(HostError):
@@ -44,15 +37,15 @@ class _Silent(HostError):
 
 @contextmanager
 def tunnel(
-    proxy_url: str, target: Target, deadline: float, tls: ssl.SSLContext | None, resolver: Resolver,
-    patience: float = 0.0,
-) -> Iterator[Connection]:  # fmt: skip
-    """A connection to the target through the proxy at `http://HOST:PORT`, with TLS inside it unless `tls` is None.
+    proxy_url: str, target: Target, deadline: float, outside: Outside, patience: float = 0.0
+) -> Iterator[Connection]:
+    """A connection to the target through the proxy at `http://HOST:PORT`, with TLS inside it for https.
 
     A refusal is final after `patience` seconds. Raises HostError.
     """
-    stream = _let_through(_addresses(proxy_url, deadline, resolver), target, deadline, time.monotonic() + patience)
-    with conversation(stream, deadline, tls, target.host) as connection:
+    way = _Way(_addresses(proxy_url, deadline, outside.resolver), target, deadline, outside.proxy_limits)
+    stream = way.opened(time.monotonic() + patience)
+    with conversation(stream, deadline, outside.tls_for(target), target.host) as connection:
         yield connection
 
 
@@ -72,76 +65,82 @@ def _addresses(proxy_url: str, deadline: float, resolver: Resolver) -> list[tupl
         raise HostError(error.failure.kind, problem, retryable=True) from None
 
 
-def _let_through(
-    addresses: list[tuple[str, int]], target: Target, deadline: float, patient_until: float
-) -> socket.socket:
-    """The stream of a tunnel that stands; tried again while a refusal is not final."""
-    while True:
+@dataclass(frozen=True, slots=True)
+class _Way:
+    """To the target by way of a proxy at one of these addresses, before the deadline."""
+
+    addresses: list[tuple[str, int]]
+    target: Target
+    deadline: float
+    limits: ProxyLimits
+
+    def opened(self, patient_until: float) -> socket.socket:
+        """The stream of a tunnel that stands; tried again while a refusal is not final."""
+        pause = self.limits.look_again_seconds
+        while True:
+            try:
+                return self._opened()
+            except _Refused:
+                if time.monotonic() + pause > min(patient_until, self.deadline):
+                    raise
+                time.sleep(pause)
+
+    def _opened(self) -> socket.socket:
+        """The stream of a tunnel that stands; tried again while the proxy is silent."""
+        for pause in self.limits.pauses_seconds:
+            try:
+                return self._attempt()
+            except _Silent:
+                if pause >= seconds_left(self.deadline, PROXY):
+                    raise
+                time.sleep(pause)
+        return self._attempt()
+
+    def _attempt(self) -> socket.socket:
         try:
-            return _opened(addresses, target, deadline)
-        except _Refused:
-            if time.monotonic() + LOOK_AGAIN_SECONDS > min(patient_until, deadline):
+            stream = dial(self.addresses, self.deadline, PROXY)
+        except HostError as error:
+            if error.failure.kind == "timeout":
                 raise
-            time.sleep(LOOK_AGAIN_SECONDS)
-
-
-def _opened(addresses: list[tuple[str, int]], target: Target, deadline: float) -> socket.socket:
-    """The stream of a tunnel that stands; tried again while the proxy is silent."""
-    for pause in PAUSES:
+            raise _Silent("can't be reached") from None
         try:
-            return _attempt(addresses, target, deadline)
-        except _Silent:
-            if pause >= seconds_left(deadline, PROXY):
-                raise
-            time.sleep(pause)
-    return _attempt(addresses, target, deadline)
-
-
-def _attempt(addresses: list[tuple[str, int]], target: Target, deadline: float) -> socket.socket:
-    try:
-        stream = dial(addresses, deadline, PROXY)
-    except HostError as error:
-        if error.failure.kind == "timeout":
+            status = self._ask(stream)
+            if status == 407:
+                raise HostError("denied", f"{PROXY} wants credentials, which this version does not send")
+            if status >= 500:
+                raise HostError("unavailable", f"{PROXY} could not reach the upstream", retryable=True)
+            if status >= 300:
+                raise _Refused
+        except BaseException:
+            stream.close()
             raise
-        raise _Silent("can't be reached") from None
-    try:
-        status = _ask(stream, target, deadline)
-        if status == 407:
-            raise HostError("denied", f"{PROXY} wants credentials, which this version does not send")
-        if status >= 500:
-            raise HostError("unavailable", f"{PROXY} could not reach the upstream", retryable=True)
-        if status >= 300:
-            raise _Refused
-    except BaseException:
-        stream.close()
-        raise
-    return stream
+        return stream
 
+    def _ask(self, stream: socket.socket) -> int:
+        """What the proxy answers to CONNECT: a status of 200 or more."""
+        connection = Connection(stream, self.deadline, PROXY)
+        is_silent = True
 
-def _ask(stream: socket.socket, target: Target, deadline: float) -> int:
-    """What the proxy answers to CONNECT: a status of 200 or more."""
-    connection = Connection(stream, deadline, PROXY)
-    is_silent = True
+        def receive(count: int) -> bytes:
+            nonlocal is_silent
+            data = connection.receive(min(count, self.limits.read_bytes))
+            is_silent = is_silent and not data
+            return data
 
-    def receive(count: int) -> bytes:
-        nonlocal is_silent
-        data = connection.receive(count)
-        is_silent = is_silent and not data
-        return data
-
-    if _speaks_unasked(stream):
-        raise HostError("unavailable", f"{PROXY} answered before it was asked")
-    authority = f"{target.host}:{target.port}"
-    try:
-        connection.send(encode_request("CONNECT", authority, (("host", authority), ("user-agent", USER_AGENT)), b""))
-        status = read_connect_answer(receive)
-    except HostError as error:
-        if is_silent and error.failure.kind == "unavailable":
-            raise _Silent("hung up without an answer") from None
-        raise
-    if status < 300 and _speaks_unasked(stream):
-        raise HostError("unavailable", f"{PROXY} sends something behind its answer")
-    return status
+        if _speaks_unasked(stream):
+            raise HostError("unavailable", f"{PROXY} answered before it was asked")
+        authority = f"{self.target.host}:{self.target.port}"
+        headers = (("host", authority), ("user-agent", USER_AGENT))
+        try:
+            connection.send(encode_request("CONNECT", authority, headers, b""))
+            status = read_connect_answer(receive)
+        except HostError as error:
+            if is_silent and error.failure.kind == "unavailable":
+                raise _Silent("hung up without an answer") from None
+            raise
+        if status < 300 and _speaks_unasked(stream):
+            raise HostError("unavailable", f"{PROXY} sends something behind its answer")
+        return status
 
 
 def _speaks_unasked(stream: socket.socket) -> bool:

@@ -1,11 +1,10 @@
 """One call: one store, one instance, one run, one outcome.
 
-Owns the order of a call: grant, module, execution, output, verification. Guarantees that nothing of a plan runs before
-its grant was checked, that a store never serves twice, and that every path ends in a Result. Holds the secrets of one
-call for its length.
+Owns the order of a call: word, module, execution, output, verification. Guarantees that a plan runs only under the
+notary's word for its very hash, that a store never serves twice, and that every path ends in a Result. Holds the
+secrets of one call for its length.
 """
 
-import ssl
 import time
 from collections.abc import Mapping
 from typing import Any, NamedTuple
@@ -13,15 +12,14 @@ from typing import Any, NamedTuple
 from wasmtime import Engine, Store, WasmtimeError
 from wasmtime.component import _enter
 
-from ipc.messages import Call, Observation, ProviderFailure, Result, Verification
-from ipc.plan import Plan
-from workers.grant import Grant, GrantRefused, GrantVerifier
+from ipc.messages import Call, Observation, ProviderFailure, Result, Verification, Word
+from ipc.plan import Plan, plan_hash
 from workers.host.calls import HostCalls, HostFunctions
 from workers.host.fs import FileHost
 from workers.host.http import HttpHost
 from workers.host.meter import Meter
 from workers.host.notes import Notes
-from workers.host.resolver import Resolver
+from workers.host.outside import Outside
 from workers.runtime.entry import TooLong, call_entry
 from workers.runtime.modules import Module
 from workers.runtime.output import BadOutput, parse_output
@@ -35,11 +33,8 @@ MAX_INSTANCES, MAX_TABLES, MAX_TABLE_ELEMENTS, MAX_MEMORIES = 64, 64, 100_000, 1
 """Of one store. One memory, because the limit on memory is per memory."""
 
 
-class Outside(NamedTuple):
-    """What the http profile needs beside the plan."""
-
-    resolver: Resolver
-    tls: ssl.SSLContext
+class PlanRefused(Exception):
+    """This plan may not run here. The message goes into evidence and holds no value of the plan."""
 
 
 class _Ran(NamedTuple):
@@ -53,31 +48,29 @@ class Runner:
     """Runs calls, one at a time, for a worker of one profile."""
 
     def __init__(
-        self, engine: Engine, modules: Mapping[str, Module], profile: Profile, grants: GrantVerifier,
-        ticker: EpochTicker, outside: Outside | None,
+        self, engine: Engine, modules: Mapping[str, Module], profile: Profile, ticker: EpochTicker,
+        outside: Outside | None,
     ) -> None:  # fmt: skip
-        """`modules` by digest; `outside` only for the http profile. `grants` may be replaced between calls."""
+        """`modules` by digest; `outside` only for the http profile."""
         self._engine = engine
         self._modules = modules
         self._profile = profile
-        self.grants = grants
         self._ticker = ticker
-        self._outside = outside
+        self.outside = outside
         self._functions = HostFunctions(engine)
 
-    def run(self, call: Call) -> Result:
+    def run(self, call: Call, word: Word, secrets: Mapping[str, str]) -> Result:
         """Run a plan to its outcome. Raises nothing that the plan or its provider can cause."""
         begun = time.monotonic()
         plan = call.plan
         meter = Meter(plan.limits.max_io_calls, begun + min(call.deadline_seconds, plan.limits.timeout_seconds))
         verification = FAILED_BEFORE
         try:
-            grant = self.grants.check(call.grant, plan)
-            self._check_profile(plan)
-        except GrantRefused as error:
-            ran = _Ran("grant_refused", failure=ProviderFailure("denied", str(error)))
+            self._check(plan, word)
+        except PlanRefused as error:
+            ran = _Ran("plan_refused", failure=ProviderFailure("denied", str(error)))
         else:
-            ran, value = self._execute(call, grant, meter)
+            ran, value = self._execute(plan, word, secrets, meter)
             if ran.outcome == "success":
                 verification = verify(plan, value, tuple(meter.observations), meter.remaining)
         return Result(
@@ -92,22 +85,26 @@ class Runner:
             io_calls=meter.io_calls,
         )
 
-    def _check_profile(self, plan: Plan) -> None:
+    def _check(self, plan: Plan, word: Word) -> None:
+        # SECURITY: what runs is, field for field, what the notary has the intent of.
+        if plan_hash(plan) != word.plan_hash:
+            raise PlanRefused("the notary's word is for another plan")
         if plan.profile != self._profile.name:
-            raise GrantRefused(f"the plan is for a worker of the profile {plan.profile}")
+            raise PlanRefused(f"the plan is for a worker of the profile {plan.profile}")
         if not self._profile.interfaces.issuperset(plan.required_imports):
-            raise GrantRefused(f"the plan requires imports that the profile {plan.profile} does not have")
+            raise PlanRefused(f"the plan requires imports that the profile {plan.profile} does not have")
         if plan.limits.memory_mb > MAX_GUEST_MEMORY_MB:
-            raise GrantRefused(f"the plan asks for more memory than a worker has ({MAX_GUEST_MEMORY_MB} MB)")
+            raise PlanRefused(f"the plan asks for more memory than a worker has ({MAX_GUEST_MEMORY_MB} MB)")
 
-    def _execute(self, call: Call, grant: Grant, meter: Meter) -> tuple[_Ran, dict[str, Any]]:
+    def _execute(
+        self, plan: Plan, word: Word, secrets: Mapping[str, str], meter: Meter
+    ) -> tuple[_Ran, dict[str, Any]]:  # fmt: skip
         """What the provider did, and its answer as a value."""
-        plan = call.plan
         module = self._modules.get(plan.provider_module_digest)
         if module is None:
             problem = ProviderFailure("not-found", "this worker does not have the module")
             return _Ran("module_missing", failure=problem), {}
-        self._functions.current = self._host_calls(call, grant, meter)
+        self._functions.current = self._host_calls(plan, word, secrets, meter)
         try:
             ran = self._run_module(module, plan, meter)
         finally:
@@ -116,14 +113,12 @@ class Runner:
             _enter.LAST_EXCEPTION = None
         return _checked(ran, plan)
 
-    def _host_calls(self, call: Call, grant: Grant, meter: Meter) -> HostCalls:
-        plan = call.plan
+    def _host_calls(self, plan: Plan, word: Word, secrets: Mapping[str, str], meter: Meter) -> HostCalls:
         http = files = None
-        if self._outside is not None and "http" in plan.required_imports:
-            resolver, tls = self._outside
-            http = HttpHost(plan, call.secrets, meter, resolver=resolver, tls=tls, is_approved=grant.is_approved)
+        if self.outside is not None and "http" in plan.required_imports:
+            http = HttpHost(plan, secrets, meter, self.outside, is_approved=word.is_approved)
         if plan.files is not None and "fs" in plan.required_imports:
-            files = FileHost(plan.files, meter, plan.unresolved_paths if grant.is_approved else ())
+            files = FileHost(plan.files, meter, plan.unresolved_paths if word.is_approved else ())
         return HostCalls(meter, Notes(plan.trace_id, plan.action_id), http, files)
 
     def _run_module(self, module: Module, plan: Plan, meter: Meter) -> _Ran:

@@ -9,6 +9,8 @@ from frontend.contract.admin import (
     Drained,
     IntentsQuery,
     ReloadResult,
+    ResolvedIntent,
+    ResolveRequest,
     RevokedAll,
     UnresolvedIntent,
     UnresolvedIntents,
@@ -17,6 +19,8 @@ from frontend.contract.annotations import codes
 from frontend.errors import GateError
 from frontend.notary.client import NotaryRefused, NotaryUnavailable
 from frontend.services import Services
+from ipc.events import INTENT_RESOLVED
+from ipc.messages import ResolveIntent
 
 
 @codes()
@@ -38,7 +42,9 @@ async def drain(services: Services, operator: OperatorCaller) -> Drained:
     already = services.admission.drain()
     services.announce_drain()
     await services.journal.operator_act("AdminDrain", operator)
-    return Drained(draining=True, already_draining=already, in_flight_executions=services.admission.in_flight)
+    return Drained(
+        draining=True, already_draining=already, in_flight_executions=services.admission.in_flight_everywhere
+    )
 
 
 @codes("reload_failed")
@@ -76,8 +82,32 @@ async def epoch(services: Services, _operator: OperatorCaller) -> CurrentEpoch:
 async def intents(services: Services, query: IntentsQuery, _operator: OperatorCaller) -> UnresolvedIntents:
     """List intents without a receipt: what was dispatched, and nobody knows what came of it."""
     try:
-        found = await services.notary.unresolved(query.limit)
+        found = await services.notary.unresolved(query.limit, query.after)
+        total = (await services.notary.ledger_status()).unresolved
     except (NotaryUnavailable, NotaryRefused) as error:
         raise GateError("ledger_unavailable", cause=str(error)) from None
     shown = [UnresolvedIntent(**msgspec.structs.asdict(intent)) for intent in found]
-    return UnresolvedIntents(intents=shown, count=len(shown))
+    return UnresolvedIntents(intents=shown, count=len(shown), total=total)
+
+
+@codes("intent_not_found", "intent_under_way", "evidence_persistence_failed")
+async def resolve_intent(
+    services: Services, body: ResolveRequest, operator: OperatorCaller, intent_id: str
+) -> ResolvedIntent:
+    """Say what came of an intent without a receipt.
+
+    It leaves the list and the gauge. One whose worker may still tell of its end is refused (409).
+    """
+    event = services.journal.operator_event(INTENT_RESOLVED, operator, reason=body.note)
+    try:
+        resolved = await services.notary.resolve_intent(ResolveIntent(intent_id, body.outcome, event))
+    except (NotaryUnavailable, NotaryRefused) as error:
+        raise GateError("evidence_persistence_failed", cause=str(error)) from None
+    if resolved is None:
+        raise GateError("intent_not_found")
+    if resolved.is_under_way:
+        raise GateError("intent_under_way")
+    return ResolvedIntent(
+        intent_id=intent_id, trace_id=resolved.trace_id, action_id=resolved.action_id, outcome=body.outcome,
+        resolved_by=operator.name,
+    )  # fmt: skip

@@ -1,14 +1,18 @@
-"""GET /v1/audit/events and /v1/audit/verify: what happened, and whether the record of it is whole."""
+"""GET /v1/audit/…: what happened, whether the record of it is whole, and proofs for whoever does not take our word."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import msgspec
 
 from frontend.auth.authentication import OperatorCaller
 from frontend.contract.annotations import codes
-from frontend.contract.audit import AuditEvents, ChainReport, EventsQuery
+from frontend.contract.audit import AuditEvents, ChainReport, ConsistencyQuery, EventsQuery, ProofQuery
 from frontend.errors import GateError
 from frontend.notary.client import NotaryRefused, NotaryUnavailable
 from frontend.services import Services
-from ipc.evidence import EventQuery
+from ipc.evidence import Bundle, Consistency, EventQuery, ShownCheckpoint
+from ipc.messages import Prove
 
 
 @codes("ledger_unavailable")
@@ -17,23 +21,67 @@ async def events(services: Services, query: EventsQuery, _operator: OperatorCall
 
     The bounds `after` and `before` are exclusive.
     """
-    try:
+    with _from_the_ledger():
         found = await services.notary.events(EventQuery(**msgspec.structs.asdict(query)))
-    except (NotaryUnavailable, NotaryRefused) as error:
-        raise GateError("ledger_unavailable", cause=str(error)) from None
     return AuditEvents(events=[msgspec.Raw(event) for event in found], count=len(found))
 
 
 @codes("ledger_unavailable")
 async def verify(services: Services, _operator: OperatorCaller) -> ChainReport:
-    """Walk the whole chain of audit events.
+    """Walk the whole chain of audit events, and the tree of events and intents.
 
     One walk at a time: whoever comes second waits, ten minutes at most, and gets a walk of their own. The log tells how
     far a long one is.
     """
-    try:
+    with _from_the_ledger():
         report = await services.readers.verify()
-    except NotaryUnavailable as error:
-        raise GateError("ledger_unavailable", cause=str(error)) from None
     services.metrics.verifications.add("intact" if report.intact else "broken")
     return ChainReport(**msgspec.structs.asdict(report))
+
+
+@codes("ledger_unavailable")
+async def checkpoint(services: Services, _operator: OperatorCaller) -> ShownCheckpoint:
+    """Show a signed checkpoint of everything that is durable.
+
+    Whoever keeps one can prove later that nothing before it was changed or removed.
+    """
+    with _from_the_ledger():
+        return await services.notary.checkpoint()
+
+
+@codes("evidence_not_found", "ledger_unavailable")
+async def proof(services: Services, query: ProofQuery, _operator: OperatorCaller) -> Bundle:
+    """Prove an event, an intent or a receipt.
+
+    The answer is a bundle that can be verified without the gateway.
+    """
+    named = msgspec.structs.asdict(query)
+    if sum(value is not None for value in named.values()) != 1:
+        raise GateError("invalid_request", message="name one of event_id, intent_id and receipt_id")
+    with _from_the_ledger():
+        bundle = await services.notary.bundle(Prove(**named))
+    if bundle is None:
+        raise GateError("evidence_not_found")
+    return bundle
+
+
+@codes("evidence_not_found", "ledger_unavailable")
+async def consistency(services: Services, query: ConsistencyQuery, _operator: OperatorCaller) -> Consistency:
+    """Prove that the log continues an earlier checkpoint.
+
+    A log that was never of this size has no such proof: it was cut, or the checkpoint is of another log.
+    """
+    with _from_the_ledger():
+        found = await services.notary.consistency(query.old_size)
+    if found is None:
+        raise GateError("evidence_not_found")
+    return found
+
+
+@contextmanager
+def _from_the_ledger() -> Iterator[None]:
+    """Raises GateError ledger_unavailable for what the notary or a reader could not answer."""
+    try:
+        yield
+    except (NotaryUnavailable, NotaryRefused) as error:
+        raise GateError("ledger_unavailable", cause=str(error)) from None

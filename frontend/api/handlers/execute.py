@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from frontend.calls.execution import Executed
+from frontend.calls.executed import Executed
 from frontend.contract.annotations import Reads, Status, codes
 from frontend.contract.execution import ExecutionResult, PendingApproval
 from frontend.errors import GateError

@@ -28,12 +28,14 @@ _CHANGING = (
 @codes("policy_engine_unavailable")
 async def show(services: Services, _operator: OperatorCaller) -> Acl:
     """Show who may do what, and who needs no approval for it."""
+    await services.configuration.use_newest_policy()
     return msgspec.convert(acl_view(services.authority.data), Acl)
 
 
 @codes("policy_engine_unavailable")
 async def show_principal(services: Services, _operator: OperatorCaller, principal: str) -> PrincipalView:
     """Show what one principal may do, by risk."""
+    await services.configuration.use_newest_policy()
     levels = {action.action_id: action.risk_level for action in services.registry.actions}
     found = principal_view(services.authority.data, principal, levels)
     if found is None:

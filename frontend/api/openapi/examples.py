@@ -70,6 +70,8 @@ VALUES: dict[str, Any] = {
     "provider_receipt": {"sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"},
     "reason": None,
     "receipt_id": f"rcpt_{_ID}",
+    "receipt_hash": _DIGEST,
+    "receipt_version": 2,
     "receipt_signature": "4f2a… (128 hex digits)",
     "request": {"text": "hello"},
     "request_hash": _DIGEST,

@@ -64,7 +64,7 @@ def _nodes(node: msgspec.inspect.Type) -> Iterator[msgspec.inspect.Type]:
         case msgspec.inspect.UnionType():
             for part in node.types:
                 yield from _nodes(part)
-        case msgspec.inspect.ListType():
+        case msgspec.inspect.ListType() | msgspec.inspect.VarTupleType():
             yield from _nodes(node.item_type)
         case msgspec.inspect.DictType():
             yield from _nodes(node.value_type)
@@ -84,8 +84,8 @@ def _described(schema: dict[str, Any], kind: type[msgspec.Struct], *, is_answer:
     members = schema["properties"]
     for field in msgspec.structs.fields(kind):
         member = members[field.encode_name] = _shown_as(field.type) or members[field.encode_name]
-        if field.encode_name in docs:
-            member["description"] = docs[field.encode_name]
+        if field.name in docs:
+            member["description"] = docs[field.name]
         if is_answer:
             member.pop("default", None)
             if field.default is not msgspec.UNSET and not omits:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from frontend.auth.authentication import OperatorCaller
-from frontend.calls.execution import Executed
+from frontend.calls.executed import Executed
 from frontend.egress.learned import LearnedRules
 from frontend.egress.rules import DOMAINS, PATHS, InvalidRule, Kind
 from frontend.errors import GateError

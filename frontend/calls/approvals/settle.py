@@ -17,7 +17,9 @@ from frontend.calls.approvals.learning import NO_WISH, Learning, Wish
 from frontend.calls.approvals.record import body_of, call_record_of, is_intact, readable_body
 from frontend.calls.approvals.states import state_at
 from frontend.calls.approvals.transitions import Transitions
-from frontend.calls.execution import Executed, Execution
+from frontend.calls.deadlines import CallDeadlines
+from frontend.calls.executed import Executed
+from frontend.calls.execution import Execution
 from frontend.calls.journal import bounded
 from frontend.calls.record import CallRecord
 from frontend.contract.approvals import Denied
@@ -34,9 +36,6 @@ from ipc.events import APPROVAL_DENIED, APPROVAL_GRANTED, AuditEvent
 from ipc.messages import Approver
 from ipc.plan import Plan
 from ipc.store import ApprovalRecord
-
-SETTLE_SECONDS = 3.0
-"""What an answer waits for the egress proxy's list to be narrow again, when a call was let through."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +73,7 @@ class Settlement:
     allow_list: AllowList
     proxy_url: str | None
     """Of the egress proxy that is configured."""
+    deadlines: CallDeadlines = CallDeadlines()
 
     async def approve(
         self, approval_id: str, operator: OperatorCaller, registry: Registry, wish: Wish = NO_WISH
@@ -180,7 +180,7 @@ class Settlement:
         """With live sync the egress proxy's list has what was approved, until `passage` ends: by then it is learned, or
         no more than one call was to go there."""
         if plan.egress.proxy_patience_seconds:
-            wider = self.allow_list.wider(plan.unresolved_domains, settle_seconds=SETTLE_SECONDS)
+            wider = self.allow_list.wider(plan.unresolved_domains, settle_seconds=self.deadlines.settle_seconds)
             try:
                 await passage.enter_async_context(wider)
             except ListNotWritten as error:

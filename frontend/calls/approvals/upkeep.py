@@ -11,11 +11,10 @@ import trio
 
 from frontend.calls.approvals.expiry import Expiry
 from frontend.calls.approvals.recovery import Recovery
+from frontend.calls.deadlines import CallDeadlines
 from frontend.errors import GateError
 from frontend.notary.client import NotaryRefused, NotaryUnavailable
 from frontend.telemetry.logs import log
-
-ROUND_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +23,7 @@ class Upkeep:
 
     expiry: Expiry
     recovery: Recovery
+    deadlines: CallDeadlines = CallDeadlines()
 
     async def at_start(self, live_fronts: tuple[str, ...]) -> None:
         """End what fronts that are gone left behind. Raises NotaryUnavailable, NotaryRefused, GateError."""
@@ -33,7 +33,7 @@ class Upkeep:
         """Round after round, until cancelled."""
         while True:
             await self.round()
-            await trio.sleep(ROUND_SECONDS)
+            await trio.sleep(self.deadlines.upkeep_seconds)
 
     async def round(self) -> None:
         """Every duty once. Raises nothing."""

@@ -10,9 +10,6 @@ from gateway_client.cli.exits import Failure
 from gateway_client.cli.safe import safe
 from gateway_client.errors import GatewayError
 
-SECONDS = 2.0
-"""A key was pressed: longer than this nobody waits."""
-
 
 @contextlib.contextmanager
 def _silently() -> Iterator[None]:
@@ -23,7 +20,8 @@ def _silently() -> Iterator[None]:
 def held(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Ids of what waits."""
     found: list[str] = []
-    with _silently(), context.ensure_object(Desk).operator(timeout=SECONDS) as operator:
+    desk = context.ensure_object(Desk)
+    with _silently(), desk.operator(timeout=desk.completion_seconds) as operator:
         found = [one.approval_id for one in operator.approvals("pending").approvals]
     return _fitting(found, incomplete)
 
@@ -31,7 +29,8 @@ def held(context: click.Context, _parameter: click.Parameter, incomplete: str) -
 def actions(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Ids of the registered actions."""
     found: list[str] = []
-    with _silently(), context.ensure_object(Desk).agent(timeout=SECONDS) as agent:
+    desk = context.ensure_object(Desk)
+    with _silently(), desk.agent(timeout=desk.completion_seconds) as agent:
         found = [one.action_id for one in agent.actions()]
     return _fitting(found, incomplete)
 

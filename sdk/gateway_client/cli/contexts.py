@@ -8,7 +8,6 @@ import fcntl
 import json
 import os
 import re
-import secrets
 import stat
 import tomllib
 from collections.abc import Iterator, Mapping
@@ -17,7 +16,7 @@ from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 
 from gateway_client.cli.exits import Exit, Failure, usage
-from gateway_client.keys import KeyFileError, create_private
+from gateway_client.keys import KeyFileError, replace_private
 
 MAX_BYTES = 262_144
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", re.ASCII)
@@ -87,16 +86,10 @@ def load(file: Path) -> Contexts:
 
 def save(file: Path, contexts: Contexts) -> None:
     """Replace the file. Raises Failure contexts_file."""
-    target = file.resolve()  # a link of a dotfile manager stays one
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.new")
     try:
-        create_private(temporary, _toml(contexts).encode())
-        os.replace(temporary, target)
-    except (OSError, KeyFileError) as error:
-        why = error.strerror if isinstance(error, OSError) else "its folder can't be written"
-        raise _refused(file, f"can't be written: {why}", "see its folder") from None
-    finally:
-        temporary.unlink(missing_ok=True)
+        replace_private(file, _toml(contexts).encode())
+    except KeyFileError as error:
+        raise _refused(file, f"can't be written: {error}".rstrip("."), "see its folder") from None
 
 
 @contextmanager

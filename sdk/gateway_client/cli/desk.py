@@ -27,11 +27,15 @@ OPTIONS = (
     ("private-key-file", "FILE", "PEM file with the operator's P-256 key."),
 )
 
+COMPLETION_SECONDS = 2.0
+"""The user has pressed a key and waits for what is offered: a gateway that takes longer offers nothing."""
+
 
 class Desk:
     """One run of gatectl."""
 
-    def __init__(self) -> None:
+    def __init__(self, completion_seconds: float = COMPLETION_SECONDS) -> None:
+        self.completion_seconds = completion_seconds
         self.flags: dict[str, str] = {}
         self.is_json = False
 

@@ -17,9 +17,12 @@ from gateway_client.cli.commands import (
     allowlist,
     approvals,
     audit,
+    bundles,
+    checkpoints,
     completion,
     context,
     doctor,
+    intents,
     keys,
     learned,
     policy,
@@ -28,7 +31,7 @@ from gateway_client.cli.commands import (
     watching,
 )
 from gateway_client.cli.complaints import tell
-from gateway_client.cli.desk import Group
+from gateway_client.cli.desk import Desk, Group
 from gateway_client.cli.exits import Exit, Failure
 from gateway_client.errors import GatewayError
 from gateway_client.keys import KeyFileError
@@ -52,8 +55,8 @@ def _version(context: click.Context, _option: click.Parameter, is_asked: bool) -
 cli.params.append(
     click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show it.")
 )
-for _module in (running, approvals, watching, audit, receipts, learned, policy, allowlist, agent, keys, doctor, context,
-                completion):  # fmt: skip
+for _module in (running, approvals, watching, audit, checkpoints, receipts, bundles, intents, learned, policy,
+                allowlist, agent, keys, doctor, context, completion):  # fmt: skip
     _module.add_to(cli)
 __all__ = ["cli", "commands", "main"]
 
@@ -74,14 +77,16 @@ def main() -> NoReturn:
     sys.exit(int(code))
 
 
-def run(arguments: list[str]) -> int:
+def run(arguments: list[str], desk: Desk | None = None) -> int:
     """Run one command; gives the exit code."""
     if not arguments and COMPLETE_VARIABLE not in os.environ:
         click.echo(cli.get_help(click.Context(cli, info_name="gatectl")), err=True)
         return Exit.USAGE
     is_json = "--json" in (arguments[: arguments.index("--")] if "--" in arguments else arguments)
     try:
-        result = cli.main(arguments, prog_name="gatectl", complete_var=COMPLETE_VARIABLE, standalone_mode=False)
+        result = cli.main(
+            arguments, prog_name="gatectl", complete_var=COMPLETE_VARIABLE, standalone_mode=False, obj=desk or Desk()
+        )  # fmt: skip
         return result if isinstance(result, int) else Exit.DONE
     except click.exceptions.Exit as end:
         return end.exit_code

@@ -13,6 +13,7 @@ from gateway_client.cli.safe import json_text, plain, safe, short
 
 STYLES = {
     "ok": "green", "ready": "green", "verified": "green", "allow": "green", "approved": "green", "intact": "green",
+    "proven": "green", "consistent": "green", "first": "yellow", "alarm": "bold red",
     "warn": "yellow", "degraded": "yellow", "draining": "yellow", "pending": "yellow", "pending_approval": "yellow",
     "claimed": "yellow", "high": "yellow", "medium": "cyan",
     "fail": "bold red", "critical": "bold red", "deny": "red", "denied": "red", "error": "bold red", "failed": "red",

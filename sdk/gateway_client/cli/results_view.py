@@ -55,6 +55,13 @@ def show_receipt(out: Output, receipt: Receipt, local_status: str | None) -> Non
     pairs: list[tuple[str, object]] = [("because" if receipt.failure_class else "summary", why)]
     if receipt.failure_class:
         pairs.append(("failure", receipt.failure_class))
+    if receipt.receipt_version is not None:
+        pairs += [
+            ("called by", receipt.principal), ("action", _named(receipt.action_id, receipt.action_version)),
+            ("allowed by", f"{plain(receipt.policy_rule)}, policy {plain(receipt.policy_version)}"),
+            ("approved by", _approved(receipt)), ("plan", receipt.plan_hash), ("request", receipt.request_hash),
+            ("trace", receipt.trace_id),
+        ]  # fmt: skip
     out.facts(
         [
             *pairs, ("started", receipt.started_at), ("finished", receipt.finished_at), ("grant", receipt.grant_id),
@@ -65,6 +72,15 @@ def show_receipt(out: Output, receipt: Receipt, local_status: str | None) -> Non
     out.line(f"provider   {_cut(one_line(receipt.provider_receipt))}")
     for number, evidence in enumerate(receipt.effect_evidence, 1):
         out.line(f"evidence {number} {_cut(one_line(evidence))}")
+
+
+def _named(name: str | None, version: str | None) -> str:
+    return f"{plain(name)} {version or ''}".rstrip()
+
+
+def _approved(receipt: Receipt) -> str:
+    approval = receipt.approval
+    return "none was needed" if approval is None else f"{approval.approved_by} ({approval.approval_id})"
 
 
 def _signature(receipt: Receipt, local_status: str | None) -> str:

@@ -11,8 +11,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from frontend.auth import lease as module
-from frontend.auth.lease import LeaseVerifier
+from frontend.auth.lease import CACHED_LEASES, Lease, LeaseVerifier
 from frontend.clock import SystemClock
 from frontend.errors import GateError
 from frontend.notary.in_force import NOTHING
@@ -54,8 +53,8 @@ def in_force(keys: LeaseKeys) -> InForce:
     return msgspec.structs.replace(NOTHING, lease_keys=lease_keys(keys))
 
 
-def verifier(time: Time | None = None, keys: LeaseKeys | None = None) -> LeaseVerifier:
-    made = LeaseVerifier((time or Time()).clock(), lambda: None)
+def verifier(time: Time | None = None, keys: LeaseKeys | None = None, max_known: int = CACHED_LEASES) -> LeaseVerifier:
+    made = LeaseVerifier((time or Time()).clock(), lambda: None, max_known=max_known)
     made.use(in_force(keys or held(SIGNING_KEY)))
     return made
 
@@ -83,7 +82,7 @@ def test_what_was_issued_is_what_is_verified_the_first_time_and_every_other() ->
     by = verifier()
     issued = issue()
     first = by.verify(issued.token)
-    assert first == module.Lease(
+    assert first == Lease(
         session_id=issued.session_id, principal="billing-agent", owner="team-billing", scopes=("tools:call",),
         jti=issued.lease_jti, jkt=AGENT.jkt, epoch=3, exp=issued.exp, has_budget=True, identity_method="peercred",
     )  # fmt: skip
@@ -198,9 +197,8 @@ def test_an_old_token_that_never_was_ours_is_invalid_rather_than_expired() -> No
     assert code_of(lambda: verifier().verify(forged(exp=1))) == "lease_expired"
 
 
-def test_known_leases_are_bounded_and_the_one_longest_unused_leaves_first(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CACHED_LEASES", 2)
-    by = verifier()
+def test_known_leases_are_bounded_and_the_one_longest_unused_leaves_first() -> None:
+    by = verifier(max_known=2)
     one, two, three = (issue().token for _ in range(3))
     first, second = by.verify(one), by.verify(two)
     assert by.verify(one) is first

@@ -3,6 +3,7 @@
 import json
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,12 +11,13 @@ import pytest
 import trio
 
 from frontend.auth.authentication import OperatorCaller
-from frontend.configuration import access
 from frontend.notary.client import NotaryUnavailable
+from frontend.policy.acl import MAX_POLICY_BYTES
 from frontend.policy.engine import PolicyRefused
 from frontend.policy.file import PolicyFile
 from ipc import messages as m
 from tests.support.front_core import Core, action, refuses, registry_of, then
+from tests.support.patience import PATIENT
 from tests.support.policed import ACTIONS, DATA, policed, sent, write_policy
 from tests.support.worker_desk import until
 
@@ -228,7 +230,7 @@ async def test_what_a_person_is_editing_is_neither_overwritten_nor_put_in_force(
 
 async def test_a_folder_that_does_not_answer_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async with policed(tmp_path, workers=0) as core:
-        monkeypatch.setattr("frontend.policy.file.READ_SECONDS", 0.2)
+        core.services.configuration.policy_file.deadlines = replace(PATIENT.policy, read_seconds=0.2)
         os.mkfifo(tmp_path / "policy" / "slow.rego")
         monkeypatch.setattr("frontend.policy.acl._belongs", lambda name: not name.endswith(".lock"))
         monkeypatch.setattr(Path, "is_file", lambda path: True)
@@ -238,17 +240,14 @@ async def test_a_folder_that_does_not_answer_is_given_up(tmp_path: Path, monkeyp
         os.close(os.open(tmp_path / "policy" / "slow.rego", os.O_RDWR | os.O_NONBLOCK))
 
 
-async def test_who_waits_too_long_for_a_load_to_end_is_told_to_come_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with policed(tmp_path, workers=0) as core:
-        monkeypatch.setattr(access, "TURN_SECONDS", 0.1)
+async def test_who_waits_too_long_for_a_load_to_end_is_told_to_come_again(tmp_path: Path) -> None:
+    deadlines = replace(PATIENT, configuration=replace(PATIENT.configuration, turn_seconds=0.1))
+    async with policed(tmp_path, workers=0, deadlines=deadlines) as core:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_holds, core.services.configuration.policy_turn)
             await until(core.services.configuration.policy_turn.locked)
             assert await core.operate("POST", GRANT, NOTE) == (503, {"error": "overloaded"})
             nursery.cancel_scope.cancel()
-        monkeypatch.undo()
         assert (await core.operate("POST", GRANT, NOTE))[0] == 200
 
 
@@ -331,15 +330,16 @@ async def test_nothing_is_shown_or_changed_before_a_policy_is_in_force(tmp_path:
         assert core.services.configuration.policy_files is None
 
 
-async def test_more_than_a_policy_may_have_is_the_operators_to_mend(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("frontend.policy.edit.MAX_POLICY_BYTES", 100)
+async def test_more_than_a_policy_may_have_is_the_operators_to_mend(tmp_path: Path) -> None:
+    folder = tmp_path / "policy"
+    write_policy(folder)
+    used = sum(file.stat().st_size for file in folder.iterdir())
+    (folder / "large.rego").write_text("package large\n".ljust(MAX_POLICY_BYTES - used, "#"))
     async with policed(tmp_path, workers=0) as core:
         status, answer = await core.operate("POST", GRANT, NOTE)
         assert (status, answer) == (
             400,
-            {"error": "invalid_input", "message": "the policy would have more than 100 bytes"},
+            {"error": "invalid_input", "message": f"the policy would have more than {MAX_POLICY_BYTES} bytes"},
         )
         assert await is_unchanged(core, tmp_path)
 

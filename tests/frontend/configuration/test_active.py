@@ -11,18 +11,21 @@ import pytest
 import trio
 
 from frontend.actions.registry import Registry
-from frontend.configuration import active as module
 from frontend.configuration.active import Configuration, ConfigurationRefused
+from frontend.configuration.deadlines import ConfigurationDeadlines
 from frontend.control import Control
-from frontend.egress.proxy_list import HEAD, AllowList
+from frontend.egress.proxy_list import HEAD, AllowList, list_file
 from frontend.errors import GateError
 from frontend.notary.client import NotaryClient
 from frontend.notary.in_force import Known
 from frontend.notary.operations import Notary
 from frontend.policy.acl import PolicyFiles
 from frontend.policy.engine import Commit, PolicyEngine, PolicyRefused, PolicySources
+from frontend.policy.file import PolicyFile
 from frontend.pool.pool import Pools
+from frontend.shared.memory import SharedMemory
 from ipc import messages as m
+from ipc.front_memory import Layout, make_memory
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.nonblocking import TrioChannel
 from ipc.sessions import FRONT_TO_SUPERVISOR
@@ -32,6 +35,7 @@ from tests.support.dying_rotation import places_in
 from tests.support.front_core import DIGEST, ScriptedPolicy, action, settings_of
 from tests.support.manifests import write_manifests
 from tests.support.notary_thread import NotaryThread
+from tests.support.patience import PATIENT
 
 
 class Idle:
@@ -50,8 +54,9 @@ class Refusing(ScriptedPolicy):
 
 @asynccontextmanager
 async def loading(
-    folder: Path, policy: ScriptedPolicy | None = None, listed: Path | None = None
-) -> AsyncIterator[Configuration]:
+    folder: Path, policy: ScriptedPolicy | None = None, listed: Path | None = None,
+    deadlines: ConfigurationDeadlines = PATIENT.configuration,
+) -> AsyncIterator[Configuration]:  # fmt: skip
     """A configuration over `folder`; a template that finds every module answers it. `listed`: for live sync."""
     write_manifests(folder / "actions", action())
     (folder / "policy").mkdir()
@@ -66,21 +71,24 @@ async def loading(
     )  # fmt: skip
 
     async def answer() -> None:
-        await channel.send(m.StartFront("front-1-a", (), settings, ()))
+        await channel.send(m.StartFront("front-1-a", (), settings, ()), (make_memory(Layout.of(settings)),))
         while True:
             asked = await channel.receive()
             assert isinstance(asked, m.LoadModules)
             verdicts = tuple(m.ModuleVerdict(one.reference, "ok", DIGEST) for one in asked.modules)
             await channel.send(m.ModulesLoaded(asked.request_id, 3, verdicts))
 
-    pools = Pools(settings.workers, lambda: "{}", control.need_worker, control.kill_worker)
+    pools = Pools(settings.workers, control.need_worker, control.kill_worker, control.tell_serves, PATIENT.pool)
     engine = cast(PolicyEngine, policy or ScriptedPolicy())
     make_keys(folder)
     notary, client = NotaryThread(settings), NotaryClient()
     client.attach(notary.attach("front-1-a"))
-    list_file = None if listed is None else str(listed)
-    allow_list = AllowList(list_file, folder, lambda: configuration.registry, dict)
-    configuration = Configuration(settings, control, engine, pools, Registry(), Notary(client), allow_list, trio.Lock())
+    file = list_file(None if listed is None else str(listed), folder, PATIENT.files)
+    allow_list = AllowList(file, lambda: configuration.registry, dict)
+    configuration = Configuration(
+        settings, control, engine, pools, Registry(), Notary(client), allow_list, trio.Lock(), SharedMemory.alone(),
+        PolicyFile(settings.policy_dir, PATIENT.policy, PATIENT.files), deadlines,
+    )  # fmt: skip
     try:
         async with trio.open_nursery() as nursery:
             nursery.start_soon(answer)
@@ -285,10 +293,9 @@ def fifo(path: Path) -> Iterator[None]:
 
 @pytest.mark.parametrize("name", ["actions/slow.yaml", "actions/trusted_modules.yaml"])
 async def test_a_file_that_is_never_read_holds_up_neither_the_loop_nor_the_next_reload(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+    tmp_path: Path, name: str
 ) -> None:
-    monkeypatch.setattr(module, "READ_SECONDS", 0.3)
-    async with loading(tmp_path) as configuration:
+    async with loading(tmp_path, deadlines=ConfigurationDeadlines(read_seconds=0.3)) as configuration:
         beats = 0
 
         async def beat() -> None:
@@ -304,6 +311,7 @@ async def test_a_file_that_is_never_read_holds_up_neither_the_loop_nor_the_next_
             (tmp_path / name).unlink()
             nursery.cancel_scope.cancel()
         assert beats, "the loop stood still"
+        configuration.deadlines = PATIENT.configuration
         await configuration.load()
 
 

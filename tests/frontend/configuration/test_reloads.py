@@ -2,21 +2,24 @@
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, cast
 
 import pytest
 import trio
 
-from frontend import control as control_module
 from frontend.actions.registry import Registry
 from frontend.configuration.active import Commit, Configuration, ConfigurationRefused
+from frontend.control import ControlDeadlines
+from frontend.deadlines import Deadlines
 from frontend.notary.client import NotaryUnavailable
 from frontend.policy.acl import PolicyFiles
 from frontend.policy.data import PolicyData
 from frontend.policy.engine import PolicySources
 from ipc import messages as m
 from tests.support.front_core import Core, ScriptedPolicy, front_core, refuses
+from tests.support.patience import PATIENT
 
 RELOAD = ("POST", "/v1/admin/reload")
 FAILED = (500, {"error": "reload_failed"})
@@ -68,8 +71,8 @@ class Supervisor:
 
 
 @asynccontextmanager
-async def supervised(folder: Path) -> AsyncIterator[Supervisor]:
-    async with front_core(folder, workers=0) as core, trio.open_nursery() as nursery:
+async def supervised(folder: Path, deadlines: Deadlines = PATIENT) -> AsyncIterator[Supervisor]:
+    async with front_core(folder, workers=0, deadlines=deadlines) as core, trio.open_nursery() as nursery:
         loading = Loading()
         core.services.configuration = core.services.reloads.configuration = cast(Configuration, loading)
         supervisor = Supervisor(core, loading)
@@ -139,19 +142,17 @@ async def test_a_reload_that_was_never_performed_here_leaves_its_event_all_the_s
         assert (event["decision"], event["reason"], event["principal"]) == ("error", error, "operator:op")
 
 
-async def test_a_supervisor_that_does_not_answer_is_an_answer_too(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def test_a_supervisor_that_does_not_answer_is_an_answer_too(tmp_path: Path) -> None:
     async def silent(_request: m.RequestReload) -> None:
         await trio.lowlevel.checkpoint()
 
-    monkeypatch.setattr(control_module, "RELOAD_SECONDS", 0.1)
-    async with supervised(tmp_path) as supervisor:
+    async with supervised(tmp_path, replace(PATIENT, control=ControlDeadlines(reload_seconds=0.1))) as supervisor:
         supervisor.serves = silent
         assert await supervisor.core.operate(*RELOAD) == FAILED
         (event,) = await told(supervisor.core)
         assert "no answer to a reload within 0.1 s" in event["reason"]
         supervisor.serves = supervisor.reloads
+        supervisor.core.services.control.deadlines = PATIENT.control
         assert (await supervisor.core.operate(*RELOAD))[0] == 200
         assert supervisor.core.services.control._answers == {}
 

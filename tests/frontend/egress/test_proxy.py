@@ -3,6 +3,7 @@
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +12,11 @@ import pytest
 import trio
 import trio.testing
 
-from frontend.egress import proxy
+from frontend.deadlines import Deadlines
+from frontend.egress.deadlines import EgressDeadlines
 from frontend.egress.proxy import MAX_LINE_BYTES, ProxyDown, asker
-from frontend.health import dependencies, pulse
 from tests.support.front_core import API_KEY, Core, front_core, signed
+from tests.support.patience import PATIENCE, PATIENT
 from tests.support.worker_desk import until
 
 Converse = Callable[[trio.SocketStream], Awaitable[None]]
@@ -46,8 +48,8 @@ def saying(answer: bytes) -> Converse:
     return converse
 
 
-async def ask(url: str) -> None:
-    question = asker(url)
+async def ask(url: str, deadlines: EgressDeadlines = EgressDeadlines(), max_line_bytes: int = MAX_LINE_BYTES) -> None:
+    question = asker(url, deadlines, max_line_bytes)
     assert question is not None
     with trio.fail_after(60):
         await question()
@@ -101,21 +103,18 @@ async def _dripping(stream: trio.SocketStream) -> None:
 
 
 @pytest.mark.parametrize("converse", [_silent, _dripping])
-async def test_a_proxy_that_takes_its_time_is_down(converse: Converse, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proxy, "ASK_SECONDS", 0.2)
-    monkeypatch.setattr(proxy, "MAX_LINE_BYTES", 1 << 30)
+async def test_a_proxy_that_takes_its_time_is_down(converse: Converse) -> None:
     async with proxy_that(converse) as url:
         with pytest.raises(ProxyDown, match="no answer within"):
-            await ask(url)
+            await ask(url, EgressDeadlines(ask_seconds=0.2), 1 << 30)
 
 
-async def test_a_proxy_whose_port_is_closed_for_a_moment_is_not_down(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(proxy, "ASK_SECONDS", 60.0)
-    monkeypatch.setattr(proxy, "PAUSES", (0.01,) * 1000)
+async def test_a_proxy_whose_port_is_closed_for_a_moment_is_not_down() -> None:
+    often = EgressDeadlines(ask_seconds=60.0, pauses=(0.01,) * 1000)
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(ask, f"http://127.0.0.1:{taken.getsockname()[1]}")
+            nursery.start_soon(ask, f"http://127.0.0.1:{taken.getsockname()[1]}", often)
             await trio.testing.wait_all_tasks_blocked()
             taken.listen()
             with socket.socket(fileno=(await trio.to_thread.run_sync(taken.accept))[0].detach()) as asked:
@@ -138,11 +137,15 @@ async def ready(core: Core) -> tuple[int, dict[str, Any]]:
     return answer.status, msgspec.json.decode(answer.body)
 
 
-@pytest.fixture(autouse=True)
-def _quick_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A front looks again at once, whatever the proxy said."""
-    monkeypatch.setattr(pulse, "ROUND_SECONDS", 0.01)
-    monkeypatch.setattr(dependencies, "PROXY_PAUSE_SECONDS", 0.01)
+QUICK = replace(PATIENT, health=replace(PATIENT.health, round_seconds=0.01, proxy_pause_seconds=0.01))
+"""A front looks again at once, whatever the proxy said."""
+
+
+@asynccontextmanager
+async def front(folder: Path, url: str, deadlines: Deadlines = QUICK) -> AsyncIterator[Core]:
+    """One that has this proxy, and no workers."""
+    async with front_core(folder, workers=0, deadlines=deadlines, egress_proxy_url=url) as core:
+        yield core
 
 
 async def becomes(core: Core, wanted: str) -> None:
@@ -163,7 +166,7 @@ async def test_a_proxy_that_is_down_only_degrades_and_one_that_comes_back_is_see
     async def converse(stream: trio.SocketStream) -> None:
         await saying(answer)(stream)
 
-    async with proxy_that(converse) as url, front_core(tmp_path, workers=0, egress_proxy_url=url) as core:
+    async with proxy_that(converse) as url, front(tmp_path, url) as core:
         await becomes(core, "ready")
         answer = b"nonsense\r\n"
         await becomes(core, "degraded")
@@ -174,18 +177,27 @@ async def test_a_proxy_that_is_down_only_degrades_and_one_that_comes_back_is_see
         await becomes(core, "ready")
 
 
-async def test_nobody_waits_for_a_proxy_that_hangs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pulse, "OVERDUE_SECONDS", 600.0)
-    monkeypatch.setattr(proxy, "ASK_SECONDS", 0.1)
+async def test_a_front_starts_beside_a_proxy_that_hangs(tmp_path: Path) -> None:
+    deadlines = replace(QUICK, egress=EgressDeadlines(ask_seconds=0.1))
+    with trio.fail_after(PATIENCE):
+        async with proxy_that(_silent) as url, front(tmp_path, url, deadlines) as core:
+            await becomes(core, "degraded")
+
+
+async def test_nobody_waits_for_a_proxy_that_hangs(tmp_path: Path) -> None:
+    health = replace(QUICK.health, overdue_seconds=600.0)
+    deadlines = replace(QUICK, egress=EgressDeadlines(ask_seconds=600.0), health=health)
     asked = 0
 
     async def converse(stream: trio.SocketStream) -> None:
         nonlocal asked
         asked += 1
-        monkeypatch.setattr(proxy, "ASK_SECONDS", 600.0)  # the second question hangs for as long as this test looks
-        await _silent(stream)
+        if asked == 1:
+            await saying(b"nonsense\r\n")(stream)
+        else:
+            await _silent(stream)  # for as long as this test looks
 
-    async with proxy_that(converse) as url, front_core(tmp_path, workers=0, egress_proxy_url=url) as core:
+    async with proxy_that(converse) as url, front(tmp_path, url, deadlines) as core:
         await until(lambda: asked == 2)
         with trio.fail_after(60):
             for _ in range(5):
@@ -193,10 +205,8 @@ async def test_nobody_waits_for_a_proxy_that_hangs(tmp_path: Path, monkeypatch: 
         assert asked == 2, "whoever looks asks it nothing"
 
 
-async def test_a_proxy_that_answers_is_asked_less_often_than_the_core(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(dependencies, "PROXY_PAUSE_SECONDS", 600.0)
+async def test_a_proxy_that_answers_is_asked_less_often_than_the_core(tmp_path: Path) -> None:
+    deadlines = replace(QUICK, health=replace(QUICK.health, proxy_pause_seconds=600.0))
     asked = 0
 
     async def converse(stream: trio.SocketStream) -> None:
@@ -204,7 +214,7 @@ async def test_a_proxy_that_answers_is_asked_less_often_than_the_core(
         asked += 1
         await saying(b"HTTP/1.1 200 OK\r\n\r\n")(stream)
 
-    async with proxy_that(converse) as url, front_core(tmp_path, workers=0, egress_proxy_url=url) as core:
+    async with proxy_that(converse) as url, front(tmp_path, url, deadlines) as core:
         core.client.asked.clear()
         await until(lambda: core.client.asked.count("ReadLedger") >= 10)
         assert asked == 1
@@ -212,7 +222,7 @@ async def test_a_proxy_that_answers_is_asked_less_often_than_the_core(
 
 async def test_metrics_say_whether_the_proxy_answers_and_how_often_readiness_was_degraded(tmp_path: Path) -> None:
     nonsense = proxy_that(saying(b"nonsense\r\n"))
-    async with nonsense as url, front_core(tmp_path, workers=0, egress_proxy_url=url) as core:
+    async with nonsense as url, front(tmp_path, url) as core:
         await ready(core)
         answer = await core.ask("GET", "/metrics", b"", signed(core.operator_key, "GET", "/metrics", API_KEY))
     text = answer.body.decode()

@@ -3,6 +3,7 @@
 import os
 import threading
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -13,13 +14,18 @@ from hypothesis import strategies as st
 from frontend.actions.registry import Registry
 from frontend.actions.targets import Learned
 from frontend.egress import proxy_list as module
-from frontend.egress.proxy_list import HEAD, LOCK_NAME, AllowList, ListNotWritten, squid_list
-from frontend.files import exclusive
+from frontend.egress.deadlines import EgressDeadlines
+from frontend.egress.proxy_list import HEAD, LOCK_NAME, AllowList, ListNotWritten, list_file, squid_list
+from frontend.files.deadlines import FileDeadlines
+from frontend.telemetry.present import Presence
 from ipc.domains import matches
 from tests.support.front_core import action, registry_of
 from tests.support.held_calls import reaching
 from tests.support.logs import capture_logs
+from tests.support.patience import PATIENT
+from tests.support.shared import views
 
+OFTEN = EgressDeadlines(look_seconds=0.005)
 LABELS = ("a", "b", "c-d", "xn--e1a")
 names = st.lists(st.sampled_from(LABELS), min_size=2, max_size=4).map(".".join)
 rules = st.one_of(names, names.map(lambda name: f"*.{name}"))
@@ -75,7 +81,7 @@ def test_domains_are_those_of_manifests_with_egress_and_those_learned_by_actions
     }  # fmt: skip
     both = registry_of(tmp_path / "a", reaching("reaching")), registry_of(tmp_path / "b", action("plain"))
     registry = Registry(one for each in both for one in each.actions)
-    listed = AllowList(None, tmp_path, Registry, lambda: learned)
+    listed = AllowList(None, Registry, lambda: learned)
     assert listed.reach_of(registry) == {"known.example", "learned.example", "plain.example"}
     assert listed.reach_of(Registry()) == frozenset()
 
@@ -91,11 +97,13 @@ class Scene:
         self.path = folder / "squid" / "domains"
         self.path.parent.mkdir(mode=0o755)
         self.domains: tuple[str, ...] = ("known.example",)
-        registry = registry_of(folder / "actions", action())
-        self.make: Callable[[], AllowList] = lambda: AllowList(
-            str(self.path), folder, lambda: registry, lambda: {"echo": Learned(self.domains)}
-        )
+        self.registry = registry_of(folder / "actions", action())
         self.listed = self.make()
+
+    def make(self, files: FileDeadlines = PATIENT.files, deadlines: EgressDeadlines = PATIENT.egress) -> AllowList:
+        """The same list, of another front."""
+        file = list_file(str(self.path), self.state, files)
+        return AllowList(file, lambda: self.registry, lambda: {"echo": Learned(self.domains)}, deadlines=deadlines)
 
     def found(self) -> list[str]:
         return entries(self.path.read_bytes())
@@ -143,15 +151,13 @@ SPOILT: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.parametrize("spoil", SPOILT.values(), ids=SPOILT)
-async def test_whatever_a_person_does_to_the_file_is_mended(
-    scene: Scene, monkeypatch: pytest.MonkeyPatch, spoil: Callable[[Path], object]
-) -> None:
-    monkeypatch.setattr(module, "LOOK_SECONDS", 0.005)
-    await scene.listed.sync()
+async def test_whatever_a_person_does_to_the_file_is_mended(scene: Scene, spoil: Callable[[Path], object]) -> None:
+    listed = scene.make(deadlines=OFTEN)
+    await listed.sync()
     whole = scene.path.read_bytes()
     spoil(scene.path)
     async with trio.open_nursery() as nursery:
-        nursery.start_soon(scene.listed.watch)
+        nursery.start_soon(listed.watch)
         with trio.fail_after(60):
             while not (scene.path.exists() and scene.path.stat().st_mode & 0o777 == 0o644):  # noqa: ASYNC110
                 await trio.sleep(0.005)
@@ -296,20 +302,20 @@ async def test_fronts_that_write_at_once_end_at_what_is_in_force(scene: Scene) -
 async def test_what_is_wrong_is_said_once_and_what_is_right_again_is_written(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "LOOK_SECONDS", 0.005)
+    listed = scene.make(deadlines=OFTEN)
     scene.path.mkdir()
     rounds = 0
-    sync = scene.listed.sync
+    sync = listed.sync
 
     async def counted() -> None:
         nonlocal rounds
         rounds += 1
         await sync()
 
-    monkeypatch.setattr(scene.listed, "sync", counted)
+    monkeypatch.setattr(listed, "sync", counted)
     with capture_logs() as logs:
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(scene.listed.watch)
+            nursery.start_soon(listed.watch)
             with trio.fail_after(60):
                 while rounds < 5:  # noqa: ASYNC110
                     await trio.sleep(0.005)
@@ -324,6 +330,7 @@ async def test_what_is_wrong_is_said_once_and_what_is_right_again_is_written(
 async def test_a_write_that_takes_too_long_is_no_success_and_never_comes_on_top_of_a_later_one(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    listed = scene.make(replace(PATIENT.files, write_seconds=0.05))
     disk, put = threading.Event(), module._put
 
     def slow(path: Path, content: bytes) -> int | None:
@@ -331,9 +338,8 @@ async def test_a_write_that_takes_too_long_is_no_success_and_never_comes_on_top_
         return put(path, content)
 
     monkeypatch.setattr(module, "_put", slow)
-    monkeypatch.setattr(exclusive, "WRITE_SECONDS", 0.05)
     with pytest.raises(ListNotWritten, match=r"was not written within 0\.05 s"):
-        await scene.listed.sync()
+        await listed.sync()
     monkeypatch.undo()
     scene.domains = ("later.example",)
     disk.set()
@@ -342,7 +348,7 @@ async def test_a_write_that_takes_too_long_is_no_success_and_never_comes_on_top_
 
 
 async def test_without_a_file_nothing_is_written_and_nothing_fails(tmp_path: Path) -> None:
-    listed = AllowList(None, tmp_path / "not there", Registry, dict)
+    listed = AllowList(list_file(None, tmp_path / "not there"), Registry, dict)
     await listed.sync()
     await listed.watch()
     async with listed.wider(["coming.example"]):
@@ -365,3 +371,22 @@ async def test_whoever_has_no_time_for_a_disk_that_hangs_leaves_the_list_wider_a
     disk.set()
     await scene.listed.sync()
     assert scene.found() == ["known.example"]
+
+
+# ------------------------------------------------------------------ several fronts
+
+
+async def test_what_is_coming_in_one_front_stays_listed_whatever_another_does(tmp_path: Path) -> None:
+    path, learned = tmp_path / "list", {"reaching": Learned(("learned.example",))}
+    memories = views()
+    for memory in memories:
+        memory.begin_serving()
+    first, second = (
+        AllowList(list_file(str(path), tmp_path, PATIENT.files), Registry, lambda: learned, Presence(memory))
+        for memory in memories
+    )
+    async with first.wider(("coming.example",)):
+        await second.sync()
+        assert "coming.example" in entries(path.read_bytes())
+    await second.sync()
+    assert "coming.example" not in entries(path.read_bytes())

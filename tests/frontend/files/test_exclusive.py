@@ -8,6 +8,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,7 @@ import trio
 from frontend.files import exclusive
 from frontend.files.exclusive import Exclusive, NotChanged
 from ipc.private_files import write_private
+from tests.support.patience import PATIENT
 
 HOLDS = """
 import fcntl, os, sys
@@ -25,10 +27,15 @@ sys.stdin.read()
 """
 
 
+def shared(path: Path, lock: Path | None = None, **seconds: float) -> Exclusive:
+    """A file that is patient but for these deadlines."""
+    return Exclusive(path, lock, replace(PATIENT.files, **seconds))
+
+
 async def test_changes_of_two_fronts_at_once_lose_none(tmp_path: Path) -> None:
     path = tmp_path / "file"
     path.write_text("0")
-    fronts = [Exclusive(path), Exclusive(path)]
+    fronts = [shared(path), shared(path)]
 
     async def add_one(front: Exclusive) -> None:
         async with front.turn() as turn:
@@ -42,42 +49,35 @@ async def test_changes_of_two_fronts_at_once_lose_none(tmp_path: Path) -> None:
 
 
 async def test_a_turn_that_does_not_come_is_given_up_and_comes_later(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path,
 ) -> None:
     path = tmp_path / "file"
-    monkeypatch.setattr(exclusive, "TURN_SECONDS", 0.1)
     other = os.open(tmp_path / "file.lock", os.O_RDWR | os.O_CREAT)
     fcntl.flock(other, fcntl.LOCK_EX)
     with pytest.raises(NotChanged, match="others have been changing it"):
-        async with Exclusive(path).turn():
+        async with shared(path, turn_seconds=0.1).turn():
             raise AssertionError("this is nobody's turn")
     os.close(other)
-    monkeypatch.undo()
     with trio.fail_after(60):  # the thread that still waited has not kept what it got
-        async with Exclusive(path).turn() as turn:
+        async with shared(path).turn() as turn:
             await turn.replace(b"x")
     assert path.read_bytes() == b"x"
 
 
-async def test_who_gave_up_waiting_for_a_turn_leaves_no_thread_behind(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(exclusive, "TURN_SECONDS", 0.02)
+async def test_who_gave_up_waiting_for_a_turn_leaves_no_thread_behind(tmp_path: Path) -> None:
     threads = trio.to_thread.current_default_thread_limiter()
     with turn_of_another_process(tmp_path / "file"):
         for _ in range(5):
             with pytest.raises(NotChanged, match="others have been changing it"):
-                async with Exclusive(tmp_path / "file").turn():
+                async with shared(tmp_path / "file", turn_seconds=0.02).turn():
                     raise AssertionError("this is nobody's turn")
         with trio.fail_after(60):
             while threads.borrowed_tokens:  # noqa: ASYNC110
                 await trio.sleep(0.002)
 
 
-async def test_tasks_of_one_front_do_not_wait_for_each_other_for_ever(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    file = Exclusive(tmp_path / "file")
+async def test_tasks_of_one_front_do_not_wait_for_each_other_for_ever(tmp_path: Path) -> None:
+    file = shared(tmp_path / "file")
 
     async def keep(task_status: trio.TaskStatus[None]) -> None:
         async with file.turn():
@@ -86,7 +86,7 @@ async def test_tasks_of_one_front_do_not_wait_for_each_other_for_ever(
 
     async with trio.open_nursery() as nursery:
         await nursery.start(keep)
-        monkeypatch.setattr(exclusive, "TURN_SECONDS", 0.05)
+        file.deadlines = replace(PATIENT.files, turn_seconds=0.05)
         with pytest.raises(NotChanged):
             async with file.turn():
                 raise AssertionError("this is somebody else's turn")
@@ -103,17 +103,15 @@ async def test_a_write_that_takes_too_long_keeps_the_turn_until_it_is_over(
         write_private(path, content)
 
     monkeypatch.setattr(exclusive, "write_private", slow)
-    monkeypatch.setattr(exclusive, "WRITE_SECONDS", 0.05)
     with pytest.raises(NotChanged, match="was not written within"):
-        async with Exclusive(path).turn() as turn:
+        async with shared(path, write_seconds=0.05).turn() as turn:
             await turn.replace(b"late")
-    monkeypatch.setattr(exclusive, "TURN_SECONDS", 0.05)
     with pytest.raises(NotChanged, match="others have been changing it"):
-        async with Exclusive(path).turn():
+        async with shared(path, turn_seconds=0.05).turn():
             raise AssertionError("the other write would come on top of this one")
     disk.set()
     monkeypatch.undo()
-    async with Exclusive(path).turn() as turn:
+    async with shared(path).turn() as turn:
         assert path.read_bytes() == b"late"
         await turn.replace(b"next")
     assert path.read_bytes() == b"next"
@@ -134,14 +132,14 @@ async def test_what_is_in_place_and_can_not_be_made_durable_is_taken_back(
 
     monkeypatch.setattr(os, "fsync", broken)
     with pytest.raises(NotChanged, match="Input/output error"):
-        async with Exclusive(path).turn() as turn:
+        async with shared(path).turn() as turn:
             await turn.replace(b"new")
     assert (path.read_bytes() if path.exists() else None) == before
     assert set(os.listdir(tmp_path)) == {"file.lock"} | ({"file"} if before else set())
 
 
 async def test_a_turn_has_one_change(tmp_path: Path) -> None:
-    async with Exclusive(tmp_path / "file").turn() as turn:
+    async with shared(tmp_path / "file").turn() as turn:
         await turn.replace(b"1")
         with pytest.raises(NotChanged, match="over"):
             await turn.replace(b"2")
@@ -153,10 +151,10 @@ async def test_what_can_not_be_written_leaves_the_file_as_it_was_and_the_turn_fr
     path.mkdir()  # nothing can be renamed to it
     for _ in range(2):
         with pytest.raises(NotChanged, match="cannot write it"):
-            async with Exclusive(path).turn() as turn:
+            async with shared(path).turn() as turn:
                 await turn.replace(b"x")
     with pytest.raises(NotChanged, match="can't be locked"):
-        async with Exclusive(tmp_path / "none" / "file").turn():
+        async with shared(tmp_path / "none" / "file").turn():
             raise AssertionError("there is no such folder")
     assert sorted(os.listdir(tmp_path)) == ["file", "file.lock"]
 
@@ -180,7 +178,7 @@ async def test_a_front_that_is_killed_in_its_turn_leaves_the_turn_to_others(tmp_
     with turn_of_another_process(path) as other, trio.fail_after(60):
         other.kill()
         (tmp_path / ".file.0123456789abcdef").write_bytes(b"half a change")
-        async with Exclusive(path).turn() as turn:
+        async with shared(path).turn() as turn:
             await turn.replace(b"x")
     assert path.read_bytes() == b"x"
     assert sorted(os.listdir(tmp_path)) == ["file", "file.lock"]
@@ -189,12 +187,12 @@ async def test_a_front_that_is_killed_in_its_turn_leaves_the_turn_to_others(tmp_
 async def test_each_change_shows_by_a_later_time_whatever_the_clock_of_the_disk_says(tmp_path: Path) -> None:
     path, times = tmp_path / "file", []
     for _ in range(5):
-        async with Exclusive(path).turn() as turn:
+        async with shared(path).turn() as turn:
             await turn.replace(b"same")
         times.append(path.stat().st_mtime_ns)
     ahead = times[-1] + 10**12
     os.utime(path, ns=(ahead, ahead))
-    async with Exclusive(path).turn() as turn:
+    async with shared(path).turn() as turn:
         await turn.replace(b"same")
     times += [ahead, path.stat().st_mtime_ns]
     assert times == sorted(set(times))
@@ -220,6 +218,6 @@ async def test_a_change_of_another_kind_has_the_turn_too_and_the_lock_may_lie_el
 
     async with trio.open_nursery() as nursery:
         for _ in range(10):
-            nursery.start_soon(change, Exclusive(path, lock))
+            nursery.start_soon(change, shared(path, lock))
     assert sorted(found) == list(range(1, 11))
     assert (os.listdir(folder), lock.exists()) == (["file"], True)

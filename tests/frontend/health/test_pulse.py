@@ -1,19 +1,19 @@
 """Health that is fresh, shared, and never waits long for a dependency that is stuck."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
-import pytest
 import trio
 import trio.testing
 
-from frontend.health import pulse as health
 from frontend.health.pulse import Pulse
 from frontend.notary.client import NotaryUnavailable
 from tests.support.front_core import Core, front_core, hangs, refuses
 from tests.support.held_calls import held
 from tests.support.logs import capture_logs
+from tests.support.patience import PATIENT
 
 
 async def ready(core: Core) -> tuple[int, dict[str, Any]]:
@@ -54,9 +54,9 @@ async def test_a_status_says_what_it_can_when_a_store_fails(tmp_path: Path) -> N
         assert (await core.operate("GET", "/v1/admin/status"))[1]["status"] == "draining"
 
 
-async def test_a_store_that_is_stuck_delays_nobody_for_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "OVERDUE_SECONDS", 0.2)
-    async with front_core(tmp_path, workers=0) as core:
+async def test_a_store_that_is_stuck_delays_nobody_for_long(tmp_path: Path) -> None:
+    deadlines = replace(PATIENT, health=replace(PATIENT.health, overdue_seconds=0.2))
+    async with front_core(tmp_path, workers=0, deadlines=deadlines) as core:
         core.client.faults["ReadStore"] = hangs(trio.Event())
         for _ in range(2):
             with trio.fail_after(60):
@@ -64,9 +64,9 @@ async def test_a_store_that_is_stuck_delays_nobody_for_long(tmp_path: Path, monk
         assert core.services.front_status().held == -1
 
 
-async def test_a_flood_of_questions_is_one_question_at_a_time(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(health, "ROUND_SECONDS", 600.0)
-    async with front_core(tmp_path, workers=0) as core:
+async def test_a_flood_of_questions_is_one_question_at_a_time(tmp_path: Path) -> None:
+    deadlines = replace(PATIENT, health=replace(PATIENT.health, round_seconds=600.0))
+    async with front_core(tmp_path, workers=0, deadlines=deadlines) as core:
         core.client.asked.clear()
         async with trio.open_nursery() as nursery:
             for _ in range(500):

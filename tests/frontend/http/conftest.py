@@ -3,6 +3,7 @@
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 import trio
 
-from frontend.http.server import ListeningSocket, serve
+from frontend.http.server import MIN_IDLE_SECONDS, ListeningSocket, serve
 from ipc.settings import LimitSettings
 from tests.support.http_socket import Respond, Running, Serving, echo
 
@@ -28,7 +29,9 @@ def serving(tmp_path: Path) -> Serving:
     numbers = count()
 
     @asynccontextmanager
-    async def start(respond: Respond = echo, **limits: Any) -> AsyncIterator[Running]:
+    async def start(
+        respond: Respond = echo, *, min_idle_seconds: float = MIN_IDLE_SECONDS, **limits: Any
+    ) -> AsyncIterator[Running]:
         tcp = socket.create_server(("127.0.0.1", 0))
         unix = socket.socket(socket.AF_UNIX)
         path = f"{tmp_path}/{next(numbers)}"
@@ -37,7 +40,7 @@ def serving(tmp_path: Path) -> Serving:
         running: Running
         async with trio.open_nursery() as nursery:
             server = await nursery.start(
-                serve,
+                partial(serve, min_idle_seconds=min_idle_seconds),
                 [ListeningSocket("merged", tcp), ListeningSocket("client", unix)],
                 respond,
                 LimitSettings(**(PATIENT | limits)),

@@ -12,7 +12,6 @@ from tempfile import TemporaryDirectory
 import pytest
 import trio
 
-from frontend.http import server as server_module
 from frontend.http.answers import Answer, json_answer
 from frontend.http.requests import Request
 from frontend.http.server import ListeningSocket, Server
@@ -64,20 +63,29 @@ async def test_a_flood_of_one_listener_does_not_take_the_other_one_s_place(servi
         gate.open.set()
 
 
-async def test_at_the_ceiling_the_connection_idle_longest_makes_room(
-    serving: Serving, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async with serving(max_connections=3) as running, AsyncExitStack() as stack:
-        clients = [await stack.enter_async_context(running.client()) for _ in range(3)]
-        for client in clients:
-            assert (await client.ask(get("/"))).status == 200
-        # Nobody makes room before having been idle for a moment: the request may be on the way.
-        for moment, status in ((600.0, 503), (0.0, 200)):
-            monkeypatch.setattr(server_module, "MIN_IDLE_SECONDS", moment)
-            async with running.client() as newcomer:
-                assert (await newcomer.ask(get("/"))).status == status
+async def test_at_the_ceiling_the_connection_idle_longest_makes_room(serving: Serving) -> None:
+    async with serving(max_connections=3, min_idle_seconds=0.0) as running, AsyncExitStack() as stack:
+        clients = await full(running, stack)
+        async with running.client() as newcomer:
+            assert (await newcomer.ask(get("/"))).status == 200
         assert await clients[0].rest() == b""
         assert [(await client.ask(get("/"))).status for client in clients[1:]] == [200, 200]
+
+
+async def test_no_connection_makes_room_before_it_has_been_idle_for_a_moment(serving: Serving) -> None:
+    async with serving(max_connections=3, min_idle_seconds=600.0) as running, AsyncExitStack() as stack:
+        clients = await full(running, stack)  # their next requests may be on the way
+        async with running.client() as newcomer:
+            assert (await newcomer.ask(get("/"))).status == 503
+        assert [(await client.ask(get("/"))).status for client in clients] == [200] * 3
+
+
+async def full(running: Running, stack: AsyncExitStack) -> list[Client]:
+    """Three clients that were answered and are idle."""
+    clients = [await stack.enter_async_context(running.client()) for _ in range(3)]
+    for client in clients:
+        assert (await client.ask(get("/"))).status == 200
+    return clients
 
 
 async def test_each_connection_is_closed_once_it_has_idled_for_as_long_as_is_allowed(
@@ -334,18 +342,15 @@ async def test_whoever_watches_hears_of_every_connection_and_of_answers_that_nob
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs other users")
-async def test_a_user_with_few_connections_may_take_the_place_of_an_idle_one_of_somebody_else(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(server_module, "MIN_IDLE_SECONDS", 0.05)
-
+async def test_a_user_with_few_connections_may_take_the_place_of_an_idle_one_of_somebody_else() -> None:
     async def respond(_request: Request) -> Answer:
         return json_answer(200, {})
 
     with open_to_all() as listener, ExitStack() as stack:
         path, watcher = listener.getsockname(), Watcher()
         async with trio.open_nursery() as nursery:
-            server = Server([ListeningSocket("client", listener)], respond, LimitSettings(max_connections=16), watcher)
+            listeners, limits = [ListeningSocket("client", listener)], LimitSettings(max_connections=16)
+            server = Server(listeners, respond, limits, watcher, min_idle_seconds=0.05)
             await nursery.start(server.run)
 
             async def served(sock: socket.socket) -> bool:

@@ -3,8 +3,10 @@
 import pytest
 
 from frontend.errors import GateError
-from frontend.limits import rates as limits
 from frontend.limits.rates import PER_SECOND, TELL_SECONDS, Rates, SessionRates, TooMuch
+from frontend.limits.sessions import Sessions
+from frontend.shared.memory import SharedMemory
+from ipc import front_memory as at
 
 
 class Clock:
@@ -13,6 +15,11 @@ class Clock:
 
     def __call__(self) -> float:
         return self.now
+
+
+def over(clock: Clock, sets: int = at.SESSION_SETS) -> Sessions:
+    """Sessions of a lone front on this clock."""
+    return Sessions(SharedMemory.alone(), clock, sets)
 
 
 def taken(rates: SessionRates, session_id: str, tries: int) -> int:
@@ -48,7 +55,7 @@ def test_a_class_without_a_row_is_not_limited() -> None:
 
 def test_each_session_has_a_bucket_of_its_own() -> None:
     clock, heard = Clock(), list[str]()
-    rates = SessionRates(5, heard.append, clock)
+    rates = SessionRates(5, heard.append, over(clock))
     assert [taken(rates, "a", 8), taken(rates, "b", 3), taken(rates, "b", 8)] == [5, 3, 2]
     assert heard == ["session"] * 9
     clock.now += 0.6
@@ -56,7 +63,7 @@ def test_each_session_has_a_bucket_of_its_own() -> None:
 
 
 def test_a_copy_of_a_request_is_not_the_session_s_to_pay_for() -> None:
-    rates = SessionRates(2, clock=Clock())
+    rates = SessionRates(2, sessions=over(Clock()))
     for _ in range(100):
         rates.take("a")
         rates.give_back("a")
@@ -66,7 +73,7 @@ def test_a_copy_of_a_request_is_not_the_session_s_to_pay_for() -> None:
 
 def test_the_seconds_to_wait_are_those_until_a_token_is_there() -> None:
     clock = Clock()
-    rates = SessionRates(1, clock=clock)
+    rates = SessionRates(1, sessions=over(clock))
     rates.take("a")
     with pytest.raises(TooMuch) as refused:
         rates.take("a")
@@ -78,31 +85,33 @@ def test_the_seconds_to_wait_are_those_until_a_token_is_there() -> None:
     rates.take("a")
 
 
-def test_an_idle_session_is_forgotten_and_loses_nothing_by_it() -> None:
+def test_an_idle_session_gives_way_and_loses_nothing_by_it() -> None:
     clock = Clock()
-    rates = SessionRates(3, clock=clock)
-    for number in range(50):
+    sessions = over(clock, sets=1)
+    rates = SessionRates(3, sessions=sessions)
+    for number in range(at.SESSION_WAYS):
         rates.take(f"s-{number}")
-    assert len(rates) == 50
+    assert sessions.seen_since(clock.now - 1) == at.SESSION_WAYS
     clock.now += TELL_SECONDS
     rates.take("another")
-    assert len(rates) == 1
+    assert sessions.seen_since(clock.now - 1) == 1
     assert taken(rates, "s-0", 9) == 3
 
 
-def test_the_table_is_bounded_whatever_comes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "MAX_SESSIONS", 100)
+def test_the_table_is_bounded_whatever_comes() -> None:
     clock = Clock()
-    rates = SessionRates(1, clock=clock)
+    sessions = over(clock, sets=4)
+    rates = SessionRates(1, sessions=sessions)
     for number in range(1000):
+        clock.now += 0.0001
         rates.take(f"s-{number}")
         assert taken(rates, "busy", 1) == (number == 0), "a session that is busy is not the one that is forgotten"
-    assert len(rates) == 100
+    assert sessions.seen_since(0) <= 4 * at.SESSION_WAYS
 
 
 def test_refusals_are_told_at_first_and_then_together() -> None:
     clock = Clock()
-    rates = SessionRates(1, clock=clock)
+    rates = SessionRates(1, sessions=over(clock))
     assert [rates.refused("a") for _ in range(5)] == [1, None, None, None, None]
     assert rates.refused("b") == 1
     clock.now += TELL_SECONDS - 0.1

@@ -4,10 +4,18 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+from frontend.policy.deadlines import PolicyDeadlines
+from tests.support.patience import PATIENT
 from tests.support.played_policy import PlayedHouse, playing
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[PlayedHouse]:
-    async with playing() as running:
+def deadlines(request: pytest.FixtureRequest) -> PolicyDeadlines:
+    """Those of a gateway where the test has a clock of its own, and patient ones where it is the machine's."""
+    return PolicyDeadlines() if "autojump_clock" in request.fixturenames else PATIENT.policy
+
+
+@pytest.fixture
+async def house(deadlines: PolicyDeadlines) -> AsyncIterator[PlayedHouse]:
+    async with playing(deadlines) as running:
         yield running

@@ -4,12 +4,13 @@ import pytest
 import trio
 import trio.testing
 
-from frontend.policy.embedded import LOAD_SECONDS
+from frontend.policy.deadlines import PolicyDeadlines
 from frontend.policy.engine import PolicyRefused
 from ipc.messages import LoadPolicy, PolicyCompiled, UsePolicy, Verdict
 from tests.support.played_policy import ALLOWED, PlayedHouse, PlayedPeer, asking, serving
 from tests.support.policy import ALLOW_ALL, sources
 
+LOAD_SECONDS = PolicyDeadlines().load_seconds
 SECOND = sources("decision := 2", version="second")
 
 

@@ -3,15 +3,15 @@
 import os
 import signal
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 import trio
 import trio.testing
 
 from frontend.errors import GateError
-from frontend.policy import embedded
 from frontend.policy.engine import PolicyRefused
-from tests.support.played_policy import PATIENCE
+from tests.support.patience import PATIENCE, PATIENT
 from tests.support.policy import ALLOW_ALL, LOOP_ON_SPIN, SmallSupervisor, document, question, running_engine, sources
 
 HANGING = (
@@ -21,10 +21,9 @@ HANGING = (
 CODES = {"policy_engine_unavailable", "policy_engine_timeout"}
 
 
-def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is asked from now on has little time."""
-    monkeypatch.setattr(embedded, "QUESTION_SECONDS", 0.3)
-    monkeypatch.setattr(embedded, "STALL_SECONDS", 0.2)
+def impatient(supervisor: SmallSupervisor, question_seconds: float = 0.3) -> None:
+    """What is asked from now on has so much time, and a process that hangs little."""
+    supervisor.engine.deadlines = replace(PATIENT.policy, question_seconds=question_seconds, stall_seconds=0.2)
 
 
 async def keep_asking(supervisor: SmallSupervisor, outcomes: Counter[str], **changes: object) -> None:
@@ -38,21 +37,19 @@ async def keep_asking(supervisor: SmallSupervisor, outcomes: Counter[str], **cha
         await trio.lowlevel.checkpoint()  # a decision that is remembered has none
 
 
-async def test_an_evaluation_that_hangs_times_out_and_the_next_call_is_served_by_a_fresh_process(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+async def test_an_evaluation_that_hangs_times_out_and_the_next_call_is_served_by_a_fresh_process() -> None:
     async with running_engine(LOOP_ON_SPIN) as supervisor:
-        impatient(monkeypatch)
+        impatient(supervisor)
         with pytest.raises(GateError) as refusal:
             await supervisor.engine.decide(question(action_id="loop"))
         assert refusal.value.code == "policy_engine_timeout"
-        monkeypatch.setattr(embedded, "QUESTION_SECONDS", PATIENCE)
+        impatient(supervisor, PATIENCE)
         assert (await supervisor.engine.decide(question())).rule == "test"
         assert [pid for pid, _ in supervisor.asked_for] == [supervisor.processes[0].pid]
         assert len(supervisor.processes) == 2
 
 
-async def test_calls_beside_one_that_hangs_are_served_after_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_calls_beside_one_that_hangs_are_served_after_it() -> None:
     async with running_engine(LOOP_ON_SPIN) as supervisor, trio.open_nursery() as nursery:
         refusals: list[str] = []
         outcomes: Counter[str] = Counter()
@@ -62,11 +59,11 @@ async def test_calls_beside_one_that_hangs_are_served_after_it(monkeypatch: pyte
                 await supervisor.engine.decide(question(action_id="loop"))
             refusals.append(refusal.value.code)
 
-        impatient(monkeypatch)
+        impatient(supervisor)
         nursery.start_soon(hang)
         await trio.testing.wait_all_tasks_blocked()
         # With no more time than the one that hangs, they would run out of it together.
-        monkeypatch.setattr(embedded, "QUESTION_SECONDS", PATIENCE)
+        impatient(supervisor, PATIENCE)
         async with trio.open_nursery() as others:
             for _ in range(20):
                 others.start_soon(lambda: _count_one(supervisor, outcomes))

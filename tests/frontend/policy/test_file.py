@@ -1,6 +1,7 @@
 """The policy folder on a disk that does not answer."""
 
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,6 +12,7 @@ from frontend.policy import file as module
 from frontend.policy.acl import PolicyFiles, read_policy
 from frontend.policy.engine import PolicyRefused
 from frontend.policy.file import PolicyFile
+from tests.support.patience import PATIENT
 from tests.support.policed import write_policy
 
 
@@ -18,15 +20,15 @@ async def test_a_folder_that_does_not_answer_keeps_no_threads_from_others(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     write_policy(tmp_path)
-    file, disk, others = PolicyFile(str(tmp_path)), threading.Event(), trio.to_thread.current_default_thread_limiter()
+    deadlines = replace(PATIENT.policy, read_seconds=0.01, look_seconds=0.01)
+    file, disk = PolicyFile(str(tmp_path), deadlines, PATIENT.files), threading.Event()
+    others = trio.to_thread.current_default_thread_limiter()
 
     def hanging(folder: str) -> PolicyFiles:
         disk.wait(120)
         return read_policy(folder)
 
     monkeypatch.setattr(module, "read_policy", hanging)
-    monkeypatch.setattr(module, "READ_SECONDS", 0.01)
-    monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)
     try:
         for _ in range(2 * module.MAX_THREADS):
             with pytest.raises(PolicyRefused, match="was not read within"):
@@ -38,4 +40,5 @@ async def test_a_folder_that_does_not_answer_keeps_no_threads_from_others(
     finally:
         disk.set()
     monkeypatch.undo()
+    file.deadlines = PATIENT.policy
     assert (await file.read()).data.policy_version

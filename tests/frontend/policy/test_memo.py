@@ -9,6 +9,7 @@ import trio
 import trio.testing
 
 from frontend.policy import memo as memos
+from frontend.policy.deadlines import PolicyDeadlines
 from frontend.policy.engine import PolicyRefused
 from frontend.policy.memo import Memo, MemoStatus, memo_for
 from frontend.policy.question import ATTRIBUTES, Decision, Question
@@ -110,8 +111,8 @@ async def load(house: PlayedHouse, peer: PlayedPeer, reads: tuple[str, ...] | No
 
 
 @pytest.fixture
-async def house() -> AsyncIterator[PlayedHouse]:
-    async with playing() as house:
+async def house(deadlines: PolicyDeadlines) -> AsyncIterator[PlayedHouse]:
+    async with playing(deadlines) as house:
         await load(house, house.attach_peer())
         yield house
 

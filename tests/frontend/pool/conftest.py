@@ -6,9 +6,12 @@ from contextlib import asynccontextmanager
 import pytest
 import trio
 
+from frontend.pool.deadlines import PoolDeadlines
 from frontend.pool.pool import Pools
+from frontend.pool.profile import MAX_WAITERS
 from ipc.settings import PoolSettings, WorkerSettings
 from tests.support.echo_template import EchoProcess
+from tests.support.patience import PATIENT
 from tests.support.worker_desk import DEADLINE, Desk, Pooling, until
 
 
@@ -27,10 +30,13 @@ def pooling(processes: list[EchoProcess]) -> Pooling:
     """Starts pools; see Pooling."""
 
     @asynccontextmanager
-    async def start(workers: int = 0, *, idle_seconds: float = 60.0, **sizes: int) -> AsyncIterator[Desk]:
+    async def start(
+        workers: int = 0, *, idle_seconds: float = 60.0, deadlines: PoolDeadlines = PATIENT.pool,
+        max_waiters: int = MAX_WAITERS, **sizes: int,
+    ) -> AsyncIterator[Desk]:  # fmt: skip
         desk = Desk()
         settings = WorkerSettings(compute=PoolSettings(**sizes), idle_seconds=idle_seconds)
-        desk.pools = Pools(settings, lambda: desk.grant_jwks, desk.need, desk.kill)
+        desk.pools = Pools(settings, desk.need, desk.kill, desk.greeted.append, deadlines, max_waiters)
         try:
             async with trio.open_nursery() as nursery:
                 await nursery.start(desk.pools.run)
@@ -42,5 +48,6 @@ def pooling(processes: list[EchoProcess]) -> Pooling:
                 nursery.cancel_scope.cancel()
         finally:
             processes.extend(desk.processes.values())
+            desk.notary.close()
 
     return start

@@ -2,6 +2,7 @@
 
 import os
 import signal
+from dataclasses import replace
 
 import pytest
 import trio
@@ -11,87 +12,70 @@ from frontend.pool.pool import Census
 from ipc.framing import FrameError
 from ipc.limits import MAX_CALL_FRAME
 from tests.support.echo_worker import HOSTILE
+from tests.support.patience import PATIENT
 from tests.support.worker_desk import Pooling, call, until
 
-REASONS = ("protocol broken", "channel closed", "no result in time", "a result that cannot be this call's")
+SHORT_GRACE = replace(PATIENT.pool, grace_seconds=0.2)
+REASONS = ("protocol broken", "channel closed", "no result in time")
 
 
 async def test_a_call_comes_back_with_its_result(pooling: Pooling) -> None:
     async with pooling(1) as desk:
         for number in range(1, 4):
             async with desk.pools.lease("compute", "pooled", 60) as worker:
-                result = await worker.call(call(call_id=f"call-{number}", provider_input=f'{{"n":{number}}}'))
+                result = await desk.run(worker, call(call_id=f"call-{number}", provider_input=f'{{"n":{number}}}'))
             assert (result.call_id, result.output, result.io_calls) == (f"call-{number}", f'{{"n":{number}}}', number)
         assert desk.kills == []
-
-
-async def test_grant_keys_that_have_changed_reach_a_worker_before_its_next_call(pooling: Pooling) -> None:
-    async with pooling(2) as desk:
-        for turn in ("1", "1", "2", "2", "3"):
-            desk.grant_jwks = f'{{"keys":[{turn}]}}'
-            async with (
-                desk.pools.lease("compute", "pooled", 60) as one,
-                desk.pools.lease("compute", "pooled", 60) as two,
-            ):
-                for worker in (one, two):
-                    assert (await worker.call(call("grant_keys"))).output == desk.grant_jwks
-        assert desk.kills == []
-        assert [process.poll() for process in desk.processes.values()] == [None, None]
-
-
-async def test_grant_keys_are_those_of_the_moment_of_the_call_however_long_the_worker_was_kept(
-    pooling: Pooling,
-) -> None:
-    async with pooling(1) as desk, desk.pools.lease("compute", "pooled", 60) as worker:
-        desk.grant_jwks = '{"keys":["another"]}'
-        with pytest.raises(FrameError):
-            await worker.call(call(provider_input="x" * MAX_CALL_FRAME))
-        assert (await worker.call(call("grant_keys"))).output == desk.grant_jwks
 
 
 async def test_calls_and_results_of_megabytes_pass(pooling: Pooling) -> None:
     async with pooling(1) as desk, desk.pools.lease("compute", "pooled", 60) as worker:
         large = "x" * 5_000_000
-        assert (await worker.call(call(provider_input=large))).output == large
+        assert (await desk.run(worker, call(provider_input=large))).output == large
 
 
 async def test_a_call_that_fits_no_frame_leaves_the_worker_untouched(pooling: Pooling) -> None:
     async with pooling(1) as desk:
         async with desk.pools.lease("compute", "pooled", 60) as worker:
             with pytest.raises(FrameError):
-                await worker.call(call(provider_input="x" * MAX_CALL_FRAME))
+                await desk.run(worker, call(provider_input="x" * MAX_CALL_FRAME))
         async with desk.pools.lease("compute", "pooled", 60) as worker:
-            assert (await worker.call(call())).io_calls == 1
+            assert (await desk.run(worker, call())).io_calls == 1
 
 
 @pytest.mark.parametrize("behaviour", [*HOSTILE, "half frame", "half frame, alive", "die", "exit"])
 async def test_a_worker_that_breaks_its_word_costs_its_call_and_nothing_else(pooling: Pooling, behaviour: str) -> None:
-    async with pooling(2) as desk:
+    async with pooling(2, deadlines=SHORT_GRACE if behaviour == "half frame, alive" else PATIENT.pool) as desk:
         async with desk.pools.lease("compute", "pooled", 60) as good:
             with pytest.raises(WorkerLost) as caught:
-                await desk.serve(behaviour, deadline=-1.5 if behaviour == "half frame, alive" else 60)
+                await desk.serve(behaviour)
             assert caught.value.reason in REASONS
             await until(lambda: len(desk.ended) == 1)
             asked = [(next(iter(desk.ended)), caught.value.reason)]
             # The end of one that left by itself may be known before anybody asks for it.
             assert desk.kills == asked or (desk.kills == [] and behaviour in ("die", "exit", "half frame"))
-            assert (await good.call(call())).outcome == "success"
+            assert (await desk.run(good, call())).outcome == "success"
         assert desk.pools.census()["compute"].members == 1
 
 
-async def test_a_worker_past_its_deadline_is_lost(pooling: Pooling) -> None:
-    async with pooling(1) as desk:
+async def test_a_worker_whose_result_the_notary_has_and_the_front_does_not_get_is_lost(
+    pooling: Pooling,
+) -> None:
+    async with pooling(1, deadlines=SHORT_GRACE) as desk:
         with pytest.raises(WorkerLost, match="no result in time"):
-            await desk.serve("hang", deadline=-1.9)
+            await desk.serve("nothing-to-its-front")
         await until(lambda: desk.kills == [("compute-1", "no result in time")])
 
 
-async def test_a_worker_that_does_not_read_is_lost_at_the_deadline_too(pooling: Pooling) -> None:
-    async with pooling(1) as desk:
+async def test_a_worker_that_does_not_read_is_lost_when_it_does_not_take_its_plan(
+    pooling: Pooling,
+) -> None:
+    async with pooling(1, deadlines=replace(PATIENT.pool, give_seconds=0.2)) as desk:
         desk.processes["compute-1"].send_signal(signal.SIGSTOP)
-        with pytest.raises(WorkerLost, match="no result in time"):
+        with pytest.raises(WorkerLost, match="does not take its plan"):
             async with desk.pools.lease("compute", "pooled", 60) as worker:
-                await worker.call(call(provider_input="x" * 5_000_000, deadline=-1.9))
+                await worker.give(call(provider_input="x" * 5_000_000))
+        assert desk.kills == [("compute-1", "does not take its plan")]
 
 
 async def test_a_worker_killed_during_its_call_fails_that_call_at_once(pooling: Pooling) -> None:
@@ -111,7 +95,12 @@ async def test_a_worker_that_greets_wrongly_never_serves(pooling: Pooling, first
     async with pooling() as desk:
         worker_id = desk.start(first=first)
         await until(lambda: [name for name, _ in desk.kills] == [worker_id])
-        assert desk.idle() == 0
+        assert (desk.idle(), desk.greeted) == (0, [])
+
+
+async def test_the_supervisor_hears_of_each_worker_that_has_greeted(pooling: Pooling) -> None:
+    async with pooling(2) as desk:
+        assert sorted(desk.greeted) == ["compute-1", "compute-2"]
 
 
 async def test_a_worker_with_another_pid_than_announced_never_serves(pooling: Pooling) -> None:

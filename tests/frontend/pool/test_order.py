@@ -18,8 +18,8 @@ def test_nobody_is_served_twice_while_somebody_waits_who_was_not_served_in_betwe
     while waiting:
         owners = min(waiting, key=turns.last)
         waiting.remove(owners)
-        turns.serve("worker", owners)
-        turns.end("worker")
+        turns.serve(owners)
+        turns.end(owners)
         order.append(owners)
     for place, owners in enumerate(order):
         for level in (0, 1):
@@ -30,18 +30,28 @@ def test_nobody_is_served_twice_while_somebody_waits_who_was_not_served_in_betwe
     assert len(turns) == 0
 
 
-def test_a_call_that_gives_up_and_a_worker_that_served_nobody_leave_nothing() -> None:
+def test_a_call_that_gives_up_and_one_that_was_served_leave_nothing() -> None:
     turns = ServiceOrder()
     turns.begin(("a", "b"))
     turns.begin(("a", "c"))
-    turns.give_up(("a", "b"))
-    turns.end("nobody")
+    turns.end(("a", "b"))
     assert len(turns) == 2
-    turns.serve("w", ("a", "c"))
+    turns.serve(("a", "c"))
     assert turns.last(("a", "b", "c")) == [1, 0, 1]
-    turns.end("w")
+    turns.end(("a", "c"))
     assert (len(turns), turns.last(("a",))) == (0, [0])
     turns.begin(())
-    turns.serve("w", ())
-    turns.end("w")
+    turns.serve(())
+    turns.end(())
+    assert len(turns) == 0
+
+
+def test_turns_are_remembered_while_another_call_of_the_same_owner_is_served() -> None:
+    turns = ServiceOrder()
+    for owners in (("a", "b"), ("a", "b")):
+        turns.begin(owners)
+        turns.serve(owners)
+    turns.end(("a", "b"))
+    assert turns.last(("a", "b")) == [2, 2]
+    turns.end(("a", "b"))
     assert len(turns) == 0

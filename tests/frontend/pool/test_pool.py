@@ -1,12 +1,15 @@
 """Pools: order, growth, shrinking, isolation, generations, and what cancellation leaves behind."""
 
+import signal
+from dataclasses import replace
+
 import pytest
 import trio
 import trio.testing
 
-from frontend.pool import profile as profile_module
 from frontend.pool.pool import Census, NoWorker, WorkerLost
 from ipc.exits import Exit
+from tests.support.patience import PATIENT
 from tests.support.worker_desk import Pooling, call, until
 
 
@@ -24,7 +27,7 @@ async def test_those_who_wait_are_served_in_order(pooling: Pooling) -> None:
 
         async def wait(number: int) -> None:
             async with desk.pools.lease("compute", "pooled", 60) as worker:
-                await worker.call(call())
+                await desk.run(worker, call())
                 order.append(number)
 
         async with trio.open_nursery() as nursery, desk.pools.lease("compute", "pooled", 60):
@@ -43,9 +46,9 @@ async def test_who_waits_too_long_gets_no_worker_and_leaves_the_queue(pooling: P
         assert desk.pools.census()["compute"] == Census(idle=1, members=1, waiting=0)
 
 
-async def test_the_queue_is_bounded(pooling: Pooling, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(profile_module, "MAX_WAITERS", 3)
-    async with pooling(1, max=1) as desk, trio.open_nursery() as nursery, desk.pools.lease("compute", "pooled", 60):
+async def test_the_queue_is_bounded(pooling: Pooling) -> None:
+    pools = pooling(1, max=1, max_waiters=3)
+    async with pools as desk, trio.open_nursery() as nursery, desk.pools.lease("compute", "pooled", 60):
         for _ in range(3):
             nursery.start_soon(desk.serve)
         await until(lambda: desk.pools.census()["compute"].waiting == 3)
@@ -98,10 +101,9 @@ async def test_a_worker_is_asked_for_once_while_it_is_on_its_way(pooling: Poolin
 
 
 async def test_what_was_asked_for_and_did_not_come_is_asked_for_again(
-    pooling: Pooling, monkeypatch: pytest.MonkeyPatch
+    pooling: Pooling,
 ) -> None:
-    monkeypatch.setattr(profile_module, "ASK_SECONDS", 0.1)
-    async with pooling(0, idle_seconds=0.05) as desk:
+    async with pooling(0, idle_seconds=0.05, deadlines=replace(PATIENT.pool, ask_seconds=0.1)) as desk:
         desk.answers_needs = False
         async with trio.open_nursery() as nursery:
             nursery.start_soon(desk.serve)
@@ -120,7 +122,7 @@ async def test_a_dead_worker_s_place_is_filled_for_those_who_wait(pooling: Pooli
             nursery.start_soon(wait)
             await until(lambda: desk.pools.census()["compute"].waiting == 1)
             with pytest.raises(WorkerLost):
-                await worker.call(call("die"))
+                await desk.run(worker, call("die"))
         await until(lambda: served == ["compute-2"])
         assert desk.needs == ["compute"]
 
@@ -178,8 +180,8 @@ async def test_a_full_pool_of_used_workers_makes_room_for_an_isolated_call(pooli
             desk.pools.lease("compute", "pooled", 60) as first,
             desk.pools.lease("compute", "pooled", 60) as second,
         ):
-            await first.call(call())
-            await second.call(call())
+            await desk.run(first, call())
+            await desk.run(second, call())
         assert await desk.serve(isolation="process") == "compute-3"
         assert desk.pools.census()["compute"].idle == 1
 
@@ -259,11 +261,9 @@ async def test_idle_workers_above_the_spare_ones_retire(pooling: Pooling) -> Non
         assert desk.kills == []
 
 
-async def test_a_worker_that_does_not_leave_when_retired_is_killed(
-    pooling: Pooling, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(profile_module, "LEAVE_SECONDS", 0.1)
-    async with pooling(idle_seconds=0.05, min_spare=0) as desk:
+async def test_a_worker_that_does_not_leave_when_retired_is_killed(pooling: Pooling) -> None:
+    deadlines = replace(PATIENT.pool, leave_seconds=0.1)
+    async with pooling(idle_seconds=0.05, min_spare=0, deadlines=deadlines) as desk:
         desk.start(first="deaf")
         await until(lambda: desk.kills == [("compute-1", "did not leave when retired")])
 
@@ -273,7 +273,7 @@ async def test_workers_of_an_older_generation_retire_as_they_come_free(pooling: 
         async with desk.pools.lease("compute", "pooled", 60) as busy:
             desk.pools.require_generation(3)
             assert desk.idle() == 0
-            assert (await busy.call(call())).outcome == "success"
+            assert (await desk.run(busy, call())).outcome == "success"
         assert desk.idle() == 0
         desk.start(generation=2)
         newest = desk.start(generation=3)
@@ -292,17 +292,23 @@ async def test_a_worker_that_nobody_can_use_is_closed(pooling: Pooling) -> None:
 async def test_the_end_of_the_pools_ends_the_calls_and_the_workers(pooling: Pooling) -> None:
     lost: list[str] = []
     async with trio.open_nursery() as nursery:
-        async with pooling(2) as desk:
+        async with pooling(2, deadlines=replace(PATIENT.pool, grace_seconds=60.0)) as desk:
 
             async def busy() -> None:
                 try:
-                    await desk.serve("hang")
+                    async with desk.pools.lease("compute", "pooled", 60) as worker:
+                        await worker.give(hanging := call("hang"))
+                        await worker.result(hanging.call_id)
                 except WorkerLost as error:
                     lost.append(error.reason)
 
             nursery.start_soon(busy)
             await until(lambda: desk.idle() == 1)
         await until(lambda: lost == ["channel closed"])
+        await until(lambda: all(process.poll() is not None for process in desk.processes.values()))
+        # The idle one leaves by itself; so does the other, unless the end of its lease has it killed before.
+        codes = {process.poll() for process in desk.processes.values()}
+        assert {Exit.ORPHANED} <= codes <= {Exit.ORPHANED, -signal.SIGKILL}
 
 
 async def test_many_calls_over_few_workers_lose_nothing(pooling: Pooling) -> None:
@@ -312,7 +318,7 @@ async def test_many_calls_over_few_workers_lose_nothing(pooling: Pooling) -> Non
         async def one(number: int) -> None:
             async with desk.pools.lease("compute", "pooled", 60) as worker:
                 text = str(number)
-                results.append((await worker.call(call(call_id=text, provider_input=text))).output)
+                results.append((await desk.run(worker, call(call_id=text, provider_input=text))).output)
 
         async with trio.open_nursery() as nursery:
             for number in range(300):
@@ -358,7 +364,7 @@ async def test_what_callers_hold_is_forgotten_with_their_calls(pooling: Pooling)
             owners = (f"principal {number % 7}", f"session {number}")
             with trio.move_on_after(0.001 if number % 3 == 0 else 60):
                 async with desk.pools.lease("compute", "pooled", 60, owners) as worker:
-                    await worker.call(call())
+                    await desk.run(worker, call())
 
         async with trio.open_nursery() as nursery:
             for number in range(60):

@@ -95,7 +95,7 @@ def test_a_successor_takes_the_place_of_a_worker_that_is_gone() -> None:
     processes.worker_gone("nobody")
     for number in range(4, 1000):
         processes.worker_attached(f"http-{number}", "http", 2**22 + number)
-        assert {place for kind, place, _ in processes._workers.values() if kind == "worker http"} == {"1", "2", "3"}
+        assert {one.number for one in processes._workers.values() if one.kind == "worker http"} == {"1", "2", "3"}
         processes.worker_gone(f"http-{number}")
 
 

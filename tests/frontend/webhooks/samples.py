@@ -3,20 +3,24 @@
 import sqlite3
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager, closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import trio
 
+from frontend.webhooks.deadlines import WebhookDeadlines
 from ipc.evidence import Delivery
 from ipc.settings import EgressSettings, WebhookSettings
 from tests.support.front_core import Core, action, front_core
+from tests.support.patience import PATIENCE, PATIENT
 from tests.support.webhook_receiver import Receiver
 
 SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 HOST = "hooks.test"
-PATIENT = 60.0
+LOOKS_OFTEN = WebhookDeadlines(look_again_seconds=0.05)
+"""Tests move the clock, and nobody tells a sender."""
 ECHO_AND_DIE = (action(), action("die"))
 
 DELIVERY = Delivery(
@@ -27,7 +31,7 @@ DELIVERY = Delivery(
 def hook(**changes: Any) -> WebhookSettings:
     """An endpoint that is patient and tries again at once."""
     whole: dict[str, Any] = {
-        "name": "chat", "url": f"http://{HOST}/in", "secret": SECRET, "timeout_seconds": PATIENT,
+        "name": "chat", "url": f"http://{HOST}/in", "secret": SECRET, "timeout_seconds": PATIENCE,
         "retry_backoff_seconds": (0.01,),
     } | changes  # fmt: skip
     return WebhookSettings(**whole)
@@ -35,12 +39,13 @@ def hook(**changes: Any) -> WebhookSettings:
 
 @asynccontextmanager
 async def notifying_core(
-    folder: Path, receivers: Receiver | dict[str, str] | None, *hooks: WebhookSettings, **changes: Any
-) -> AsyncIterator[Core]:
+    folder: Path, receivers: Receiver | dict[str, str] | None, *hooks: WebhookSettings,
+    deadlines: WebhookDeadlines = LOOKS_OFTEN, **changes: Any,
+) -> AsyncIterator[Core]:  # fmt: skip
     """A front with these endpoints, or one; HOST is at the receiver, or each host where the dict says."""
     resolve = receivers if isinstance(receivers, dict) else {HOST: receivers.address} if receivers else {}
     settings = {"webhooks": hooks or (hook(),), "egress": EgressSettings(resolve), **changes}
-    async with front_core(folder, *ECHO_AND_DIE, **settings) as core:
+    async with front_core(folder, *ECHO_AND_DIE, deadlines=replace(PATIENT, webhooks=deadlines), **settings) as core:
         yield core
 
 
@@ -53,7 +58,7 @@ def kept(folder: Path, table: str) -> list[dict[str, Any]]:
 
 async def settled(folder: Path) -> None:
     """Wait until nothing waits."""
-    with trio.fail_after(PATIENT):
+    with trio.fail_after(PATIENCE):
         while kept(folder, "outbox"):  # noqa: ASYNC110
             await trio.sleep(0.005)
 

@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from frontend.webhooks.sender import AT_ONCE, CLAIM_MARGIN_SECONDS
+from frontend.webhooks.deadlines import WebhookDeadlines
+from frontend.webhooks.sender import AT_ONCE
 from frontend.webhooks.signing import signature_headers
 from ipc.settings import WEBHOOK_KINDS, WebhookSettings
 from ipc.webhooks import key_of
@@ -17,6 +18,7 @@ from notary.backends.sqlite import Database
 from notary.ledger import schema
 from notary.ledger.message import _FIELDS, MAX_BODY_BYTES
 from notary.ledger.outbox import MAX_WAITING
+from tests.support.notary_thread import SMALL_WAL
 
 TEXT = (Path(__file__).resolve().parents[3] / "docs" / "webhooks.md").read_text()
 FLAT = " ".join(TEXT.split())
@@ -98,7 +100,7 @@ def test_numbers_are_those_of_the_code() -> None:
     assert f"{MAX_WAITING:,} deliveries wait" in FLAT
     assert AT_ONCE == 4
     assert "At most four requests" in FLAT
-    assert CLAIM_MARGIN_SECONDS == defaults.timeout_seconds == 5.0
+    assert WebhookDeadlines().claim_margin_seconds == defaults.timeout_seconds == 5.0
     assert defaults.retry_backoff_seconds == (1.0, 5.0, 30.0)
     assert "after 1, 5 and 30 seconds" in FLAT
 
@@ -106,7 +108,7 @@ def test_numbers_are_those_of_the_code() -> None:
 def test_the_questions_to_the_ledger_are_ones_that_it_can_answer(tmp_path: Path) -> None:
     questions = re.findall(r"^\$ sqlite3 -readonly ledger\.sqlite3 \"(.+)\"$", TEXT, re.MULTILINE)
     assert len(questions) == 2
-    ledger = Database(tmp_path / "ledger.sqlite3", schema.prepare)
+    ledger = Database(tmp_path / "ledger.sqlite3", schema.prepare, SMALL_WAL)
     ledger.open()
     ledger.close()
     connection = sqlite3.connect(tmp_path / "ledger.sqlite3")

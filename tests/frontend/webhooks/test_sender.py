@@ -9,26 +9,23 @@ import pytest
 import trio
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from frontend.webhooks import sender as sending
+from frontend.webhooks.deadlines import WebhookDeadlines
+from frontend.webhooks.sender import AT_ONCE
 from tests.frontend.webhooks.samples import SECRET, event_ids, hook, kept, named, notifying_core, settled
+from tests.support.breakable_notary import Operation
 from tests.support.front_core import Core
 from tests.support.logs import capture_logs
 from tests.support.webhook_receiver import Receiver, hangs_up, holds, redirects, says, webhook_receiver
 from tests.support.worker_desk import until
 
 FINE, BUSY = says(200), says(503)
+SLOW_SECONDS = 0.05
 
 
 @pytest.fixture
 def receiver() -> Iterator[Receiver]:
     with webhook_receiver() as one:
         yield one
-
-
-@pytest.fixture(autouse=True)
-def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tests move the clock, and nobody tells a sender."""
-    monkeypatch.setattr(sending, "LOOK_AGAIN_SECONDS", 0.05)
 
 
 async def call(core: Core) -> str:
@@ -178,6 +175,24 @@ async def test_pauses_are_kept_by_the_clock(tmp_path: Path, receiver: Receiver) 
     assert len(receiver.received) == 3
 
 
+async def test_a_slow_claim_shortens_no_pause(tmp_path: Path, receiver: Receiver) -> None:
+    receiver.answer = BUSY
+    async with notifying_core(tmp_path, receiver, hook(retry_backoff_seconds=(600.0,))) as core:
+        claimed_at = []
+
+        async def slow(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+            found = await operation(*args, **kwargs)
+            await trio.sleep(SLOW_SECONDS)
+            claimed_at.append(core.clock.right)
+            return found
+
+        core.client.faults["ClaimDeliveries"] = slow
+        await call(core)
+        await is_put_off(tmp_path, core, 300_000)
+        (row,) = kept(tmp_path, "outbox")
+        assert row["due"] >= (claimed_at[0] + 600) * 1000
+
+
 async def test_two_endpoints_do_not_wait_for_each_other(tmp_path: Path, receiver: Receiver) -> None:
     with webhook_receiver() as stuck:
         stuck.answer = holds()
@@ -187,7 +202,7 @@ async def test_two_endpoints_do_not_wait_for_each_other(tmp_path: Path, receiver
             ids = [await call(core) for _ in range(10)]
             await until(lambda: len(receiver.received) == 10)
             assert sorted(receiver.ids) == sorted(ids)
-            await until(lambda: len(stuck.received) == sending.AT_ONCE)
+            await until(lambda: len(stuck.received) == AT_ONCE)
             await until(lambda: {row["endpoint"] for row in kept(tmp_path, "outbox")} == {"stuck"})
             waiting = kept(tmp_path, "outbox")
             assert sum(row["attempts"] for row in waiting) == len(stuck.received) == stuck.connections
@@ -290,7 +305,7 @@ async def test_a_stop_cuts_what_is_under_way_and_the_next_start_sends_it_again(
     assert not receiver.let_go.is_set(), "nobody waited for the receiver"
     receiver.answer = FINE
     async with notifying_core(tmp_path, receiver, front_id="front-1-b") as core:
-        core.clock.ahead = 60 + sending.CLAIM_MARGIN_SECONDS + 1
+        core.clock.ahead = 60 + WebhookDeadlines().claim_margin_seconds + 1
         await settled(tmp_path)
         assert receiver.ids == [event_id] * 2
         assert counted(core) == {"delivered": 1}
@@ -314,12 +329,10 @@ async def test_an_attempt_that_nobody_lived_to_judge_is_made_again_whatever_the_
     assert row["attempts"] == len(receiver.received) == 3
 
 
-async def test_what_is_new_is_sent_at_once_and_a_retry_when_it_is_due(
-    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sending, "LOOK_AGAIN_SECONDS", 100_000.0)
+async def test_what_is_new_is_sent_at_once_and_a_retry_when_it_is_due(tmp_path: Path, receiver: Receiver) -> None:
     receiver.answers += [BUSY, FINE, BUSY]
-    async with notifying_core(tmp_path, receiver) as core:
+    never_looks = WebhookDeadlines(look_again_seconds=100_000.0)
+    async with notifying_core(tmp_path, receiver, deadlines=never_looks) as core:
         for _ in range(10):
             await call(core)
         await settled(tmp_path)

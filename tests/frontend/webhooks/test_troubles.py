@@ -1,6 +1,8 @@
 """Deliveries while something of the gateway's own fails: the ledger, the clock, the room for what waits."""
 
 from collections.abc import Iterator
+from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -8,13 +10,12 @@ import pytest
 import trio
 
 from frontend.notary.client import NotaryUnavailable
-from frontend.webhooks import sender as sending
-from frontend.webhooks import webhooks
+from frontend.webhooks.deadlines import WebhookDeadlines
 from frontend.webhooks.delivery import Post
-from notary.ledger import outbox
+from ipc.settings import WebhookSettings
 from tests.frontend.webhooks.samples import event_ids, hook, kept, named, notifying_core, settled
 from tests.frontend.webhooks.test_sender import BUSY, FINE, call, counted
-from tests.support.front_core import refuses
+from tests.support.front_core import Core, refuses
 from tests.support.logs import capture_logs
 from tests.support.webhook_receiver import Receiver, holds, says, webhook_receiver
 from tests.support.worker_desk import until
@@ -30,10 +31,14 @@ def receiver() -> Iterator[Receiver]:
         yield one
 
 
-@pytest.fixture(autouse=True)
-def _looks_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sending, "LOOK_AGAIN_SECONDS", 0.02)
-    monkeypatch.setattr(sending, "TRY_AGAIN_SECONDS", 0.02)
+AT_ONCE = WebhookDeadlines(look_again_seconds=0.02, try_again_seconds=0.02)
+
+
+def troubled_core(
+    folder: Path, receiver: Receiver, *hooks: WebhookSettings, deadlines: WebhookDeadlines = AT_ONCE
+) -> AbstractAsyncContextManager[Core]:
+    """A front that looks and tries again at once."""
+    return notifying_core(folder, receiver, *hooks, deadlines=deadlines)
 
 
 @pytest.mark.parametrize(
@@ -47,7 +52,7 @@ async def test_a_ledger_that_fails_is_waited_for_and_nothing_is_lost_or_sent_too
     tmp_path: Path, receiver: Receiver, operation: str, answer: Any, most: int
 ) -> None:
     receiver.answer = answer
-    async with notifying_core(tmp_path, receiver) as core:
+    async with troubled_core(tmp_path, receiver) as core:
         with capture_logs() as logs:
             core.client.faults[operation] = refuses(FULL)
             asked = core.client.asked.count
@@ -68,18 +73,18 @@ async def test_a_claim_whose_word_was_lost_ends_by_itself(tmp_path: Path, receiv
         await operation(*args, **kwargs)
         raise FULL
 
-    async with notifying_core(tmp_path, receiver) as core:
+    async with troubled_core(tmp_path, receiver) as core:
         core.client.faults["ClaimDeliveries"] = does_once_and_says_nothing
         event_id = await call(core)
         await until(lambda: kept(tmp_path, "outbox")[0]["attempts"] == 1)
-        core.clock.ahead = 60 + sending.CLAIM_MARGIN_SECONDS + 1
+        core.clock.ahead = 60 + WebhookDeadlines().claim_margin_seconds + 1
         await settled(tmp_path)
         assert receiver.ids == [event_id]
 
 
 @pytest.mark.parametrize("operation", ["NextDelivery", "ClaimDeliveries"])
 async def test_a_fault_of_ours_does_not_end_it(tmp_path: Path, receiver: Receiver, operation: str) -> None:
-    async with notifying_core(tmp_path, receiver) as core:
+    async with troubled_core(tmp_path, receiver) as core:
         with capture_logs() as logs:
             core.client.faults[operation] = refuses(RuntimeError("hush"))
             event_id = await call(core)
@@ -103,7 +108,7 @@ async def test_an_attempt_that_fails_by_a_fault_of_ours_is_a_failure_like_others
         await send(self, *args)
 
     monkeypatch.setattr(Post, "_send", breaks)
-    async with notifying_core(tmp_path, receiver) as core:
+    async with troubled_core(tmp_path, receiver) as core:
         with capture_logs() as logs:
             event_id = await call(core)
             await settled(tmp_path)
@@ -115,7 +120,7 @@ async def test_an_attempt_that_fails_by_a_fault_of_ours_is_a_failure_like_others
 
 async def test_without_a_clock_nothing_is_sent_and_afterwards_everything(tmp_path: Path, receiver: Receiver) -> None:
     receiver.answers.append(BUSY)
-    async with notifying_core(tmp_path, receiver, hook(retry_backoff_seconds=(600.0,))) as core:
+    async with troubled_core(tmp_path, receiver, hook(retry_backoff_seconds=(600.0,))) as core:
         event_id = await call(core)
         await until(lambda: core.services.metrics.webhook_deliveries.value("chat", "failed") == 1)
         core.clock.is_broken = True
@@ -130,7 +135,7 @@ async def test_without_a_clock_nothing_is_sent_and_afterwards_everything(tmp_pat
 
 async def test_a_clock_that_breaks_during_an_attempt_does_not_undo_it(tmp_path: Path, receiver: Receiver) -> None:
     receiver.answers += [holds(), holds(404)]
-    async with notifying_core(tmp_path, receiver) as core:
+    async with troubled_core(tmp_path, receiver) as core:
         await call(core)
         await call(core)
         await until(lambda: len(receiver.received) == 2)
@@ -144,7 +149,7 @@ async def test_a_clock_that_breaks_during_an_attempt_does_not_undo_it(tmp_path: 
 async def test_a_clock_that_was_set_back_makes_nothing_wait_for_the_time_it_told(
     tmp_path: Path, receiver: Receiver
 ) -> None:
-    async with notifying_core(tmp_path, receiver) as core:
+    async with troubled_core(tmp_path, receiver) as core:
         core.clock.ahead = 365 * 24 * 3600
         core.client.faults["NextDelivery"] = refuses(FULL)
         event_id = await call(core)
@@ -157,13 +162,11 @@ async def test_a_clock_that_was_set_back_makes_nothing_wait_for_the_time_it_told
 # ------------------------------------------------------------------ the room for what waits
 
 
-async def test_what_finds_no_room_is_dropped_counted_and_said_once(
-    tmp_path: Path, receiver: Receiver, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(outbox, "MAX_WAITING", 3)
-    monkeypatch.setattr(webhooks, "COUNT_SECONDS", 0.02)
+async def test_what_finds_no_room_is_dropped_counted_and_said_once(tmp_path: Path, receiver: Receiver) -> None:
     receiver.answer = holds()
-    async with notifying_core(tmp_path, receiver, hook(), hook(name="other", events=("revocation",))) as core:
+    hooks = (hook(), hook(name="other", events=("revocation",)))
+    async with troubled_core(tmp_path, receiver, *hooks, deadlines=replace(AT_ONCE, count_seconds=0.02)) as core:
+        core.notary_thread.state.backlog.max_waiting = 3
         with capture_logs() as logs:
             ids = [await call(core) for _ in range(8)]
         assert [row["event_id"] for row in kept(tmp_path, "outbox")] == ids[:3]
@@ -188,7 +191,7 @@ async def test_its_end_is_not_held_up_by_a_ledger_that_hangs(tmp_path: Path, rec
         await trio.sleep_forever()
 
     with trio.fail_after(60):
-        async with notifying_core(tmp_path, receiver) as core:
+        async with troubled_core(tmp_path, receiver) as core:
             core.client.faults["SettleDelivery"] = hangs
             await call(core)
             await reached.wait()

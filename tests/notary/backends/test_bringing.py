@@ -20,7 +20,6 @@ from pathlib import Path
 import pytest
 
 from ipc.messages import (
-    Close,
     Enter,
     GetHold,
     ListHolds,
@@ -33,22 +32,32 @@ from ipc.messages import (
     ReadLedger,
     ShowReceipt,
     TraceOfApproval,
+    Withdraw,
 )
 from notary.backends.bringing import bring_store_over
 from notary.backends.sqlite import Database, DatabaseGone
-from notary.ledger import schema
+from notary.ledger import history, schema
+from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf
 from notary.offline import main
+from notary.tree.tiles import Tree
 from tests.notary.conftest import StartNotary
 from tests.notary.running import ROOT, stored, walk
-from tests.notary.samples import NOW, claim, hooks, make_result, record_call
+from tests.notary.samples import NOW, claim, hooks, record_call
 from tests.support.asking import Told
+from tests.support.naive_tree import naive_root
+from tests.support.notary_thread import SMALL_WAL
 
 FIXTURE = Path(__file__).parent / "fixtures" / "d1d583e"
 LEDGER = ("events", "receipts", "intents", "unresolved", "outbox", "given_up")
 STORE = ("proofs", "budgets", "approvals", "epochs")
-COLUMNS = (
-    "intent_id, trace_id, action_id, principal, dispatched_at, grant_id, provider_module, plan_hash, approval_id, seq"
-)
+COLUMNS = {
+    "intents": (
+        "intent_id, trace_id, action_id, principal, dispatched_at, grant_id, provider_module, plan_hash, approval_id,"
+        " seq"
+    ),
+    "events": "seq, event_id, event_type, time, trace_id, principal, session_id, action_id, decision, bytes",
+}
+"""What the tables that have grown since had then."""
 
 
 @pytest.fixture
@@ -69,10 +78,7 @@ def old(tmp_path: Path) -> Path:
 
 def rows(path: Path, tables: tuple[str, ...]) -> dict[str, list[object]]:
     """What tables hold, as far as every version has it."""
-    return {
-        table: stored(path, f"SELECT {COLUMNS if table == 'intents' else '*'} FROM {table} ORDER BY 1")
-        for table in tables
-    }
+    return {table: stored(path, f"SELECT {COLUMNS.get(table, '*')} FROM {table} ORDER BY 1") for table in tables}
 
 
 @cache
@@ -92,14 +98,15 @@ def whole(folder: Path) -> bool:
     """Everything is in the one file, once, and nothing is beside it but what SQLite makes."""
     assert rows(folder / "ledger.sqlite3", (*LEDGER, *STORE)) == everything()
     return {path.name for path in folder.iterdir()} <= {
-        "keys", "operator.pem", "receipt-keys.jwks.json", "lease-keys.jwks.json", "ledger.sqlite3",
+        "keys", "operator.pem", "receipt-keys.jwks.json", "lease-keys.jwks.json", "ledger.sqlite3", "checkpoints",
+        "checkpoint-keys.jwks.json",
         "ledger.sqlite3-wal", "ledger.sqlite3-shm",
     }  # fmt: skip
 
 
 def brought(folder: Path) -> None:
     """What a notary does first."""
-    database = Database(folder / "ledger.sqlite3", schema.prepare)
+    database = Database(folder / "ledger.sqlite3", schema.prepare, SMALL_WAL)
     database.open()
     try:
         bring_store_over(database, folder / "store.sqlite3")
@@ -113,10 +120,23 @@ def test_everything_is_there_after_the_first_start_and_after_each_other(old: Pat
         assert whole(old)
 
 
+def test_its_events_and_then_its_intents_are_the_first_leaves_of_the_tree(old: Path) -> None:
+    for _ in range(2):
+        brought(old)
+        path = old / "ledger.sqlite3"
+        events = [bytes(data) for data in stored(path, "SELECT bytes FROM events ORDER BY seq")]
+        intents = stored(path, f"SELECT {', '.join(INTENT_COLUMNS)} FROM intents ORDER BY seq")
+        leaves = [*events, *map(intent_leaf, intents)]
+        with closing(sqlite3.connect(path)) as connection:
+            assert history.read(connection) == history.History(len(events), len(intents))
+            assert (len(events), len(intents)) == (5, 5)
+            assert Tree(connection).root() == naive_root(leaves)
+
+
 def test_a_file_made_of_the_old_ones_has_the_tables_of_a_new_one(old: Path, tmp_path: Path) -> None:
     brought(old)
     (tmp_path / "new").mkdir()
-    fresh = Database(tmp_path / "new" / "ledger.sqlite3", schema.prepare)
+    fresh = Database(tmp_path / "new" / "ledger.sqlite3", schema.prepare, SMALL_WAL)
     fresh.open()
     fresh.close()
     # A file of before stays unique by grant, too: that goes only with its whole table.
@@ -157,7 +177,7 @@ def test_an_intent_of_the_old_gateway_stays_unresolved_for_a_person_to_look_at(
     (view,) = front.ask(ListUnresolved(5))
     assert (view.intent_id, view.grant_id) == ("intent_open", "grant_open")
     with pytest.raises(Told) as told:
-        front.ask(Close("intent_open", make_result()))
+        front.ask(Withdraw("intent_open", "error", "overloaded"))
     assert told.value.problem == "refused"
     assert front.ask(ReadLedger()).unresolved == 1
 
@@ -179,7 +199,8 @@ import os, signal, sqlite3, sys
 from pathlib import Path
 from notary.backends import bringing
 from notary.backends.sqlite import Database
-from notary.ledger import schema
+from notary.ledger import history, schema
+from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf
 
 folder, step = Path(sys.argv[1]), int(sys.argv[2])
 left = [step]
@@ -267,7 +288,7 @@ def pragma(name: str, number: int) -> Callable[[Path], None]:
 
 def newer_ledger(folder: Path) -> None:
     with closing(sqlite3.connect(folder / "ledger.sqlite3")) as connection, connection:
-        connection.execute("UPDATE meta SET value = '4' WHERE key = 'schema'")
+        connection.execute("UPDATE meta SET value = '6' WHERE key = 'schema'")
 
 
 def torn(folder: Path) -> None:
@@ -277,7 +298,7 @@ def torn(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "sentence"),
     [
-        (newer_ledger, "not a ledger of this version: its schema is 4, known is 3"),
+        (newer_ledger, "not a ledger of this version: its schema is 6, known is 5"),
         (pragma("store.sqlite3", 2), "not a store of an earlier version: its schema is 2"),
         (pragma("store.sqlite3", 0), "not a store of an earlier version: its schema is 0"),
         (torn, "store.sqlite3: could not be brought over: "),

@@ -10,15 +10,14 @@ from pathlib import Path
 
 import pytest
 
-from notary.backends import sqlite as module
-from notary.backends.sqlite import Database, DatabaseGone
+from notary.backends.sqlite import Database, DatabaseGone, FileLimits
 from tests.notary.backends.children import table
 from tests.notary.backends.conftest import Start, line_of
 
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
-    found = Database(tmp_path / "a file?.sqlite3", table, lock_seconds=0.05)  # nobody else has it
+    found = Database(tmp_path / "a file?.sqlite3", table, FileLimits(lock_seconds=0.05, reserved_pages=0))
     found.open()
     yield found
     found.close()
@@ -46,11 +45,9 @@ def test_its_files_are_for_their_owner_alone(database: Database) -> None:
     assert modes == {".sqlite3": 0o600, ".sqlite3-wal": 0o600, ".sqlite3-shm": 0o600}
 
 
-def test_a_wal_that_was_lengthened_beforehand_is_read_as_far_as_it_was_written(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "RESERVED_PAGES", 1000)
-    first, second = Database(tmp_path / "db", table), Database(tmp_path / "db", table)
+def test_a_wal_that_was_lengthened_beforehand_is_read_as_far_as_it_was_written(tmp_path: Path) -> None:
+    limits = FileLimits(reserved_pages=1000)
+    first, second = Database(tmp_path / "db", table, limits), Database(tmp_path / "db", table, limits)
     first.open()
     wal = tmp_path / "db-wal"
     sizes = [wal.stat().st_size]
@@ -68,7 +65,7 @@ def test_a_wal_that_was_lengthened_beforehand_is_read_as_far_as_it_was_written(
     copy.mkdir()
     for name in ("db", "db-wal"):
         shutil.copy(tmp_path / name, copy / name)
-    third = Database(copy / "db", table)
+    third = Database(copy / "db", table, limits)
     third.open()
     put(third, "c")
     assert names(third) == ["a", "b", "c"]

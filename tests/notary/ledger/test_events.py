@@ -22,8 +22,8 @@ DOCUMENTED = [
     "event_type", "event_id", "timestamp", "trace_id", "principal", "owner", "session_id", "lease_jti",
     "identity_method", "action_id", "action_version", "provider_module_digest", "trust_verdict", "risk_level",
     "request_hash", "policy_version", "policy_rule", "decision", "deny_reason", "reason", "error_code", "allowed_sinks",
-    "budgets_before", "budgets_after", "runtime", "response_hash", "grant_id", "receipt_id", "intent_id",
-    "verification_outcome", "approval_id", "is_repeated", "approved_by", "operator_sender_binding",
+    "budgets_before", "budgets_after", "runtime", "response_hash", "grant_id", "receipt_id", "receipt_hash",
+    "intent_id", "verification_outcome", "approval_id", "is_repeated", "approved_by", "operator_sender_binding",
     "operator_proof_jti", "change", "key_purpose", "key_id", "previous_key_id", "signing_keys", "dev_mode",
     "sandbox_degraded", "prev_hash",
 ]  # fmt: skip
@@ -31,7 +31,7 @@ DOCUMENTED_TYPES = {
     "ActionCall", "LeaseIssued", "ApprovalGranted", "ApprovalDenied", "ApprovalExpired", "AdminDrain", "AdminReload",
     "AdminRevokeAll", "ReceiptKeysRead", "DomainAdded", "DomainRemoved", "DomainCleared", "PathAdded", "PathRemoved",
     "PathCleared", "PolicyGranted", "PolicyRevoked", "PolicyAllowlistAdded", "PolicyAllowlistRemoved",
-    "BudgetRollbackFailed", "KeysRotated", "GatewayStarted", "GatewayStopped",
+    "BudgetRollbackFailed", "KeysRotated", "RollbackAccepted", "IntentResolved", "GatewayStarted", "GatewayStopped",
 }  # fmt: skip
 NO_TEXTS = {
     "timestamp", "allowed_sinks", "budgets_before", "budgets_after", "runtime", "change", "signing_keys",

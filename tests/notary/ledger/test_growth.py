@@ -1,8 +1,7 @@
 """A large ledger costs no more to write than a small one."""
 
-from ipc.messages import Close
-from tests.notary.running import Running
-from tests.notary.samples import make_open, make_result, record_call
+from tests.notary.running import Running, query
+from tests.notary.samples import make_open, record_call
 
 LARGE = 300_000
 CALLS = 100
@@ -25,15 +24,16 @@ def frames_for_calls(notary: Running) -> float:
     before = wal.stat().st_size
     for _ in range(CALLS):
         record_call(front)
+    query(front, limit=1)  # brings all of them to their tables
     return (wal.stat().st_size - before) / FRAME / CALLS
 
 
 def test_a_call_writes_as_many_pages_at_300_000_events_as_at_a_thousand(notary: Running) -> None:
     front = notary.front
     for _ in range(20):
-        asked = [make_open() for _ in range(50)]
-        for number in front.send(*asked, *[Close(one.intent_id, make_result()) for one in asked]):
+        for number in front.send(*[make_open() for _ in range(50)]):
             front.answer(number)
+    record_call(front)  # what the last unit answered is written again for a while
     small = frames_for_calls(notary)
     notary.stop()
     with notary.stranger() as connection:
@@ -42,4 +42,5 @@ def test_a_call_writes_as_many_pages_at_300_000_events_as_at_a_thousand(notary: 
         connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
         connection.execute("UPDATE meta SET value = json_set(value, '$.seq', ?) WHERE key = 'head'", (LARGE,))
     large = frames_for_calls(notary)
-    assert 5 < large <= small * 1.1, (small, large)
+    assert 3 < large < 8, (small, large)
+    assert large <= small * 1.2, (small, large)

@@ -20,7 +20,7 @@ from notary.ledger.receipts import (
     receipt_fields,
 )
 from tests.ipc.test_canonical import VALUES
-from tests.notary.samples import SIGNER, changed, make_held, make_receipt
+from tests.notary.samples import ATTESTED, SIGNER, changed, make_held, make_receipt
 
 FIELDS = set(Receipt.__struct_fields__)
 
@@ -41,7 +41,8 @@ def test_the_fields_are_those_of_the_interface() -> None:
     assert {
         "receipt_id", "grant_id", "provider_module_digest", "provider_receipt", "normalized_result",
         "verification_outcome", "effect_evidence", "result_hash", "receipt_signature", "signing_key_id", "started_at",
-        "finished_at", "failure_class",
+        "finished_at", "failure_class", "receipt_version", "principal", "action_id", "action_version", "request_hash",
+        "plan_hash", "trace_id", "epoch", "policy_rule", "policy_version", "approval",
     } == FIELDS  # fmt: skip
     assert receipt_fields(make_receipt())["failure_class"] is None
 
@@ -138,7 +139,8 @@ def test_the_signer_sees_the_canonical_bytes_and_nothing_else() -> None:
             return Signature("00", "k")
 
     receipt = build_receipt(
-        Witness(), receipt_id="r", grant_id="g", provider_module_digest="d", provider_receipt={}, normalized_result={},
-        verification_outcome={}, effect_evidence=[], started_at="s", finished_at="f", failure_class="timeout",
+        Witness(), ATTESTED, receipt_id="r", grant_id="g", provider_module_digest="d", provider_receipt={},
+        normalized_result={}, verification_outcome={}, effect_evidence=[], started_at="s", finished_at="f",
+        failure_class="timeout",
     )  # fmt: skip
     assert Witness.seen == [envelope_of(receipt)]

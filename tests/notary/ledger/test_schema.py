@@ -9,12 +9,20 @@ import sys
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 
+from ipc.events import AuditEvent
 from notary.backends.sqlite import Database, DatabaseGone
-from notary.ledger import schema
+from notary.ledger import journal, schema
+from notary.ledger.head import Head
+from notary.ledger.journal import Entry
+from notary.ledger.writing import write_event
 from notary.offline import main
+from notary.unit import Outcome
+from notary.units import remembered
 from tests.notary.running import ROOT, stored
+from tests.support.notary_thread import SMALL_WAL
 
 FIXTURE = ROOT / "tests" / "notary" / "backends" / "fixtures" / "d1d583e"
 VERSION_1 = """
@@ -48,16 +56,34 @@ CREATE TABLE unresolved (intent_id TEXT PRIMARY KEY, seq INTEGER NOT NULL) STRIC
 
 CREATE TABLE outbox (seq INTEGER PRIMARY KEY, event_id TEXT NOT NULL, kind TEXT NOT NULL, payload TEXT NOT NULL) STRICT;
 """
+WITHOUT_TREE = (
+    "DROP INDEX events_by_id", "ALTER TABLE events DROP COLUMN leaf", "ALTER TABLE intents DROP COLUMN leaf",
+    "DROP TABLE tiles", "DROP TABLE checkpoints", "DELETE FROM meta WHERE key = 'history'",
+)  # fmt: skip
 COPIED = ("events", "receipts", "intents", "unresolved")
+LATER = "2027-01-01T00:00:00.000Z"
+ANSWER = ("front-1", 7, b"\xc3", None, None, None)
 WHOLE = "is intact: 5 events in one chain, 4 receipts with a valid signature, 1 unresolved intent."
 
 
-@pytest.fixture(params=["1", "2"])
+@pytest.fixture(params=["1", "2", "3", "4"])
 def old(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A ledger of an earlier version that a gateway of its time has used."""
     path = tmp_path / "ledger.sqlite3"
     if request.param == "2":
         shutil.copy(FIXTURE / "ledger.sqlite3", path)
+        return path
+    if request.param in ("3", "4"):
+        shutil.copy(FIXTURE / "ledger.sqlite3", path)
+        opened(path)
+        with closing(sqlite3.connect(path)) as connection, connection:
+            for statement in WITHOUT_TREE:
+                connection.execute(statement)
+            connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (request.param,))
+            if request.param == "3":
+                connection.execute("DROP TABLE journal")
+                connection.execute("DELETE FROM meta WHERE key = 'settled'")
+                connection.execute("INSERT INTO last_unit VALUES (1, ?)", (msgspec.msgpack.encode([ANSWER]),))
         return path
     with closing(sqlite3.connect(path, isolation_level=None, uri=True)) as connection:
         connection.execute("PRAGMA journal_mode=WAL")
@@ -70,8 +96,11 @@ def old(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
 
 
 def evidence(path: Path) -> list[list[object]]:
-    columns = "seq, intent_id, trace_id, dispatched_at, grant_id, provider_module, plan_hash, approval_id"
-    return [stored(path, f"SELECT {columns if name == 'intents' else '*'} FROM {name} ORDER BY 1") for name in COPIED]
+    columns = {
+        "intents": "seq, intent_id, trace_id, dispatched_at, grant_id, provider_module, plan_hash, approval_id",
+        "events": "seq, event_id, event_type, time, trace_id, principal, session_id, action_id, decision, bytes",
+    }
+    return [stored(path, f"SELECT {columns.get(name, '*')} FROM {name} ORDER BY 1") for name in COPIED]
 
 
 NOT_OF_BEFORE = "name <> 'sqlite_autoindex_intents_1'"
@@ -89,7 +118,7 @@ def version(path: Path) -> str:
 
 
 def opened(path: Path) -> None:
-    database = Database(path, schema.prepare)
+    database = Database(path, schema.prepare, SMALL_WAL)
     database.open()
     database.close()
 
@@ -119,11 +148,43 @@ def test_an_old_ledger_keeps_every_byte_of_evidence_and_becomes_like_a_new_one(
     assert outline(old) == outline(tmp_path / "fresh.sqlite3")
 
 
+@pytest.mark.parametrize("old", ["3"], indirect=True)
+def test_what_a_notary_of_before_the_journal_answered_is_answered_again(old: Path) -> None:
+    opened(old)
+    with closing(sqlite3.connect(old)) as connection:
+        assert remembered(connection) == {("front-1", 7): Outcome(msgspec.Raw(b"\xc3"))}
+
+
+@pytest.mark.parametrize("old", ["4"], indirect=True)
+def test_what_the_journal_of_a_gateway_that_was_killed_holds_comes_into_the_tree_too(
+    old: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with closing(sqlite3.connect(old)) as connection, connection:
+        (kept,) = connection.execute("SELECT value FROM meta WHERE key = 'head'").fetchone()
+        head = msgspec.json.decode(kept, type=Head)
+        entry = Entry()
+        after = write_event(entry, head, AuditEvent(event_type="AdminDrain", event_id="evt_6", timestamp=LATER))
+        entry.head = (after.seq, after.hash)
+        # Entries of then had neither list of places.
+        shorter = msgspec.msgpack.encode(msgspec.msgpack.decode(msgspec.msgpack.encode(entry))[:7])
+        piece = journal.pieces_of(entry, 1)[0]
+        header = journal._HEADER.pack(1, 0, 1, len(shorter))
+        connection.execute("INSERT INTO journal VALUES (0, ?)", ((header + shorter).ljust(len(piece), b"\0"),))
+    for _ in range(2):
+        opened(old)
+        assert stored(old, "SELECT seq, event_id, leaf FROM events ORDER BY seq")[-1] == (6, "evt_6", None)
+        assert stored(old, "SELECT value FROM meta WHERE key = 'history'") == ["[6,5]"]
+    assert "is intact: 6 events" in audited(old, capsys)
+
+
 DYING = """
 import os, signal, sys
 from pathlib import Path
 from notary.backends.sqlite import Database
-from notary.ledger import schema
+from notary.ledger import journal, schema
+from notary.ledger.head import Head
+from notary.ledger.journal import Entry
+from notary.ledger.writing import write_event
 
 def prepare(connection):
     schema.prepare(connection)
@@ -154,12 +215,12 @@ def test_a_broken_chain_stays_broken(old: Path, capsys: pytest.CaptureFixture[st
         opened(old)
 
 
-@pytest.mark.parametrize("other", ["0", "4", "01", "", "1 ", "99"])
+@pytest.mark.parametrize("other", ["0", "6", "01", "", "1 ", "99"])
 def test_every_other_version_is_refused_and_left_alone(old: Path, other: str) -> None:
     with closing(sqlite3.connect(old)) as connection, connection:
         connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (other,))
     tables = outline(old)
-    with pytest.raises(DatabaseGone, match=f"its schema is {other}, known is 3"):
+    with pytest.raises(DatabaseGone, match=f"its schema is {other}, known is 5"):
         opened(old)
     assert (version(old), outline(old)) == (other, tables)
 

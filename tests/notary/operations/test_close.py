@@ -1,4 +1,4 @@
-"""Close: receipt, event, resolution and the end of the approval at once, by any front, once."""
+"""The end of a call: receipt, event, resolution and the end of the approval at once, as its worker tells it, once."""
 
 import json
 from typing import Any
@@ -6,100 +6,114 @@ from typing import Any
 import pytest
 
 from ipc.clock import iso
-from ipc.messages import Approver, Close, GetHold, ReadLedger, Result, ShowReceipt, TraceOfApproval
+from ipc.messages import Approver, Closed, GetHold, ReadLedger, ShowReceipt, TraceOfApproval
 from tests.notary.running import Running, walk
-from tests.notary.samples import NOW, held_and_claimed, make_denial, make_open, make_result, record_call
-from tests.support.asking import Asker, Told
+from tests.notary.samples import NOW, call, held_and_claimed, make_denial, make_open, make_result, record_call
+from tests.support.asking import Told
 
 
 def test_a_call_that_succeeded_has_a_receipt_and_an_event_that_name_each_other(notary: Running) -> None:
-    asked, opened, closed = record_call(notary.front)
+    asked, closed = record_call(notary.front)
     event = notary.last_event()
     assert (closed.kind, closed.outcome, closed.verification_outcome, closed.reason) == (
         "success", "success", "verified", None,
     )  # fmt: skip
+    assert notary.stored("SELECT grant_id FROM intents") == [closed.grant_id]
     assert {name: event[name] for name in ("decision", "receipt_id", "intent_id", "grant_id", "trace_id")} == {
         "decision": "allow", "receipt_id": closed.receipt_id, "intent_id": asked.intent_id,
-        "grant_id": opened.grant_id, "trace_id": asked.event.trace_id,
+        "grant_id": closed.grant_id, "trace_id": asked.event.trace_id,
     }  # fmt: skip
     shown = notary.front.ask(ShowReceipt(closed.receipt_id))
     receipt = json.loads(shown.receipt)
-    assert (shown.signature_status, receipt["grant_id"]) == ("verified", opened.grant_id)
+    assert (shown.signature_status, receipt["grant_id"]) == ("verified", closed.grant_id)
     assert (receipt["started_at"], receipt["finished_at"]) == (iso(NOW), iso(NOW))
     assert notary.front.ask(ReadLedger()).unresolved == 0
     assert notary.front.ask(ShowReceipt("rcpt_none")) is None
 
 
-@pytest.mark.parametrize(
-    ("end", "kind", "outcome"),
-    [
-        ({"result": make_result("fuel")}, "provider_failure", "fuel"),
-        ({"result": make_result(output="[1]")}, "internal_error", "worker_lost"),
-        ({"result": None, "lost": "channel closed"}, "internal_error", "worker_lost"),
-        ({"result": None, "is_cut": True}, "cancelled", "cut"),
-    ],
-)
-def test_a_call_that_failed_is_an_error_with_a_receipt_too(
-    notary: Running, end: dict[str, Any], kind: str, outcome: str
-) -> None:
-    asked = make_open()
-    notary.front.ask(asked)
-    closed = notary.front.ask(Close(asked.intent_id, **end))
+def failed_with_a_receipt(notary: Running, closed: Closed, kind: str, outcome: str) -> None:
     assert (closed.kind, closed.outcome) == (kind, outcome)
     event = notary.last_event()
     assert (event["decision"], event["error_code"]) == ("error", "action_execution_failed")
     assert json.loads(notary.front.ask(ShowReceipt(closed.receipt_id)).receipt)["normalized_result"]["kind"] == kind
 
 
-def refused(front: Asker, intent_id: str, result: Result | None = None) -> None:
-    with pytest.raises(Told) as told:
-        front.ask(Close(intent_id, result or make_result()))
-    assert told.value.problem == "refused"
+@pytest.mark.parametrize(
+    ("result", "kind", "outcome"),
+    [
+        (make_result("fuel"), "provider_failure", "fuel"),
+        (make_result(output="[1]"), "internal_error", "worker_lost"),
+        (make_result("plan_refused"), "internal_error", "plan_refused"),
+    ],
+)
+def test_a_call_that_failed_is_an_error_with_a_receipt_too(
+    notary: Running, result: Any, kind: str, outcome: str
+) -> None:
+    failed_with_a_receipt(notary, call(notary.front, make_open(), result), kind, outcome)
 
 
-def test_an_intent_is_closed_once_whoever_asks(notary: Running) -> None:
-    asked, _, _ = record_call(notary.front)
-    refused(notary.front, asked.intent_id)
-    refused(notary.attach("another"), asked.intent_id)
-    refused(notary.front, "intent_unknown")
-    assert (len(notary.events()), len(notary.stored("SELECT 1 FROM receipts"))) == (1, 1)
-
-
-def test_of_closes_in_one_unit_one_wins(notary: Running) -> None:
+def test_a_call_whose_worker_ends_is_an_error_with_a_receipt_that_says_how(notary: Running) -> None:
     asked = make_open()
-    notary.front.ask(asked)
-    numbers = notary.front.send(*[Close(asked.intent_id, make_result())] * 10)
-    assert sorted(str(notary.front.heard(number).problem) for number in numbers) == ["None", *["refused"] * 9]
-    assert len(notary.events()) == 1
+    number = notary.front.begin(asked)
+    worker = notary.workers.of(asked.intent_id)
+    worker.word()
+    notary.workers.end(worker, "SIGSEGV")
+    closed = notary.front.answer(number)
+    failed_with_a_receipt(notary, closed, "internal_error", "worker_lost")
+    assert "it ended with SIGSEGV" in closed.reason
+
+
+def test_an_intent_is_closed_once_whatever_its_worker_repeats(notary: Running) -> None:
+    asked = make_open()
+    number = notary.front.begin(asked)
+    worker, result = notary.workers.of(asked.intent_id), make_result(call_id=asked.intent_id)
+    for _ in range(10):
+        worker.tell(result)
+    closed = notary.front.answer(number)
+    worker.tell(result)
+    notary.workers.end(worker)
+    record_call(notary.front)
+    receipts = notary.stored("SELECT json_extract(bytes, '$.receipt_id') FROM receipts ORDER BY seq")
+    assert (len(receipts), receipts[0]) == (2, closed.receipt_id)
+    assert len(notary.events()) == 2
     assert walk(notary.front).intact
 
 
-def test_an_intent_can_be_opened_and_closed_within_one_unit(notary: Running) -> None:
+def test_an_open_asked_again_by_its_own_front_is_refused_and_the_call_ends_all_the_same(notary: Running) -> None:
     asked = make_open()
-    for number in notary.front.send(asked, Close(asked.intent_id, make_result())):
-        notary.front.answer(number)
-    assert notary.front.ask(ReadLedger()).unresolved == 0
+    number = notary.front.begin(asked)
+    with pytest.raises(Told) as told:
+        notary.front.ask(asked)
+    assert told.value.problem == "refused"
+    assert notary.front.finish(asked, number, make_result()).kind == "success"
+    with pytest.raises(Told):
+        notary.front.ask(asked)
+    assert len(notary.events()) == 1
 
 
 def test_a_notary_that_follows_closes_what_one_before_it_opened(notary: Running) -> None:
     asked = make_open()
-    opened = notary.front.ask(asked)
+    number = notary.front.begin(asked)
+    worker = notary.workers.of(asked.intent_id)
+    first = worker.word()
     notary.restart()
     front = notary.attach("front-1")  # it lived on, and counts on
-    front.resend({9: Close(asked.intent_id, make_result())})
-    closed = front.answer(9)
+    front.resend({number: asked})
+    assert worker.word() == first
+    closed = front.finish(asked, number, make_result())
     event = notary.last_event()
-    assert (event["grant_id"], event["receipt_id"]) == (opened.grant_id, closed.receipt_id)
-    assert event["trace_id"] == asked.event.trace_id
+    assert [event["grant_id"]] == [closed.grant_id] == notary.stored("SELECT grant_id FROM intents")
+    assert (event["receipt_id"], event["trace_id"]) == (closed.receipt_id, asked.event.trace_id)
 
 
 def test_an_approval_ends_with_its_call_in_the_same_unit(notary: Running) -> None:
     front = notary.front
     approval = held_and_claimed(front)
     asked = make_open(approver=Approver(approval.approval_id, "alice", "thumbprint", "jti"), proof=None)
-    front.ask(asked)
+    number = front.begin(asked)
+    assert notary.workers.of(asked.intent_id).word().is_approved
     assert front.ask(TraceOfApproval(approval.approval_id)).has_intent
-    closed = front.ask(Close(asked.intent_id, make_result()))
+    closed = front.finish(asked, number, make_result())
     ended = front.ask(GetHold(approval.approval_id))
     assert (ended.state, ended.holder) == ("approved", None)
     assert json.loads(ended.outcome) == {
@@ -111,7 +125,7 @@ def test_an_approval_that_was_ended_by_somebody_else_stays_as_it_is(notary: Runn
     front = notary.front
     approval = held_and_claimed(front)
     asked = make_open(approver=Approver(approval.approval_id, "alice", "thumbprint", "jti"), proof=None)
-    front.ask(asked)
+    number = front.begin(asked)
     assert front.ask(make_denial(approval)).state == "denied"
-    front.ask(Close(asked.intent_id, make_result()))
+    front.finish(asked, number, make_result())
     assert front.ask(GetHold(approval.approval_id)).state == "denied"

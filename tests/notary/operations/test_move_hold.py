@@ -146,16 +146,20 @@ def test_what_is_due_is_told_oldest_first_and_bounded(notary: Running) -> None:
 
 
 def test_claims_of_fronts_that_are_gone_are_found(notary: Running) -> None:
-    front = notary.front
-    for name, asker in {"front-1": front, "f1": notary.attach("f1"), "f2": notary.attach("f2")}.items():
+    front, leaving = notary.front, {"f1": notary.attach("f1"), "f2": notary.attach("f2")}
+    for name, asker in {"front-1": front, **leaving}.items():
         assert move(asker, make_claim(held(asker), name))
     held(front)
 
     def orphans(*live: str) -> set[str | None]:
         return {record.holder for record in front.ask(OrphanedHolds(live))}
 
-    everyone = {"front-1", "f1", "f2"}
-    assert (orphans("f1"), orphans(), orphans(*everyone)) == (everyone - {"f1"}, everyone, set())
+    assert orphans() == set(), "whoever is attached lives, whatever the asking front was told at its start"
+    for asker in leaving.values():
+        asker.close()
+        assert notary.thread is not None
+        notary.thread.hears()
+    assert (orphans("f1"), orphans(), orphans("f1", "f2")) == ({"f2"}, {"f1", "f2"}, set())
 
 
 def test_a_front_finds_what_it_has_claimed_and_no_task_of_it_settles(notary: Running) -> None:

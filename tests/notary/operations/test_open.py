@@ -6,7 +6,17 @@ import jwt
 import pytest
 
 from ipc.clock import iso
-from ipc.messages import Approver, Enter, ListUnresolved, Open, Opened, Proof, ReadBudget, Refusal
+from ipc.messages import (
+    Approver,
+    Closed,
+    Enter,
+    ListUnresolved,
+    NoSuchWorker,
+    Open,
+    Proof,
+    ReadBudget,
+    Refusal,
+)
 from tests.notary.running import Running, walk
 from tests.notary.samples import DIGEST, NOW, call_event, changed, held_and_claimed, make_issue, make_open, make_revoke
 from tests.support.asking import Asker, Told
@@ -27,15 +37,22 @@ def left(front: Asker, session_id: str) -> int:
     return int(front.ask(ReadBudget(session_id)).remaining)
 
 
+def grant(notary: Running) -> tuple[str, str]:
+    """The id and the token of the only grant."""
+    (row,) = notary.stored("SELECT grant_id, grant_jws FROM intents")
+    return row[0], row[1]
+
+
 def test_an_open_writes_the_intent_and_signs_a_grant_for_this_very_plan(notary: Running) -> None:
+    assert notary.thread is not None
     asked = make_open(terms={"plan_hash": "sha256:plan"})
-    opened = notary.front.ask(asked)
-    assert (opened.started_at, opened.calls_before, opened.calls_after) == (iso(NOW), None, None)
-    key = jwt.PyJWKSet.from_json(notary.front.in_force[-1].grant_jwks)[jwt.get_unverified_header(opened.grant)["kid"]]
-    claims = jwt.decode(opened.grant, key, ["ES256"], options={"verify_exp": False, "verify_iat": False})
-    assert (claims["grant_id"], claims["plan_hash"], claims["epoch"]) == (opened.grant_id, "sha256:plan", 0)
-    assert notary.stored("SELECT intent_id, grant_id, plan_hash, grant_jws FROM intents") == [
-        (asked.intent_id, opened.grant_id, "sha256:plan", opened.grant)
+    notary.front.begin(asked)
+    grant_id, token = grant(notary)
+    key = jwt.PyJWK(notary.thread.state.signers.grants.jwk)
+    claims = jwt.decode(token, key, ["ES256"], options={"verify_exp": False, "verify_iat": False})
+    assert (claims["grant_id"], claims["plan_hash"], claims["epoch"]) == (grant_id, "sha256:plan", 0)
+    assert notary.stored("SELECT intent_id, plan_hash, dispatched_at FROM intents") == [
+        (asked.intent_id, "sha256:plan", iso(NOW))
     ]
     (view,) = notary.front.ask(ListUnresolved(5))
     assert (view.intent_id, view.trace_id, view.provider_module) == (asked.intent_id, asked.event.trace_id, DIGEST)
@@ -65,7 +82,7 @@ def test_an_epoch_that_is_over_refuses_and_the_proof_is_used_all_the_same(
     assert (refusal.code, refusal.cause) == (code, "epoch 0 of the call, 1 is in force")
     assert notary.last_event()["error_code"] == code
     assert not front.ask(Enter(Proof("p"))).is_fresh
-    assert isinstance(front.ask(make_open(epoch=1)), Opened)
+    assert isinstance(front.ask(make_open(epoch=1)), Closed)
 
 
 def test_an_epoch_to_come_is_refused_too(notary: Running) -> None:
@@ -77,8 +94,9 @@ def test_a_budget_is_debited_to_nothing_and_no_further(notary: Running) -> None:
     session_id = session(front, 2)
     counts = []
     for _ in range(2):
-        opened = front.ask(budgeted(session_id))
-        counts.append((opened.calls_before, opened.calls_after))
+        front.ask(budgeted(session_id))
+        event = notary.last_event()
+        counts.append((event["budgets_before"]["calls_remaining"], event["budgets_after"]["calls_remaining"]))
     assert counts == [(2, 1), (1, 0)]
     assert front.ask(budgeted(session_id)) == Refusal("budget_exhausted")
     assert notary.last_event()["error_code"] == "budget_exhausted"
@@ -95,7 +113,9 @@ def test_of_many_calls_at_once_from_two_fronts_exactly_as_many_run_as_the_budget
     session_id = session(notary.front, 25)
     asked = [(front, front.send(*[budgeted(session_id) for _ in range(30)])) for front in fronts]
     answers = [front.answer(number) for front, numbers in asked for number in numbers]
-    assert sorted(one.calls_after or 0 for one in answers if isinstance(one, Opened)) == list(range(25))
+    assert len([one for one in answers if isinstance(one, Closed)]) == 25
+    executed = [event for event in notary.events() if "receipt_id" in event]
+    assert sorted(event["budgets_after"]["calls_remaining"] for event in executed) == list(range(25))
     assert [one.code for one in answers if isinstance(one, Refusal)] == ["budget_exhausted"] * 35
     assert len(notary.stored("SELECT 1 FROM intents")) == 25
 
@@ -103,9 +123,9 @@ def test_of_many_calls_at_once_from_two_fronts_exactly_as_many_run_as_the_budget
 def test_a_call_that_was_held_is_not_debited_again_and_binds_its_operator(notary: Running) -> None:
     session_id = session(notary.front, 1)
     held_and_claimed(notary.front, approval_id="apr_1", session_id=session_id)
-    opened = notary.front.ask(budgeted(session_id, approver=APPROVER, proof=None))
-    assert (opened.calls_before, left(notary.front, session_id)) == (None, 1)
-    claims = jwt.decode(opened.grant, options={"verify_signature": False})
+    notary.front.ask(budgeted(session_id, approver=APPROVER, proof=None))
+    assert ("budgets_after" in notary.last_event(), left(notary.front, session_id)) == (False, 1)
+    claims = jwt.decode(grant(notary)[1], options={"verify_signature": False})
     assert claims["approval"] == {
         "approval_id": "apr_1", "approved_by": "alice", "operator_jkt": "thumbprint", "operator_proof_jti": "jti-1",
     }  # fmt: skip
@@ -130,4 +150,15 @@ def test_an_event_without_canonical_form_is_refused_alone(notary: Running) -> No
     numbers = front.send(*good[:3], bad, *good[3:])
     told = [front.heard(number) for number in numbers]
     assert [one.problem for one in told] == [None, None, None, "refused", None, None]
-    assert [one.intent_id for one in front.ask(ListUnresolved(9))] == [one.intent_id for one in good]
+    assert notary.stored("SELECT intent_id FROM intents ORDER BY seq") == [one.intent_id for one in good]
+
+
+def test_a_worker_that_is_not_there_is_told_and_nothing_is_used_or_written(notary: Running) -> None:
+    front = notary.front
+    session_id = session(front, 2)
+    gone = notary.workers.start("front-1")
+    notary.workers.end(gone)
+    for worker_id in (gone.worker_id, "worker-of-nobody"):
+        assert front.ask(budgeted(session_id, proof=Proof("p"), worker_id=worker_id)) == NoSuchWorker()
+    assert (left(front, session_id), notary.stored("SELECT * FROM intents")) == (2, [])
+    assert front.ask(Enter(Proof("p"))).is_fresh

@@ -11,9 +11,13 @@ from ipc.evidence import VerifyReport
 from notary.backends.sqlite import Database
 from notary.ledger import schema
 from notary.ledger.chain import milliseconds, open_event
-from notary.ledger.schema import Head, write_head
+from notary.ledger.head import Head, write_head
+from notary.reading.tree_walk import TreeWalk
 from notary.reading.verify import Walk, walk_on
+from notary.tree import tiles
+from notary.tree.merkle import leaf_hash
 from tests.notary.samples import make_event
+from tests.support.notary_thread import SMALL_WAL
 
 LONG = 80_000
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -39,7 +43,7 @@ def chained(count: int) -> Iterator[tuple[object, ...]]:
 
 def grown(path: Path, count: int) -> None:
     """A ledger of so many events, written behind its back since that is many times faster."""
-    database = Database(path, schema.prepare)
+    database = Database(path, schema.prepare, SMALL_WAL)
     database.open()
     database.close()
     with closing(sqlite3.connect(path)) as connection:
@@ -48,6 +52,10 @@ def grown(path: Path, count: int) -> None:
         for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE name GLOB 'events_by_*'").fetchall():
             connection.execute(f"DROP INDEX {name}")  # a walk needs none
         connection.executemany(_INSERT, chained(count))
+        rows = connection.execute("SELECT bytes FROM events ORDER BY seq")
+        while chunk := rows.fetchmany(4096):
+            tiles.append(connection, [leaf_hash(data) for (data,) in chunk])
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'history'", (f"[{count},0]",))
         (last,) = connection.execute("SELECT bytes FROM events WHERE seq = ?", (count,)).fetchone()
         write_head(connection, Head(count, "sha256:" + sha256(last).hexdigest()))
         connection.commit()
@@ -59,9 +67,9 @@ def resident() -> int:
 
 def walked(path: Path) -> tuple[VerifyReport, list[int]]:
     """A walk to its end, and how large this process was along it."""
-    walk, sizes = Walk(), list[int]()
+    walk, tree, sizes = Walk(), TreeWalk(), list[int]()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        while (report := walk_on(connection, walk)) is None:
+        while (report := walk_on(connection, walk, tree)) is None:
             if walk.head.seq % 10_240 == 0 or not sizes:
                 sizes.append(resident())
     return report, sizes

@@ -59,8 +59,8 @@ class Case:
             record_call(notary.front, approver=Approver(approval.approval_id, "alice", "thumbprint", "jti"))
         notary.clock.time = NOW + CALLS
         notary.front.ask(make_note(event_type="AdminDrain"))
-        notary.front.ask(make_open())
-        notary.stop()
+        notary.front.begin(make_open())
+        notary.close()
         assert place.set is not None
         self.file, self.keys = notary.path, place.set
         with closing(sqlite3.connect(self.file)) as connection:
@@ -142,7 +142,7 @@ def test_a_cut_tail_is_missed(case: Case) -> None:
 
 def test_an_event_in_front_is_noticed(case: Case) -> None:
     case.execute("INSERT INTO events SELECT -5, event_id, event_type, time, trace_id, principal, session_id, action_id,"
-                 " decision, bytes FROM events WHERE seq = 3")  # fmt: skip
+                 " decision, bytes, leaf FROM events WHERE seq = 3")  # fmt: skip
     assert case.run().returncode == 8
 
 
@@ -162,7 +162,10 @@ RECEIPT = "UPDATE receipts SET {} WHERE seq = 3"
             RECEIPT.format("bytes = CAST(replace(bytes, 'executed', 'averted') AS BLOB)"),
             "not have the content that was signed",
         ),
-        (RECEIPT.format("bytes = CAST(replace(bytes, '201', '200') AS BLOB)"), "not have the content that was signed"),
+        (
+            RECEIPT.format("bytes = CAST(replace(bytes, '\"status\":201', '\"status\":200') AS BLOB)"),
+            "not have the content that was signed",
+        ),
         (RECEIPT.format("bytes = CAST(json_remove(bytes, '$.receipt_signature') AS BLOB)"), "has no signature"),
         (RECEIPT.format("bytes = CAST(json_set(bytes, '$.signing_key_id', 'x') AS BLOB)"), "does not list"),
         (RECEIPT.format("bytes = CAST(json_set(bytes, '$.result_hash', 'x') AS BLOB)"), "not have the content"),
@@ -180,10 +183,13 @@ def test_a_receipt_of_no_event_is_noticed(case: Case) -> None:
     case.broken("receipts that belong to no event: 1", None)
 
 
-@pytest.mark.parametrize("statement", ["DELETE FROM unresolved", "DELETE FROM intents WHERE seq = 4"])
-def test_an_intent_that_was_made_to_vanish_is_noticed(case: Case, statement: str) -> None:
+@pytest.mark.parametrize(("statement", "words"), [
+    ("DELETE FROM unresolved", "intents are there"),
+    ("DELETE FROM intents WHERE seq = 4", "the tree has 20 leaves, and events and intents are 19"),
+])  # fmt: skip
+def test_an_intent_that_was_made_to_vanish_is_noticed(case: Case, statement: str, words: str) -> None:
     case.execute(statement)
-    case.broken("intents are there", None)
+    case.broken(words, None)
 
 
 def test_an_index_that_hides_a_row_from_queries_is_noticed(case: Case) -> None:
@@ -213,9 +219,11 @@ def test_damaged_pages_are_a_break_and_no_trace(case: Case) -> None:
 
 
 def test_a_copy_beside_its_wal_and_one_without_are_both_fine(case: Case, tmp_path: Path) -> None:
+    case.execute("DELETE FROM checkpoints")  # the folder that the ledger goes on in has none
     notary = Running(tmp_path / "live", ledger=LedgerSettings(path=str(case.file)))
+    front = notary.attach("front-of-now")  # what was answered to the first one of that folder is remembered
     for _ in range(5):
-        notary.front.ask(make_note())
+        front.ask(make_note())
     copies = [tmp_path / "both", tmp_path / "alone"]
     for folder in copies:
         os.mkdir(folder)
@@ -224,7 +232,7 @@ def test_a_copy_beside_its_wal_and_one_without_are_both_fine(case: Case, tmp_pat
     running = case.run()
     assert running.returncode == 0, running.stdout + running.stderr
     assert "15 events" in running.stdout
-    notary.stop()
+    notary.close()
     both, alone = case.run(tmp_path / "both" / "ledger.sqlite3"), case.run(tmp_path / "alone" / "ledger.sqlite3")
     assert (both.returncode, alone.returncode) == (0, 0), (both, alone)
     assert "15 events" in both.stdout

@@ -125,7 +125,7 @@ def test_no_question_walks_the_whole_ledger(notary: Running) -> None:
 def test_intents_are_shown_oldest_first_with_their_age(notary: Running) -> None:
     front, asked = notary.front, [make_open() for _ in range(4)]
     for one in asked:
-        front.ask(one)
+        front.begin(one)
         notary.clock.time += 1
     assert [(view.intent_id, view.age_seconds) for view in front.ask(ListUnresolved(3))] == [
         (one.intent_id, 4 - number) for number, one in enumerate(asked[:3])
@@ -139,7 +139,7 @@ def test_the_newest_evidence_of_event_or_intent_is_what_no_clock_may_be_before(n
     note(notary, NOW)
     assert newest(notary) == NOW + 5.125
     notary.clock.time = NOW + 7.25
-    notary.front.ask(make_open())
+    notary.front.begin(make_open())
     assert newest(notary) == NOW + 7.25
 
 

@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+from base64 import b64encode
 from collections.abc import Callable
 from contextlib import closing
 from hashlib import sha256
@@ -10,10 +11,13 @@ from pathlib import Path
 import pytest
 
 from ipc.evidence import VerifyReport
-from notary.ledger.schema import Head
+from notary.ledger.head import Head
+from notary.reading.tree_walk import TreeWalk
 from notary.reading.verify import CHUNK, COLUMNS, Walk, walk_on
+from notary.tree.checkpoint import Checkpoint, parted
+from notary.tree.merkle import EMPTY_ROOT
 from tests.notary.conftest import StartNotary
-from tests.notary.running import Running, walk
+from tests.notary.running import Running, query, walk
 from tests.notary.samples import make_note, record_call
 
 EVENTS = 12
@@ -40,8 +44,8 @@ class Tampered:
 
     def verify(self) -> VerifyReport:
         with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
-            started = Walk()
-            while (report := walk_on(connection, started)) is None:
+            started, tree = Walk(), TreeWalk()
+            while (report := walk_on(connection, started, tree)) is None:
                 pass
             return report
 
@@ -72,15 +76,22 @@ def ledger_file(notary: Running) -> Tampered:
 
 
 def test_an_untouched_ledger_is_intact(ledger_file: Tampered) -> None:
-    assert ledger_file.verify() == VerifyReport(
+    report = ledger_file.verify()
+    assert report == VerifyReport(
         intact=True, events_checked=EVENTS, broken_at=None, total_events=EVENTS, verified_links=EVENTS - 1, reason=None,
+        head="sha256:" + sha256(ledger_file.bytes[EVENTS]).hexdigest(), size=EVENTS + EVENTS // 2, root=report.root,
+        checkpoint=report.checkpoint,
     )  # fmt: skip
+    assert report.checkpoint is not None
+    made = Checkpoint.parse(parted(report.checkpoint)[0])
+    assert (made.size, b64encode(made.root).decode()) == (report.size, report.root)
 
 
 def test_an_empty_ledger_is_intact(notary: Running) -> None:
     assert walk(notary.front) == VerifyReport(
-        intact=True, events_checked=0, broken_at=None, total_events=0, verified_links=0, reason=None
-    )
+        intact=True, events_checked=0, broken_at=None, total_events=0, verified_links=0, reason=None,
+        root=b64encode(EMPTY_ROOT).decode(),
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("seq", [1, MIDDLE, EVENTS])
@@ -106,8 +117,8 @@ def test_a_changed_text_breaks_the_link_of_the_next_event(ledger_file: Tampered,
 
 
 def test_a_changed_text_of_the_last_event_is_noticed_at_it(ledger_file: Tampered) -> None:
-    ledger_file.put(EVENTS, ledger_file.bytes[EVENTS].replace(b"1234", b"1235"))
-    ledger_file.broken_at(EVENTS, "do not have the hash")
+    ledger_file.put(EVENTS, ledger_file.bytes[EVENTS].replace(b'"fuel_consumed":1234', b'"fuel_consumed":1235'))
+    ledger_file.broken_at(EVENTS, "its bytes are not those of leaf")
 
 
 @pytest.mark.parametrize("seq", [2, MIDDLE, EVENTS])
@@ -204,7 +215,9 @@ def test_a_well_linked_event_at_the_end_without_moving_the_head_is_noticed(ledge
     _insert_copy(ledger_file, EVENTS + 1, EVENTS)
     ledger_file.put(EVENTS + 1, ledger_file.bytes[EVENTS].replace(last["prev_hash"].encode(), link))
     report = ledger_file.verify()
-    assert report.reason == f"the ledger says that it has {EVENTS} events, and this is one more"
+    assert report.reason == "it has no place in the tree after that of the one before it"
+    ledger_file.execute("UPDATE events SET leaf = (SELECT max(leaf) + 1 FROM events) WHERE seq = ?", EVENTS + 1)
+    assert ledger_file.verify().reason == "it has no place in the tree after that of the one before it"
 
 
 def _insert_copy(ledger_file: Tampered, seq: int, of: int) -> None:
@@ -278,14 +291,15 @@ def test_a_walk_goes_a_bounded_way_at_a_time_and_takes_along_what_is_appended_me
     front = notary.front
     for number in front.send(*[make_note()] * 2 * CHUNK):
         front.answer(number)
-    walk = Walk()
+    query(front, limit=1)  # what is asked for is brought to its table first
+    walk, tree = Walk(), TreeWalk()
     with closing(sqlite3.connect(notary.path)) as connection:
-        assert walk_on(connection, walk) is None
+        assert walk_on(connection, walk, tree) is None
         assert walk.head.seq == CHUNK
-        assert walk_on(connection, walk) is None
+        assert walk_on(connection, walk, tree) is None
         assert walk.head.seq == 2 * CHUNK
         front.ask(make_note())
-        report = walk_on(connection, walk)
+        report = walk_on(connection, walk, tree)
     assert report is not None
     assert (report.intact, report.events_checked) == (True, 2 * CHUNK + 1)
 

@@ -6,6 +6,7 @@ import stat
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +16,6 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from frontend.auth.lease import LeaseVerifier
 from frontend.clock import SystemClock
 from frontend.notary.in_force import NOTHING
-from ipc import private_files
 from ipc.clock import iso
 from ipc.exits import Exit
 from ipc.leases import LEASE_KEY_KEPT_SECONDS
@@ -187,21 +187,19 @@ def test_a_key_that_comes_back_is_in_use_again(places: KeyPlaces) -> None:
     assert "retired_at" not in next(one for one in listed(places.lease) if one["kid"] == old.kid)
 
 
-def test_a_set_that_is_full_refuses_the_next_key_and_what_lies_there_goes_on_working(
-    places: KeyPlaces, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(private_files, "MAX_FILE_BYTES", 2000)
-    held = open_key(places.receipt)
+def test_a_set_that_is_full_refuses_the_next_key_and_what_lies_there_goes_on_working(places: KeyPlaces) -> None:
+    place = replace(places.receipt, max_set_bytes=2000)
+    held = open_key(place)
 
     def rotate_on() -> None:
         nonlocal held
         for _ in range(20):
-            held = rotate(places.receipt)[1]
+            held = rotate(place)[1]
 
     with pytest.raises(KeyFileError, match="more than 2000 bytes"):
         rotate_on()
     assert len(held.listed) > 3
-    assert (open_key(places.receipt).kid, open_key(places.receipt).listed) == (held.kid, held.listed)
+    assert (open_key(place).kid, open_key(place).listed) == (held.kid, held.listed)
 
 
 def test_reading_writes_nothing(places: KeyPlaces) -> None:

@@ -20,7 +20,10 @@ from notary.signing.keyfiles import load_ed25519, load_p256
 from notary.signing.make_keys import main
 from tests.support.proofs import Key, b64
 
-FILES = ("keys/lease.pem", "keys/grant.pem", "keys/receipt.pem", "receipt-keys.jwks.json", "operator.pem")
+FILES = (
+    "keys/lease.pem", "keys/grant.pem", "keys/receipt.pem", "receipt-keys.jwks.json", "operator.pem",
+    "keys/checkpoint.pem", "checkpoint-keys.jwks.json",
+)  # fmt: skip
 COMMAND = [sys.executable, "-m", "notary.signing.make_keys"]
 DEADLINE = 120.0
 
@@ -100,8 +103,11 @@ def test_what_is_missing_is_made_and_the_rest_is_kept(tmp_path: Path, missing: s
     assert run(tmp_path).returncode == Exit.OK
     after = contents(tmp_path)
     changed = {name for name in FILES if after[name] != before[name]}
-    # A new receipt key joins the set; the set itself, made again from the same key, is the same.
-    expected = {"keys/receipt.pem": {"keys/receipt.pem", "receipt-keys.jwks.json"}, "receipt-keys.jwks.json": set()}
+    # A new key joins its set; the set itself, made again from the same key, is the same.
+    expected: dict[str, set[str]] = {}
+    for purpose in ("receipt", "checkpoint"):
+        key, key_set = f"keys/{purpose}.pem", f"{purpose}-keys.jwks.json"
+        expected |= {key: {key, key_set}, key_set: set()}
     assert changed == expected.get(missing, {missing})
 
 

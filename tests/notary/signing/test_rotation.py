@@ -6,11 +6,14 @@ from pathlib import Path
 import jwt
 import pytest
 
-from ipc.messages import CheckKeys, FollowKeys, ShowReceipt
+from ipc.encoding import b64url_decode
+from ipc.messages import CheckKeys, FollowKeys, ReadCheckpoint, ShowReceipt
 from ipc.private_files import write_private
 from notary.signing.keys import receipt_place, rotate
 from notary.signing.keysets import ListedKey, write_set
 from notary.signing.make_keys import make_keys
+from notary.tree.checkpoint import parted
+from notary.tree.notes import key_id
 from tests.notary.conftest import StartNotary
 from tests.notary.running import Running, query
 from tests.notary.samples import make_issue, record_call
@@ -18,7 +21,7 @@ from tests.support.asking import Asker, Told
 from tests.support.dying_rotation import places_in
 from tests.support.logs import capture_logs
 
-PURPOSES = ("lease", "grant", "receipt")
+PURPOSES = ("lease", "grant", "receipt", "checkpoint")
 
 
 def turn(notary: Running, purpose: str) -> str:
@@ -39,12 +42,22 @@ def rotations(front: Asker) -> list[dict[str, str]]:
 def signing(notary: Running) -> dict[str, str]:
     """What the notary itself signs with."""
     token = notary.front.ask(make_issue()).lease_jwt
-    _, opened, closed = record_call(notary.front)
+    asked, closed = record_call(notary.front)
     receipt = json.loads(notary.front.ask(ShowReceipt(closed.receipt_id)).receipt)
+    (grant,) = notary.stored("SELECT grant_jws FROM intents WHERE intent_id = ?", asked.intent_id)
     return {
-        "lease": jwt.get_unverified_header(token)["kid"], "grant": jwt.get_unverified_header(opened.grant)["kid"],
-        "receipt": receipt["signing_key_id"],
+        "lease": jwt.get_unverified_header(token)["kid"], "grant": jwt.get_unverified_header(grant)["kid"],
+        "receipt": receipt["signing_key_id"], "checkpoint": checkpoint_key(notary),
     }  # fmt: skip
+
+
+def checkpoint_key(notary: Running) -> str:
+    """Id of the key that has signed the newest checkpoint."""
+    shown = notary.front.ask(ReadCheckpoint())
+    ((name, identifier, _),) = parted(shown.checkpoint)[1]
+    listed = json.loads((notary.folder / "checkpoint-keys.jwks.json").read_bytes())["keys"]
+    (found,) = [jwk["kid"] for jwk in listed if key_id(name, b64url_decode(jwk["x"])) == identifier]
+    return str(found)
 
 
 def status(front: Asker, receipt_id: str) -> str:
@@ -54,7 +67,7 @@ def status(front: Asker, receipt_id: str) -> str:
 def test_each_key_is_followed_with_its_event_and_told_to_every_front_before_anything_it_signs(notary: Running) -> None:
     other = notary.attach("another")
     front = notary.front
-    _, _, called = record_call(front)
+    _, called = record_call(front)
     for purpose in PURPOSES:
         before = signing(notary)
         next_id = turn(notary, purpose)
@@ -65,8 +78,8 @@ def test_each_key_is_followed_with_its_event_and_told_to_every_front_before_anyt
         assert (event["principal"], event["decision"]) == ("gateway", "allow")
     assert status(other, called.receipt_id) == "verified"
     assert other.in_force[-1] == front.in_force[-1]
-    assert len(other.in_force) == 4
-    assert len(rotations(front)) == 3
+    assert len(other.in_force) == 1 + len(PURPOSES)
+    assert len(rotations(front)) == len(PURPOSES)
 
 
 def test_a_notary_looks_at_its_files_by_itself(notary: Running) -> None:
@@ -82,11 +95,11 @@ def test_a_key_signs_only_once_its_event_is_durable(notary: Running) -> None:
     before = signing(notary)
     next_id = turn(notary, "receipt")
     with notary.stranger() as stranger:
-        stranger.execute("ALTER TABLE events RENAME TO elsewhere")
+        stranger.execute("ALTER TABLE journal RENAME TO elsewhere")
         with pytest.raises(Told) as told:
             follow(front)
         assert (told.value.problem, told.value.part) == ("unavailable", "ledger")
-        stranger.execute("ALTER TABLE elsewhere RENAME TO events")
+        stranger.execute("ALTER TABLE elsewhere RENAME TO journal")
     assert front.in_force[-1].signing_keys == before
     assert follow(front) == []
     assert signing(notary) == before | {"receipt": next_id}
@@ -130,7 +143,7 @@ def test_a_check_puts_nothing_in_force(notary: Running) -> None:
 
 def test_a_receipt_key_that_was_taken_out_of_the_set_comes_back(notary: Running) -> None:
     front = notary.front
-    _, _, called = record_call(front)
+    _, called = record_call(front)
     place = places_in(notary.folder).receipt
     assert place.set is not None
     turn(notary, "receipt")

@@ -32,10 +32,10 @@ def test_a_sweep_takes_a_bounded_bite_and_touches_no_live_proof(connection: sqli
 
 
 def test_a_proof_that_can_still_be_shown_outlives_every_sweep(connection: sqlite3.Connection) -> None:
-    assert proofs.use(connection, "p", NOW)
+    connection.execute(proofs.INSERT_PROOF, proofs.row_of("p", NOW))
     for later in range(0, int(proofs.REPLAY_SECONDS), 20):
         proofs.sweep(connection, NOW + later)
-        assert not proofs.use(connection, "p", NOW + later)
+        assert proofs.is_used(connection, "p", NOW + later)
 
 
 def test_budgets_of_sessions_that_are_over_go_and_others_stay(connection: sqlite3.Connection) -> None:
@@ -65,7 +65,7 @@ def test_no_question_scans_a_table(connection: sqlite3.Connection) -> None:
     statements: list[str] = []
     connection.set_trace_callback(statements.append)
     approval = make_approval()
-    proofs.use(connection, "p", NOW)
+    proofs.is_used(connection, "p", NOW)
     proofs.sweep(connection, NOW)
     budgets.open_budget(connection, "s", 1, NOW)
     budgets.debit(connection, "s")

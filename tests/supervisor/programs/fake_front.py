@@ -40,11 +40,12 @@ class FakeFront:
         self.notary: socket.socket | None = None
         self.seen: dict[str, Any] = {
             "pid": os.getpid(), "fds": FDS_AT_START, "workers": {}, "gone": [], "policies": [], "notaries": [],
-            "loaded": [], "reloads": [], "reloaded": [], "operators": [], "edited": [],
+            "loaded": [], "reloads": [], "reloaded": [], "operators": [], "edited": [], "finishes": [],
             "drained": False, "stopping": False, "environment": sorted(os.environ),
         }  # fmt: skip
         self.in_flight = 0
         self.reload_error: str | None = None
+        self.finish_error: str | None = None
         self.answers_reload = True
         self.stops = True
         self.idle = trio.Event()
@@ -61,6 +62,7 @@ class FakeFront:
         if "exit_at_start" in self.script:
             os._exit(self.script["exit_at_start"])
         listeners = [self.channel.fds.popleft() for _ in start.listeners]
+        os.close(self.channel.fds.popleft())  # the memory of all fronts
         async with trio.open_nursery() as nursery:
             for fd in listeners:
                 sock = socket.socket(fileno=fd)
@@ -91,6 +93,8 @@ class FakeFront:
             case m.AttachWorker():
                 self.seen["workers"][message.worker_id] = [message.profile, message.pid, message.generation]
                 self.channels[message.worker_id] = socket.socket(fileno=self.channel.fds.popleft())
+                if not self.script.get("greeted_by_none"):
+                    await self.channel.send(m.WorkerServes(message.worker_id))
             case m.WorkerGone():
                 self.seen["gone"].append([message.worker_id, message.reason])
                 self.seen["workers"].pop(message.worker_id, None)
@@ -107,8 +111,16 @@ class FakeFront:
             case m.Reload():
                 self.seen["reloads"].append([message.request_id, message.requested_by])
                 self.seen["operators"].append([message.operator_jkt, message.proof_jti])
-                if self.answers_reload:
+                if not self.answers_reload:
+                    return
+                if message.waits and self.reload_error is None:
+                    await self.channel.send(m.ReloadPrepared(message.request_id))
+                else:
                     await self.channel.send(m.Reloaded(message.request_id, self.reload_error, 7, "v1"))
+            case m.FinishReload():
+                self.seen["finishes"].append(message.error)
+                error = message.error or self.finish_error
+                await self.channel.send(m.Reloaded(message.request_id, error, 7, "v1"))
             case m.Reloaded():
                 self.seen["reloaded"].append([message.request_id, message.error, message.actions])
             case m.PolicyEdited():

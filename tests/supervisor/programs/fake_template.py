@@ -100,14 +100,16 @@ class FakeTemplate:
         self.channel.send(m.ModulesLoaded(message.request_id, self.generation, verdicts))
 
     def spawn(self, message: m.SpawnWorker) -> None:
-        channel = socket.socket(fileno=self.channel.fds.popleft())
+        channel, attesting = (socket.socket(fileno=self.channel.fds.popleft()) for _ in range(2))
         parent = os.getpid()
         pid = os.fork()
         if pid == 0:
             signal.set_wakeup_fd(-1)
             self.sock.close()
+            attesting.close()
             work(channel, parent, message.title)
         channel.close()
+        attesting.close()
         self.alive[pid] = message.worker_id
         self.channel.send(m.WorkerStarted(message.worker_id, pid, self.generation))
 

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from ipc.plan import FileAccess
-from workers.host.fs import Entry, FileHost
+from workers.host.fs import MAX_ENTRIES, Entry, FileHost
 from workers.host.meter import HostError, IoBudgetExceeded, Meter
 
 OPERATIONS = ("read", "write", "append", "list", "stat", "delete")
@@ -31,9 +31,12 @@ class Files:
         self.root.mkdir()
         self.meter = Meter(1000, time.monotonic() + 600)
 
-    def host(self, *, meter: Meter | None = None, approved: tuple[str, ...] = (), **changes: Any) -> FileHost:
+    def host(
+        self, *, meter: Meter | None = None, approved: tuple[str, ...] = (), max_entries: int = MAX_ENTRIES,
+        **changes: Any,
+    ) -> FileHost:  # fmt: skip
         values: dict[str, Any] = {"root": str(self.root), "allowed_operations": OPERATIONS, "allowed_paths": ("**",)}
-        return FileHost(FileAccess(**(values | changes)), meter or self.meter, approved)
+        return FileHost(FileAccess(**(values | changes)), meter or self.meter, approved, max_entries=max_entries)
 
     def refused(self, operation: str, *arguments: str, host: FileHost | None = None) -> str:
         """Kind of the error with which an operation is refused; nothing of the outside is in its message."""
@@ -138,11 +141,13 @@ def test_list_and_stat_tell_files_and_folders_only(files: Files) -> None:
     assert files.refused("list_folder", "nowhere") == "not-found"
 
 
-def test_a_folder_with_too_many_entries_is_not_listed(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("workers.host.fs.MAX_ENTRIES", 3)
-    for number in range(4):
+def test_a_folder_with_too_many_entries_is_not_listed(files: Files) -> None:
+    host = files.host(max_entries=3)
+    for number in range(3):
         (files.root / str(number)).touch()
-    assert files.refused("list_folder", "") == "too-large"
+    assert len(host.list_folder("")) == 3
+    (files.root / "one more").touch()
+    assert files.refused("list_folder", "", host=host) == "too-large"
 
 
 def test_delete_removes_a_file_and_remembers_what_it_held(files: Files) -> None:

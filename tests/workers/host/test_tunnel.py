@@ -16,18 +16,11 @@ from tests.support.http_host import URL, Client, Names, request
 from tests.support.worker_plans import http_plan
 from tests.support.worker_proxy import ESTABLISHED, letting_through, proxied_plan
 from tests.support.worker_upstream import Answer, Upstream, certificate, ok, saying, upstream
-from workers.host import tunnel
 from workers.host.connection import make_tls
 from workers.host.meter import HostError
 from workers.host.resolver import Resolver
 
 SECRET = "s3cret-value"
-
-
-@pytest.fixture(autouse=True)
-def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is tried again is tried at once, as often as otherwise."""
-    monkeypatch.setattr(tunnel, "PAUSES", tuple(0.0 for _ in tunnel.PAUSES))
 
 
 @contextmanager

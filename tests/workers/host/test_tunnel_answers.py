@@ -11,19 +11,13 @@ from contextlib import suppress
 
 import pytest
 
-from tests.support.http_host import Client, request
+from tests.support.http_host import AT_ONCE, Client, request
 from tests.support.worker_proxy import ESTABLISHED, letting_through, proxied_plan
 from tests.support.worker_upstream import Answer, ok, saying, upstream
-from workers.host import tunnel, wire
 from workers.host.meter import HostError
+from workers.host.outside import ProxyLimits
 
-TRIES = 1 + len(tunnel.PAUSES)
-
-
-@pytest.fixture(autouse=True)
-def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What is tried again is tried at once, as often as otherwise."""
-    monkeypatch.setattr(tunnel, "PAUSES", tuple(0.0 for _ in tunnel.PAUSES))
+TRIES = 1 + len(ProxyLimits().pauses_seconds)
 
 
 def head(status: str, more: bytes = b"") -> bytes:
@@ -73,10 +67,13 @@ def test_whatever_a_2xx_says_besides_the_tunnel_stands(answer: bytes) -> None:
         assert Client(proxied_plan(proxy.address)).send(request()).body == b"through"
 
 
-def refused_after(answer: Answer, seconds: float = 300, timeout_ms: int | None = None) -> tuple[str, str, list[bytes]]:
+def refused_after(
+    answer: Answer, seconds: float = 300, timeout_ms: int | None = None, limits: ProxyLimits = AT_ONCE
+) -> tuple[str, str, list[bytes]]:
     """(kind, message, what the proxy was sent) of a request that must not get through."""
     with upstream(answer) as proxy:
-        kind, message = Client(proxied_plan(proxy.address), seconds=seconds).refused(request(timeout_ms=timeout_ms))
+        client = Client(proxied_plan(proxy.address), seconds=seconds, proxy_limits=limits)
+        kind, message = client.refused(request(timeout_ms=timeout_ms))
         address = proxy.address
     assert "proxy" in message
     assert address not in message
@@ -115,11 +112,9 @@ def test_an_answer_that_opens_no_tunnel_is_never_taken_for_one(answer: bytes) ->
 
 
 @pytest.mark.parametrize("behind", [INJECTED, b"x"], ids=["an answer", "a byte"])
-def test_what_comes_behind_its_head_in_another_piece_is_not_the_upstreams(
-    behind: bytes, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(wire, "_CHUNK", len(ESTABLISHED))  # the head is taken, and the rest is still on its way
-    kind, message, requests = refused_after(saying(ESTABLISHED + behind))
+def test_what_comes_behind_its_head_in_another_piece_is_not_the_upstreams(behind: bytes) -> None:
+    limits = ProxyLimits(read_bytes=len(ESTABLISHED))  # the head is taken, and the rest is still on its way
+    kind, message, requests = refused_after(saying(ESTABLISHED + behind), limits=limits)
     assert (kind, message) == ("unavailable", "the egress proxy sends something behind its answer")
     assert [one.split(b" ")[0] for one in requests] == [b"CONNECT"]
 
@@ -155,9 +150,8 @@ def test_a_proxy_that_hangs_up_once_as_one_does_that_reads_its_configuration_cos
     assert (client.meter.io_calls, len(client.meter.observations)) == (1, 1)
 
 
-def test_nothing_is_tried_again_when_no_time_is_left_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tunnel, "PAUSES", (1000.0,))
-    _, message, requests = refused_after(saying(b""))
+def test_nothing_is_tried_again_when_no_time_is_left_for_it() -> None:
+    _, message, requests = refused_after(saying(b""), limits=ProxyLimits(pauses_seconds=(1000.0,)))
     assert message == "the egress proxy hung up without an answer"
     assert len(requests) == 1
 

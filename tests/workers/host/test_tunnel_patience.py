@@ -10,15 +10,9 @@ from ipc.plan import Plan
 from tests.support.http_host import Client, request
 from tests.support.worker_proxy import letting_through, proxied_plan
 from tests.support.worker_upstream import Upstream, ok, saying, upstream
-from workers.host import tunnel
 
 REFUSAL = saying(b"HTTP/1.1 403 Forbidden\r\nContent-Length: 0\r\n\r\n")
 HOST = "upstream.test"
-
-
-@pytest.fixture(autouse=True)
-def _without_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tunnel, "LOOK_AGAIN_SECONDS", 0.01)
 
 
 @contextmanager

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 
-from ipc.messages import Result
+from ipc.messages import Call, Result
 from ipc.plan import Limits
 from tests.support import worker_wat as wat
-from tests.support.worker_plans import Signer, builtin, digest_of, file_plan, make_plan, text
+from tests.support.worker_plans import builtin, call_of, digest_of, file_plan, make_plan, text, word_for
 from tests.support.worker_runner import Bench
 from workers.host import calls
 from workers.runtime.call import Runner
@@ -90,9 +90,10 @@ def test_a_call_after_one_that_timed_out_is_not_disturbed(bench: Bench) -> None:
     runner = bench.runner()
     digest, echo = bench.add(wat.provider(wat.LOOP)), bench.add(builtin("echo"))
     slow = make_plan(provider_module_digest=digest, limits=Limits(fuel=2**60, timeout_seconds=0.05))
+    quick = make_plan(provider_module_digest=echo)
     for _ in range(5):
-        assert runner.run(bench.signer.call(slow)).outcome == "timeout"
-        assert runner.run(bench.signer.call(make_plan(provider_module_digest=echo))).outcome == "success"
+        assert runner.run(call_of(slow), word_for(slow), {}).outcome == "timeout"
+        assert runner.run(call_of(quick), word_for(quick), {}).outcome == "success"
 
 
 def test_time_spent_in_host_calls_counts(bench: Bench) -> None:
@@ -105,9 +106,7 @@ def test_time_spent_in_host_calls_counts(bench: Bench) -> None:
 
 def test_the_caller_may_give_less_time_than_the_plan(bench: Bench) -> None:
     plan = make_plan(provider_module_digest=bench.add(wat.provider(wat.LOOP)), limits=Limits(fuel=2**60))
-    call = bench.signer.call(plan)
-    shorter = type(call)(call.call_id, plan, call.grant, {}, 0.1)
-    assert bench.runner().run(shorter).outcome == "timeout"
+    assert bench.runner().run(Call("c1", plan, 0.1), word_for(plan), {}).outcome == "timeout"
 
 
 def test_a_module_that_needs_more_memory_than_its_limit_never_starts(bench: Bench) -> None:
@@ -183,38 +182,9 @@ def test_an_output_outside_its_schema_is_reported_with_the_output(bench: Bench) 
     assert lax.outcome == "success"
 
 
-def test_a_grant_for_another_plan_runs_nothing(bench: Bench) -> None:
-    plan = make_plan(provider_module_digest=bench.add(wat.provider(wat.LOOP)), limits=Limits(fuel=2**60))
-    call = bench.signer.call(plan)
-    other = make_plan(provider_module_digest=plan.provider_module_digest, limits=plan.limits, request='{"a":1}')
-    result = bench.runner().run(type(call)("c", other, call.grant, {}, 10.0))
-    assert (result.outcome, result.fuel_consumed) == ("grant_refused", None)
-    assert result.failure is not None
-    assert "another plan" in result.failure.message
-
-
-def test_a_grant_by_a_key_that_is_not_the_fronts_runs_nothing(bench: Bench) -> None:
-    plan = make_plan(provider_module_digest=bench.add(builtin("echo")))
-    stranger = Signer()
-    assert bench.runner().run(stranger.call(plan)).outcome == "grant_refused"
-
-
 def test_a_module_that_this_worker_does_not_have_is_missing(bench: Bench) -> None:
     plan = make_plan(provider_module_digest=digest_of(b"something else"))
     assert bench.run(plan).outcome == "module_missing"
-
-
-@pytest.mark.parametrize(
-    "changes", [{"profile": "http"}, {"required_imports": ("http",)}, {"required_imports": ("fs", "log")}]
-)
-def test_a_plan_for_another_profile_is_refused(bench: Bench, changes: dict[str, Any]) -> None:
-    plan = make_plan(provider_module_digest=bench.add(builtin("echo")), **changes)
-    assert bench.runner("compute").run(bench.signer.call(plan)).outcome == "grant_refused"
-
-
-def test_a_plan_that_asks_for_more_memory_than_a_worker_has_is_refused(bench: Bench) -> None:
-    plan = make_plan(provider_module_digest=bench.add(builtin("echo")), limits=Limits(memory_mb=1025))
-    assert bench.run(plan).outcome == "grant_refused"
 
 
 def test_a_module_gets_no_import_that_the_plan_does_not_list(bench: Bench) -> None:
@@ -269,5 +239,6 @@ def test_no_exception_leaves_a_host_function(
 
 def test_the_runner_keeps_nothing_of_a_call(bench: Bench) -> None:
     runner: Runner = bench.runner()
-    runner.run(bench.signer.call(make_plan(provider_module_digest=bench.add(builtin("echo")))))
+    plan = make_plan(provider_module_digest=bench.add(builtin("echo")))
+    assert runner.run(call_of(plan), word_for(plan), {}).outcome == "success"
     assert runner._functions.current is None

@@ -1,4 +1,4 @@
-"""The audit chain: events, tail, verify."""
+"""The audit chain: events, tail, verify. Checkpoints of the log are in gateway_client/cli/commands/checkpoints.py."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -158,6 +158,9 @@ def verify(desk: Desk, file: Path | None, head: str | None) -> None:
         desk.out.line(
             f"{desk.out.mark('intact')}: {report.events_checked} events, each with the hash of the one before"
         )
+        if report.head is not None and report.size:
+            desk.out.line(f"tree of {report.size} entries, root {safe(report.root or '-')}")
+            desk.out.line(f"head {safe(report.head)}")
     if not report.intact:
         raise _broken(report.broken_at, report.reason, report.events_checked)
 

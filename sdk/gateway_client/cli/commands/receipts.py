@@ -1,7 +1,5 @@
 """Receipts: show one, fetch the keys, verify without a gateway."""
 
-import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -9,13 +7,13 @@ import click
 
 from gateway_client.cli.desk import Desk, Group, noun, pass_desk
 from gateway_client.cli.exits import Exit, Failure, usage
+from gateway_client.cli.files import json_of, read
 from gateway_client.cli.results_view import show_receipt
 from gateway_client.decoding import parse_json
 from gateway_client.errors import ProtocolViolation
 from gateway_client.receipts import ReceiptVerdict, SignatureStatus, verify_receipt, verify_receipts
 
 receipts = noun("receipts", "Signed receipts of calls.")
-MAX_BYTES = 256 * 1024 * 1024
 
 
 def add_to(cli: Group) -> None:
@@ -55,10 +53,10 @@ def keys(desk: Desk) -> None:
 @pass_desk
 def verify(desk: Desk, file: Path, keys_file: Path) -> None:
     """Check receipts of a FILE, - for standard input, without a gateway. One receipt, an array, or one a line."""
-    jwks = _json(_read(keys_file), str(keys_file))
+    jwks = json_of(read(keys_file), str(keys_file))
     if not isinstance(jwks, dict):
         raise usage(f"{keys_file}: not a JWKS")
-    verdicts = list(verify_receipts(_receipts(_read(file), str(file)), jwks))
+    verdicts = list(verify_receipts(_receipts(read(file), str(file)), jwks))
     bad = [one for one in verdicts if one.status is not SignatureStatus.VERIFIED]
     if desk.is_json:
         desk.out.document(
@@ -86,21 +84,6 @@ def _receipts(data: bytes, name: str) -> list[Any]:
     except ProtocolViolation:
         return [line for line in data.splitlines() if line.strip()]  # one a line: each has a verdict of its own
     return found if isinstance(found, list) else [found]
-
-
-def _read(file: Path) -> bytes:
-    with sys.stdin.buffer if str(file) == "-" else file.open("rb") as opened:
-        data = opened.read(MAX_BYTES + 1)
-    if len(data) > MAX_BYTES:
-        raise usage(f"{file} is larger than {MAX_BYTES} bytes", "verify it in parts")
-    return data
-
-
-def _json(data: bytes, name: str) -> Any:
-    try:
-        return parse_json(data, name)
-    except ProtocolViolation:
-        raise usage(f"{json.dumps(name)} is not JSON") from None
 
 
 def _unproven(bad: int, count: int, status: str) -> Failure:

@@ -1,4 +1,4 @@
-"""Running the gateway: status, drain, reload, revoke-all, epoch, intents, metrics."""
+"""Running the gateway: status, drain, reload, revoke-all, epoch, metrics."""
 
 import os
 import secrets
@@ -19,7 +19,7 @@ from gateway_client.operators import OperatorClient
 
 def add_to(cli: Group) -> None:
     """Hang the commands into the tree."""
-    for one in (status, drain, reload, revoke_all, epoch, intents, metrics):
+    for one in (status, drain, reload, revoke_all, epoch, metrics):
         cli.add_command(one)
 
 
@@ -140,22 +140,6 @@ def epoch(desk: Desk) -> None:
         desk.out.document({"current_epoch": found})
     else:
         desk.out.line(str(found))
-
-
-@click.command(cls=Command)
-@click.option("--limit", type=click.IntRange(1, 1000), default=100, show_default=True, help="The oldest so many.")
-@pass_desk
-def intents(desk: Desk, limit: int) -> None:
-    """Calls that were dispatched, and nobody knows what came of them."""
-    with desk.operator() as operator:
-        found = operator.intents(limit)
-    if desk.is_json:
-        desk.out.document({"intents": [one.raw for one in found], "count": len(found)})
-        return
-    rows = [(one.intent_id, one.action_id, one.principal, one.dispatched_at, span(one.age_seconds), one.trace_id)
-            for one in found]  # fmt: skip
-    columns = ("INTENT", "ACTION", "ASKED BY", "DISPATCHED", "AGE", "TRACE")
-    desk.out.table(columns, rows, "every call that was dispatched has its receipt")
 
 
 @click.command(cls=Command)

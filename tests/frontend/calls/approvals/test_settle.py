@@ -12,9 +12,8 @@ from frontend.actions.registry import Registry
 from frontend.calls.approvals.record import outcome_of
 from frontend.notary.client import NotaryUnavailable
 from ipc.settings import LimitSettings
-from tests.support.front_core import Agent, Core, action, front_core, hangs, refuses, then
+from tests.support.front_core import Agent, Core, action, front_core, refuses, then
 from tests.support.held_calls import corrupt, held, reaching, state_of, told
-from tests.support.worker_desk import until
 
 FULL = NotaryUnavailable("the disk is full")
 
@@ -299,12 +298,11 @@ async def test_an_approval_that_is_cut_leaves_a_receipt_and_is_ended_by_it(tmp_p
     async with front_core(tmp_path, action("hang")) as core:
         agent, approval_id = await held(core, action_id="hang")
         reached = trio.Event()
-        core.client.faults["Open"] = then(reached.set)
+        core.client.on_begun = reached.set
         async with trio.open_nursery() as nursery:
             nursery.start_soon(core.operate, "POST", f"/v1/approvals/{approval_id}/approve")
             with trio.fail_after(60):
                 await reached.wait()
-            await until(lambda: core.desk.idle() == 0)
             nursery.cancel_scope.cancel()
         assert await state_of(core, approval_id) == "approved", "it ends with its receipt, at once"
         assert (await told(core, approval_id))[-1] == ("ActionCall", "error", "action_execution_failed")
@@ -312,10 +310,10 @@ async def test_an_approval_that_is_cut_leaves_a_receipt_and_is_ended_by_it(tmp_p
 
 
 async def test_nobody_ends_what_an_operator_is_still_executing(tmp_path: Path) -> None:
-    async with front_core(tmp_path) as core:
-        _agent, approval_id = await held(core)
+    async with front_core(tmp_path, action("wait")) as core:
+        _agent, approval_id = await held(core, action_id="wait")
         reached, answers = trio.Event(), list[tuple[int, Any]]()
-        core.client.faults["Open"] = hangs(reached, first_does=True)
+        core.client.on_begun = reached.set
         async with trio.open_nursery() as nursery:
             nursery.start_soon(core.operate, "POST", f"/v1/approvals/{approval_id}/approve")
             with trio.fail_after(60):
@@ -324,5 +322,6 @@ async def test_nobody_ends_what_an_operator_is_still_executing(tmp_path: Path) -
             answers.append(await core.operate("POST", f"/v1/approvals/{approval_id}/deny"))
             await core.services.upkeep.round()
             assert await state_of(core, approval_id) == "claimed"
-            nursery.cancel_scope.cancel()
+            core.desk.go_on("compute-1")
+        assert await state_of(core, approval_id) == "approved"
         assert answers == [(404, {"error": "approval_not_found"})]

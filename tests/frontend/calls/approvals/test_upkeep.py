@@ -11,7 +11,7 @@ from frontend.notary.client import NotarySilent, NotaryUnavailable
 from ipc.approvals import CLAIMED, FAILED, PENDING
 from tests.support.front_core import ALLOW, action, does_and_says, front_core, refuses
 from tests.support.held_calls import claimed, corrupt, held, state_of, told
-from tests.support.worker_desk import until
+from tests.support.notary_thread import shared_notary
 
 GONE = NotaryUnavailable("the store is gone")
 FULL = NotaryUnavailable("the disk is full")
@@ -140,10 +140,15 @@ async def test_a_claim_that_was_dispatched_is_not_given_back_and_never_run_again
     async with front_core(tmp_path, action("hang")) as core:
         agent, approval_id = await held(core, action_id="hang")
         core.client.faults["Close"] = refuses(FULL)  # as far as a front comes that is killed
+        reached = trio.Event()
+        core.client.on_begun = reached.set
         async with trio.open_nursery() as nursery:
             nursery.start_soon(core.operate, "POST", f"/v1/approvals/{approval_id}/approve")
-            await until(lambda: core.desk.idle() == 0)
+            with trio.fail_after(60):
+                await reached.wait()
             nursery.cancel_scope.cancel()
+        with shared_notary(core.services.settings, core.clock) as notary:
+            notary.state.fronts.discard(core.services.front_id)  # as when its channel has ended
         await core.services.upkeep.at_start(("front-9-next",))
         assert await state_of(core, approval_id) == FAILED
         assert await core.remaining(agent) == 2

@@ -1,0 +1,3 @@
+module action-gateway/verify
+
+go 1.21

@@ -1,0 +1,199 @@
+// Verifies one evidence bundle offline: verify BUNDLE.json --origin-key VKEY [--receipt-keys JWKS.json]. The same checks
+// as in verify.py beside it, witnesses aside. Exit code 0: proven; 1: not proven; 2: usage, or nothing to read.
+package main
+
+import (
+	"bytes"
+	"crypto/ed25519"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"math/bits"
+	"os"
+	"regexp"
+	"sort"
+	"strings"
+	"unicode/utf8"
+)
+
+var (
+	noteHead = regexp.MustCompile(`^([^\x00-\x1f]+)\n(0|[1-9][0-9]{0,17})\n([^\x00-\x1f]+)\ntime=([0-9T:.-]+Z) unresolved=[0-9]+\n([^\x00-\x1f]+\n)*$`)
+	noteLine = regexp.MustCompile(`— ([^ +\x00-\x1f]+) ([A-Za-z0-9+/]+={0,2})\n`)
+)
+
+// require ends the program where something does not fit.
+func require(holds bool, reason, format string, values ...any) {
+	if !holds {
+		fmt.Printf("not proven (%s): %s\n", reason, fmt.Sprintf(format, values...))
+		os.Exit(map[bool]int{true: 2, false: 1}[reason == "unreadable"])
+	}
+}
+
+func hash(parts ...[]byte) []byte { sum := sha256.Sum256(bytes.Join(parts, nil)); return sum[:] }
+func hashText(data []byte) string { return fmt.Sprintf(`"sha256:%x"`, hash(data)) }
+
+func unbase64(text, reason string) []byte {
+	data, err := base64.StdEncoding.DecodeString(text)
+	require(err == nil && base64.StdEncoding.EncodeToString(data) == text, reason, "%+q is not base64.", text)
+	return data
+}
+
+func countTokens(data []byte) (count int) {
+	for decoder := json.NewDecoder(bytes.NewReader(data)); ; count++ {
+		if _, err := decoder.Token(); err != nil {
+			return count
+		}
+	}
+}
+
+// object has the exact text of each member. There are no structs: encoding/json takes names in any case for theirs.
+type object map[string]json.RawMessage
+
+// text is the JSON of a member, empty for null as for an absent one; shown is for the terminal.
+func (o object) text(name string) string  { return strings.TrimSuffix(string(o[name]), "null") }
+func (o object) shown(name string) string { return fmt.Sprintf("%+q", strings.Trim(o.text(name), `"`)) }
+
+func (o object) canonicalWithout(names string) []byte {
+	var members []string
+	for name, value := range o {
+		if !strings.Contains(names, " "+name+" ") {
+			members = append(members, `"`+name+`":`+string(value))
+		}
+	}
+	sort.Strings(members)
+	return []byte("{" + strings.Join(members, ",") + "}")
+}
+
+// parse reads an object, which has fewer tokens when it is written again if a name stood twice in it.
+func parse(data []byte, reason string, isCanonical bool) (found object) {
+	var whole any
+	ok := len(data) <= 16<<20 && utf8.Valid(data) && json.Unmarshal(data, &whole) == nil
+	again, _ := json.Marshal(whole)
+	ok = ok && countTokens(data) == countTokens(again) && json.Unmarshal(data, &found) == nil && found != nil
+	ok = ok && (!isCanonical || string(found.canonicalWithout("")) == string(data))
+	require(ok, reason, "There is no JSON object, or one with a name twice, or not in canonical form.")
+	return found
+}
+
+func get[T any](o object, name, reason string) (found T) {
+	require(json.Unmarshal([]byte(o.text(name)), &found) == nil, reason, "There is no %s of the right type.", name)
+	return found
+}
+
+// same requires that two objects agree; "a=b" is a in the one and b in the other.
+func same(one, other object, both, names string) {
+	for _, name := range strings.Fields(names) {
+		pair := append(strings.Split(name, "="), name)
+		require(one.text(pair[0]) == other.text(pair[1]), "disagreement", "The %s differ in %s.", both, pair[0])
+	}
+}
+
+// checkpoint checks a note by the log's key; returns its lines from [1], as noteHead has them.
+func checkpoint(note, origin, vkey string) []string {
+	parts := append(strings.SplitN(vkey, "+", 3), "", "")
+	key := unbase64(parts[2], "unreadable")
+	require(parts[0] != "" && len(key) == 33 && key[0] == 1, "unreadable", "%+q is not a verifier key.", vkey)
+	id := hash([]byte(parts[0]+"\n"), key)[:4]
+	require(fmt.Sprintf("%x", id) == parts[1], "unreadable", "%+q has not its own id.", vkey)
+	text, rest, _ := strings.Cut(note, "\n\n")
+	lines, other := noteHead.FindStringSubmatch(text+"\n"), noteLine.ReplaceAllString(rest, "")
+	require(lines != nil && rest != "" && other == "", "note_malformed", "The checkpoint has another form.")
+	require(lines[1] == origin && lines[1] == parts[0], "note_origin", "The checkpoint is of the log %+q.", lines[1])
+	var own [][]byte
+	for _, line := range noteLine.FindAllStringSubmatch(rest, -1) {
+		if signed := unbase64(line[2], "note_malformed"); line[1] == parts[0] && bytes.HasPrefix(signed, id) {
+			own = append(own, signed[4:])
+		}
+	}
+	require(len(own) == 1 && ed25519.Verify(key[1:], []byte(text+"\n"), own[0]), "note_signature", "Its signature is invalid.")
+	return lines
+}
+
+// rootOf is the root that an inclusion proof leads to, by the recursive definition of RFC 6962 §2.1.1.
+func rootOf(leaf []byte, index, size int64, proof []string) []byte {
+	require(0 <= index && index < size, "leaf_index", "A leaf has no place in a tree of %d leaves.", size)
+	if size == 1 {
+		require(len(proof) == 0, "proof_length", "An inclusion proof is too long.")
+		return hash([]byte{0}, leaf)
+	}
+	require(len(proof) > 0, "proof_length", "An inclusion proof is too short.")
+	left, rest, sibling := int64(1)<<(bits.Len64(uint64(size-1))-1), proof[:len(proof)-1], unbase64(proof[len(proof)-1], "bundle_malformed")
+	if index < left {
+		return hash([]byte{1}, rootOf(leaf, index, left, rest), sibling)
+	}
+	return hash([]byte{1}, sibling, rootOf(leaf, index-left, size-left, rest))
+}
+
+func checkAgreement(event, intent, receipt object) {
+	require(event.text("event_type") == `"ActionCall"`, "event_malformed", "The event is not that of a call.")
+	same(receipt, event, "receipt and event", "receipt_id grant_id")
+	if intent != nil {
+		require(intent.text("dispatched_at") != "", "intent_malformed", "The intent has no dispatched_at.")
+		same(event, intent, "event and intent", "intent_id grant_id trace_id action_id principal")
+	}
+	require(intent != nil || event.text("intent_id") == "", "leaves", "The bundle lacks the intent of the event.")
+	version, approval := receipt.text("receipt_version"), object{}
+	require(version == "" || version == "2", "receipt_malformed", "The version of the receipt is unknown.")
+	if version == "2" {
+		require(json.Unmarshal(receipt["approval"], &approval) == nil, "receipt_malformed", "The receipt has no approval.")
+		same(receipt, event, "receipt and event", "principal action_id action_version request_hash trace_id "+
+			"policy_rule policy_version provider_module_digest")
+		same(approval, event, "approval and event",
+			"approval_id approved_by operator_jkt=operator_sender_binding operator_proof_jti")
+	}
+	if version == "2" && intent != nil {
+		same(approval, intent, "approval and intent", "approval_id")
+		same(receipt, intent, "receipt and intent", "plan_hash provider_module_digest=provider_module")
+	}
+}
+
+func checkReceiptSignature(receipt, jwks object) {
+	envelope := receipt.canonicalWithout(" result_hash receipt_signature signing_key_id signature_status ")
+	id, signed := receipt.text("signing_key_id")+`"OKP""Ed25519"`, get[string](receipt, "receipt_signature", "receipt_malformed")
+	var key, signature []byte
+	for _, jwk := range get[[]object](jwks, "keys", "receipt_key") {
+		if jwk.text("kid")+jwk.text("kty")+jwk.text("crv") == id {
+			key, _ = base64.RawURLEncoding.DecodeString(get[string](jwk, "x", "receipt_key"))
+		}
+	}
+	require(len(key) == 32, "receipt_key", "The receipt keys have no Ed25519 key %s.", receipt.text("signing_key_id"))
+	require(receipt.text("result_hash") == hashText(envelope), "result_hash", "The result_hash is another one.")
+	fmt.Sscanf(signed, "%x", &signature)
+	holds := fmt.Sprintf("%x", signature) == signed && ed25519.Verify(key, envelope, signature)
+	require(holds, "receipt_signature", "The signature of the receipt is invalid.")
+}
+
+func main() {
+	const bad, usage = "bundle_malformed", "usage: verify BUNDLE.json --origin-key VKEY [--receipt-keys JWKS.json]"
+	isCheckingKeys := len(os.Args) == 6 && os.Args[4] == "--receipt-keys"
+	require((len(os.Args) == 4 || isCheckingKeys) && os.Args[2] == "--origin-key", "unreadable", usage)
+	data, _ := os.ReadFile(os.Args[1])
+	bundle := parse(data, "unreadable", false)
+	require(bundle.text("bundle_version") == "1", bad, "The bundle is not of version 1.")
+	origin := get[string](bundle, "origin", bad)
+	note := checkpoint(get[string](bundle, "checkpoint", bad), origin, os.Args[3])
+	size, root := get[int64](object{"size": json.RawMessage(note[2])}, "size", bad), unbase64(note[3], "note_malformed")
+	leaves, indexes := map[string]object{}, map[string]int64{"intent": -1}
+	for _, leaf := range get[[]object](bundle, "leaves", bad) {
+		kind, index := get[string](leaf, "kind", bad), get[int64](leaf, "index", bad)
+		require((kind == "event" || kind == "intent") && leaves[kind] == nil, "leaves", "A leaf is not the one event or intent.")
+		data, proof := unbase64(get[string](leaf, "bytes", bad), bad), get[[]string](leaf, "proof", bad)
+		require(bytes.Equal(rootOf(data, index, size, proof), root), "root", "The %s is not at index %d of the tree.", kind, index)
+		leaves[kind], indexes[kind] = parse(data, kind+"_malformed", true), index
+	}
+	require(leaves["event"] != nil, "leaves", "The bundle has no event.")
+	event, stored := leaves["event"], unbase64(get[string](bundle, "receipt", bad), bad)
+	receipt, bound := parse(stored, "receipt_malformed", true), event.text("receipt_hash")
+	isOld := receipt.text("receipt_version") == "" // perhaps from before there was a tree
+	require(isOld || indexes["intent"] < indexes["event"], "leaf_order", "The intent does not come before the event.")
+	require(bound == hashText(stored) || isOld && bound == "" && isCheckingKeys, "receipt_hash", "The event has another hash.")
+	checkAgreement(event, leaves["intent"], receipt)
+	if isCheckingKeys {
+		data, _ = os.ReadFile(os.Args[5])
+		checkReceiptSignature(receipt, parse(data, "unreadable", false))
+	}
+	fmt.Printf("proven\nThe log %+q signed its checkpoint of size %d at %s. Entry %d of it is the event %s of %s.\n",
+		origin, size, note[4], indexes["event"], event.shown("event_id"), event.shown("timestamp"))
+	fmt.Printf("In it %s called %s. Result: %s.\n", event.shown("principal"), event.shown("action_id"), receipt.shown("normalized_result"))
+}

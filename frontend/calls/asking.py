@@ -1,0 +1,42 @@
+"""What the notary is asked about a call, and what it means for the caller when it does not answer."""
+
+from frontend.calls.record import CallRecord
+from frontend.errors import GateError
+from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.pool.channel import WorkerChannel
+from ipc import messages as m
+from ipc.identifiers import new
+from ipc.plan import Plan
+
+
+def terms_of(plan: Plan, digest: str) -> m.Terms:
+    """What of a plan the notary keeps and signs; `digest` is the plan's hash."""
+    limits = plan.limits
+    return m.Terms(
+        plan_hash=digest, module_digest=plan.provider_module_digest, epoch=plan.epoch,
+        verifier_kind=plan.verifier_kind, max_response_bytes=plan.max_response_bytes, fuel=limits.fuel,
+        memory_mb=limits.memory_mb, timeout_seconds=limits.timeout_seconds, max_io_calls=limits.max_io_calls,
+    )  # fmt: skip
+
+
+def open_for(
+    record: CallRecord, plan: Plan, terms: m.Terms, worker: WorkerChannel, has_budget: bool, approver: m.Approver | None
+) -> m.Open:
+    """The question that opens a call at this worker, under an intent that is new."""
+    return m.Open(
+        new("intent_"), record.event("allow"), terms, worker.worker_id, record.proof, has_budget, approver,
+        wants_begun=bool(plan.secrets),
+    )  # fmt: skip
+
+
+def withdrawal(asked: m.Open, error: GateError) -> m.Withdraw:
+    """The call is given up, for this reason."""
+    return m.Withdraw(asked.intent_id, "error" if error.status >= 500 else "deny", error.code, error.cause)
+
+
+def unavailable(asked: m.Open, error: NotaryUnavailable | NotaryRefused) -> GateError:
+    """What a caller hears of an Open that had no answer."""
+    if isinstance(error, NotaryUnavailable) and error.part == "budget":
+        return GateError("budget_store_unavailable", cause=str(error))
+    code = "evidence_persistence_failed" if asked.proof is None else "replay_cache_unavailable"
+    return GateError(code, cause=str(error))

@@ -1,0 +1,41 @@
+"""A call that ran, and its answer."""
+
+from dataclasses import dataclass
+from typing import cast
+
+import msgspec
+
+from frontend.contract.execution import ExecutionResult, Runtime, VerificationOutcome, VerificationSummary
+from ipc import messages as m
+from ipc.plan import Plan
+
+FULLY_SUCCESSFUL = frozenset({"verified", "unverifiable_declared"})
+
+
+@dataclass(frozen=True, slots=True)
+class Executed:
+    """A call that ran, whatever came of it, with its evidence durable."""
+
+    plan: Plan
+    closed: m.Closed
+    output: str | None
+    """JSON text; None unless the call succeeded."""
+
+    @property
+    def succeeded(self) -> bool:
+        """True when the provider succeeded (verification may still have failed)."""
+        return self.output is not None
+
+    def body(self) -> ExecutionResult:
+        """The answer."""
+        outcome = cast(VerificationOutcome, self.closed.verification_outcome)
+        return ExecutionResult(
+            trace_id=self.plan.trace_id,
+            action_id=self.plan.action_id,
+            grant_id=self.closed.grant_id,
+            receipt_id=self.closed.receipt_id,
+            output=msgspec.json.decode(self.output or "{}"),
+            verification_outcome=outcome,
+            verification=VerificationSummary(outcome=outcome, is_fully_successful=outcome in FULLY_SUCCESSFUL),
+            runtime=Runtime(**self.closed.runtime),
+        )

@@ -1,0 +1,84 @@
+"""The table of sessions: what each has drawn and been refused lately, in memory that all fronts share.
+
+A session lies in one of the ways of the set that its hash names; a set that is full forgets the session that has been
+silent longest. Its bucket is full by then, unless a flood of sessions fills the set within seconds: every session is a
+lease of its own, which is limited too, so that nothing is won by it.
+"""
+
+import struct
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from hashlib import blake2b
+from typing import Final
+
+from frontend.shared.memory import SharedMemory
+from ipc import front_memory as at
+
+_RECORD: Final = struct.Struct("<ddddq")
+_KEYS_BYTES: Final = at.SESSION_WAYS * at.KEY_BYTES
+assert _RECORD.size == at.SESSION_BYTES
+
+
+class Session:
+    """What is known of one session while its set is locked; what is changed here is written back."""
+
+    __slots__ = ("counted_at", "refused", "seen", "spent", "told")
+
+    def __init__(self, record: tuple[float, float, float, float, int]) -> None:
+        self.spent, self.counted_at, self.seen, self.told, self.refused = record
+
+    def record(self) -> tuple[float, float, float, float, int]:
+        """As it lies in memory."""
+        return self.spent, self.counted_at, self.seen, self.told, self.refused
+
+
+class Sessions:
+    """All sessions with requests lately; `sets` fewer than there is room for are a test's."""
+
+    def __init__(
+        self, memory: SharedMemory, clock: Callable[[], float] = time.monotonic, sets: int = at.SESSION_SETS
+    ) -> None:  # fmt: skip
+        self._memory = memory
+        self._clock = clock
+        self._sets = sets
+        self._table = memory.part(at.SESSIONS, at.SESSION_SETS * at.SET_BYTES)
+
+    @contextmanager
+    def session(self, session_id: str) -> Iterator[Session]:
+        """One session, for a block that does not wait; `seen` now."""
+        key = blake2b(session_id.encode(), digest_size=at.KEY_BYTES).digest()
+        start = int.from_bytes(key[:4], "little") % self._sets * at.SET_BYTES
+        with self._memory.lock(at.SESSIONS + start):
+            place, is_new = self._place(start, key)
+            session = Session((0.0, 0.0, 0.0, 0.0, 0) if is_new else _RECORD.unpack_from(self._table, place))
+            session.seen = self._clock()
+            try:
+                yield session
+            finally:
+                _RECORD.pack_into(self._table, place, *session.record())
+
+    def seen_since(self, moment: float) -> int:
+        """How many sessions have been seen since then."""
+        return sum(
+            _RECORD.unpack_from(self._table, _record_at(start, way))[2] > moment
+            for start in range(0, self._sets * at.SET_BYTES, at.SET_BYTES)
+            for way in range(at.SESSION_WAYS)
+        )
+
+    def _place(self, start: int, key: bytes) -> tuple[int, bool]:
+        """Where the session's record lies, or may begin."""
+        keys = bytes(self._table[start : start + _KEYS_BYTES])
+        found = keys.find(key)
+        while found >= 0 and found % at.KEY_BYTES:
+            found = keys.find(key, found + 1)
+        if found >= 0:
+            return _record_at(start, found // at.KEY_BYTES), False
+        records = [_record_at(start, way) for way in range(at.SESSION_WAYS)]
+        way = min(range(at.SESSION_WAYS), key=lambda way: _RECORD.unpack_from(self._table, records[way])[2])
+        self._table[start + way * at.KEY_BYTES : start + (way + 1) * at.KEY_BYTES] = key
+        return records[way], True
+
+
+def _record_at(start: int, way: int) -> int:
+    return start + _KEYS_BYTES + way * at.SESSION_BYTES

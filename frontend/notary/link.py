@@ -1,0 +1,167 @@
+"""The socket to one notary after the other: what one turn of the loop queues goes out together, messages come in.
+
+Guarantees whole frames in order, checked against the session tables in both directions, and that nothing of one notary
+is read as another's. Knows no answers and no deadlines: see frontend/notary/client.py.
+"""
+
+import contextlib
+import socket
+from collections.abc import Callable
+
+import trio
+
+from frontend.notary.waiting import Waiter
+from frontend.telemetry.logs import log
+from ipc import messages as m
+from ipc.blocking import ChannelClosed
+from ipc.directions import sessions_of
+from ipc.framing import Decoder, FrameError
+from ipc.limits import MAX_NOTARY_FRAME
+from ipc.sessions import NOTARY_TO_FRONT, ProtocolError
+
+READ_BYTES = 1 << 18
+
+
+class _Outgoing(trio.abc.Instrument):
+    """Sends what one turn of the loop has queued, just before the loop would sleep: no task has to be woken for it."""
+
+    def __init__(self, flush: Callable[[], None]) -> None:
+        self._flush = flush
+
+    def before_io_wait(self, timeout: float) -> None:  # noqa: ARG002
+        """The loop has run every task that could run."""
+        self._flush()
+
+
+class Link:
+    """One front's socket. `hear` is told every message; `run` must be at work meanwhile."""
+
+    def __init__(self, hear: Callable[[m.NotaryToFront], None]) -> None:
+        self._answer = hear
+        self._queue: list[Waiter] = []
+        self._unsent = memoryview(b"")
+        self._sock: socket.socket | None = None
+        self._decoder: Decoder[m.NotaryToFront] = Decoder(m.NotaryToFront, MAX_NOTARY_FRAME)
+        self._session, self._sending = sessions_of(NOTARY_TO_FRONT, "new")
+        self._attached = trio.Event()
+        self._is_pushing = False
+        self._push = trio.Event()
+        self._token = trio.lowlevel.current_trio_token()
+
+    def attach(self, sock: socket.socket, unanswered: list[Waiter]) -> None:
+        """A fresh notary's channel; ours from now on. What the one before did not answer is sent again."""
+        self.drop()
+        sock.setblocking(False)
+        self._sock = sock
+        self._decoder = Decoder(m.NotaryToFront, MAX_NOTARY_FRAME)
+        self._session, self._sending = sessions_of(NOTARY_TO_FRONT, "new")
+        self._queue = unanswered
+        self._attached.set()
+
+    def queue(self, waiter: Waiter, asked: m.Asked) -> None:
+        """Send this before the loop sleeps next."""
+        self._sending.accept(asked)
+        self._queue.append(waiter)
+
+    def forget(self, waiter: Waiter) -> bool:
+        """Take one back. False when it has been sent, to this notary or to one before."""
+        if waiter.is_sent or waiter not in self._queue:
+            return False
+        self._queue.remove(waiter)
+        return True
+
+    def forget_ended(self) -> None:
+        """Do not send what nobody waits for any more."""
+        self._queue = [waiter for waiter in self._queue if not waiter.is_done]
+
+    async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
+        """Hear one notary after the other, until cancelled."""
+        outgoing = _Outgoing(self.flush)
+        trio.lowlevel.add_instrument(outgoing)
+        try:
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._keep_pushing)
+                task_status.started()
+                while True:
+                    await self._attached.wait()
+                    self._attached = trio.Event()
+                    await self._hear()
+        finally:
+            trio.lowlevel.remove_instrument(outgoing)
+
+    def hear_now(self) -> None:
+        """Take what has arrived, without waiting. What is wrong with it is found by who waits for it."""
+        with contextlib.suppress(ChannelClosed, OSError, FrameError, ProtocolError):
+            while self._sock is not None and self._take(self._sock):
+                pass
+
+    async def _hear(self) -> None:
+        sock = self._sock
+        if sock is None:
+            return
+        try:
+            while self._sock is sock:
+                await trio.lowlevel.wait_readable(sock)
+                self._take(sock)
+        except (ChannelClosed, OSError, trio.ClosedResourceError):
+            reason = "closed its channel"
+        except (FrameError, ProtocolError) as error:
+            reason = f"broke the protocol: {error}"
+        else:
+            return
+        if self._sock is sock:
+            log.warning("the notary is gone; what it did not answer waits for the next one", reason=reason)
+            self.drop()
+
+    def _take(self, sock: socket.socket) -> bool:
+        """Take one read's worth of answers; False when there is nothing."""
+        try:
+            data = sock.recv(READ_BYTES)
+        except BlockingIOError:
+            return False
+        if not data:
+            raise ChannelClosed
+        self._decoder.feed(data)
+        while (message := self._decoder.next_message()) is not None:
+            self._session.accept(message)
+            self._answer(message)
+        return True
+
+    def flush(self) -> None:
+        """Send what is queued, as far as the socket takes it."""
+        sock = self._sock
+        if sock is None:
+            return
+        try:
+            while self._unsent or self._queue:
+                if not self._unsent:  # not sooner: an operation that is given up meanwhile takes its frame with it
+                    self._unsent = memoryview(b"".join([waiter.frame for waiter in self._queue]))
+                    for waiter in self._queue:
+                        waiter.is_sent = True
+                    self._queue.clear()
+                self._unsent = self._unsent[sock.send(self._unsent) :]
+        except BlockingIOError:
+            if not self._is_pushing:
+                self._is_pushing = True
+                self._token.run_sync_soon(self._push.set)  # which ends the wait that is about to begin, too
+        except OSError:
+            return  # whoever hears finds the end too
+
+    async def _keep_pushing(self) -> None:
+        """Send the rest of what the socket did not take at once."""
+        while True:
+            await self._push.wait()
+            self._push = trio.Event()
+            with contextlib.suppress(OSError, trio.ClosedResourceError):  # whoever hears finds the end too
+                if self._sock is not None and self._unsent:
+                    await trio.lowlevel.wait_writable(self._sock)
+            self._is_pushing = False
+            self.flush()
+
+    def drop(self) -> None:
+        """Close the socket, if there is one."""
+        sock, self._sock = self._sock, None
+        self._unsent = memoryview(b"")
+        if sock is not None:
+            trio.lowlevel.notify_closing(sock)
+            sock.close()

@@ -1,0 +1,33 @@
+"""How long a front waits for its policy engine and for the policy's files. All in seconds.
+
+Holds values only; frontend/compose.py hands them on. What one question may take is fixed by the contract.
+"""
+
+from dataclasses import dataclass
+
+from frontend.policy.engine import QUESTION_SECONDS
+
+
+@dataclass(frozen=True, slots=True)
+class PolicyDeadlines:
+    """The waits of frontend/policy/, in seconds."""
+
+    question_seconds: float = QUESTION_SECONDS
+    """For one question."""
+    stall_seconds: float = 0.9 * QUESTION_SECONDS
+    """A process that has answered nothing for this long when a question runs out of time is given up. A hanging
+    evaluation that began later ends by itself: the process has an alarm of its own."""
+    late_seconds: float = 0.05
+    """A front that notices a deadline later than this stood still itself, and reads what came for as long again."""
+    load_seconds: float = 10.0
+    """For a policy to compile, a process to come included."""
+    first_load_seconds: float = 30.0
+    """The same while no policy is in force: no question waits for it, and a whole gateway is starting beside it."""
+    successor_seconds: float = 5.0
+    """A candidate whose process was lost waits this long for another one."""
+    send_seconds: float = 1.0
+    """A process that does not read for this long is lost."""
+    read_seconds: float = 30.0
+    """For the whole policy folder to be read."""
+    look_seconds: float = 5.0
+    """For one look at a file of it."""

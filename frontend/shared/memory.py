@@ -1,0 +1,156 @@
+"""The memory that fronts share, as one front sees it (ipc/front_memory.py says what lies where).
+
+Guarantees that a lock is held for microseconds, never across an await, and falls to the next with its holder's end: a
+front that is killed leaves no lock behind. A lone front needs none, and takes none.
+"""
+
+import fcntl
+import mmap
+import os
+import time
+from contextlib import AbstractContextManager, nullcontext
+from types import TracebackType
+
+from ipc import front_memory as at
+from ipc.front_memory import Layout, make_memory
+
+_CELL = 8
+
+
+class _Lock:
+    """One byte of the memory, locked for this process (fcntl(2), "Advisory record locking")."""
+
+    __slots__ = ("_descriptor", "_offset")
+
+    def __init__(self, descriptor: int, offset: int) -> None:
+        self._descriptor = descriptor
+        self._offset = offset
+
+    def __enter__(self) -> None:
+        fcntl.lockf(self._descriptor, fcntl.LOCK_EX, 1, self._offset)
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        fcntl.lockf(self._descriptor, fcntl.LOCK_UN, 1, self._offset)
+
+
+Lock = AbstractContextManager[None]
+_NO_LOCK: Lock = nullcontext()
+
+
+class SharedMemory:
+    """One front's view of it. `number` is the front's own, from 1."""
+
+    def __init__(self, descriptor: int, layout: Layout, number: int = 1) -> None:
+        """Takes the descriptor over."""
+        self.layout = layout
+        self.number = number
+        self._whole = memoryview(mmap.mmap(descriptor, layout.size))
+        self._descriptor = descriptor
+        if layout.fronts == 1:
+            os.close(descriptor)  # needed for locks alone: what is mapped stays
+        self._flags = self.part(0, at.POLICY_DIGEST).cast("Q")
+        self._digest = self.part(at.POLICY_DIGEST, at.DIGEST_BYTES)
+        self._started = self.part(at.STARTED, _CELL).cast("d")
+        self._serving = {one: self.part(self.area(one).start + at.IS_SERVING, _CELL).cast("Q") for one in self._all}
+
+    @staticmethod
+    def alone(layout: Layout | None = None) -> "SharedMemory":
+        """Memory of a front that shares with nobody."""
+        layout = layout or Layout(1, 1 << 13)
+        memory = SharedMemory(make_memory(layout), layout)
+        memory._started[0] = time.monotonic()
+        return memory
+
+    @property
+    def _all(self) -> range:
+        return range(1, self.layout.fronts + 1)
+
+    @property
+    def others(self) -> list[int]:
+        """Numbers of the other fronts, whether or not they live."""
+        return [number for number in self._all if number != self.number]
+
+    def part(self, start: int, size: int) -> memoryview:
+        """So many bytes of it."""
+        return self._whole[start : start + size]
+
+    def area(self, number: int | None = None) -> at.Area:
+        """Where a front's own part lies; this one's unless given."""
+        return self.layout.area(number or self.number)
+
+    def lock(self, offset: int) -> Lock:
+        """The lock of whatever begins at this offset; for blocks that don't wait."""
+        return _NO_LOCK if self.layout.fronts == 1 else _Lock(self._descriptor, offset)
+
+    # ----------------------------------------------------------------- the gateway's life
+
+    @property
+    def uptime(self) -> float:
+        """Seconds since the gateway started."""
+        return time.monotonic() - self._started[0]
+
+    @property
+    def is_draining(self) -> bool:
+        """Whether any front was told to refuse new work."""
+        return bool(self._flags[at.IS_DRAINING // _CELL])
+
+    def drain(self, *, is_draining: bool = True) -> bool:
+        """Have all fronts refuse new work from now on. Returns whether they did already."""
+        with self.lock(at.IS_DRAINING):
+            was = self.is_draining
+            self._flags[at.IS_DRAINING // _CELL] = is_draining
+        return was
+
+    def is_serving(self, number: int) -> bool:
+        """Whether this front serves now."""
+        return bool(self._serving[number][0])
+
+    def begin_serving(self) -> None:
+        """This front serves from now on."""
+        self._serving[self.number][0] = 1
+
+    def end_serving(self) -> bool:
+        """This front serves no more. True if it was the last."""
+        with self.lock(at.IS_DRAINING):
+            self._serving[self.number][0] = 0
+            return not any(map(self.is_serving, self.others))
+
+    def claims_start(self) -> bool | None:
+        """True: this front has to tell that the gateway has started, and then says `told_start`. False: it is told.
+        None: another front is at it."""
+        cell = at.HAS_TOLD_START // _CELL
+        with self.lock(at.HAS_TOLD_START):
+            by = self._flags[cell]
+            if not by:
+                self._flags[cell] = self.number
+            return True if by in (0, self.number) else False if by == at.TOLD else None
+
+    def told_start(self, *, is_told: bool) -> None:
+        """What became of it."""
+        self._flags[at.HAS_TOLD_START // _CELL] = at.TOLD if is_told else 0
+
+    # ----------------------------------------------------------------- the policy's data
+
+    @property
+    def policy_changes(self) -> int:
+        """How often a front has changed the policy's data: costs a caller next to nothing."""
+        return self._flags[at.POLICY_CHANGES // _CELL]
+
+    def policy_digest(self) -> str:
+        """Of the policy since the last change."""
+        with self.lock(at.POLICY_DIGEST):
+            return bytes(self._digest).rstrip(b"\0").decode("ascii", "replace")
+
+    def note_policy(self, digest: str) -> None:
+        """The policy with this digest is in force; each front has heard, or will hear, of it otherwise."""
+        with self.lock(at.POLICY_DIGEST):
+            self._digest[:] = digest.encode("ascii").ljust(at.DIGEST_BYTES, b"\0")[: at.DIGEST_BYTES]
+
+    def change_policy(self, digest: str) -> int:
+        """Every front must use the policy with this digest before it decides again. Returns `policy_changes`."""
+        with self.lock(at.POLICY_DIGEST):
+            self._digest[:] = digest.encode("ascii").ljust(at.DIGEST_BYTES, b"\0")[: at.DIGEST_BYTES]
+            self._flags[at.POLICY_CHANGES // _CELL] += 1
+            return self.policy_changes

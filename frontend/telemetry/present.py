@@ -1,0 +1,105 @@
+"""How things stand in one front at this moment, written down once a second for the other fronts.
+
+What is counted is in frontend/telemetry/cells.py; this is what is only true now, and ends with its front. It is at most
+a second old, and never of a front that does not serve. What is coming to the egress proxy's list is told at once.
+"""
+
+import struct
+from collections.abc import Iterable
+from typing import Final
+
+import msgspec
+from msgspec.structs import replace
+
+from frontend.shared.memory import SharedMemory
+from ipc import front_memory as at
+
+_LENGTH: Final = struct.Struct("<I")
+_ROOM: Final = at.NOW_BYTES - _LENGTH.size
+
+
+class Announced(msgspec.Struct, frozen=True, array_like=True):
+    """A process that a front knows: what it is called in metrics, and its pid."""
+
+    kind: str
+    number: str
+    pid: int
+
+
+class Present(msgspec.Struct, frozen=True):
+    """What one front says of itself."""
+
+    gauges: dict[str, list[tuple[tuple[str, ...], float]]] = {}
+    """Name of a family -> its series."""
+    processes: tuple[Announced, ...] = ()
+    proportional: int | None = None
+    """Bytes of the front's own memory, shared pages divided: the kernel tells a process only its own."""
+    remembered: int = 0
+    """Decisions of policy that it has in memory."""
+    has_policy: bool = True
+    """Whether its policy process answers."""
+    coming: tuple[str, ...] = ()
+    """Rules of domains that are about to count here: no front takes them from the egress proxy's list."""
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decoder = msgspec.msgpack.Decoder(Present)
+
+
+class Presence:
+    """Writes down this front's, and reads the others'."""
+
+    def __init__(self, memory: SharedMemory) -> None:
+        self._memory = memory
+        self._present = Present()
+
+    @property
+    def is_alone(self) -> bool:
+        """There is no other front that could read it."""
+        return not self._memory.others
+
+    @property
+    def serving(self) -> list[int]:
+        """Numbers of the other fronts that serve."""
+        return [number for number in self._memory.others if self._memory.is_serving(number)]
+
+    def tell(self, present: Present) -> None:
+        """Write it down, with what was said to be coming; what finds no room is left out whole."""
+        self._present = replace(present, coming=self._present.coming)
+        self._write(self._present)
+
+    def tell_coming(self, rules: Iterable[str]) -> None:
+        """These rules of domains are about to count here, and no others: seen by the other fronts at once."""
+        self._present = replace(self._present, coming=tuple(rules))
+        self._write(self._present)
+
+    def coming(self) -> frozenset[str]:
+        """Rules of domains that are about to count in other fronts."""
+        return frozenset(rule for other in self.others().values() for rule in other.coming)
+
+    def _write(self, present: Present) -> None:
+        encoded = _encode(present)
+        if len(encoded) > _ROOM:
+            return
+        start = self._memory.area().now
+        with self._memory.lock(start):
+            part = self._memory.part(start, at.NOW_BYTES)
+            part[_LENGTH.size : _LENGTH.size + len(encoded)] = encoded
+            _LENGTH.pack_into(part, 0, len(encoded))
+
+    def others(self) -> dict[int, Present]:
+        """What the other fronts that serve say, by number. SECURITY: what makes no sense is passed over."""
+        found = {}
+        for number in self.serving:
+            try:
+                found[number] = _decoder.decode(self._read(number))
+            except msgspec.MsgspecError:
+                continue
+        return found
+
+    def _read(self, number: int) -> bytes:
+        start = self._memory.area(number).now
+        with self._memory.lock(start):
+            part = self._memory.part(start, at.NOW_BYTES)
+            (length,) = _LENGTH.unpack_from(part, 0)
+            return bytes(part[_LENGTH.size : _LENGTH.size + min(length, _ROOM)])

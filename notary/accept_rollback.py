@@ -1,0 +1,101 @@
+"""`python -m notary.accept_rollback --reason TEXT`, settings as JSON on standard input: go on from a ledger that does
+not continue its last checkpoint, because an operator says why.
+
+Behind `gateway ledger accept-rollback`, which holds the state directory meanwhile. Writes the event that tells of it,
+raises the epoch above every one of the lost time, keeps the file of checkpoints of before beside the new one, and signs
+the first checkpoint of what is there. Killed at any point, the next start refuses again, or finds it done.
+"""
+
+import argparse
+import sqlite3
+import sys
+from pathlib import Path
+
+import msgspec
+
+from ipc.events import ROLLBACK_ACCEPTED, AuditEvent
+from ipc.exits import Exit
+from ipc.identifiers import new
+from ipc.private_files import KeyFileError, sync_folder
+from ipc.settings import Settings
+from ipc.texts import clean_reason
+from notary import checkpoint_file
+from notary.backends.sqlite import DatabaseGone
+from notary.checkpoints import Checkpoints, RolledBack
+from notary.opening import open_state
+from notary.tree.tiles import Tree
+from notary.unit import Unit
+
+
+class NothingToAccept(Exception):
+    """The ledger continues its last checkpoint."""
+
+
+def accept(settings: Settings, reason: str) -> str:
+    """Do it; a sentence that tells what was.
+
+    Raises NothingToAccept, DatabaseGone, KeyFileError, OSError, ValueError.
+    """
+    try:
+        open_state(settings)[0].database.close()
+    except RolledBack as error:
+        told = str(error).split(". Put the ledger")[0]
+    else:
+        raise NothingToAccept
+    state, _ = open_state(settings, is_accepted=True)
+    with state.database.unit() as connection:
+        unit = Unit(state, connection)
+        tree = Tree(connection)
+        _tell(unit, reason, told, tree.size)
+        # Whatever they committed to is not this tree.
+        connection.execute("DELETE FROM checkpoints")
+        unit.finish([])
+    unit.commit()
+    _set_aside(Path(settings.state_dir) / checkpoint_file.FILE_NAME, state.clock.iso())
+    made = Checkpoints(state).make()
+    state.database.close()
+    if made is None:
+        raise DatabaseGone("the first checkpoint could not be signed; the next start tries again")
+    return f"Accepted: {told}. The log goes on with {made.size} leaves; every lease of before has ended."
+
+
+def _tell(unit: Unit, reason: str, told: str, size: int) -> None:
+    # Nobody knows how often the epoch was raised in the lost time; nobody can have raised it once a second since 1970.
+    previous, current = unit.raise_epoch(int(unit.now))
+    event = AuditEvent(event_type=ROLLBACK_ACCEPTED, trace_id=new("trc_"), principal="gateway", decision="allow")
+    unit.append(
+        event, reason=clean_reason(f"{reason} ({told})"),
+        change={"previous_epoch": previous, "current_epoch": current, "size": size},
+    )  # fmt: skip
+
+
+def _set_aside(path: Path, now: str) -> None:
+    if path.exists():
+        path.rename(path.with_name(f"{path.name}.until-{now}"))
+        sync_folder(path.parent)
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Entry point. Returns an exit code of ipc/exits.py; the sentence that explains it goes to standard error."""
+    parser = argparse.ArgumentParser(prog="python -m notary.accept_rollback", description="Go on from less.")
+    parser.add_argument("--reason", required=True)
+    reason = parser.parse_args(arguments).reason
+    try:
+        print(accept(msgspec.json.decode(sys.stdin.buffer.read(), type=Settings), reason))
+        return Exit.OK
+    except NothingToAccept:
+        print("the ledger continues its last checkpoint: there is nothing to accept.", file=sys.stderr)
+        return Exit.CONFIG
+    except KeyFileError as error:
+        print(error, file=sys.stderr)
+        return error.exit_code
+    except (DatabaseGone, sqlite3.Error, OSError) as error:
+        print(error, file=sys.stderr)
+        return Exit.UNAVAILABLE
+    except ValueError as error:
+        print(error, file=sys.stderr)
+        return Exit.CONFIG
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,85 @@
+"""The file of checkpoints beside the database: what a ledger that is put back, cut or rewritten does not fit.
+
+One JSON object a line, `{"note": …}`, each durable before it counts. A line that a crash left half written is the last
+one, and no checkpoint. The file is bounded: of long ago it keeps one checkpoint an hour.
+"""
+
+import errno
+import os
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Final
+
+import msgspec
+
+from ipc.private_files import sync_folder, write_whole
+
+FILE_NAME: Final = "checkpoints"
+MAX_BYTES: Final = 8 << 20
+KEPT_WHOLE_BYTES: Final = 1 << 20
+"""From the end: this much stays as it is when the rest is thinned."""
+_TAIL_BYTES: Final = 1 << 16
+_HOUR: Final = len("2026-11-23T05")
+
+
+class Line(msgspec.Struct):
+    """One line."""
+
+    time: str
+    note: str
+
+
+_decode = msgspec.json.Decoder(Line).decode
+_encode = msgspec.json.Encoder().encode
+
+
+def append(path: Path, time: str, note: str, *, max_bytes: int = MAX_BYTES) -> None:
+    """Add a checkpoint, durably. Raises OSError, KeyFileError."""
+    descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+    try:
+        size = os.fstat(descriptor).st_size
+        # What a crash left half written must not swallow the line that follows it.
+        is_torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
+        data = (b"\n" if is_torn else b"") + _encode(Line(time, note)) + b"\n"
+        if os.write(descriptor, data) != len(data):
+            raise OSError(errno.ENOSPC, "the line was written in part")
+        os.fdatasync(descriptor)
+    finally:
+        os.close(descriptor)
+    if size == 0:
+        sync_folder(path.parent)
+    if size > max_bytes:
+        write_whole(path, _thinned(path.read_bytes()), mode=0o600)
+
+
+def newest(path: Path) -> str | None:
+    """The last note; None when there is no file, or no whole line in it. Raises OSError."""
+    try:
+        with open(path, "rb") as file:
+            size = file.seek(0, os.SEEK_END)
+            file.seek(max(0, size - _TAIL_BYTES))
+            lines = list(_lines_of(file.read()))
+    except FileNotFoundError:
+        return None
+    return lines[-1].note if lines else None
+
+
+def _lines_of(data: bytes) -> Iterator[Line]:
+    """What can be read; a line that is cut at either end can not."""
+    for line in data.split(b"\n"):
+        try:
+            yield _decode(line)
+        except msgspec.MsgspecError:
+            continue
+
+
+def _thinned(data: bytes) -> bytes:
+    cut = data.rfind(b"\n", 0, max(0, len(data) - KEPT_WHOLE_BYTES)) + 1
+    hours: dict[str, Line] = {}
+    for line in _lines_of(data[:cut]):
+        hours.setdefault(line.time[:_HOUR], line)
+    return _joined(hours.values()) + data[cut:]
+
+
+def _joined(lines: Iterable[Line]) -> bytes:
+    return b"".join(_encode(line) + b"\n" for line in lines)

@@ -1,0 +1,150 @@
+"""Checkpoints: what the tree was, signed, kept in the database and in a file beside it.
+
+At most one a second while the tree grows, one when the notary stops, and one whenever somebody asks about a leaf that
+none covers yet. Guarantees that what a checkpoint commits to was durable before it was signed, and that a start from a
+ledger which does not continue the last checkpoint is refused.
+"""
+
+import sqlite3
+import time
+from collections.abc import Callable
+from math import inf
+from pathlib import Path
+from typing import Final
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
+
+from ipc.clock import ClockWrong
+from ipc.encoding import b64url_decode
+from ipc.logs import log
+from ipc.private_files import KeyFileError
+from notary import checkpoint_file
+from notary.backends.sqlite import DatabaseGone
+from notary.ledger.settling import settle_all
+from notary.reading.queries import count_unresolved, newest_note
+from notary.signing.rotation import Signers
+from notary.state import State
+from notary.tree.checkpoint import Checkpoint, NoteRefused
+from notary.tree.notes import opened_checkpoint, origin_of, signed
+from notary.tree.tiles import Tree
+
+LOGGED_SECONDS: Final = 60.0
+KEPT_DAYS: Final = 1
+"""Of what is older, the database keeps one checkpoint an hour."""
+_INSERT = "INSERT OR REPLACE INTO checkpoints (size, time, note) VALUES (?, ?, ?)"
+_THIN = f"""
+DELETE FROM checkpoints WHERE time < strftime('%Y-%m-%dT%H:%M:%SZ', ?, '-{KEPT_DAYS} day')
+AND size NOT IN (SELECT min(size) FROM checkpoints GROUP BY substr(time, 1, 13))
+"""  # noqa: S608 - a number of this file
+
+
+class RolledBack(Exception):
+    """The ledger does not continue its last checkpoint. The text is a sentence for people, with its mend."""
+
+
+class Checkpoints:
+    """Signs the checkpoints of one notary."""
+
+    def __init__(self, state: State, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._state = state
+        self._monotonic = monotonic
+        self._path = Path(state.settings.state_dir) / checkpoint_file.FILE_NAME
+        self._origin = origin_of(state.settings.public_base_url)
+        self._next = self._log_at = monotonic()
+        self._logged_size = -1
+        self._thinned_hour = ""
+        self._is_failing = False
+
+    def patience(self) -> float:
+        """Seconds until one is due; without end while the tree does not grow."""
+        return max(0.0, self._next - self._monotonic()) if self._has_grown() else inf
+
+    def tend(self) -> None:
+        """Sign one if it is time."""
+        if self._has_grown() and self._monotonic() >= self._next:
+            self.make()
+
+    def make(self) -> Checkpoint | None:
+        """The checkpoint of everything that is durable now; None when it could not be made, which the log says."""
+        self._next = self._monotonic() + self._state.limits.checkpoint_seconds
+        try:
+            made = self._made()
+        except (DatabaseGone, ClockWrong, KeyFileError, OSError) as error:
+            if not self._is_failing:
+                log.error("no checkpoint could be signed; evidence goes on without", cause=str(error))
+            self._is_failing = True
+            return None
+        if self._is_failing:
+            log.info("checkpoints are signed again", size=made.size)
+        self._is_failing = False
+        return made
+
+    def _has_grown(self) -> bool:
+        last = self._state.checkpoint
+        return self._state.leaves is not None and self._state.leaves != (0 if last is None else last.size)
+
+    def _made(self) -> Checkpoint:
+        state, last = self._state, self._state.checkpoint
+        if state.unsettled is not None:
+            settle_all(state.database, state.unsettled)
+        with state.database.unit(writes=False) as connection:
+            tree, unresolved = Tree(connection), count_unresolved(connection)
+            made = Checkpoint(self._origin, tree.size, tree.root(), state.clock.iso(), unresolved)
+        if last is not None and last.size == made.size and last.origin == made.origin:
+            return last
+        note = signed(made.text, self._origin, state.signers.keys.checkpoint.private)
+        checkpoint_file.append(self._path, made.time, note)
+        with state.database.unit(is_durable=False) as connection:
+            connection.execute(_INSERT, (made.size, made.time, note))
+            self._thin(connection, made.time)
+        state.checkpoint = made
+        self._say(made)
+        return made
+
+    def _thin(self, connection: sqlite3.Connection, now: str) -> None:
+        if now[:13] != self._thinned_hour:
+            connection.execute(_THIN, (now,))
+            self._thinned_hour = now[:13]
+
+    def _say(self, made: Checkpoint) -> None:
+        now = self._monotonic()
+        if now >= self._log_at and made.size != self._logged_size:
+            self._log_at, self._logged_size = now + LOGGED_SECONDS, made.size
+            log.info("checkpoint", origin=made.origin, size=made.size, root=made.root.hex())
+
+
+def public_keys(signers: Signers) -> list[Ed25519PublicKey]:
+    """Every key that has signed checkpoints."""
+    listed = signers.keys.checkpoint.listed
+    return [Ed25519PublicKey.from_public_bytes(b64url_decode(one.jwk["x"])) for one in listed]
+
+
+def check_continued(connection: sqlite3.Connection, state_dir: Path, signers: Signers) -> Checkpoint | None:
+    """The last checkpoint, which this ledger continues; None for one that never had any. Raises RolledBack,
+    DatabaseGone, OSError."""
+    path = state_dir / checkpoint_file.FILE_NAME
+    note, tree = checkpoint_file.newest(path), Tree(connection)
+    if note is None:
+        if newest_note(connection) is None:
+            return None
+        raise RolledBack(f"{path} is gone, which says how far the ledger was. {_MEND}")
+    try:
+        last = opened_checkpoint(note, public_keys(signers))
+    except NoteRefused as error:
+        raise RolledBack(f"{path}: its last checkpoint can't be believed: {error}. {_MEND}") from None
+    if tree.size < last.size:
+        raise RolledBack(
+            f"the ledger has {tree.size} leaves, and at {last.time} it had {last.size}: it was cut, or an earlier "
+            f"copy was put back. {_MEND}"
+        )
+    if tree.root(last.size) != last.root:
+        raise RolledBack(
+            f"the ledger's first {last.size} leaves are not those of {last.time}: it was rewritten. {_MEND}"
+        )
+    return last
+
+
+_MEND = (
+    "Put the ledger that belongs to it back; or, if it is lost, tell why and go on with"
+    " gateway ledger accept-rollback --reason TEXT."
+)

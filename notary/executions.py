@@ -1,0 +1,230 @@
+"""Calls under way: which worker has the word for which intent, what it told, and what is left of one that ended.
+
+Between two units alone. The word goes to a worker once the intent is durable; its result becomes a task of the next
+unit, under the number of the call's Open. Of a worker that ends, words that it had not taken go to another one; a call
+that it had begun is lost, unless its front is gone too: then nobody waits, and the intent stays unresolved.
+"""
+
+import select
+import socket
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+import msgspec
+
+from ipc import messages as m
+from ipc.logs import log
+from notary.operations.closing import Lost, Reported
+from notary.state import State, UnderWay
+from notary.unit import Started, Task
+from notary.workers import WorkerChannel, WorkerFault
+
+_encode = msgspec.msgpack.Encoder().encode
+_UNBEGUN = msgspec.Raw(_encode(m.Unbegun()))
+
+
+class Executions:
+    """Of one notary. `broke` hears of workers that are to be killed."""
+
+    def __init__(self, state: State, poll: "select.epoll", broke: Callable[[m.WorkerBroke], None]) -> None:
+        self._state = state
+        self._poll = poll
+        self._broke = broke
+        self._workers: dict[str, WorkerChannel] = {}
+        self._by_descriptor: dict[int, WorkerChannel] = {}
+        self._tasks: list[Task] = []
+        self._ended: list[m.WorkerEnded] = []
+        self._answers: list[tuple[str, m.Message]] = []
+        self._untold: OrderedDict[tuple[str, int], float] = OrderedDict()
+        """Front and number of calls whose beginning was not told -> when it is to be."""
+
+    # ----------------------------------------------------------------- workers
+
+    def tie(self, message: m.TieWorker, sock: socket.socket, others_end: socket.socket) -> None:
+        """Watch a worker's channel from now on."""
+        worker = WorkerChannel(message.worker_id, message.front_id, sock, others_end)
+        self._workers[worker.worker_id] = self._by_descriptor[worker.fileno()] = worker
+        self._state.workers[worker.worker_id] = worker.front_id
+        self._poll.register(worker.fileno(), select.EPOLLIN)
+
+    def forget_front(self, front_id: str) -> None:
+        """A front is gone. What was taken back for it stays unresolved; what its workers run ends with them."""
+        for intent_id in [key for key, call in self._state.unbegun.items() if call.front_id == front_id]:
+            del self._state.unbegun[intent_id]
+        for asked in [asked for asked in self._untold if asked[0] == front_id]:
+            del self._untold[asked]
+
+    def note_end(self, message: m.WorkerEnded) -> None:
+        """A worker's process is gone: see `tasks`."""
+        self._ended.append(message)
+
+    def serve(self, descriptor: int) -> None:
+        """Take what a worker has told. A descriptor of none is no error."""
+        worker = self._by_descriptor.get(descriptor)
+        if worker is not None:
+            self._take(worker)
+
+    def tasks(self) -> list[Task]:
+        """What workers have told, and what ended with them, to be performed now."""
+        ended, self._ended = self._ended, []
+        for message in ended:
+            if (worker := self._workers.get(message.worker_id)) is not None:
+                if worker.fileno() in self._by_descriptor:  # SECURITY: one that was given up is not believed any more
+                    self._take(worker, to_the_end=True)
+                self._tell_unbegun(self._take_back(worker))
+                self._lose(worker, message.reason)
+                self._forget(worker)
+        tasks, self._tasks = self._tasks, []
+        return tasks
+
+    def close(self) -> None:
+        """Close every channel. The workers stay; the next notary is tied to them."""
+        for worker in self._workers.values():
+            worker.close()
+
+    def _take(self, worker: WorkerChannel, *, to_the_end: bool = False) -> None:
+        try:
+            for result in worker.results(to_the_end=to_the_end):
+                if worker.accepts(result):
+                    self._note_result(result)
+        except WorkerFault as error:
+            self._give_up(worker, str(error))
+
+    def _note_result(self, result: m.Result) -> None:
+        call = self._state.under_way[result.call_id]
+        self._tasks.append(Task(call.front_id, call.number, Reported(result)))
+
+    def _take_back(self, worker: WorkerChannel, only: str | None = None) -> list[UnderWay]:
+        """What the worker has not taken is nobody's now, or only this call."""
+        calls = []
+        for intent_id in worker.take_back(only):
+            call = self._state.unbegun[intent_id] = self._state.under_way.pop(intent_id)
+            self._state.given[worker.worker_id] -= 1
+            self._untold.pop((call.front_id, call.number), None)
+            calls.append(call)
+        return calls
+
+    def _tell_unbegun(self, calls: list[UnderWay]) -> None:
+        self._answers += [(call.front_id, m.Answered(call.number, _UNBEGUN)) for call in calls]
+
+    def _lose(self, worker: WorkerChannel, reason: str) -> None:
+        for intent_id, call in list(self._state.under_way.items()):
+            if call.worker_id != worker.worker_id or worker.calls.get(intent_id):
+                continue
+            if (late := worker.late_result(intent_id)) is not None:
+                self._note_result(late)
+            elif call.front_id in self._state.fronts:
+                self._tasks.append(Task(call.front_id, call.number, Lost(intent_id, f"it ended with {reason}")))
+            else:
+                del self._state.under_way[intent_id]
+                log.error("an intent is left unresolved: its front and its worker are gone", intent_id=intent_id)
+
+    def _give_up(self, worker: WorkerChannel, reason: str) -> None:
+        """Believe nothing of it any more. Its call is lost when its process has ended."""
+        if self._by_descriptor.pop(worker.fileno(), None) is None:
+            return
+        log.error("a worker is given up", worker_id=worker.worker_id, reason=reason)
+        self._poll.unregister(worker.fileno())
+        self._state.workers.pop(worker.worker_id, None)
+        self._broke(m.WorkerBroke(worker.worker_id, reason))
+
+    def _forget(self, worker: WorkerChannel) -> None:
+        del self._workers[worker.worker_id]
+        if self._by_descriptor.pop(worker.fileno(), None) is not None:
+            self._poll.unregister(worker.fileno())
+        worker.close()
+        self._state.workers.pop(worker.worker_id, None)
+        self._state.given.pop(worker.worker_id, None)
+
+    # ----------------------------------------------------------------- calls
+
+    def start(self, task: Task, started: Started, *, wants_begun: bool, took_us: int) -> None:
+        """An intent is durable, which took so long: give its worker the word."""
+        intent, asked = started.intent, (task.front_id, task.number)
+        self._state.under_way[intent.intent_id] = UnderWay(*asked, intent.worker_id, took_us)
+        if wants_begun:
+            self._answers.append((task.front_id, m.Begun(task.number)))
+        else:
+            self._untold[asked] = time.monotonic() + self._state.limits.begun_seconds
+        self._state.unbegun.pop(intent.intent_id, None)
+        worker = self._workers[intent.worker_id]
+        self._state.given[worker.worker_id] += 1
+        try:
+            is_approved = intent.approver is not None
+            late = worker.give_word(
+                intent.intent_id, intent.terms.plan_hash, is_approved=is_approved, is_repeated=started.is_repeated
+            )
+        except WorkerFault as error:
+            self._give_up(worker, str(error))
+        else:
+            if late is not None:
+                self._note_result(late)
+
+    def recall(self, front_id: str, intent_id: str) -> None:
+        """A front finds that a call of its own waits too long for another one of the same worker."""
+        self._tell_unbegun(self._recalled(front_id, intent_id))
+
+    def withdraw(self, front_id: str, intent_id: str) -> None:
+        """A front is about to withdraw a call: take it back from its worker if that has not begun it."""
+        self._recalled(front_id, intent_id)
+
+    def _recalled(self, front_id: str, intent_id: str) -> list[UnderWay]:
+        call = self._state.under_way.get(intent_id)
+        worker = None if call is None or call.front_id != front_id else self._workers.get(call.worker_id)
+        try:
+            return [] if worker is None else self._take_back(worker, intent_id)
+        except WorkerFault as error:
+            assert worker is not None, "no other one was spoken to"
+            self._give_up(worker, str(error))
+            return []
+
+    def withdrawn(self, intent_id: str, code: str) -> None:
+        """It is withdrawn: its Open is answered so, where that still waits."""
+        call = self._state.unbegun.pop(intent_id, None)
+        if call is not None:
+            refusal = msgspec.Raw(_encode(m.Refusal(code, "withdrawn before its worker had begun it")))
+            self._answers.append((call.front_id, m.Answered(call.number, refusal)))
+
+    def refuse(self, asked: m.Open | m.Assign) -> None:
+        """A call was not opened: its plan is not to wait at the worker."""
+        worker = self._workers.get(asked.worker_id)
+        if worker is None:
+            return
+        try:
+            worker.tell(m.NoWord(asked.intent_id))
+        except WorkerFault as error:
+            self._give_up(worker, str(error))
+
+    def finish(self, task: Task, intent_id: str) -> int:
+        """A call has ended, or its end could not be written. Microseconds that its intent took."""
+        call = self._state.under_way.pop(intent_id, None)
+        self._untold.pop((task.front_id, task.number), None)
+        if call is None:
+            return 0
+        if (worker := self._workers.get(call.worker_id)) is not None:
+            worker.finish(intent_id)
+            self._state.given[worker.worker_id] -= 1
+        return call.intent_us
+
+    # ----------------------------------------------------------------- what fronts are told of late
+
+    @property
+    def has_tasks(self) -> bool:
+        """True when `tasks` has something."""
+        return bool(self._tasks or self._ended)
+
+    def patience(self) -> float:
+        """Seconds until `answers` has something to tell."""
+        if self._answers:
+            return 0.0
+        first = next(iter(self._untold.values()), None)
+        return float("inf") if first is None else max(0.0, first - time.monotonic())
+
+    def answers(self) -> list[tuple[str, m.Message]]:
+        """What fronts are to be told now, beside what their operations came to."""
+        due, self._answers = self._answers, []
+        while self._untold and next(iter(self._untold.values())) <= time.monotonic():
+            (front_id, number), _ = self._untold.popitem(last=False)
+            due.append((front_id, m.Begun(number)))
+        return due

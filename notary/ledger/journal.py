@@ -1,0 +1,128 @@
+"""The journal: what the last units wrote, in pages that are used again and again, until it is moved to its tables.
+
+A unit writes one entry: as few pages as its bytes need, and no index. Settling moves entries to the tables that queries
+read (notary/ledger/settling.py). Guarantees that an entry is read whole or found to be damaged, and that one which is
+not settled yet is never written over. Owns the table `journal` and `settled` in `meta`; knows no transaction.
+"""
+
+import sqlite3
+import struct
+from collections.abc import Iterable
+from typing import Any, NamedTuple
+
+import msgspec
+
+from notary.backends.sqlite import DatabaseGone
+
+SLOTS = 512
+"""Rows of the ring, two megabytes once it has gone round. The more are settled at once, the fewer pages of indexes are
+written again and again."""
+SLOT_BYTES = 4056
+"""One row fills one page of 4096 bytes: a change that keeps the length writes that page and no other."""
+_HEADER = struct.Struct(">QIII")
+"""Number of the unit, which piece this is, of how many, and bytes of the whole entry."""
+_PIECE_BYTES = SLOT_BYTES - _HEADER.size
+
+TABLES = (
+    "CREATE TABLE journal (slot INTEGER PRIMARY KEY, bytes BLOB NOT NULL) STRICT",
+    "INSERT INTO meta (key, value) VALUES ('settled', '0')",
+)
+_WRITE = "INSERT INTO journal (bytes, slot) VALUES (?, ?) ON CONFLICT (slot) DO UPDATE SET bytes = excluded.bytes"
+
+ProofRow = tuple[int, str, float]
+IntentRow = tuple[str, str, str, str, str, str, str, str, str | None, str, bytes]
+EventRow = tuple[int, str, str, int, str | None, str | None, str | None, str | None, str | None, bytes]
+ReceiptRow = tuple[int, str, str | None, bytes]
+Remembered = tuple[str, int, bytes, str | None, str | None, str | None]
+"""Front, number, and the outcome of an operation with its value encoded."""
+
+
+class Entry(msgspec.Struct, array_like=True):
+    """Rows that a unit writes, in the order of their columns, and what it answered."""
+
+    proofs: list[ProofRow] = []
+    intents: list[IntentRow] = []
+    resolved: list[str] = []
+    """Ids of intents that wait no more."""
+    events: list[EventRow] = []
+    receipts: list[ReceiptRow] = []
+    head: tuple[int, str | None] | None = None
+    """Of the chain after this unit; None when it wrote no event."""
+    answers: list[Remembered] = []
+    event_leaves: list[int] = []
+    """Place of each event in the tree. None in an entry from before there was a tree."""
+    intent_leaves: list[int] = []
+
+    @property
+    def is_settled(self) -> bool:
+        """Nothing in it belongs to a table."""
+        return not (self.proofs or self.intents or self.resolved or self.events)
+
+
+class Found(NamedTuple):
+    """What a journal holds. `settled` is the number of the last unit whose rows are in their tables, `last` that of
+    the newest unit here, `slot` the one after it."""
+
+    entries: list[Entry]
+    """Of units that are not settled, oldest first."""
+    settled: int
+    last: int
+    slot: int
+    answers: list[Remembered] | None
+    """Of the newest unit; None when `last_unit` has them."""
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(Entry).decode
+
+
+def pieces_of(entry: Entry, number: int) -> list[bytes]:
+    """An entry as the bytes of slots. Raises what msgspec raises for what can't be written."""
+    data = _encode(entry)
+    size = len(data)
+    starts = range(0, size, _PIECE_BYTES)
+    return [
+        (_HEADER.pack(number, piece, len(starts), size) + data[at : at + _PIECE_BYTES]).ljust(SLOT_BYTES, b"\0")
+        for piece, at in enumerate(starts)
+    ]
+
+
+def write(connection: sqlite3.Connection, pieces: list[bytes], slot: int) -> None:
+    """Write an entry into this slot and those after it."""
+    if len(pieces) == 1:
+        connection.execute(_WRITE, (pieces[0], slot))
+    else:
+        connection.executemany(_WRITE, [(piece, (slot + at) % SLOTS) for at, piece in enumerate(pieces)])
+
+
+def read(connection: sqlite3.Connection) -> Found:
+    """What the journal holds. Raises DatabaseGone for what makes no sense."""
+    row = connection.execute("SELECT value FROM meta WHERE key = 'settled'").fetchone()
+    slots = connection.execute("SELECT slot, bytes FROM journal").fetchall()
+    try:
+        return _found(int(row[0]), slots)
+    except (TypeError, ValueError, struct.error, RecursionError, msgspec.MsgspecError) as error:
+        raise DatabaseGone(f"the journal makes no sense: {error}") from None
+
+
+def _found(settled: int, slots: Iterable[tuple[int, bytes]]) -> Found:
+    units: dict[int, dict[int, tuple[int, bytes, int, int]]] = {}
+    last = 0
+    for slot, data in slots:
+        number, piece, count, size = _HEADER.unpack_from(data)
+        units.setdefault(number, {})[piece] = (slot, data[_HEADER.size :], count, size)
+        last = max(last, number)
+    if last < settled:  # the newest unit was too large to be here
+        return Found([], settled, settled, 0, None)
+    if last == 0:
+        return Found([], 0, 0, 0, None)
+    entries = [_entry(units.get(number, {}), number) for number in range(min(settled + 1, last), last + 1)]
+    slot, _, count, _ = units[last][0]
+    return Found(entries if last > settled else [], settled, last, (slot + count) % SLOTS, entries[-1].answers)
+
+
+def _entry(pieces: dict[int, Any], number: int) -> Entry:
+    _, _, count, size = pieces.get(0, (0, b"", 0, 0))
+    if not count or sorted(pieces) != list(range(count)):
+        raise ValueError(f"unit {number} is not whole")
+    return _decode(b"".join(pieces[at][1] for at in range(count))[:size])

@@ -1,0 +1,35 @@
+"""Leaves of the tree: the bytes of events and intents, in the order in which they were written.
+
+An event's leaf is its stored bytes. An intent's leaf is the canonical JSON of its row; what only recovery needs
+(`context`) is in it as a hash.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from ipc.canonical import canonical_bytes, sha256_hex
+from notary.ledger.journal import Entry, IntentRow
+from notary.tree.merkle import leaf_hash
+
+INTENT_COLUMNS: Final = (
+    "intent_id", "trace_id", "action_id", "principal", "dispatched_at", "grant_id", "provider_module", "plan_hash",
+    "approval_id", "grant_jws", "context",
+)  # fmt: skip
+_MEMBERS: Final = (*INTENT_COLUMNS[:-2], "grant")
+
+
+def intent_leaf(row: IntentRow | Sequence[Any]) -> bytes:
+    """The leaf of an intent, from its row (INTENT_COLUMNS). Raises NotCanonical."""
+    context = row[-1]
+    fields: dict[str, Any] = dict(zip(_MEMBERS, row[:-1], strict=True))
+    fields["context_hash"] = None if context is None else sha256_hex(context)
+    return canonical_bytes(fields)
+
+
+def leaves_of(entries: Iterable[Entry]) -> list[tuple[int, bytes]]:
+    """(place in the tree, hash of the leaf) of everything in these entries, in the tree's order."""
+    found: list[tuple[int, bytes]] = []
+    for entry in entries:
+        found += [(at, leaf_hash(row[9])) for at, row in zip(entry.event_leaves, entry.events, strict=True)]
+        found += [(at, leaf_hash(intent_leaf(row))) for at, row in zip(entry.intent_leaves, entry.intents, strict=True)]
+    return sorted(found)

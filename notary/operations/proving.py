@@ -1,0 +1,119 @@
+"""ReadCheckpoint, Prove and ProveConsistency: what the log holds, for whoever does not believe its owner.
+
+The service has a checkpoint signed before one of these is performed, so that whatever was durable is covered.
+"""
+
+from base64 import b64encode
+from typing import Any
+
+import msgspec
+
+from ipc import messages as m
+from ipc.evidence import Bundle, BundleKeys, Consistency, ProvenLeaf, ShownCheckpoint
+from notary.backends.sqlite import DatabaseGone
+from notary.checkpoints import public_keys
+from notary.ledger import history
+from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf
+from notary.reading.queries import newest_note
+from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
+from notary.tree.notes import verifier_key
+from notary.tree.tiles import Tree
+from notary.unit import Unit
+
+_EVENT = "SELECT seq, bytes, leaf FROM events WHERE event_id = ?"
+_EVENT_OF_RECEIPT = "SELECT seq, events.bytes, leaf FROM events JOIN receipts USING (seq) WHERE receipt_id = ?"
+_EVENTS_OF_TRACE = "SELECT seq, bytes, leaf FROM events WHERE trace_id = ? ORDER BY seq"
+_RECEIPT = "SELECT bytes FROM receipts WHERE seq = ?"
+_INTENT = f"SELECT seq, {', '.join(INTENT_COLUMNS)}, leaf FROM intents WHERE intent_id = ?"  # noqa: S608 - columns
+
+
+class _Names(msgspec.Struct):
+    intent_id: str | None = None
+
+
+_names_of = msgspec.json.Decoder(_Names).decode
+
+
+def read_checkpoint(unit: Unit, _asked: m.ReadCheckpoint) -> ShownCheckpoint:
+    """See ReadCheckpoint. Raises DatabaseGone."""
+    note, made = _newest(unit)
+    return ShownCheckpoint(
+        origin=made.origin, size=made.size, root=_text(made.root), time=made.time, unresolved_intents=made.unresolved,
+        checkpoint=note, keys=_verifier_keys(unit, made.origin),
+    )  # fmt: skip
+
+
+def prove(unit: Unit, asked: m.Prove) -> Bundle | None:
+    """See Prove. Raises DatabaseGone."""
+    note, made = _newest(unit)
+    tree = Tree(unit.connection)
+    event, intent = _found(unit, asked)
+    if event is None and intent is None:
+        return None
+    leaves = []
+    before = history.read(unit.connection)
+    receipt = None
+    if event is not None:
+        seq, data, place = event
+        leaves.append(_leaf(tree, made, "event", seq - 1 if place is None else place, data))
+        row = unit.connection.execute(_RECEIPT, (seq,)).fetchone()
+        receipt = None if row is None else _text(row[0])
+    if intent is not None:
+        seq, *columns, place = intent
+        at = before.events + seq - 1 if place is None else place
+        leaves.append(_leaf(tree, made, "intent", at, intent_leaf(columns)))
+    keys = BundleKeys(
+        checkpoints=_verifier_keys(unit, made.origin), receipts=unit.state.signers.keys.receipt.jwks()
+    )  # fmt: skip
+    return Bundle(origin=made.origin, receipt=receipt, leaves=tuple(leaves), checkpoint=note, keys=keys)
+
+
+def prove_consistency(unit: Unit, asked: m.ProveConsistency) -> Consistency | None:
+    """See ProveConsistency. Raises DatabaseGone."""
+    note, made = _newest(unit)
+    if not 0 <= asked.old_size <= made.size:
+        return None
+    path = Tree(unit.connection).consistency_proof(asked.old_size, made.size)
+    return Consistency(old_size=asked.old_size, proof=tuple(map(_text, path)), checkpoint=note)
+
+
+def _newest(unit: Unit) -> tuple[str, Checkpoint]:
+    note = newest_note(unit.connection)
+    if note is None:
+        raise DatabaseGone("no checkpoint could be signed")
+    try:
+        return note, Checkpoint.parse(parted(note)[0])
+    except NoteRefused as error:
+        raise DatabaseGone(f"the newest checkpoint makes no sense: {error}") from None
+
+
+def _found(unit: Unit, asked: m.Prove) -> tuple[Any, Any]:
+    """The rows of an event and of its intent, as far as they are there."""
+    event, intent_id = None, asked.intent_id
+    if asked.event_id is not None:
+        event = unit.connection.execute(_EVENT, (asked.event_id,)).fetchone()
+    elif asked.receipt_id is not None:
+        event = unit.connection.execute(_EVENT_OF_RECEIPT, (asked.receipt_id,)).fetchone()
+    if event is not None:
+        intent_id = _names_of(event[1]).intent_id
+    intent = None if intent_id is None else unit.connection.execute(_INTENT, (intent_id,)).fetchone()
+    if event is None and intent is not None:
+        trace_id = intent[1 + INTENT_COLUMNS.index("trace_id")]
+        ends = unit.connection.execute(_EVENTS_OF_TRACE, (trace_id,))
+        event = next((row for row in ends if _names_of(row[1]).intent_id == intent_id), None)
+    return event, intent
+
+
+def _leaf(tree: Tree, made: Checkpoint, kind: Any, place: int, data: bytes) -> ProvenLeaf:
+    if place >= made.size:
+        raise DatabaseGone(f"no checkpoint covers leaf {place} yet")
+    path = tree.inclusion_proof(place, made.size)
+    return ProvenLeaf(kind=kind, index=place, bytes=_text(data), proof=tuple(map(_text, path)))
+
+
+def _verifier_keys(unit: Unit, origin: str) -> tuple[str, ...]:
+    return tuple(verifier_key(origin, key) for key in reversed(public_keys(unit.state.signers)))
+
+
+def _text(data: bytes) -> str:
+    return b64encode(data).decode()

@@ -1,0 +1,1 @@
+"""The Merkle tree over events and intents, and the signed checkpoints that commit to it."""

@@ -1,0 +1,84 @@
+"""Checkpoints as texts (C2SP tlog-checkpoint), and notes taken apart (C2SP signed-note). Knows no key.
+
+A note is a text, an empty line, and a line for each signature. The text of a checkpoint names the log (origin), its
+size and its root; one extension line tells the time and how many intents were unresolved then.
+"""
+
+import re
+from base64 import b64decode, b64encode
+from binascii import Error as NotBase64
+from typing import Final
+
+import msgspec
+
+from notary.tree.merkle import HASH_BYTES
+
+MAX_NOTE: Final = 16_384
+ID_BYTES: Final = 4
+_EXTENSION = re.compile(r"time=(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) unresolved=(0|[1-9]\d{0,15})", re.ASCII)
+_SIZE = re.compile(r"0|[1-9]\d{0,17}", re.ASCII)
+_NAME = re.compile(r"[^\s+\x00-\x1f\x7f]{1,500}")
+
+
+class NoteRefused(ValueError):
+    """What is no note, has no signature by a known key, or says nothing of a tree. The text says which."""
+
+
+class Checkpoint(msgspec.Struct, frozen=True):
+    """What a note of this log says."""
+
+    origin: str
+    size: int
+    root: bytes
+    time: str
+    """UTC, milliseconds, `Z`."""
+    unresolved: int
+    """Intents without an end, when it was signed."""
+
+    @property
+    def text(self) -> str:
+        """What is signed."""
+        root = b64encode(self.root).decode()
+        return f"{self.origin}\n{self.size}\n{root}\ntime={self.time} unresolved={self.unresolved}\n"
+
+    @classmethod
+    def parse(cls, text: str) -> "Checkpoint":
+        """Raises NoteRefused."""
+        lines = text.split("\n")
+        if len(lines) != 5 or lines[4]:
+            raise NoteRefused("the note is no checkpoint of a gateway: it has not four lines")
+        origin, size, root, extension = lines[:4]
+        told = _EXTENSION.fullmatch(extension)
+        if not _NAME.fullmatch(origin) or not _SIZE.fullmatch(size) or told is None:
+            raise NoteRefused("the note is no checkpoint of a gateway: origin, size or time make no sense")
+        return cls(origin, int(size), decoded(root, HASH_BYTES), told[1], int(told[2]))
+
+
+def parted(note: str) -> tuple[str, list[tuple[str, bytes, bytes]]]:
+    """The text of a note, and (name, key id, signature) of each of its signature lines. Raises NoteRefused."""
+    text, is_there, lines = note.rpartition("\n\n")
+    if len(note) > MAX_NOTE or not is_there or not lines.endswith("\n") or any(c < " " and c != "\n" for c in note):
+        raise NoteRefused("it is no signed note")
+    return text + "\n", [_signature(line) for line in lines[:-1].split("\n")]
+
+
+def _signature(line: str) -> tuple[str, bytes, bytes]:
+    mark, _, rest = line.partition(" ")
+    name, _, encoded = rest.partition(" ")
+    if mark != "\N{EM DASH}" or not _NAME.fullmatch(name):
+        raise NoteRefused("a signature line of the note makes no sense")
+    identified = decoded(encoded)
+    if len(identified) <= ID_BYTES:
+        raise NoteRefused("a signature line of the note makes no sense")
+    return name, identified[:ID_BYTES], identified[ID_BYTES:]
+
+
+def decoded(text: str, length: int | None = None) -> bytes:
+    """The bytes of base64 in its one form; of this length, if one is given. Raises NoteRefused."""
+    try:
+        data = b64decode(text, validate=True)
+    except (NotBase64, ValueError):
+        raise NoteRefused("a part of the note is not base64") from None
+    if (length is not None and len(data) != length) or b64encode(data).decode() != text:
+        raise NoteRefused("a part of the note is not base64 of what it should be")
+    return data

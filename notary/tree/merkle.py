@@ -1,0 +1,163 @@
+"""Hashes and proofs of RFC 6962 §2.1, over any store of complete subtrees. Pure; knows no database and no key.
+
+A tree is given by a function that returns the hash of a complete subtree: `node(height, index)` covers the 2^height
+leaves from index * 2^height on. Everything else, roots and proofs of any size, is made of such nodes.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from hashlib import sha256
+from typing import Final
+
+HASH_BYTES: Final = 32
+EMPTY_ROOT: Final = sha256(b"").digest()
+"""Root of a tree without leaves."""
+
+Nodes = Callable[[int, int], bytes]
+
+
+class ProofRefused(ValueError):
+    """A proof that does not prove what it claims to. The text says why."""
+
+
+def leaf_hash(data: bytes) -> bytes:
+    """Hash of a leaf (RFC 6962 §2.1)."""
+    return sha256(b"\0" + data).digest()
+
+
+def node_hash(left: bytes, right: bytes) -> bytes:
+    """Hash of the node above two others (RFC 6962 §2.1)."""
+    return sha256(b"\1" + left + right).digest()
+
+
+def fold(hashes: Sequence[bytes]) -> bytes:
+    """Hash of the complete subtree above these; their number is a power of two."""
+    while len(hashes) > 1:
+        hashes = [node_hash(hashes[at], hashes[at + 1]) for at in range(0, len(hashes), 2)]
+    return hashes[0]
+
+
+def root(node: Nodes, size: int) -> bytes:
+    """Root of the tree of the first `size` leaves."""
+    return _range_root(node, 0, size) if size else EMPTY_ROOT
+
+
+def inclusion_proof(node: Nodes, index: int, size: int) -> list[bytes]:
+    """Audit path of a leaf in the tree of the first `size` leaves, from the leaf up (RFC 6962 §2.1.1).
+
+    Raises ValueError unless 0 <= index < size.
+    """
+    if not 0 <= index < size:
+        raise ValueError("no leaf of this tree")
+    path, start, end = [], 0, size
+    while end - start > 1:
+        middle = start + _split(end - start)
+        if index < middle:
+            path.append(_range_root(node, middle, end))
+            end = middle
+        else:
+            path.append(_range_root(node, start, middle))
+            start = middle
+    return path[::-1]
+
+
+def consistency_proof(node: Nodes, old_size: int, size: int) -> list[bytes]:
+    """Proof that the tree of `size` leaves begins with that of `old_size` leaves (RFC 6962 §2.1.2).
+
+    Raises ValueError unless 0 <= old_size <= size.
+    """
+    if not 0 <= old_size <= size:
+        raise ValueError("no earlier size of this tree")
+    if old_size in (0, size):
+        return []
+    path, start, end, is_whole = [], 0, size, True
+    while old_size != end:
+        middle = start + _split(end - start)
+        if old_size <= middle:
+            path.append(_range_root(node, middle, end))
+            end = middle
+        else:
+            path.append(_range_root(node, start, middle))
+            start, is_whole = middle, False
+    if not is_whole:
+        path.append(_range_root(node, start, end))
+    return path[::-1]
+
+
+def check_inclusion(leaf: bytes, index: int, size: int, path: Sequence[bytes], expected: bytes) -> None:
+    """Raises ProofRefused unless the path leads from the leaf's hash to the root (RFC 9162 §2.1.3.2)."""
+    if not 0 <= index < size:
+        raise ProofRefused("the leaf's index is not below the size of the tree")
+    first, last, found = index, size - 1, leaf
+    for sibling in path:
+        if last == 0:
+            raise ProofRefused("the proof is too long")
+        if first & 1 or first == last:
+            found = node_hash(sibling, found)
+            while not first & 1 and first:
+                first, last = first >> 1, last >> 1
+        else:
+            found = node_hash(found, sibling)
+        first, last = first >> 1, last >> 1
+    if last:
+        raise ProofRefused("the proof is too short")
+    if found != expected:
+        raise ProofRefused("the proof leads to another root")
+
+
+def check_consistency(
+    old_size: int, old_root: bytes, size: int, expected: bytes, path: Sequence[bytes]
+) -> None:  # fmt: skip
+    """Raises ProofRefused unless the tree of `size` leaves begins with that of `old_size` (RFC 9162 §2.1.4.2)."""
+    if not 0 <= old_size <= size:
+        raise ProofRefused("the tree is smaller than it was")
+    if old_size in (0, size):
+        if path:
+            raise ProofRefused("the proof is too long")
+        if old_root != (expected if old_size else EMPTY_ROOT):
+            raise ProofRefused("trees of one size have two roots")
+        return
+    rest = list(path) if old_size & (old_size - 1) else [old_root, *path]
+    if not rest:
+        raise ProofRefused("the proof is too short")
+    first, last = old_size - 1, size - 1
+    while first & 1:
+        first, last = first >> 1, last >> 1
+    old_found = found = rest[0]
+    for sibling in rest[1:]:
+        if last == 0:
+            raise ProofRefused("the proof is too long")
+        if first & 1 or first == last:
+            old_found, found = node_hash(sibling, old_found), node_hash(sibling, found)
+            while not first & 1 and first:
+                first, last = first >> 1, last >> 1
+        else:
+            found = node_hash(found, sibling)
+        first, last = first >> 1, last >> 1
+    if last:
+        raise ProofRefused("the proof is too short")
+    if old_found != old_root:
+        raise ProofRefused("the proof leads to another root of the earlier tree")
+    if found != expected:
+        raise ProofRefused("the proof leads to another root")
+
+
+def _split(count: int) -> int:
+    """The largest power of two below a count of two or more."""
+    return 1 << ((count - 1).bit_length() - 1)
+
+
+def _range_root(node: Nodes, start: int, end: int) -> bytes:
+    """Root over the leaves from `start` to `end`, where `start` is a multiple of every subtree's width."""
+    peaks = list(_peaks(node, start, end))
+    found = peaks.pop()
+    while peaks:
+        found = node_hash(peaks.pop(), found)
+    return found
+
+
+def _peaks(node: Nodes, start: int, end: int) -> Iterator[bytes]:
+    """Complete subtrees that cover a range, the largest first."""
+    while start < end:
+        height = (end - start).bit_length() - 1
+        yield node(height, start >> height)
+        start += 1 << height

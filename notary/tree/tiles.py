@@ -1,0 +1,113 @@
+"""Tiles of the tree in the database: 256 hashes a row, as C2SP tlog-tiles cuts them.
+
+Level 0 holds hashes of leaves; each hash of level n + 1 is the root of one full tile of level n. The last tile of a
+level may be partial, and is written anew when it grows. Functions of a connection, inside the transaction of whoever
+calls; the size of the tree is how many hashes level 0 has.
+"""
+
+import sqlite3
+from collections.abc import Iterable
+from typing import Final
+
+from notary.backends.sqlite import DatabaseGone
+from notary.tree.merkle import HASH_BYTES, consistency_proof, fold, inclusion_proof, root
+
+TILE_HASHES: Final = 256
+TILE_BITS: Final = 8
+TILE_BYTES: Final = TILE_HASHES * HASH_BYTES
+
+TABLE: Final = """
+CREATE TABLE tiles (level INTEGER NOT NULL, number INTEGER NOT NULL, hashes BLOB NOT NULL, PRIMARY KEY (level, number))
+STRICT
+"""
+_LAST = "SELECT number, hashes FROM tiles WHERE level = ? ORDER BY number DESC LIMIT 1"
+_READ = "SELECT hashes FROM tiles WHERE level = ? AND number = ?"
+_WRITE = (
+    "INSERT INTO tiles (level, number, hashes) VALUES (?, ?, ?)"
+    " ON CONFLICT (level, number) DO UPDATE SET hashes = excluded.hashes"
+)
+
+
+class TilesDamaged(DatabaseGone):
+    """The tiles do not make a tree. The text says where."""
+
+
+def size(connection: sqlite3.Connection) -> int:
+    """How many leaves the tree has. Raises TilesDamaged."""
+    number, hashes = _last(connection, 0)
+    return number * TILE_HASHES + len(hashes) // HASH_BYTES
+
+
+def append(connection: sqlite3.Connection, leaves: Iterable[bytes]) -> None:
+    """Append hashes of leaves. Costs one hash a leaf and a row or two a tile. Raises TilesDamaged."""
+    level, fresh = 0, b"".join(leaves)
+    while fresh:
+        number, kept = _last(connection, level)
+        if len(kept) == TILE_BYTES:
+            number, kept = number + 1, b""
+        data = kept + fresh
+        tiles = [data[at : at + TILE_BYTES] for at in range(0, len(data), TILE_BYTES)]
+        connection.executemany(_WRITE, [(level, number + at, tile) for at, tile in enumerate(tiles)])
+        fresh = b"".join([tile_root(tile) for tile in tiles if len(tile) == TILE_BYTES])
+        level += 1
+
+
+class Tree:
+    """One look at the tree. Keeps the tiles that it has read: for one transaction."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self._tiles: dict[tuple[int, int], bytes] = {}
+        self.size = size(connection)
+
+    def root(self, of_size: int | None = None) -> bytes:
+        """Root of the whole tree, or of its first leaves. Raises TilesDamaged."""
+        return root(self.node, self.size if of_size is None else of_size)
+
+    def inclusion_proof(self, index: int, of_size: int) -> list[bytes]:
+        """See merkle.inclusion_proof. Raises TilesDamaged, ValueError."""
+        return inclusion_proof(self.node, index, of_size)
+
+    def consistency_proof(self, old_size: int, of_size: int) -> list[bytes]:
+        """See merkle.consistency_proof. Raises TilesDamaged, ValueError."""
+        return consistency_proof(self.node, old_size, of_size)
+
+    def node(self, height: int, index: int) -> bytes:
+        """Hash of a complete subtree. Raises TilesDamaged."""
+        level, inner = divmod(height, TILE_BITS)
+        number, offset = divmod(index << inner, TILE_HASHES)
+        start = offset * HASH_BYTES
+        end = start + (HASH_BYTES << inner)
+        tile = self.tile(level, number)
+        if len(tile) < end:
+            raise TilesDamaged(f"tile {number} of level {level} lacks hashes")
+        return fold(_hashes(tile[start:end]))
+
+    def tile(self, level: int, number: int) -> bytes:
+        """The hashes of one tile, one after the other. Raises TilesDamaged for one that is not there."""
+        tile = self._tiles.get((level, number))
+        if tile is None:
+            row = self._connection.execute(_READ, (level, number)).fetchone()
+            if row is None:
+                raise TilesDamaged(f"tile {number} of level {level} is missing")
+            tile = self._tiles[level, number] = bytes(row[0])
+        return tile
+
+
+def _last(connection: sqlite3.Connection, level: int) -> tuple[int, bytes]:
+    row = connection.execute(_LAST, (level,)).fetchone()
+    if row is None:
+        return 0, b""
+    number, hashes = row
+    if number < 0 or len(hashes) % HASH_BYTES or not 0 < len(hashes) <= TILE_BYTES:
+        raise TilesDamaged(f"tile {number} of level {level} is not a tile")
+    return number, hashes
+
+
+def tile_root(tile: bytes) -> bytes:
+    """Hash of the complete subtree above a tile, which is full."""
+    return fold(_hashes(tile))
+
+
+def _hashes(data: bytes) -> list[bytes]:
+    return [data[at : at + HASH_BYTES] for at in range(0, len(data), HASH_BYTES)]

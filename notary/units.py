@@ -1,0 +1,155 @@
+"""Units performed one after the other: whole, or, where an operation fails, each operation by itself.
+
+Guarantees that an answer exists only for what is durable, that an operation which fails takes no other with it, and
+that what a unit answered can be answered again by a notary that follows this one.
+"""
+
+import sqlite3
+from collections.abc import Sequence
+from typing import Final
+
+import msgspec
+
+from ipc.canonical import NotCanonical
+from ipc.clock import ClockWrong
+from ipc.logs import log
+from ipc.messages import ListUnresolved, Operation, QueryEvents, ShowReceipt, TraceOfApproval
+from notary.backends.sqlite import DatabaseGone
+from notary.ledger import journal
+from notary.ledger.outbox import waiting
+from notary.state import State
+from notary.unit import Handler, NotAllowed, NotOpen, Outcome, Remembered, Started, Task, Unit
+
+SETTLING: Final = frozenset({ShowReceipt, TraceOfApproval, ListUnresolved, QueryEvents})
+"""Operations that only look, and look at what calls wrote."""
+
+
+class Units:
+    """Performs tasks, a unit at a time."""
+
+    def __init__(self, state: State, handlers: dict[type[Operation], Handler], writes: frozenset[type]) -> None:
+        self._state = state
+        self._handlers = handlers
+        self._writes = writes
+        self.woken: dict[str, set[str]] = {}
+        """Front -> endpoints that deliveries were written for since `perform` began."""
+        self.withdrawn: dict[str, str] = {}
+        """Likewise: see Unit.withdrawn."""
+        self._unheard: Remembered = {}
+
+    def perform(self, tasks: Sequence[Task], unheard: "Remembered | None" = None) -> list[Outcome]:
+        """What came of each task, in order. Raises nothing that a task could cause.
+
+        `unheard` are answers of earlier units that may not have reached their fronts: they are kept with this one's.
+        """
+        self.woken, self.withdrawn = {}, {}
+        self._unheard = unheard or {}
+        return self._perform(tasks)
+
+    def _perform(self, tasks: Sequence[Task]) -> list[Outcome]:
+        try:
+            return self._together(tasks)
+        except Exception as error:  # whatever it is, it must not take the others with it
+            self._state.forget()
+            if len(tasks) == 1 or not _notes_of(error):
+                # No operation is at fault: the database could not be opened or locked, or did not take the whole.
+                return [self._failed(task, error) for task in tasks]
+        return [self._alone(task) for task in tasks]
+
+    def _alone(self, task: Task) -> Outcome:
+        try:
+            return self._together((task,))[0]
+        except Exception as error:
+            self._state.forget()
+            return self._failed(task, error)
+
+    def _together(self, tasks: Sequence[Task]) -> list[Outcome]:
+        state = self._state
+        kinds = {type(task.operation) for task in tasks}
+        # After a failure every unit writes: that is how it is found out that the disk takes something again.
+        is_writing = state.is_failing or not self._writes.isdisjoint(kinds)
+        # What looks at tables has to have everything in them first, which needs no flush.
+        is_settling = not SETTLING.isdisjoint(kinds)
+        with state.database.unit(writes=is_writing or is_settling, is_durable=is_writing) as connection:
+            unit, unheard = Unit(state, connection), self._unheard
+            try:
+                outcomes = [self._performed(unit, task) for task in tasks]
+                if is_writing:
+                    unheard = self._remember(unit, tasks, outcomes)
+            except Exception as error:
+                error.add_note(unit.part)
+                raise
+        unit.commit()
+        self._unheard = unheard
+        if is_writing and state.is_failing:
+            self._recovered()
+        self.withdrawn |= unit.withdrawn
+        for front_id, endpoints in unit.woken.items():
+            self.woken.setdefault(front_id, set()).update(endpoints)
+        return outcomes
+
+    def _performed(self, unit: Unit, task: Task) -> Outcome:
+        unit.front_id, unit.number, unit.part = task.front_id, task.number, "ledger"
+        try:
+            return Outcome(self._handlers[type(task.operation)](unit, task.operation))
+        except (NotOpen, NotAllowed) as error:
+            (log.error if isinstance(error, NotAllowed) else log.warning)(
+                "an operation is refused", front=task.front_id, operation=type(task.operation).__name__,
+                reason=str(error),
+            )  # fmt: skip
+            return Outcome(problem="refused", part=unit.part, cause=str(error))
+
+    def _remember(self, unit: Unit, tasks: Sequence[Task], outcomes: list[Outcome]) -> "Remembered":
+        """Write down what is answered now, beside what may not have been heard yet."""
+        remembered = dict(self._unheard)
+        for task, outcome in zip(tasks, outcomes, strict=True):
+            if type(task.operation) in self._writes and not isinstance(outcome.value, Started):
+                remembered[task.front_id, task.number] = outcome
+        answers = [
+            (*asked, bytes(outcome.encoded()), outcome.problem, outcome.part, outcome.cause)
+            for asked, outcome in remembered.items()
+        ]
+        unit.finish(answers)
+        return remembered
+
+    def _failed(self, task: Task, error: Exception) -> Outcome:
+        part = next(iter(_notes_of(error)), "ledger")
+        if isinstance(error, ClockWrong):
+            return Outcome(problem="clock", part=part, cause=str(error))
+        if isinstance(error, DatabaseGone):
+            self._state.is_failing = True
+            return Outcome(problem="unavailable", part=part, cause=str(error))
+        if isinstance(error, OverflowError | NotCanonical):
+            kind = type(error).__name__
+            log.error("an operation is refused", front=task.front_id, operation=type(task.operation).__name__,
+                      reason=f"what it holds can't be written: {kind}")  # fmt: skip
+            return Outcome(problem="refused", part=part, cause=kind)
+        log.exception("an operation failed", operation=type(task.operation).__name__)
+        return Outcome(problem="fault", part=part, cause=type(error).__name__)
+
+    def _recovered(self) -> None:
+        self._state.is_failing = False
+        log.info("the database can be written again")
+
+
+def _notes_of(error: Exception) -> list[str]:
+    """The part that was at work, if any was; a DatabaseGone is raised from the error that was met."""
+    return [note for one in (error, error.__cause__) for note in getattr(one, "__notes__", ())]
+
+
+def remembered(connection: sqlite3.Connection) -> Remembered:
+    """What the last unit before this start answered: (front, number) -> outcome, its value encoded already."""
+    answers = journal.read(connection).answers
+    if answers is None:
+        row = connection.execute("SELECT answers FROM last_unit").fetchone()
+        answers = [] if row is None else msgspec.msgpack.decode(row[0], type=list[journal.Remembered])
+    return {
+        (front_id, number): Outcome(msgspec.Raw(value), problem, part, cause)
+        for front_id, number, value, problem, part, cause in answers
+    }
+
+
+def count_backlog(state: State) -> None:
+    """Count what waits to be delivered, as the database has it."""
+    with state.database.unit(writes=False) as connection:
+        state.backlog.found(waiting(connection))

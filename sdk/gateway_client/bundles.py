@@ -1,0 +1,259 @@
+"""Evidence bundles verified offline: from a trusted log key to what one call did. Asks nobody.
+
+The checks are those of contrib/verify in the gateway's repository, whose test vectors this passes. Guarantees that
+a bundle is proven only after every check, and that no key which stands in a bundle is ever used.
+"""
+
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from cryptography.exceptions import InvalidSignature
+
+from gateway_client.canonical import sha256
+from gateway_client.decoding import decode, parse_json
+from gateway_client.errors import EvidenceRefused, ProtocolViolation
+from gateway_client.evidence_results import Bundle, ProvenLeaf
+from gateway_client.notes import WITNESS, Checkpoint, Note, VerifierKey, open_checkpoint, unbase64
+from gateway_client.receipts import NOT_SIGNED, Keys, ed25519_keys
+from gateway_client.records import Record
+from gateway_client.results import Jwks
+from gateway_client.tree import check_inclusion, leaf_hash
+
+MAX_BYTES = 16 * 1024 * 1024
+OF_THE_EVENT = (
+    "principal", "action_id", "action_version", "request_hash", "trace_id", "policy_rule", "policy_version",
+    "provider_module_digest",
+)  # fmt: skip
+"""What a receipt from version 2 on has in common with the event."""
+APPROVAL = {
+    "approval_id": "approval_id", "approved_by": "approved_by", "operator_jkt": "operator_sender_binding",
+    "operator_proof_jti": "operator_proof_jti",
+}  # fmt: skip
+"""Members of a receipt's approval, and what the event calls them."""
+_SIGNATURE = re.compile(r"[0-9a-f]{128}", re.ASCII)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProvenCall:
+    """One call, as a log that was verified tells of it. Its times are those of the gateway's clock."""
+
+    principal: str | None
+    action_id: str | None
+    action_version: str | None
+    decision: str | None
+    policy_rule: str | None
+    policy_version: str | None
+    approval_id: str | None
+    approved_by: str | None
+    result: str | None
+    """Kind of the receipt's normalized result, such as success or timeout."""
+    verification: str | None
+    """Whether the effect was seen: the status of the receipt's verification outcome."""
+    failure_class: str | None
+    dispatched_at: str | None
+    """Time of the intent; None for an event that names none."""
+    finished_at: str | None
+    recorded_at: str | None
+    """Time of the event."""
+    trace_id: str | None
+    event_id: str | None
+    event_index: int
+    """Its place in the log, from 0."""
+    intent_id: str | None
+    intent_index: int | None
+    receipt_id: str | None
+    origin: str
+    """Name of the log."""
+    size: int
+    """How many entries the checkpoint commits to."""
+    checkpoint_time: str
+    unresolved_intents: int
+    """Intents that had no receipt when the checkpoint was signed."""
+    receipt_key: str | None
+    """Id of the key whose signature of the receipt was checked. None: the checkpoint alone binds the receipt."""
+    witnesses: Mapping[str, str]
+    """Name of each witness that was asked for, and when it cosigned the checkpoint."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class BundleVerdict:
+    """What came of a verification: a call, or the first thing that does not fit.
+
+    `reason` is its class, for programs (contrib/verify/README.md of the gateway lists them); `sentence` is for people,
+    and may quote the bundle.
+    """
+
+    call: ProvenCall | None = None
+    reason: str | None = None
+    sentence: str | None = None
+
+    @property
+    def is_proven(self) -> bool:
+        """True after every check."""
+        return self.call is not None
+
+
+@dataclass(frozen=True, slots=True)
+class _Trusted:
+    """Keys that were known before the bundle."""
+
+    logs: tuple[VerifierKey, ...]
+    witnesses: tuple[VerifierKey, ...]
+    receipts: Keys | None
+
+
+def verify_bundle(
+    bundle: Bundle | Mapping[str, Any] | str | bytes,
+    *,
+    origin_keys: str | Iterable[str],
+    receipt_keys: Jwks | Mapping[str, Any] | None = None,
+    witness_keys: Iterable[str] = (),
+) -> BundleVerdict:
+    """Verify a bundle (`GET /v1/audit/proof`), also as the text of its file.
+
+    `origin_keys`: verifier keys of the log, `name+id+base64`, one of which must have signed the checkpoint. With
+    `receipt_keys` (`GET /v1/receipt-keys`, kept) the receipt's own signature is checked too. Each of `witness_keys`
+    must have cosigned the checkpoint. Raises ValueError for keys that can't be used, never for a bundle.
+    """
+    logs = (origin_keys,) if isinstance(origin_keys, str) else tuple(origin_keys)
+    trusted = _Trusted(
+        tuple(VerifierKey.parse(one) for one in logs),
+        tuple(VerifierKey.parse(one, WITNESS) for one in witness_keys),
+        None if receipt_keys is None else ed25519_keys(receipt_keys),
+    )
+    try:
+        return BundleVerdict(call=_verified(_read(bundle), trusted))
+    except EvidenceRefused as refusal:
+        return BundleVerdict(reason=refusal.reason, sentence=str(refusal))
+
+
+def _read(given: Bundle | Mapping[str, Any] | str | bytes) -> Bundle:
+    fields: Any = given.raw if isinstance(given, Bundle) else given
+    if isinstance(fields, str | bytes):
+        try:
+            data = fields.encode() if isinstance(fields, str) else fields
+            fields = parse_json(data, "the bundle") if len(data) <= MAX_BYTES else None
+        except (ProtocolViolation, UnicodeEncodeError):
+            fields = None
+    if not isinstance(fields, Mapping):
+        raise EvidenceRefused("unreadable", "The bundle is not a JSON object of 16 MB at most.")
+    version = fields.get("bundle_version")
+    if type(version) is not int or version != 1:
+        raise EvidenceRefused("bundle_malformed", "The bundle is not of version 1.")
+    try:
+        return decode(Bundle, dict(fields), "bundle")
+    except ProtocolViolation as error:
+        raise EvidenceRefused("bundle_malformed", f"The {error.reason}.") from None
+
+
+def _verified(bundle: Bundle, trusted: _Trusted) -> ProvenCall:
+    log = open_checkpoint(bundle.checkpoint, trusted.logs)
+    if bundle.origin != log.origin:
+        raise EvidenceRefused("note_origin", f"The checkpoint is of the log {log.origin!a}, not of {bundle.origin!a}.")
+    note = Note.parse(bundle.checkpoint)
+    witnesses = {one.name: note.check_cosignature(one) for one in trusted.witnesses}
+    leaves = _leaves(bundle.leaves, log)
+    event, event_index = leaves["event"]
+    intent, intent_index = leaves.get("intent", (None, None))
+    receipt, is_bound = _receipt(bundle.receipt, event)
+    # Ledgers from before the tree have receipts of version 1; all their events come first, and then their intents.
+    is_old = receipt.exact("receipt_version") == "null"
+    if intent_index is not None and intent_index >= event_index and not is_old:
+        raise EvidenceRefused("leaf_order", "The intent does not come before the event in the log.")
+    if not is_bound and not (is_old and event.exact("receipt_hash") == "null" and trusted.receipts is not None):
+        raise EvidenceRefused("receipt_hash", "The receipt is not bound by the event, which does not have its hash.")
+    _check_agreement(event, intent, receipt)
+    signer = None if trusted.receipts is None else _check_signature(receipt, trusted.receipts)
+    return ProvenCall(
+        principal=event.text("principal"), action_id=event.text("action_id"),
+        action_version=event.text("action_version"), decision=event.text("decision"),
+        policy_rule=event.text("policy_rule"), policy_version=event.text("policy_version"),
+        approval_id=event.text("approval_id"), approved_by=event.text("approved_by"),
+        result=receipt.inner("normalized_result").text("kind"),
+        verification=receipt.inner("verification_outcome").text("status"), failure_class=receipt.text("failure_class"),
+        dispatched_at=None if intent is None else intent.text("dispatched_at"),
+        finished_at=receipt.text("finished_at"), recorded_at=event.text("timestamp"), trace_id=event.text("trace_id"),
+        event_id=event.text("event_id"), event_index=event_index, intent_id=event.text("intent_id"),
+        intent_index=intent_index, receipt_id=receipt.text("receipt_id"), origin=log.origin, size=log.size,
+        checkpoint_time=log.time, unresolved_intents=log.unresolved_intents, receipt_key=signer, witnesses=witnesses,
+    )  # fmt: skip
+
+
+def _leaves(given: Iterable[ProvenLeaf], log: Checkpoint) -> dict[str, tuple[Record, int]]:
+    """The entries by kind, each with its index, all in the tree of the checkpoint."""
+    leaves: dict[str, tuple[Record, int]] = {}
+    for one in given:
+        if one.kind not in ("event", "intent") or one.kind in leaves:
+            raise EvidenceRefused("leaves", "A leaf of the bundle is not the one event or the one intent.")
+        data = _decoded(one.bytes, f"The {one.kind} in the bundle")
+        proof = [_decoded(sibling, f"A hash of the proof of the {one.kind}") for sibling in one.proof]
+        try:
+            check_inclusion(leaf_hash(data), one.index, log.size, proof, log.root)
+        except EvidenceRefused as refusal:
+            raise EvidenceRefused(refusal.reason, f"The {one.kind} is not proven to be in the log. {refusal}") from None
+        leaves[one.kind] = Record(data, one.kind), one.index
+    if "event" not in leaves:
+        raise EvidenceRefused("leaves", "The bundle has no event.")
+    return leaves
+
+
+def _receipt(given: str | None, event: Record) -> tuple[Record, bool]:
+    """The receipt, and whether it is the one whose hash the event has."""
+    if given is None:
+        raise EvidenceRefused("bundle_malformed", "The bundle has no receipt: it is not about a call that ended.")
+    stored = _decoded(given, "The receipt in the bundle")
+    return Record(stored, "receipt"), event.text("receipt_hash") == sha256(stored)
+
+
+def _check_agreement(event: Record, intent: Record | None, receipt: Record) -> None:
+    """Raises EvidenceRefused unless all tell of the same call."""
+    if event.required("event_type") != "ActionCall":
+        raise event.malformed("is not that of a call of an action")
+    for name in ("receipt_id", "grant_id"):
+        receipt.require_same(name, event)
+    if intent is None:
+        if event.exact("intent_id") != "null":
+            raise EvidenceRefused("leaves", "The event names an intent, and the bundle has none.")
+    else:
+        intent.required("dispatched_at")  # an event has none: it can't stand for its own intent
+        for name in ("intent_id", "grant_id", "trace_id", "action_id", "principal"):
+            event.require_same(name, intent)
+    version = receipt.exact("receipt_version")
+    if version == "null":
+        return
+    if version != "2":
+        raise receipt.malformed("has a version that is not known here")
+    for name in OF_THE_EVENT:
+        receipt.require_same(name, event)
+    approval = Record("{}", "receipt") if receipt.exact("approval") == "null" else receipt.inner("approval")
+    for name, name_in_event in APPROVAL.items():
+        approval.require_same(name, event, name_in_event)
+    if intent is not None:
+        receipt.require_same("plan_hash", intent)
+        receipt.require_same("provider_module_digest", intent, "provider_module")
+        approval.require_same("approval_id", intent)
+
+
+def _check_signature(receipt: Record, keys: Keys) -> str:
+    """Check the receipt's own signature; gives the id of its key. Raises EvidenceRefused."""
+    kid, signature = receipt.required("signing_key_id"), receipt.required("receipt_signature")
+    own = keys.get(kid, [])
+    if len(own) != 1:
+        raise EvidenceRefused("receipt_key", f"The receipt keys have no Ed25519 key {kid!a}.")
+    envelope = receipt.without(*NOT_SIGNED).encode()
+    if receipt.required("result_hash") != sha256(envelope):
+        raise EvidenceRefused("result_hash", "The result_hash is not the hash of what the receipt signs.")
+    try:
+        own[0].verify(bytes.fromhex(signature) if _SIGNATURE.fullmatch(signature) else b"", envelope)
+    except InvalidSignature:
+        raise EvidenceRefused("receipt_signature", "The signature of the receipt is invalid.") from None
+    return kid
+
+
+def _decoded(text: str, what: str) -> bytes:
+    try:
+        return unbase64(text)
+    except ValueError:
+        raise EvidenceRefused("bundle_malformed", f"{what} is not standard base64.") from None

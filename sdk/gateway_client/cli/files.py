@@ -1,0 +1,29 @@
+"""Files that a command line names, read whole and within a bound; - is standard input."""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+from gateway_client.cli.exits import usage
+from gateway_client.decoding import parse_json
+from gateway_client.errors import ProtocolViolation
+
+MAX_BYTES = 256 * 1024 * 1024
+
+
+def read(file: Path, max_bytes: int = MAX_BYTES, mend: str = "verify it in parts") -> bytes:
+    """The bytes of a file. Raises Failure usage for one that is too large, OSError."""
+    with sys.stdin.buffer if str(file) == "-" else file.open("rb") as opened:
+        data = opened.read(max_bytes + 1)
+    if len(data) > max_bytes:
+        raise usage(f"{file} is larger than {max_bytes} bytes", mend)
+    return data
+
+
+def json_of(data: bytes, name: str) -> Any:
+    """The JSON value in the file of this name. Raises Failure usage."""
+    try:
+        return parse_json(data, name)
+    except ProtocolViolation:
+        raise usage(f"{json.dumps(name)} is not JSON") from None

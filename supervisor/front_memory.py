@@ -1,0 +1,38 @@
+"""The memory that all fronts share: made once for the life of the gateway, cleared of what an ended front held.
+
+The supervisor reads nothing there. What fronts have counted stays; calls in flight end with their front.
+"""
+
+import os
+import struct
+import time
+
+from ipc import front_memory as at
+from ipc.front_memory import Layout, make_memory
+from ipc.settings import Settings
+
+_NUMBER = struct.Struct("<Q")
+
+
+class FrontMemory:
+    """Owns the memory of this gateway's fronts."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._layout = Layout.of(settings)
+        self._descriptor = make_memory(self._layout)
+        os.pwrite(self._descriptor, struct.pack("<d", time.monotonic()), at.STARTED)
+
+    def handed(self) -> int:
+        """A descriptor of it to be given away."""
+        return os.dup(self._descriptor)
+
+    def clear(self, number: int) -> None:
+        """The front with this number has ended: it serves no more, has nothing in flight, and tells no start."""
+        os.pwrite(self._descriptor, bytes(self._layout.held_bytes), self._layout.area(number).start)
+        (telling,) = _NUMBER.unpack(os.pread(self._descriptor, _NUMBER.size, at.HAS_TOLD_START))
+        if telling == number:
+            os.pwrite(self._descriptor, _NUMBER.pack(0), at.HAS_TOLD_START)
+
+    def close(self) -> None:
+        """Let go of it."""
+        os.close(self._descriptor)

@@ -1,0 +1,21 @@
+"""What `[workers.*]` says for the gateway as a whole, divided among its fronts. Pure.
+
+A worker belongs to one front from its birth on, so each front has a pool of its own: an equal part, rounded down, so
+that all together stay within what the configuration allows; but one at least, or a front could serve no call.
+"""
+
+from msgspec.structs import replace
+
+from ipc.settings import PoolSettings, Settings
+
+
+def divided(settings: Settings) -> Settings:
+    """The same settings with the pools of one front."""
+    fronts, workers = settings.front_processes, settings.workers
+    parts = {name: _part(getattr(workers, name), fronts) for name in ("compute", "http", "fs")}
+    return replace(settings, workers=replace(workers, **parts))
+
+
+def _part(pool: PoolSettings, fronts: int) -> PoolSettings:
+    most = max(1, pool.max // fronts)
+    return PoolSettings(min_spare=min(-(-pool.min_spare // fronts), most), max=most)

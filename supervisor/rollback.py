@@ -1,0 +1,33 @@
+"""`gateway ledger accept-rollback`: go on from a ledger that does not continue its last checkpoint.
+
+The supervisor reads neither ledger nor key: a process of its own does (`notary.accept_rollback`), while this one holds
+the state directory, so that no gateway runs meanwhile.
+"""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import msgspec
+
+from ipc.exits import Exit
+from ipc.settings import Settings
+from supervisor.keys import run_key_program
+from supervisor.refusal import Refused
+from supervisor.rotation import with_key_paths
+from supervisor.state_dir import hold_state_dir
+
+_KNOWN = frozenset({Exit.CONFIG, Exit.NO_PERMISSION, Exit.UNAVAILABLE, Exit.LOCKED})
+
+
+def accept_rollback(settings: Settings, reason: str) -> str:
+    """Do it; what to tell. Raises Refused."""
+    if not reason.strip():
+        raise Refused(Exit.USAGE, "--reason: say why; whoever reads the log in a year will ask.")
+    with ExitStack() as cleanup:
+        hold_state_dir(Path(settings.state_dir), cleanup, is_private=False)
+        given = msgspec.json.encode(with_key_paths(settings)).decode()
+        done = run_key_program("notary.accept_rollback", ["--reason", reason], "the ledger could not be opened", given)
+    if done.returncode != 0:
+        why = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
+        raise Refused(Exit(done.returncode) if done.returncode in _KNOWN else Exit.FAILED, why)
+    return done.stdout

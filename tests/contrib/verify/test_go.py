@@ -1,0 +1,88 @@
+"""contrib/verify/go: built without the network, it comes to what verify.py comes to, witnesses aside."""
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.contrib.verify.command import NO_BUNDLES, exit_code, judge, run
+from tests.contrib.verify.mutations import mutations
+from tests.contrib.verify.vectors import ALL, FOLDER, PROVEN, Vector, named
+
+SOURCE = FOLDER / "go"
+OFFLINE = {"GOPROXY": "off", "GOSUMDB": "off", "GOTOOLCHAIN": "local", "GOFLAGS": "-buildvcs=false", "CGO_ENABLED": "0"}
+
+
+def go() -> str:
+    """The compiler. Without one the tests are skipped, unless this is CI, which must have one."""
+    found = shutil.which("go")
+    if found is None and os.environ.get("CI"):
+        pytest.fail("CI runs the Go verifier too: no go on the PATH")
+    if found is None:
+        pytest.skip("no go on the PATH to build the Go verifier with")
+    return found
+
+
+@pytest.fixture(scope="module")
+def program(tmp_path_factory: pytest.TempPathFactory) -> list[str | Path]:
+    built = tmp_path_factory.mktemp("go") / "verify"
+    done = subprocess.run(
+        [go(), "build", "-o", str(built), "."],
+        cwd=SOURCE, env=os.environ | OFFLINE, capture_output=True, text=True, timeout=300, check=False,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return [built]
+
+
+@pytest.mark.parametrize("vector", [one for one in ALL if not one.witness_keys], ids=lambda vector: vector.name)
+def test_every_vector_comes_to_what_it_expects(program: list[str | Path], tmp_path: Path, vector: Vector) -> None:
+    verdict = judge(program, vector, tmp_path)
+    assert (verdict.code, verdict.reason) == (exit_code(vector.expected), vector.expected), verdict.output
+
+
+def test_no_byte_of_a_proven_bundle_can_be_another(program: list[str | Path], tmp_path: Path) -> None:
+    vector = named("proven-approved")
+    changed = list(mutations(vector.bundle, step=61))
+    assert len(changed) > 100
+    found = [what for what, bundle in changed if judge(program, vector._replace(bundle=bundle), tmp_path).code == 0]
+    assert found == []
+
+
+@pytest.mark.parametrize("data", NO_BUNDLES.values(), ids=NO_BUNDLES)
+def test_what_is_no_bundle_is_unreadable(program: list[str | Path], tmp_path: Path, data: bytes) -> None:
+    bundle = tmp_path / "bundle.json"
+    bundle.write_bytes(data)
+    verdict = run(program, bundle, "--origin-key", named("proven-success").origin_key)
+    assert (verdict.code, verdict.reason) == (2, "unreadable"), verdict.output
+
+
+def test_a_bundle_with_a_member_name_twice_is_unreadable(program: list[str | Path], tmp_path: Path) -> None:
+    vector = named("proven-success")
+    bundle = tmp_path / "bundle.json"
+    for data in (b'{"origin":"x",' + vector.data[1:], vector.data.replace(b'{"kind"', b'{"index":1,"kind"')):
+        bundle.write_bytes(data)
+        assert run(program, bundle, "--origin-key", vector.origin_key).code == 2
+
+
+def test_a_member_name_in_other_letters_is_another_member(program: list[str | Path], tmp_path: Path) -> None:
+    """encoding/json would take either for the field of a struct."""
+    vector = named("proven-success")
+    assert judge(program, vector._replace(bundle=vector.bundle | {"ORIGIN": "x"}), tmp_path).reason == PROVEN
+
+
+def test_a_wrong_command_line_and_missing_files_are_exit_code_2(program: list[str | Path], tmp_path: Path) -> None:
+    vector = named("proven-success")
+    bundle = tmp_path / "bundle.json"
+    bundle.write_bytes(vector.data)
+    assert run(program).code == 2
+    assert run(program, bundle).code == 2
+    assert run(program, tmp_path / "missing.json", "--origin-key", vector.origin_key).code == 2
+    assert run(program, bundle, "--origin-key", "no key").code == 2
+    assert run(program, bundle, "--origin-key", vector.origin_key, "--receipt-keys", "").code == 2
+
+
+def test_it_stays_small_enough_to_be_read_and_has_no_dependency() -> None:
+    assert (SOURCE / "verify.go").read_text().count("\n") < 200
+    assert "require" not in (SOURCE / "go.mod").read_text()

@@ -1,0 +1,189 @@
+"""Calls on their way through workers: given ahead, passed on, cut, and never answered with what is not in evidence."""
+
+import signal
+import threading
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import trio
+
+from frontend.deadlines import Deadlines
+from ipc import messages as m
+from ipc.limits import AHEAD_BYTES
+from tests.support.front_core import Agent, Core, action, front_core
+from tests.support.logs import capture_logs
+from tests.support.patience import PATIENT
+from tests.support.worker_desk import until
+
+Answers = dict[str, tuple[int, Any]]
+FAILED = (502, {"error": "action_execution_failed"})
+SHORT_GRACE = replace(PATIENT, pool=replace(PATIENT.pool, grace_seconds=0.1))
+
+
+class Behind:
+    """One worker that runs a call which takes long, and one that was given to it ahead."""
+
+    def __init__(self, core: Core, first: Agent, second: Agent) -> None:
+        self.core, self.first, self.second = core, first, second
+        self.answers: Answers = {}
+        self.second_scope = trio.CancelScope()
+
+    async def call_first(self) -> None:
+        self.answers["first"] = await self.first.call("wait")
+
+    async def call_second(self) -> None:
+        with self.second_scope:
+            self.answers["second"] = await self.second.call("echo")
+
+
+@asynccontextmanager
+async def behind(folder: Path, deadlines: Deadlines = PATIENT) -> AsyncIterator[Behind]:
+    """Both under way; the first goes on at the end."""
+    async with front_core(folder, action(), action("wait"), deadlines=deadlines) as core:
+        both = Behind(core, await core.agent(max_calls=3), await core.agent(max_calls=3))
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(both.call_first)
+            await until(lambda: core.desk.idle() == 0)
+            nursery.start_soon(both.call_second)
+            with trio.fail_after(60):
+                while core.client.asked.count("Open") < 2:
+                    await trio.lowlevel.checkpoint()
+            yield both
+            core.desk.go_on("compute-1")
+        assert both.answers["first"][0] == 200
+        assert ("compute-1", "no result in time") not in core.desk.kills
+
+
+async def test_a_call_that_waits_for_a_long_one_is_passed_on_to_another_worker(tmp_path: Path) -> None:
+    async with behind(tmp_path) as both:
+        core = both.core
+        await until(lambda: core.services.pools.census()["compute"].waiting == 1)
+        assert await core.unresolved() == 2, "it keeps its intent"
+        core.desk.start()
+        await until(lambda: "second" in both.answers)
+        assert both.answers["second"][0] == 200
+        assert core.client.asked.count("Assign") == 1
+        assert core.client.asked.count("Open") == 2
+        (event,) = await core.events(session_id=both.second.session_id, event_type="ActionCall")
+        assert event["decision"] == "allow"
+        assert await core.remaining(both.second) == 2
+
+
+async def test_a_call_that_no_worker_begins_is_overloaded_given_back_and_in_evidence(
+    tmp_path: Path,
+) -> None:
+    async with behind(tmp_path, replace(PATIENT, calls=replace(PATIENT.calls, max_workers=1))) as both:
+        core = both.core
+        await until(lambda: "second" in both.answers)
+        assert both.answers["second"] == (503, {"error": "overloaded"})
+        assert core.client.asked.count("Withdraw") == 1
+        (event,) = await core.events(session_id=both.second.session_id, event_type="ActionCall")
+        assert (event["decision"], event["error_code"]) == ("error", "overloaded")
+        assert await core.remaining(both.second) == 3
+        assert await core.unresolved() == 1, "the other call's"
+    assert core.desk.kills == []
+
+
+async def test_a_call_that_is_cut_before_its_worker_has_begun_it_is_given_back_and_the_other_one_runs_on(
+    tmp_path: Path,
+) -> None:
+    async with behind(tmp_path) as both:
+        core = both.core
+        both.second_scope.cancel()
+        await until(lambda: both.second_scope.cancelled_caught or "second" in both.answers)
+        (event,) = await core.events(session_id=both.second.session_id, event_type="ActionCall")
+        assert (event["decision"], event["error_code"]) == ("error", "draining")
+        assert await core.remaining(both.second) == 3
+    assert core.desk.kills == []
+
+
+async def test_a_call_with_a_large_request_is_not_given_ahead(tmp_path: Path) -> None:
+    io = {"max_request_bytes": 2 * AHEAD_BYTES, "request_schema": {"type": "object", "required": ["n"]}}
+    async with front_core(tmp_path, action(io=io), action("wait")) as core, trio.open_nursery() as nursery:
+        agent = await core.agent()
+        nursery.start_soon(agent.call, "wait")
+        await until(lambda: core.desk.idle() == 0)
+        nursery.start_soon(agent.call, "echo", {"n": "x" * AHEAD_BYTES})
+        await until(lambda: core.services.pools.census()["compute"].waiting == 1)
+        assert core.client.asked.count("Open") == 1
+        core.desk.go_on("compute-1")
+
+
+async def test_a_worker_that_the_notary_does_not_know_is_replaced_by_another_one(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=2) as core:
+        agent = await core.agent(max_calls=3)
+        unknown = core.services.pools._pools["compute"]._unused[-1].worker_id  # the next one to be taken
+        core.desk.processes[unknown].send_signal(signal.SIGSTOP)  # it would leave, and be missed sooner
+        core.notary_thread.tell(m.WorkerEnded(unknown, "SIGKILL"))
+        assert (await agent.call())[0] == 200
+        assert core.client.asked.count("Open") == 2
+        assert core.desk.kills == [(unknown, "the notary does not know it")]
+        (event,) = await core.events(event_type="ActionCall")
+        assert event["decision"] == "allow"
+        assert (await core.remaining(agent), await core.unresolved()) == (2, 0)
+
+
+async def test_an_output_that_is_not_in_evidence_is_never_answered(tmp_path: Path) -> None:
+    async with front_core(tmp_path, action("another-output")) as core:
+        agent = await core.agent(max_calls=3)
+        with capture_logs() as logs:
+            assert await agent.call("another-output") == FAILED
+        assert [one["log_level"] for one in logs if one["event"] == "a worker answered what is not in evidence"] == [
+            "error"
+        ]
+        assert core.desk.kills == [("compute-1", "another output than the one it told the notary")]
+        assert await core.remaining(agent) == 2
+
+
+async def test_an_output_that_does_not_arrive_is_a_failure_with_its_receipt(
+    tmp_path: Path,
+) -> None:
+    async with front_core(tmp_path, action("nothing-to-its-front"), deadlines=SHORT_GRACE) as core:
+        agent = await core.agent(max_calls=3)
+        with capture_logs() as logs:
+            assert await agent.call("nothing-to-its-front") == FAILED
+        assert "the output of a call did not arrive" in [one["event"] for one in logs]
+        (event,) = await core.events(event_type="ActionCall")
+        assert await core.receipt(event["receipt_id"]) is not None
+        assert core.desk.kills == [("compute-1", "no result in time")]
+
+
+SHORT = {"timeout_seconds": 1}
+
+
+async def test_a_worker_that_does_not_end_its_call_in_time_is_killed_and_the_call_is_lost_with_a_receipt(
+    tmp_path: Path,
+) -> None:
+    async with front_core(tmp_path, action("hang", resource_limits=SHORT), deadlines=SHORT_GRACE) as core:
+        agent = await core.agent(max_calls=3)
+        assert await agent.call("hang") == FAILED
+        assert core.desk.kills == [("compute-1", "no result in time")]
+        (event,) = await core.events(event_type="ActionCall")
+        assert (event["decision"], event["error_code"]) == ("error", "action_execution_failed")
+        assert (await core.remaining(agent), await core.unresolved()) == (2, 0)
+
+
+async def test_a_notary_that_is_silent_about_the_end_of_a_call_makes_it_a_failure_without_evidence(
+    tmp_path: Path,
+) -> None:
+    goes_on = threading.Event()
+    async with front_core(tmp_path, action("wait", resource_limits=SHORT), deadlines=SHORT_GRACE) as core:
+        agent = await core.agent(max_calls=3)
+
+        def holds_up(_intent_id: str) -> None:
+            goes_on.wait(60)
+
+        core.notary_thread.guard_closes(holds_up)
+        core.client.on_begun = lambda: core.desk.go_on("compute-1")
+        core.client._wait_seconds = 0.3
+        try:
+            assert await agent.call("wait") == (500, {"error": "evidence_persistence_failed"})
+        finally:
+            core.client._wait_seconds = 60.0
+            goes_on.set()
+        assert core.desk.kills == [("compute-1", "no result in time")]
+        assert await core.remaining(agent) == 2
+        assert "Withdraw" not in core.client.asked, "it has begun"

@@ -1,0 +1,227 @@
+"""An operation that is answered only when its call has ended: its own time, its cancellation, and taking it back."""
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from frontend.notary.client import MAX_WAITING, NotarySilent, NotaryUnavailable
+from frontend.notary.waiting import Course, Waiter
+from ipc import messages as m
+from tests.support.scripted_notary import Client, answer, at_work, attach
+
+CALL_SECONDS = 60.0
+
+
+class Call:
+    """One call, and what it heard in the meantime."""
+
+    def __init__(self, client: Client, seconds: float = CALL_SECONDS) -> None:
+        self.client = client
+        self.said: list[str] = []
+        self.heard: object = None
+        self.scope = trio.CancelScope()
+        self.ended_at = 0.0
+        course = Course(
+            seconds, lambda: self.say("begun"), lambda: self.say("late"), lambda: self.say("cancelled")
+        )  # fmt: skip
+        self.waiter: Waiter = client.begin(m.ReadEpoch(), course)
+
+    def say(self, what: str) -> None:
+        self.said.append(f"{what} at {trio.current_time():.0f}")
+
+    def forget(self) -> bool:
+        """Take it back; whoever waits for it all the same does so no longer."""
+        found = self.client.forget(self.waiter)
+        if found:
+            self.waiter.end()
+        return found
+
+    async def wait(self) -> None:
+        """Until its answer."""
+        with self.scope:
+            try:
+                self.heard = await self.client.answer_of(self.waiter, int)
+            except NotaryUnavailable as error:
+                self.heard = error
+            self.ended_at = trio.current_time()
+            await trio.lowlevel.checkpoint()
+
+
+async def test_a_call_that_has_begun_has_its_own_time_and_is_late_once_after_it(autojump_clock: MockClock) -> None:
+    async with at_work(wait_seconds=10) as (client, nursery):
+        notary, began = attach(client), trio.current_time()
+        call = Call(client)
+        nursery.start_soon(call.wait)
+        number = (await notary.asked()).number
+        await trio.sleep(5)
+        await notary.say(m.Begun(number), m.Begun(number))
+        await trio.sleep(CALL_SECONDS - 1)
+        assert call.said == [f"begun at {began + 5:.0f}"]
+        assert call.heard is None
+        await trio.sleep(9)
+        assert call.said == [f"begun at {began + 5:.0f}", f"late at {began + 65:.0f}"]
+        assert call.heard is None, "it has the usual patience after that"
+        await trio.sleep(5)
+        assert isinstance(call.heard, NotarySilent)
+        assert call.heard.is_begun
+        assert call.ended_at == pytest.approx(began + 75, abs=0.5)
+        assert len(call.said) == 2
+
+
+async def test_a_call_shorter_than_the_usual_patience_is_late_in_its_own_time(autojump_clock: MockClock) -> None:
+    async with at_work(wait_seconds=10) as (client, nursery):
+        notary, began = attach(client), trio.current_time()
+        call = Call(client, seconds=3)
+        nursery.start_soon(call.wait)
+        await notary.say(m.Begun((await notary.asked()).number))
+        await trio.sleep(4)
+        assert call.said == [f"begun at {began:.0f}", f"late at {began + 3:.0f}"]
+
+
+async def test_a_call_that_does_not_begin_is_silent_after_the_usual_patience(autojump_clock: MockClock) -> None:
+    async with at_work(wait_seconds=10) as (client, nursery):
+        notary, began = attach(client), trio.current_time()
+        call = Call(client)
+        nursery.start_soon(call.wait)
+        await notary.asked()
+        await trio.sleep(11)
+        assert isinstance(call.heard, NotarySilent)
+        assert not call.heard.is_begun
+        assert call.ended_at == pytest.approx(began + 10, abs=0.5)
+        assert call.said == [], "nothing was late that had not begun"
+
+
+async def test_the_end_of_a_call_is_heard_after_it_was_late(autojump_clock: MockClock) -> None:
+    async with at_work(wait_seconds=10) as (client, nursery):
+        notary = attach(client)
+        call = Call(client, seconds=3)
+        nursery.start_soon(call.wait)
+        number = (await notary.asked()).number
+        await notary.say(m.Begun(number))
+        await trio.sleep(8)
+        await notary.say(answer(number, 7))
+        await trio.sleep(1)
+        assert call.heard == 7
+
+
+@pytest.mark.parametrize("has_begun", [False, True])
+async def test_a_call_whose_task_is_cancelled_says_so_once_and_is_waited_for(
+    autojump_clock: MockClock, has_begun: bool
+) -> None:
+    async with at_work(wait_seconds=10) as (client, nursery):
+        notary, began = attach(client), trio.current_time()
+        call = Call(client)
+        nursery.start_soon(call.wait)
+        number = (await notary.asked()).number
+        if has_begun:
+            await notary.say(m.Begun(number))
+            await trio.sleep(20)
+        call.scope.cancel()
+        call.scope.cancel()
+        await wait_all_tasks_blocked()
+        at = began + (20 if has_begun else 0)
+        assert call.said[int(has_begun) :] == [f"cancelled at {at:.0f}"]
+        assert call.heard is None
+        assert not call.scope.cancelled_caught
+        await notary.say(answer(number, 7))
+        await trio.sleep(1)
+        assert call.heard == 7
+        assert call.scope.cancelled_caught
+
+
+async def test_a_cancelled_call_that_does_not_end_is_given_up_after_the_usual_patience(
+    autojump_clock: MockClock,
+) -> None:
+    async with at_work(wait_seconds=10) as (client, nursery):
+        notary, began = attach(client), trio.current_time()
+        call = Call(client)
+        nursery.start_soon(call.wait)
+        await notary.say(m.Begun((await notary.asked()).number))
+        await trio.sleep(20)
+        call.scope.cancel()
+        await trio.sleep(11)
+        assert isinstance(call.heard, NotarySilent)
+        assert call.heard.is_begun
+        assert call.ended_at == pytest.approx(began + 30, abs=0.5)
+        assert len(call.said) == 2, "it is not late besides"
+
+
+async def test_what_is_taken_back_before_it_was_sent_is_never_asked() -> None:
+    async with at_work() as (client, nursery):
+        notary = attach(client)
+        forgotten, asked = Call(client), Call(client)
+        assert client.forget(forgotten.waiter)
+        assert not client.forget(forgotten.waiter)
+        nursery.start_soon(asked.wait)
+        assert (await notary.asked()).number == asked.waiter.number
+        for _ in range(MAX_WAITING - 1):
+            client.begin(m.ReadEpoch())
+        with pytest.raises(NotaryUnavailable):
+            client.begin(m.ReadEpoch())
+
+
+async def test_what_was_sent_is_not_taken_back_not_even_when_it_is_to_be_sent_again() -> None:
+    async with at_work() as (client, nursery):
+        first = attach(client)
+        call = Call(client)
+        nursery.start_soon(call.wait)
+        number = (await first.asked()).number
+        assert not call.forget()
+        first.die()
+        await wait_all_tasks_blocked()
+        second = attach(client)  # it is queued for this one
+        assert not call.forget()
+        assert (await second.asked()).number == number
+
+
+async def test_a_call_is_asked_again_of_the_next_notary_and_begins_once() -> None:
+    async with at_work() as (client, nursery):
+        first = attach(client)
+        call = Call(client)
+        nursery.start_soon(call.wait)
+        number = (await first.asked()).number
+        await first.say(m.Begun(number))
+        await wait_all_tasks_blocked()
+        first.die()
+        await wait_all_tasks_blocked()
+        second = attach(client)
+        assert (await second.asked()).number == number
+        await second.say(m.Begun(number), answer(number, 7))
+        with trio.fail_after(60):
+            while call.heard is None:
+                await trio.lowlevel.checkpoint()
+        assert call.heard == 7
+        assert [one.split()[0] for one in call.said] == ["begun"]
+
+
+async def test_what_is_posted_is_sent_once_and_its_answer_is_nobody_s() -> None:
+    async with at_work() as (client, nursery):
+        first = attach(client)
+        call = Call(client)
+        nursery.start_soon(call.wait)
+        client.post(m.GetHold("posted"))
+        asked, posted = await first.asked(), await first.asked()
+        assert posted.operation == m.GetHold("posted")
+        await first.say(answer(posted.number, 3))
+        await wait_all_tasks_blocked()
+        first.die()
+        await wait_all_tasks_blocked()
+        client.post(m.GetHold("while there is none"))
+        second = attach(client)
+        client.post(m.GetHold("later"))
+        assert (await second.asked()).number == asked.number
+        assert (await second.asked()).operation == m.GetHold("later")
+
+
+async def test_an_end_that_could_not_be_written_says_that_the_call_had_begun() -> None:
+    async with at_work() as (client, nursery):
+        notary = attach(client)
+        call = Call(client)
+        nursery.start_soon(call.wait)
+        number = (await notary.asked()).number
+        await notary.say(m.Answered(number, answer(0).value, "unavailable", "ledger", "full", is_begun=True))
+        with trio.fail_after(60):
+            while call.heard is None:
+                await trio.lowlevel.checkpoint()
+        assert isinstance(call.heard, NotaryUnavailable)
+        assert (type(call.heard), call.heard.is_begun, call.heard.part) == (NotaryUnavailable, True, "ledger")

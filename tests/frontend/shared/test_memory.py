@@ -1,0 +1,121 @@
+"""The memory that fronts share: flags that all see, locks that end with their holder, and a start that is told once."""
+
+import mmap
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from frontend.shared.memory import SharedMemory
+from ipc import front_memory as at
+from ipc.front_memory import Layout, make_memory
+from tests.support.shared import WIDTH, views
+
+ROOT = Path(__file__).resolve().parents[3]
+TAKES = """
+import sys
+from frontend.limits.bucket import TokenBucket
+from frontend.shared.memory import SharedMemory
+from ipc.front_memory import BUCKETS, Layout
+memory = SharedMemory(int(sys.argv[1]), Layout(2, 8192), int(sys.argv[2]))
+bucket = TokenBucket(1, 10_000, lambda: 1.0, memory.part(BUCKETS, 16).cast("d"), memory.lock(BUCKETS))
+print("ready", flush=True)
+sys.stdin.readline()
+print(sum(bucket.take() is None for _ in range(20_000)))
+"""
+HOLDS = """
+import sys
+from frontend.shared.memory import SharedMemory
+from ipc.front_memory import Layout
+with SharedMemory(int(sys.argv[1]), Layout(2, 8192), 2).lock(64):
+    print("ready", flush=True)
+    sys.stdin.readline()
+"""
+
+
+def process(script: str, descriptor: int, number: int = 2) -> "subprocess.Popen[str]":
+    """A front of its own, as far as the memory goes; returned once it is ready."""
+    started = subprocess.Popen(
+        [sys.executable, "-c", script, str(descriptor), str(number)], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+        text=True, pass_fds=(descriptor,), cwd=ROOT,
+    )  # fmt: skip
+    assert started.stdout is not None
+    assert started.stdout.readline() == "ready\n"
+    return started
+
+
+def test_draining_is_told_once_and_seen_by_all() -> None:
+    first, second = views()
+    assert (first.is_draining, second.is_draining) == (False, False)
+    assert (first.drain(), second.drain()) == (False, True)
+    assert (first.is_draining, second.is_draining) == (True, True)
+
+
+def test_of_several_fronts_one_tells_the_start_and_the_others_wait_for_it() -> None:
+    first, second = views()
+    assert (first.claims_start(), second.claims_start()) == (True, None)
+    first.told_start(is_told=False)
+    assert second.claims_start() is True, "a start that could not be told is another's to tell"
+    second.told_start(is_told=True)
+    assert (first.claims_start(), second.claims_start()) == (False, False)
+
+
+def test_the_last_to_leave_knows_that_it_is() -> None:
+    fronts = views(3)
+    for front in fronts[:2]:
+        front.begin_serving()
+    assert [front.end_serving() for front in fronts[:2]] == [False, True]
+
+
+def test_a_change_of_policy_is_counted_and_named_for_all() -> None:
+    first, second = views()
+    first.note_policy("a" * 64)
+    assert (second.policy_changes, second.policy_digest()) == (0, "a" * 64)
+    assert first.change_policy("b" * 64) == 1
+    assert (second.policy_changes, second.policy_digest()) == (1, "b" * 64)
+
+
+def test_two_processes_take_exactly_what_a_bucket_holds() -> None:
+    descriptor = make_memory(Layout(2, WIDTH))
+    takers = [process(TAKES, descriptor, number) for number in (1, 2)]
+    for taker in takers:
+        assert taker.stdin is not None
+        taker.stdin.write("go\n")
+        taker.stdin.flush()
+    taken = [int(taker.communicate()[0]) for taker in takers]
+    assert sum(taken) == 10_000
+
+
+def test_a_lock_ends_with_the_front_that_holds_it() -> None:
+    descriptor = make_memory(Layout(2, WIDTH))
+    holder = process(HOLDS, descriptor)
+    holder.send_signal(signal.SIGKILL)
+    holder.communicate()
+    with SharedMemory(descriptor, Layout(2, WIDTH), 1).lock(64):
+        pass
+
+
+def test_nobody_can_make_the_memory_smaller_or_larger() -> None:
+    descriptor = make_memory(Layout(1, WIDTH))
+    for size in (0, 1 << 30):
+        with pytest.raises(PermissionError):
+            os.ftruncate(descriptor, size)
+    os.close(descriptor)
+
+
+def test_parts_do_not_overlap_and_fill_the_memory() -> None:
+    layout = Layout(3, WIDTH)
+    ends = [at.AREAS]
+    for number in (1, 2, 3):
+        area = layout.area(number)
+        parts = [area.start, area.owners, area.now, area.numbers, area.names, area.names + at.NAMES_BYTES]
+        assert parts == sorted(parts)
+        assert area.start == ends[-1]
+        assert area.owners + at.OWNER_ROWS * WIDTH * at.OWNER_BYTES <= area.start + layout.held_bytes == area.now
+        ends.append(parts[-1])
+    assert ends[-1] == layout.size
+    assert at.BUCKETS + 3 * at.BUCKET_BYTES <= at.SESSIONS
+    assert layout.size % mmap.PAGESIZE == 0

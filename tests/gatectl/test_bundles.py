@@ -1,0 +1,128 @@
+"""Bundles from the command line: fetched from a gateway, verified without one, refused when they were edited."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from gateway_client import AgentClient, Executed, Held
+
+from contrib.verify import oracle
+from tests.contrib.verify.vectors import named
+from tests.support.gatectl import Gatectl
+from tests.support.gateway import Gateway
+
+
+@pytest.fixture(scope="package")
+def key(gatectl: Gatectl) -> str:
+    """The public key of the gateway's log."""
+    found = gatectl.done("audit", "checkpoint", "--json").json["keys"]
+    assert len(found) == 1
+    return str(found[0])
+
+
+@pytest.fixture
+def receipt_id(agent: AgentClient) -> str:
+    """Of a call that has just run."""
+    done = agent.execute("text_digest", {"text": "bundle"})
+    assert isinstance(done, Executed)
+    return done.receipt_id
+
+
+def verified(empty: Gatectl, file: Path, *arguments: str) -> dict[str, str]:
+    """What gatectl without a gateway says of a bundle, by its labels."""
+    first, *lines = empty.done("verify", str(file), *arguments).out.splitlines()
+    assert first == "proven"
+    return {label.strip(): value for label, _, value in (line.partition("  ") for line in lines)}
+
+
+def test_the_bundle_of_a_call_verifies_without_gateway_and_ledger(
+    gatectl: Gatectl, empty: Gatectl, receipt_id: str, key: str, gate: Gateway, tmp_path: Path
+) -> None:
+    file, jwks, keys = tmp_path / "bundle.json", tmp_path / "jwks.json", tmp_path / "keys"
+    file.write_text(gatectl.done("receipts", "bundle", receipt_id).out)
+    jwks.write_text(gatectl.done("receipts", "keys").out)
+    keys.write_text(f"{oracle.vkey(oracle.ORIGIN, oracle.LOG_KEY)}\n\n{key}\n")
+    told = verified(empty, file, "--origin-key", key)
+    assert told["who"].strip() == "dev:anonymous"
+    assert told["what"].strip().startswith("text_digest ")
+    assert told["result"].strip() == "success"
+    assert told["approved by"].strip() == "none was needed"
+    assert f"http://{told['log'].strip()}" == gate.base
+    assert told["its signature"].strip().startswith("not checked")
+    told = verified(empty, file, "--origin-key-file", str(keys), "--receipt-keys", str(jwks))
+    assert told["its signature"].strip().startswith("valid, by the key ")
+    ran = empty.process("verify", "-", "--origin-key", key, "--json", stdin=file.read_text())
+    assert (ran.code, ran.json["proven"], ran.json["call"]["receipt_id"]) == (0, True, receipt_id)
+    intent = ran.json["call"]["intent_id"]
+    for arguments in (("--event", ran.json["call"]["event_id"]), ("--intent", intent)):
+        file.write_text(gatectl.done("receipts", "bundle", *arguments).out)
+        assert verified(empty, file, "--origin-key", key)["intent"].strip().startswith(intent)
+
+
+def test_an_approved_call_is_proven_with_its_operator(
+    gatectl: Gatectl, empty: Gatectl, held: Held, key: str, tmp_path: Path
+) -> None:
+    done = gatectl.done("approvals", "approve", held.approval_id, "--yes", "--json").json
+    file = tmp_path / "bundle.json"
+    file.write_text(gatectl.done("receipts", "bundle", done["receipt_id"]).out)
+    assert verified(empty, file, "--origin-key", key)["approved by"].strip() == f"dev ({held.approval_id})"
+    shown = gatectl.done("receipts", "show", done["receipt_id"]).out
+    assert f"approved by  dev ({held.approval_id})" in shown
+    assert f"trace        {held.trace_id}" in shown
+
+
+def test_an_edited_bundle_is_exit_8_with_the_first_thing_that_does_not_fit(
+    gatectl: Gatectl, empty: Gatectl, receipt_id: str, key: str, tmp_path: Path
+) -> None:
+    found = gatectl.done("receipts", "bundle", receipt_id).json
+    file = tmp_path / "bundle.json"
+
+    def refused(bundle: dict[str, Any], trusted: str = key) -> tuple[str, str]:
+        file.write_text(json.dumps(bundle))
+        ran = empty.here("verify", str(file), "--origin-key", trusted, "--json")
+        assert (ran.code, ran.error["error"]) == (8, "bundle_not_proven")
+        assert (ran.json["proven"], ran.json["call"]) == (False, None)
+        said = empty.here("verify", str(file), "--origin-key", trusted)
+        assert (said.code, said.out, said.err.count("\n")) == (8, "", 1)
+        return str(ran.json["reason"]), said.err
+
+    first, *others = found["leaves"]
+    assert refused(found | {"leaves": [first | {"index": first["index"] - 1}, *others]})[0] in {"root", "proof_length"}
+    other = named("proven-success").bundle
+    assert refused(found | {"receipt": other["receipt"]})[0] == "receipt_hash"
+    reason, said = refused(found, oracle.vkey(oracle.ORIGIN, oracle.LOG_KEY))
+    assert reason == "note_origin"
+    assert said.startswith("gatectl: bundle_not_proven: note_origin: The checkpoint is of the log '127.0.0.1")
+    assert refused(found | {"checkpoint": "\x1b[31m\n\n\N{EM DASH} x AAAA\n"})[0] == "note_malformed"
+
+
+def test_a_command_line_that_names_no_key_or_no_bundle_is_usage(
+    gatectl: Gatectl, empty: Gatectl, key: str, tmp_path: Path
+) -> None:
+    file, keys = tmp_path / "bundle.json", tmp_path / "keys"
+    file.write_text("[]")
+    keys.write_text("no key\n")
+    assert "--origin-key VKEY" in empty.here("verify", str(file)).err
+    for arguments in (
+        ("verify", str(file)),
+        ("verify", str(file), "--origin-key", "x"),
+        ("verify", str(file), "--origin-key-file", str(keys)),
+        ("verify", str(file), "--origin-key", key),
+        ("verify", str(file), "--origin-key", key, "--receipt-keys", str(file)),
+        ("verify", str(file), "--origin-key", key, "--witness-key", key),
+        ("verify", str(tmp_path / "none"), "--origin-key", key),
+        ("receipts", "bundle"),
+        ("receipts", "bundle", "rcpt_1", "--event", "evt_1"),
+    ):
+        ran = gatectl.here(*arguments)
+        assert (ran.code, ran.out) == (2, ""), arguments
+    assert gatectl.here("receipts", "bundle", "rcpt_none").code == 4
+
+
+def test_a_witness_that_was_asked_for_is_told(empty: Gatectl, tmp_path: Path) -> None:
+    vector = named("proven-one-witness")
+    file = tmp_path / "bundle.json"
+    file.write_bytes(vector.data)
+    told = verified(empty, file, "--origin-key", vector.origin_key, "--witness-key", vector.witness_keys[0])
+    assert told["witness"].strip() == "witness.example.org, 2026-11-23T05:00:05Z"

@@ -1,0 +1,160 @@
+"""One of two fronts is killed: the other goes on, what was counted stays, and the successor takes its place."""
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.integration.test_two_fronts import samples
+from tests.support.fronts import client_of, fronts, through
+from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
+from tests.support.manifests import patient
+from tests.support.upstream import Upstream
+
+AGENTS = 4
+KILLS = 4
+"""Of each front in turn."""
+
+
+@pytest.fixture
+def gate(up: Upstream, tmp_path: Path) -> Iterator[Gateway]:
+    """A gateway with two fronts of which one will be killed."""
+    with gateway(tmp_path, config_for(up.address, "front_processes = 2\n" + patient(tmp_path / "actions"))) as running:
+        yield running
+
+
+class Load:
+    """Agents that call until told to stop, each on connections of its own. A connection that was cut is made anew."""
+
+    def __init__(self, gate: Gateway) -> None:
+        self.answered: list[str] = []
+        self.codes: list[str] = []
+        self.cut = 0
+        self._gate = gate
+        self._stop = threading.Event()
+        self._threads = [threading.Thread(target=self._run) for _ in range(AGENTS)]
+
+    def __enter__(self) -> "Load":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        for thread in self._threads:
+            thread.join()
+
+    def _run(self) -> None:
+        agent = self._gate.agent()
+        while not self._stop.is_set():
+            with httpx.Client(base_url=self._gate.ready["base_url"], timeout=60) as http:
+                self._call(through(http, agent))
+
+    def _call(self, agent: Bearer) -> None:
+        try:
+            while not self._stop.is_set():
+                answer = agent.execute("text_digest", {"text": "x"})
+                self.codes.append(f"{answer.status_code} {answer.json().get('error', '')}".strip())
+                if answer.status_code == 200:
+                    self.answered.append(answer.json()["receipt_id"])
+        except httpx.TransportError:
+            self.cut += 1
+
+
+def test_while_one_front_is_replaced_the_other_serves_and_nothing_is_lost(gate: Gateway) -> None:
+    with Load(gate) as load:
+        for turn in range(KILLS):
+            wait_for(lambda: len(fronts(gate)) == 2 and shown(gate)["gate_fronts"] == 2, "both fronts")
+            victim = fronts(gate)[turn % 2]
+            done = len(load.answered)
+            victim.kill()
+            wait_for(lambda: len(load.answered) > done + AGENTS, "calls that succeed")  # noqa: B023
+        wait_for(lambda: shown(gate)["gate_fronts"] == 2, "both fronts")
+    assert load.cut <= KILLS * AGENTS
+    assert set(load.codes) == {"200"}, "what was not cut succeeded"
+    operator = gate.operator()
+    assert operator.get("/v1/audit/verify").json()["intact"] is True
+    told = gate.events(event_type="ActionCall", decision="allow", limit=1000)
+    receipts = [event["receipt_id"] for event in told]
+    assert len(set(receipts)) == len(receipts)
+    assert set(load.answered[-500:]) <= set(receipts)
+    assert operator.get("/v1/admin/status").json()["in_flight_executions"] == 0
+    assert len(gate.events(event_type="GatewayStarted")) == 1
+
+
+def test_no_counter_goes_back_when_a_front_is_killed_whichever_front_is_asked(gate: Gateway) -> None:
+    seen: dict[str, float] = {}
+
+    def check() -> None:
+        scrape = shown(gate)
+        for name, value in scrape.items():
+            is_count = name.partition("{")[0].endswith(("_total", "_bucket", "_count", "_sum"))
+            if is_count and not name.startswith("gate_process_"):  # those are of a process, and begin with it
+                assert value >= seen.get(name, 0), name
+                seen[name] = value
+        assert set(seen) <= set(scrape), "no series is gone"
+
+    agent = gate.agent()
+    for turn in range(KILLS):
+        for _ in range(6):
+            with httpx.Client(base_url=gate.ready["base_url"], timeout=60) as http:
+                assert through(http, agent).execute("text_digest", {"text": "x"}).status_code == 200
+            check()
+        fronts(gate)[turn % 2].kill()
+        check()
+        wait_for(lambda: shown(gate)["gate_fronts"] == 2, "both fronts")
+        check()
+    wanted = 'gate_action_calls_total{action_id="text_digest",code="ok",outcome="allow"}'
+    assert shown(gate)[wanted] == KILLS * 6
+
+
+def test_a_front_alone_is_ready_and_says_that_it_is_alone(gate: Gateway) -> None:
+    first, second = fronts(gate)
+    with client_of(gate, first) as client:
+        second.kill()
+        assert client.get("/readyz").status_code == 200
+        operator = through(client, gate.operator())
+        assert operator.get("/v1/admin/status").json()["status"] == "ok"
+        wait_for(lambda: samples(operator)["gate_fronts"] == 2, "its successor")
+
+
+def test_calls_in_flight_of_a_front_that_was_killed_hold_no_place(gate: Gateway, up: Upstream) -> None:
+    first, second = fronts(gate)
+    up.hold.clear()
+    try:
+        with client_of(gate, second) as client, client_of(gate, first) as other:
+            agent, operator = through(client, gate.agent()), through(other, gate.operator())
+            call = threading.Thread(target=lost, args=(agent,))
+            call.start()
+            wait_for(lambda: in_flight(operator) == 1, "the call")
+            second.kill()
+            wait_for(lambda: in_flight(operator) == 0, "its place")
+            call.join()
+    finally:
+        up.hold.set()
+
+
+def lost(agent: Bearer) -> None:
+    """A call that gets no answer."""
+    with pytest.raises(httpx.TransportError):
+        agent.execute("http_fetch", {"path": "wait?place"})
+
+
+def in_flight(operator: Bearer) -> int:
+    return int(operator.get("/v1/admin/status").json()["in_flight_executions"])
+
+
+def shown(gate: Gateway) -> dict[str, float]:
+    """A scrape over a connection of its own, by whichever front takes it; where that one is killed, by another."""
+
+    def ask() -> dict[str, float] | None:
+        try:
+            with httpx.Client(base_url=gate.ready["base_url"], timeout=60) as http:
+                return samples(through(http, gate.operator()))
+        except httpx.TransportError:
+            return None
+
+    found: dict[str, float] = wait_for(ask, "a front that answers")
+    return found

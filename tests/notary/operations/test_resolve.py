@@ -1,0 +1,100 @@
+"""An operator says what came of an intent without a receipt."""
+
+import pytest
+
+from ipc.events import AuditEvent
+from ipc.messages import ListUnresolved, ReadCheckpoint, ReadLedger, ResolvedIntent, ResolveIntent
+from notary.unit import ENDED_SECONDS
+from tests.notary.running import Running, walk
+from tests.notary.samples import make_open, record_call
+from tests.support.asking import Told
+from tests.support.logs import capture_logs
+from tests.support.supervised import wait_until
+
+OVER = 3600.0 + ENDED_SECONDS
+
+
+def act(**given: object) -> AuditEvent:
+    fields = {"event_type": "IntentResolved", "decision": "allow", "principal": "operator:ops", "trace_id": "trc_op"}
+    return AuditEvent(**fields | given)  # type: ignore[arg-type]
+
+
+def asked(intent_id: str, outcome: str = "happened", **given: object) -> ResolveIntent:
+    return ResolveIntent(intent_id, outcome, act(**given))
+
+
+def lost_call(notary: Running) -> str:
+    """A call whose front and worker are both gone; the id of its intent."""
+    front = notary.attach(f"leaves-{len(notary.events())}")
+    call = make_open()
+    front.begin(call)
+    worker = notary.workers.of(call.intent_id)
+    worker.word()
+    with capture_logs() as lines:
+        front.close()
+        wait_until(lambda: [line for line in lines if line["event"] == "a front's channel ended"])
+        notary.workers.end(worker)
+        wait_until(lambda: [line for line in lines if line.get("intent_id") == call.intent_id])
+    return call.intent_id
+
+
+def test_it_leaves_list_and_gauge_with_an_event_and_no_receipt(notary: Running) -> None:
+    intent_id = lost_call(notary)
+    notary.clock.time += OVER
+    (view,) = notary.front.ask(ListUnresolved(5))
+    resolved = notary.front.ask(asked(intent_id, reason="the bank says so"))
+    assert resolved == ResolvedIntent(view.trace_id, view.action_id)
+    event = notary.last_event()
+    assert event.items() >= {
+        "event_type": "IntentResolved", "intent_id": intent_id, "trace_id": view.trace_id, "grant_id": view.grant_id,
+        "action_id": view.action_id, "change": {"outcome": "happened"}, "principal": "operator:ops",
+        "reason": "the bank says so",
+    }.items()  # fmt: skip
+    assert notary.front.ask(ListUnresolved(5)) == notary.stored("SELECT 1 FROM receipts") == []
+    assert notary.front.ask(ReadLedger()).unresolved == 0
+    assert notary.front.ask(ReadCheckpoint()).unresolved_intents == 0
+    assert walk(notary.front).intact
+    assert notary.front.ask(asked(intent_id)) is None
+    assert walk(notary.restart()).intact
+    assert notary.front.ask(ListUnresolved(5)) == []
+
+
+def test_one_that_may_still_end_is_left_alone(notary: Running) -> None:
+    call = make_open()
+    number = notary.front.begin(call)
+    notary.clock.time += OVER
+    assert notary.front.ask(asked(call.intent_id)).is_under_way
+    worker = notary.workers.of(call.intent_id)
+    worker.word()
+    notary.workers.end(worker)
+    assert notary.front.answer(number).kind == "internal_error"
+    recent = lost_call(notary)
+    assert notary.front.ask(asked(recent)).is_under_way
+    assert [view.intent_id for view in notary.front.ask(ListUnresolved(5))] == [recent]
+
+
+def test_what_has_ended_or_never_was_is_not_there(notary: Running) -> None:
+    call, _ = record_call(notary.front)
+    for intent_id in (call.intent_id, "intent_x", ""):
+        assert notary.front.ask(asked(intent_id)) is None
+
+
+@pytest.mark.parametrize("wrong", [
+    asked("intent_1", "perhaps"), asked("intent_1", change={"outcome": "happened"}), asked("intent_1", decision="deny"),
+    asked("intent_1", event_type="AdminDrain"), ResolveIntent("intent_1", "happened", act(intent_id="intent_2")),
+])  # fmt: skip
+def test_a_front_can_put_no_other_words_into_the_event(notary: Running, wrong: ResolveIntent) -> None:
+    with pytest.raises(Told) as told:
+        notary.front.ask(wrong)
+    assert told.value.problem == "refused"
+    assert notary.events() == []
+
+
+def test_the_list_goes_on_after_the_last_one_of_a_page(notary: Running) -> None:
+    ids = [lost_call(notary) for _ in range(3)]
+    listed: list[str] = []
+    after = None
+    while page := notary.front.ask(ListUnresolved(1, after)):
+        listed += [view.intent_id for view in page]
+        after = listed[-1]
+    assert listed == ids

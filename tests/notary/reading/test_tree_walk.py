@@ -1,0 +1,124 @@
+"""What a walk along the tree finds in a ledger that somebody who can write its file has changed."""
+
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing
+
+import msgspec
+import pytest
+
+from ipc.canonical import sha256_hex
+from notary.ledger.head import Head, write_head
+from notary.reading.verify import COLUMNS
+from notary.tree.merkle import leaf_hash
+from tests.notary.reading.test_verify import EVENTS, Tampered, write_events
+from tests.notary.running import Running
+
+INTENTS = 6
+WITH_RECEIPT = 4
+"""An event of a call."""
+
+
+@pytest.fixture
+def ledger_file(notary: Running) -> Tampered:
+    write_events(notary)
+    return Tampered(notary.path)
+
+
+def rewritten(file: Tampered) -> None:
+    """Another text in the fourth event, with every link and the head computed anew."""
+    with closing(sqlite3.connect(file.path)) as connection, connection:
+        link: str | None = None
+        for seq in range(1, EVENTS + 1):
+            fields = msgspec.json.decode(file.bytes[seq])
+            fields["prev_hash"] = link
+            if seq == WITH_RECEIPT:
+                fields["runtime"] = {"duration_ms": 1}
+            stored = msgspec.json.encode(fields, order="sorted")
+            connection.execute("UPDATE events SET bytes = ? WHERE seq = ?", (stored, seq))
+            link = sha256_hex(stored)
+        write_head(connection, Head(EVENTS, link))
+
+
+def test_a_chain_that_was_computed_anew_is_not_the_one_in_the_tree(ledger_file: Tampered) -> None:
+    rewritten(ledger_file)
+    ledger_file.broken_at(WITH_RECEIPT, "its bytes are not those of leaf")
+
+
+def test_a_chain_that_was_cut_with_its_head_is_not_all_of_the_tree(ledger_file: Tampered) -> None:
+    with closing(sqlite3.connect(ledger_file.path)) as connection, connection:
+        connection.execute("DELETE FROM events WHERE seq > 10")
+        write_head(connection, Head(10, sha256_hex(ledger_file.bytes[10])))
+    report = ledger_file.verify()
+    assert report.reason == f"the tree has {EVENTS + INTENTS} leaves, and events and intents are {10 + INTENTS}"
+    assert (report.intact, report.broken_at, report.total_events) == (False, "head", 10)
+
+
+@pytest.mark.parametrize("column", [
+    "trace_id", "action_id", "principal", "dispatched_at", "grant_id", "provider_module", "plan_hash", "grant_jws",
+    "intent_id",
+])  # fmt: skip
+def test_every_column_of_an_intent_is_in_its_leaf(ledger_file: Tampered, column: str) -> None:
+    ledger_file.execute(f"UPDATE intents SET {column} = {column} || 'x' WHERE seq = 3")
+    report = ledger_file.verify()
+    assert report.broken_at is not None
+    assert report.broken_at.startswith("intent_")
+    assert report.reason is not None
+    assert "its bytes are not those of leaf" in report.reason
+
+
+@pytest.mark.parametrize("change", [
+    "UPDATE intents SET context = x'c0' WHERE seq = 3", "UPDATE intents SET context = NULL WHERE seq = 3",
+    "UPDATE intents SET approval_id = 'appr_1' WHERE seq = 3", "UPDATE intents SET grant_jws = NULL WHERE seq = 3",
+    "UPDATE intents SET leaf = NULL WHERE seq = 3", "UPDATE intents SET leaf = leaf + 1 WHERE seq = 3",
+    "UPDATE events SET leaf = NULL WHERE seq = 3", "UPDATE events SET leaf = leaf + 1 WHERE seq = 3",
+    "UPDATE intents SET leaf = 17 - leaf",
+    "DELETE FROM intents WHERE seq = 6", "DELETE FROM intents WHERE seq = 1",
+    "DELETE FROM meta WHERE key = 'history'",
+    "DELETE FROM tiles", "UPDATE tiles SET number = 1", "INSERT INTO tiles VALUES (1, 0, zeroblob(32))",
+    "INSERT INTO tiles VALUES (0, 1, zeroblob(32))", "UPDATE tiles SET hashes = zeroblob(32 * 18)",
+    "UPDATE tiles SET hashes = substr(hashes, 1, 32 * 17)",
+])  # fmt: skip
+def test_intents_places_and_tiles_can_not_be_changed_alone(ledger_file: Tampered, change: str) -> None:
+    assert ledger_file.verify().intact
+    ledger_file.execute(change)
+    assert not ledger_file.verify().intact
+
+
+def test_two_events_that_changed_places_are_found(ledger_file: Tampered) -> None:
+    names = ", ".join((*COLUMNS, "bytes"))
+    with closing(sqlite3.connect(ledger_file.path)) as connection, connection:
+        connection.execute(f"CREATE TABLE kept AS SELECT {names} FROM events WHERE seq = 3")
+        for to, source in ((3, "events WHERE seq = 5"), (5, "kept")):
+            connection.execute(f"UPDATE events SET ({names}) = (SELECT {names} FROM {source}) WHERE seq = {to}")
+        connection.execute("DROP TABLE kept")
+    assert not ledger_file.verify().intact
+
+
+LONG = 70_000
+LEVELS: dict[str, Callable[[sqlite3.Connection], object]] = {
+    "a full tile": lambda file: file.execute("UPDATE tiles SET hashes = zeroblob(8192) WHERE level = 1 AND number = 0"),
+    "its hash": lambda file: file.execute("UPDATE tiles SET hashes = zeroblob(32) WHERE level = 2"),
+    "a level": lambda file: file.execute("DELETE FROM tiles WHERE level = 2"),
+}
+
+
+@pytest.mark.parametrize("damage", LEVELS)
+def test_the_upper_levels_are_looked_at_too(notary: Running, damage: str) -> None:
+    notary.stop()
+    with closing(sqlite3.connect(notary.path)) as connection, connection:
+        from notary.tree import tiles
+        from tests.notary.reading.test_long_walks import chained  # the rows of a long chain
+
+        rows = list(chained(LONG))
+        connection.executemany(
+            f"INSERT INTO events (seq, {', '.join((*COLUMNS, 'bytes'))}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
+        )
+        tiles.append(connection, [leaf_hash(row[9]) for row in rows])  # type: ignore[arg-type]
+        connection.execute("UPDATE meta SET value = ? WHERE key = 'history'", (f"[{LONG},0]",))
+        write_head(connection, Head(LONG, sha256_hex(rows[-1][9])))  # type: ignore[arg-type]
+    file = Tampered(notary.path)
+    assert file.verify().intact
+    with closing(sqlite3.connect(notary.path)) as connection, connection:
+        LEVELS[damage](connection)
+    assert not file.verify().intact

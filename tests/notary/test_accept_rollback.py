@@ -1,0 +1,83 @@
+"""Going on from a ledger that does not continue its last checkpoint, because an operator says why."""
+
+import json
+import subprocess
+
+import msgspec
+import pytest
+
+from ipc.exits import Exit
+from ipc.messages import Enter, Proof, ReadEpoch
+from notary.accept_rollback import NothingToAccept, accept
+from supervisor.programs import INTERPRETER
+from tests.notary.running import ROOT, Running, query, walk
+from tests.notary.test_checkpoints import file_of, grow, notes, older
+
+REASON = "the disk died"
+
+
+def run(settings: bytes) -> "subprocess.CompletedProcess[str]":
+    """The program, as the supervisor runs it."""
+    return subprocess.run(
+        [*INTERPRETER, "notary.accept_rollback", "--reason", REASON], input=settings.decode(), capture_output=True,
+        text=True, timeout=300, check=False, cwd=ROOT,
+    )  # fmt: skip
+
+
+def lost(notary: Running) -> int:
+    """An earlier copy lies there; how many leaves were lost."""
+    grow(notary)
+    put_back = older(notary)
+    grow(notary)
+    notary.stop()
+    put_back()
+    return 9
+
+
+def test_it_leaves_an_event_ends_every_lease_and_keeps_the_file_of_before(notary: Running) -> None:
+    lost(notary)
+    before = notes(notary)
+    told = accept(notary.settings, REASON)
+    assert "it was cut, or an earlier copy was put back" in told
+    front = notary.start()
+    (event,) = [json.loads(one) for one in query(front, event_type="RollbackAccepted")]
+    assert event["reason"].startswith(f"{REASON} (the ledger has 9 leaves, and at ")
+    assert (event["principal"], event["change"]["size"]) == ("gateway", 9)
+    assert front.ask(ReadEpoch()) == event["change"]["current_epoch"] > 1_700_000_000
+    (kept,) = notary.folder.glob("checkpoints.until-*")
+    assert [json.loads(line)["note"] for line in kept.read_text().splitlines()] == before
+    assert walk(front).intact
+    assert front.ask(Enter(Proof("p"))).is_fresh
+
+
+def test_where_nothing_was_lost_there_is_nothing_to_accept(notary: Running) -> None:
+    grow(notary)
+    notary.stop()
+    kept = file_of(notary).read_bytes()
+    with pytest.raises(NothingToAccept):
+        accept(notary.settings, REASON)
+    assert file_of(notary).read_bytes() == kept
+
+
+def test_the_program_says_what_it_did_and_a_second_run_does_nothing(notary: Running) -> None:
+    lost(notary)
+    given = msgspec.json.encode(notary.settings)
+    done = run(given)
+    assert (done.returncode, done.stdout[:9]) == (Exit.OK, "Accepted:")
+    again = run(given)
+    assert again.returncode == Exit.CONFIG
+    assert "nothing to accept" in again.stderr
+
+
+def test_one_that_was_killed_after_its_event_is_done_by_another(notary: Running) -> None:
+    lost(notary)
+    kept = file_of(notary).read_bytes()
+    accept(notary.settings, REASON)
+    for path in notary.folder.glob("checkpoints*"):
+        if path.name.startswith("checkpoints.until") or path == file_of(notary):
+            path.unlink()
+    file_of(notary).write_bytes(kept)
+    assert accept(notary.settings, REASON).startswith("Accepted:")
+    front = notary.start()
+    assert len(query(front, event_type="RollbackAccepted")) == 2
+    assert walk(front).intact

@@ -1,0 +1,274 @@
+"""Checkpoints of a running notary, the file beside its database, and proofs that strangers check."""
+
+import json
+import sqlite3
+from base64 import b64decode
+from collections.abc import Callable
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from contrib.verify.verify import Refusal
+from contrib.verify.verify import verify as verify_bundle
+from ipc.evidence import Bundle
+from ipc.messages import Approver, Prove, ProveConsistency, ReadCheckpoint
+from notary import checkpoint_file
+from notary.checkpoints import Checkpoints, RolledBack, public_keys
+from notary.opening import open_state
+from notary.state import State
+from notary.tree.checkpoint import Checkpoint
+from notary.tree.merkle import check_consistency
+from notary.tree.notes import opened_checkpoint
+from tests.notary.conftest import StartNotary
+from tests.notary.running import Running, walk
+from tests.notary.samples import make_note, record_call
+from tests.support.asking import Told
+from tests.support.notary_thread import LIMITS
+
+APPROVER = Approver("apr_1", "ops", "thumbprint", "jti_1")
+
+
+def file_of(notary: Running) -> Path:
+    return notary.folder / checkpoint_file.FILE_NAME
+
+
+def notes(notary: Running) -> list[str]:
+    """The file's notes, oldest first."""
+    return [json.loads(line)["note"] for line in file_of(notary).read_text().splitlines()]
+
+
+def state_of(notary: Running) -> State:
+    assert notary.thread is not None
+    return notary.thread.state
+
+
+def checked(notary: Running, note: str) -> Checkpoint:
+    """What a note says, once its signature holds."""
+    return opened_checkpoint(note, public_keys(state_of(notary).signers))
+
+
+def grow(notary: Running, calls: int = 3) -> None:
+    for number in range(calls):
+        notary.clock.time += 1
+        record_call(notary.front)
+        notary.front.ask(make_note(reason=f"{number}"))
+
+
+def shown(notary: Running) -> Checkpoint:
+    return checked(notary, notary.front.ask(ReadCheckpoint()).checkpoint)
+
+
+def test_a_checkpoint_commits_to_everything_that_was_answered(notary: Running) -> None:
+    grow(notary)
+    told = notary.front.ask(ReadCheckpoint())
+    made = checked(notary, told.checkpoint)
+    assert made.size == told.size == 9
+    assert (made.origin, told.origin, told.unresolved_intents) == ("localhost", "localhost", 0)
+    report = walk(notary.front)
+    assert (report.size, report.root, report.checkpoint) == (told.size, told.root, told.checkpoint)
+    assert notes(notary)[-1] == told.checkpoint
+    assert notary.stored("SELECT note FROM checkpoints ORDER BY size DESC LIMIT 1") == [told.checkpoint]
+
+
+def test_nothing_is_signed_again_while_the_tree_does_not_grow(notary: Running) -> None:
+    grow(notary)
+    first = notary.front.ask(ReadCheckpoint())
+    assert notary.front.ask(ReadCheckpoint()) == first
+    assert [checked(notary, note).size for note in notes(notary)].count(first.size) == 1
+
+
+def test_a_growing_tree_gets_one_in_time_and_no_more_than_that(notary: Running) -> None:
+    grow(notary)
+    notary.stop()
+    state, _ = open_state(notary.settings, notary.clock, limits=LIMITS)
+    now = [100.0]
+    made = Checkpoints(state, lambda: now[0])
+    assert made.patience() == float("inf")
+    assert state.leaves is not None
+    before = len(notes(notary))
+    state.leaves += 1  # as a unit does
+    assert made.patience() == 0.0
+    made.tend()
+    assert 0 < made.patience() <= LIMITS.checkpoint_seconds
+    made.tend()
+    assert len(notes(notary)) == before  # the tree itself has not grown
+    now[0] += LIMITS.checkpoint_seconds
+    assert made.patience() == 0.0
+    state.database.close()
+
+
+def test_a_notary_that_stops_signs_what_it_wrote_last(notary: Running) -> None:
+    grow(notary)
+    keys = public_keys(state_of(notary).signers)
+    notary.stop()
+    made = opened_checkpoint(notes(notary)[-1], keys)
+    with closing(sqlite3.connect(notary.path)) as connection:
+        assert connection.execute("SELECT max(leaf) + 1 FROM events").fetchone() == (made.size,)
+
+
+def test_one_checkpoint_is_proven_to_continue_another(notary: Running) -> None:
+    made = []
+    for _ in range(4):
+        grow(notary)
+        made.append(shown(notary))
+    last = made[-1]
+    for earlier in made:
+        found = notary.front.ask(ProveConsistency(earlier.size))
+        assert checked(notary, found.checkpoint) == last
+        check_consistency(earlier.size, earlier.root, last.size, last.root, [b64decode(one) for one in found.proof])
+    assert notary.front.ask(ProveConsistency(last.size + 1)) is None
+    assert notary.front.ask(ProveConsistency(-1)) is None
+
+
+def proven(notary: Running, bundle: Bundle) -> list[str]:
+    """What the auditors' own program says of a bundle."""
+    keys = (notary.folder / "receipt-keys.jwks.json").read_bytes()
+    return verify_bundle(msgspec.json.encode(bundle), bundle.keys.checkpoints[0], keys)
+
+
+def test_a_call_is_proven_to_whoever_has_its_bundle_and_the_logs_key(notary: Running) -> None:
+    grow(notary)
+    asked, closed = record_call(notary.front, action_version="1.0.0", request_hash="sha256:" + "a" * 64)
+    grow(notary)
+    bundles = [
+        notary.front.ask(Prove(receipt_id=closed.receipt_id)), notary.front.ask(Prove(intent_id=asked.intent_id)),
+    ]  # fmt: skip
+    assert bundles[0] == bundles[1]
+    assert [leaf.kind for leaf in bundles[0].leaves] == ["event", "intent"]
+    assert proven(notary, bundles[0])
+    event = msgspec.json.decode(b64decode(bundles[0].leaves[0].bytes))
+    assert notary.front.ask(Prove(event_id=event["event_id"])) == bundles[0]
+    with pytest.raises(Refusal):
+        verify_bundle(msgspec.json.encode(bundles[0]), bundles[0].keys.checkpoints[0].replace("localhost", "other"))
+
+
+def test_an_event_that_is_no_call_is_proven_alone(notary: Running) -> None:
+    notary.front.ask(make_note())
+    bundle = notary.front.ask(Prove(event_id=notary.last_event()["event_id"]))
+    assert ([leaf.kind for leaf in bundle.leaves], bundle.receipt) == (["event"], None)
+
+
+@pytest.mark.parametrize("asked", [Prove(event_id="evt_x"), Prove(intent_id="x"), Prove(receipt_id=""), Prove()])
+def test_what_is_not_there_has_no_bundle(notary: Running, asked: Prove) -> None:
+    grow(notary)
+    assert notary.front.ask(asked) is None
+
+
+def older(notary: Running) -> Callable[[], None]:
+    """Keep a copy of the ledger as it is; putting it back is what is returned."""
+    notary.stop()
+    copy = notary.path.read_bytes()
+    notary.start()
+
+    def put_back() -> None:
+        for beside in ("-wal", "-shm"):
+            notary.path.with_name(notary.path.name + beside).unlink(missing_ok=True)
+        notary.path.write_bytes(copy)
+
+    return put_back
+
+
+def refusal(notary: Running) -> str:
+    """Why no notary starts."""
+    with pytest.raises(RolledBack) as refused:
+        open_state(notary.settings, notary.clock, limits=LIMITS)
+    assert "accept-rollback" in str(refused.value)
+    return str(refused.value)
+
+
+def test_an_earlier_copy_is_no_ledger_to_start_from(notary: Running) -> None:
+    grow(notary)
+    put_back = older(notary)
+    grow(notary)
+    notary.stop()
+    put_back()
+    assert "the ledger has 9 leaves, and at " in refusal(notary)
+
+
+def test_a_ledger_that_went_another_way_is_refused_however_long_it_is(notary: Running, tmp_path: Path) -> None:
+    grow(notary)
+    put_back = older(notary)
+    grow(notary)
+    notary.stop()
+    kept = file_of(notary).read_bytes()
+    put_back()
+    file_of(notary).write_bytes(kept.splitlines(keepends=True)[0])
+    notary.start()
+    grow(notary, 9)
+    notary.stop()
+    file_of(notary).write_bytes(kept)
+    assert "it was rewritten" in refusal(notary)
+
+
+def test_a_file_of_checkpoints_that_is_gone_or_signed_by_a_stranger_is_refused(
+    notary: Running, start_notary: StartNotary
+) -> None:
+    grow(notary)
+    other = start_notary("other")
+    grow(other)
+    notary.stop()
+    other.stop()
+    kept = file_of(notary).read_bytes()
+    file_of(notary).unlink()
+    assert "is gone" in refusal(notary)
+    file_of(notary).write_bytes(b"\n\n")
+    assert "is gone" in refusal(notary)
+    file_of(notary).write_bytes(file_of(other).read_bytes())
+    assert "can't be believed" in refusal(notary)
+    file_of(notary).write_bytes(kept)
+    assert walk(notary.start()).intact
+
+
+def test_a_line_that_was_half_written_by_a_crash_is_no_checkpoint_and_spoils_none(notary: Running) -> None:
+    grow(notary)
+    notary.stop()
+    before = notes(notary)
+    with open(file_of(notary), "ab") as file:
+        file.write(b'{"time":"2026-11-23T05:00:00.000Z","note":"localh')
+    notary.start()
+    grow(notary)
+    notary.stop()
+    lines = file_of(notary).read_bytes().splitlines()
+    assert [json.loads(line)["note"] for line in lines[: len(before)]] == before
+    assert lines[len(before)].startswith(b'{"time":"2026-11-23T05:00:00.000Z","note":"localh')
+    assert json.loads(lines[-1])["note"] == checkpoint_file.newest(file_of(notary))
+
+
+def test_a_crash_between_file_and_database_is_made_good_by_the_next_checkpoint(notary: Running) -> None:
+    grow(notary)
+    notary.stop()
+    with closing(sqlite3.connect(notary.path)) as connection, connection:
+        connection.execute("DELETE FROM checkpoints")
+    assert walk(notary.start()).intact
+    grow(notary)
+    assert notary.front.ask(ReadCheckpoint()).checkpoint == notes(notary)[-1]
+
+
+def test_a_file_that_can_not_be_written_stops_no_call_and_is_told(notary: Running) -> None:
+    grow(notary)
+    assert shown(notary).size == 9
+    file_of(notary).rename(notary.folder / "kept")
+    file_of(notary).mkdir()
+    grow(notary)
+    with pytest.raises(Told) as told:
+        notary.front.ask(Prove(event_id=notary.last_event()["event_id"]))
+    assert (told.value.problem, told.value.part) == ("unavailable", "ledger")
+    file_of(notary).rmdir()
+    (notary.folder / "kept").rename(file_of(notary))
+    assert shown(notary).size == 18
+
+
+def test_the_file_is_bounded_and_keeps_one_of_each_hour_of_long_ago(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoints"
+    times = [f"2026-11-{day:02}T{hour:02}:{minute:02}:00.000Z" for day in (1, 2) for hour in range(24)
+             for minute in range(0, 60, 5)]  # fmt: skip
+    for time in times:
+        checkpoint_file.append(path, time, "x" * 3000, max_bytes=checkpoint_file.KEPT_WHOLE_BYTES + 100_000)
+    lines = [json.loads(line)["time"] for line in path.read_text().splitlines()]
+    assert path.stat().st_size < 1.5 * checkpoint_file.KEPT_WHOLE_BYTES
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert lines == sorted(lines)
+    assert lines[-1] == times[-1]
+    assert {time[:13] for time in lines} == {time[:13] for time in times}

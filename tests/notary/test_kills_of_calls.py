@@ -1,0 +1,199 @@
+"""A notary that is killed between the word and the evidence: the one that follows ends each call once, run once."""
+
+import os
+import select
+import signal
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ipc.messages import Assign, ListUnresolved, Open, ReadEpoch, Recall, ShowReceipt, Unbegun, Withdraw
+from ipc.settings import Settings
+from tests.notary.running import NotaryProcess, settings_in, stored, walk
+from tests.notary.samples import make_open, make_result
+from tests.support.asking import Asker
+from tests.support.played_workers import PlayedWorker, Workers
+from tests.support.supervised import wait_until
+
+Lives = list[NotaryProcess]
+
+
+@pytest.fixture
+def settings(tmp_path: Path) -> Settings:
+    return settings_in(tmp_path / "state")
+
+
+@pytest.fixture
+def workers() -> Iterator[Workers]:
+    """Those of the gateway, which outlive its notaries."""
+    workers = Workers(make_result)
+    yield workers
+    workers.close()
+
+
+@pytest.fixture
+def lives(settings: Settings, workers: Workers) -> Iterator[Lives]:
+    """The notary that is killed, and those that follow."""
+    lives: Lives = []
+    follow(lives, settings, workers).close()
+    yield lives
+    if lives[-1].process.poll() is None:
+        lives[-1].kill()
+
+
+def follow(lives: Lives, settings: Settings, workers: Workers) -> Asker:
+    """The next notary; its channel to the front that lives on."""
+    lives.append(NotaryProcess(settings, workers))
+    lives[-1].ready()
+    return lives[-1].attach("front-1")
+
+
+def killed_after_the_word(workers: Workers, lives: Lives) -> tuple[Open, int, PlayedWorker]:
+    """A call whose worker has the word when the notary is killed, the number under which it was asked, the worker."""
+    front, asked = lives[0].attach("front-1"), make_open()
+    number = front.begin(asked)
+    worker = workers.of(asked.intent_id)
+    worker.word()
+    lives[0].kill()
+    front.close()
+    return asked, number, worker
+
+
+def taken(_: NotaryProcess, worker: PlayedWorker, path: Path) -> None:
+    """The worker has the word and has told nothing."""
+    worker.word()
+
+
+def untaken(_: NotaryProcess, worker: PlayedWorker, path: Path) -> None:
+    """The word waits for the worker."""
+    assert worker.has_news()
+
+
+def told(notary: NotaryProcess, worker: PlayedWorker, path: Path) -> None:
+    """The result waits for the notary."""
+    os.kill(notary.process.pid, signal.SIGSTOP)
+    os.waitid(os.P_PID, notary.process.pid, os.WSTOPPED | os.WNOWAIT)
+    worker.run(worker.word(), make_result())
+
+
+def read(notary: NotaryProcess, worker: PlayedWorker, path: Path) -> None:
+    """The notary has taken the result and can't write: somebody has the lock."""
+    with closing(sqlite3.connect(path, isolation_level=None)) as stranger:
+        stranger.execute("BEGIN IMMEDIATE")
+        worker.run(worker.word(), make_result())
+        wait_until(lambda: not select.select([worker.notarys], [], [], 0)[0])
+        os.kill(notary.process.pid, signal.SIGKILL)
+        notary.process.wait(60)
+
+
+@pytest.mark.parametrize("at", [untaken, taken, told, read])
+def test_a_call_asked_for_again_ends_once_and_was_run_once(
+    settings: Settings, workers: Workers, lives: Lives, at: object
+) -> None:
+    assert callable(at)
+    path = Path(settings.state_dir) / "ledger.sqlite3"
+    front, asked = lives[0].attach("front-1"), make_open()
+    number = front.begin(asked)
+    worker = workers.of(asked.intent_id)
+    at(lives[0], worker, path)
+    lives[0].kill()
+    assert front.left() == set()
+    front.close()
+    if at is taken:
+        worker.run(worker.words[0], make_result())
+    front = follow(lives, settings, workers)
+    front.resend({number: asked})
+    while number not in front.left_now():
+        if worker.has_news():
+            word = worker.hear()
+            if word in worker.words:
+                worker.run(word, make_result())
+    closed = front.answer(number)
+    assert closed.kind == "success"
+    while worker.has_news():
+        word = worker.hear()
+        if word in worker.words:
+            worker.run(word, make_result())
+    assert front.ask(ReadEpoch()) == 0
+    assert worker.runs == [asked.intent_id]
+    assert stored(path, "SELECT count(*) FROM receipts") == stored(path, "SELECT count(*) FROM events") == [1]
+    assert front.ask(ListUnresolved(5)) == []
+    assert front.ask(ShowReceipt(closed.receipt_id)).signature_status == "verified"
+    assert walk(front).intact
+    front.close()
+    assert lives[-1].stop() == 0
+
+
+def test_a_call_whose_worker_ended_while_there_was_no_notary_is_lost(
+    settings: Settings, workers: Workers, lives: Lives
+) -> None:
+    asked, number, worker = killed_after_the_word(workers, lives)
+    workers.forget(worker)
+    front = follow(lives, settings, workers)
+    front.resend({number: asked})
+    closed = front.answer(number)
+    assert (closed.outcome, front.ask(ListUnresolved(5))) == ("worker_lost", [])
+    assert "together with the notary" in closed.reason
+    front.close()
+
+
+def test_a_call_that_was_passing_to_another_worker_is_lost(settings: Settings, workers: Workers, lives: Lives) -> None:
+    front, asked = lives[0].attach("front-1"), make_open()
+    number = front.begin(asked)
+    workers.end(workers.of(asked.intent_id))
+    assert front.answer(number) == Unbegun()
+    other = workers.start("front-1")
+    assign = Assign(asked.intent_id, other.worker_id, wants_begun=True)
+    (again,) = front.send(assign)
+    front.wait_begun(again)
+    lives[0].kill()
+    front.close()
+    front = follow(lives, settings, workers)
+    front.resend({again: assign})
+    closed = front.answer(again)
+    assert (closed.outcome, front.ask(ListUnresolved(5))) == ("worker_lost", [])
+    assert "passed to another worker" in closed.reason
+    path = Path(settings.state_dir) / "ledger.sqlite3"
+    assert stored(path, "SELECT count(*) FROM receipts") == [1]
+    front.close()
+
+
+@pytest.mark.parametrize("then", ["recalled", "withdrawn", "ended"])
+def test_a_call_that_a_worker_may_run_since_the_notary_before_is_never_called_unbegun(
+    settings: Settings, workers: Workers, lives: Lives, then: str
+) -> None:
+    asked, number, worker = killed_after_the_word(workers, lives)
+    front = follow(lives, settings, workers)
+    front.resend({number: msgspec.structs.replace(asked, worker_id=worker.worker_id, wants_begun=True)})
+    front.wait_begun(number)  # the word is repeated, and waits: its worker is at work
+    assert worker.has_news()
+    if then == "recalled":
+        front.send(Recall(asked.intent_id))
+        front.ask(ReadEpoch())
+    if then == "withdrawn":
+        assert not front.ask(Withdraw(asked.intent_id, "error", "draining")).is_abandoned
+    if then == "ended":
+        workers.end(worker)
+        assert front.answer(number).outcome == "worker_lost"
+    else:
+        worker.run(worker.words[0], make_result())
+        assert front.answer(number).kind == "success"
+    path = Path(settings.state_dir) / "ledger.sqlite3"
+    assert front.ask(ListUnresolved(5)) == []
+    assert stored(path, "SELECT count(*) FROM receipts") == [1]
+    front.close()
+
+
+def test_a_call_that_is_withdrawn_after_its_worker_ended_together_with_the_notary_is_cut(
+    settings: Settings, workers: Workers, lives: Lives
+) -> None:
+    asked, _, worker = killed_after_the_word(workers, lives)
+    workers.forget(worker)
+    front = follow(lives, settings, workers)
+    assert not front.ask(Withdraw(asked.intent_id, "error", "draining")).is_abandoned
+    assert front.ask(ListUnresolved(5)) == []
+    front.close()

@@ -1,0 +1,233 @@
+"""Calls under way: what becomes of each when its worker ends, is recalled, or is tied to nobody who waits."""
+
+import os
+import select
+import socket
+from dataclasses import replace
+
+import msgspec
+import pytest
+
+from ipc.clock import iso
+from ipc.events import AuditEvent
+from ipc.messages import (
+    Assign,
+    ListUnresolved,
+    NoSuchWorker,
+    ReadBudget,
+    ReadEpoch,
+    Recall,
+    TieWorker,
+    Unbegun,
+    Withdraw,
+    WorkerEnded,
+)
+from notary.executions import Executions
+from notary.ledger.intents import OpenIntent
+from notary.operations.closing import Reported
+from notary.unit import Started, Task
+from tests.notary.conftest import StartNotary
+from tests.notary.running import Running, walk
+from tests.notary.samples import NOW, call_event, make_issue, make_note, make_open, make_result, record_call
+from tests.support.asking import Asker, Told
+from tests.support.logs import capture_logs
+from tests.support.notary_thread import LIMITS
+from tests.support.played_workers import PlayedWorker
+from tests.support.supervised import wait_until
+
+
+def refused(front: Asker, operation: object) -> None:
+    with pytest.raises(Told) as told:
+        front.ask(operation)
+    assert told.value.problem == "refused"
+
+
+def test_a_call_that_a_dead_worker_had_not_taken_is_given_to_another_one_once(notary: Running) -> None:
+    front = notary.front
+    session_id = front.ask(make_issue(max_calls=3)).session_id
+    asked = make_open(event=call_event(session_id=session_id), has_budget=True)
+    number = front.begin(asked)
+    notary.workers.end(notary.workers.of(asked.intent_id))
+    assert front.answer(number) == Unbegun()
+    gone, other, third = (notary.workers.start("front-1") for _ in range(3))
+    notary.workers.end(gone)
+    assert front.ask(Assign(asked.intent_id, gone.worker_id)) == NoSuchWorker()
+    (again,) = front.send(Assign(asked.intent_id, other.worker_id, wants_begun=True))
+    front.wait_begun(again)
+    word = other.word()
+    assert (word.call_id, word.plan_hash) == (asked.intent_id, asked.terms.plan_hash)
+    refused(front, Assign(asked.intent_id, third.worker_id))
+    other.tell(make_result(call_id=asked.intent_id))
+    closed = front.answer(again)
+    assert closed.kind == "success"
+    refused(front, Assign(asked.intent_id, third.worker_id))
+    assert notary.last_event()["receipt_id"] == closed.receipt_id
+    assert [len(notary.stored(f"SELECT 1 FROM {table}")) for table in ("intents", "receipts")] == [1, 1]
+    assert front.ask(ReadBudget(session_id)).remaining == 2
+    assert third.words == []
+
+
+def test_of_a_workers_calls_the_one_it_had_taken_is_lost_and_the_others_were_not_begun(notary: Running) -> None:
+    front, worker = notary.front, notary.workers.start("front-1")
+    calls = [make_open() for _ in range(3)]
+    numbers = [front.begin(asked, worker) for asked in calls]
+    worker.word()
+    notary.workers.end(worker, "SIGKILL")
+    closed, *others = (front.answer(number) for number in numbers)
+    assert (closed.outcome, others) == ("worker_lost", [Unbegun()] * 2)
+    assert "SIGKILL" in closed.reason
+    assert notary.last_event()["receipt_id"] == closed.receipt_id
+    assert [view.intent_id for view in front.ask(ListUnresolved(9))] == [asked.intent_id for asked in calls[1:]]
+
+
+def test_what_a_worker_had_told_before_it_ended_counts(notary: Running) -> None:
+    front, asked = notary.front, make_open()
+    number = front.begin(asked)
+    worker = notary.workers.of(asked.intent_id)
+    worker.word()
+    worker.tell(make_result(call_id=asked.intent_id))
+    notary.workers.end(worker)
+    assert front.answer(number).kind == "success"
+
+
+def test_what_arrives_of_a_worker_together_with_its_end_counts(notary: Running) -> None:
+    assert notary.thread is not None
+    worker, poll = PlayedWorker("front-1"), select.epoll()
+    under_way = Executions(notary.thread.state, poll, lambda _: None)
+    ends = [socket.socket(fileno=os.dup(end.fileno())) for end in (worker.notarys, worker.own)]
+    under_way.tie(TieWorker(worker.worker_id, "front-1"), *ends)
+    asked = make_open(worker_id=worker.worker_id)
+    intent = OpenIntent(
+        asked.intent_id, "grant_1", iso(NOW), asked.event, asked.terms, False, None, "front-1", 7, worker.worker_id
+    )  # fmt: skip
+    under_way.start(Task("front-1", 7, asked), Started(intent), wants_begun=False, took_us=0)
+    assert worker.word().call_id == asked.intent_id
+    worker.tell(make_result(call_id=asked.intent_id))
+    under_way.note_end(WorkerEnded(worker.worker_id, "SIGKILL"))
+    assert under_way.tasks() == [Task("front-1", 7, Reported(make_result(call_id=asked.intent_id)))]
+    under_way.close()
+    poll.close()
+    worker.close()
+
+
+def test_a_call_whose_front_and_worker_are_both_gone_stays_unresolved(notary: Running) -> None:
+    front = notary.attach("leaves")
+    asked = make_open()
+    front.begin(asked)
+    worker = notary.workers.of(asked.intent_id)
+    worker.word()
+    with capture_logs() as lines:
+        front.close()
+        wait_until(lambda: [line for line in lines if line["event"] == "a front's channel ended"])
+        notary.workers.end(worker)
+        wait_until(lambda: [line for line in lines if line.get("intent_id") == asked.intent_id])
+    assert [view.intent_id for view in notary.front.ask(ListUnresolved(5))] == [asked.intent_id]
+    assert notary.events() == notary.stored("SELECT 1 FROM receipts") == []
+    record_call(notary.front)
+    assert walk(notary.front).intact
+
+
+def test_a_call_whose_front_alone_is_gone_has_its_evidence(notary: Running) -> None:
+    front = notary.attach("leaves")
+    asked = make_open()
+    front.begin(asked)
+    front.close()
+    notary.workers.of(asked.intent_id).tell(make_result(call_id=asked.intent_id))
+    wait_until(lambda: notary.events())
+    assert notary.last_event()["intent_id"] == asked.intent_id
+    assert notary.front.ask(ListUnresolved(5)) == []
+
+
+def test_a_recall_takes_back_this_call_alone_and_none_that_was_taken(notary: Running) -> None:
+    front, worker = notary.front, notary.workers.start("front-1")
+    calls = [make_open() for _ in range(4)]
+    numbers = [front.begin(asked, worker) for asked in calls]
+    assert worker.word().call_id == calls[0].intent_id
+    front.send(Recall(calls[0].intent_id), Recall(calls[2].intent_id))
+    assert front.answer(numbers[2]) == Unbegun()
+    assert [worker.word().call_id for _ in range(2)] == [calls[1].intent_id, calls[3].intent_id]
+    for number in (0, 1, 3):
+        assert front.finish(calls[number], numbers[number], make_result()).kind == "success"
+    assert not worker.has_news()
+
+
+def test_a_call_that_was_taken_back_is_withdrawn_with_its_debit_and_has_no_worker_then(notary: Running) -> None:
+    front = notary.front
+    session_id = front.ask(make_issue(max_calls=3)).session_id
+    asked = make_open(event=call_event(session_id=session_id), has_budget=True)
+    number = front.begin(asked)
+    front.send(Recall(asked.intent_id))
+    assert front.answer(number) == Unbegun()
+    assert front.ask(Withdraw(asked.intent_id, "error", "overloaded")).is_abandoned
+    assert front.ask(ReadBudget(session_id)).remaining == 3
+    assert notary.last_event()["error_code"] == "overloaded"
+    refused(front, Assign(asked.intent_id, notary.workers.start("front-1").worker_id))
+
+
+# ------------------------------------------------------------------ Begun
+
+
+def test_that_a_call_was_begun_is_said_at_once_to_who_asked_for_it(start_notary: StartNotary) -> None:
+    notary = start_notary(limits=replace(LIMITS, begun_seconds=3600.0))
+    front, worker = notary.front, notary.workers.start("front-1")
+    (silent,) = front.send(make_open(worker_id=worker.worker_id))
+    number = front.begin(make_open(), worker)
+    front.ask(make_note())
+    assert front.begun == [number]
+    assert [worker.word().call_id for _ in range(2)]
+    for word in worker.words:
+        worker.tell(make_result(call_id=word.call_id))
+    assert {front.answer(one).kind for one in (silent, number)} == {"success"}
+    assert front.begun == [number]
+
+
+def test_that_a_call_was_begun_is_said_after_a_while_to_who_did_not_ask_for_it(notary: Running) -> None:
+    front, worker = notary.front, notary.workers.start("front-1")
+    asked = make_open(worker_id=worker.worker_id)
+    (number,) = front.send(asked)
+    front.wait_begun(number)
+    assert worker.word().call_id == asked.intent_id
+    assert front.finish(asked, number, make_result()).kind == "success"
+    front.ask(ReadEpoch())
+    assert front.begun == [number]
+
+
+def test_nothing_is_left_to_be_said_of_a_call_that_has_ended_sooner(start_notary: StartNotary) -> None:
+    notary = start_notary(limits=replace(LIMITS, begun_seconds=3600.0))
+    assert notary.thread is not None
+    under_way = notary.thread._service._executions
+    record_call(notary.front)
+    assert (notary.front.begun, under_way.patience()) == ([], float("inf"))
+    asked = make_open(worker_id=notary.workers.start("front-1").worker_id)
+    notary.front.send(asked)
+    notary.front.ask(ReadEpoch())
+    assert 3000 < under_way.patience() <= 3600
+    notary.front.ask(Withdraw(asked.intent_id, "error", "overloaded"))
+    wait_until(lambda: under_way.patience() == float("inf"))
+    assert notary.front.begun == []
+
+
+# ------------------------------------------------------------------ intents of before
+
+
+def test_an_intent_that_was_written_without_a_worker_is_shown_and_stays_unresolved_for_a_person(
+    notary: Running,
+) -> None:
+    asked = make_open()
+    notary.front.begin(asked)
+    (context,) = notary.stored("SELECT context FROM intents")
+    fields = msgspec.msgpack.decode(context)
+    del fields["number"], fields["worker_id"]
+    notary.stop()
+    with notary.stranger() as stranger:
+        stranger.execute("UPDATE intents SET context = ?", (msgspec.msgpack.encode(fields),))
+    old = msgspec.msgpack.decode(notary.stored("SELECT context FROM intents")[0], type=OpenIntent)
+    assert (old.number, old.worker_id, isinstance(old.event, AuditEvent)) == (0, "", True)
+    later = notary.start()
+    same = notary.attach("front-1")
+    refused(later, Withdraw(asked.intent_id, "error", "overloaded"))
+    same.resend({9: asked, 10: Withdraw(asked.intent_id, "error", "overloaded")})
+    assert same.heard(9).problem == "refused"
+    assert not same.answer(10).is_abandoned, "a worker may have run it"
+    assert [view.intent_id for view in later.ask(ListUnresolved(5))] == [asked.intent_id]
+    assert notary.events() == []

@@ -1,0 +1,108 @@
+"""Bundles verified by the library: every test vector of contrib/verify, changed bundles, and bundles of old ledgers."""
+
+import json
+from typing import Any
+
+import pytest
+from gateway_client import BundleVerdict, verify_bundle
+from hypothesis import given
+from hypothesis import strategies as st
+
+from contrib.verify import oracle
+from tests.contrib.verify.command import NO_BUNDLES, UNREADABLE
+from tests.contrib.verify.mutations import mutations
+from tests.contrib.verify.vectors import ALL, PROVEN, Vector, named
+
+KEY = oracle.vkey(oracle.ORIGIN, oracle.LOG_KEY)
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
+    lambda children: st.lists(children, max_size=3) | st.dictionaries(st.text(max_size=5), children, max_size=3),
+    max_leaves=5,
+)
+
+
+def verdict_of(vector: Vector, bundle: Any = None) -> BundleVerdict:
+    receipt_keys = None if vector.receipt_keys is None else json.loads(vector.receipt_keys)
+    return verify_bundle(
+        vector.bundle if bundle is None else bundle,
+        origin_keys=vector.origin_key, receipt_keys=receipt_keys, witness_keys=vector.witness_keys,
+    )  # fmt: skip
+
+
+def reason_of(vector: Vector, bundle: Any = None) -> str | None:
+    """ "proven", or the class of the refusal. A key that can't be used raises, where the programs say unreadable."""
+    try:
+        verdict = verdict_of(vector, bundle)
+    except ValueError:
+        return UNREADABLE
+    assert verdict.is_proven == (verdict.reason is None) == (verdict.sentence is None)
+    assert verdict.sentence is None or verdict.sentence.endswith(".")
+    return PROVEN if verdict.is_proven else verdict.reason
+
+
+@pytest.mark.parametrize("vector", ALL, ids=lambda vector: vector.name)
+def test_every_vector_comes_to_what_it_expects(vector: Vector) -> None:
+    assert reason_of(vector) == vector.expected
+    assert reason_of(vector, vector.data) == vector.expected, "as the bytes of a file"
+
+
+def test_no_byte_of_a_proven_bundle_can_be_another() -> None:
+    vector = named("proven-approved")
+    changed = list(mutations(vector.bundle, step=7))
+    assert len(changed) > 1000
+    assert [what for what, bundle in changed if reason_of(vector, bundle) == PROVEN] == []
+
+
+@pytest.mark.parametrize("data", NO_BUNDLES.values(), ids=NO_BUNDLES)
+def test_what_is_no_bundle_is_unreadable(data: bytes) -> None:
+    assert reason_of(named("proven-success"), data) == UNREADABLE
+
+
+@given(st.dictionaries(st.sampled_from(["origin", "receipt", "leaves", "checkpoint", "keys"]), JSON))
+def test_whatever_stands_in_a_bundle_there_is_a_verdict(members: dict[str, Any]) -> None:
+    vector = named("proven-success")
+    assert reason_of(vector, {**vector.bundle, **members}) != UNREADABLE
+
+
+def test_a_proven_call_is_told_with_its_approval_and_its_place() -> None:
+    call = verdict_of(named("proven-approved")).call
+    assert call is not None
+    assert (call.principal, call.action_id, call.action_version) == ("agent:invoices", "payment_transfer", "1.0.0")
+    assert (call.decision, call.approval_id, call.approved_by) == ("allow", "apr_01", "alice")
+    assert (call.result, call.verification, call.failure_class) == ("success", "verified", None)
+    assert (call.intent_index, call.event_index, call.origin, call.size) == (6, 11, oracle.ORIGIN, 21)
+    assert (call.checkpoint_time, call.unresolved_intents, call.receipt_key) == (oracle.TIME, 3, "receipts-2026")
+    assert verdict_of(named("proven-without-receipt-keys")).call != call
+    assert getattr(verdict_of(named("proven-without-receipt-keys")).call, "receipt_key", "") is None
+    cosigned = verdict_of(named("proven-one-witness")).call
+    assert cosigned is not None
+    assert cosigned.witnesses == {"witness.example.org": "2026-11-23T05:00:05Z"}
+
+
+@pytest.mark.parametrize(("version", "expected"), [(1, PROVEN), (2, "leaf_order")])
+def test_the_intent_may_come_later_in_ledgers_from_before_the_tree_alone(version: int, expected: str) -> None:
+    """Such a ledger has all its events as the first leaves; its receipts are of version 1."""
+    receipt = oracle.signed_receipt(dict.fromkeys(oracle.NOT_IN_VERSION_1, ...) if version == 1 else {})
+    bundle = oracle.bundle_of(receipt, oracle.event_of(receipt, {}), oracle.intent_of({}), before=12, index=11)
+    verdict = verify_bundle(bundle, origin_keys=KEY, receipt_keys=oracle.JWKS)
+    assert (verdict.reason or PROVEN) == expected
+
+
+def test_one_of_several_keys_of_the_log_is_enough() -> None:
+    vector = named("proven-success")
+    other = oracle.vkey(oracle.ORIGIN, oracle.STRANGER)
+    elsewhere = oracle.vkey("gate.example.org", oracle.LOG_KEY)
+    for keys in ([other, KEY], [KEY, elsewhere], (one for one in (elsewhere, other, KEY))):
+        assert verify_bundle(vector.bundle, origin_keys=keys).is_proven
+    assert verify_bundle(vector.bundle, origin_keys=[other, elsewhere]).reason == "note_signature"
+    assert verify_bundle(vector.bundle, origin_keys=[elsewhere]).reason == "note_origin"
+    assert verify_bundle(vector.bundle, origin_keys=[]).reason == "note_origin"
+
+
+def test_keys_that_can_not_be_used_are_a_mistake_of_the_caller() -> None:
+    bundle = named("proven-success").bundle
+    for key in ("", "gate.example.com", KEY[:-1], KEY.replace("+AZ", "+AY")):
+        with pytest.raises(ValueError, match="verifier key"):
+            verify_bundle(bundle, origin_keys=key)
+    with pytest.raises(ValueError, match="JWKS"):
+        verify_bundle(bundle, origin_keys=KEY, receipt_keys={})

@@ -1,0 +1,128 @@
+"""How soon a worker that ended has a successor: at once if it had worked, ever more slowly if none does."""
+
+import os
+import signal
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+import pytest
+import trio
+from trio.testing import MockClock, wait_all_tasks_blocked
+
+from ipc import messages as m
+from ipc.settings import PoolSettings, Settings, WorkerSettings
+from supervisor.children import Children
+from supervisor.fronts import Front
+from supervisor.programs import Programs
+from supervisor.state import State
+from supervisor.worker_supply import WorkerSupply
+
+NONE = PoolSettings(min_spare=0, max=1)
+SETTINGS = Settings(
+    "/nowhere", "http://gateway.test", workers=WorkerSettings(PoolSettings(min_spare=1, max=4), NONE, NONE)
+)  # fmt: skip
+
+
+class PlayedFront(Front):
+    """A front without a process: what it is told goes nowhere."""
+
+    def __init__(self, number: int) -> None:
+        self.name = self.front_id = f"front-{number}"
+
+    def post(self, message: m.Message, fds: tuple[int, ...] = ()) -> None:
+        _close(fds)
+
+
+class Supplied:
+    """A supply of one front; the test plays the template."""
+
+    def __init__(self, nursery: trio.Nursery) -> None:
+        state = State(SETTINGS, Programs(), Children({}))
+        state.lifecycle.move("ready")
+        self.spawned: list[str] = []
+        self.supply = WorkerSupply(state, nursery, self._ordered, lambda: None, _tell)
+        self.front = PlayedFront(1)
+        self.supply.open()
+        self.supply.add_front(self.front)
+
+    def _ordered(self, message: m.Message, fds: tuple[int, ...]) -> None:
+        _close(fds)
+        if isinstance(message, m.SpawnWorker):
+            self.spawned.append(message.worker_id)
+
+    def start(self, worker_id: str, *, serves: bool) -> None:
+        """The template has forked it; it greets its front, or does not."""
+        self.supply.answer_started(m.WorkerStarted(worker_id, 1, 0), 0)
+        if serves:
+            self.supply.note_serving(self.front, m.WorkerServes(worker_id))
+
+    def die(self, worker_id: str) -> None:
+        """It is killed, by none of us."""
+        self.supply.answer_exited(m.WorkerExited(worker_id, 1, -signal.SIGKILL))
+
+
+def _tell(_message: m.Message, fds: tuple[int, ...] = ()) -> None:
+    _close(fds)
+
+
+def _close(fds: tuple[int, ...]) -> None:
+    for descriptor in fds:
+        os.close(descriptor)
+
+
+@asynccontextmanager
+async def supplied() -> AsyncIterator[Supplied]:
+    """A supply, and all that it has started."""
+    async with trio.open_nursery() as nursery:
+        found = Supplied(nursery)
+        yield found
+        found.supply.close()
+        nursery.cancel_scope.cancel()
+
+
+async def test_workers_that_have_served_are_replaced_at_once_however_young_they_are() -> None:
+    async with supplied() as one:
+        for number in range(1, 20):
+            assert one.spawned[-1] == f"compute-{number}"
+            one.start(one.spawned[-1], serves=True)
+            one.die(one.spawned[-1])
+        assert len(one.spawned) == 20
+
+
+async def test_all_workers_killed_at_once_leave_one_successor_at_once() -> None:
+    async with supplied() as one:
+        for _ in range(3):
+            one.supply.need(one.front, "compute")
+        for worker_id in list(one.spawned):
+            one.start(worker_id, serves=True)
+        first = list(one.spawned)
+        for worker_id in first:
+            one.die(worker_id)
+        assert (len(first), len(one.spawned)) == (4, 5)
+
+
+async def test_workers_that_never_serve_are_replaced_ever_more_slowly(autojump_clock: MockClock) -> None:
+    async with supplied() as one:
+        waits = []
+        for _ in range(7):
+            one.start(one.spawned[-1], serves=False)
+            began, known = trio.current_time(), len(one.spawned)
+            one.die(one.spawned[-1])
+            while len(one.spawned) == known:  # noqa: ASYNC110 (a clock that jumps)
+                await trio.sleep(0.01)
+            waits.append(trio.current_time() - began)
+        assert waits == pytest.approx([0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0], abs=0.011)
+
+
+async def test_a_front_speaks_for_its_own_workers_alone() -> None:
+    async with supplied() as one:
+        other = PlayedFront(2)
+        one.start(one.spawned[-1], serves=False)
+        one.supply.note_serving(other, m.WorkerServes(one.spawned[-1]))
+        one.supply.note_serving(one.front, m.WorkerServes("compute-99"))
+        one.die(one.spawned[-1])
+        one.start(one.spawned[-1], serves=False)
+        one.supply.note_serving(other, m.WorkerServes(one.spawned[-1]))
+        one.die(one.spawned[-1])
+        await wait_all_tasks_blocked()
+        assert len(one.spawned) == 2, "the second in a row waits"

@@ -1,0 +1,250 @@
+"""A front's way to a real notary, which a test can break: any operation, and the end of any call.
+
+A fault is named after its operation. `Open` and `Assign` cover the whole of a call, until its evidence is durable;
+`Close` is the second half of those: it is reached in the notary's own thread, once the worker has told its result or
+has ended, and before anything of that is written.
+"""
+
+import threading
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import Any
+
+import trio
+
+from frontend.notary.client import NotaryClient, NotaryRefused, NotarySilent, NotaryUnavailable
+from frontend.notary.waiting import Course, Waiter
+from ipc import messages as m
+from notary.backends.sqlite import DatabaseGone
+from notary.unit import NotOpen
+from tests.support.notary_thread import NotaryThread
+
+Operation = Callable[..., Awaitable[Any]]
+Fault = Callable[[Operation, tuple[Any, ...], dict[str, Any]], Awaitable[Any]]
+
+
+def refuses(error: Exception) -> Fault:
+    """Nothing is done."""
+
+    async def fault(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        await trio.lowlevel.checkpoint()
+        raise error
+
+    return fault
+
+
+def does_and_says(error: Exception) -> Fault:
+    """It is done, and the answer is lost: what a deadline that passes may mean."""
+
+    async def fault(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        await operation(*args, **kwargs)
+        raise error
+
+    return fault
+
+
+def hangs(reached: trio.Event) -> Fault:
+    """Is not asked until the asker is cancelled, and then gives up; `reached` tells that it would be."""
+
+    async def fault(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        reached.set()
+        await trio.sleep_forever()
+
+    return fault
+
+
+def then(follow: Callable[[], None]) -> Fault:
+    """It is done; then something else happens before its caller goes on."""
+
+    async def fault(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        found = await operation(*args, **kwargs)
+        follow()
+        return found
+
+    return fault
+
+
+class _Closing:
+    """The end of one call under the fault `Close`. The notary waits for it before it writes, at its first attempt."""
+
+    def __init__(self, fault: Fault) -> None:
+        self._fault = fault
+        self._decided = trio.Event()
+        self.answered = trio.Event()
+        self.finished = trio.Event()
+        self.error: Exception | None = None
+        self._problem: Exception | None = None
+        self._token = trio.lowlevel.current_trio_token()
+        self._is_begun = False
+
+    def guard(self) -> None:
+        """In the notary's thread. Raises what keeps it from closing the call."""
+        if not self._is_begun:
+            self._is_begun = True
+            try:
+                trio.from_thread.run(self._decide, trio_token=self._token)
+            except trio.RunFinishedError:
+                return
+        if self._problem is not None:
+            raise self._problem
+
+    async def _decide(self) -> None:
+        trio.lowlevel.spawn_system_task(self._run)
+        await self._decided.wait()
+
+    async def _run(self) -> None:
+        try:
+            await self._fault(self._close, (), {})
+        except trio.Cancelled:
+            raise
+        except Exception as error:
+            self.error = error
+            if not self._decided.is_set():
+                self._problem = _in_the_notary(error)
+        finally:
+            self._decided.set()
+            self.finished.set()
+
+    async def _close(self) -> None:
+        self._decided.set()
+        await self.answered.wait()
+
+    async def raise_found(self) -> None:
+        """Once the notary has answered: what the asker hears in place of that, if anything."""
+        self.answered.set()
+        if self._is_begun:
+            with trio.CancelScope(shield=True):
+                await self.finished.wait()
+        match self.error:
+            case None:
+                return
+            case NotarySilent() as error:
+                raise NotarySilent(str(error), error.part, is_begun=True)
+            case NotaryUnavailable() as error:
+                raise NotaryUnavailable(str(error), error.part, is_begun=True)
+            case NotaryRefused() as error:
+                raise NotaryUnavailable(str(error), is_begun=True)
+            case _ if self._problem is not None:
+                return  # a fault of the notary's own: it says so itself
+            case error:
+                raise error
+
+
+def _in_the_notary(error: Exception) -> Exception:
+    """What goes wrong there, so that this is heard of it here."""
+    match error:
+        case NotaryRefused():
+            return NotOpen(str(error))
+        case NotaryUnavailable():
+            return DatabaseGone(str(error))
+        case _:
+            return error
+
+
+class BreakableClient(NotaryClient):
+    """`faults` maps names of operations to what becomes of them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.faults: dict[str, Fault] = {}
+        self.asked: list[str] = []
+        self.on_begun: Callable[[], None] = lambda: None
+        """Hears of every call whose worker has the word, as this front hears of it."""
+        self.patience: dict[str, float] = {}
+        """Operation -> seconds until it is given up, where the test wants others than usual."""
+        self._unasked: dict[Waiter, Callable[[], Waiter]] = {}
+        self._withdraws = threading.Event()
+        self._closings: dict[str, _Closing] = {}
+        self._closing_of: dict[Waiter, _Closing] = {}
+
+    def guard(self, notary: NotaryThread) -> None:
+        """Have the fault `Close` reached by this notary."""
+        notary.guard_closes(self._guard_close)
+
+    def gives_up_opens(self, notary: NotaryThread) -> None:
+        """Opens are done all the same, once this front has given them up and is about to withdraw them."""
+        self.patience["Open"] = 0.1
+        notary.guard_opens(self._withdraws.wait)
+
+    def _guard_close(self, intent_id: str) -> None:
+        closing = self._closings.get(intent_id)
+        if closing is not None:
+            closing.guard()
+
+    async def ask(self, operation: m.Operation, answer: Any, *, seconds: float | None = None) -> Any:
+        """As NotaryClient.ask, unless the test wants something else."""
+        name = type(operation).__name__
+        self.asked.append(name)
+        fault = self.faults.get(name)
+        if fault is None:
+            return await super().ask(operation, answer, seconds=seconds)
+        try:
+            return await fault(super().ask, (operation, answer), {"seconds": seconds})
+        except NotaryUnavailable:
+            self.observe(name, 0.0, "unavailable")
+            raise
+
+    def begin(self, operation: m.Operation, course: Course | None = None, *, seconds: float | None = None) -> Waiter:
+        """As NotaryClient.begin. What is to fail is not asked before its answer is awaited."""
+        name = type(operation).__name__
+        if course is None and name != "Withdraw":
+            return super().begin(operation, seconds=seconds)
+        self.asked.append(name)
+        if isinstance(operation, m.Withdraw):
+            self._withdraws.set()
+        elif (fault := self.faults.get("Close")) is not None:
+            assert isinstance(operation, m.Open | m.Assign), "nothing else has a course"
+            self._closings[operation.intent_id] = _Closing(fault)
+        closing = None if course is None else self._closings.get(getattr(operation, "intent_id", ""))
+        begin = partial(super().begin, operation, course, seconds=self.patience.get(name, seconds))
+        if name not in self.faults:
+            return self._noted(begin(), closing)
+        waiter = Waiter(name, 0, b"", 0.0, 0.0, course, lambda _waiter: None)
+        self._unasked[waiter] = lambda: self._noted(begin(), closing)
+        return waiter
+
+    def _noted(self, waiter: Waiter, closing: _Closing | None) -> Waiter:
+        if closing is not None:
+            self._closing_of[waiter] = closing
+        return waiter
+
+    def forget(self, waiter: Waiter) -> bool:
+        """As NotaryClient.forget."""
+        if self._unasked.pop(waiter, None) is not None:
+            return True
+        return super().forget(waiter)
+
+    async def answer_of(self, waiter: Waiter, answer: Any) -> Any:
+        """As NotaryClient.answer_of, unless the test wants something else."""
+        begin = self._unasked.pop(waiter, None)
+        if begin is None:
+            return await self._ended(waiter, answer)
+
+        async def asked() -> Any:
+            return await self._ended(begin(), answer)
+
+        try:
+            return await self.faults[waiter.kind](asked, (), {})
+        except NotaryUnavailable as error:
+            if not error.is_begun:
+                self.observe(waiter.kind, 0.0, "unavailable")
+            raise
+
+    async def _ended(self, waiter: Waiter, answer: Any) -> Any:
+        closing = self._closing_of.pop(waiter, None)
+        if closing is None:
+            return await super().answer_of(waiter, answer)
+        try:
+            found = await super().answer_of(waiter, answer)
+        except NotaryUnavailable:
+            await closing.raise_found()
+            raise
+        await closing.raise_found()
+        return found
+
+    def _begun(self, number: int) -> None:
+        waiter = self._waiting.get(number)
+        is_news = waiter is not None and not waiter.is_begun
+        super()._begun(number)
+        if is_news:
+            self.on_begun()

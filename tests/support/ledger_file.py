@@ -1,0 +1,31 @@
+"""The database of a running gateway, for tests that read or change its tables as a stranger does."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from notary.ledger import journal
+from notary.ledger.settling import settle, unsettled
+from tests.support.gateway import WAIT_SECONDS, wait_for
+
+
+def has_settled(path: Path) -> bool:
+    """Nothing is left in the journal alone."""
+    with closing(sqlite3.connect(f"file:{path}?mode=ro", uri=True, timeout=WAIT_SECONDS)) as connection:
+        return all(entry.is_settled for entry in unsettled(connection))
+
+
+def wait_settled(path: Path) -> None:
+    """Wait until everything that calls wrote is in its tables, as it is soon after the last of them."""
+    wait_for(lambda: has_settled(path), "what is in the journal to come to its tables")
+
+
+def settled(file: sqlite3.Connection) -> sqlite3.Connection:
+    """The file itself, or a copy in memory in which nothing is left in the journal."""
+    if not unsettled(file):
+        return file
+    copy = sqlite3.connect(":memory:")
+    file.backup(copy)
+    found = journal.read(copy)
+    settle(copy, found.entries, found.last)
+    return copy

@@ -1,0 +1,25 @@
+"""The deadlines of a front whose clock is the machine's: no answer is late because the machine stood still for a while.
+
+A test whose point is an answer that is late takes these and changes what it is about.
+"""
+
+from frontend.configuration.deadlines import ConfigurationDeadlines
+from frontend.deadlines import Deadlines
+from frontend.files.deadlines import FileDeadlines
+from frontend.health.deadlines import HealthDeadlines
+from frontend.policy.deadlines import PolicyDeadlines
+from frontend.pool.deadlines import PoolDeadlines
+
+PATIENCE = 60.0
+"""Seconds that a test waits for what must come."""
+
+PATIENT = Deadlines(
+    configuration=ConfigurationDeadlines(turn_seconds=PATIENCE),
+    files=FileDeadlines(turn_seconds=PATIENCE, write_seconds=PATIENCE),
+    health=HealthDeadlines(overdue_seconds=PATIENCE),
+    policy=PolicyDeadlines(
+        question_seconds=PATIENCE, stall_seconds=PATIENCE, load_seconds=PATIENCE, first_load_seconds=PATIENCE,
+        successor_seconds=PATIENCE, send_seconds=PATIENCE,
+    ),
+    pool=PoolDeadlines(greeting_seconds=PATIENCE, ask_seconds=PATIENCE, leave_seconds=PATIENCE),
+)  # fmt: skip

@@ -1,0 +1,214 @@
+"""The desk over real channels with a runner that a test plays: what its peers are told, and what it waits for."""
+
+import socket
+import threading
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import msgspec
+import pytest
+
+from ipc.blocking import BlockingChannel, ChannelClosed
+from ipc.exits import Exit
+from ipc.limits import MAX_CALL_FRAME, MAX_CONTROL_FRAME
+from ipc.messages import (
+    Call,
+    Drop,
+    FrontToWorker,
+    NotaryToWorker,
+    NoWord,
+    Observation,
+    Result,
+    Verification,
+    Word,
+    WorkerReady,
+)
+from ipc.packets import PacketChannel, packet_pair
+from ipc.plan import SecretUse
+from ipc.sessions import FRONT_TO_WORKER, NOTARY_TO_WORKER, ProtocolError
+from tests.support.worker_peers import Worker
+from tests.support.worker_plans import make_plan
+from workers.desk import DROP_SECONDS, Desk
+
+CAP = 2000
+PLAN = make_plan()
+RESULT = Result("", "success", "{}", None, Verification("skipped"), (), 5, 5, 0)
+
+
+class FakeResolver(NamedTuple):
+    is_stuck: bool
+
+
+class FakeOutside(NamedTuple):
+    resolver: FakeResolver
+
+
+@dataclass
+class FakeRunner:
+    """Runs nothing: every call has one result."""
+
+    result: Result = RESULT
+    outside: FakeOutside | None = None
+    ran: list[tuple[str, Mapping[str, str]]] = field(default_factory=list)
+
+    def run(self, call: Call, word: Word, secrets: Mapping[str, str]) -> Result:
+        assert word.call_id == call.call_id
+        self.ran.append((call.call_id, secrets))
+        return msgspec.structs.replace(self.result, call_id=call.call_id)
+
+
+class Seated(NamedTuple):
+    """A desk and the peers of its worker."""
+
+    desk: Desk
+    peers: Worker
+    runner: FakeRunner
+    channels: tuple[socket.socket, socket.socket]
+
+    def close(self) -> None:
+        self.peers.close()
+        for channel in self.channels:
+            channel.close()
+
+
+Seating = Callable[..., Seated]
+
+
+@pytest.fixture
+def seat(request: pytest.FixtureRequest) -> Seating:
+    def seat(
+        runner: FakeRunner | None = None, *, recycle_after_calls: int = 1000, drop_seconds: float = DROP_SECONDS
+    ) -> Seated:
+        runner = runner or FakeRunner()
+        fronts, workers = socket.socketpair()
+        attesting, attested = packet_pair()
+        front: BlockingChannel[Any] = BlockingChannel(
+            workers, FrontToWorker, table=FRONT_TO_WORKER, start="open", cap_in=MAX_CALL_FRAME, cap_out=CAP
+        )
+        notary: PacketChannel[Any] = PacketChannel(
+            attested, NotaryToWorker, table=NOTARY_TO_WORKER, start="new", cap_in=MAX_CONTROL_FRAME, cap_out=CAP
+        )
+        peers = Worker("w", 1, fronts, attesting, attested.dup())
+        peers.tie()
+        played: Any = runner
+        desk = Desk(front, notary, played, recycle_after_calls, drop_seconds=drop_seconds)
+        desk.wait_tied()
+        front.send(WorkerReady("w", 1, "compute"))
+        peers.receive(WorkerReady)
+        seated = Seated(desk, peers, runner, (workers, attested))
+        request.addfinalizer(seated.close)
+        return seated
+
+    return seat
+
+
+class Serving:
+    """The desk at work in a thread, until its front is gone."""
+
+    def __init__(self, desk: Desk) -> None:
+        self._desk = desk
+        self._left: list[Exit] = []
+        self.fault = ""
+        """What its peers did that the protocol does not allow."""
+        self._thread = threading.Thread(target=self._serve, daemon=True)
+        self._thread.start()
+
+    def _serve(self) -> None:
+        try:
+            self._left.append(self._desk.serve())
+        except (ChannelClosed, ConnectionError):
+            self._left.append(Exit.ORPHANED)
+        except ProtocolError as error:
+            self.fault = str(error)
+            self._left.append(Exit.PROTOCOL)
+
+    def left(self) -> Exit:
+        """Why it left."""
+        self._thread.join(60)
+        assert len(self._left) == 1, "it serves still, or has failed"
+        return self._left[0]
+
+
+def too_large(seen: int) -> FakeRunner:
+    observations = tuple(Observation("http", f"GET http://a.test/{number}", ok=True) for number in range(seen))
+    return FakeRunner(msgspec.structs.replace(RESULT, output="x" * 3 * CAP, observations=observations, io_calls=seen))
+
+
+def test_a_result_too_large_for_a_frame_is_reported_instead_to_both_peers(seat: Seating) -> None:
+    desk, peers, _, _ = seat(too_large(100), recycle_after_calls=1)
+    serving = Serving(desk)
+    result = peers.call(PLAN, "c1")
+    assert (result.outcome, result.output, result.retiring) == ("bad_output", None, True)
+    assert (result.io_calls, len(result.observations)) == (100, 10)
+    assert result.verification.outcome == "provider_failed_before_verification"
+    peers.hang_up()
+    assert serving.left() == Exit.RECYCLED
+
+
+@pytest.mark.parametrize("runner", [FakeRunner(), too_large(1)], ids=["small", "too large"])
+def test_the_notary_hears_of_a_result_that_the_front_did_not_wait_for(seat: Seating, runner: FakeRunner) -> None:
+    desk, peers, _, _ = seat(runner)
+    peers.start(PLAN, "c1")
+    peers.hang_up()
+    assert Serving(desk).left() == Exit.ORPHANED
+    assert peers.attested().call_id == "c1"
+
+
+def test_a_worker_whose_resolver_hangs_says_that_it_retires(seat: Seating) -> None:
+    desk, peers, _, _ = seat(FakeRunner(outside=FakeOutside(FakeResolver(is_stuck=True))))
+    peers.start(PLAN, "c1")
+    serving = Serving(desk)
+    assert peers.ended("c1").retiring
+    peers.hang_up()
+    assert serving.left() == Exit.RECYCLED
+
+
+def test_a_word_taken_back_at_the_last_moment_leaves_the_worker_attentive_to_its_front(
+    seat: Seating, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The word is there when the worker looks, and has been taken back when it reads."""
+    desk, peers, runner, _ = seat()
+    real = desk._poll
+
+    class TakenBack:
+        def poll(self) -> list[tuple[int, int]]:
+            ready = real.poll()
+            peers.take_back()
+            return ready
+
+    monkeypatch.setattr(desk, "_poll", TakenBack())
+    serving = Serving(desk)
+    peers.start(PLAN, "c1")
+    peers.hang_up()
+    assert serving.left() == Exit.ORPHANED
+    assert runner.ran == []
+
+
+@pytest.mark.parametrize("meanwhile", [b"", b"\0\0\1\0half"], ids=["silent", "in the middle of a message"])
+def test_a_front_that_never_drops_a_refused_call_ends_its_worker(seat: Seating, meanwhile: bytes) -> None:
+    desk, peers, runner, _ = seat(drop_seconds=0.05)
+    peers.give(PLAN, "c1")
+    peers.notary.send(NoWord("c1"))
+    peers.raw(meanwhile)
+    serving = Serving(desk)
+    assert serving.left() == Exit.PROTOCOL
+    assert serving.fault == "the front did not drop a call that was refused"
+    assert runner.ran == []
+
+
+def test_the_desk_keeps_nothing_of_a_call_but_its_result(seat: Seating) -> None:
+    desk, peers, runner, _ = seat()
+    serving = Serving(desk)
+    plan = make_plan(secrets=(SecretUse("token"),))
+    for name in ("c1", "c2"):
+        peers.call(plan, name, secrets={"token": "s3cret-value"})
+    peers.give(plan, "c3", {"token": "s3cret-value"})
+    peers.channel.send(Drop("c3"))
+    peers.call(plan, "c4", secrets={"token": "another"})
+    peers.hang_up()
+    assert serving.left() == Exit.ORPHANED
+    values = [("c1", "s3cret-value"), ("c2", "s3cret-value"), ("c4", "another")]
+    assert runner.ran == [(name, {"token": value}) for name, value in values]
+    assert (desk._plans, desk._secrets) == ({}, {})
+    assert [result.call_id for result in desk._told] == ["c4"]

@@ -1,0 +1,164 @@
+"""A worker's desk: plans from its front, words from the notary, and results to both.
+
+Guarantees that a plan runs on the notary's word alone and once, whatever is repeated; that the result goes to both
+peers; and that nothing of a call but its result is kept once it has ended. An idle worker sleeps until the notary
+speaks or its front hangs up: what the front has sent meanwhile is read then, so that one call wakes it once.
+"""
+
+import select
+import socket
+import time
+from collections import deque
+from collections.abc import Mapping
+from contextlib import suppress
+
+import msgspec
+
+from ipc import messages as m
+from ipc.blocking import BlockingChannel
+from ipc.exits import Exit
+from ipc.framing import FrameError
+from ipc.limits import MAX_AHEAD
+from ipc.packets import PacketChannel
+from ipc.sessions import ProtocolError
+from workers.runtime.call import Runner, broken_result
+
+MAX_PLANS = 2 * MAX_AHEAD
+"""Plans that are kept: those that wait for a word, and as many that are about to be dropped."""
+DROP_SECONDS = 30.0
+"""A sound front hears of a refusal within ten seconds and drops the call, or has this worker killed."""
+MAX_DROPPED = 64
+"""Ids of dropped calls that are kept: a notary may speak of one late, or twice."""
+
+FrontChannel = BlockingChannel[m.Call | m.Secrets | m.Drop | m.Retire]
+NotaryChannel = PacketChannel[m.Tied | m.Word | m.NoWord]
+
+
+class Desk:
+    """One worker at work. `serve` returns an exit code; raises what its channels raise."""
+
+    def __init__(
+        self, front: FrontChannel, notary: NotaryChannel, runner: Runner, recycle_after_calls: int, *,
+        drop_seconds: float = DROP_SECONDS,
+    ) -> None:  # fmt: skip
+        self._front = front
+        self._notary = notary
+        self._runner = runner
+        self._left = recycle_after_calls
+        self._drop_seconds = drop_seconds
+        self._plans: dict[str, m.Call] = {}
+        self._secrets: dict[str, Mapping[str, str]] = {}
+        self._told: deque[m.Result] = deque(maxlen=MAX_AHEAD)
+        """Results that are not known to be durable: a notary that died may have taken them along."""
+        self._dropped: deque[str] = deque(maxlen=MAX_DROPPED)
+        self._is_retired = False
+        self._poll = select.poll()
+        self._poll.register(notary.fileno(), select.POLLIN)
+        self._poll.register(front.fileno(), 0)  # a hang-up is reported all the same
+        self._front_poll = select.poll()
+        self._front_poll.register(front.fileno(), select.POLLIN)
+
+    def wait_tied(self) -> None:
+        """Until a notary knows this worker."""
+        while self._notary.receive() is None:
+            pass
+
+    def serve(self) -> Exit:
+        """Run what the notary names until the front retires this worker."""
+        while True:
+            ready = dict(self._poll.poll())
+            if self._notary.fileno() in ready:
+                match self._said():
+                    case m.Word() as word:
+                        self._answer(word)
+                    case m.NoWord() as refused:
+                        self._wait_dropped(refused.call_id)
+            elif self._front.fileno() in ready:
+                return self._leave()
+
+    def _said(self) -> m.Message | None:
+        """What the notary says; None when it has taken that back at the last moment, or has not said it whole."""
+        try:
+            return self._notary.receive(socket.MSG_DONTWAIT)
+        except BlockingIOError:
+            return None
+
+    def _leave(self) -> Exit:
+        """The front has hung up: it says why, or it is gone."""
+        while not self._is_retired:
+            self._hear()
+        return Exit.RECYCLED
+
+    def _answer(self, word: m.Word) -> None:
+        # SECURITY: nothing is kept of a call whose evidence is durable.
+        for settled in [result for result in self._told if result.call_id in word.settled]:
+            self._told.remove(settled)
+        for result in self._told:
+            if result.call_id == word.call_id:
+                self._notary.send(result)
+                return
+        call = self._taken(word.call_id)
+        secrets = self._secrets.pop(word.call_id, {})
+        result = self._runner.run(call, word, secrets)
+        self._left -= 1
+        outside = self._runner.outside
+        if self._left <= 0 or (outside is not None and outside.resolver.is_stuck):
+            self._is_retired = True
+            result = msgspec.structs.replace(result, retiring=True)
+        self._tell(call, result)
+
+    def _taken(self, call_id: str) -> m.Call:
+        """The plan of a call, with its secrets where it has some: both are on their way when the word comes."""
+        while (call := self._plans.get(call_id)) is None or (call.plan.secrets and call_id not in self._secrets):
+            self._hear()
+        return self._plans.pop(call_id)
+
+    def _wait_dropped(self, call_id: str) -> None:
+        """Read what the front has sent of a call that was refused, so that it takes up no room.
+
+        Raises ProtocolError when the front does not drop the call within DROP_SECONDS.
+        """
+        deadline = time.monotonic() + self._drop_seconds
+        while call_id not in self._dropped:
+            if (message := self._front.pending()) is not None:
+                self._keep(message)
+                continue
+            left = deadline - time.monotonic()  # whatever else the front sends meanwhile
+            if left <= 0 or not self._front_poll.poll(left * 1000):
+                raise ProtocolError("the front did not drop a call that was refused")
+            self._front.fill()
+
+    def _hear(self) -> None:
+        """Take the next message of the front. Raises ChannelClosed when it is gone."""
+        self._keep(self._front.receive())
+
+    def _keep(self, message: m.Call | m.Secrets | m.Drop | m.Retire) -> None:
+        match message:
+            case m.Call():
+                if len(self._plans) >= MAX_PLANS:
+                    raise ProtocolError("more plans than a worker keeps")
+                self._plans[message.call_id] = message
+            case m.Secrets():
+                if message.call_id not in self._plans:
+                    raise ProtocolError("secrets of no call")
+                self._secrets[message.call_id] = message.values
+            case m.Drop():
+                self._plans.pop(message.call_id, None)
+                self._secrets.pop(message.call_id, None)
+                self._dropped.append(message.call_id)
+            case m.Retire():
+                self._is_retired = True
+
+    def _tell(self, call: m.Call, result: m.Result) -> None:
+        """Both peers hear of it; the front may not read before the notary has answered it."""
+        rest = memoryview(b"")
+        with suppress(OSError):  # the front is gone; what happened is evidence all the same
+            try:
+                rest = self._front.begin(result)
+            except FrameError:
+                smaller = broken_result(call, result.observations)
+                result = msgspec.structs.replace(smaller, retiring=result.retiring)
+                rest = self._front.begin(result)
+        self._told.append(result)
+        self._notary.send(result)
+        self._front.finish(rest)

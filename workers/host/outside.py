@@ -1,0 +1,35 @@
+"""What the http host call of a worker has beside the plan of its call. Made before the walls close, the same for all.
+
+Holds values and does nothing by itself.
+"""
+
+import ssl
+from dataclasses import dataclass
+
+from workers.host.resolver import Resolver
+from workers.host.urls import Target
+
+
+@dataclass(frozen=True, slots=True)
+class ProxyLimits:
+    """How often the egress proxy is asked, and how much of its answer is taken at once."""
+
+    pauses_seconds: tuple[float, ...] = (0.05, 0.25)
+    """Before each further try while the proxy says nothing at all: a squid that reads its configuration again closes
+    its port for some milliseconds. Nothing of a request has been sent by then, so that nothing is sent twice."""
+    look_again_seconds: float = 0.2
+    """Between two tries while a refusal may be a list that the proxy has not read yet."""
+    read_bytes: int = 64 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Outside:
+    """How a worker of the http profile reaches the world."""
+
+    resolver: Resolver
+    tls: ssl.SSLContext
+    proxy_limits: ProxyLimits = ProxyLimits()
+
+    def tls_for(self, target: Target) -> ssl.SSLContext | None:
+        """What to agree on TLS with; None for a target that is reached without."""
+        return self.tls if target.scheme == "https" else None
