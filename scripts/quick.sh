@@ -1,14 +1,15 @@
 #!/usr/bin/env bash
-# Runs tests/support/quick.py's choice in two processes at once, the front's tests in one of them; told when both ended.
+# Runs tests/support/quick.py's choice in two processes at once that take about as long; told when both have ended.
 # Usage: quick.sh PYTHON
 set -uo pipefail
 python=$1
+half=(tests/frontend tests/notary)
 # In memory, where there is some: most of these tests write a database.
 PYTEST_DEBUG_TEMPROOT=$(test -w /dev/shm && echo /dev/shm || echo "${TMPDIR:-/tmp}"); export PYTEST_DEBUG_TEMPROOT
 
 said=$(mktemp); trap 'rm -f "$said"' EXIT
-"$python" -m pytest -p tests.support.quick -p no:cacheprovider --ignore=tests/frontend tests >"$said" 2>&1 & others=$!
-"$python" -m pytest -p tests.support.quick tests/frontend; front=$?
+"$python" -m pytest -p tests.support.quick -p no:cacheprovider "${half[@]/#/--ignore=}" tests >"$said" 2>&1 & others=$!
+"$python" -m pytest -p tests.support.quick "${half[@]}"; one=$?
 wait "$others"; other=$?
 cat "$said"
-exit $((front > other ? front : other))
+exit $((one > other ? one : other))

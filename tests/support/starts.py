@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from supervisor.children import Children
 from supervisor.helpers import Helpers
 from workers.compile import start_compilation
 
-STARTERS = (subprocess, Helpers, start_compilation)
+STARTERS = (subprocess, Children, Helpers, start_compilation)
 FORKS = "fork"
 FOLLOWED = ("tests", "bench")
 

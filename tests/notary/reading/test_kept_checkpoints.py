@@ -20,7 +20,7 @@ from notary.offline import main
 from notary.tree import tiles
 from notary.tree.merkle import leaf_hash
 from supervisor.programs import INTERPRETER
-from tests.notary.reading.test_verify import write_events
+from tests.notary.reading.tampered import write_events
 from tests.notary.running import ROOT, Running
 
 Change = Callable[[sqlite3.Connection], object]

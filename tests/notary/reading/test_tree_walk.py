@@ -1,8 +1,10 @@
 """What a walk along the tree finds in a ledger that somebody who can write its file has changed."""
 
+import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -10,19 +12,10 @@ import pytest
 from ipc.canonical import sha256_hex
 from notary.ledger.head import Head, write_head
 from notary.reading.verify import COLUMNS
-from notary.tree.merkle import leaf_hash
-from tests.notary.reading.test_verify import EVENTS, Tampered, write_events
-from tests.notary.running import Running
+from tests.notary.reading.tampered import EVENTS, INTENTS, Tampered
 
-INTENTS = 6
 WITH_RECEIPT = 4
 """An event of a call."""
-
-
-@pytest.fixture
-def ledger_file(notary: Running) -> Tampered:
-    write_events(notary)
-    return Tampered(notary.path)
 
 
 def rewritten(file: Tampered) -> None:
@@ -95,7 +88,6 @@ def test_two_events_that_changed_places_are_found(ledger_file: Tampered) -> None
     assert not ledger_file.verify().intact
 
 
-LONG = 70_000
 LEVELS: dict[str, Callable[[sqlite3.Connection], object]] = {
     "a full tile": lambda file: file.execute("UPDATE tiles SET hashes = zeroblob(8192) WHERE level = 1 AND number = 0"),
     "its hash": lambda file: file.execute("UPDATE tiles SET hashes = zeroblob(32) WHERE level = 2"),
@@ -104,21 +96,9 @@ LEVELS: dict[str, Callable[[sqlite3.Connection], object]] = {
 
 
 @pytest.mark.parametrize("damage", LEVELS)
-def test_the_upper_levels_are_looked_at_too(notary: Running, damage: str) -> None:
-    notary.stop()
-    with closing(sqlite3.connect(notary.path)) as connection, connection:
-        from notary.tree import tiles
-        from tests.notary.reading.test_long_walks import chained  # the rows of a long chain
-
-        rows = list(chained(LONG))
-        connection.executemany(
-            f"INSERT INTO events (seq, {', '.join((*COLUMNS, 'bytes'))}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)", rows
-        )
-        tiles.append(connection, [leaf_hash(row[9]) for row in rows])  # type: ignore[arg-type]
-        connection.execute("UPDATE meta SET value = ? WHERE key = 'history'", (f"[{LONG},0]",))
-        write_head(connection, Head(LONG, sha256_hex(rows[-1][9])))  # type: ignore[arg-type]
-    file = Tampered(notary.path)
+def test_the_upper_levels_are_looked_at_too(long_ledger: Path, tmp_path: Path, damage: str) -> None:
+    file = Tampered(Path(shutil.copy(long_ledger, tmp_path)))
     assert file.verify().intact
-    with closing(sqlite3.connect(notary.path)) as connection, connection:
+    with closing(sqlite3.connect(file.path)) as connection, connection:
         LEVELS[damage](connection)
     assert not file.verify().intact

@@ -6,7 +6,6 @@ from base64 import b64encode
 from collections.abc import Callable
 from contextlib import closing
 from hashlib import sha256
-from pathlib import Path
 
 import pytest
 
@@ -17,62 +16,9 @@ from notary.reading.verify import CHUNK, COLUMNS, Walk, walk_on
 from notary.tree.checkpoint import Checkpoint, parted
 from notary.tree.merkle import EMPTY_ROOT
 from tests.notary.conftest import StartNotary
+from tests.notary.reading.tampered import EVENTS, MIDDLE, Tampered, write_events
 from tests.notary.running import Running, query, walk
-from tests.notary.samples import make_note, record_call
-
-EVENTS = 12
-MIDDLE = 6
-CHANGE = {"fuel_consumed": 1234}
-
-
-class Tampered:
-    """A ledger of EVENTS events, in the hands of somebody who can write the file."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        with closing(sqlite3.connect(path)) as connection:
-            rows = connection.execute("SELECT event_id, bytes FROM events ORDER BY seq").fetchall()
-        self.ids = ["", *(row[0] for row in rows)]
-        self.bytes = [b"", *(row[1] for row in rows)]
-
-    def execute(self, statement: str, *values: object) -> None:
-        with closing(sqlite3.connect(self.path)) as connection, connection:
-            connection.execute(statement, values)
-
-    def put(self, seq: int, stored: bytes) -> None:
-        self.execute("UPDATE events SET bytes = ? WHERE seq = ?", stored, seq)
-
-    def verify(self) -> VerifyReport:
-        with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
-            started, tree = Walk(), TreeWalk()
-            while (report := walk_on(connection, started, tree)) is None:
-                pass
-            return report
-
-    def broken_at(self, seq: int | None, *words: str) -> None:
-        """The walk stops at that event, for a reason that holds these words; all before it was found whole."""
-        report = self.verify()
-        assert not report.intact
-        assert report.broken_at == ("head" if seq is None else self.ids[seq])
-        assert report.reason is not None
-        for word in words:
-            assert word in report.reason
-
-
-def write_events(notary: Running) -> None:
-    for number in range(EVENTS):
-        notary.clock.time += 1
-        if number % 2:
-            record_call(notary.front)
-        else:
-            notary.front.ask(make_note(reason=f"number {number} é", change=CHANGE))
-    notary.stop()
-
-
-@pytest.fixture
-def ledger_file(notary: Running) -> Tampered:
-    write_events(notary)
-    return Tampered(notary.path)
+from tests.notary.samples import make_note
 
 
 def test_an_untouched_ledger_is_intact(ledger_file: Tampered) -> None:
@@ -272,10 +218,9 @@ def test_the_first_of_several_breaks_is_the_one_that_is_told(ledger_file: Tamper
     ledger_file.broken_at(11)
 
 
-def test_a_ledger_that_was_cut_shows_it_however_much_is_written_afterwards(
-    ledger_file: Tampered, notary: Running
-) -> None:
-    ledger_file.execute("DELETE FROM events WHERE seq > ?", EVENTS - 2)
+def test_a_ledger_that_was_cut_shows_it_however_much_is_written_afterwards(notary: Running) -> None:
+    write_events(notary)
+    Tampered(notary.path).execute("DELETE FROM events WHERE seq > ?", EVENTS - 2)
     front = notary.start()
     for _ in range(3):
         front.ask(make_note())

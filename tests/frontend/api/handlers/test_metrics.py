@@ -234,8 +234,9 @@ def measured(core: Core) -> None:
 
 
 async def test_whatever_happens_is_counted_as_often_as_it_happens(tmp_path: Path) -> None:
-    lasting = {"lease_ttl_seconds": 3600}  # longer than a hold: the notary may sweep while the clock is ahead
-    async with front_core(tmp_path, action(), action("die"), action("violates"), **lasting) as core:
+    actions = (action(), action("die"), action("violates"))
+    # Leases outlive a hold: the notary may sweep at any moment, and so while the clock is ahead.
+    async with front_core(tmp_path, *actions, lease_ttl_seconds=3600) as core:
         measured(core)
         core.services.rates._buckets.clear()
         wrong, agents = [], [await core.agent(max_calls=3) for _ in DRIVES]
