@@ -50,7 +50,8 @@ class Checkpoints:
         self._monotonic = monotonic
         self._path = Path(state.settings.state_dir) / checkpoint_file.FILE_NAME
         self._origin = origin_of(state.settings.public_base_url)
-        self._next = self._log_at = monotonic()
+        self._next = monotonic() + state.limits.checkpoint_seconds
+        self._log_at = monotonic()
         self._logged_size = -1
         self._thinned_hour = ""
         self._is_failing = False

@@ -89,6 +89,8 @@ def test_a_growing_tree_gets_one_in_time_and_no_more_than_that(notary: Running) 
     assert state.leaves is not None
     before = len(notes(notary))
     state.leaves += 1  # as a unit does
+    assert 0 < made.patience() <= LIMITS.checkpoint_seconds
+    now[0] += LIMITS.checkpoint_seconds
     assert made.patience() == 0.0
     made.tend()
     assert 0 < made.patience() <= LIMITS.checkpoint_seconds
