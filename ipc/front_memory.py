@@ -18,8 +18,8 @@ TOLD = 1 << 32
 """In HAS_TOLD_START; less than that is the number of the front that is telling it."""
 POLICY_DIGEST, DIGEST_BYTES = 64, 64
 """Of the policy after the last such change, in hexadecimal."""
-BUCKETS, BUCKET_BYTES = 1024, 16
-"""One for each class of PER_SECOND in frontend/limits/rates.py: tokens, and when they were counted."""
+BUCKETS, BUCKET_BYTES = 1024, 768
+"""One for each class of PER_SECOND in frontend/limits/rates.py: when it was counted, and who has spent how much."""
 
 SESSIONS = 4096
 SESSION_SETS, SESSION_WAYS = 2048, 8

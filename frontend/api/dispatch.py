@@ -117,7 +117,7 @@ class Dispatch:
             caller = await self._services.authentication.agent(request)
         elif route.auth is Auth.OPERATOR:
             caller = await self._services.authentication.operator(request)
-        self._services.rates.take(route.rate.value)
+            self._services.rates.take(route.rate.value, caller.name)
         return await route.operation.answer(self._services, request, caller, match.identifiers())
 
 

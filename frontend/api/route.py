@@ -30,6 +30,7 @@ class Rate(Enum):
 
     FREE = "free"
     LEASE = "lease"
+    """Drawn by the handler, which tells who asks."""
     WRITE = "write"
     READ = "read"
     SESSION = "session"

@@ -1,4 +1,4 @@
-"""How much the gateway takes in a second: token buckets by class, shared, and one for each session.
+"""How much the gateway takes in a second: token buckets by class, shared by those who ask, and one for each session.
 
 docs/contract.md, "Limits", and `limits.session_requests_per_second`. Buckets lie in the memory that all fronts share,
 on the machine's monotonic clock: whichever front takes a request, it is drawn from the same bucket. Refusing is cheap
@@ -10,13 +10,14 @@ import math
 from collections.abc import Callable
 
 from frontend.errors import GateError
-from frontend.limits.bucket import TokenBucket, drawn
+from frontend.limits.bucket import SharedBucket, drawn
 from frontend.limits.sessions import Sessions
 from frontend.shared.memory import SharedMemory
 from ipc import front_memory as at
 
-PER_SECOND = {"lease": 50, "write": 20, "read": 100}
-"""Lease issuance, operator writes, operator reads; a class without a row is not limited here."""
+PER_SECOND = {"lease": 50, "write": 20, "read": 100, "unidentified": 5}
+"""Leases, operators' writes and reads, and leases for users of this host who have no identity here; a class without a
+row is not limited here."""
 TELL_SECONDS = 10.0
 
 
@@ -36,14 +37,17 @@ class Rates:
         self._buckets = {}
         for index, (name, rate) in enumerate(PER_SECOND.items()):
             start = at.BUCKETS + index * at.BUCKET_BYTES
-            cells = memory.part(start, at.BUCKET_BYTES).cast("d")
-            self._buckets[name] = TokenBucket(rate, rate, cells=cells, lock=memory.lock(start))
+            cells = memory.part(start, at.BUCKET_BYTES)
+            self._buckets[name] = SharedBucket(rate, rate, cells=cells, lock=memory.lock(start))
         self._limited = limited
 
-    def take(self, name: str) -> None:
-        """Raises GateError rate_limit_exceeded when the bucket of this class is empty."""
+    def take(self, name: str, holder: str) -> None:
+        """One request of this class. `holder`: the user of this host or the operator who asks.
+
+        Raises GateError rate_limit_exceeded when the holder's part of the bucket is empty.
+        """
         bucket = self._buckets.get(name)
-        if bucket is not None and (seconds := bucket.take()) is not None:
+        if bucket is not None and (seconds := bucket.take(holder)) is not None:
             self._limited(name)
             raise GateError("rate_limit_exceeded", retry_after=math.ceil(seconds))
 

@@ -74,7 +74,7 @@ DPOP_REJECTIONS = Family(
     ("code",),
 )  # fmt: skip
 RATE_LIMITED = Family(
-    "gate_rate_limited_total", "counter", "Requests over a rate: of leases, operator writes and reads, one session.",
+    "gate_rate_limited_total", "counter", "Requests over a rate: leases, operators' writes and reads, sessions.",
     ("class",),
 )  # fmt: skip
 LEASES_ISSUED = Family("gate_leases_issued_total", "counter", "Leases handed out.")

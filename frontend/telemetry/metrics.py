@@ -25,7 +25,7 @@ DPOP_CODES = ("missing_auth_header", "invalid_dpop", "replay_detected")
 REASONS = ("store", "policy", "ledger", "egress_proxy")
 """Dependencies of readiness."""
 PROFILES = ("compute", "http", "fs")
-RATES = ("lease", "write", "read", "session")
+RATES = ("lease", "unidentified", "write", "read", "session")
 REFUSALS = ("draining", "ceiling", "share", "rate")
 HELD, ENDS = "held", ("approved", "denied", "expired", "failed")
 WRITES = INTENT, RECEIPT, EVENT = ("intent", "receipt", "event")

@@ -33,7 +33,7 @@ MODEST = settings(max_examples=80, deadline=None)
 class Unlimited(Rates):
     """No rate: what is fuzzed is what lies behind it."""
 
-    def take(self, name: str) -> None:
+    def take(self, name: str, holder: str) -> None:
         """Always."""
 
 

@@ -9,10 +9,12 @@ import trio
 
 from frontend.api.route import Auth, Rate
 from frontend.api.routes import ROUTES
+from frontend.errors import GateError
 from frontend.http.answers import Answer
+from frontend.http.peercred import PeerCredentials
 from frontend.http.requests import CompleteBody, Request
 from frontend.limits.rates import TELL_SECONDS
-from ipc.settings import LimitSettings
+from ipc.settings import IdentitySettings, LimitSettings, PrincipalMapping
 from tests.support.front_core import HOLD, Agent, Core, front_core, signed
 from tests.support.proofs import Key
 
@@ -171,3 +173,33 @@ async def test_a_refusal_by_rate_is_counted_by_its_class(tmp_path: Path, path: s
         name = {50: "lease", 20: "write", 100: "read"}[rate]
         assert counted.value(name) == refused == 30
         assert core.services.metrics.leases_refused.value("rate_limit_exceeded") == (refused if name == "lease" else 0)
+
+
+async def test_a_flood_of_leases_by_one_user_takes_none_of_another_s(tmp_path: Path) -> None:
+    users = {"1001": PrincipalMapping("flood"), "1002": PrincipalMapping("quiet")}
+    async with front_core(tmp_path, workers=0, identity=IdentitySettings(principals=users)) as core:
+        for bucket in core.services.rates._buckets.values():
+            bucket._clock = lambda: 0.0  # stands still
+        wanted = msgspec.json.encode({"scopes": ["tools:call"], "dpop_jwk": Key().jwk})
+
+        async def ask(uid: int) -> int:
+            request = Request("POST", "/v1/leases", peer=PeerCredentials(1, uid, 1), body=CompleteBody(wanted))
+            return (await core.dispatch.respond(request)).status
+
+        assert [await ask(1003) for _ in range(40)] == [403] * 5 + [429] * 35
+        assert [await ask(1001) for _ in range(60)] == [200] * 50 + [429] * 10
+        assert [await ask(1002) for _ in range(25)] == [200] * 25
+        assert {await ask(1001), await ask(1002)} == {429}
+        assert len(await core.events(event_type="LeaseIssued", decision="deny")) == 5
+
+
+async def test_an_operator_who_asks_without_end_leaves_others_their_part(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        for bucket in core.services.rates._buckets.values():
+            bucket._clock = lambda: 0.0  # stands still
+        for rate, number in (("read", 100), ("write", 20)):
+            with pytest.raises(GateError, match="rate_limit_exceeded"):
+                for _ in range(number + 1):
+                    core.services.rates.take(rate, "somebody else")
+        assert (await core.operate("GET", "/v1/approvals"))[0] == 200
+        assert (await core.operate("POST", "/v1/approvals/apr_1/deny"))[0] == 404

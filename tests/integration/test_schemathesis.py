@@ -19,7 +19,7 @@ from frontend.api.handlers import admin
 from frontend.api.openapi.document import document
 from frontend.api.route import Auth, Route
 from frontend.api.routes import ROUTES
-from frontend.limits.bucket import TokenBucket
+from frontend.limits.bucket import SharedBucket
 from frontend.limits.rates import PER_SECOND
 from tests.support.gateway import Bearer, Gateway, config_for, gateway
 from tests.support.manifests import patient
@@ -69,7 +69,7 @@ class Visitor(requests.Session):
         for path in ("domains", "paths", "policy/allowlist"):  # what the examples take away
             body = EXAMPLES[f"/v1/admin/{path}"]["post"]["requestBody"]["content"]["application/json"]["example"]
             assert self.operator.post(f"/v1/admin/{path}", body).status_code == 200
-        self.buckets = {name: TokenBucket(rate * PACE, rate * PACE - 5) for name, rate in PER_SECOND.items()}
+        self.buckets = {name: SharedBucket(rate * PACE, max(1, rate * PACE - 5)) for name, rate in PER_SECOND.items()}
         self.answers: Counter[tuple[str, str, int]] = Counter()
 
     def held(self, bearer: Bearer | None = None) -> str:
@@ -109,7 +109,7 @@ class Visitor(requests.Session):
 
     def wait_for_turn(self, row: Route) -> None:
         bucket = self.buckets.get(row.rate.value)
-        while bucket is not None and (seconds := bucket.take()) is not None:
+        while bucket is not None and (seconds := bucket.take("visitor")) is not None:
             time.sleep(seconds)
 
 

@@ -88,9 +88,10 @@ SERVERS = {
 }
 
 RATES = {
-    "lease": "At most 50 a second, all callers together.",
-    "write": "At most 20 a second of all changes by operators together.",
-    "read": "At most 100 a second of all questions by operators together.",
+    "lease": "At most 50 a second, shared by the users of the host. "
+    "At most 5 a second for users without an identity here.",
+    "write": "At most 20 a second of all changes by operators, who share them.",
+    "read": "At most 100 a second of all questions by operators, who share them.",
     "session": "At most `limits.session_requests_per_second` of a session, 200 by default.",
 }
 """By rate class; 429 `rate_limit_exceeded` beyond."""

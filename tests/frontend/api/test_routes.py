@@ -165,30 +165,30 @@ async def test_more_than_the_contract_allows_is_429_with_retry_after(tmp_path: P
         lease = {"scopes": ["tools:call"], "dpop_jwk": core.operator_key.jwk}
         for bucket in core.services.rates._buckets.values():
             bucket._clock = lambda: 0.0  # stands still
-        for path, body, method, kind in (
-            ("/v1/leases", lease, "POST", "lease"),
+        for path, body, method, drawn in (
+            ("/v1/leases", lease, "POST", ("lease", "")),
             ("/v1/admin/epoch-of-nothing", b"", "GET", None),
-            ("/v1/approvals", b"", "GET", "read"),
-            ("/v1/approvals/apr_1/deny", b"", "POST", "write"),
+            ("/v1/approvals", b"", "GET", ("read", "op")),
+            ("/v1/approvals/apr_1/deny", b"", "POST", ("write", "op")),
         ):
             statuses = set()
             for _ in range(30):
-                if kind is not None:
-                    spend(core.services.rates, kind)
+                if drawn is not None:
+                    spend(core.services.rates, *drawn)
                 headers = signed(core.operator_key, method, path, API_KEY)
                 answer = await core.ask(method, path, body, headers)
                 statuses.add(answer.status)
                 if answer.status == 429:
                     assert body_of(answer) == {"error": "rate_limit_exceeded"}
                     assert dict(answer.headers)["Retry-After"] == "1"
-            assert (429 in statuses) == (kind is not None), path
+            assert (429 in statuses) == (drawn is not None), path
 
 
-def spend(rates: Rates, kind: str) -> None:
-    """Take what the bucket has, so that the next request finds it empty but for what a moment brings."""
+def spend(rates: Rates, kind: str, holder: str) -> None:
+    """Take what the bucket has for this holder: the next request finds it empty but for what a moment brings."""
     with contextlib.suppress(GateError):
         for _ in range(1000):
-            rates.take(kind)
+            rates.take(kind, holder)
 
 
 # ------------------------------------------------------------------ who is asking

@@ -23,10 +23,10 @@ def test_the_rate_of_a_class_is_drawn_through_all_fronts_together(name: str, rat
     for front in fronts:
         front._buckets[name]._clock = Clock()
     for turn in range(rate):
-        fronts[turn % 2].take(name)
+        fronts[turn % 2].take(name, "one")
     for front in fronts:
         with pytest.raises(GateError, match="rate_limit_exceeded"):
-            front.take(name)
+            front.take(name, "one")
 
 
 def test_a_session_has_its_rate_once_and_is_told_once() -> None:

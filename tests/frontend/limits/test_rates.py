@@ -40,9 +40,9 @@ def test_a_class_has_its_rate_and_says_when_to_come_back(name: str, rate: int) -
     rates = Rates(heard.append)
     rates._buckets[name]._clock = Clock()
     for _ in range(rate):
-        rates.take(name)
+        rates.take(name, "one")
     with pytest.raises(GateError) as refused:
-        rates.take(name)
+        rates.take(name, "one")
     assert (refused.value.code, refused.value.retry_after) == ("rate_limit_exceeded", 1)
     assert heard == [name]
 
@@ -50,7 +50,7 @@ def test_a_class_has_its_rate_and_says_when_to_come_back(name: str, rate: int) -
 def test_a_class_without_a_row_is_not_limited() -> None:
     rates = Rates()
     for _ in range(1000):
-        rates.take("free")
+        rates.take("free", "one")
 
 
 def test_each_session_has_a_bucket_of_its_own() -> None:

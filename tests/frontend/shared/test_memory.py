@@ -17,14 +17,14 @@ from tests.support.shared import WIDTH, views
 ROOT = Path(__file__).resolve().parents[3]
 TAKES = """
 import sys
-from frontend.limits.bucket import TokenBucket
+from frontend.limits.bucket import SharedBucket
 from frontend.shared.memory import SharedMemory
 from ipc.front_memory import BUCKETS, Layout
 memory = SharedMemory(int(sys.argv[1]), Layout(2, 8192), int(sys.argv[2]))
-bucket = TokenBucket(1, 10_000, lambda: 1.0, memory.part(BUCKETS, 16).cast("d"), memory.lock(BUCKETS))
+bucket = SharedBucket(1, 10_000, lambda: 1.0, cells=memory.part(BUCKETS, 64), lock=memory.lock(BUCKETS))
 print("ready", flush=True)
 sys.stdin.readline()
-print(sum(bucket.take() is None for _ in range(20_000)))
+print(sum(bucket.take("one") is None for _ in range(20_000)))
 """
 HOLDS = """
 import sys
