@@ -120,12 +120,14 @@ class BudgetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ApprovalDetail(ApprovalItem, frozen=True, kw_only=True):
-    """Everything an operator must see before deciding. Strings that an agent chose have their control, format and
-    bidirectional characters as `\\uXXXX`."""
+    """Everything an operator must see before deciding. In strings that an agent chose, characters that could hide or
+    disguise something are `\\uXXXX`, and a backslash is two: no two texts are shown alike."""
 
     trace_id: str
     request: Any
     """The canonical request, exactly as it will be executed."""
+    request_json: str
+    """The same as one text of JSON in ASCII."""
     approved_targets: list[str]
     """What it touches: `METHOD url`, or `fs:<operation> <path>`."""
     approved_request: ApprovedRequest | None

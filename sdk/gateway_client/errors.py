@@ -5,12 +5,12 @@ not (see each class). Guarantees that no token, key or proof is ever part of an 
 """
 
 import re
-import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
+from gateway_client.visible import has_looks
+
 MAX_REASON = 500
-_DECEIVING = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
 _MAY_BE_WRITTEN = {"approval_store_unavailable", "epoch_store_unavailable", "learned_rules_unavailable"}
 _CODE = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 _TRACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
@@ -205,7 +205,7 @@ def clean(text: str) -> str:
 
 
 def _visible(text: str) -> str:
-    return "".join(one for one in text if unicodedata.category(one) not in _DECEIVING)
+    return "".join(one for one in text if has_looks(one))
 
 
 def _without(text: str, secrets: tuple[str, ...]) -> str:

@@ -32,12 +32,14 @@ class Approval:
 class ApprovalDetail(Approval):
     """Everything that will happen when it is approved: the stored plan, which is what is executed.
 
-    `request` is the canonical request, deceiving characters shown as \\uXXXX by the gateway.
+    `request` is the canonical request, deceiving characters shown as \\uXXXX by the gateway, and backslashes as two;
+    `request_json` is the same as one text of JSON in ASCII.
     """
 
     plan_hash: str
     trace_id: str | None = None
     request: Any = None
+    request_json: str | None = None
     approved_targets: tuple[str, ...] = ()
     approved_request: Mapping[str, Any] | None = None
     approved_secrets: tuple[str, ...] = ()

@@ -44,7 +44,7 @@ def test_what_will_happen_comes_first_then_who_asks_then_the_hashes(gatectl: Gat
     out = gatectl.done("approvals", "show", held.approval_id).out
     in_order(
         out, "HELD  payment_transfer 1.0.0 · critical · expires in 4:", "will send   POST http://upstream.gateway.test",
-        'body        {"amount_cents":', '"to": "acct-7"', "secrets     bank_token", "asked by    dev:anonymous",
+        'body        {"amount_cents":', '"to":"acct-7"', "secrets     bank_token", "asked by    dev:anonymous",
         "because     rule hold_high_risk", "plan        sha256:", "approve?  gatectl approvals approve apr_",
     )  # fmt: skip
     assert "\x1b" not in out
@@ -66,6 +66,25 @@ def test_what_could_deceive_a_terminal_is_shown_as_what_it_is(gatectl: Gatectl) 
     assert "\x1b[2J" not in ran.out
     assert "/a\\u202e\\u001b[2J" in ran.out
     assert "x\\ny" in ran.out
+
+
+def test_the_input_is_shown_exactly_and_what_the_call_may_reach_and_is_held_to(gatectl: Gatectl) -> None:
+    detail = DETAIL | {
+        "request": {"note\\u0001": "a\u0301", "note\\\\u0001": "b"},
+        "request_json": '{"note\\u0001":"a\\u0301","note\\\\u0001":"b"}',
+        "approved_egress": {"profile": "direct_allowlist", "allowed_domains": ["bank.example"],
+                            "allowed_methods": ["GET", "POST"]},
+        "approved_files": {"allowed_operations": ["write"], "allowed_paths": ["reports/*"], "denied_paths": [],
+                           "max_file_bytes": 1000},
+        "resource_limits": {"fuel": 5, "timeout_seconds": 30}, "verifier_kind": "http_status",
+    }  # fmt: skip
+    with scripted_gateway({SHOW: (200, detail)}) as server:
+        out = pointed_at(gatectl, server.url).done("approvals", "show", "apr_1").out
+    in_order(
+        out, r'input       {"note\u0001":"a\u0301","note\\u0001":"b"}', "reads       {", 'a\u0301"',
+        "may reach   bank.example by GET, POST (direct_allowlist)", "files       allowed operations: write",
+        "files       allowed paths: reports/*", "limits      fuel 5, timeout seconds 30", "verified by http_status",
+    )  # fmt: skip
 
 
 def test_nothing_is_cut_without_a_word(gatectl: Gatectl) -> None:

@@ -75,6 +75,7 @@ VALUES: dict[str, Any] = {
     "receipt_signature": "4f2a… (128 hex digits)",
     "request": {"text": "hello"},
     "request_hash": _DIGEST,
+    "request_json": '{"text":"hello"}',
     "request_schema": {"type": "object", "required": ["text"], "properties": {"text": {"type": "string"}}},
     "required_imports": [],
     "required_scopes": ["tools:call"],

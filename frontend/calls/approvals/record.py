@@ -1,16 +1,16 @@
 """What an approval keeps, and the three ways it is shown: to the polling agent, in the operator's list, in detail.
 
 The body (plan and context) is written once and never changes; the outcome grows as the state moves. The request is
-shown to the operator exactly as it will be executed, with control and bidirectional characters escaped, so that what
-a person reads is what runs.
+shown to the operator exactly as it will be executed (frontend/calls/approvals/visible.py): what a person reads is what
+runs.
 """
 
-import unicodedata
 from typing import Any
 
 import msgspec
 
 from frontend.calls.approvals.states import RETRY_AFTER_SECONDS, as_polled, state_at
+from frontend.calls.approvals.visible import in_ascii, visible
 from frontend.calls.record import CallRecord
 from frontend.clock import iso
 from frontend.contract.approvals import ApprovalDetail, ApprovalItem, ApprovalPoll
@@ -121,9 +121,10 @@ def detailed(approval: ApprovalRecord, now: float) -> ApprovalDetail:
     plan = body.plan
     shown = _item(approval, now) | {
         "trace_id": plan.trace_id,
-        "request": escaped(msgspec.json.decode(plan.request)),
-        "approved_targets": [escaped(target) for target in plan.targets],
-        "approved_request": escaped(msgspec.to_builtins(plan.http_request)),
+        "request": visible(msgspec.json.decode(plan.request)),
+        "request_json": in_ascii(plan.request),
+        "approved_targets": [visible(target) for target in plan.targets],
+        "approved_request": visible(msgspec.to_builtins(plan.http_request)),
         "approved_secrets": [secret.name for secret in plan.secrets],
         "approved_egress": {
             "profile": plan.egress.profile,
@@ -132,7 +133,7 @@ def detailed(approval: ApprovalRecord, now: float) -> ApprovalDetail:
         },
         "approved_files": _files(plan),
         "unresolved_domains": list(plan.unresolved_domains),
-        "unresolved_paths": [escaped(path) for path in plan.unresolved_paths],
+        "unresolved_paths": [visible(path) for path in plan.unresolved_paths],
         "sinks": list(plan.sinks),
         "verifier_kind": plan.verifier_kind,
         "provider_module_digest": plan.provider_module_digest,
@@ -150,27 +151,6 @@ def detailed(approval: ApprovalRecord, now: float) -> ApprovalDetail:
 def _files(plan: Plan) -> dict[str, Any] | None:
     if plan.files is None:
         return None
-    shown: dict[str, Any] = escaped(msgspec.to_builtins(plan.files))
+    shown: dict[str, Any] = visible(msgspec.to_builtins(plan.files))
     del shown["root"]  # a path of this host
     return shown
-
-
-def escaped(value: Any) -> Any:
-    """The same JSON value with control, format and bidirectional characters in strings and keys as \\uXXXX.
-
-    SECURITY: an agent chooses these strings; what it can't do is make a terminal or a page show another text.
-    """
-    if isinstance(value, str):
-        return "".join(_visible(character) for character in value)
-    if isinstance(value, dict):
-        return {escaped(key): escaped(item) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [escaped(item) for item in value]
-    return value
-
-
-def _visible(character: str) -> str:
-    if unicodedata.category(character) not in {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}:
-        return character
-    code = ord(character)
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"

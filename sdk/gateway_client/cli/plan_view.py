@@ -77,11 +77,36 @@ class PlanView:
             yield "header", ": ".join(safe(part) for part in header) if isinstance(header, list) else one_line(header)
         if sends is not None and sends.get("body"):
             yield "body", safe(sends["body"])
-        yield "input", one_line(detail.request)
+        yield from self._input()
         if detail.approved_secrets:
             yield "secrets", plain(detail.approved_secrets)
         if detail.sinks:
             yield "effects", plain(detail.sinks)
+        yield from self._bounds()
+
+    def _input(self) -> Iterator[tuple[str, str]]:
+        """The input exactly, and how it reads where that differs."""
+        exact = self._detail.request_json
+        if exact is None:
+            yield "input", one_line(self._detail.request)
+            return
+        yield "input", safe(exact)
+        if "\\" in exact:
+            yield "reads", one_line(self._detail.request)
+
+    def _bounds(self) -> Iterator[tuple[str, str]]:
+        """What the call may reach, and what it is held to."""
+        detail, egress, files = self._detail, self._detail.approved_egress, self._detail.approved_files
+        if egress is not None and egress.get("profile") != "none":
+            yield "may reach", (f"{plain(egress.get('allowed_domains'))} by {plain(egress.get('allowed_methods'))} "
+                                f"({safe(egress.get('profile'))})")  # fmt: skip
+        for name, value in (files or {}).items():
+            yield "files", f"{safe(name).replace('_', ' ')}: {plain(value)}"
+        if detail.resource_limits:
+            limits = (f"{safe(name).replace('_', ' ')} {plain(one)}" for name, one in detail.resource_limits.items())
+            yield "limits", ", ".join(limits)
+        if detail.verifier_kind:
+            yield "verified by", safe(detail.verifier_kind)
 
     def _new(self) -> Iterator[tuple[str, str]]:
         for domain in self._detail.unresolved_domains:

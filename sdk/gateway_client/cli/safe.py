@@ -5,19 +5,16 @@ a string without one of these functions, and none of them ever drops a character
 """
 
 import json
-import unicodedata
 from typing import Any
 
-_DECEIVING = {"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp"}
+from gateway_client.visible import visible
+
 _LONG = 160
 
 
 def safe(value: object) -> str:
-    """`value` as one line of text without control, format, bidirectional or unassigned characters."""
-    text = value if isinstance(value, str) else str(value)
-    if text.isascii() and text.isprintable():
-        return text
-    return "".join(_shown(one) for one in text)
+    """`value` as one line of text that hides and disguises nothing."""
+    return visible(value if isinstance(value, str) else str(value))
 
 
 def short(value: object, length: int = _LONG) -> str:
@@ -54,10 +51,3 @@ def plain(value: Any) -> str:
     if isinstance(value, dict):
         return one_line(value)
     return safe(value)
-
-
-def _shown(character: str) -> str:
-    if unicodedata.category(character) not in _DECEIVING:
-        return character
-    code = ord(character)
-    return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
