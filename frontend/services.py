@@ -113,6 +113,11 @@ class Services:
             "draining": draining,
             "in_flight_executions": self.admission.in_flight_everywhere,
             "dependencies": {"redis": health.store, "opa": has_policy, **proxy},
+            "backends": {
+                "store": "sqlite",
+                "policy": "opa" if self.settings.opa_url else "embedded",
+                "ledger": "sqlite",
+            },
             "webhooks": {
                 "active": self.webhooks.is_active,
                 "pending_deliveries": ledger_status.deliveries if ledger_status else None,

@@ -13,6 +13,8 @@ from supervisor.addresses import split_address
 from supervisor.toml_lines import Path
 
 IN_PRODUCTION = "not allowed in production"
+DRAIN_SECONDS = 30.0
+"""What orchestrators leave a service at least (docs/contract.md, "Limits")."""
 
 
 @dataclass(frozen=True)
@@ -81,6 +83,14 @@ def _webhooks_without_tls(settings: Settings) -> Iterable[Finding]:
             yield Finding(("webhooks", index, "url"), text, "Use https.")
 
 
+def _short_drain(settings: Settings) -> Iterable[Finding]:
+    if settings.limits.drain_seconds < DRAIN_SECONDS:
+        yield Finding(
+            ("limits", "drain_seconds"), f"limits.drain_seconds: under {DRAIN_SECONDS:g} is {IN_PRODUCTION}.",
+            "Calls are promised that long after the signal to end.",
+        )  # fmt: skip
+
+
 RULES: tuple[Callable[[Settings], Iterable[Finding]], ...] = (
     _identity_none,
     _allow_unmapped,
@@ -93,6 +103,7 @@ RULES: tuple[Callable[[Settings], Iterable[Finding]], ...] = (
     _ephemeral("receipt_keys_jwks_path"),
     _warn_only,
     _webhooks_without_tls,
+    _short_drain,
 )
 """The lease key is not among them: without a path it is kept in `state_dir/keys`, never in memory alone."""
 

@@ -1,8 +1,8 @@
 """How the gateway stops: drain, stop, kill, each with a deadline, and the exit code that tells which it was.
 
-`limits.drain_seconds` is the time from the signal to the hard end. Exit.KILLED says that calls were cut by it,
-Exit.FAILED that a front ended by itself before it was done: calls may have been cut. Helpers without state of their own
-(policy, template, workers) are simply ended and say nothing.
+Calls have `limits.drain_seconds` from the signal on, whole; closing what is open comes on top. Exit.KILLED says that
+calls were cut by it, Exit.FAILED that a front ended by itself before it was done: calls may have been cut. Helpers
+without state of their own (policy, template, workers) are simply ended and say nothing.
 """
 
 from collections.abc import Callable
@@ -17,16 +17,16 @@ from supervisor.state import State
 
 HALT_SECONDS = 2.0
 """For fronts to leave when the gateway halts; nothing is drained then."""
-LEAVING_SHARE = 0.2
-LEAVING_MAX_SECONDS = 5.0
-"""What of the drain time is kept for closing stores and ledger: a share, at most so many seconds."""
+LEAVING_SECONDS = 5.0
+"""For fronts to record what was cut and to leave, after the last call."""
 
 
 async def stop_fronts(state: State, fronts: Callable[[], list[Front]]) -> Exit:
     """Drain and stop every front; return the exit code. `fronts()` are those that live at the moment."""
     began = trio.current_time()
-    hard_end = began + (HALT_SECONDS if state.halted is not None else state.settings.limits.drain_seconds)
-    last_call = hard_end - min((hard_end - began) * LEAVING_SHARE, LEAVING_MAX_SECONDS)
+    is_halted = state.halted is not None
+    last_call = began if is_halted else began + state.settings.limits.drain_seconds
+    hard_end = last_call + (HALT_SECONDS if is_halted else LEAVING_SECONDS)
     with state.patience:
         if state.halted is None:
             await _drain(state, fronts, last_call)

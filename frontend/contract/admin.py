@@ -31,6 +31,14 @@ class Webhooks(msgspec.Struct, frozen=True, kw_only=True):
     """Deliveries that wait, those under way among them; null while the ledger can't tell."""
 
 
+class Backends(msgspec.Struct, frozen=True, kw_only=True):
+    """What stands behind each part; the contract calls store and policy engine `redis` and `opa` in `dependencies`."""
+
+    store: Literal["sqlite"]
+    policy: Literal["embedded", "opa"]
+    ledger: Literal["sqlite"]
+
+
 class PolicyMemo(msgspec.Struct, frozen=True, kw_only=True):
     """Whether decisions of the policy in force are remembered (docs/policy.md, "What is remembered")."""
 
@@ -55,6 +63,7 @@ class AdminStatus(msgspec.Struct, frozen=True, kw_only=True):
     draining: bool
     in_flight_executions: int
     dependencies: Dependencies
+    backends: Backends
     webhooks: Webhooks
     policy_version: str
     policy_memo: PolicyMemo

@@ -9,7 +9,7 @@ from frontend.contract.annotations import shown_as
 from frontend.contract.forms import text_like
 
 MAX_SCOPES = 32
-MAX_CALLS = 2**31 - 1
+MAX_CALLS = 2**53 - 1
 COORDINATE = "^[A-Za-z0-9_-]{43}$"
 Scope = Annotated[str, text_like("(?=.*:)[a-z0-9:_-]{4,64}", "4 to 64 of a-z 0-9 : _ - with a colon, like tools:call")]
 
@@ -33,7 +33,7 @@ class DpopJwk(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 class Budgets(msgspec.Struct, frozen=True, kw_only=True):
     """What the session may use up. Kinds that the gateway does not know are ignored."""
 
-    max_calls: Annotated[int, Meta(ge=1, le=MAX_CALLS)] | None = None
+    max_calls: Annotated[int, Meta(ge=0, le=MAX_CALLS)] | None = None
     """Calls; without it the session has no limit."""
 
 

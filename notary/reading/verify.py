@@ -163,7 +163,7 @@ def report_of(walk: Walk, found: Break | None, total: int, proven: Proven | None
         events_checked=walk.head.seq,
         broken_at=None if found is None else (found.event_id or "head"),
         total_events=total,
-        verified_links=max(walk.head.seq - 1, 0),
+        verified_links=walk.head.seq,
         reason=None if found is None else found.reason,
         head=walk.head.hash,
         size=size,

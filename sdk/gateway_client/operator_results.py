@@ -165,6 +165,7 @@ class Status:
     in_flight_executions: int
     unresolved_intents: int | None = None
     dependencies: Mapping[str, Any]
+    backends: Mapping[str, Any] | None = None
     webhooks: Webhooks | None = None
     policy_version: str | None = None
     weakened: tuple[str, ...] = ()

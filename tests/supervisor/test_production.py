@@ -5,7 +5,14 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.settings import EgressSettings, IdentitySettings, OperatorSettings, Settings, WebhookSettings
+from ipc.settings import (
+    EgressSettings,
+    IdentitySettings,
+    LimitSettings,
+    OperatorSettings,
+    Settings,
+    WebhookSettings,
+)
 from supervisor.production import RULES, broken_rules, weakened
 
 ADA = OperatorSettings(name="ada", dpop_jkt="x" * 42 + "w", api_key_sha256="0" * 64)
@@ -44,6 +51,7 @@ BROKEN: list[tuple[dict[str, Any], tuple[str | int, ...], str]] = [
         ("webhooks", 1, "url"),
         'webhooks[1].url of "plain": http is not allowed in production. Use https.',
     ),
+    ({"limits": LimitSettings(drain_seconds=29.9)}, ("limits", "drain_seconds"), "under 30 is not allowed"),
 ]
 
 

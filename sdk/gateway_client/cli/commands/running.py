@@ -35,6 +35,10 @@ def status(desk: Desk) -> None:
         show_status(desk.out, found)
 
 
+_PARTS = {"redis": "store", "opa": "policy"}
+"""What the interface's names for dependencies mean, and what `backends` calls them."""
+
+
 def show_status(out: Output, found: Status) -> None:
     """Print the facts, the most important ones first."""
     pairs: list[tuple[str, object]] = [
@@ -46,14 +50,17 @@ def show_status(out: Output, found: Status) -> None:
         ("actions", found.actions_registered),
     ]
     for name, is_up in found.dependencies.items():
-        pairs.append((name.replace("_", " "), ("ok" if is_up else "down") if isinstance(is_up, bool) else is_up))
+        state = ("ok" if is_up else "down") if isinstance(is_up, bool) else is_up
+        part = _PARTS.get(name, "")
+        backend = (found.backends or {}).get(part)
+        pairs.append((name.replace("_", " "), state) if backend is None else (part, f"{state} ({backend})"))
     webhooks = found.webhooks
     if webhooks is not None:
         count = webhooks.pending_deliveries
         pending = "waiting deliveries not known" if count is None else f"{count} waiting"
         pairs.append(("webhooks", pending if webhooks.active or count else "none"))
     pairs += [
-        ("policy", found.policy_version),
+        ("policy version", found.policy_version),
         ("epoch", found.revocation_epoch),
         ("version", found.version),
         ("up", span(max(0, found.uptime_seconds))),

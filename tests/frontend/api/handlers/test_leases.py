@@ -9,7 +9,7 @@ from tests.support.front_core import front_core
 from tests.support.proofs import ABSENT, Key
 
 AGENT = Key()
-MAX_CALLS = 2**31 - 1
+MAX_CALLS = 2**53 - 1
 GOOD: dict[str, Any] = {"scopes": ["tools:call"], "dpop_jwk": AGENT.jwk, "budgets": {"max_calls": 5}}
 
 REFUSED: list[tuple[dict[str, Any], str]] = [
@@ -26,7 +26,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"dpop_jwk": {**AGENT.jwk, "SECRET": 1}}, "dpop_jwk:"),
     ({"dpop_jwk": {**AGENT.jwk, "y": AGENT.x}}, "dpop_jwk: x and y are not a point"),
     ({"budgets": []}, "budgets:"), ({"budgets": 5}, "budgets:"), ({"budgets": "SECRET"}, "budgets:"),
-    ({"budgets": {"max_calls": 0}}, "budgets.max_calls:"), ({"budgets": {"max_calls": -1}}, "budgets.max_calls:"),
+    ({"budgets": {"max_calls": -1}}, "budgets.max_calls:"),
     ({"budgets": {"max_calls": MAX_CALLS + 1}}, "budgets.max_calls:"),
     ({"budgets": {"max_calls": True}}, "budgets.max_calls:"),
     ({"budgets": {"max_calls": 5.5}}, "budgets.max_calls:"),
@@ -34,7 +34,7 @@ REFUSED: list[tuple[dict[str, Any], str]] = [
 ]  # fmt: skip
 TAKEN: list[dict[str, Any]] = [
     {"budgets": ABSENT}, {"budgets": None}, {"budgets": {}}, {"budgets": {"max_calls": None}},
-    {"budgets": {"max_cost_usd_cents": 7}}, {"budgets": {"max_calls": 1}},
+    {"budgets": {"max_cost_usd_cents": 7}}, {"budgets": {"max_calls": 0}},
     {"budgets": {"max_calls": MAX_CALLS, "other": []}}, {"agent_id": "x"},
     {"scopes": ["tools:call", *(f"scope:{place}" for place in range(31))]},
 ]  # fmt: skip

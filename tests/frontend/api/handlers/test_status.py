@@ -22,6 +22,7 @@ async def test_the_status_tells_every_fact_and_leaves_no_event(tmp_path: Path) -
             "status": "ok", "version": core.services.settings.version, "actions_registered": 4, "pending_approvals": 1,
             "revocation_epoch": 0, "unresolved_intents": 0, "draining": False, "in_flight_executions": 0,
             "dependencies": {"redis": True, "opa": True}, "webhooks": {"active": False, "pending_deliveries": 0},
+            "backends": {"store": "sqlite", "policy": "embedded", "ledger": "sqlite"},
             "policy_version": "p1", "weakened": [],
             "policy_memo": {"in_use": False, "reason": "it is scripted", "entries": 0},
         }  # fmt: skip
