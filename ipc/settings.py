@@ -104,6 +104,8 @@ class LimitSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     body_timeout_seconds: float = 30.0
     idle_timeout_seconds: float = 75.0
     send_timeout_seconds: float = 30.0
+    max_unsent_bytes: int = 64 * 1024 * 1024
+    """Of answers that clients have not taken yet, in one front."""
     worker_wait_seconds: float = 10.0
     """How long a call waits for a free worker before 503 `overloaded`."""
     drain_seconds: float = 30.0

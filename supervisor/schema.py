@@ -146,6 +146,7 @@ SCHEMA = Table(
                 "body_timeout_seconds": Leaf(kinds.seconds(0.1, 600)),
                 "idle_timeout_seconds": Leaf(kinds.seconds(0.1, 3600)),
                 "send_timeout_seconds": Leaf(kinds.seconds(0.1, 600)),
+                "max_unsent_bytes": Leaf(kinds.whole(16 * 1024 * 1024, 16 * 1024 * 1024 * 1024)),
                 "worker_wait_seconds": Leaf(kinds.seconds(0.01, 600)),
                 "drain_seconds": Leaf(kinds.seconds(0.1, 3600)),
             }

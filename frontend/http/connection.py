@@ -19,6 +19,7 @@ from frontend.http.heads import Head, head_size, parse_head
 from frontend.http.peercred import PeerCredentials
 from frontend.http.requests import CompleteBody, Request
 from frontend.http.traffic import Traffic, Unwatched
+from frontend.http.unsent import NoRoom, Unsent, seconds_for
 from frontend.http.wire import Interrupted, TooLate, Wire
 from frontend.telemetry.logs import log
 from ipc.settings import LimitSettings
@@ -35,6 +36,7 @@ class Endpoint(NamedTuple):
     kind: str
     respond: Respond
     limits: LimitSettings
+    unsent: Unsent
     traffic: Traffic = Unwatched()
 
 
@@ -140,7 +142,9 @@ class Connection:
         if streamed is not None:
             stays = stays and (streamed.is_whole or streamed.may_be_skipped)
             streamed.abandon()
-        await self._send(answer, without_body=head.method == "HEAD", close=not stays)
+        data = self._encoded(answer, without_body=head.method == "HEAD", close=not stays)
+        del answer, request, body  # what waits for a slow client is kept once
+        await self._send(data)
         if stays and streamed is not None and not streamed.is_whole:
             return await streamed.skip()
         return stays
@@ -161,19 +165,32 @@ class Connection:
         self._endpoint.traffic.answered_itself(INTERNAL_ERROR.status)
         return INTERNAL_ERROR
 
-    async def _send(self, answer: Answer, *, without_body: bool, close: bool) -> None:
+    def _encoded(self, answer: Answer, *, without_body: bool, close: bool) -> bytes:
         try:
-            data = encode_answer(answer, without_body=without_body, close=close)
+            return encode_answer(answer, without_body=without_body, close=close)
         except (ValueError, KeyError):
             log.exception("an answer cannot be written", status=answer.status)
-            data = encode_answer(INTERNAL_ERROR, without_body=without_body, close=close)
-        await self._wire.send(data, self._endpoint.limits.send_timeout_seconds)
+            return encode_answer(INTERNAL_ERROR, without_body=without_body, close=close)
+
+    async def _send(self, data: bytes) -> None:
+        """Raises OSError, and TooLate for a client that does not take its answer while there is time or room for it."""
+        sent = self._wire.send_now(data)
+        if sent == len(data):
+            return
+        endpoint = self._endpoint
+        try:
+            with endpoint.unsent.kept((endpoint.kind, self.uid), len(data)):
+                seconds = seconds_for(len(data), endpoint.limits.send_timeout_seconds)
+                await self._wire.send(memoryview(data)[sent:], seconds)
+        except (NoRoom, TooLate):
+            endpoint.traffic.cut(endpoint.kind)
+            raise TooLate from None
 
     async def _refuse(self, error: GateError) -> None:
         """Answer what is no request, then close: where the next request would begin is unknown."""
         self._endpoint.traffic.answered_itself(error.status)
         try:
-            await self._send(error_answer(error), without_body=False, close=True)
+            await self._send(self._encoded(error_answer(error), without_body=False, close=True))
             await self._wire.linger(LINGER_SECONDS)
         except (OSError, TooLate):
             return

@@ -20,6 +20,7 @@ from frontend.http.answers import OVERLOADED, encode_answer
 from frontend.http.connection import LINGER_SECONDS, Connection, Endpoint, Respond
 from frontend.http.peercred import PeerCredentials, peer_credentials
 from frontend.http.traffic import Traffic, Unwatched
+from frontend.http.unsent import Unsent
 from frontend.http.wire import Wire
 from frontend.limits.shares import is_among_the_last, may_have_another
 from frontend.telemetry.logs import log
@@ -59,6 +60,7 @@ class Server:
         self._limits = limits
         self._min_idle_seconds = min_idle_seconds
         self._traffic = traffic or Unwatched()
+        self._unsent = Unsent(limits.max_unsent_bytes)
         self._accepting = trio.CancelScope()
         self._serving = trio.CancelScope()
         self._ended = trio.Event()
@@ -112,7 +114,7 @@ class Server:
                 listener.sock.close()
 
     async def _accept_all(self, index: int, listener: ListeningSocket, nursery: trio.Nursery) -> None:
-        endpoint = Endpoint(listener.kind, self._respond, self._limits, self._traffic)
+        endpoint = Endpoint(listener.kind, self._respond, self._limits, self._unsent, self._traffic)
         connections = self._connections[index]
         listener.sock.setblocking(False)
         while True:

@@ -18,6 +18,9 @@ class Traffic(Protocol):
     def turned(self, listener: str) -> None:
         """A connection was turned away for want of room."""
 
+    def cut(self, listener: str) -> None:
+        """A connection was closed with its answer: the client did not take it in time, or it took others' room."""
+
     def answered_itself(self, status: int) -> None:
         """The skin answered by itself: what came is no request, or whoever had to answer failed."""
 
@@ -32,6 +35,9 @@ class Unwatched:
         """See Traffic."""
 
     def turned(self, listener: str) -> None:
+        """See Traffic."""
+
+    def cut(self, listener: str) -> None:
         """See Traffic."""
 
     def answered_itself(self, status: int) -> None:

@@ -63,7 +63,7 @@ class Wire:
             return await self.wait_and_read()
         raise TooLate
 
-    async def send(self, data: bytes, seconds: float) -> None:
+    async def send(self, data: bytes | memoryview, seconds: float) -> None:
         """Send everything. Raises TooLate when the peer has not taken it in `seconds`, OSError when it is gone."""
         sent = self.send_now(data)
         if sent == len(data):

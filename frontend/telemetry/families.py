@@ -166,6 +166,11 @@ TURNED_AWAY = Family(
     "gate_http_connections_refused_total", "counter",
     "Connections beyond the ceiling, or beyond one user's share of it.", ("listener",),
 )  # fmt: skip
+CUT = Family(
+    "gate_http_answers_cut_total", "counter",
+    "Connections closed with an answer that the client did not take in time, or that took its user's room.",
+    ("listener",),
+)  # fmt: skip
 FRONTS = Family("gate_fronts", "gauge", "Front processes that serve.", across="once")
 ACTIONS = Family("gate_actions_registered", "gauge", "Actions in the active registry.", across="once")
 DRAINING = Family("gate_draining", "gauge", "1 once the gateway takes no new calls.", across="once")

@@ -94,6 +94,7 @@ class Metrics:
         self.connections = Levels(f.CONNECTIONS, (), self._cells)
         self.accepted = Counts(f.ACCEPTED, (), self._cells)
         self.turned_away = Counts(f.TURNED_AWAY, (), self._cells)
+        self.answers_cut = Counts(f.CUT, (), self._cells)
         self.webhook_deliveries = Counts(f.WEBHOOK_DELIVERIES, (), self._cells)
         self.webhook_drops = Counts(f.WEBHOOK_DROPS, (), self._cells)
         self._rules: set[str] = set()
@@ -201,6 +202,10 @@ class Metrics:
     def turned(self, listener: str) -> None:
         """A connection was turned away."""
         self.turned_away.add(listener)
+
+    def cut(self, listener: str) -> None:
+        """A connection was closed with an answer that its client did not take."""
+        self.answers_cut.add(listener)
 
     def answered_itself(self, status: int) -> None:
         """The HTTP skin answered what no row of the table did."""

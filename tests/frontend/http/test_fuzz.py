@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from frontend.http.answers import Answer, json_answer
 from frontend.http.connection import Connection, Endpoint
 from frontend.http.requests import Request
+from frontend.http.unsent import Unsent
 from ipc.settings import LimitSettings
 
 PIECES = [
@@ -37,7 +38,7 @@ async def converse(parts: list[bytes]) -> bytes:
     received = b""
     with trio.fail_after(60):
         async with trio.open_nursery() as nursery, trio.SocketStream(trio.socket.from_stdlib_socket(theirs)) as client:
-            nursery.start_soon(Connection(ours, Endpoint("client", respond, LIMITS), None).run)
+            nursery.start_soon(Connection(ours, Endpoint("client", respond, LIMITS, Unsent(1 << 26)), None).run)
             try:
                 for part in parts:
                     await client.send_all(part)

@@ -261,6 +261,9 @@ class Watcher:
     def turned(self, listener: str) -> None:
         self.heard.append(("turned", listener))
 
+    def cut(self, listener: str) -> None:
+        self.heard.append(("cut", listener))
+
     def answered_itself(self, status: int) -> None:
         self.heard.append(("answered", status))
 
@@ -339,6 +342,36 @@ async def test_whoever_watches_hears_of_every_connection_and_of_answers_that_nob
     merged = [what for what, where in watcher.heard if where == "merged"]
     assert (merged.count("opened"), merged.count("closed"), merged.count("turned")) == (3, 3, 1)
     assert [where for what, where in watcher.heard if what == "answered"] == [500, 400]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs other users")
+async def test_a_user_who_reads_nothing_keeps_others_answers_from_nobody() -> None:
+    watcher, body = Watcher(), b"x" * 4_000_000
+    with open_to_all() as listener, ExitStack() as stack:
+        path = listener.getsockname()
+
+        async def respond(_request: Request) -> Answer:
+            return Answer(200, body)
+
+        async with trio.open_nursery() as nursery:
+            limits = LimitSettings(max_unsent_bytes=40_000_000, send_timeout_seconds=600.0)
+            server = await nursery.start(Server([ListeningSocket("client", listener)], respond, limits, watcher).run)
+            for _ in range(20):
+                stack.enter_context(connected_as(1001, path)).sendall(get("/"))
+            await until(lambda: watcher.heard.count(("cut", "client")) == 16)
+            await until(lambda: server.connections == 4)  # less than half, with their heads
+            slow = stack.enter_context(connected_as(1002, path))
+            slow.sendall(get("/"))
+            await until(lambda: server.connections == 5)
+            for _ in range(20):
+                stack.enter_context(connected_as(1001, path)).sendall(get("/"))
+            await until(lambda: watcher.heard.count(("opened", "client")) == 41)
+            slow.setblocking(False)
+            taken = 0
+            with trio.fail_after(60):
+                while taken < len(body):
+                    taken += len(await trio.socket.from_stdlib_socket(slow).recv(1 << 20))
+            nursery.cancel_scope.cancel()
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs other users")

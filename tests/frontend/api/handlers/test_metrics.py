@@ -137,7 +137,7 @@ async def revokes(core: Core, agent: Agent) -> None:
 
 async def connects(core: Core, agent: Agent) -> None:
     metrics = core.services.metrics
-    for told in (metrics.opened, metrics.opened, metrics.closed, metrics.turned):
+    for told in (metrics.opened, metrics.opened, metrics.closed, metrics.turned, metrics.cut):
         told("client")
     metrics.answered_itself(400)
     await trio.lowlevel.checkpoint()
@@ -209,6 +209,7 @@ DRIVES: list[tuple[Drive, str, str, float]] = [
     (connects, "gate_http_connections", "listener=client", 1),
     (connects, "gate_http_connections_accepted_total", "listener=client", 2),
     (connects, "gate_http_connections_refused_total", "listener=client", 1),
+    (connects, "gate_http_answers_cut_total", "listener=client", 1),
     (revokes, "gate_approvals_total", "outcome=failed", 1),  # the last one: it ends every lease
 ]  # fmt: skip
 MOVED_ELSEWHERE = {
