@@ -38,10 +38,10 @@ async def test_whoever_is_over_its_part_loses_its_own_that_waited_longest() -> N
         waiting = Waiting(Unsent(100), nursery)
         for _ in range(7):
             await waiting.add(FLOOD, 10)
-        assert (waiting.cut, waiting.unsent.size) == ([1, 2], 50)
+        assert (sorted(waiting.cut), waiting.unsent.size) == ([1, 2], 50)
         await waiting.add(QUIET, 20)
         await waiting.add(FLOOD, 10)
-        assert waiting.cut == [1, 2, 3, 4], "its part is half of what others leave"
+        assert sorted(waiting.cut) == [1, 2, 3, 4], "its part is half of what others leave"
         assert waiting.unsent.size == 20 + 40
         nursery.cancel_scope.cancel()
     assert waiting.unsent.size == 0
