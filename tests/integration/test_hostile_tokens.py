@@ -102,7 +102,6 @@ BAD_REQUESTS: dict[str, dict[str, Any]] = {
     "a scope in capitals": {"scopes": ["Tools:Call"]},
     "a scope with a line break": {"scopes": ["tools:call\n"]},
     "scopes without end": {"scopes": ["tools:call"] * 100},
-    "no calls": {"budgets": {"max_calls": 0}},
     "fewer than none": {"budgets": {"max_calls": -1}},
     "half a call": {"budgets": {"max_calls": 1.5}},
     "calls in words": {"budgets": {"max_calls": "5"}},
