@@ -35,10 +35,6 @@ def test_the_status_has_it(status: Status, case: Callable[[Status], bool]) -> No
     assert case(status)
 
 
-def test_the_status_names_what_stands_behind_the_names_of_the_interface(status: Status) -> None:
-    assert status["backends"] == {"store": "sqlite", "policy": "embedded", "ledger": "sqlite"}
-
-
 @row("admin-status/uptime_seconds")
 def test_the_uptime_grows(gate: Deployment, status: Status) -> None:
     assert is_integer(status["uptime_seconds"])
