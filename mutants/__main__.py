@@ -1,0 +1,89 @@
+"""`python -m mutants [PATH…]`: try every change of the rooms, or of what begins with PATH, and tell which survive.
+
+Exit 0: every survivor is in `mutants/accepted.txt`, and whatever is listed there survives. Exit 1 otherwise.
+"""
+
+import argparse
+import os
+import signal
+import sys
+from pathlib import Path
+
+from mutants import accepted, rooms
+from mutants.changes import Change, changes_of
+from mutants.kept import Kept
+from mutants.trials import Trials, trials
+
+RESULTS = rooms.ROOT / "build" / "mutants" / "outcomes.jsonl"
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="make mutants", description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("only", nargs="*", help="begin of a path, like notary/operations; default: every room")
+    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="trials at once")
+    parser.add_argument("--anew", action="store_true", help="forget what earlier runs have found")
+    parser.add_argument("--list", action="store_true", help="tell the changes and try none")
+    options = parser.parse_args(arguments)
+    only = options.only or [""]
+    files = list(dict.fromkeys(file for one in only for file in rooms.files(one)))
+    if not files:
+        parser.error(f"no file of the rooms begins with {' or '.join(only)}")
+    changes = [change for file in files for change in changes_of(file, (rooms.ROOT / file).read_bytes())]
+    if options.list:
+        print("\n".join(f"{change.path}:{change.line} {change.name}" for change in changes))
+        return 0
+    if options.anew:
+        RESULTS.unlink(missing_ok=True)
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # the copies go, and what was found stays
+    accepts = accepted.read(accepted.LIST.read_text())
+    kept = Kept(RESULTS, rooms.ROOT)
+    _try(changes, kept, options.jobs)
+    return _tell(changes, set(files), kept, accepts)
+
+
+def _try(changes: list[Change], kept: Kept, jobs: int) -> None:
+    """Whatever is not known yet, room by room."""
+    unknown = [change for change in changes if kept.outcome(change) is None]
+    print(f"{len(changes)} changes, {len(unknown)} to be tried")
+    if not unknown:
+        return
+    with trials(rooms.ROOT, jobs) as ready:
+        for room in dict.fromkeys(rooms.room_of(change.path) for change in unknown):
+            _try_room(ready, room, [change for change in unknown if rooms.room_of(change.path) == room], kept)
+
+
+def _try_room(ready: Trials, room: str, changes: list[Change], kept: Kept) -> None:
+    seconds, failed = ready.baseline(rooms.FOLDERS[room])
+    print(f"{room}: {len(changes)} changes; its tests take {sum(seconds.values()):.0f} s without one", flush=True)
+    for test in failed:
+        print(f"  left out, it fails without any change: {test}", flush=True)
+    left_out = [f"--deselect={test}" for test in failed]
+    tests = {change.path: [[*part, *left_out] for part in rooms.tests_of(change.path)] for change in changes}
+    for number, (change, by) in enumerate(ready.run(changes, tests, seconds), 1):
+        kept.note(change, by)
+        if not by:
+            print(f"  {number}/{len(changes)} survived {change.path}:{change.line}  {change.after}", flush=True)
+
+
+def _tell(changes: list[Change], files: set[str], kept: Kept, accepts: dict[str, str]) -> int:
+    """Survivors that are not listed, and what is listed and does not survive."""
+    outcomes = {change.name: kept.outcome(change) for change in changes}
+    survivors = [change for change in changes if (known := outcomes[change.name]) is not None and known.has_survived]
+    unlisted = [change for change in survivors if change.name not in accepts]
+    names = {change.name for change in survivors}
+    stale = [name for name in accepts if name.partition(" ")[0] in files and name not in names]
+    gone = [name for name in accepts if not Path(rooms.ROOT / name.partition(" ")[0]).is_file()]
+    for change in unlisted:
+        print(f"\n{change.path}:{change.line} survived: no test notices it\n{change.name}")
+    for name in [*stale, *gone]:
+        print(f"\nlisted in {accepted.LIST.name}, and found or not there any more: take it out of the list\n{name}")
+    found = len(changes) - len(survivors)
+    print(
+        f"\n{len(changes)} changes: {found} found, {len(survivors) - len(unlisted)} accepted, {len(unlisted)} survived"
+    )
+    return 1 if unlisted or stale or gone else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,65 @@
+"""Which files are changed, and which tests are to notice it.
+
+Tests of a room lie in the folder of its name; none of them runs a whole gateway. The test of the file's own name comes
+first, because it finds most.
+"""
+
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+
+FOLDERS = {
+    "frontend/auth": (
+        "tests/frontend/auth", "tests/frontend/api/handlers/test_leases.py", "tests/frontend/test_pace.py",
+        "tests/frontend/calls/test_pipeline.py", "tests/frontend/calls/approvals/test_signatures.py",
+    ),
+    "frontend/limits": ("tests/frontend/limits", "tests/frontend/test_pace.py"),
+    "frontend/policy/question.py": ("tests/frontend/policy/test_question.py",),
+    "frontend/calls/approvals": ("tests/frontend/calls/approvals",),
+    "frontend/calls": ("tests/frontend/calls",),
+    "notary/operations": ("tests/notary/operations",),
+    "notary/store": ("tests/notary/store", "tests/notary/operations"),
+    "notary/signing": ("tests/notary/signing", "tests/notary/operations/test_open.py"),
+    "notary/ledger": ("tests/notary/ledger", "tests/notary/operations"),
+    "notary/tree": ("tests/notary/tree", "tests/notary/test_checkpoints.py"),
+    "notary/reading": ("tests/notary/reading",),
+    "notary/backends": ("tests/notary/backends", "tests/notary/ledger"),
+    "notary": tuple(
+        f"tests/notary/test_{name}.py"
+        for name in (
+            "accept_rollback", "announcing", "answers_again", "checkpoints", "reader", "remembering", "service",
+            "under_way", "unit", "worker_faults",
+        )
+    ),
+}  # fmt: skip
+"""Files or folders -> tests. A file belongs to the longest entry that it stands in."""
+
+
+def files(only: str = "") -> list[str]:
+    """Every file of the rooms, or those whose path begins so, in the order of the rooms."""
+    found: dict[str, None] = {}
+    for room in FOLDERS:
+        path = ROOT / room
+        for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
+            name = str(file.relative_to(ROOT))
+            if name.startswith(only) and file.name != "__init__.py":
+                found[name] = None
+    return list(found)
+
+
+def room_of(path: str) -> str:
+    """The entry of FOLDERS that a file belongs to."""
+    return max((room for room in FOLDERS if path == room or path.startswith(f"{room}/")), key=len)
+
+
+def tests_of(path: str) -> list[list[str]]:
+    """What is run for a file: its own test, and then, if that notices nothing, what else there is for its room."""
+    folders = FOLDERS[room_of(path)]
+    found = [file for folder in folders for file in _files_of(ROOT / folder)]
+    own = [file for file in found if Path(file).stem == f"test_{Path(path).stem}"]
+    return [part for part in (own, [file for file in found if file not in own]) if part]
+
+
+def _files_of(path: Path) -> list[str]:
+    files = [path] if path.is_file() else sorted(path.rglob("test_*.py"))
+    return [str(file.relative_to(ROOT)) for file in files]

@@ -1,0 +1,255 @@
+"""Trials: the tests of a changed file, each in a process of its own, some at once, on copies of the tree.
+
+Never writes into the checkout. A process here has loaded what the tests need of other people's packages, and forks for
+each trial: the child loads ours from its copy, where one file is changed. A trial that takes much longer than the tests
+do without a change runs for ever, and is killed with all that it started.
+"""
+
+import contextlib
+import importlib
+import os
+import select
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import traceback
+from collections import defaultdict
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from mutants.changes import Change
+from mutants.kept import COLLECTION, DEADLINE, SURVIVED
+
+LOADED = ("cryptography.x509", "jsonschema", "jsonschema_rs", "jwt", "msgspec", "prometheus_client", "trio",
+          "trio.testing", "yaml", "psutil", "idna")  # fmt: skip
+"""What is loaded before a fork. Not what brings a plugin of pytest along, as httpx does: pytest loads those itself."""
+PATIENCE = 5.0
+PATIENCE_SECONDS = 20.0
+"""A trial may take so many times as long as without a change, and so much more: the machine may be busy."""
+BASELINE_SECONDS = 1800.0
+_NOT_RUN = 70
+
+
+class NotRun(Exception):
+    """Tests were not run for another reason than the change: what pytest said."""
+
+
+class _Listener:
+    """Writes down how long tests took, and which failed, for the process that waits."""
+
+    def __init__(self, file: Path) -> None:
+        self._file = file
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        with self._file.open("a") as file:
+            file.write(f"{int(report.failed)} {report.duration:.3f} {report.nodeid}\n")
+
+
+@dataclass
+class _Running:
+    pid: int
+    descriptor: int
+    deadline: float
+    began: float
+
+
+class Copy:
+    """One copy of the tree, in which one trial runs at a time."""
+
+    def __init__(self, root: Path, folder: Path) -> None:
+        self.tree = folder / "tree"
+        self._tests = folder / "tests"
+        self._said = folder / "said"
+        self._temporary = folder / "t"
+        self._running: _Running | None = None
+        self._undo: tuple[Path, bytes, os.stat_result] | None = None
+        listed = subprocess.run(
+            ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=root, capture_output=True,
+            check=True, timeout=300,
+        ).stdout.decode()  # fmt: skip
+        for name in filter(None, listed.split("\0")):
+            if (root / name).is_file():
+                (self.tree / name).parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(root / name, self.tree / name)
+        (self.tree / ".venv").symlink_to(root / ".venv")
+
+    @property
+    def descriptor(self) -> int:
+        """Readable when the trial has ended."""
+        assert self._running is not None
+        return self._running.descriptor
+
+    @property
+    def deadline(self) -> float:
+        assert self._running is not None
+        return self._running.deadline
+
+    def begin(self, change: Change | None, arguments: list[str], seconds: float) -> None:
+        """Run pytest with these arguments on the changed tree."""
+        if change is not None:
+            path = self.tree / change.path
+            source = path.read_bytes()
+            self._undo = path, source, path.stat()
+            path.write_bytes(change.apply(source))
+        self._tests.unlink(missing_ok=True)
+        began = time.monotonic()
+        pid = os.fork()
+        if pid == 0:
+            self._be_a_trial(arguments, writes=change is None)
+        self._running = _Running(pid, os.pidfd_open(pid), began + seconds, began)
+
+    def _be_a_trial(self, arguments: list[str], *, writes: bool) -> None:
+        code = _NOT_RUN
+        try:
+            os.setsid()
+            said = os.open(self._said, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
+            os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+            os.dup2(said, 1)
+            os.dup2(said, 2)
+            os.chdir(self.tree)
+            # What is compiled of an unchanged tree is kept, of a changed one nothing.
+            sys.dont_write_bytecode = not writes
+            os.environ |= {} if writes else {"PYTHONDONTWRITEBYTECODE": "1"}
+            sys.path[:] = [str(self.tree), *(one for one in sys.path if one and not _is_ours(one))]
+            listener: Any = _Listener(self._tests)
+            options = ["-p", "no:cacheprovider", "--hypothesis-seed=0", f"--basetemp={self._temporary}"]
+            code = int(pytest.main([*options, *arguments], plugins=[listener]))
+        except Exception:
+            traceback.print_exc()
+        finally:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(code)
+
+    def end(self, *, is_late: bool) -> str:
+        """What found the change; see Outcome.by."""
+        assert self._running is not None
+        pid, descriptor = self._running.pid, self._running.descriptor
+        with contextlib.suppress(ProcessLookupError):  # and whatever it started in its session, and left behind
+            os.killpg(pid, signal.SIGKILL)
+        _, status = os.waitpid(pid, 0)
+        os.close(descriptor)
+        self._running = None
+        if self._undo is not None:
+            path, source, times = self._undo
+            path.write_bytes(source)
+            os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
+            self._undo = None
+        if is_late:
+            return DEADLINE
+        code = os.waitstatus_to_exitcode(status)
+        if code in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED, _NOT_RUN):
+            raise NotRun(self.said())
+        if code == 0:
+            return SURVIVED
+        failed = self.failed()
+        return failed[0] if failed else COLLECTION
+
+    def said(self) -> str:
+        """The end of what pytest said in the last trial."""
+        return self._said.read_text()[-2000:]
+
+    def failed(self) -> list[str]:
+        """Ids of tests that failed in the last trial."""
+        return [test for has_failed, _, test in self._heard() if has_failed == "1"]
+
+    def seconds(self) -> dict[str, float]:
+        """How long the tests of each file took in the last trial."""
+        found: defaultdict[str, float] = defaultdict(float)
+        for _, seconds, test in self._heard():
+            found[test.partition("::")[0]] += float(seconds)
+        return found
+
+    def _heard(self) -> list[list[str]]:
+        lines = self._tests.read_text().splitlines() if self._tests.is_file() else []
+        return [line.split(" ", 2) for line in lines]
+
+
+def _is_ours(folder: str) -> bool:
+    return Path(folder).resolve() == Path(__file__).resolve().parents[1]
+
+
+def _hopeful_first(parts: list[list[str]], file: str | None) -> list[list[str]]:
+    """The same tests, those of the file that found the last change of the same source before all others."""
+    if not any(file in part for part in parts):
+        return parts
+    assert file is not None
+    options = [argument for argument in parts[0] if argument.startswith("-")]
+    others = [[one for one in part if one != file] for part in parts]
+    return [[file, *options], *(part for part in others if part != options)]
+
+
+class Trials:
+    """Runs trials, as many at once as there are copies."""
+
+    def __init__(self, copies: list[Copy]) -> None:
+        self._copies = copies
+
+    def baseline(self, tests: tuple[str, ...]) -> tuple[dict[str, float], list[str]]:
+        """Run tests of an unchanged tree in every copy at once: the seconds that each file took, and which failed."""
+        for copy in self._copies:
+            copy.begin(None, list(tests), BASELINE_SECONDS)
+        failed: dict[str, None] = {}
+        for copy in self._copies:
+            select.select([copy.descriptor], [], [], BASELINE_SECONDS)
+            if copy.end(is_late=False) == COLLECTION:
+                raise NotRun(copy.said())
+            failed |= dict.fromkeys(copy.failed())
+        seconds = {file: max(copy.seconds()[file] for copy in self._copies) for file in self._copies[0].seconds()}
+        return seconds, list(failed)
+
+    def run(
+        self, changes: list[Change], tests: dict[str, list[list[str]]], seconds: dict[str, float]
+    ) -> Iterator[tuple[Change, str]]:  # fmt: skip
+        """Each change, and what found it, as they end. `tests` are arguments of pytest by path, in parts: the next one
+        is run when nothing was found by the one before. `seconds` is how long each file takes without a change."""
+        waiting: list[tuple[Change, list[list[str]] | None]] = [(change, None) for change in reversed(changes)]
+        free, running = list(self._copies), dict[Copy, tuple[Change, list[list[str]]]]()
+        last: dict[str, str] = {}
+        while waiting or running:
+            while waiting and free:
+                copy, (change, left) = free.pop(), waiting.pop()
+                first, *rest = left or _hopeful_first(tests[change.path], last.get(change.path))
+                usual = sum(seconds.get(argument.partition("::")[0], 0.0) for argument in first)
+                copy.begin(change, ["-x", *first], usual * PATIENCE + PATIENCE_SECONDS)
+                running[copy] = change, rest
+            patience = min(copy.deadline for copy in running) - time.monotonic()
+            ready, _, _ = select.select([copy.descriptor for copy in running], [], [], max(0.0, patience))
+            for copy, (change, rest) in list(running.items()):
+                if (has_ended := copy.descriptor in ready) or copy.deadline <= time.monotonic():
+                    del running[copy]
+                    free.append(copy)
+                    by = copy.end(is_late=not has_ended)
+                    if by == SURVIVED and rest:
+                        waiting.append((change, rest))
+                    else:
+                        last[change.path] = by.partition("::")[0]
+                        yield change, by
+
+
+@contextlib.contextmanager
+def trials(root: Path, at_once: int) -> Iterator[Trials]:
+    """So many copies, in memory where there is some; gone afterwards."""
+    for name in LOADED:
+        importlib.import_module(name)
+    memory = "/dev/shm"
+    with tempfile.TemporaryDirectory(prefix="m", dir=memory if os.access(memory, os.W_OK) else None) as folder:
+        copies = []
+        for number in range(at_once):
+            place = Path(folder) / str(number)
+            place.mkdir()
+            copies.append(Copy(root, place))
+        made = Trials(copies)
+        try:
+            yield made
+        finally:
+            for copy in copies:
+                if copy._running is not None:
+                    copy.end(is_late=True)

@@ -1,0 +1,109 @@
+"""Trials on a small tree of their own: what is found, what survives, and what never ends."""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from mutants.changes import Change, changes_of
+from mutants.kept import DEADLINE, SURVIVED, Kept
+from mutants.trials import NotRun, _hopeful_first, trials
+
+SOURCE = """
+LIMIT = 3
+
+def is_over(count):
+    return count > LIMIT
+
+def unnoticed():
+    return 7.0
+
+def count_down(count):
+    while count > 0:
+        count = count - 1
+    return count
+"""
+TEST = """
+from small import LIMIT, count_down, is_over
+
+def test_it():
+    assert [is_over(count) for count in (3, 4)] == [False, True]
+
+def test_down():
+    assert count_down(2) == 0
+
+def test_is_red_without_any_change():
+    assert LIMIT == 9
+"""
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A repository with one file and its test."""
+    root = tmp_path / "checkout"
+    (root / "tests").mkdir(parents=True)
+    (root / ".venv").mkdir()
+    (root / "small.py").write_text(SOURCE)
+    (root / "pytest.ini").write_text("[pytest]\npythonpath = .\n")
+    (root / "tests" / "test_small.py").write_text(TEST)
+    subprocess.run(["git", "init", "-q"], cwd=root, check=True, timeout=60)
+    return root
+
+
+def test_trials_tell_what_found_each_change_and_leave_the_checkout_alone(tree: Path) -> None:
+    source = (tree / "small.py").read_bytes()
+    changes = changes_of("small.py", source)
+    with trials(tree, 2) as ready:
+        seconds, failed = ready.baseline(("tests",))
+        assert set(seconds) == {"tests/test_small.py"}
+        assert failed == ["tests/test_small.py::test_is_red_without_any_change"]
+        tests = {"small.py": [["tests/test_small.py", f"--deselect={failed[0]}"]]}
+        found = {change.after: by for change, by in ready.run(changes, tests, seconds)}
+    assert found["return count >= LIMIT"] == found["LIMIT = 4"] == "tests/test_small.py::test_it"
+    assert found["return 70.0"] == SURVIVED
+    assert len(found) == len({change.after for change in changes})
+    assert (tree / "small.py").read_bytes() == source
+    assert not list(tree.rglob("__pycache__"))
+
+
+def test_a_change_that_makes_the_tests_run_for_ever_is_found_by_the_deadline(tree: Path) -> None:
+    (endless,) = (one for one in changes_of("small.py", (tree / "small.py").read_bytes()) if "count - 1" in one.before)
+    endless = Change(**{**vars(endless), "text": "0"})
+    with trials(tree, 1) as ready:
+        ready.baseline(("tests",))
+        only = {"small.py": [["tests/test_small.py::test_down"]]}
+        assert [by for _, by in ready.run([endless], only, {"tests/test_small.py": -3.6})] == [DEADLINE]
+
+
+def test_tests_that_can_not_be_run_are_no_find(tree: Path) -> None:
+    with trials(tree, 1) as ready, pytest.raises(NotRun):
+        ready.baseline(("tests/test_missing.py",))
+
+
+def test_an_outcome_holds_until_its_file_or_what_found_it_changes(tree: Path) -> None:
+    first, second, *_ = changes_of("small.py", (tree / "small.py").read_bytes())
+    by = "tests/test_small.py::test_it"
+    kept = Kept(tree / "build" / "outcomes.jsonl", tree)
+    kept.note(first, by)
+    kept.note(second, SURVIVED)
+
+    def known() -> list[bool]:
+        again = Kept(tree / "build" / "outcomes.jsonl", tree)
+        return [again.outcome(change) is not None for change in (first, second)]
+
+    assert known() == [True, True]
+    (tree / "tests" / "test_more.py").write_text("")
+    assert known() == [True, False], "another test may notice what none did"
+    (tree / "tests" / "test_small.py").write_text(TEST + "\n")
+    assert known() == [False, False]
+    (tree / "tests" / "test_small.py").write_text(TEST)
+    assert known() == [True, False]
+    (tree / "small.py").write_text(SOURCE + "\n")
+    assert known() == [False, False]
+
+
+def test_what_found_the_last_change_of_a_file_is_asked_first_and_nothing_is_left_out() -> None:
+    parts = [["a", "--deselect=x"], ["b", "c", "--deselect=x"]]
+    assert _hopeful_first(parts, None) == _hopeful_first(parts, DEADLINE) == parts
+    assert _hopeful_first(parts, "c") == [["c", "--deselect=x"], ["a", "--deselect=x"], ["b", "--deselect=x"]]
+    assert _hopeful_first(parts, "a") == [["a", "--deselect=x"], ["b", "c", "--deselect=x"]]
