@@ -128,7 +128,7 @@ def exchange(connections: list[Connection], seconds: float) -> Window:
 def take_lease(address: tuple[str, int], identity: Identity) -> None:
     """Take a lease over a connection of its own. Raises RuntimeError when it is refused."""
     body = json.dumps({"scopes": ["tools:call"], "dpop_jwk": identity.jwk}).encode()
-    head = "POST /v1/leases HTTP/1.1\r\nHost: bench\r\nContent-Type: application/json\r\nConnection: close\r\n"
+    head = "POST /v1/leases HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\nConnection: close\r\n"
     with socket.create_connection(address, timeout=ANSWER_SECONDS) as sock:
         sock.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n".encode() + body)
         raw = b""

@@ -37,7 +37,7 @@ class Identity:
     def post(self, base_url: str, path: str, body: str) -> bytes:
         """The bytes of one POST with a proof of its own."""
         lines = (
-            f"POST {path} HTTP/1.1", "Host: bench", f"Authorization: DPoP {self.token}",
+            f"POST {path} HTTP/1.1", "Host: localhost", f"Authorization: DPoP {self.token}",
             f"DPoP: {self.proof('POST', base_url + path)}", "Content-Type: application/json",
             f"Content-Length: {len(body)}",
         )  # fmt: skip

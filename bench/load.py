@@ -71,7 +71,7 @@ class Agents:
 def requests_of(job: Job, identity: Identity, count: int) -> list[bytes]:
     """The bytes of this many requests. Floors check no proof, so one does for all."""
     if job.mode == "get":
-        return [f"GET {job.path} HTTP/1.1\r\nHost: bench\r\n\r\n".encode()] * count
+        return [f"GET {job.path} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode()] * count
     if job.mode == "echo":
         return [identity.post(job.base_url, job.path, job.body)] * count
     return [identity.post(job.base_url, job.path, job.body) for _ in range(count)]

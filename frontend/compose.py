@@ -18,12 +18,17 @@ from frontend.calls.approvals.hold import Holds
 from frontend.calls.approvals.learning import Learning
 from frontend.calls.approvals.recovery import Recovery
 from frontend.calls.approvals.settle import Settlement
+from frontend.calls.approvals.signatures import Signatures
 from frontend.calls.approvals.transitions import Transitions
 from frontend.calls.approvals.upkeep import Upkeep
 from frontend.calls.budgets import Budgets
 from frontend.calls.execution import Execution
+from frontend.calls.intents import Intents
 from frontend.calls.journal import Journal
 from frontend.calls.pipeline import Pipeline
+from frontend.calls.quotas import Quotas
+from frontend.calls.refusals import Refusals
+from frontend.calls.refused_operators import RefusedOperators
 from frontend.clock import Clock
 from frontend.configuration.access import Authority
 from frontend.configuration.active import Configuration
@@ -55,6 +60,7 @@ from frontend.telemetry.processes import Processes
 from frontend.telemetry.weakened import Weakened
 from frontend.webhooks.deadlines import WebhookDeadlines
 from frontend.webhooks.webhooks import Webhooks
+from frontend.witnesses.witnesses import Witnesses
 from ipc import messages as m
 from ipc.front_memory import Layout
 from ipc.settings import Settings
@@ -76,9 +82,9 @@ def build_services(
     client.on_in_force, client.on_woken, client.observe = known.hear, webhooks.wake, metrics.asked
     admission, rates, sessions = _limits(settings, metrics, memory)
     journal = Journal(weakened, notary)
-    authentication = Authentication(
-        clock, notary, known, leases, DpopVerifier(settings.public_base_url), Operators(settings.operators), sessions
-    )
+    refusals, operators = Refusals(journal, deadlines.calls), Operators(settings.operators)
+    proofs = DpopVerifier(settings.public_base_url)
+    authentication = Authentication(clock, notary, known, leases, proofs, operators, sessions)
     policy = EmbeddedPolicy(control.replace_policy, metrics.policy_remembered.add, deadlines.policy)
     measured = MeasuredPolicy(policy, metrics)
     kill = metrics.counting_kills(control.kill_worker)
@@ -91,34 +97,44 @@ def build_services(
     )  # fmt: skip
     configuration = Configuration(
         settings, control, measured, pools, Registry(), notary, allow_list, trio.Lock(), memory,
-        PolicyFile(settings.policy_dir, deadlines.policy, deadlines.files), deadlines.configuration,
+        PolicyFile(settings.policy_dir, deadlines.policy, deadlines.files), deadlines.configuration, operators,
     )  # fmt: skip
-    execution = Execution(
-        notary, Secrets(settings.secrets), pools, settings.limits.worker_wait_seconds, metrics,
-        _epoch_now(client, known), deadlines.calls,
-    )  # fmt: skip
+    execution = _execution(settings, notary, pools, metrics, _epoch_now(client, known), deadlines)
     transitions = Transitions(clock, notary, front_id, metrics)
     learned = LearnedRules(Path(settings.state_dir) / FILE_NAME, clock, journal, allow_list, deadlines.files)
     settlement = Settlement(
-        known, notary, weakened, execution, transitions, Learning(learned), allow_list, settings.egress_proxy_url,
-        deadlines.calls,
+        known, notary, weakened, execution, transitions, Learning(learned),
+        Signatures(clock, settings.public_base_url, settings.approvals.require_signature), allow_list,
+        settings.egress_proxy_url, deadlines.calls,
     )  # fmt: skip
-    upkeep = Upkeep(Expiry(notary, transitions, weakened), Recovery(notary, weakened, transitions), deadlines.calls)
+    expiry, recovery = Expiry(clock, notary, transitions, weakened), Recovery(notary, weakened, transitions)
+    quotas = Quotas(lambda: configuration.settings.identity, lambda: configuration.policy_files)
     pipeline = Pipeline(
         settings, clock, weakened, admission, authentication, lambda: configuration.registry, measured,
         Budgets(notary), Holds(clock, notary, metrics), execution, notary, learned.for_action, sessions, metrics,
-        configuration.use_newest_policy,
+        configuration.use_newest_policy, refusals, quotas,
     )  # fmt: skip
     return Services(
         settings=settings, front_id=front_id, control=control, clock=clock, known=known, notary=notary, client=client,
-        readers=Readers(control.post), authentication=authentication, policy=policy, pools=pools,
+        readers=Readers(control.post), authentication=authentication, policy=policy, pools=pools, admission=admission,
         configuration=configuration, reloads=Reloads(configuration, control, journal, deadlines.configuration),
         authority=Authority(configuration, control, journal, deadlines.configuration), settlement=settlement,
-        upkeep=upkeep, pipeline=pipeline, admission=admission, revocation=Revocation(known, journal, notary),
-        journal=journal, learned=learned, allow_list=allow_list, rates=rates, metrics=metrics, memory=memory,
-        presence=presence, webhooks=webhooks, processes=Processes(start.number, settings.front_processes),
+        upkeep=Upkeep(expiry, recovery, deadlines.calls), revocation=Revocation(known, journal, notary, expiry),
+        refusals=refusals, refused_operators=RefusedOperators(authentication, refusals, metrics), journal=journal,
+        intents=Intents(notary, pools, journal, settings.limits.worker_wait_seconds),
+        learned=learned, allow_list=allow_list, rates=rates, metrics=metrics, memory=memory, presence=presence,
+        witnesses=Witnesses(settings, notary, metrics, deadlines.witnesses, is_followed=start.number == 1),
+        pipeline=pipeline, webhooks=webhooks, processes=Processes(start.number, settings.front_processes),
         dependencies=Dependencies(notary, asker(settings.egress_proxy_url, deadlines.egress), deadlines.health),
     )  # fmt: skip
+
+
+def _execution(
+    settings: Settings, notary: Notary, pools: Pools, metrics: Metrics, epoch_now: Callable[[], int],
+    deadlines: Deadlines,
+) -> Execution:  # fmt: skip
+    secrets, wait = Secrets(settings.secrets), settings.limits.worker_wait_seconds
+    return Execution(notary, secrets, pools, wait, metrics, epoch_now, deadlines.calls)
 
 
 def _webhooks(

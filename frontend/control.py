@@ -68,6 +68,9 @@ class Hears(Protocol):
     def finish_reload(self, message: m.FinishReload) -> None:
         """Put in force what was read, or not."""
 
+    def follow_settings(self, message: m.FollowSettings) -> None:
+        """Put in force what a reload has changed, and say so."""
+
     def stop(self, seconds: float) -> None:
         """Finish within this time."""
 
@@ -195,6 +198,8 @@ class Control:
                 listener.reload(message)
             case m.FinishReload():
                 listener.finish_reload(message)
+            case m.FollowSettings():
+                listener.follow_settings(message)
             case m.Stop():
                 listener.stop(message.seconds)
             case _:

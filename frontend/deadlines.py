@@ -15,6 +15,7 @@ from frontend.health.deadlines import HealthDeadlines
 from frontend.policy.deadlines import PolicyDeadlines
 from frontend.pool.deadlines import PoolDeadlines
 from frontend.webhooks.deadlines import WebhookDeadlines
+from frontend.witnesses.deadlines import WitnessDeadlines
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,3 +32,4 @@ class Deadlines:
     policy: PolicyDeadlines = PolicyDeadlines()
     pool: PoolDeadlines = PoolDeadlines()
     webhooks: WebhookDeadlines = WebhookDeadlines()
+    witnesses: WitnessDeadlines = WitnessDeadlines()

@@ -21,8 +21,11 @@ STATUS: dict[str, int] = {
     "budget_exhausted": 403,
     "budget_session_not_found": 403,
     "identity_forbidden": 403,
+    "foreign_host": 403,
     "scope_not_permitted": 403,
     "approval_session_mismatch": 403,
+    "approval_signature_required": 403,
+    "invalid_approval_signature": 403,
     # the request itself
     "invalid_request": 400,
     "bad_request": 400,
@@ -45,6 +48,7 @@ STATUS: dict[str, int] = {
     "request_timeout": 408,
     "plan_integrity": 409,
     "intent_under_way": 409,
+    "intent_not_verifiable": 409,
     "domain_already_exists": 409,
     "path_already_exists": 409,
     "too_many_rules": 409,
@@ -99,6 +103,10 @@ class GateError(Exception):
         self.cause = cause
         self.retry_after = RETRY_AFTER.get(code) if retry_after is None else max(1, retry_after)
         self.extra = extra
+        self.receipt_id: str | None = None
+        """Of the call that ran and failed: its receipt, in the header `X-Receipt-Id`."""
+        self.is_told = False
+        """A line of the log has its code and cause already."""
 
     def body(self) -> dict[str, Any]:
         """The JSON body of the answer."""
@@ -111,4 +119,6 @@ class GateError(Exception):
             found.append(("WWW-Authenticate", "DPoP"))
         if self.retry_after is not None:
             found.append(("Retry-After", str(self.retry_after)))
+        if self.receipt_id is not None:
+            found.append(("X-Receipt-Id", self.receipt_id))
         return tuple(found)

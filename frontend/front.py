@@ -95,6 +95,11 @@ class Front:
         """Go on with a reload, as all fronts do."""
         self._services.reloads.finish(message)
 
+    def follow_settings(self, message: m.FollowSettings) -> None:
+        """Decide by what a reload has changed that came before this front could take part."""
+        self._services.configuration.follow_settings(message.reloadable)
+        self._services.control.post(m.SettingsFollowed(message.request_id))
+
     def policy_edited(self, message: m.PolicyEdited) -> None:
         """Follow another front. One that can't leaves with an error: it must not decide by what was revoked there."""
         self._nursery.start_soon(self._services.configuration.follow_policy, message.digest)
@@ -139,7 +144,9 @@ class Front:
             return Exit.UNAVAILABLE
         await services.dependencies.start(self._nursery)
         self._nursery.start_soon(services.upkeep.run)
+        self._nursery.start_soon(services.refusals.run)
         self._nursery.start_soon(services.webhooks.run)
+        self._nursery.start_soon(services.witnesses.run)
         self._nursery.start_soon(services.allow_list.watch)
         return None
 
@@ -182,6 +189,7 @@ class Front:
             log.error("stopped with calls in flight", in_flight=self._services.admission.in_flight)
         self._services.admission.close()
         await self._server.drain(CUT_SECONDS if scope.cancelled_caught else CLOSE_SECONDS)
+        await self._services.refusals.tell_due()
         if self._services.memory.end_serving():
             await self._tell_stop()
         return Exit.KILLED if scope.cancelled_caught else Exit.OK

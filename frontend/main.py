@@ -8,7 +8,7 @@ import argparse
 import signal
 
 from ipc.parent import die_with_parent, refuse_core_dumps
-from ipc.process_speed import hold_collector, leave
+from ipc.process_speed import hold_collector, leave, yield_soon
 
 
 def main() -> None:
@@ -22,6 +22,7 @@ def main() -> None:
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     hold_collector()
+    yield_soon()
     # Only now: all that a front is made of takes a while, and must not outlive its parent meanwhile.
     from frontend.front import run
 

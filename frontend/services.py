@@ -3,6 +3,7 @@
 Handlers get a Services and ask one of them; no service ever sees it. frontend/compose.py builds it.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -14,8 +15,11 @@ from frontend.actions.registry import Registry
 from frontend.auth.authentication import Authentication
 from frontend.calls.approvals.settle import Settlement
 from frontend.calls.approvals.upkeep import Upkeep
+from frontend.calls.intents import Intents
 from frontend.calls.journal import Journal
 from frontend.calls.pipeline import Pipeline
+from frontend.calls.refusals import Refusals
+from frontend.calls.refused_operators import RefusedOperators
 from frontend.clock import Clock
 from frontend.configuration.access import Authority
 from frontend.configuration.active import Configuration
@@ -41,7 +45,9 @@ from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.present import Presence, Present
 from frontend.telemetry.processes import Processes
 from frontend.webhooks.webhooks import Webhooks
+from frontend.witnesses.witnesses import Witnesses
 from ipc import messages as m
+from ipc.clock import parse_iso
 from ipc.settings import Settings
 
 
@@ -68,6 +74,9 @@ class Services:
     pipeline: Pipeline
     admission: Admission
     revocation: Revocation
+    intents: Intents
+    refusals: Refusals
+    refused_operators: RefusedOperators
     journal: Journal
     learned: LearnedRules
     allow_list: AllowList
@@ -76,6 +85,7 @@ class Services:
     processes: Processes
     dependencies: Dependencies
     webhooks: Webhooks
+    witnesses: Witnesses
     memory: SharedMemory
     presence: Presence
     scraping: trio.Lock = field(default_factory=trio.Lock)
@@ -122,9 +132,10 @@ class Services:
                 "active": self.webhooks.is_active,
                 "pending_deliveries": ledger_status.deliveries if ledger_status else None,
             },
+            "checkpoint": _shown(ledger_status.checkpoint if ledger_status else None),
             "policy_version": self.policy.policy_version,
             "policy_memo": memo,
-            "weakened": list(self.settings.weakened),
+            "weakened": list(self.configuration.settings.weakened),
         }
 
     def health_of(self, look: Look) -> Health:
@@ -167,3 +178,19 @@ class Services:
     def close(self) -> None:
         """Let go of the notary."""
         self.client.close()
+
+
+def _shown(last: m.LastCheckpoint | None) -> dict[str, Any] | None:
+    """The last checkpoint as status shows it."""
+    if last is None:
+        return None
+    witnesses = [
+        {"name": one.name, "has_cosigned": one.size == last.size, "size": one.size, "time": one.time,
+         "problem": one.problem}
+        for one in last.witnesses
+    ]  # fmt: skip
+    age = max(0, int(time.time() - parse_iso(last.time)))
+    return {
+        "origin": last.origin, "size": last.size, "root": last.root, "time": last.time, "age_seconds": age,
+        "witnesses": witnesses,
+    }  # fmt: skip

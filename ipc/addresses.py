@@ -20,6 +20,10 @@ _BLOCKED_V6 = tuple(
     IPv6Network(block)
     for block in ("2001::/23", "2001:db8::/32", "2002::/16", "2620:4f:8000::/48", "3fff::/20", "3ffe::/16")
 )
+_PRIVATE_V4 = tuple(map(IPv4Network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16")))
+"""RFC 1918."""
+_PRIVATE_V6 = IPv6Network("fc00::/7")
+"""RFC 4193."""
 _NAT64 = IPv6Network("64:ff9b::/96")
 
 
@@ -30,6 +34,17 @@ def is_public(text: str) -> bool:
     except ValueError:
         return False
     return _is_public_v4(address) if isinstance(address, IPv4Address) else _is_public_v6(address)
+
+
+def is_private(text: str) -> bool:
+    """True for an address (without zone) of a private network. Loopback and link-local addresses are of none."""
+    try:
+        address = ipaddress.ip_address(text)
+    except ValueError:
+        return False
+    if isinstance(address, IPv4Address):
+        return any(address in block for block in _PRIVATE_V4)
+    return address.scope_id is None and address in _PRIVATE_V6
 
 
 def _is_public_v4(address: IPv4Address) -> bool:

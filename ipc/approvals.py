@@ -4,11 +4,12 @@ The notary moves an approval only by compare-and-swap along MOVES, so that of an
 exactly one wins.
 """
 
+import re
 from typing import Final
 
 import msgspec
 
-from ipc.plan import Plan
+from ipc.plan import Egress, FileAccess, Limits, Plan, SecretUse
 
 PENDING: Final = "pending"
 CLAIMED: Final = "claimed"
@@ -20,12 +21,14 @@ FAILED: Final = "failed"
 MOVES: Final[frozenset[tuple[str, str]]] = frozenset(
     {
         (PENDING, CLAIMED),  # an operator's approve or deny won the race
-        (PENDING, EXPIRED),  # five minutes without a decision
+        (PENDING, EXPIRED),  # five minutes without a decision, or everything of before was revoked
         (CLAIMED, APPROVED),  # the stored plan was dispatched
         (CLAIMED, DENIED),  # an operator said no
         (CLAIMED, FAILED),  # the plan could not be executed, or the gateway stopped before dispatch
     }
 )
+
+ENDED: Final = frozenset({APPROVED, DENIED, EXPIRED, FAILED})
 
 TTL_SECONDS: Final = 300.0
 """A pending approval's life; a fixed constant (docs/contract.md, "Limits")."""
@@ -49,6 +52,8 @@ class Outcome(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defa
     receipt_id: str | None = None
     deny_reason: str | None = None
     error_code: str | None = None
+    approval_signature: str | None = None
+    """Of the operator who claimed it, as it was sent (ipc/signed_approvals.py)."""
 
 
 class Listed(msgspec.Struct, frozen=True):
@@ -80,3 +85,64 @@ def summary_of(body: str) -> Summary:
 def listed(body: str) -> str:
     """A body cut to what a list shows of it, JSON text."""
     return msgspec.json.encode(summary_of(body)).decode()
+
+
+class RemainingPlan(msgspec.Struct, frozen=True):
+    """Of a plan, what does not come from its request."""
+
+    trace_id: str = ""
+    action_version: str | None = None
+    risk_level: str | None = None
+    provider_module_digest: str = ""
+    principal: str | None = None
+    owner: str | None = None
+    limits: Limits = Limits()
+    egress: Egress = Egress()
+    files: FileAccess | None = None
+    secrets: tuple[SecretUse, ...] = ()
+    targets: tuple[str, ...] = ()
+    """Method and host, or the operation on files: what the request has filled in beyond that is cut off."""
+    sinks: tuple[str, ...] = ()
+    unresolved_domains: tuple[str, ...] = ()
+    verifier_kind: str = ""
+    policy_version: str = ""
+    policy_rule: str = ""
+    calls_remaining: int | None = None
+    epoch: int = -1
+    """-1: nothing says which; no epoch that is ever in force."""
+    created_at: str = ""
+
+
+class Remains(msgspec.Struct, frozen=True):
+    """What is kept of a body once its approval has ended: all but the request. Can be read of a whole body, too."""
+
+    plan: RemainingPlan = RemainingPlan()
+    plan_hash: str | None = None
+    identity_method: str = ""
+    has_budget: bool = False
+
+
+_remains = msgspec.json.Decoder(Remains).decode
+
+
+def read_remains(body: str) -> Remains:
+    """Of a body, whole or not; empty for one that can't be read."""
+    try:
+        return _remains(body)
+    except (ValueError, RecursionError):
+        return Remains()
+
+
+def remains_of(body: str) -> str:
+    """A body without the request and everything that the request filled in, JSON text."""
+    kept = read_remains(body)
+    places = tuple(_place(target) for target in kept.plan.targets)
+    kept = msgspec.structs.replace(kept, plan=msgspec.structs.replace(kept.plan, targets=places))
+    return msgspec.json.encode(kept).decode()
+
+
+def _place(target: str) -> str:
+    """`POST https://host/path` -> `POST https://host`; `fs:write path` -> `fs:write`."""
+    what, _, where = target.partition(" ")
+    scheme, mark, rest = where.partition("://")
+    return f"{what} {scheme}{mark}{re.split('[/?#]', rest, maxsplit=1)[0]}" if mark else what

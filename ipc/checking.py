@@ -9,6 +9,8 @@ The supervisor starts them and ties them together with socket pairs; none of the
 
 from typing import Any
 
+import msgspec
+
 from ipc.directions import pair
 from ipc.messages import LoadModules, Message, ModulesLoaded
 from ipc.sessions import Table
@@ -25,7 +27,8 @@ class CheckFiles(Message, frozen=True):
 
 
 class FoundProblem(Message, frozen=True):
-    """One problem. With `setting` it is the setting that stands at the wrong place, not `file`."""
+    """One problem, or a warning: of what may be meant so. With `setting` it is the setting that stands at the wrong
+    place, not `file`."""
 
     file: str
     line: int
@@ -33,6 +36,7 @@ class FoundProblem(Message, frozen=True):
     message: str
     mend: str
     setting: tuple[str | int, ...] = ()
+    is_warning: bool = False
 
 
 class FilesChecked(Message, frozen=True):
@@ -42,6 +46,27 @@ class FilesChecked(Message, frozen=True):
     policy_version: str
     policy_not_remembered: str | None
     """Why decisions of the policy can't be answered from memory; None where they can, or where there is none."""
+
+
+class Asking(msgspec.Struct, frozen=True):
+    """A call of which policy would be asked (`gateway policy explain`), as JSON in a file that is handed on."""
+
+    settings: Settings
+    action_id: str
+    principal: str
+    request: bytes | None
+    """The body of the call; None where nobody has it: then `{}` is tried."""
+    calls_remaining: int | None = None
+    request_hash: str | None = None
+    """What the canonical request must have for a hash."""
+
+
+class Asked(msgspec.Struct, frozen=True):
+    """What policy is asked (docs/policy.md), and what was assumed for it, in sentences; or why nothing is asked."""
+
+    document: dict[str, Any]
+    assumed: tuple[str, ...] = ()
+    problem: str = ""
 
 
 class Examine(Message, frozen=True):

@@ -31,6 +31,8 @@ POLICY_ALLOWLIST_REMOVED: Final = "PolicyAllowlistRemoved"
 BUDGET_ROLLBACK_FAILED: Final = "BudgetRollbackFailed"
 KEYS_ROTATED: Final = "KeysRotated"
 INTENT_RESOLVED: Final = "IntentResolved"
+INTENT_VERIFICATION: Final = "IntentVerification"
+OPERATOR_AUTH_FAILED: Final = "OperatorAuthFailed"
 ROLLBACK_ACCEPTED: Final = "RollbackAccepted"
 GATEWAY_STARTED: Final = "GatewayStarted"
 GATEWAY_STOPPED: Final = "GatewayStopped"
@@ -68,6 +70,9 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     budgets_after: dict[str, Any] | None = None
     runtime: dict[str, Any] | None = None
     response_hash: str | None = None
+    response_schema_violation: str | None = None
+    """Of a call whose answer went out though it breaks the action's response schema: "<JSON pointer>: <keyword>".
+    With `response_schema_enforcement = "warn"`."""
     grant_id: str | None = None
     receipt_id: str | None = None
     receipt_hash: str | None = None
@@ -80,10 +85,22 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     approved_by: str | None = None
     operator_sender_binding: str | None = None
     operator_proof_jti: str | None = None
+    approval_signature: str | None = None
+    """With ApprovalGranted and ApprovalDenied: the operator's own signature of that decision (docs/evidence.md)."""
     change: dict[str, Any] | None = None
     """What an operator changed: of policy `principal` and `actions`, or `agent_id` beside `action_id`; of the epoch
     `previous_epoch` and `current_epoch`; of a rollback those and `size`, the leaves that are left; of an
-    intent `outcome`."""
+    intent `outcome`; of a reload `settings`, names of those that came into force, and `needs_restart`, names of those
+    that have changed in the file and did not."""
+    seen: dict[str, str] | None = None
+    """What a verifier found that looked again at what an intent was to leave: `verifier_kind`, `path`,
+    `expected_sha256`, `state` and, of a file that was read, `sha256`. Of an IntentVerification, and of the
+    IntentResolved after it."""
+    attempts: dict[str, Any] | None = None
+    """Of refusals of callers who had proven nothing (OperatorAuthFailed, ActionCall, LeaseIssued): `count` requests
+    that the event stands for; as far as known the `uid` that made them or `is_many_users`, and of operators the
+    `operator` whose API key the last of them had, and the `thumbprint` of the key that had signed its proof. Other
+    fields are those that all of them had alike."""
     key_purpose: str | None = None
     """lease, grant, receipt or checkpoint: which signing key was followed by another."""
     key_id: str | None = None

@@ -22,6 +22,47 @@ class IntentView(msgspec.Struct, frozen=True, kw_only=True):
     provider_module: str
 
 
+class ExpectedEffect(msgspec.Struct, frozen=True, kw_only=True):
+    """The file that a call was to leave, below the folder of its action."""
+
+    path: str
+    sha256: str
+    """`sha256:<hex>` of the whole file."""
+    bytes: int
+
+
+class LastLook(msgspec.Struct, frozen=True, kw_only=True):
+    """What a verifier saw the last time that an operator had it look again."""
+
+    event_id: str
+    timestamp: str
+    principal: str
+    """`operator:<name>`: who asked."""
+    seen: dict[str, str]
+
+
+class IntentDetail(IntentView, frozen=True, kw_only=True):
+    """All that is known of one unresolved intent. Null is what an intent of an earlier version does not tell."""
+
+    plan_hash: str
+    approval_id: str | None
+    approved_by: str | None = None
+    action_version: str | None = None
+    risk_level: str | None = None
+    request_hash: str | None = None
+    session_id: str | None = None
+    owner: str | None = None
+    policy_rule: str | None = None
+    sinks: tuple[str, ...] = ()
+    """Effects that the call was allowed to have."""
+    verifier_kind: str | None = None
+    timeout_seconds: float | None = None
+    is_under_way: bool
+    """Its worker may still tell of its end."""
+    expected: ExpectedEffect | None = None
+    last_look: LastLook | None
+
+
 class EventQuery(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """Filters of a query (docs/contract.md, "Admin socket": GET /v1/audit/events); None filters nothing."""
 

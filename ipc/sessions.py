@@ -51,13 +51,13 @@ SUPERVISOR_TO_FRONT: Table = {("new", m.StartFront): "started"} | {
     ("started", kind): "started"
     for kind in (
         m.AttachNotary, m.AttachPolicy, m.AttachReader, m.AttachWorker, m.WorkerGone, m.ModulesLoaded, m.Drain,
-        m.Reload, m.FinishReload, m.Reloaded, m.PolicyEdited,
+        m.Reload, m.FinishReload, m.FollowSettings, m.Reloaded, m.PolicyEdited,
     )
 } | {("started", m.Stop): "stopping"} | {
     ("stopping", kind): "stopping"
     for kind in (
         m.AttachNotary, m.AttachPolicy, m.AttachReader, m.AttachWorker, m.WorkerGone, m.ModulesLoaded, m.Drain,
-        m.FinishReload, m.Reloaded, m.Stop,
+        m.FinishReload, m.FollowSettings, m.Reloaded, m.Stop,
     )
 }  # fmt: skip
 
@@ -67,7 +67,7 @@ FRONT_TO_SUPERVISOR: Table = {("starting", m.FrontReady): "serving"} | {
     for state in ("starting", "serving")
     for kind in (
         m.NeedWorker, m.WorkerServes, m.KillWorker, m.ReplacePolicy, m.NeedReader, m.LoadModules, m.RequestDrain,
-        m.Draining, m.RequestReload, m.ReloadPrepared, m.Reloaded, m.PolicyEdited, m.FrontStatus,
+        m.Draining, m.RequestReload, m.ReloadPrepared, m.Reloaded, m.SettingsFollowed, m.PolicyEdited, m.FrontStatus,
     )
 }  # fmt: skip
 
@@ -102,6 +102,7 @@ SUPERVISOR_TO_NOTARY: Table = {
     ("started", m.AttachFront): "started",
     ("started", m.TieWorker): "started",
     ("started", m.WorkerEnded): "started",
+    ("started", m.FollowSettings): "started",
     ("started", m.StopNotary): "stopping",
     ("stopping", m.WorkerEnded): "stopping",
 }
@@ -111,6 +112,7 @@ NOTARY_TO_SUPERVISOR: Table = {
     ("starting", m.NotaryReady): "ready",
     ("ready", m.FrontDetached): "ready",
     ("ready", m.WorkerBroke): "ready",
+    ("ready", m.SettingsFollowed): "ready",
 }
 
 # What a front may send, as the notary sees it.
@@ -131,10 +133,11 @@ NOTARY_TO_WORKER: Table = {
     ("tied", m.Tied): "tied",
     ("tied", m.Word): "tied",
     ("tied", m.NoWord): "tied",
+    ("tied", m.Look): "tied",
 }
 
 # What a worker may send, as the notary sees it.
-WORKER_TO_NOTARY: Table = {("open", m.Result): "open"}
+WORKER_TO_NOTARY: Table = {("open", m.Result): "open", ("open", m.Seen): "open"}
 
 # What a front may send, as a reader sees it.
 FRONT_TO_READER: Table = {("new", m.VerifyChain): "asked"}

@@ -10,6 +10,8 @@ from typing import Final
 
 import msgspec
 
+from ipc.quotas import Quota
+
 
 class PrincipalMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What one local user id may act as."""
@@ -17,6 +19,14 @@ class PrincipalMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     principal: str
     scopes: tuple[str, ...] = ("tools:call",)
     owner: str | None = None
+    max_calls_per_hour: int | None = None
+    max_sessions: int | None = None
+    max_calls_per_session: int | None = None
+
+    @property
+    def quota(self) -> Quota:
+        """What all leases of the principal may use together."""
+        return Quota(self.max_calls_per_hour, self.max_sessions, self.max_calls_per_session)
 
 
 class IdentitySettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -51,6 +61,29 @@ class LedgerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     path: str | None = None
 
 
+class WitnessSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[[evidence.witnesses]]`: one that is asked to cosign checkpoints (C2SP tlog-witness)."""
+
+    name: str
+    """What logs, metrics and status call it."""
+    url: str
+    """Its submission prefix: https (http only in dev mode), a domain name, perhaps port and path."""
+    key: str
+    """Its verifier key, `name+id+base64`: only what this key has signed counts."""
+    timeout_seconds: float = 10.0
+    """For one request, from the look-up of the name to the end of the answer."""
+    private_network: bool = False
+    """Its name may lead to an address of a private network."""
+
+
+class EvidenceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[evidence]`."""
+
+    witnesses: tuple[WitnessSettings, ...] = ()
+    witness_interval_seconds: float = 10.0
+    """Between two requests to one witness; each has the newest checkpoint then."""
+
+
 class EgressSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[egress]`."""
 
@@ -62,9 +95,11 @@ class EgressSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 WEBHOOK_KINDS: Final = (
     "approval.pending", "approval.granted", "approval.denied", "approval.expired", "action.executed", "action.denied",
-    "action.failed", "budget.exhausted", "revocation", "gateway.draining",
+    "action.failed", "budget.exhausted", "revocation", "gateway.draining", "audit.checkpoint",
 )  # fmt: skip
 """What may be notified of (docs/webhooks.md)."""
+DEFAULT_KINDS: Final = tuple(kind for kind in WEBHOOK_KINDS if kind != "audit.checkpoint")
+"""What an endpoint that names none is notified of: checkpoints come for as long as anything happens."""
 
 
 class WebhookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,7 +115,7 @@ class WebhookSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What deliveries are signed with: `whsec_<base64>`, or a text whose bytes are the key."""
     secret_file: str | None = None
     """A private file that holds it; read at each attempt, so that it may be replaced."""
-    events: tuple[str, ...] = WEBHOOK_KINDS
+    events: tuple[str, ...] = DEFAULT_KINDS
     headers: dict[str, str] = {}
     timeout_seconds: float = 5.0
     """For one attempt, from the look-up of the name to the end of the answer's head."""
@@ -138,6 +173,19 @@ class SecretSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Set: `file` is age-encrypted to this identity."""
 
 
+class ApprovalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[approvals]`."""
+
+    require_signature: bool = False
+    """Nothing is approved or denied without the operator's own signature of that."""
+    max_pending: int = 1000
+    """Holds that wait at once, of all principals; the last quarter is for those who have few."""
+    max_pending_per_principal: int = 100
+    max_pending_bytes: int = 128 * 1024 * 1024
+    """Of what is stored of them, plans with their requests."""
+    max_pending_bytes_per_principal: int = 16 * 1024 * 1024
+
+
 class CompatSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[compat]`."""
 
@@ -158,6 +206,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     policy_dir: str = "/etc/gateway/policy"
     modules_dir: str | None = None
     """Where a manifest's `sha256:<hex>` module lies as `<hex>.wasm`; default `manifests_dir/modules`."""
+    files_dir: str | None = None
+    """What `files` is in `fs.root` of a manifest; default `state_dir/files`."""
     opa_url: str | None = None
     egress_proxy_url: str | None = None
     lease_ttl_seconds: int = 300
@@ -170,17 +220,24 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     operators: tuple[OperatorSettings, ...] = ()
     store: StoreSettings = StoreSettings()
     ledger: LedgerSettings = LedgerSettings()
+    evidence: EvidenceSettings = EvidenceSettings()
     egress: EgressSettings = EgressSettings()
     limits: LimitSettings = LimitSettings()
     workers: WorkerSettings = WorkerSettings()
     secrets: SecretSettings = SecretSettings()
     compat: CompatSettings = CompatSettings()
+    approvals: ApprovalSettings = ApprovalSettings()
     webhooks: tuple[WebhookSettings, ...] = ()
     dev_mode: bool = False
     """Set by `gateway dev`, never by a file."""
     weakened: tuple[str, ...] = ()
     """Names of what this configuration weakens; shown in status, logged at start, in every audit event."""
     version: str = "0.1.0"
+
+    @property
+    def files_folder(self) -> str:
+        """Folder below which every root of an fs action lies."""
+        return self.files_dir or os.path.join(self.state_dir, "files")
 
     @property
     def ledger_file(self) -> str:

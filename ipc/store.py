@@ -18,7 +18,7 @@ class Budget(msgspec.Struct, frozen=True):
 
 
 class ApprovalRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One approval. `state` moves only by a compare and swap; `body` (plan and context) never changes."""
+    """One approval. `state` moves only by a compare and swap; `body` (plan and context) is the same up to the end."""
 
     approval_id: str
     session_id: str
@@ -28,8 +28,14 @@ class ApprovalRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     created_at: float
     expires_at: float
     body: str
-    """JSON text, opaque to the store."""
+    """JSON text. Of an approval that has ended, what ipc/approvals.py `remains_of` leaves of it; empty in answers of
+    operations that write, which are kept for a while."""
     holder: str | None = None
     """Id of the front that claimed it."""
     outcome: str = "{}"
-    """JSON text: claimed_by, claimed_at, completed_at, receipt_id, deny_reason, error_code."""
+    """JSON text: claimed_by, claimed_at, completed_at, receipt_id, deny_reason, error_code,
+    approval_signature."""
+    principal: str = ""
+    """Who asks."""
+    epoch: int = 0
+    """Of the plan: in another one the approval can't be claimed."""

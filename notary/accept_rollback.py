@@ -19,9 +19,10 @@ from ipc.identifiers import new
 from ipc.private_files import KeyFileError, sync_folder
 from ipc.settings import Settings
 from ipc.texts import clean_reason
-from notary import checkpoint_file
+from notary import announcing, checkpoint_file
 from notary.backends.sqlite import DatabaseGone
 from notary.checkpoints import Checkpoints, RolledBack
+from notary.ledger import witnesses
 from notary.opening import open_state
 from notary.tree.tiles import Tree
 from notary.unit import Unit
@@ -49,6 +50,7 @@ def accept(settings: Settings, reason: str) -> str:
         _tell(unit, reason, told, tree.size)
         # Whatever they committed to is not this tree.
         connection.execute("DELETE FROM checkpoints")
+        connection.execute("DELETE FROM meta WHERE key IN (?, ?)", (witnesses.META, announcing.META))
         unit.finish([])
     unit.commit()
     _set_aside(Path(settings.state_dir) / checkpoint_file.FILE_NAME, state.clock.iso())

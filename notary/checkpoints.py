@@ -21,20 +21,23 @@ from ipc.private_files import KeyFileError
 from notary import checkpoint_file
 from notary.backends.sqlite import DatabaseGone
 from notary.ledger.settling import settle_all
+from notary.reading.ends import problem_of_end
 from notary.reading.queries import count_unresolved, newest_note
 from notary.signing.rotation import Signers
 from notary.state import State
-from notary.tree.checkpoint import Checkpoint, NoteRefused
+from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
 from notary.tree.notes import opened_checkpoint, origin_of, signed
 from notary.tree.tiles import Tree
 
 LOGGED_SECONDS: Final = 60.0
 KEPT_DAYS: Final = 1
-"""Of what is older, the database keeps one checkpoint an hour."""
+"""Of what is older, the database keeps one checkpoint an hour: the longest note, which has the most cosignatures. What
+a witness cosigned last is kept whenever it was."""
 _INSERT = "INSERT OR REPLACE INTO checkpoints (size, time, note) VALUES (?, ?, ?)"
 _THIN = f"""
 DELETE FROM checkpoints WHERE time < strftime('%Y-%m-%dT%H:%M:%SZ', ?, '-{KEPT_DAYS} day')
-AND size NOT IN (SELECT min(size) FROM checkpoints GROUP BY substr(time, 1, 13))
+AND size NOT IN (SELECT size FROM (SELECT size, max(length(note)) FROM checkpoints GROUP BY substr(time, 1, 13)))
+AND size NOT IN (SELECT value FROM json_each(?))
 """  # noqa: S608 - a number of this file
 
 
@@ -104,7 +107,8 @@ class Checkpoints:
 
     def _thin(self, connection: sqlite3.Connection, now: str) -> None:
         if now[:13] != self._thinned_hour:
-            connection.execute(_THIN, (now,))
+            cosigned = [one.size for one in self._state.witnesses.cosigned.values()]
+            connection.execute(_THIN, (now, f"{cosigned}"))
             self._thinned_hour = now[:13]
 
     def _say(self, made: Checkpoint) -> None:
@@ -125,8 +129,11 @@ def check_continued(connection: sqlite3.Connection, state_dir: Path, signers: Si
     DatabaseGone, OSError."""
     path = state_dir / checkpoint_file.FILE_NAME
     note, tree = checkpoint_file.newest(path), Tree(connection)
+    if (problem := problem_of_end(connection, tree.size)) is not None:
+        raise RolledBack(f"{problem}. {_MEND}")
+    stored = newest_note(connection)
     if note is None:
-        if newest_note(connection) is None:
+        if stored is None:
             return None
         raise RolledBack(f"{path} is gone, which says how far the ledger was. {_MEND}")
     try:
@@ -142,7 +149,20 @@ def check_continued(connection: sqlite3.Connection, state_dir: Path, signers: Si
         raise RolledBack(
             f"the ledger's first {last.size} leaves are not those of {last.time}: it was rewritten. {_MEND}"
         )
+    if stored is not None and (known := _size_of(stored)) > last.size:
+        # A checkpoint comes to this file before it comes to the ledger.
+        raise RolledBack(
+            f"{path} ends with {last.size} leaves, and the ledger knows a checkpoint of {known}: the file was cut, or "
+            f"is an earlier copy. {_MEND}"
+        )
     return last
+
+
+def _size_of(note: str) -> int:
+    try:
+        return Checkpoint.parse(parted(note)[0]).size
+    except NoteRefused as error:
+        raise RolledBack(f"the ledger's newest checkpoint makes no sense: {error}. {_MEND}") from None
 
 
 _MEND = (

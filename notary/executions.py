@@ -16,8 +16,9 @@ import msgspec
 from ipc import messages as m
 from ipc.logs import log
 from notary.operations.closing import Lost, Reported
+from notary.operations.verifying import LookedAgain
 from notary.state import State, UnderWay
-from notary.unit import Started, Task
+from notary.unit import Looking, Started, Task
 from notary.workers import WorkerChannel, WorkerFault
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -36,6 +37,8 @@ class Executions:
         self._tasks: list[Task] = []
         self._ended: list[m.WorkerEnded] = []
         self._answers: list[tuple[str, m.Message]] = []
+        self._looks: dict[tuple[str, int], m.VerifyIntent] = {}
+        """Front and number of a look that is under way -> what was asked."""
         self._untold: OrderedDict[tuple[str, int], float] = OrderedDict()
         """Front and number of calls whose beginning was not told -> when it is to be."""
 
@@ -54,6 +57,8 @@ class Executions:
             del self._state.unbegun[intent_id]
         for asked in [asked for asked in self._untold if asked[0] == front_id]:
             del self._untold[asked]
+        for asked in [asked for asked in self._looks if asked[0] == front_id]:
+            del self._looks[asked]
 
     def note_end(self, message: m.WorkerEnded) -> None:
         """A worker's process is gone: see `tasks`."""
@@ -85,15 +90,23 @@ class Executions:
 
     def _take(self, worker: WorkerChannel, *, to_the_end: bool = False) -> None:
         try:
-            for result in worker.results(to_the_end=to_the_end):
-                if worker.accepts(result):
-                    self._note_result(result)
+            for told in worker.results(to_the_end=to_the_end):
+                if isinstance(told, m.Seen):
+                    if worker.accepts_look(told):
+                        self._note_look(worker.front_id, told.number, told)
+                elif worker.accepts(told):
+                    self._note_result(told)
         except WorkerFault as error:
             self._give_up(worker, str(error))
 
     def _note_result(self, result: m.Result) -> None:
         call = self._state.under_way[result.call_id]
         self._tasks.append(Task(call.front_id, call.number, Reported(result)))
+
+    def _note_look(self, front_id: str, number: int, seen: m.Seen | None) -> None:
+        """What a worker saw, or that it ended before. A front that is gone is told nothing, and nothing is written."""
+        if (look := self._looks.pop((front_id, number), None)) is not None:
+            self._tasks.append(Task(front_id, number, LookedAgain(look, seen)))
 
     def _take_back(self, worker: WorkerChannel, only: str | None = None) -> list[UnderWay]:
         """What the worker has not taken is nobody's now, or only this call."""
@@ -109,6 +122,8 @@ class Executions:
         self._answers += [(call.front_id, m.Answered(call.number, _UNBEGUN)) for call in calls]
 
     def _lose(self, worker: WorkerChannel, reason: str) -> None:
+        for number in worker.looks:
+            self._note_look(worker.front_id, number, None)
         for intent_id, call in list(self._state.under_way.items()):
             if call.worker_id != worker.worker_id or worker.calls.get(intent_id):
                 continue
@@ -160,6 +175,16 @@ class Executions:
         else:
             if late is not None:
                 self._note_result(late)
+
+    def look(self, task: Task, looking: Looking) -> None:
+        """Have a worker look at a file."""
+        assert isinstance(task.operation, m.VerifyIntent), "nothing else looks again"
+        worker = self._workers[looking.worker_id]
+        self._looks[task.front_id, task.number] = task.operation
+        try:
+            worker.look(task.number, looking.file, self._state.limits.look_seconds)
+        except WorkerFault as error:
+            self._give_up(worker, str(error))
 
     def recall(self, front_id: str, intent_id: str) -> None:
         """A front finds that a call of its own waits too long for another one of the same worker."""

@@ -16,11 +16,13 @@ import msgspec
 
 from ipc.exits import Exit
 from notary.reading.audit import CannotCheck, Findings, check, neighbours, open_read_only
-from notary.reading.kept_checkpoints import Kept, Keys, keys_by_name, read_kept
+from notary.reading.kept_checkpoints import Kept, keys_by_name, read_kept
 from notary.signing.receipt_keys import ReceiptKeys
 from notary.tree.checkpoint import NoteRefused
+from notary.tree.notes import Keys
 
 PROGRESS_SECONDS = 0.1
+_PLURALS = {"leaf": "leaves"}
 _SHOWN = ("timestamp", "event_type", "action_id", "decision", "event_id")
 
 
@@ -63,7 +65,7 @@ def main(arguments: list[str] | None = None) -> int:
         with closing(open_read_only(options.file)) as connection:
             progress = _Progress()
             try:
-                findings = check(connection, keys, progress, kept)
+                findings = check(connection, keys, progress, kept, signers or None)
             finally:
                 progress.clear()
             if findings.broken is not None and findings.broken.seq is not None:
@@ -120,6 +122,10 @@ def _sentence(file: Path, findings: Findings) -> str:
     broken = findings.broken
     if broken is None:
         continues = f" It continues {_counted(findings.continued, 'checkpoint')}." if findings.continued else ""
+        if findings.signed:
+            over = f"all but {_counted(findings.unsigned_leaves, 'leaf')}" if findings.unsigned_leaves else "all of it"
+            signed = _counted(findings.signed, "checkpoint")
+            continues = f" The log's key signed {signed}, the newest over {over}.{continues}"
         return (
             f"{file} is intact: {_counted(findings.events, 'event')} in one chain, "
             f"{_counted(findings.receipts, 'receipt')} with a valid signature, "
@@ -127,12 +133,14 @@ def _sentence(file: Path, findings: Findings) -> str:
         )
     if broken.event_id is None:
         return f"{file} is broken: {_printable(broken.reason)}."
-    place = f"event {_printable(broken.event_id)}, number {broken.seq:,}"
+    place = _printable(broken.event_id)  # of an intent, unless it is an event and has a number
+    if broken.seq is not None:
+        place = f"event {place}, number {broken.seq:,}"
     return f"{file} is broken at {place}: {_printable(broken.reason)}."
 
 
 def _counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    return f"{number:,} {noun if number == 1 else _PLURALS.get(noun, noun + 's')}"
 
 
 if __name__ == "__main__":

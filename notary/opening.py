@@ -7,9 +7,10 @@ from ipc.settings import Settings
 from notary.backends.bringing import bring_store_over
 from notary.backends.sqlite import Database
 from notary.checkpoints import check_continued
-from notary.ledger import journal, schema
+from notary.ledger import journal, schema, witnesses
 from notary.ledger.outbox import Backlog
 from notary.ledger.settling import Unsettled, settle_all
+from notary.ledger.witnesses import Witnesses
 from notary.reading.queries import newest_time
 from notary.signing.rotation import Signers
 from notary.state import DEFAULT_LIMITS, Limits, State
@@ -39,13 +40,14 @@ def open_state(
     signers = Signers.open(settings)
     with database.unit(writes=False) as connection:
         newest = newest_time(connection) or 0.0
-        epoch = proofs.epoch(connection)
         last = None if is_accepted else check_continued(connection, state_dir, signers)
+        epoch = proofs.epoch(connection)
         leaves = tiles.size(connection)
+        known = Witnesses(settings.evidence.witnesses, witnesses.read(connection))
     backlog = Backlog(settings.webhooks, settings.version)
     clock = clock or SystemClock(newest)
     state = State(
-        settings, clock, database, signers, backlog, limits, leaves=leaves, checkpoint=last, epoch=epoch,
+        settings, clock, database, signers, backlog, known, limits, leaves=leaves, checkpoint=last, epoch=epoch,
         unsettled=unsettled,
     )  # fmt: skip
     count_backlog(state)

@@ -85,23 +85,22 @@ def _answer(channel: Channel, file: Path) -> m.ChainVerified | m.NotRead:
 
 def _verify(connection: sqlite3.Connection, channel: Channel) -> VerifyReport:
     """Walk to the end. Raises sqlite3.Error, OSError when the front is gone."""
-    from notary.reading.tree_walk import TreeWalk
-    from notary.reading.verify import Walk, walk_on
+    from notary.reading.whole import WholeWalk
 
-    walk, tree, tell_at = Walk(), TreeWalk(), time.monotonic() + TELL_SECONDS
+    walk, tell_at = WholeWalk(), time.monotonic() + TELL_SECONDS
     while True:
         # Events and the head that they end at must be those of one moment; a longer look would keep the log of the
         # database from being copied into its file.
         connection.execute("BEGIN")
         try:
-            report = walk_on(connection, walk, tree)
+            has_more = walk.step(connection)
         finally:
             connection.execute("ROLLBACK")
-        if report is not None:
-            return report
+        if not has_more:
+            return walk.report()
         if time.monotonic() >= tell_at:
             tell_at = time.monotonic() + TELL_SECONDS
-            channel.send(m.Walking(walk.head.seq))
+            channel.send(m.Walking(walk.chain.head.seq))
 
 
 if __name__ == "__main__":

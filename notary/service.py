@@ -14,7 +14,10 @@ import msgspec
 
 from ipc import messages as m
 from ipc.blocking import BlockingChannel, ChannelClosed
+from ipc.events import ADMIN_DRAIN
 from ipc.exits import Exit
+from ipc.reloadable import with_reloadable
+from notary.announcing import Announcements
 from notary.checkpoints import Checkpoints
 from notary.executions import Executions
 from notary.fronts import Fronts
@@ -22,7 +25,7 @@ from notary.operations.closing import Lost, Reported
 from notary.operations.table import HANDLERS, PROVING, WRITING
 from notary.reading.queries import newest_time
 from notary.state import State
-from notary.unit import Outcome, Remembered, Started, Task
+from notary.unit import Looking, Outcome, Remembered, Started, Task
 from notary.units import Units
 from notary.upkeep import Upkeep
 
@@ -31,7 +34,7 @@ IDLE_SECONDS = 0.5
 
 _decode_end = msgspec.msgpack.Decoder(m.Closed | m.Refusal | m.NoSuchWorker | m.Unbegun).decode
 
-Control = BlockingChannel[m.StartNotary | m.AttachFront | m.TieWorker | m.WorkerEnded | m.StopNotary]
+Control = BlockingChannel[m.StartNotary | m.AttachFront | m.TieWorker | m.WorkerEnded | m.FollowSettings | m.StopNotary]
 
 
 class Service:
@@ -45,6 +48,7 @@ class Service:
         self._units = Units(state, HANDLERS, frozenset(WRITING))
         self._upkeep = Upkeep(state)
         self._checkpoints = Checkpoints(state)
+        self._announcements = Announcements(state)
         self._poll = select.epoll()
         self._poll.register(control.fileno(), select.EPOLLIN)
         self._executions = Executions(state, self._poll, control.send)
@@ -79,7 +83,8 @@ class Service:
         self._fronts.close()
         self._executions.close()
         self._upkeep.close()
-        self._checkpoints.make()
+        self._announce_now()
+        self._announcements.tend()
         self._poll.close()
 
     # ----------------------------------------------------------------- supervisor
@@ -101,6 +106,10 @@ class Service:
                     self._executions.tie(message, self._taken(), self._taken())
                 case m.WorkerEnded():
                     self._executions.note_end(message)
+                case m.FollowSettings():
+                    # Between two units: whoever is no operator any more has signed nothing from the next one on.
+                    self._state.settings = with_reloadable(self._state.settings, message.reloadable)
+                    self._control.send(m.SettingsFollowed(message.request_id))
                 case m.StopNotary():
                     self._is_stopping = True
 
@@ -159,9 +168,14 @@ class Service:
                 self._executions.start(task, outcome.value, wants_begun=operation.wants_begun, took_us=took_us)
                 return None
             outcome = Outcome(m.Refusal(code, "withdrawn before its worker had the word"))
+        if isinstance(outcome.value, Looking):
+            self._executions.look(task, outcome.value)
+            return None
         match operation:
             case m.Open() | m.Assign():
                 self._executions.refuse(operation)
+            case m.Note() if operation.event.event_type == ADMIN_DRAIN and outcome.problem is None:
+                self._announce_now()
             case m.Withdraw() if isinstance(outcome.value, m.Withdrawn) and outcome.value.is_abandoned:
                 self._executions.withdrawn(operation.intent_id, operation.error_code)
             case Reported():
@@ -169,6 +183,11 @@ class Service:
             case Lost():
                 return _end(task, outcome, self._executions.finish(task, operation.intent_id), took_us)
         return _answer(task, outcome)
+
+    def _announce_now(self) -> None:
+        """The gateway drains, or ends: this may be the last checkpoint for long."""
+        self._checkpoints.make()
+        self._announcements.hurry()
 
     def _unheard(self) -> Remembered:
         """Answers of earlier units that the end of this notary would take along, and those of the one before."""
@@ -205,7 +224,7 @@ class Service:
     # ----------------------------------------------------------------- time
 
     def _patience(self) -> float:
-        tended = (self._upkeep, self._executions, self._checkpoints)
+        tended = (self._upkeep, self._executions, self._checkpoints, self._announcements)
         return min(IDLE_SECONDS, *(one.patience() for one in tended))
 
     def _tend(self) -> None:
@@ -218,6 +237,8 @@ class Service:
             self._state.signers.complain(problems if isinstance(problems, list) else [])
             self._tell_changes()
         self._checkpoints.tend()
+        if woken := self._announcements.tend():
+            self._fronts.say_to_all(m.Woken(woken))
         if time.monotonic() - self._worked_at >= IDLE_SECONDS:
             self._state.database.tend()
             self._worked_at = float("inf")
@@ -229,7 +250,11 @@ def _answer(task: Task, outcome: Outcome) -> m.Answered:
 
 def _has_run(known: Outcome) -> bool:
     """True for the remembered end of a call. No worker keeps its plan, and none may wait for its front to drop it."""
-    return known.problem is None and isinstance(_decode_end(known.encoded()), m.Closed)
+    try:
+        return known.problem is None and isinstance(_decode_end(known.encoded()), m.Closed)
+    except msgspec.ValidationError:
+        # SECURITY: a front that asks for a call under the number of something else must not end the notary.
+        return False
 
 
 def _end(task: Task, outcome: Outcome, intent_us: int, receipt_us: int) -> m.Answered:

@@ -12,6 +12,7 @@ from notary.ledger.intents import OpenIntent
 from notary.ledger.journal import SLOTS
 from notary.ledger.outbox import Backlog
 from notary.ledger.settling import Unsettled
+from notary.ledger.witnesses import Witnesses
 from notary.signing.rotation import Signers
 from notary.tree.checkpoint import Checkpoint
 
@@ -30,8 +31,14 @@ class Limits:
     """Without a unit for so long, what the journal holds is settled: nothing waits for the processor then."""
     remembered_seconds: float = 30.0
     """No front asks again for what it gave up, which is after ten seconds."""
+    look_seconds: float = 5.0
+    """For so long a verifier reads that looks again: its front gives up after ten seconds."""
     checkpoint_seconds: float = 1.0
     """Between two checkpoints of a tree that grows."""
+    announce_seconds: float = 60.0
+    """Between two checkpoints that webhooks tell of."""
+    wal_seconds: float = 60.0
+    """What was erased in the file leaves the WAL within so long, if no reader needs it."""
     unsettled_slots: int = SLOTS
     """Slots of the journal that units may fill before they settle; at most SLOTS."""
     answer_bytes: int = MAX_NOTARY_FRAME
@@ -65,6 +72,7 @@ class State:
     database: Database
     signers: Signers
     backlog: Backlog
+    witnesses: Witnesses
     limits: Limits = DEFAULT_LIMITS
     head: Head | None = None
     """None: read it again."""
@@ -76,6 +84,8 @@ class State:
     """None: read it again."""
     unsettled: Unsettled | None = None
     """None: read it again."""
+    has_erased: bool = False
+    """Something was overwritten in the file that the WAL may still hold."""
     is_failing: bool = False
     """The last unit could not be written."""
     intents: dict[str, OpenIntent] = field(default_factory=dict)

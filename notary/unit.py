@@ -6,12 +6,14 @@ What is kept in memory changes only once the transaction is committed. notary/un
 import sqlite3
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
 
 from ipc.clock import iso, parse_iso
 from ipc.events import AuditEvent
+from ipc.expected import ExpectedFile
 from ipc.identifiers import new
 from ipc.messages import Operation
 from notary.backends.sqlite import DatabaseGone
@@ -26,6 +28,7 @@ from notary.ledger.writing import write_deliveries, write_event
 from notary.reading import queries
 from notary.state import MAX_KNOWN_INTENTS, State, UnderWay
 from notary.store import proofs
+from notary.store.holds import Moment
 
 _ANSWERS = "INSERT OR REPLACE INTO last_unit (id, answers) VALUES (1, ?)"
 ENDED_SECONDS = 60.0
@@ -57,6 +60,13 @@ class Started(NamedTuple):
 
     intent: OpenIntent
     is_repeated: bool = False
+
+
+class Looking(NamedTuple):
+    """A worker is asked to look at a file: the answer follows when it has told what it saw."""
+
+    worker_id: str
+    file: ExpectedFile
 
 
 class Outcome(NamedTuple):
@@ -121,6 +131,11 @@ class Unit:
             self.part = "store"
             self._epoch = proofs.epoch(self.connection)
         return self._epoch
+
+    @property
+    def moment(self) -> Moment:
+        """What says which holds still wait. Raises ClockWrong."""
+        return Moment(self.now, self.epoch)
 
     def raise_epoch(self, above: int) -> tuple[int, int]:
         """(previous, current)."""
@@ -233,6 +248,10 @@ class Unit:
         if not all(entry.is_settled for entry in self._entries()):
             self._make_room()
 
+    def erase(self) -> None:
+        """Something was overwritten that is to leave the WAL, too."""
+        self.after(lambda: setattr(self.state, "has_erased", True))
+
     def after(self, follow: Callable[[], None]) -> None:
         """Do this once the unit is committed."""
         self._after.append(follow)
@@ -249,6 +268,17 @@ class Unit:
         """How many intents wait for their end."""
         change = sum(len(entry.intents) - len(entry.resolved) for entry in self._entries())
         return queries.count_unresolved(self.connection) + change
+
+    def oldest_unresolved(self) -> float | None:
+        """When the oldest intent was dispatched that no worker runs, or will run (Unix seconds)."""
+        waiting = (self.state.under_way, self.state.unbegun, self._opened)
+        entries = self._entries()
+        resolved = {intent_id for entry in entries for intent_id in entry.resolved}
+        unsettled = ((row[0], row[4]) for entry in entries for row in entry.intents)
+        for intent_id, dispatched_at in chain(queries.dispatched(self.connection), unsettled):
+            if intent_id not in resolved and not any(intent_id in some for some in waiting):
+                return parse_iso(dispatched_at)
+        return None
 
     def finish(self, answers: list[journal.Remembered]) -> None:
         """Write the unit's entry with what is answered, inside the transaction."""

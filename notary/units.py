@@ -13,14 +13,14 @@ import msgspec
 from ipc.canonical import NotCanonical
 from ipc.clock import ClockWrong
 from ipc.logs import log
-from ipc.messages import ListUnresolved, Operation, QueryEvents, ShowReceipt, TraceOfApproval
+from ipc.messages import ListUnresolved, Operation, QueryEvents, ShowIntent, ShowReceipt, TraceOfApproval, VerifyIntent
 from notary.backends.sqlite import DatabaseGone
 from notary.ledger import journal
 from notary.ledger.outbox import waiting
 from notary.state import State
 from notary.unit import Handler, NotAllowed, NotOpen, Outcome, Remembered, Started, Task, Unit
 
-SETTLING: Final = frozenset({ShowReceipt, TraceOfApproval, ListUnresolved, QueryEvents})
+SETTLING: Final = frozenset({ShowReceipt, TraceOfApproval, ListUnresolved, ShowIntent, VerifyIntent, QueryEvents})
 """Operations that only look, and look at what calls wrote."""
 
 

@@ -10,7 +10,7 @@ from ipc.messages import FollowKeys
 from notary.backends.sqlite import DatabaseGone
 from notary.ledger.settling import SETTLED_AT, settle_all
 from notary.state import State
-from notary.store import budgets, holds, proofs
+from notary.store import budgets, holds, proofs, quotas
 from notary.unit import Task
 
 ROUND_SECONDS = 1.0
@@ -29,6 +29,8 @@ class Upkeep:
         self._has_more = False
         self._seen = -1
         self._settle_at = self._retry_at = 0.0
+        self._cut_at = monotonic()
+        state.has_erased = state.has_erased or state.database.has_old_frames
 
     def patience(self) -> float:
         """Seconds until something is to be done."""
@@ -45,6 +47,7 @@ class Upkeep:
             return None
         self._next = self._monotonic() + ROUND_SECONDS
         self._sweep()
+        self._cut_wal()
         return Task("", 0, FollowKeys()) if self._state.signers.has_news() else None
 
     def close(self) -> None:
@@ -74,13 +77,24 @@ class Upkeep:
             self._retry_at = now + ROUND_SECONDS
             log.warning("the journal could not be settled", cause=str(error))
 
+    def _cut_wal(self) -> None:
+        """Requests of approvals that have ended leave the WAL, too."""
+        if not self._state.has_erased or self._monotonic() < self._cut_at:
+            return
+        try:
+            if self._state.database.cut_wal():
+                self._state.has_erased = False
+                self._cut_at = self._monotonic() + self._state.limits.wal_seconds
+        except DatabaseGone as error:
+            log.warning("the write-ahead log could not be cut", cause=str(error))
+
     def _sweep(self) -> None:
         try:
             now = self._state.clock.now()
             with self._state.database.unit() as connection:
                 self._has_more = any([
                     proofs.sweep(connection, now), budgets.sweep(connection, now),
-                    holds.sweep(connection, now - KEEP_ENDED_SECONDS),
+                    holds.sweep(connection, now - KEEP_ENDED_SECONDS), quotas.sweep(connection, now),
                 ])  # fmt: skip
         except (DatabaseGone, ClockWrong) as error:
             self._has_more = False

@@ -11,6 +11,7 @@ import msgspec
 
 from ipc import messages as m
 from ipc.blocking import ChannelClosed
+from ipc.expected import ExpectedFile
 from ipc.framing import FrameError
 from ipc.limits import MAX_AHEAD, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
 from ipc.packets import PACKET_BYTES, PacketChannel
@@ -19,7 +20,7 @@ from ipc.sessions import WORKER_TO_NOTARY, ProtocolError
 MAX_PACKETS = 64
 """Taken of one worker at once, so that none holds up all others."""
 
-_decoder: "msgspec.msgpack.Decoder[m.Tied | m.Word | m.NoWord]" = msgspec.msgpack.Decoder(m.NotaryToWorker)
+_decoder: "msgspec.msgpack.Decoder[m.NotaryToWorker]" = msgspec.msgpack.Decoder(m.NotaryToWorker)
 
 
 class WorkerFault(Exception):
@@ -47,9 +48,13 @@ class WorkerChannel:
         untaken = self._taken_back()
         self._never_taken = {message.call_id for message in untaken if isinstance(message, m.Word)}
         """Words of the notary before that it has not taken, and now never will."""
+        self.looks: set[int] = set()
+        """Numbers of files that it was asked to look at, and has not told of."""
+        self._may_repeat_look = True
+        """The notary before may have asked it, too."""
         self._repeated: set[str] = set()
         """Calls whose word it may have taken from the notary before: none of them can be called unbegun."""
-        self._packets: PacketChannel[m.Result] = PacketChannel(
+        self._packets: PacketChannel[m.WorkerToNotary] = PacketChannel(
             sock, m.WorkerToNotary, table=WORKER_TO_NOTARY, start="open", cap_in=MAX_RESULT_FRAME,
             cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip
@@ -71,9 +76,10 @@ class WorkerChannel:
         except OSError:
             return
 
-    def results(self, *, to_the_end: bool = False) -> list[m.Result]:
-        """What has arrived; all of it `to_the_end`, for a worker that is no more. Raises WorkerFault."""
-        results, packets = [], 0
+    def results(self, *, to_the_end: bool = False) -> list[m.WorkerToNotary]:
+        """What it has told; all of it `to_the_end`, for a worker that is no more. Raises WorkerFault."""
+        results: list[m.WorkerToNotary] = []
+        packets = 0
         try:
             while to_the_end or packets < MAX_PACKETS:
                 packets += 1
@@ -126,7 +132,7 @@ class WorkerChannel:
             self.tell(message)
         return calls
 
-    def _taken_back(self) -> list[m.Tied | m.Word | m.NoWord]:
+    def _taken_back(self) -> list[m.NotaryToWorker]:
         messages = []
         while True:
             try:
@@ -150,6 +156,21 @@ class WorkerChannel:
             raise WorkerFault("told of a call that it has no word for")
         return False
 
+    def look(self, number: int, file: ExpectedFile, seconds: float) -> None:
+        """Have it look at a file. Raises WorkerFault."""
+        self.looks.add(number)
+        self.tell(m.Look(number, file, seconds))
+
+    def accepts_look(self, seen: m.Seen) -> bool:
+        """True for what it saw of a file that it was asked to look at. Raises WorkerFault for what no sound worker
+        tells."""
+        is_asked = seen.number in self.looks
+        if not _is_plausible(seen) or not (is_asked or self._may_repeat_look):
+            raise WorkerFault("told of a look that cannot be")
+        self.looks.discard(seen.number)
+        self._may_repeat_look = self._may_repeat_look and is_asked
+        return is_asked
+
     def finish(self, intent_id: str) -> None:
         """A call of it has ended."""
         self._repeated.discard(intent_id)
@@ -161,3 +182,7 @@ class WorkerChannel:
         """Close both ends, as far as this process has them."""
         self._packets.close()
         self._others_end.close()
+
+
+def _is_plausible(seen: m.Seen) -> bool:
+    return seen.state in m.LOOKS and (seen.sha256 is None or len(seen.sha256) == len("sha256:") + 64)

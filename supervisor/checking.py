@@ -8,7 +8,7 @@ behind.
 
 import socket
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -49,6 +49,8 @@ class Checked:
     actions: int = 0
     policy_version: str = ""
     policy_not_remembered: str | None = None
+    warnings: tuple[Problem, ...] = ()
+    """What may be meant so: it refuses nothing."""
 
 
 def check_configuration(loaded: Loaded, environ: Mapping[str, str]) -> Checked:
@@ -62,7 +64,7 @@ def check_configuration(loaded: Loaded, environ: Mapping[str, str]) -> Checked:
     for name, sentence in key_problems(final, _keys(loaded, final)):
         problems.append(loaded.document.problem((name,), f"{name}: {sentence}", ""))
     looked = _look(CheckFiles(final, _parts(loaded, final)), loaded.document, environ)
-    return Checked((*problems, *looked.problems), looked.actions, looked.policy_version)
+    return replace(looked, problems=(*problems, *looked.problems))
 
 
 def check_policy(folder: str, environ: Mapping[str, str]) -> Checked:
@@ -135,13 +137,17 @@ def _heard(
     channel: "BlockingChannel[FoundProblem | FilesChecked]", sock: socket.socket, helpers: Helpers, document: Document
 ) -> Checked:
     problems: list[Problem] = []
-    while len(problems) <= MAX_PROBLEMS:
+    warnings: list[Problem] = []
+    while len(problems) + len(warnings) <= MAX_PROBLEMS:
         sock.settimeout(helpers.left)
         message = channel.receive()
         if isinstance(message, FilesChecked):
-            return Checked(tuple(problems), message.actions, message.policy_version, message.policy_not_remembered)
+            return Checked(
+                tuple(problems), message.actions, message.policy_version, message.policy_not_remembered, tuple(warnings)
+            )
         if message.setting:
             problems.append(document.problem(message.setting, message.message, message.mend))
         else:
-            problems.append(Problem(message.file, message.line, message.message, 0, message.field, message.mend))
+            told = Problem(message.file, message.line, message.message, 0, message.field, message.mend)
+            (warnings if message.is_warning else problems).append(told)
     raise ProtocolError("too many problems")

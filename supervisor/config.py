@@ -6,20 +6,23 @@ fault and its remedy. Whether settings are safe for production is `supervisor/pr
 
 import difflib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path as FilePath
 from typing import Any
 
 import msgspec
 
-from ipc.settings import OperatorSettings, Settings, WebhookSettings
+from ipc.quotas import Quota
+from ipc.settings import ApprovalSettings, OperatorSettings, PoolSettings, Settings, WebhookSettings, WitnessSettings
 from supervisor import schema
 from supervisor.document import Document, apply_environment, read_document
 from supervisor.kind import Context, Wrong
 from supervisor.operators import KeyRefused, operator_settings
+from supervisor.pool_shares import PROFILES, most_workers
 from supervisor.problems import Problem, dotted, short
 from supervisor.toml_lines import Path
 from supervisor.webhooks import MAX_ENDPOINTS, webhook_settings
+from supervisor.witnesses import MAX_WITNESSES, REQUIRED, witness_settings
 
 _NOTHING = object()
 
@@ -37,6 +40,8 @@ class Loaded:
     settings: Settings | None
     judged: Settings | None = None
     unread: frozenset[Path] = frozenset()
+    places: Mapping[Path, str] = field(default_factory=dict)
+    """Every path of a file, folder or socket that the document names."""
 
     def is_judged(self, *path: str | int) -> bool:
         """Whether `judged` says what the document says about a path: neither it nor anything around or in it is
@@ -62,7 +67,7 @@ def check(document: Document, context: Context, problems: list[Problem]) -> Load
     assert isinstance(values, dict)
     judged = reader.settings(values)
     settings = None if reader.problems else judged
-    return Loaded(document, tuple(reader.problems), settings, judged, frozenset(reader.unread))
+    return Loaded(document, tuple(reader.problems), settings, judged, frozenset(reader.unread), reader.places)
 
 
 class _Reader:
@@ -73,6 +78,7 @@ class _Reader:
         self.context = context
         self.problems = problems
         self.unread: set[Path] = set()
+        self.places: dict[Path, str] = {}
 
     def note(self, path: Path, text: str, mend: str = "") -> None:
         self.problems.append(self.document.problem(path, text, mend))
@@ -105,7 +111,10 @@ class _Reader:
 
     def read_leaf(self, node: schema.Leaf, value: object, path: Path) -> object:
         try:
-            return node.kind(value, self.context)
+            checked: object = node.kind(value, self.context)
+            if node.kind.is_place:
+                self.places[path] = str(checked)
+            return checked
         except Wrong as wrong:
             shown = "" if wrong.is_secret else _shown(value)
             return self.leave_out(path, f"{dotted(path)}{shown}: {wrong.what}.", wrong.mend)
@@ -143,19 +152,25 @@ class _Reader:
         self.require(("public_base_url",), 'Name the URL that clients use, like "https://gateway.example".')
         operators = self.operators(values.pop("operators", {}))
         webhooks = self.webhooks(values.pop("webhooks", {}))
+        evidence = values.pop("evidence", {})
+        evidence |= {"witnesses": self.witnesses(evidence.get("witnesses", {}))}
         identity = values.pop("identity", {})
         identity |= identity.pop("peercred", {})
         principals = identity.get("principals", {})
         for uid in principals:
             self.require(("identity", "peercred", "principals", uid, "principal"), "Name who this user acts as.")
         identity["principals"] = {uid: row for uid, row in principals.items() if "principal" in row}
-        self.check_pools(values.get("workers", {}))
+        self.check_quotas(identity["principals"])
+        self.check_pools(values.get("workers", {}), values.get("front_processes", 1))
+        self.check_parts(values.get("approvals", {}))
         if "age_identity_file" in values.get("secrets", {}):
             self.require(("secrets", "file"), "Name the encrypted file.")
         if "proxy_allowlist_file" in values.get("egress", {}):
             self.require(("egress_proxy_url",), "egress.proxy_allowlist_file is written for that proxy.")
+        if values.get("approvals", {}).get("require_signature"):
+            self.check_keys_of(operators)
         needed = {"state_dir": "", "public_base_url": ""}
-        rows = {"identity": identity, "operators": operators, "webhooks": webhooks}
+        rows = {"identity": identity, "operators": operators, "webhooks": webhooks, "evidence": evidence}
         settings = msgspec.convert(needed | values | rows, Settings)
         sockets = {("listen_uds_path",), ("listen_admin_uds_path",)}
         if settings.listen_uds_path == settings.listen_admin_uds_path and not self.unread & sockets:
@@ -166,14 +181,44 @@ class _Reader:
         if not self.document.has(path):
             self.leave_out(path, f"{dotted(path)}: is missing.", mend)
 
-    def check_pools(self, workers: dict[str, Any]) -> None:
-        for profile in ("compute", "http", "fs"):
-            pool = {"min_spare": 1, "max": 4} | workers.get(profile, {})
-            if pool["min_spare"] > pool["max"]:
-                path = f"workers.{profile}"
-                given = "min_spare" if "min_spare" in workers[profile] else "max"
-                text = f"{path}.min_spare = {pool['min_spare']}: must not be above {path}.max = {pool['max']}."
-                self.note(("workers", profile, given), text)
+    def check_quotas(self, principals: dict[str, dict[str, Any]]) -> None:
+        """A quota is the principal's: users who act as the same one have the same."""
+        first: dict[str, str] = {}
+        for uid, row in principals.items():
+            other = first.setdefault(row["principal"], uid)
+            for name in Quota.__struct_fields__:
+                places = {user: ("identity", "peercred", "principals", user, name) for user in (other, uid)}
+                if row.get(name) != principals[other].get(name) and not self.unread & set(places.values()):
+                    where = places[uid if name in row else other]
+                    text = f"{dotted(where)}: users {other} and {uid} act as the same principal with different limits."
+                    self.note(where, text, f"Set {name} in both to the same.")
+
+    def check_pools(self, workers: dict[str, Any], fronts: int) -> None:
+        """min_spare is held against what all fronts can have together: each has an equal part, rounded down."""
+        for profile in PROFILES:
+            given = workers.get(profile, {})
+            pool = PoolSettings(**given)
+            if not given or self.unread & {("workers", profile, "min_spare"), ("workers", profile, "max")}:
+                continue
+            most, name = most_workers(pool.max, fronts), f"workers.{profile}"
+            said = f"{name}.min_spare = {pool.min_spare}: must not be above"
+            where = ("workers", profile, "min_spare" if "min_spare" in given else "max")
+            if pool.min_spare > pool.max:
+                self.note(where, f"{said} {name}.max = {pool.max}.")
+            elif pool.min_spare > most:
+                text = f"{said} {most}: each of {fronts} fronts has {most // fronts} of {name}.max = {pool.max}."
+                self.note(where, text, f"Lower it, or use max = {-(-pool.min_spare // fronts) * fronts}.")
+
+    def check_parts(self, given: dict[str, Any]) -> None:
+        """What waits of one principal must leave others half of what may wait in all."""
+        settings = msgspec.convert(given, ApprovalSettings)
+        for whole in ("max_pending", "max_pending_bytes"):
+            part = f"{whole}_per_principal"
+            most, own = getattr(settings, whole) // 2, getattr(settings, part)
+            name = part if part in given else whole
+            if own > most and not self.unread & {("approvals", whole), ("approvals", part)}:
+                text = f"approvals.{part} = {own}: must not be above {most}, half of approvals.{whole}."
+                self.note(("approvals", name), text, "One principal must not keep all others from waiting.")
 
     def operators(self, rows: dict[int, dict[str, str]]) -> list[OperatorSettings]:
         """One for each row, in their order; a row that will not do keeps its place with what could be read of it."""
@@ -198,6 +243,13 @@ class _Reader:
         places = range(max(rows, default=-1) + 1)
         return [made[index] if index in made else _outline(rows.get(index, {})) for index in places]
 
+    def check_keys_of(self, operators: list[OperatorSettings]) -> None:
+        for index, operator in enumerate(operators):
+            if operator.dpop_jkt is None:
+                path: Path = ("operators", index, "dpop_jkt")
+                text = f'{dotted(path)} of "{operator.name}": is missing, and approvals.require_signature is true.'
+                self.note(path, text, "Name the thumbprint of the key that signs this operator's decisions.")
+
     def webhooks(self, rows: dict[int, dict[str, Any]]) -> list[WebhookSettings]:
         """One for each row, in their order; a row that will not do keeps its place with what could be read of it."""
         if len(rows) > MAX_ENDPOINTS:
@@ -213,6 +265,21 @@ class _Reader:
                 self.note((*path, "name"), f'{dotted(path)}.name = "{row["name"]}": is there twice.')
             names.add(row.get("name", ""))
         return [webhook_settings(rows.get(index, {})) for index in range(max(rows, default=-1) + 1)]
+
+    def witnesses(self, rows: dict[int, dict[str, Any]]) -> list[WitnessSettings]:
+        """One for each row, in their order; a row that will not do keeps its place with what could be read of it."""
+        at: Path = ("evidence", "witnesses")
+        if len(rows) > MAX_WITNESSES:
+            self.note(at, f"{dotted(at)}: {len(rows)} witnesses, and {MAX_WITNESSES} are the most.")
+        seen: dict[str, set[str]] = {"name": set(), "key": set()}
+        for index, row in rows.items():
+            for setting, mend in REQUIRED.items():
+                self.require((*at, index, setting), mend)
+            for setting, before in seen.items():
+                if setting in row and row[setting] in before:
+                    self.note((*at, index, setting), f"{dotted((*at, index, setting))}: is there twice.")
+                before.add(row.get(setting, ""))
+        return [witness_settings(rows.get(index, {})) for index in range(max(rows, default=-1) + 1)]
 
 
 def _outline(row: dict[str, str]) -> OperatorSettings:

@@ -19,6 +19,7 @@ _REQUIRED: dict[Path, tuple[str, ...]] = {
     ("identity", "peercred", "principals", "*"): ("principal",),
     ("operators", "*"): ("name",),
     ("webhooks", "*"): ("name", "url"),
+    ("evidence", "witnesses", "*"): ("name", "url", "key"),
 }
 _MORE: dict[Path, dict[str, Any]] = {
     ("operators", "*"): {"oneOf": [{"required": [source]} for source in ("api_key_sha256", "api_key_file", "api_key")]},

@@ -7,14 +7,16 @@ weakens is named in `Settings.weakened`, on the terminal and in every audit even
 import os
 import pwd
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import msgspec
 
+from supervisor.ceilings import ceiling_problems, ceilings_here
 from supervisor.config import Loaded, check, open_document
 from supervisor.document import RANK_FLAG
 from supervisor.keys import OPERATOR
+from supervisor.overlaps import overlap_problems
 
 DEFAULT_LISTEN = "127.0.0.1:3000"
 EXAMPLES = Path(__file__).resolve().parent.parent / "contrib" / "examples"
@@ -62,9 +64,9 @@ def load_dev(options: DevOptions, environ: Mapping[str, str]) -> Loaded:
     ):
         document.default(path, value, LABEL)
     loaded = check(document, context, problems)
+    refused = [*overlap_problems(loaded), *ceiling_problems(loaded, ceilings_here())]
     if loaded.settings is None:
-        return loaded
-    refused = []
+        return replace(loaded, problems=(*loaded.problems, *refused))
     if not loaded.settings.unsafe_expose_http:
         text = "unsafe_expose_http = false: gateway dev always listens on TCP. Remove it."
         refused.append(document.problem(("unsafe_expose_http",), text))

@@ -6,7 +6,10 @@ work. Rules that differ from those that came with this version are named in the 
 
 from pathlib import Path
 
+import msgspec
+
 from ipc.exits import Exit
+from ipc.settings import Settings
 from supervisor.logs import log
 from supervisor.private_files import keep_private
 from supervisor.refusal import Refused
@@ -29,3 +32,9 @@ def own_policy(shipped: Path, state_dir: Path) -> Path:
         what = error.strerror if isinstance(error, OSError) else "not a text"
         raise Refused(Exit.NO_PERMISSION, f"policy folder {folder} can't be made or read: {what}.") from None
     return folder
+
+
+def with_own_policy(settings: Settings) -> Settings:
+    """The same, with the policy in its state directory: once started, a dev gateway that was not told of one has it."""
+    own = Path(settings.state_dir) / FOLDER
+    return msgspec.structs.replace(settings, policy_dir=str(own)) if own.is_dir() else settings

@@ -17,7 +17,7 @@ from ipc.exits import Exit
 from ipc.settings import Settings
 from supervisor.addresses import split_address
 from supervisor.config import Loaded
-from supervisor.dev import LABEL, DevOptions
+from supervisor.dev import LABEL, DevOptions, load_dev
 from supervisor.dev_policy import own_policy
 from supervisor.keys import OPERATOR, DevCredentials, dev_credentials, make_keys
 from supervisor.kinds import MAX_SOCKET_PATH
@@ -45,7 +45,7 @@ def prepare_dev(loaded: Loaded, options: DevOptions, environ: Mapping[str, str])
             if not Path(folder).is_dir():
                 raise Refused(Exit.CONFIG, f"{folder} is not a folder.")
         state_dir = Path(settings.state_dir)
-        hold_state_dir(state_dir, cleanup, is_private=True)
+        hold_state_dir(state_dir, cleanup, is_mended=True)
         prepare_ready_file(options.ready_file, cleanup)
         credentials = dev_credentials(state_dir, make_keys)
         base_url = f"http://{_reachable(merged.address)}"
@@ -58,7 +58,8 @@ def prepare_dev(loaded: Loaded, options: DevOptions, environ: Mapping[str, str])
         final = _with_sockets(final, loaded, environ, cleanup)
         listeners = (merged, *listen(final, cleanup))
         ready = _ready(final, credentials, base_url)
-        return Prepared(final, listeners, announcer(ready, friendly_lines(final, ready), options.ready_file))
+        announce = announcer(ready, friendly_lines(final, ready), options.ready_file)
+        return Prepared(final, listeners, announce, settings, lambda: load_dev(options, environ))
 
     return prepare
 

@@ -43,6 +43,8 @@ class Front:
         self.is_ready = False
         self.is_drained = False
         self.in_flight = 0
+        self.followed = ""
+        """The last reload whose settings it said to have followed, having taken no part in it."""
         self._state = state
         self._is_successor = is_successor
         self._control: Control[m.Message] = Control(m.FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting")

@@ -39,6 +39,8 @@ class Kind(Generic[T]):
 
     check: Callable[[object, Context], T]
     form: Form
+    is_place: bool = False
+    """Its values are paths of what the gateway reads or keeps."""
 
     def __call__(self, value: object, context: Context) -> T:
         return self.check(value, context)
@@ -47,3 +49,8 @@ class Kind(Generic[T]):
 def kind(**form: object) -> Callable[[Callable[[object, Context], T]], Kind[T]]:
     """Make a kind of a check."""
     return lambda check: Kind(check, form)
+
+
+def place(**form: object) -> Callable[[Callable[[object, Context], T]], Kind[T]]:
+    """Make a kind of a check of paths."""
+    return lambda check: Kind(check, form, is_place=True)

@@ -9,7 +9,7 @@ import os
 import re
 from typing import TypeVar
 
-from supervisor.kind import Context, Kind, Wrong, kind
+from supervisor.kind import Context, Kind, Wrong, kind, place
 
 T = TypeVar("T")
 
@@ -137,7 +137,7 @@ def user_id(value: object, _: Context) -> str:
     return value
 
 
-@kind(**text.form)
+@place(**text.form)
 def path(value: object, context: Context) -> str:
     """An absolute path; a relative one starts at the folder of the configuration file.
 
@@ -156,7 +156,7 @@ def path(value: object, context: Context) -> str:
     return os.path.normpath(context.folder / given)
 
 
-@kind(**text.form)
+@place(**text.form)
 def socket_path(value: object, context: Context) -> str:
     """The path of a Unix socket: short enough for the kernel."""
     resolved = path(value, context)

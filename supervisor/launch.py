@@ -18,11 +18,13 @@ from ipc.exits import Exit
 from ipc.parent import adopt_orphans, refuse_core_dumps
 from ipc.settings import Settings
 from supervisor.children import Children, kill_everything
+from supervisor.in_force import forget_at_end
 from supervisor.logs import configure_logs, log
 from supervisor.pool_shares import divided
 from supervisor.production import weakened
 from supervisor.programs import Programs
 from supervisor.refusal import Refused
+from supervisor.rereading import Reread, Rereading
 from supervisor.signals import RECEIVED
 from supervisor.sockets import ADMIN_MODE, CLIENT_MODE, Listener, listen_tcp, listen_unix
 from supervisor.state import State
@@ -37,6 +39,9 @@ class Prepared:
     settings: Settings
     listeners: tuple[Listener, ...]
     announce: Callable[[], None]
+    configured: Settings | None = None
+    """What the configuration said, before anything was made of it; with `reread`, which says what it says now."""
+    reread: Reread | None = None
 
 
 Prepare = Callable[[ExitStack], Prepared]
@@ -68,12 +73,21 @@ async def _launch(prepare: Prepare, environ: Mapping[str, str], programs: Progra
         log.info("starting", pid=os.getpid(), state_dir=settings.state_dir, version=settings.version)
         if settings.weakened:
             log.warning("this configuration weakens the gateway", weakened=list(settings.weakened))
-        state = State(settings, programs, Children(environ))
+        state = State(settings, programs, Children(environ), _rereading(prepared, cleanup))
         code = await supervise(state, prepared.listeners, received, prepared.announce)
         log.info("stopped", exit=code.name)
         # Sockets and lock are given back only when nobody uses them any more.
         kill_everything()
         return code
+
+
+def _rereading(prepared: Prepared, cleanup: ExitStack) -> Rereading | None:
+    if prepared.configured is None:
+        return None
+    rereading = Rereading(prepared.configured, prepared.reread)
+    forget_at_end(Path(prepared.configured.state_dir), cleanup)
+    rereading.keep(prepared.configured)
+    return rereading
 
 
 def listen(settings: Settings, cleanup: ExitStack) -> tuple[Listener, ...]:
@@ -95,15 +109,16 @@ def listen_merged(address: str, cleanup: ExitStack) -> Listener:
     return listener
 
 
-def prepare_run(settings: Settings) -> Prepare:
-    """What `gateway run` makes ready: state directory, lock and sockets."""
+def prepare_run(settings: Settings, reread: Reread | None = None) -> Prepare:
+    """What `gateway run` makes ready: state directory, lock and sockets. `reread` is for reloads."""
 
     def prepare(cleanup: ExitStack) -> Prepared:
         merged = () if settings.listen_http_addr is None else (listen_merged(settings.listen_http_addr, cleanup),)
-        hold_state_dir(Path(settings.state_dir), cleanup, is_private=False)
+        hold_state_dir(Path(settings.state_dir), cleanup, is_mended=False)
         listeners = (*listen(settings, cleanup), *merged)
         lease_key = settings.lease_signing_key_path or str(Path(settings.state_dir) / "keys" / "lease.pem")
         final = msgspec.structs.replace(settings, lease_signing_key_path=lease_key)
-        return Prepared(final, listeners, lambda: log.info("serving", sockets=[one.address for one in listeners]))
+        sockets = [one.address for one in listeners]
+        return Prepared(final, listeners, lambda: log.info("serving", sockets=sockets), settings, reread)
 
     return prepare

@@ -4,7 +4,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 
+from supervisor.ceilings import ceiling_problems, ceilings_here
 from supervisor.config import Loaded, check, open_document
+from supervisor.overlaps import overlap_problems
 from supervisor.production import broken_rules
 
 
@@ -18,4 +20,5 @@ def load_for_production(file: Path, environ: Mapping[str, str]) -> Loaded:
         for finding in broken_rules(loaded.judged)
         if loaded.is_judged(*finding.path)
     ]
+    broken += [*overlap_problems(loaded), *ceiling_problems(loaded, ceilings_here())]
     return replace(loaded, problems=(*loaded.problems, *broken), settings=None if broken else loaded.settings)

@@ -45,6 +45,7 @@ class NotaryKeeper:
         self._control: Control[m.Message] | None = None
         self._child: Child | None = None
         self._is_ready = False
+        self._followed = ""
 
     async def run(self) -> None:
         """Life after life, until the gateway stops."""
@@ -53,6 +54,7 @@ class NotaryKeeper:
             child = await self._live()
             had_served, self._is_ready = self._is_ready, False
             self._control = self._child = None
+            self._state.condition.notify_all()
             if await self._state.after_end("notary", child, backoff, had_served=had_served):
                 continue
             if not await self._is_missed(child, backoff, had_served=had_served):
@@ -87,6 +89,22 @@ class NotaryKeeper:
             for fd in fds:
                 os.close(fd)
 
+    async def follow(self, message: m.FollowSettings, seconds: float) -> None:
+        """Returns once the notary of now has followed, or has ended: the next one begins with the settings of then.
+        One that does not say so in time is killed."""
+        child = self._child
+        if child is None or self._control is None:
+            return
+        self._control.post(message)
+        with trio.move_on_after(seconds):
+            await self._state.condition.until(
+                lambda: self._followed == message.request_id or self._child is not child
+            )  # fmt: skip
+            return
+        log.error("notary is killed: it did not follow settings that were reloaded", pid=child.pid)
+        child.kill()
+        await child.wait()
+
     async def stop(self) -> None:
         """Have the notary finish and leave; one that does not is killed."""
         if self._child is None or self._control is None:
@@ -118,6 +136,9 @@ class NotaryKeeper:
                 nursery.start_soon(self._end_detached, message.front_id)
             case m.WorkerBroke():
                 self.on_broken(message)
+            case m.SettingsFollowed():
+                self._followed = message.request_id
+                self._state.condition.notify_all()
             case m.NotaryReady():
                 self._is_ready = True
                 self._state.condition.notify_all()

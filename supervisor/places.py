@@ -6,11 +6,13 @@ Guarantees that nothing is made, changed or locked: a gateway may be running on 
 import os
 import stat
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 from ipc.settings import Settings
 from supervisor.config import Loaded
 from supervisor.problems import Problem
+from supervisor.state_dir import state_dir_trouble
 
 _OTHERS_WRITE = 0o022
 
@@ -37,7 +39,7 @@ Look = Callable[[Path], Iterator[tuple[str, str]]]
 def _places(settings: Settings, loaded: Loaded) -> Iterator[tuple[str, Path, Look]]:
     """(setting, path, what to look for) of everything that is named well enough to be looked at."""
     if loaded.is_judged("state_dir"):
-        yield "state_dir", Path(settings.state_dir), _state_dir
+        yield "state_dir", Path(settings.state_dir), partial(_state_dir, is_mended=settings.dev_mode)
     if settings.ledger.path is not None and loaded.is_judged("ledger", "path"):
         yield "ledger.path", Path(settings.ledger.path).parent, _usable
     if settings.egress.proxy_allowlist_file is not None and loaded.is_judged("egress", "proxy_allowlist_file"):
@@ -48,13 +50,15 @@ def _places(settings: Settings, loaded: Loaded) -> Iterator[tuple[str, Path, Loo
             yield name, Path(getattr(settings, name)), _socket
 
 
-def _state_dir(folder: Path) -> Iterator[tuple[str, str]]:
+def _state_dir(folder: Path, *, is_mended: bool) -> Iterator[tuple[str, str]]:
     try:
         status = folder.stat()
     except FileNotFoundError:
         yield from _makeable(folder)
         return
-    yield from _ours(folder, status)
+    trouble = state_dir_trouble(folder, status, is_mended=is_mended)
+    if trouble is not None:
+        yield trouble
 
 
 def _ours(folder: Path, status: os.stat_result) -> Iterator[tuple[str, str]]:

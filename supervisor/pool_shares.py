@@ -8,14 +8,25 @@ from msgspec.structs import replace
 
 from ipc.settings import PoolSettings, Settings
 
+PROFILES = ("compute", "http", "fs")
+
 
 def divided(settings: Settings) -> Settings:
     """The same settings with the pools of one front."""
     fronts, workers = settings.front_processes, settings.workers
-    parts = {name: _part(getattr(workers, name), fronts) for name in ("compute", "http", "fs")}
+    parts = {name: _part(getattr(workers, name), fronts) for name in PROFILES}
     return replace(settings, workers=replace(workers, **parts))
 
 
+def most_workers(most: int, fronts: int) -> int:
+    """How many workers of a pool with `max = most` all fronts have together."""
+    return _share(most, fronts) * fronts
+
+
+def _share(most: int, fronts: int) -> int:
+    return max(1, most // fronts)
+
+
 def _part(pool: PoolSettings, fronts: int) -> PoolSettings:
-    most = max(1, pool.max // fronts)
+    most = _share(pool.max, fronts)
     return PoolSettings(min_spare=min(-(-pool.min_spare // fronts), most), max=most)

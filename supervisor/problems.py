@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 _MAX_SHOWN = 60
 
@@ -54,10 +54,22 @@ def short(text: str) -> str:
     return escaped if len(escaped) <= _MAX_SHOWN else escaped[: _MAX_SHOWN - 1] + "…"
 
 
-def as_json(problems: Iterable[Problem]) -> str:
-    """The same for programs: `{"problems": [{file, line, field, message, mend}]}`, in the same order."""
-    rows = [
+def as_warnings(warnings: Iterable[Problem]) -> str:
+    """Every warning on a line; each ends with a newline."""
+    return "".join(f"{replace(one, text=f'warning: {one.text}')}\n" for one in in_order(warnings))
+
+
+def as_json(
+    problems: Iterable[Problem], warnings: Iterable[Problem] = (), **more: dict[str, tuple[str, ...]]
+) -> str:  # fmt: skip
+    """The same for programs: `{"problems": [{file, line, field, message, mend}], "warnings": [the same]}`, in the same
+    order, and `more` beside them."""
+    told = {"problems": _rows(problems), "warnings": _rows(warnings)} | more
+    return json.dumps(told, ensure_ascii=False, indent=2) + "\n"
+
+
+def _rows(problems: Iterable[Problem]) -> list[dict[str, object]]:
+    return [
         {"file": one.origin, "line": one.line, "field": one.field, "message": one.text, "mend": one.mend}
         for one in in_order(problems)
     ]
-    return json.dumps({"problems": rows}, ensure_ascii=False, indent=2) + "\n"

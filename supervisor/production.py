@@ -57,6 +57,19 @@ def _tcp_listener(settings: Settings) -> Iterable[Finding]:
         yield Finding(("listen_http_addr",), text, "Use the Unix sockets.")
 
 
+def _is_open_to_the_network(settings: Settings) -> bool:
+    if settings.listen_http_addr is None:
+        return False
+    return not ipaddress.ip_address(split_address(settings.listen_http_addr)[0]).is_loopback
+
+
+def _plain_text_beyond_loopback(settings: Settings) -> Iterable[Finding]:
+    """Whatever unsafe_expose_http says: leases, proofs and operators' keys would cross the network in clear."""
+    if _is_open_to_the_network(settings):
+        text = f'listen_http_addr = "{settings.listen_http_addr}": plain text beyond loopback is {IN_PRODUCTION}.'
+        yield Finding(("listen_http_addr",), text, "Use the Unix sockets, or 127.0.0.1 behind a proxy with TLS.")
+
+
 def _unsafe_resolve(settings: Settings) -> Iterable[Finding]:
     if settings.egress.unsafe_resolve:
         yield Finding(("egress", "unsafe_resolve"), f"egress.unsafe_resolve: {IN_PRODUCTION}.", "Remove it.")
@@ -91,12 +104,20 @@ def _short_drain(settings: Settings) -> Iterable[Finding]:
         )  # fmt: skip
 
 
+def _witnesses_without_tls(settings: Settings) -> Iterable[Finding]:
+    for index, one in enumerate(settings.evidence.witnesses):
+        if not one.url.startswith("https://"):
+            text = f'evidence.witnesses[{index}].url of "{one.name}": http is {IN_PRODUCTION}.'
+            yield Finding(("evidence", "witnesses", index, "url"), text, "Use https.")
+
+
 RULES: tuple[Callable[[Settings], Iterable[Finding]], ...] = (
     _identity_none,
     _allow_unmapped,
     _no_operators,
     _operator_without_key_binding,
     _tcp_listener,
+    _plain_text_beyond_loopback,
     _unsafe_resolve,
     _ephemeral("receipt_signing_key_path"),
     _ephemeral("grant_signing_key_path"),
@@ -104,6 +125,7 @@ RULES: tuple[Callable[[Settings], Iterable[Finding]], ...] = (
     _warn_only,
     _webhooks_without_tls,
     _short_drain,
+    _witnesses_without_tls,
 )
 """The lease key is not among them: without a path it is kept in `state_dir/keys`, never in memory alone."""
 
@@ -111,12 +133,6 @@ RULES: tuple[Callable[[Settings], Iterable[Finding]], ...] = (
 def broken_rules(settings: Settings) -> list[Finding]:
     """Every rule that these settings break, in the order of the table."""
     return [finding for rule in RULES for finding in rule(settings)]
-
-
-def _is_open_to_the_network(settings: Settings) -> bool:
-    if settings.listen_http_addr is None:
-        return False
-    return not ipaddress.ip_address(split_address(settings.listen_http_addr)[0]).is_loopback
 
 
 WEAKNESSES: tuple[tuple[str, Callable[[Settings], bool]], ...] = (
@@ -128,6 +144,10 @@ WEAKNESSES: tuple[tuple[str, Callable[[Settings], bool]], ...] = (
     ("listen_http_addr beyond loopback", _is_open_to_the_network),
     ("egress.unsafe_resolve", lambda settings: bool(settings.egress.unsafe_resolve)),
     ("webhooks without TLS", lambda settings: any(not one.url.startswith("https://") for one in settings.webhooks)),
+    (
+        "witnesses without TLS",
+        lambda settings: any(not one.url.startswith("https://") for one in settings.evidence.witnesses),
+    ),
     ("response_schema_enforcement=warn", lambda settings: settings.response_schema_enforcement == "warn"),
 )
 

@@ -1,19 +1,24 @@
 """Reloads: one at a time, prepared by every front, put in force by all or none, the outcome returned to its requester.
 
-A reload reads manifests and policy again; settings of the gateway itself need a restart. Once every front has said that
-it can, the one that was asked writes the event and puts it in force, then the others do: a refusal by any, and evidence
-that can't be written, leave all as they were. A front that fails after that is ended, since it would go on with what is
-not in force any more; its successor reads the files.
+A reload reads manifests, policy and the configuration file again: of the latter operators and principals follow, other
+settings need a restart and are named. Once every front has said that it can, the one that was asked writes the event
+and puts it in force, then the others do, and the notary: a refusal by any, and evidence that can't be written, leave
+all as they were. A front that fails after that is ended, since it would go on with what is not in force any more; its
+successor reads the files.
 """
 
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from typing import NoReturn
 
 import trio
+from msgspec.structs import replace
 
 from ipc import messages as m
+from ipc.reloadable import with_reloadable
 from supervisor.fronts import Front
 from supervisor.logs import log
+from supervisor.rereading import Change
 from supervisor.state import State
 
 MAX_WAITING = 8
@@ -26,16 +31,22 @@ RELOAD_SECONDS = 120.0
 class _Reload:
     request: m.RequestReload
     asker: Front | None
+    change: Change = Change()
+    """What the configuration file says."""
     prepared: set[str] = field(default_factory=set)
     """Ids of fronts that can put it in force."""
     outcomes: dict[str, m.Reloaded] = field(default_factory=dict)
 
 
-class Reloads:
-    """Serialises reloads. `fronts()` are the fronts that live at the moment."""
+Follow = Callable[[m.FollowSettings, list[Front]], Awaitable[None]]
 
-    def __init__(self, state: State) -> None:
+
+class Reloads:
+    """Serialises reloads. `follow` brings new settings to all but the fronts that took part."""
+
+    def __init__(self, state: State, follow: Follow) -> None:
         self._state = state
+        self._follow = follow
         self._queue, self._queued = trio.open_memory_channel[_Reload](MAX_WAITING)
         self._active: _Reload | None = None
         self._fronts: list[Front] = []
@@ -75,6 +86,8 @@ class Reloads:
 
     async def _perform(self, reload: _Reload, deadline: float) -> m.Reloaded:
         """By all fronts that serve now, or by none."""
+        if self._state.rereading is not None:
+            reload.change = await self._state.rereading.look(self._state.settings)
         # A front that has been told to stop would take a Reload for a broken protocol.
         fronts = self._fronts if self._state.lifecycle.may_replace else []
         if not fronts:
@@ -83,16 +96,26 @@ class Reloads:
         assert first is not None
         others = [front for front in fronts if front is not first]
         for front in fronts:
-            front.post(_order(reload.request, waits=bool(others), tells=front is first))
+            front.post(_order(reload, waits=bool(others), tells=front is first))
         error = await self._prepared(reload, fronts, deadline) if others else None
         outcome = await self._finish(reload, [first], error, deadline)
         if outcome.error is None:
+            self._keep(reload.change)
             await self._finish(reload, others, None, deadline)
             for front in others:
-                self._end_unless_followed(front, reload.outcomes.get(front.front_id))
+                await self._end_unless_followed(front, reload.outcomes.get(front.front_id))
+            if reload.change.reloadable is not None:
+                await self._follow(m.FollowSettings(reload.request.request_id, reload.change.reloadable), fronts)
         else:
             await self._finish(reload, others, outcome.error, deadline)
-        return outcome
+        return replace(outcome, changed=reload.change.changed, needs_restart=reload.change.needs_restart)
+
+    def _keep(self, change: Change) -> None:
+        """What starts from now on has it from the beginning."""
+        if change.reloadable is not None and change.configured is not None:
+            assert self._state.rereading is not None
+            self._state.settings = with_reloadable(self._state.settings, change.reloadable)
+            self._state.rereading.keep(change.configured)
 
     async def _prepared(self, reload: _Reload, fronts: list[Front], deadline: float) -> str | None:
         """Returns once each front has said whether it can, or has ended; with an error when one can't."""
@@ -122,18 +145,22 @@ class Reloads:
         return told & {front.front_id for front in self._fronts}
 
     @staticmethod
-    def _end_unless_followed(front: Front, outcome: m.Reloaded | None) -> None:
+    async def _end_unless_followed(front: Front, outcome: m.Reloaded | None) -> None:
         if outcome is not None and outcome.error is None:
             return
         error = "no answer" if outcome is None else outcome.error
         log.error(f"{front.name} is killed: it did not follow a reload", error=error)
         if front.child is not None:
             front.child.kill()
+            await front.child.wait()
 
     def _tell(self, reload: _Reload, outcome: m.Reloaded) -> None:
         by = reload.request.requested_by
         if outcome.error is None:
-            log.info("reloaded", actions=outcome.actions, policy_version=outcome.policy_version, by=by)
+            settings = {"settings": list(outcome.changed)} if outcome.changed else {}
+            log.info("reloaded", actions=outcome.actions, policy_version=outcome.policy_version, by=by, **settings)
+            if outcome.needs_restart:
+                log.warning("settings have changed that need a restart", settings=list(outcome.needs_restart))
         else:
             log.error("reload failed, the earlier state stays active", error=outcome.error, by=by)
         if reload.asker is not None:
@@ -144,7 +171,10 @@ def _failed(reload: _Reload, error: str) -> m.Reloaded:
     return m.Reloaded(reload.request.request_id, error, 0, "")
 
 
-def _order(asked: m.RequestReload, *, waits: bool, tells: bool) -> m.Reload:
+def _order(reload: _Reload, *, waits: bool, tells: bool) -> m.Reload:
+    asked, change = reload.request, reload.change
     return m.Reload(
-        asked.request_id, asked.requested_by, asked.operator_jkt, asked.proof_jti, waits=waits, tells=tells
+        asked.request_id, asked.requested_by, asked.operator_jkt, asked.proof_jti, asked.trace_id, waits=waits,
+        tells=tells, reloadable=change.reloadable, problems=change.problems, changed=change.changed,
+        needs_restart=change.needs_restart,
     )  # fmt: skip

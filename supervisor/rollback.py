@@ -24,7 +24,7 @@ def accept_rollback(settings: Settings, reason: str) -> str:
     if not reason.strip():
         raise Refused(Exit.USAGE, "--reason: say why; whoever reads the log in a year will ask.")
     with ExitStack() as cleanup:
-        hold_state_dir(Path(settings.state_dir), cleanup, is_private=False)
+        hold_state_dir(Path(settings.state_dir), cleanup, is_mended=False)
         given = msgspec.json.encode(with_key_paths(settings)).decode()
         done = run_key_program("notary.accept_rollback", ["--reason", reason], "the ledger could not be opened", given)
     if done.returncode != 0:

@@ -10,9 +10,11 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from ipc.limits import MAX_CALL_FRAME
+from ipc.quotas import MAX_QUOTA
 from ipc.settings import WEBHOOK_KINDS
-from supervisor import addresses, kinds, webhooks
-from supervisor.kind import Context, Kind, Wrong, kind
+from supervisor import addresses, kinds, webhooks, witnesses
+from supervisor.kind import Context, Kind, Wrong, kind, place
 
 
 @dataclass(frozen=True)
@@ -66,7 +68,7 @@ def _front_processes(value: object, context: Context) -> int:
     return kinds.whole(1, MAX_FRONTS)(value, context)
 
 
-@kind(**kinds.path.form)
+@place(**kinds.path.form)
 def _ledger_path(value: object, context: Context) -> object:
     if isinstance(value, str) and "://" in value:
         raise Wrong("PostgreSQL is not part of this version yet", "Name a file.", is_secret=True)
@@ -85,6 +87,7 @@ SCHEMA = Table(
         "manifests_dir": Leaf(kinds.path),
         "policy_dir": Leaf(kinds.path),
         "modules_dir": Leaf(kinds.path),
+        "files_dir": Leaf(kinds.path),
         "opa_url": Leaf(kinds.not_yet("Leave it out: the embedded policy engine is used.")),
         "egress_proxy_url": Leaf(addresses.proxy_url),
         "lease_ttl_seconds": Leaf(kinds.whole(1, 3600)),
@@ -106,6 +109,9 @@ SCHEMA = Table(
                                     "principal": Leaf(kinds.principal),
                                     "scopes": Leaf(kinds.list_of(kinds.scope)),
                                     "owner": Leaf(kinds.principal),
+                                    "max_calls_per_hour": Leaf(kinds.whole(0, MAX_QUOTA)),
+                                    "max_sessions": Leaf(kinds.whole(0, MAX_QUOTA)),
+                                    "max_calls_per_session": Leaf(kinds.whole(0, MAX_QUOTA)),
                                 }
                             ),
                         ),
@@ -129,6 +135,22 @@ SCHEMA = Table(
             {
                 "path": Leaf(_ledger_path),
                 "url": Leaf(kinds.not_yet("PostgreSQL comes later; leave it out: a SQLite file is used.")),
+            }
+        ),
+        "evidence": Table(
+            {
+                "witnesses": Rows(
+                    Table(
+                        {
+                            "name": Leaf(kinds.name),
+                            "url": Leaf(witnesses.url),
+                            "key": Leaf(witnesses.key),
+                            "timeout_seconds": Leaf(kinds.seconds(0.1, 60)),
+                            "private_network": Leaf(kinds.flag),
+                        }
+                    )
+                ),
+                "witness_interval_seconds": Leaf(kinds.seconds(0.1, 3600)),
             }
         ),
         "egress": Table(
@@ -162,6 +184,15 @@ SCHEMA = Table(
         ),
         "secrets": Table({"file": Leaf(kinds.path), "age_identity_file": Leaf(kinds.path)}),
         "compat": Table({"actions_envelope": Leaf(kinds.flag)}),
+        "approvals": Table(
+            {
+                "require_signature": Leaf(kinds.flag),
+                "max_pending": Leaf(kinds.whole(2, 10_000)),
+                "max_pending_per_principal": Leaf(kinds.whole(1, 5_000)),
+                "max_pending_bytes": Leaf(kinds.whole(2 * MAX_CALL_FRAME, 16 * 1024 * 1024 * 1024)),
+                "max_pending_bytes_per_principal": Leaf(kinds.whole(MAX_CALL_FRAME, 8 * 1024 * 1024 * 1024)),
+            }
+        ),
         "webhooks": Rows(
             Table(
                 {

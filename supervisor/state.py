@@ -16,6 +16,7 @@ from supervisor.condition import Condition
 from supervisor.lifecycle import Lifecycle
 from supervisor.logs import log
 from supervisor.programs import Programs
+from supervisor.rereading import Rereading
 
 
 @dataclass
@@ -25,6 +26,8 @@ class State:
     settings: Settings
     programs: Programs
     children: Children
+    rereading: Rereading | None = None
+    """What the configuration file says; None where there is none."""
     lifecycle: Lifecycle = field(default_factory=Lifecycle)
     condition: Condition = field(default_factory=Condition)
     is_leaving: bool = False

@@ -14,19 +14,19 @@ from ipc.exits import Exit
 from supervisor.refusal import Refused
 
 LOCK_NAME = "gateway.lock"
+STATE_MODE = 0o700
 
 
-def hold_state_dir(folder: Path, cleanup: ExitStack, *, is_private: bool) -> None:
+def hold_state_dir(folder: Path, cleanup: ExitStack, *, is_mended: bool) -> None:
     """Make `folder` if it is missing, check it and lock it until `cleanup` ends.
 
-    With `is_private` nobody else may enter (mode 0700, tightened when the folder is empty or was a gateway's before);
-    without, group and others may read as far as its owner allows, but never write. Raises Refused, and leaves no
-    folder behind that it made.
+    It has mode 0700: nobody else may look into it. With `is_mended`, another mode is mended when the folder is empty or
+    was a gateway's before; without, it is refused. Raises Refused, and leaves no folder behind that it made.
     """
     made = _make(folder)
     cleanup.callback(_remove_if_empty, made)
     try:
-        _check(folder, is_private=is_private)
+        _check(folder, is_mended=is_mended)
         _lock(folder, cleanup)
     except OSError as error:
         raise Refused(Exit.NO_PERMISSION, f"state directory {folder} can't be used: {error.strerror}.") from None
@@ -55,27 +55,35 @@ def _remove_if_empty(folders: list[Path]) -> None:
             return
 
 
-def _check(folder: Path, *, is_private: bool) -> None:
-    status = folder.stat()
-    if not stat.S_ISDIR(status.st_mode):
-        raise Refused(Exit.NO_PERMISSION, f"state directory {folder} is not a folder.")
-    if status.st_uid != os.geteuid():
-        raise Refused(Exit.NO_PERMISSION, f"state directory {folder} belongs to another user (uid {status.st_uid}).")
+def state_dir_trouble(folder: Path, status: os.stat_result, *, is_mended: bool) -> tuple[str, str] | None:
+    """What is wrong with a state directory that is there, and the mend: all but a mode that a start would mend."""
     mode = stat.S_IMODE(status.st_mode)
-    if is_private and mode & 0o077:
-        # A folder full of other things is somebody's home or /tmp: closing it would do harm.
-        is_ours = (folder / LOCK_NAME).exists() or not any(folder.iterdir())
-        if not is_ours:
-            text = (
-                f"state directory {folder} is open to other users (mode {mode:04o}); run chmod 700 or choose another."
-            )
-            raise Refused(Exit.NO_PERMISSION, text)
-        folder.chmod(0o700)
-    elif mode & 0o022:
-        text = f"state directory {folder} can be written by other users (mode {mode:04o}); run chmod go-w on it."
-        raise Refused(Exit.NO_PERMISSION, text)
+    if not stat.S_ISDIR(status.st_mode):
+        return f"{folder} is not a folder", "Move it away, or name another."
+    if status.st_uid != os.geteuid():
+        return (
+            f"{folder} belongs to another user (uid {status.st_uid})",
+            "Run this as the gateway's user, or use chown.",
+        )
+    if mode & 0o777 != STATE_MODE and not (is_mended and _was_ours(folder)):
+        return f"{folder} has mode {mode:04o}, and keys lie in it", f"Run chmod 0700 {folder}, or name another."
     if not os.access(folder, os.R_OK | os.W_OK | os.X_OK):
-        raise Refused(Exit.NO_PERMISSION, f"state directory {folder} can't be written.")
+        return f"{folder} can't be written", "Correct its owner or mode."
+    return None
+
+
+def _was_ours(folder: Path) -> bool:
+    """A folder full of other things is somebody's home or /tmp: closing it would do harm."""
+    return (folder / LOCK_NAME).exists() or not any(folder.iterdir())
+
+
+def _check(folder: Path, *, is_mended: bool) -> None:
+    status = folder.stat()
+    trouble = state_dir_trouble(folder, status, is_mended=is_mended)
+    if trouble is not None:
+        raise Refused(Exit.NO_PERMISSION, f"state directory {trouble[0]}. {trouble[1]}")
+    if stat.S_IMODE(status.st_mode) & 0o777 != STATE_MODE:
+        folder.chmod(STATE_MODE)
 
 
 def _lock(folder: Path, cleanup: ExitStack) -> None:

@@ -12,6 +12,7 @@ import trio
 
 from ipc import messages as m
 from ipc.exits import Exit
+from supervisor.following import Followers
 from supervisor.front_memory import FrontMemory
 from supervisor.fronts import Answers, Front, FrontKeeper
 from supervisor.logs import log
@@ -56,8 +57,9 @@ class _Gateway:
     def __init__(self, state: State, listeners: tuple[Listener, ...], nursery: trio.Nursery) -> None:
         self.state = state
         self.hangups = 0
-        self.reloads = Reloads(state)
         self.notary = NotaryKeeper(state, self.fronts)
+        self.followers = Followers(state, self.notary, self.fronts)
+        self.reloads = Reloads(state, self.followers.follow)
         self.template = TemplateKeeper(state, nursery, self.notary.tell)
         self.notary.on_start = self.template.supply.tie_all
         self.notary.on_broken = self.template.supply.kill_broken
@@ -137,6 +139,7 @@ class _Gateway:
             m.RequestReload: _typed(m.RequestReload, lambda front, message: self.reloads.request(message, front)),
             m.ReloadPrepared: _typed(m.ReloadPrepared, self.reloads.answer_prepared),
             m.Reloaded: _typed(m.Reloaded, self.reloads.answer_reloaded),
+            m.SettingsFollowed: _typed(m.SettingsFollowed, self.followers.answer_followed),
             m.PolicyEdited: _typed(m.PolicyEdited, self.answer_policy_edited),
         }
 

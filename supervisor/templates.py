@@ -100,8 +100,9 @@ class TemplateKeeper:
         control: Control[m.Message] = Control(m.TemplateToSupervisor, TEMPLATE_TO_SUPERVISOR, "starting")
         child = state.children.spawn("template", state.programs.template, control.child_end)
         self._control, self._child = control, child
-        cache_dir = str(Path(state.settings.state_dir) / "modules-cache")
-        control.post(m.StartTemplate(cache_dir, state.settings.workers.recycle_after_calls))
+        settings = state.settings
+        cache_dir = str(Path(settings.state_dir) / "modules-cache")
+        control.post(m.StartTemplate(cache_dir, settings.files_folder, settings.workers.recycle_after_calls))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(state.expect_up, child, lambda: self._is_ready, READY_SECONDS)
             await control.serve_until_end(child, lambda message: self._answers[type(message)](message))

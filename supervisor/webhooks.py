@@ -11,7 +11,7 @@ from urllib.parse import urlsplit
 from ipc.settings import WebhookSettings
 from ipc.webhooks import MAX_SECRET_CHARACTERS, MIN_SECRET_BYTES, SECRET_PREFIX, SecretUnfit, key_of
 from supervisor import kinds
-from supervisor.kind import Context, Wrong, kind
+from supervisor.kind import Context, Wrong, kind, place
 
 MAX_ENDPOINTS = 32
 MAX_URL_CHARACTERS, MAX_VALUE_CHARACTERS = 2048, 4096
@@ -68,7 +68,7 @@ def secret(value: object, _: Context) -> str:
     return value
 
 
-@kind(**kinds.path.form)
+@place(**kinds.path.form)
 def secret_file(value: object, context: Context) -> str:
     """The path of a private file that holds it. Paths are shown where they will not do, so a secret is not taken for
     one."""

@@ -26,7 +26,8 @@ from ipc.messages import LoadModules, ModuleFile, ModulesLoaded, ModuleVerdict
 from ipc.parent import die_with_parent, refuse_core_dumps
 from ipc.process_speed import leave
 from ipc.sessions import ProtocolError
-from workers.compile import Cache, Compilation, start_compilation
+from workers.cache import Cache, NotTrusted
+from workers.compile import Compilation, NotCompiled, start_compilation
 from workers.loading import MAX_COMPILERS, ModuleRefused, examine
 from workers.runtime.modules import make_engine
 
@@ -56,7 +57,7 @@ class ModuleChecker:
             return ModuleVerdict(file.reference, refused.verdict, refused.digest, str(refused))
         if digest in self._known or digest in self._compiling:
             return file.reference, digest
-        if self._cache is not None and self._cache.find(digest) is not None:
+        if self._is_cached(digest):
             self._known[digest] = None
             return file.reference, digest
         while len(self._compiling) >= MAX_COMPILERS:
@@ -66,6 +67,13 @@ class ModuleChecker:
         except OSError as error:
             self._known[digest] = f"no compiler could be started: {os.strerror(error.errno or 0)}"
         return file.reference, digest
+
+    def _is_cached(self, digest: str) -> bool:
+        """True if a gateway has compiled and mapped it; what a template would not map is compiled here too."""
+        try:
+            return self._cache is not None and self._cache.read(digest) is not None
+        except NotTrusted:
+            return False
 
     def _verdict(self, reference: str, digest: str) -> ModuleVerdict:
         problem = self._known[digest]
@@ -81,7 +89,11 @@ class ModuleChecker:
         for digest, compilation in list(self._compiling.items()):
             if compilation.child.has_ended() or time.monotonic() >= compilation.deadline:
                 del self._compiling[digest]
-                self._known[digest] = compilation.finish()
+                try:
+                    compilation.finish()
+                    self._known[digest] = None
+                except NotCompiled as error:
+                    self._known[digest] = str(error)
 
 
 def main(arguments: list[str] | None = None) -> int:

@@ -22,6 +22,7 @@ from ipc.limits import MAX_AHEAD
 from ipc.packets import PacketChannel
 from ipc.sessions import ProtocolError
 from workers.runtime.call import Runner, broken_result
+from workers.verifiers.fs_hash import look_at
 
 MAX_PLANS = 2 * MAX_AHEAD
 """Plans that are kept: those that wait for a word, and as many that are about to be dropped."""
@@ -31,7 +32,7 @@ MAX_DROPPED = 64
 """Ids of dropped calls that are kept: a notary may speak of one late, or twice."""
 
 FrontChannel = BlockingChannel[m.Call | m.Secrets | m.Drop | m.Retire]
-NotaryChannel = PacketChannel[m.Tied | m.Word | m.NoWord]
+NotaryChannel = PacketChannel[m.NotaryToWorker]
 
 
 class Desk:
@@ -71,6 +72,8 @@ class Desk:
                 match self._said():
                     case m.Word() as word:
                         self._answer(word)
+                    case m.Look() as look:
+                        self._notary.send(_seen(self._runner.files_dir, look))
                     case m.NoWord() as refused:
                         self._wait_dropped(refused.call_id)
             elif self._front.fileno() in ready:
@@ -162,3 +165,14 @@ class Desk:
         self._told.append(result)
         self._notary.send(result)
         self._front.finish(rest)
+
+
+def _seen(files_dir: str, look: m.Look) -> m.Seen:
+    """What is there, below `files_dir`. No provider has anything to do with it."""
+    deadline = time.monotonic() + look.seconds
+
+    def pulse() -> None:
+        if time.monotonic() >= deadline:
+            raise TimeoutError
+
+    return m.Seen(look.number, *look_at(files_dir, look.file, pulse))

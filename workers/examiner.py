@@ -35,9 +35,9 @@ from ipc.limits import MAX_POLICY_FRAME
 from ipc.parent import die_with_parent, refuse_core_dumps
 from ipc.sessions import ProtocolError
 from workers.forking import Forked, fork, leave, settle
+from workers.rego.candidate import candidate
 from workers.rego.deadline import EVALUATION_SECONDS, OVERTIME, Deadline, be_ended_by_overtime
 from workers.rego.evaluator import CompiledPolicy, EvaluationError, PolicyError
-from workers.rego.probe import probe
 from workers.rego.values import NotAValue
 
 GRACE_SECONDS = 30.0
@@ -74,8 +74,7 @@ class Examiner:
 
     def _compile(self, message: Examine) -> str | None:
         try:
-            self._policy = CompiledPolicy(message.modules, message.data, message.rules)
-            probe(self._policy, message.data, Deadline())
+            self._policy = candidate(message.modules, message.data, Deadline(), message.rules)
         except PolicyError as error:
             self._policy = None
             return "\n".join(error.problems)[:_MAX_ERROR]

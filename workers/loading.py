@@ -19,7 +19,8 @@ from pathlib import Path
 from wasmtime import Engine
 
 from ipc.messages import LoadModules, ModuleFile, ModulesLoaded, ModuleVerdict
-from workers.compile import Cache, Compilation, start_compilation
+from workers.cache import Cache, NotTrusted
+from workers.compile import Compilation, NotCompiled, start_compilation
 from workers.interfaces import INTERFACES
 from workers.log import write_line
 from workers.runtime.contract import ContractBroken
@@ -96,13 +97,25 @@ class Loader:
             if not compilation.child.has_ended() and now < compilation.deadline:
                 continue
             del self.compilations[digest]
-            problem = compilation.finish()
-            if problem is None:
-                problem = self._map(digest)
+            problem = self._take(digest, compilation)
             if problem is not None:
                 write_line("warning", "module refused", digest=digest, reason=problem)
             for job in self._jobs:
                 self._settle(job, digest, problem)
+
+    def _take(self, digest: str, compilation: Compilation) -> str | None:
+        """Map what a compiler made. Returns why there is nothing to map."""
+        try:
+            self._cache.note(digest, compilation.finish())
+            is_mapped = self._map(digest)
+        except NotCompiled as error:
+            return str(error)
+        except OSError as error:
+            return f"the compiled module can't be kept: {error}"
+        except (NotTrusted, NotMapped, ContractBroken) as error:
+            self._cache.forget(digest)
+            return str(error)
+        return None if is_mapped else "the compiled module is not where it was written"
 
     def _settle(self, job: _Job, digest: str, problem: str | None) -> None:
         for position in [at for at, waited in job.waiting.items() if waited == digest]:
@@ -131,7 +144,7 @@ class Loader:
     def _obtain(self, job: _Job, position: int, digest: str, data: bytes) -> None:
         """Map from the cache, or have it compiled; then its verdict comes later."""
         if digest not in self.compilations:
-            if self._cache.find(digest) is not None and self._map(digest) is None:
+            if self._is_cached(digest):
                 job.has_new = True
                 return
             try:
@@ -142,17 +155,24 @@ class Loader:
                 ) from None
         job.waiting[position] = digest
 
-    def _map(self, digest: str) -> str | None:
-        """Map the cached code of a module. Returns why it can't be used; such a file is dropped."""
-        path = self._cache.find(digest)
+    def _is_cached(self, digest: str) -> bool:
+        """True if the code of a module was kept, and is mapped now. What may not be mapped is dropped."""
         try:
-            if path is None:
-                return "the compiled module is not where it was written"
-            self.modules[digest] = map_module(self._engine, digest, path)
-        except (NotMapped, ContractBroken) as error:
+            return self._map(digest)
+        except (NotTrusted, NotMapped, ContractBroken) as error:
+            said = "a compiled module that was kept is not mapped; the module is compiled anew"
+            write_line("warning", said, digest=digest, reason=str(error))
             self._cache.forget(digest)
-            return str(error)
-        return None
+            return False
+
+    def _map(self, digest: str) -> bool:
+        """Map the code that is kept of a module; False if there is none. Raises NotTrusted, NotMapped,
+        ContractBroken."""
+        code = self._cache.read(digest)
+        if code is None:
+            return False
+        self.modules[digest] = map_module(self._engine, digest, code)
+        return True
 
 
 def examine(file: ModuleFile) -> tuple[str, bytes]:

@@ -26,7 +26,7 @@ from ipc.framing import FrameError
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.parent import die_with_parent, refuse_core_dumps
 from ipc.sessions import SUPERVISOR_TO_TEMPLATE, ProtocolError
-from workers.compile import Cache, CacheRefused
+from workers.cache import Cache, CacheRefused
 from workers.forking import Forked, fork, leave
 from workers.host.connection import make_tls
 from workers.loading import Loader
@@ -131,7 +131,7 @@ class Template:
             return Birth(
                 worker_id=message.worker_id, profile=message.profile, title=message.title, descriptors=descriptors,
                 recycle_after_calls=self._start.recycle_after_calls, engine=self._engine,
-                modules=dict(self._loader.modules), tls=self._tls,
+                modules=dict(self._loader.modules), tls=self._tls, files_dir=self._start.files_dir,
             )  # fmt: skip
         _close(descriptors)
         self._workers[message.worker_id] = child

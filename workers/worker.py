@@ -48,6 +48,7 @@ class Birth:
     engine: Engine
     modules: Mapping[str, Module]
     tls: ssl.SSLContext
+    files_dir: str
 
 
 def live(birth: Birth) -> Exit:
@@ -64,7 +65,7 @@ def live(birth: Birth) -> Exit:
             outside = Outside(Resolver(), birth.tls)
             outside.resolver.start()
         enter(profile)
-        runner = Runner(birth.engine, birth.modules, profile, ticker, outside)
+        runner = Runner(birth.engine, birth.modules, profile, ticker, outside, birth.files_dir)
         desk = Desk(front, notary, runner, birth.recycle_after_calls)
         # A front that knows of this worker may name it to the notary: not before the notary knows it.
         desk.wait_tied()

@@ -72,41 +72,37 @@ hold := "hold_high_risk" if {
 	applies_hold_unresolved_path
 }
 
-decision := {
-	"allow": false,
-	"requires_approval": false,
-	"deny_reason": reason(rule),
-	"rule": rule,
-	"allowed_sinks": [],
-	"policy_version": data.policy_version,
-} if {
+# SECURITY: who decides is settled before the document is written, by conditions alone, and the document has no second
+# branch. A part of it that has no value makes it no decision (503), never the decision of the branch behind.
+outcome := {"allow": false, "hold": false, "rule": rule} if {
 	rule := denial
-} else := {
-	"allow": true,
-	"requires_approval": false,
-	"deny_reason": "",
-	"rule": "allowlist",
-	"allowed_sinks": input.requested_sinks,
-	"policy_version": data.policy_version,
-} if {
+} else := {"allow": true, "hold": false, "rule": "allowlist"} if {
 	applies_allowlist
-} else := {
-	"allow": true,
-	"requires_approval": true,
-	"deny_reason": "",
-	"rule": rule,
-	"allowed_sinks": input.requested_sinks,
+} else := {"allow": true, "hold": true, "rule": rule} if {
+	rule := hold
+} else := {"allow": true, "hold": false, "rule": "allow"}
+
+decision := {
+	"allow": settled.allow,
+	"requires_approval": settled.hold,
+	"deny_reason": said(settled),
+	"rule": settled.rule,
+	"allowed_sinks": sinks_for(settled),
 	"policy_version": data.policy_version,
 } if {
-	rule := hold
-} else := {
-	"allow": true,
-	"requires_approval": false,
-	"deny_reason": "",
-	"rule": "allow",
-	"allowed_sinks": input.requested_sinks,
-	"policy_version": data.policy_version,
+	settled := outcome
 }
+
+sinks_for(settled) := input.requested_sinks if {
+	settled.allow
+} else := []
+
+# What is denied for a rule without a reason is denied all the same.
+said(settled) := "" if {
+	settled.allow
+} else := text if {
+	text := reason(settled.rule)
+} else := concat("", ["denied by rule ", settled.rule])
 
 # Reasons are read by agents and by those who look after them: what is missing, and what would be allowed.
 reason("trust") := concat("", ["the provider module of ", input.action_id, " is not trusted: ", untrusted])

@@ -9,7 +9,10 @@ import json
 from hashlib import sha256
 from typing import Any
 
+from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
 
 ORIGIN = "gate.example.com"
 TIME = "2026-11-23T05:00:00.000Z"
@@ -42,6 +45,26 @@ def b64(data: bytes) -> str:
 
 def hash_text(data: bytes) -> str:
     return "sha256:" + sha256(data).hexdigest()
+
+
+def b64url(data: bytes) -> str:
+    return base64.urlsafe_b64encode(data).decode().rstrip("=")
+
+
+def operator_key(name: str) -> ec.EllipticCurvePrivateKey:
+    """The same key for the same name."""
+    return ec.derive_private_key(int.from_bytes(sha256(b"operator: " + name.encode()).digest(), "big"), ec.SECP256R1())
+
+
+def operator_jwk(key: ec.EllipticCurvePrivateKey) -> Fields:
+    numbers = key.public_key().public_numbers()
+    x, y = (b64url(one.to_bytes(32, "big")) for one in (numbers.x, numbers.y))
+    return {"kty": "EC", "crv": "P-256", "x": x, "y": y}
+
+
+def operator_jkt(key: ec.EllipticCurvePrivateKey) -> str:
+    """RFC 7638."""
+    return b64url(sha256(canonical(operator_jwk(key))).digest())
 
 
 def some_hash(name: str) -> str:
@@ -121,6 +144,36 @@ NOT_IN_VERSION_1 = (
     "receipt_version", "principal", "action_id", "action_version", "request_hash", "plan_hash", "trace_id", "epoch",
     "policy_rule", "policy_version", "approval",
 )  # fmt: skip
+OPERATOR_KEYS = {name: operator_key(name) for name in ("alice", "bob")}
+
+
+def signed_approval(
+    name: str = "alice", header: Fields | None = None, later: Fields | None = None, **claims: Any
+) -> str:  # fmt: skip
+    """What an operator signs, with other claims; `later` are changes that the signature does not know of."""
+    key = OPERATOR_KEYS[name]
+    stated: Fields = {
+        "aud": f"https://{ORIGIN}", "approval_id": "apr_01", "action_id": "payment_transfer",
+        "plan_hash": some_hash("plan"), "shown_hash": some_hash("shown"), "decision": "approve", "iat": 1795409990,
+        "operator": "alice",
+    }  # fmt: skip
+    head = b64url(canonical({"typ": "approval+jws", "alg": "ES256", "jwk": operator_jwk(key)} | (header or {})))
+    signed = f"{head}.{b64url(canonical(changed(stated, claims)))}"
+    r, s = decode_dss_signature(key.sign(signed.encode(), ec.ECDSA(SHA256(), deterministic_signing=True)))
+    told = f"{head}.{b64url(canonical(changed(stated, claims | (later or {}))))}"
+    return f"{told}.{b64url(r.to_bytes(32, 'big') + s.to_bytes(32, 'big'))}"
+
+
+def approved_by(signature: str | None, signer: str = "alice") -> Fields:
+    """Receipt, event and intent of a call that alice approved, with a signature; `signer` is whose key they name."""
+    jkt = operator_jkt(OPERATOR_KEYS[signer])
+    approval = APPROVED_RECEIPT["approval"] | {"operator_jkt": jkt} | ({"signature": signature} if signature else {})
+    return {
+        "receipt": {"approval": approval}, "event": APPROVED_EVENT | {"operator_sender_binding": jkt},
+        "intent": APPROVED_INTENT,
+    }  # fmt: skip
+
+
 COMMON: Fields = {
     "trace_id": "trc_01", "principal": "agent:invoices", "action_id": "payment_transfer", "grant_id": "grant_01",
 }  # fmt: skip

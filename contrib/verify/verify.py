@@ -3,7 +3,8 @@
 Owns the whole way from a trusted log key to what one call did, and imports nothing of the gateway: the standard library
 and `cryptography` are enough. Formats: RFC 9162 inclusion proofs, C2SP signed notes, checkpoints and cosignatures.
 Guarantees that "proven" is said only after every check; never trusts a key that stands in the bundle, and never opens a
-connection. Exit code 0: proven; 1: not proven, with the first thing that does not fit; 2: usage, or nothing to read.
+connection. What an operator has signed is for approval.py beside it. Exit code 0: proven; 1: not proven, with the first
+thing that does not fit; 2: usage, or nothing to read.
 """
 
 import argparse
@@ -255,7 +256,7 @@ def verify(data: bytes, origin_key: str, receipt_keys: bytes | None = None, witn
     require(is_bound, "receipt_hash", "The receipt is not bound by the event: it has not its hash.")
     check_agreement(event, intent, receipt)
     signer = None if jwks is None else check_receipt_signature(receipt, jwks)
-    says, has = event.shown, receipt.shown
+    says, has, is_signed = event.shown, receipt.shown, '"signature":' in receipt.text("approval")
     result, checked = (Record(receipt.text(name), "receipt") for name in ("normalized_result", "verification_outcome"))
     return [
         f"The log {log.origin!a} signed its checkpoint of size {log.size} at {log.time}.",
@@ -264,6 +265,7 @@ def verify(data: bytes, origin_key: str, receipt_keys: bytes | None = None, witn
         f"Entry {index} of that log is the event {says('event_id')} of {says('timestamp')}.",
         f"In it {says('principal')} called {says('action_id')}, version {says('action_version')}.",
         f"Decision {says('decision')}, policy rule {says('policy_rule')}, approved by {says('approved_by')}.",
+        *(["The operator's own signature of that was not checked: approval.py does."] if is_signed else []),
         "It names no intent." if intent is None
         else f"Entry {before} is its intent {intent.shown('intent_id')}, of {intent.shown('dispatched_at')}.",
         f"The event has the hash of the receipt {has('receipt_id')}, finished at {has('finished_at')}.",

@@ -62,7 +62,7 @@ def draft(
     if len(request) > action.max_request_bytes:
         raise GateError("body_too_large", cause="max_request_bytes of the action")
     text = request.decode()
-    touched = targets_of(action, accepted, learned, settings.state_dir)
+    touched = targets_of(action, accepted, learned, settings.files_folder)
     return Draft(
         action=action,
         request=text,

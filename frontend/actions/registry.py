@@ -87,6 +87,10 @@ class Registry:
         """All actions, by id."""
         return tuple(self._actions.values())
 
+    def sinks_of(self, actions: Iterable[str]) -> frozenset[str]:
+        """The sinks that these actions declare; of one that is not registered, none."""
+        return frozenset(sink for name in actions if name in self._actions for sink in self._actions[name].sinks)
+
     def has_module(self, digest: str) -> bool:
         """True when an action of this load runs the module `digest` and it is trusted."""
         return digest in self._modules

@@ -37,8 +37,8 @@ class Learned(msgspec.Struct, frozen=True):
 NOTHING_LEARNED = Learned()
 
 
-def targets_of(action: Action, request: Any, learned: Learned, state_dir: str) -> Targets:
-    """The targets of `request`, which the action has accepted.
+def targets_of(action: Action, request: Any, learned: Learned, files_folder: str) -> Targets:
+    """The targets of `request`, which the action has accepted. `files_folder` is Settings.files_folder.
 
     Raises GateError schema_violation for a value that has no place in the URL or is no plain path, and policy_denied
     for a path that the manifest denies.
@@ -46,7 +46,7 @@ def targets_of(action: Action, request: Any, learned: Learned, state_dir: str) -
     if action.template is not None:
         return _http(action, request, learned)
     if action.manifest.files is not None:
-        return _file(action, action.manifest.files, request, learned, state_dir)
+        return _file(action, action.manifest.files, request, learned, files_folder)
     return Targets(sinks=action.sinks)
 
 
@@ -62,7 +62,7 @@ def _http(action: Action, request: Any, learned: Learned) -> Targets:
     )
 
 
-def _file(action: Action, files: Files, request: Any, learned: Learned, state_dir: str) -> Targets:
+def _file(action: Action, files: Files, request: Any, learned: Learned, files_folder: str) -> Targets:
     path = _path(action, files, request)
     segments = path.split("/")
     if paths.matches(segments, files.denied_paths):
@@ -72,7 +72,7 @@ def _file(action: Action, files: Files, request: Any, learned: Learned, state_di
         targets=(f"fs:{files.operation} {path}",),
         sinks=action.sinks,
         files=FileAccess(
-            root=f"{state_dir}/{files.root}",
+            root=files.root_in(files_folder),
             allowed_operations=files.allowed_operations,
             # SECURITY: this path and no other. The patterns say what may be asked for; what policy and a person are
             # told of is what the provider gets, so that no module can use one path to be let in and touch another.
@@ -90,7 +90,7 @@ def _path(action: Action, files: Files, request: Any) -> str:
     for step in action.path_steps:
         value = value.get(step) if isinstance(value, dict) else None
     if not isinstance(value, str):
-        raise GateError("schema_violation", reason=f"{files.path_pointer}: type")
+        raise GateError("schema_violation", reason=f"{files.path_pointer}: must be a string")
     try:
         paths.check_path(value)
     except paths.InvalidPath as error:

@@ -3,7 +3,8 @@
 The order is the same for every row: path, method, media type, who is asking, rate, identifiers in the path, query,
 body, handler. So nobody who may not ask learns whether something exists or what a body should be. Paths are compared
 as they were sent: nothing is decoded, joined or cut. A path that exists on the other socket only is unknown on this
-one. Every GateError becomes the answer of the error table.
+one. In dev mode a request over TCP that was meant for another host ends before all that. Every GateError becomes the
+answer of the error table.
 """
 
 from collections.abc import Sequence
@@ -14,17 +15,20 @@ from frontend.api.openapi.document import document
 from frontend.api.route import Auth, Route
 from frontend.api.routes import ROUTES
 from frontend.auth.authentication import Caller, OperatorCaller
+from frontend.auth.hosts import OwnHosts
 from frontend.contract.identifiers import IDENTIFIERS, Identifier
 from frontend.errors import GateError
-from frontend.http.answers import Answer, json_answer
+from frontend.http.answers import Answer, error_answer, json_answer, traced
 from frontend.http.requests import Request
 from frontend.services import Services
 from frontend.telemetry.families import OTHER
-from frontend.telemetry.logs import log, trace_id
+from frontend.telemetry.logs import begin_trace, log, trace_now
 
 KNOWN_PATHS = 1024
 """Paths whose rows a table remembers, the oldest leaving first."""
 MAX_KNOWN_CHARACTERS = 200
+MAX_SHOWN_PATH = 256
+"""Characters of a path in a line of the log: clients choose it."""
 
 
 class Match(msgspec.Struct, frozen=True):
@@ -83,25 +87,32 @@ class Dispatch:
         self._services = services
         services.describe = lambda: document(ROUTES)
         routes = tuple(route for route in ROUTES if services.settings.dev_mode or route.auth is not Auth.DEV)
+        self._own = OwnHosts(services.settings) if services.settings.dev_mode else None
         self._tables = {kind: Table(kind, routes) for kind in ("client", "admin", "merged")}
 
     async def respond(self, request: Request) -> Answer:
         """The answer to one request. GateErrors become their row of the error table; anything else is ours to fix."""
-        trace_id.set(None)
+        begin_trace()
         matches = self._tables[request.listener].find(request.path)
         path, method = _row(matches, request)
         try:
-            traced = _traced(await self._answer(request, matches))
+            answer = await self._answer(request, matches)
         except GateError as error:
-            answer = json_answer(error.status, error.body(), error.headers())
-            traced = _traced(answer)
-            if traced is answer and error.status >= 500:  # otherwise a decision, which has said its own line
-                log.warning("answered with an error", code=error.code, path=request.path, cause=error.cause)
+            answer = error_answer(error)
+            if error.status >= 500 and not error.is_told and self._has_line(request, error):
+                shown = request.path[:MAX_SHOWN_PATH]
+                log.warning("answered with an error", code=error.code, path=shown, cause=error.cause)
             self._services.metrics.refused(path, error.code)
-        self._services.metrics.answered(path, method, traced.status)
-        return traced
+        self._services.metrics.answered(path, method, answer.status)
+        return traced(answer, trace_now())  # of a decision on a held call, that of the call
+
+    def _has_line(self, request: Request, error: GateError) -> bool:
+        """A cause is always told. Where there is none the code says it all, as `overloaded`, which a flood hears."""
+        return error.cause is not None or self._services.refusals.lines.may_say(request.uid, error.code)
 
     async def _answer(self, request: Request, matches: Sequence[Match]) -> Answer:
+        if self._own is not None and request.listener == "merged":
+            self._own.check(request)
         if not matches:
             raise GateError("not_found")
         method = "GET" if request.method == "HEAD" else request.method
@@ -116,9 +127,16 @@ class Dispatch:
         if route.auth is Auth.LEASE:
             caller = await self._services.authentication.agent(request)
         elif route.auth is Auth.OPERATOR:
-            caller = await self._services.authentication.operator(request)
+            caller = await self._operator(request, may_be_copied=route.tells_of_outages)
             self._services.rates.take(route.rate.value, caller.name)
         return await route.operation.answer(self._services, request, caller, match.identifiers())
+
+    async def _operator(self, request: Request, *, may_be_copied: bool) -> OperatorCaller:
+        try:
+            return await self._services.authentication.operator(request, may_be_copied=may_be_copied)
+        except GateError as error:
+            await self._services.refused_operators.note(request, error)
+            raise
 
 
 def _row(matches: Sequence[Match], request: Request) -> tuple[str, str]:
@@ -128,14 +146,6 @@ def _row(matches: Sequence[Match], request: Request) -> tuple[str, str]:
         if match.route.method == method:
             return match.route.path, method
     return matches[0].route.path if matches else OTHER, OTHER
-
-
-def _traced(answer: Answer) -> Answer:
-    """The same answer with the trace id that was bound on the way, if one was."""
-    found = trace_id.get()
-    if found is None:
-        return answer
-    return msgspec.structs.replace(answer, headers=(*answer.headers, ("X-Trace-Id", found)))
 
 
 def _wrong_method(matches: Sequence[Match]) -> Answer:

@@ -55,6 +55,11 @@ class Route:
         object.__setattr__(self, "operation", Operation(self.handler, is_strict=is_strict))
 
     @property
+    def tells_of_outages(self) -> bool:
+        """Answered to an operator while the store can't say whether the proof is new."""
+        return self.path in TELLS_OF_OUTAGES
+
+    @property
     def codes(self) -> frozenset[str]:
         """Every error code that this row may answer."""
         found = {*EVERY_ROW, *OF_AUTH[self.auth], *(self.operation.codes or ())}
@@ -69,6 +74,8 @@ class Route:
         return frozenset(found | {IDENTIFIERS[name].code for name in self.operation.segments})
 
 
+TELLS_OF_OUTAGES = frozenset({"/metrics", "/v1/admin/status"})
+"""SECURITY: a copied proof may get an answer here while the store is down: they change nothing and show no request."""
 EVERY_ROW = ("bad_request", "request_timeout", "headers_too_large", "internal_error", "overloaded")
 """What a request may meet before it has a row, and the fault that nobody has foreseen."""
 _PROVEN = ("missing_auth_header", "invalid_dpop", "replay_detected", "replay_cache_unavailable", "clock_error")

@@ -5,12 +5,13 @@ that nothing is concluded when clock or notary can't be asked. That a proof is u
 call it comes with the operation that records it, for everything else with `enter`. Never decides what a caller may do.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from frontend.auth.authorization import parse_authorization
 from frontend.auth.dpop import DpopVerifier, Proof, replay_key
 from frontend.auth.lease import Lease, LeaseVerifier
 from frontend.auth.operators import Operators
+from frontend.auth.replays import Replays
 from frontend.clock import Clock
 from frontend.errors import GateError
 from frontend.http.requests import Request
@@ -18,6 +19,7 @@ from frontend.limits.rates import SessionRates
 from frontend.notary.client import NotaryRefused, NotaryUnavailable
 from frontend.notary.in_force import Known
 from frontend.notary.operations import Notary
+from frontend.telemetry.logs import log
 from ipc import messages as m
 
 
@@ -58,6 +60,7 @@ class Authentication:
     proofs: DpopVerifier
     operators: Operators
     sessions: SessionRates
+    replays: Replays = field(default_factory=Replays)
 
     def now(self) -> float:
         """Trusted time. Raises GateError clock_error."""
@@ -71,7 +74,7 @@ class Authentication:
             epoch = await self._enter(proof)
         except GateError as error:
             if error.code == "replay_detected":
-                self.not_its_own(claim.lease)
+                self.not_its_own(claim.lease, proof.key)
             raise
         return Caller(claim.lease, self.in_force(claim.lease, epoch))
 
@@ -87,8 +90,11 @@ class Authentication:
         without its key can't use them up, before the notary is asked, so that a flood costs it nothing.
         """
         proof = self._proof(claim.proof, request, claim.token, claim.lease.jkt, self.now())
+        key = replay_key(proof.jkt, proof.jti)
+        if key in self.replays:  # a copy of a copy: the notary need not be asked again
+            raise GateError("replay_detected")
         self.sessions.take(claim.lease.session_id)
-        return m.Proof(replay_key(proof.jkt, proof.jti))
+        return m.Proof(key)
 
     def in_force(self, lease: Lease, epoch: int | None = None) -> int:
         """The epoch of a lease, if it is the one in force, as far as this front knows. Raises invalid_lease."""
@@ -97,18 +103,36 @@ class Authentication:
             raise GateError("invalid_lease", cause=f"epoch {lease.epoch} of the lease, {in_force} is in force")
         return in_force
 
-    def not_its_own(self, lease: Lease) -> None:
+    def not_its_own(self, lease: Lease, proof_key: str) -> None:
         """A request turned out to be a copy of an earlier one: it was not this session's to pay for."""
         self.sessions.give_back(lease.session_id)
+        self.replays.add(proof_key)
 
-    async def operator(self, request: Request) -> OperatorCaller:
-        """Authenticate by operator credential. Codes: invalid_operator_token, invalid_dpop, replay_detected, …"""
+    async def operator(self, request: Request, *, may_be_copied: bool = False) -> OperatorCaller:
+        """Authenticate by operator credential. Codes: invalid_operator_token, invalid_dpop, replay_detected, …
+
+        `may_be_copied`: while the notary can't say whether the proof is new, signature, key and time are enough.
+        """
         token, proof_text = parse_authorization(request.headers)
         now = self.now()
         operator = self.operators.authenticate(token)
         proof = self._proof(proof_text, request, token, operator.dpop_jkt, now)
-        await self._enter(m.Proof(replay_key(proof.jkt, proof.jti)))
+        try:
+            await self._enter(m.Proof(replay_key(proof.jkt, proof.jti)))
+        except GateError as error:
+            if not (may_be_copied and error.code == "replay_cache_unavailable"):
+                raise
+            log.warning("an operator looks while the store is down", operator=operator.name, cause=error.cause)
         return OperatorCaller(operator.name, proof.jkt, proof.jti)
+
+    def named_operator(self, request: Request) -> tuple[str | None, str | None]:
+        """Of a request that was refused: whose API key it has, and the thumbprint of the key that has signed its proof,
+        however little else of that holds. None for what is not so."""
+        try:
+            token, proof_text = parse_authorization(request.headers)
+            return self.operators.authenticate(token).name, self.proofs.signer_of(proof_text)
+        except GateError:
+            return None, None
 
     def _proof(self, text: str, request: Request, token: str, jkt: str | None, now: float) -> Proof:
         return self.proofs.verify(

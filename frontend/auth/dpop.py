@@ -16,22 +16,19 @@ from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
-from frontend.auth.htu import normalise_htu, without_query
-from frontend.auth.keys import KeyCache
+from frontend.auth.keys import KeyCache, parse_point
 from frontend.errors import GateError
 from ipc.encoding import b64url_decode, b64url_encode, decode_object
+from ipc.htu import normalise_htu, without_query
 from ipc.jwk import KeyRefused, coordinates, p256_thumbprint
+from ipc.jws import MAX_AHEAD_SECONDS, es256_numbers, is_recent, split
 
 MAX_PROOF_CHARACTERS = 4096
 MAX_JTI_CHARACTERS = 128
-MAX_AGE_SECONDS = 60
-MAX_AHEAD_SECONDS = 5
 CACHED_HEADERS = 2048
 """Headers remembered, at about a kilobyte each."""
 MAX_CACHED_CHARACTERS = 768
 """A longer header is read whole every time: no client of ours needs as much, and the cache stays small."""
-_SIGNATURE_BYTES = 64
-_GROUP_ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
 _ES256 = ec.ECDSA(hashes.SHA256())
 
 
@@ -93,7 +90,7 @@ def _check_times(payload: dict[str, Any], now: float) -> float:
     iat = _number(payload.get("iat"))
     if iat is None:
         _refuse("iat is not a number")
-    if not now - MAX_AGE_SECONDS <= iat <= now + MAX_AHEAD_SECONDS:
+    if not is_recent(iat, now):
         _refuse("iat is outside the window")
     if "exp" in payload:
         exp = _number(payload["exp"])
@@ -116,16 +113,9 @@ def _jti(payload: dict[str, Any]) -> str:
 def _der_signature(segment: str) -> bytes:
     """The signature in the form that `cryptography` wants. Raises GateError."""
     try:
-        raw = b64url_decode(segment)
-    except ValueError:
-        _refuse("signature is not base64url")
-    if len(raw) != _SIGNATURE_BYTES:
-        _refuse("signature is not 64 bytes")
-    r = int.from_bytes(raw[:32], "big")
-    s = int.from_bytes(raw[32:], "big")
-    if not (0 < r < _GROUP_ORDER and 0 < s < _GROUP_ORDER):
-        _refuse("signature is out of range")
-    return encode_dss_signature(r, s)
+        return encode_dss_signature(*es256_numbers(segment))
+    except ValueError as error:
+        _refuse(str(error))
 
 
 class DpopVerifier:
@@ -151,9 +141,9 @@ class DpopVerifier:
         """
         if len(proof) > MAX_PROOF_CHARACTERS:
             _refuse("proof is too long")
-        signed, _, signature = proof.rpartition(".")
-        header_segment, _, payload_segment = signed.partition(".")
-        if not payload_segment or "." in payload_segment:
+        try:
+            signed, header_segment, payload_segment, signature = split(proof)
+        except ValueError:
             _refuse("proof does not have three parts")
         named = self.headers.get(header_segment) or _read_header(header_segment)
         if expected_jkt is not None and named.jkt != expected_jkt:
@@ -168,6 +158,19 @@ class DpopVerifier:
         self._check_signature(signed, signature, named)
         self._remember(header_segment, named)
         return Proof(jti, iat, named.jkt)
+
+    def signer_of(self, proof: str) -> str | None:
+        """Thumbprint of the key that has signed a proof, for whatever request and token; None if none has."""
+        signed, _, signature = proof.rpartition(".")
+        try:
+            if len(proof) > MAX_PROOF_CHARACTERS:
+                return None
+            named = _read_header(signed.partition(".")[0])
+            # Nothing is bound to this key, perhaps: it is not for the cache.
+            parse_point(named.x, named.y).verify(_der_signature(signature), signed.encode(), _ES256)
+        except (GateError, KeyRefused, InvalidSignature):
+            return None
+        return named.jkt
 
     def _remember(self, segment: str, named: _NamedKey) -> None:
         if len(segment) > MAX_CACHED_CHARACTERS:

@@ -50,6 +50,10 @@ class Operators:
                     raise ValueError(f"operator {one.name}: the name or the key is taken by operator {other.name}")
             self._by_digest.append((digest, Operator(one.name, one.dpop_jkt)))
 
+    def follow(self, others: "Operators") -> None:
+        """Be these operators from now on: whoever is not among them is refused with the next request."""
+        self._by_digest = others._by_digest
+
     def authenticate(self, key: str) -> Operator:
         """The operator with this API key. Raises GateError invalid_operator_token."""
         found: Operator | None = None

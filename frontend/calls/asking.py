@@ -4,7 +4,9 @@ from frontend.calls.record import CallRecord
 from frontend.errors import GateError
 from frontend.notary.client import NotaryRefused, NotaryUnavailable
 from frontend.pool.channel import WorkerChannel
+from frontend.telemetry.metrics import Metrics
 from ipc import messages as m
+from ipc.expected import kept_file
 from ipc.identifiers import new
 from ipc.plan import Plan
 
@@ -16,6 +18,7 @@ def terms_of(plan: Plan, digest: str) -> m.Terms:
         plan_hash=digest, module_digest=plan.provider_module_digest, epoch=plan.epoch,
         verifier_kind=plan.verifier_kind, max_response_bytes=plan.max_response_bytes, fuel=limits.fuel,
         memory_mb=limits.memory_mb, timeout_seconds=limits.timeout_seconds, max_io_calls=limits.max_io_calls,
+        file=kept_file(plan),
     )  # fmt: skip
 
 
@@ -25,8 +28,16 @@ def open_for(
     """The question that opens a call at this worker, under an intent that is new."""
     return m.Open(
         new("intent_"), record.event("allow"), terms, worker.worker_id, record.proof, has_budget, approver,
-        wants_begun=bool(plan.secrets),
+        wants_begun=bool(plan.secrets), calls_per_hour=record.calls_per_hour,
     )  # fmt: skip
+
+
+def refusal(answer: m.Refusal, metrics: Metrics) -> GateError:
+    """What a caller hears of a call that the notary has refused, with its event."""
+    if answer.quota is None:
+        return GateError(answer.code, cause=answer.cause, retry_after=answer.retry_after)
+    metrics.quota_exhausted.add(answer.quota)
+    return GateError(answer.code, cause=answer.cause, retry_after=answer.retry_after, reason=answer.quota)
 
 
 def withdrawal(asked: m.Open, error: GateError) -> m.Withdraw:

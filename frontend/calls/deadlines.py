@@ -16,5 +16,9 @@ class CallDeadlines:
     """What an answer waits for the egress proxy's list to be narrow again, when a call was let through."""
     upkeep_seconds: float = 1.0
     """Between two rounds of upkeep: holds that expire, claims that no task settles."""
+    refusal_seconds: float = 60.0
+    """Between two events of callers who have proven nothing, for each user and code."""
+    lines_seconds: float = 10.0
+    """In which refusals of a user with a code have few lines of the log (frontend/telemetry/lines.py)."""
     max_workers: int = 4
     """Workers that a call tries: each of them ended, or was too long at another call, before it began this one."""

@@ -6,6 +6,7 @@ from typing import cast
 import msgspec
 
 from frontend.contract.execution import ExecutionResult, Runtime, VerificationOutcome, VerificationSummary
+from frontend.errors import GateError
 from ipc import messages as m
 from ipc.plan import Plan
 
@@ -25,6 +26,12 @@ class Executed:
     def succeeded(self) -> bool:
         """True when the provider succeeded (verification may still have failed)."""
         return self.output is not None
+
+    def failure(self) -> GateError:
+        """What is answered where the provider did not succeed."""
+        error = GateError("action_execution_failed", cause=self.closed.outcome)
+        error.receipt_id = self.closed.receipt_id
+        return error
 
     def body(self) -> ExecutionResult:
         """The answer."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 import trio
 
-from frontend.calls.asking import open_for, terms_of, unavailable, withdrawal
+from frontend.calls.asking import open_for, refusal, terms_of, unavailable, withdrawal
 from frontend.calls.deadlines import CallDeadlines
 from frontend.calls.executed import Executed
 from frontend.calls.record import CallRecord
@@ -138,6 +138,12 @@ class Execution:
         await trio.lowlevel.checkpoint_if_cancelled()  # a call that was cut has its evidence, and no answer
         output = await self._output(worker, asked.intent_id, closed)
         self.metrics.executed(plan.action_id, closed.outcome, time.perf_counter() - began)
+        if closed.violation is not None:
+            self.metrics.schema_violated(plan.action_id)
+            log.warning(
+                "an answer breaks its response schema", action_id=plan.action_id, receipt_id=closed.receipt_id,
+                violation=closed.violation, trace_id=plan.trace_id,
+            )  # fmt: skip
         return Executed(plan, closed, output)
 
     def _begin(
@@ -189,7 +195,7 @@ class Execution:
         if isinstance(answer, m.NoSuchWorker | m.Unbegun):
             return answer
         record.proof, record.is_decided = None, True
-        raise GateError(answer.code, cause=answer.cause)
+        raise refusal(answer, self.metrics)
 
     async def _unanswered(
         self, worker: WorkerChannel, record: CallRecord, asked: m.Open,

@@ -11,10 +11,10 @@ from frontend.auth.authentication import OperatorCaller
 from frontend.errors import GateError
 from frontend.notary.client import NotaryRefused, NotaryUnavailable
 from frontend.notary.operations import Notary
-from frontend.telemetry.logs import log
+from frontend.telemetry.logs import trace_now
 from frontend.telemetry.weakened import Weakened
-from ipc.events import AuditEvent
-from ipc.identifiers import new
+from ipc.events import ACTION_CALL, AuditEvent
+from ipc.messages import Refuse
 from ipc.texts import clean_reason
 
 
@@ -38,7 +38,6 @@ class Journal:
 
     async def lease_refused(self, error: GateError, uid: int | None) -> None:
         """A lease was refused: to a user of this host where `uid` is known."""
-        log.info("a lease was refused", code=error.code, cause=error.cause)
         event = self.event(
             "LeaseIssued", decision="error" if error.status >= 500 else "deny", error_code=error.code,
             reason=error.cause, principal=None if uid is None else f"uid:{uid}",
@@ -58,14 +57,21 @@ class Journal:
         known = self.weakened.fields() | bounded(fields)
         return AuditEvent(
             event_type=event_type,
-            trace_id=new("trc_"),
+            trace_id=trace_now(),
             decision=decision,
             **{name: value for name, value in known.items() if value is not None},
         )
 
+    async def refused(self, event: AuditEvent) -> None:
+        """Refusals that an event stands for, none of which has used a proof."""
+        await self._write(event)
+
     async def _write(self, event: AuditEvent) -> None:
         try:
-            await self.notary.note(event)
+            if event.event_type == ACTION_CALL:
+                await self.notary.refuse(Refuse(event))
+            else:
+                await self.notary.note(event)
         except (NotaryUnavailable, NotaryRefused) as error:
             raise GateError("evidence_persistence_failed", cause=str(error)) from None
 

@@ -7,12 +7,14 @@ Never runs a provider (frontend/calls/execution.py) and never judges by itself (
 """
 
 import contextlib
+import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
 from functools import partial
 
 import trio
 
+from frontend.actions.asked import question_of
 from frontend.actions.planning import Draft, build_plan, draft
 from frontend.actions.registry import Action, Registry
 from frontend.actions.targets import Learned
@@ -22,7 +24,9 @@ from frontend.calls.budgets import Budgets
 from frontend.calls.executed import Executed
 from frontend.calls.execution import Execution
 from frontend.calls.journal import bounded
+from frontend.calls.quotas import Quotas
 from frontend.calls.record import CallRecord
+from frontend.calls.refusals import Refusal, Refusals
 from frontend.clock import Clock
 from frontend.contract.execution import PendingApproval
 from frontend.errors import GateError
@@ -32,12 +36,13 @@ from frontend.limits.rates import SessionRates, TooMuch
 from frontend.notary.client import NotaryRefused, NotaryUnavailable
 from frontend.notary.operations import Notary
 from frontend.policy.engine import PolicyEngine
-from frontend.policy.question import Decision, Question
+from frontend.policy.question import Decision
 from frontend.schemas.large_bodies import LargeBodies
 from frontend.schemas.parser import parse_body
-from frontend.telemetry.logs import log, trace_id
+from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.weakened import Weakened
+from ipc.events import ACTION_CALL
 from ipc.messages import Refuse, Refused
 from ipc.settings import Settings
 from ipc.store import ApprovalRecord
@@ -81,13 +86,15 @@ class Pipeline:
     sessions: SessionRates
     metrics: Metrics
     use_newest_policy: Callable[[], Awaitable[None]]
+    refusals: Refusals
+    quotas: Quotas
     large_bodies: LargeBodies = field(default_factory=LargeBodies)
 
     async def call(self, request: Request, action_id: str) -> Executed | Held:
         """Enforce one call. Raises GateError for every other outcome, with its evidence durable."""
         with self.admission.enter() as place:
-            record = CallRecord(action_id, self.weakened)
-            trace_id.set(record.trace_id)
+            is_registered = self.registry().get(action_id) is not None
+            record = CallRecord(action_id, self.weakened, uid=request.uid, is_registered=is_registered)
             try:
                 outcome = await self._enforce(record, request, place)
             except TooMuch as error:
@@ -95,6 +102,9 @@ class Pipeline:
                 raise
             except GateError as error:
                 place.leave_unless_owned()
+                if error.status == 401 and not record.has_proven:
+                    await self._refused_unproven(record, error)
+                    raise
                 outcome = await self._refused(record, error)
             except trio.Cancelled:
                 await self._cut(record)
@@ -110,15 +120,18 @@ class Pipeline:
         lease = record.lease = claim.lease
         record.identity_method = lease.identity_method
         record.proof = self.authentication.check(request, claim)
+        record.proof_key, record.has_proven = record.proof.key, True
         place.belongs_to(lease.principal, lease.session_id)
+        record.calls_per_hour = self.quotas.of(lease.principal).max_calls_per_hour
         epoch = self.authentication.in_force(lease)
         action = self._resolve(record)
         sent = await request.read_body(min(MAX_BODY_BYTES, action.max_request_bytes))
-        body = await self.large_bodies.run(len(sent), partial(parse_body, sent))
+        body = await self.large_bodies.run(len(sent), place.owners, partial(parse_body, sent))
         record.calls_before = await self.budgets.snapshot(lease)
         learned = self.learned(action.action_id)
         drafted = await self.large_bodies.run(
             len(sent),
+            place.owners,
             partial(draft, action, body, lease, record.calls_before, epoch, learned, settings=self.settings),
         )
         record.request_hash = drafted.request_hash
@@ -142,7 +155,7 @@ class Pipeline:
     def _resolve(self, record: CallRecord) -> Action:
         action = self.registry().get(record.action_id)
         if action is None:
-            raise GateError("action_not_found")
+            raise GateError("action_not_found", cause=_unregistered(record.action_id))
         record.action = action
         if action.trust_verdict != "digest_ok":
             raise GateError(TRUST_CODES[action.trust_verdict])
@@ -150,7 +163,7 @@ class Pipeline:
 
     async def _decide(self, record: CallRecord, drafted: Draft) -> Decision:
         await self.use_newest_policy()
-        decision = record.decision = await self.policy.decide(_question(drafted))
+        decision = record.decision = await self.policy.decide(question_of(drafted))
         if not decision.allow:
             raise GateError("policy_denied", deny_reason=decision.deny_reason or "denied by policy")
         if not set(drafted.sinks) <= set(decision.allowed_sinks):
@@ -171,15 +184,17 @@ class Pipeline:
                 log.error("a refusal left no event", code=error.code, action_id=record.action_id, cause=problem.cause)
                 if error.status < 500:
                     self._end(record, "error", problem.code)
+                    problem.is_told = True
                     raise
             else:
                 if answer.held is not None:
                     return Held(answer.held, record.trace_id)
                 if answer.is_replay:
                     error, decision = GateError("replay_detected"), "deny"
-        if error.code == "replay_detected" and record.lease is not None:
-            self.authentication.not_its_own(record.lease)
+        if error.code == "replay_detected" and record.lease is not None and record.proof_key is not None:
+            self.authentication.not_its_own(record.lease, record.proof_key)
         self._end(record, decision, error.code, error.cause)
+        error.is_told = True
         raise error
 
     async def _told(self, record: CallRecord, decision: str, error: GateError) -> Refused:
@@ -198,6 +213,14 @@ class Pipeline:
             raise GateError(unavailable, cause=str(problem)) from None
         record.proof, record.is_decided = None, True
         return answer
+
+    async def _refused_unproven(self, record: CallRecord, error: GateError) -> None:
+        """A caller who has proven nothing: the first is in evidence and in the log, those after it are counted."""
+        fields = {**record.caller(), "reason": error.cause}
+        if await self.refusals.note(Refusal(ACTION_CALL, record.uid, error, fields)):
+            record.say("deny", error.code, error.cause)
+        self.metrics.called(record.action_id, "deny", error.code, record.started)
+        error.is_told = True
 
     async def _refused_again(self, record: CallRecord, error: TooMuch) -> None:
         """More than a session may have now. One event tells of many such refusals: a flood never fills the ledger."""
@@ -230,29 +253,12 @@ class Pipeline:
             self._end(record, "error", "action_execution_failed", outcome.closed.outcome)
 
     def _end(self, record: CallRecord, decision: str, code: str | None = None, cause: str | None = None) -> None:
-        record.say(decision, code, cause)
+        if decision != "deny" or code is None or self.refusals.lines.may_say(record.uid, code):
+            record.say(decision, code, cause)
         self.metrics.called(record.action_id, decision, code, record.started)
 
 
-def _question(drafted: Draft) -> Question:
-    """What policy is asked of a draft (docs/policy.md, input document)."""
-    action = drafted.action
-    return Question(
-        principal=drafted.principal,
-        owner=drafted.owner,
-        action_id=action.action_id,
-        action_version=action.version,
-        action_risk_level=action.risk_level,
-        action_trust_verdict=action.trust_verdict,
-        scopes=drafted.scopes,
-        required_scopes=action.required_scopes,
-        requested_sinks=drafted.sinks,
-        requested_secrets=action.secret_names,
-        egress_profile=action.egress_profile,
-        targets=drafted.targets,
-        unresolved_domains=drafted.unresolved_domains,
-        unresolved_paths=drafted.unresolved_paths,
-        fs_path=drafted.fs_path,
-        calls_remaining=drafted.calls_remaining,
-        request_hash=drafted.request_hash,
-    )
+def _unregistered(action_id: str) -> str:
+    """What evidence has instead of the id: who knows a name can tell whether it was this one."""
+    digest = hashlib.sha256(action_id.encode()).hexdigest()
+    return f"no registered action: an id of {len(action_id)} characters, sha256:{digest}"

@@ -13,10 +13,9 @@ from frontend.actions.registry import Action
 from frontend.auth.lease import Lease
 from frontend.notary.waiting import Waiter
 from frontend.policy.question import Decision
-from frontend.telemetry.logs import log
+from frontend.telemetry.logs import log, trace_now
 from frontend.telemetry.weakened import Weakened
 from ipc.events import ACTION_CALL, AuditEvent
-from ipc.identifiers import new
 from ipc.messages import Proof
 from ipc.plan import Plan
 
@@ -29,7 +28,7 @@ class CallRecord:
 
     action_id: str
     weakened: Weakened
-    trace_id: str = field(default_factory=lambda: new("trc_"))
+    trace_id: str = field(default_factory=trace_now)
     lease: Lease | None = None
     action: Action | None = None
     request_hash: str | None = None
@@ -37,8 +36,18 @@ class CallRecord:
     plan: Plan | None = None
     calls_before: int | None = None
     calls_after: int | None = None
+    calls_per_hour: int | None = None
+    """What its principal may do in an hour."""
     identity_method: str | None = None
     started: float = field(default_factory=time.monotonic)
+    uid: int | None = None
+    """Of the peer, where its connection shows one."""
+    is_registered: bool = True
+    """There is an action of this id. SECURITY: an id that names none is a text of the caller's own making, and stands
+    in no event."""
+    has_proven: bool = False
+    """The caller's proof holds for its lease; whether it is new is the notary's to say."""
+    proof_key: str | None = None
     proof: Proof | None = None
     """Of the request, until an operation of the notary has used it."""
     unless_held: bool = False
@@ -64,11 +73,10 @@ class CallRecord:
 
     def event(self, decision: str, *, event_type: str = ACTION_CALL, **more: Any) -> AuditEvent:
         """The event for this outcome as far as it is known here; `more` are further fields. The notary completes it."""
-        fields = self._caller() | self._what() | self._policy() | self._budgets() | self.weakened.fields() | more
+        fields = self.caller() | self._what() | self._policy() | self._budgets() | self.weakened.fields() | more
         return AuditEvent(
             event_type=event_type,
             trace_id=self.trace_id,
-            action_id=self.action_id,
             decision=decision,
             **{name: value for name, value in fields.items() if value is not None},
         )
@@ -91,16 +99,18 @@ class CallRecord:
             return self.plan.principal
         return self.lease.principal if self.lease is not None else None
 
-    def _caller(self) -> dict[str, Any]:
+    def caller(self) -> dict[str, Any]:
+        """Whose call it is, and of which action: fields of its event."""
+        action = {"action_id": self.action_id} if self.is_registered else {}
         if self.plan is not None:
             plan = self.plan
             who = {"principal": plan.principal, "owner": plan.owner, "session_id": plan.session_id}
-            return {**who, "lease_jti": plan.lease_jti, "identity_method": self.identity_method}
+            return {**action, **who, "lease_jti": plan.lease_jti, "identity_method": self.identity_method}
         if self.lease is None:
-            return {}
+            return action
         lease = self.lease
         who = {"principal": lease.principal, "owner": lease.owner, "session_id": lease.session_id}
-        return {**who, "lease_jti": lease.jti, "identity_method": lease.identity_method}
+        return {**action, **who, "lease_jti": lease.jti, "identity_method": lease.identity_method}
 
     def _what(self) -> dict[str, Any]:
         if self.plan is not None:

@@ -24,6 +24,7 @@ from frontend.policy.acl import PolicyFiles
 from frontend.policy.data import PolicyData
 from frontend.policy.engine import PolicyRefused
 from frontend.policy.file import DataTurn
+from frontend.policy.sinks import believed, for_engine
 from frontend.telemetry.logs import log
 from ipc import events
 from ipc.messages import PolicyEdited
@@ -113,7 +114,7 @@ class Authority:
                 await self._tell(act, before)
                 return before.data
             try:
-                after = edit.rewritten(before, wanted)
+                after = believed(edit.rewritten(before, wanted), self._sinks_of)
             except edit.TooLarge as error:
                 raise GateError("invalid_input", message=str(error)) from None
             await self._put_in_force(act, after, turn)
@@ -128,7 +129,7 @@ class Authority:
                 await self._write(act, after, turn)
 
         try:
-            await self.configuration.policy.load(after.sources, commit)
+            await self.configuration.policy.load(for_engine(after), commit)
         except PolicyRefused as error:
             await self._tell_failed(act, "policy_refused", str(error))
             raise GateError("policy_refused", cause=str(error)) from None
@@ -193,10 +194,7 @@ class Authority:
         return files
 
     def _sinks_of(self, actions: Iterable[str]) -> frozenset[str]:
-        registry = self.configuration.registry
-        return frozenset(
-            sink for name in actions if (action := registry.get(name)) is not None for sink in action.sinks
-        )
+        return self.configuration.registry.sinks_of(actions)
 
     def _refuse_unregistered(self, actions: Iterable[str], *, known: tuple[str, ...]) -> None:
         registry = self.configuration.registry

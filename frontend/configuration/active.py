@@ -1,4 +1,5 @@
-"""What a reload swaps: manifests with their modules, policy, keys. Read whole, swapped whole, or not at all.
+"""What a reload swaps: manifests with their modules, policy, keys, and those settings of the configuration file that
+follow one (ipc/reloadable.py). Read whole, swapped whole, or not at all.
 
 Loading collects every problem of every file before it refuses. The active registry is replaced by one assignment
 after the policy engine has accepted the new policy; with live sync the egress proxy's list has what both need by then,
@@ -16,13 +17,19 @@ from typing import TypeVar
 
 import trio
 
+from frontend.actions.hosts import host_doubts
 from frontend.actions.modules import module_doubts, module_files, module_problems
 from frontend.actions.registry import Registry, load_manifests
+from frontend.actions.roots import root_problems
 from frontend.actions.trust import Trusted, load_trusted
+from frontend.auth.operators import Operators
 from frontend.configuration.deadlines import ConfigurationDeadlines
 from frontend.control import Control, SupervisorSilent
+from frontend.egress.learned import FILE_NAME
 from frontend.egress.proxy_list import AllowList, ListNotWritten
+from frontend.egress.rulefile import learned_at
 from frontend.errors import GateError
+from frontend.files.problems import Problem
 from frontend.manifests.manifest import Manifest
 from frontend.notary.client import NotaryRefused, NotaryUnavailable
 from frontend.notary.operations import Notary
@@ -30,9 +37,11 @@ from frontend.policy.acl import PolicyFiles, read_policy
 from frontend.policy.engine import PolicyEngine, PolicyRefused
 from frontend.policy.file import PolicyFile
 from frontend.policy.problems import policy_problems
+from frontend.policy.sinks import believed, for_engine
 from frontend.pool.pool import Pools
 from frontend.shared.memory import SharedMemory
 from frontend.telemetry.logs import log
+from ipc.reloadable import Reloadable, with_reloadable
 from ipc.settings import Settings
 
 T = TypeVar("T")
@@ -44,6 +53,14 @@ class ConfigurationRefused(Exception):
     def __init__(self, problems: list[str]) -> None:
         super().__init__("; ".join(problems))
         self.problems = problems
+
+
+@dataclass(frozen=True, slots=True)
+class Fresh:
+    """What the supervisor has read in the configuration file: with `problems` it will not do."""
+
+    reloadable: Reloadable | None = None
+    problems: tuple[str, ...] = ()
 
 
 Commit = Callable[[Registry, PolicyFiles], Awaitable[None]]
@@ -64,30 +81,47 @@ class Configuration:
     memory: SharedMemory
     policy_file: PolicyFile
     deadlines: ConfigurationDeadlines = ConfigurationDeadlines()
+    operators: Operators = field(default_factory=lambda: Operators(()))
+    """Those that authentication asks."""
     policy_files: PolicyFiles | None = None
     policy_turn: trio.Lock = field(default_factory=trio.Lock)
     """Held by whoever replaces the policy in force, from reading its files on."""
     _changes: int = 0
     """Changes of the policy's data, by whichever front, that are in force here."""
 
-    async def load(self, commit: Commit | None = None, *, within: float = math.inf) -> None:
+    async def load(
+        self, commit: Commit | None = None, *, within: float = math.inf, fresh: Fresh = Fresh()
+    ) -> None:  # fmt: skip
         """Read everything again and swap. Raises ConfigurationRefused, and what `commit` raises; then nothing has
         changed.
 
         `commit` is awaited when nothing but it can keep what it is given from being in force. `within`: seconds that
-        everything up to policy may take.
+        everything up to policy may take. `fresh`: what the configuration file says now.
         """
         async with self._turn:
             async with AsyncExitStack() as swap:
-                registry, generation = await self._prepared_in(within, swap)
+                registry, generation = await self._prepared_in(within, swap, fresh)
                 async with self.policy_turn:
                     changes = self.memory.policy_changes
                     files = await self._policy_on_disk()
                     await self._use(registry, files, commit)
+                    if fresh.reloadable is not None:
+                        self.follow_settings(fresh.reloadable)
+                    self._tell_doubts(files)
                     self._announce(files.sources.digest, changes, is_start=commit is None)
             self.pools.require_generation(generation)
             await self._follow_keys()
             log.info("configuration is active", actions=len(registry), policy_version=self.policy.policy_version)
+
+    def follow_settings(self, reloadable: Reloadable) -> None:
+        """Decide by these settings with the next request. Raises ValueError for operators that can't be told apart."""
+        self.operators.follow(Operators(reloadable.operators))
+        self.settings = with_reloadable(self.settings, reloadable)
+
+    def _tell_doubts(self, files: PolicyFiles) -> None:
+        said = [doubt.sentence for doubt in files.doubts]
+        for problem in policy_problems(said, self.settings.policy_dir):
+            log.warning("a rule of the policy may not do what it says", problem=str(problem))
 
     def _announce(self, digest: str, changes: int, *, is_start: bool) -> None:
         """What was read from the disk is in force here. A reload is for all fronts, each on the supervisor's word; a
@@ -159,8 +193,9 @@ class Configuration:
         self._changes = self.memory.change_policy(files.sources.digest)
 
     async def _use(self, registry: Registry, files: PolicyFiles, commit: Commit | None) -> None:
+        files = believed(files, registry.sinks_of)
         try:
-            await self.policy.load(files.sources, None if commit is None else lambda: commit(registry, files))
+            await self.policy.load(for_engine(files), None if commit is None else lambda: commit(registry, files))
         except PolicyRefused as error:
             raise self._policy_refused(error) from None
         self.registry, self.policy_files = registry, files
@@ -174,9 +209,9 @@ class Configuration:
     def _policy_refused(self, error: PolicyRefused) -> ConfigurationRefused:
         return ConfigurationRefused([str(one) for one in policy_problems(error.problems, self.settings.policy_dir)])
 
-    async def _prepared_in(self, seconds: float, swap: AsyncExitStack) -> tuple[Registry, int]:
+    async def _prepared_in(self, seconds: float, swap: AsyncExitStack, fresh: Fresh) -> tuple[Registry, int]:
         with trio.move_on_after(seconds):
-            found = await self._prepare()
+            found = await self._prepare(fresh)
             try:
                 reach = self.allow_list.reach_of(found[0])
                 wider = self.allow_list.wider(reach, settle_seconds=self.deadlines.settle_seconds)
@@ -202,10 +237,10 @@ class Configuration:
         except (NotaryUnavailable, NotaryRefused) as error:
             raise ConfigurationRefused([f"the signing keys can't be looked at: {error}"]) from None
 
-    async def _prepare(self) -> tuple[Registry, int]:
+    async def _prepare(self, fresh: Fresh) -> tuple[Registry, int]:
         settings, within = self.settings, self.deadlines.read_seconds
-        keys = await self._key_problems()
-        manifests, trusted = await _in_thread(lambda: _read(settings, keys), within)
+        told = [*fresh.problems, *_operator_problems(fresh), *await self._key_problems()]
+        manifests, trusted = await _in_thread(lambda: _read(settings, told), within)
         folder = Path(settings.manifests_dir)
         modules_dir = Path(settings.modules_dir or folder / "modules")
         try:
@@ -216,18 +251,37 @@ class Configuration:
         if refused:
             raise ConfigurationRefused(refused)
         for doubt in module_doubts(manifests, loaded.verdicts, modules_dir, trusted):
-            log.warning("calls of an action will be refused", problem=str(doubt))
+            _warn("calls of an action will be refused", doubt)
+        for doubt in await _in_thread(lambda: _host_doubts(settings, manifests), within):
+            _warn("calls of an action will wait for a person", doubt)
         registry = await _in_thread(lambda: Registry.build(manifests, loaded.verdicts, trusted), within)
         return registry, loaded.generation
 
 
-def _read(settings: Settings, keys: list[str]) -> tuple[Sequence[Manifest], Trusted]:
-    """All problems at once, those of policy too, though its files are read again when their turn has come; `keys` are
-    those of the signing keys."""
+def _warn(message: str, doubt: Problem) -> None:
+    log.warning(message, problem=str(doubt), file=doubt.file, line=doubt.line, field=doubt.field)
+
+
+def _host_doubts(settings: Settings, manifests: Sequence[Manifest]) -> list[Problem]:
+    return host_doubts(manifests, learned_at(Path(settings.state_dir) / FILE_NAME))
+
+
+def _operator_problems(fresh: Fresh) -> list[str]:
+    try:
+        Operators(() if fresh.reloadable is None else fresh.reloadable.operators)
+    except ValueError as error:
+        return [str(error)]
+    return []
+
+
+def _read(settings: Settings, told: list[str]) -> tuple[Sequence[Manifest], Trusted]:
+    """All problems at once, those of policy too, though its files are read again when their turn has come; `told` are
+    those of the configuration file and of the signing keys."""
     folder = Path(settings.manifests_dir)
     manifests, more = load_manifests(folder, has_proxy=settings.egress_proxy_url is not None)
     trusted, others = load_trusted(folder)
-    problems = [*(str(problem) for problem in sorted([*more, *others])), *keys]
+    roots = root_problems(manifests, settings.files_folder)
+    problems = [*(str(problem) for problem in sorted([*more, *others, *roots])), *told]
     try:
         read_policy(settings.policy_dir)
     except PolicyRefused as error:

@@ -24,5 +24,7 @@ class ConfigurationDeadlines:
     """Between two looks at whether another front's change has come."""
     others_seconds: float = 1.0
     """From the moment in which another front puts its change on the disk until that is in force here."""
+    end_holds_seconds: float = 2.0
+    """What the answer to revoke-all waits for the ends of the holds that it has revoked."""
     turn_seconds: float = 15.0
     """How long a change waits for a load, or another change, to end."""

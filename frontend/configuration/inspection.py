@@ -11,9 +11,13 @@ from pathlib import Path
 
 import trio
 
+from frontend.actions.hosts import host_doubts
 from frontend.actions.modules import module_doubts, module_files, module_problems
 from frontend.actions.registry import load_manifests
+from frontend.actions.roots import root_problems
 from frontend.actions.trust import load_trusted
+from frontend.egress.learned import FILE_NAME
+from frontend.egress.rulefile import learned_at
 from frontend.files.problems import Problem, Report
 from frontend.manifests.manifest import Manifest
 from frontend.manifests.reading import read_file
@@ -36,9 +40,9 @@ from ipc.settings import Settings
 MODULE_SECONDS = 120.0
 
 
-def found(problem: Problem, *setting: str | int) -> FoundProblem:
+def found(problem: Problem, *setting: str | int, is_warning: bool = False) -> FoundProblem:
     """A problem as it is told."""
-    return FoundProblem(problem.file, problem.line, problem.field, problem.message, problem.mend, setting)
+    return FoundProblem(problem.file, problem.line, problem.field, problem.message, problem.mend, setting, is_warning)
 
 
 async def look_at_actions(
@@ -49,7 +53,7 @@ async def look_at_actions(
     manifests, problems = load_manifests(folder, has_proxy=settings.egress_proxy_url is not None)
     trusted, more = load_trusted(folder)
     modules_dir = Path(settings.modules_dir or folder / "modules")
-    told = [found(problem) for problem in (*problems, *more)]
+    told = [found(problem) for problem in (*problems, *more, *root_problems(manifests, settings.files_folder))]
     try:
         with trio.fail_after(MODULE_SECONDS):
             await channel.send(LoadModules("check", module_files(manifests, modules_dir)))
@@ -60,6 +64,7 @@ async def look_at_actions(
     else:
         told += map(found, module_problems(manifests, verdicts, modules_dir))
         told += map(found, module_doubts(manifests, verdicts, modules_dir, trusted))
+    told += map(found, host_doubts(manifests, learned_at(Path(settings.state_dir) / FILE_NAME)))
     if with_secrets:
         told += _look_at_secrets(settings, manifests)
     return told, len(manifests)
@@ -76,16 +81,20 @@ def module_channel(sock: socket.socket) -> "TrioChannel[ModulesLoaded]":
 async def look_at_policy(policy_dir: str, engine: EmbeddedPolicy) -> tuple[list[FoundProblem], str, str | None]:
     """The policy as a candidate of `engine`, which runs.
 
-    Returns the problems, its version where it was read, and why its decisions are not remembered if that is so.
+    Returns the problems and warnings, its version where it was read, and why its decisions are not remembered if that
+    is so. Stricter than a start: what a reload would only log is a problem where it is never meant.
     """
-    version = ""
+    version, told = "", []
     try:
-        sources = read_policy(policy_dir).sources
-        version = sources.policy_version
-        await engine.load(sources)
+        files = read_policy(policy_dir)
+        version = files.data.policy_version
+        for is_mistake in (True, False):
+            said = [doubt.sentence for doubt in files.doubts if doubt.is_mistake is is_mistake]
+            told += [found(one, is_warning=not is_mistake) for one in policy_problems(said, policy_dir)]
+        await engine.load(files.sources)
     except PolicyRefused as refused:
-        return [found(problem) for problem in policy_problems(refused.problems, policy_dir)], version, None
-    return [], version, engine.memo_status.reason
+        return [*told, *(found(problem) for problem in policy_problems(refused.problems, policy_dir))], version, None
+    return told, version, engine.memo_status.reason
 
 
 def look_at_webhooks(settings: Settings) -> list[FoundProblem]:

@@ -13,12 +13,12 @@ import trio
 from frontend.actions.registry import Registry
 from frontend.auth.authentication import OperatorCaller
 from frontend.calls.journal import Journal
-from frontend.configuration.active import Configuration, ConfigurationRefused
+from frontend.configuration.active import Configuration, ConfigurationRefused, Fresh
 from frontend.configuration.deadlines import ConfigurationDeadlines
 from frontend.control import Control, SupervisorSilent
 from frontend.errors import GateError
 from frontend.policy.acl import PolicyFiles
-from frontend.telemetry.logs import log
+from frontend.telemetry.logs import log, trace_id, trace_now
 from ipc import messages as m
 from ipc.events import ADMIN_RELOAD
 from ipc.identifiers import new
@@ -40,7 +40,8 @@ class Reloads:
 
     async def request(self, operator: OperatorCaller) -> m.Reloaded:
         """Have every front reload. Raises GateError reload_failed, with the reason in log and evidence."""
-        asked = m.RequestReload(new("reload_"), f"operator:{operator.name}", operator.jkt, operator.proof_jti)
+        who = f"operator:{operator.name}"
+        asked = m.RequestReload(new("reload_"), who, operator.jkt, operator.proof_jti, trace_now())
         self._mine[asked.request_id] = False
         try:
             outcome = await self.control.reload(asked)
@@ -58,15 +59,17 @@ class Reloads:
     async def perform(self, message: m.Reload) -> None:
         """Read everything again and put it in force, or say why not. Raises nothing but Cancelled."""
         problem: str | None = None
+        trace_id.set(message.trace_id)  # this task is the reload's own
 
         async def commit(_registry: Registry, files: PolicyFiles) -> None:
             if message.waits:
                 await self._until_all_can(message.request_id)
             if message.tells:
-                await self._tell(message, policy_version=files.data.policy_version)
+                await self._tell(message, policy_version=files.data.policy_version, change=_change(message))
 
+        fresh = Fresh(message.reloadable, message.problems)
         try:
-            await self.configuration.load(commit, within=self.deadlines.prepare_seconds)
+            await self.configuration.load(commit, within=self.deadlines.prepare_seconds, fresh=fresh)
         except ConfigurationRefused as error:
             problem = str(error)
             log.error("the configuration was not reloaded; the previous one stays active", problems=error.problems)
@@ -118,3 +121,9 @@ class Reloads:
         await self.journal.own(ADMIN_RELOAD, principal=message.requested_by, **found)
         if message.request_id in self._mine:
             self._mine[message.request_id] = True
+
+
+def _change(message: m.Reload) -> dict[str, Any] | None:
+    """What evidence has of settings: names alone. None where none has changed."""
+    named = {"settings": list(message.changed), "needs_restart": list(message.needs_restart)}
+    return {name: settings for name, settings in named.items() if settings} or None

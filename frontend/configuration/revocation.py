@@ -8,9 +8,12 @@ that was lost, or is a copy of before, brings nothing back: evidence knows how h
 from dataclasses import dataclass
 
 import msgspec
+import trio
 
 from frontend.auth.authentication import OperatorCaller
+from frontend.calls.approvals.expiry import Expiry
 from frontend.calls.journal import Journal
+from frontend.configuration.deadlines import ConfigurationDeadlines
 from frontend.errors import GateError
 from frontend.notary.client import NotaryRefused, NotaryUnavailable
 from frontend.notary.in_force import Known
@@ -39,6 +42,8 @@ class Revocation:
     known: Known
     journal: Journal
     notary: Notary
+    expiry: Expiry
+    deadlines: ConfigurationDeadlines = ConfigurationDeadlines()
 
     async def epoch(self) -> int:
         """The epoch in force. Raises GateError epoch_store_unavailable."""
@@ -52,7 +57,17 @@ class Revocation:
         again."""
         revoked = await self._raise(Revoke(self.journal.operator_event(ADMIN_REVOKE_ALL, operator)))
         log.warning("every lease, grant and held plan of before is revoked", epoch=revoked.current, by=operator.name)
+        await self._end_holds()
         return revoked.previous, revoked.current
+
+    async def _end_holds(self) -> None:
+        """No hold of before can be approved any more; its event and its call given back follow here, a bounded time,
+        and what is left then in the rounds of every front."""
+        with trio.move_on_after(self.deadlines.end_holds_seconds):
+            try:
+                await self.expiry.expire()
+            except (NotaryUnavailable, NotaryRefused, GateError) as error:
+                log.warning("holds of before wait for their end", cause=str(error))
 
     async def catch_up(self) -> None:
         """Before the first request: raise an epoch that is below what evidence tells, beyond it, so that every lease of

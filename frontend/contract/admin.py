@@ -1,14 +1,9 @@
-"""Operating the gateway: its status, its drain, intents without a receipt."""
+"""Operating the gateway: its status, its drain."""
 
-from typing import Annotated, Literal
+from typing import Literal
 
 import msgspec
-from msgspec import UNSET, Meta, UnsetType
-
-from frontend.contract.forms import Body, Query
-
-DEFAULT_INTENTS, MAX_INTENTS = 100, 1000
-MAX_NOTE = 500
+from msgspec import UNSET, UnsetType
 
 
 class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
@@ -49,6 +44,38 @@ class PolicyMemo(msgspec.Struct, frozen=True, kw_only=True):
     """Decisions that are remembered now, by the front that answers."""
 
 
+class Witness(msgspec.Struct, frozen=True, kw_only=True):
+    """One that is asked to cosign checkpoints (docs/evidence.md, "Witnesses")."""
+
+    name: str
+    """What the configuration calls it."""
+    has_cosigned: bool
+    """Whether it has cosigned this checkpoint."""
+    size: int | None
+    """Entries of the largest checkpoint that it has cosigned; null before the first."""
+    time: str | None
+    """When it did, by its own clock."""
+    problem: str | None
+    """Why it has not cosigned, when it was asked last; null when it did."""
+
+
+class LastCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
+    """The last checkpoint that was signed: at most one a second while events and intents are written."""
+
+    origin: str
+    """Name of the log: the gateway's public address without its scheme."""
+    size: int
+    """Events and intents that it commits to."""
+    root: str
+    """Root of their tree (RFC 6962), base64."""
+    time: str
+    """When it was signed."""
+    age_seconds: int
+    """Since then."""
+    witnesses: list[Witness]
+    """In the order of the configuration."""
+
+
 class AdminStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The facts of the running gateway. Null is what a store that is down can't tell."""
 
@@ -65,6 +92,8 @@ class AdminStatus(msgspec.Struct, frozen=True, kw_only=True):
     dependencies: Dependencies
     backends: Backends
     webhooks: Webhooks
+    checkpoint: LastCheckpoint | None
+    """The last signed checkpoint of the log; null before the first, and while the ledger can't tell."""
     policy_version: str
     policy_memo: PolicyMemo
     weakened: list[str]
@@ -94,7 +123,7 @@ class CurrentEpoch(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ReloadResult(msgspec.Struct, frozen=True, kw_only=True):
-    """Manifests and policy as they lay on the disk are in force."""
+    """Manifests, policy, operators and principals as they lay on the disk are in force."""
 
     manifests_loaded: int
     policy_reloaded: Literal[True] = True
@@ -103,53 +132,7 @@ class ReloadResult(msgspec.Struct, frozen=True, kw_only=True):
     actions: int
     """How many are registered."""
     policy_version: str
-
-
-class IntentsQuery(Query, frozen=True, kw_only=True):
-    """Which intents to list."""
-
-    limit: Annotated[int, Meta(ge=1, le=MAX_INTENTS)] = DEFAULT_INTENTS
-    """How many at most, the oldest first."""
-    after: str | None = None
-    """Only those that were written after this intent, by its id: the last one of the page before."""
-
-
-class ResolveRequest(Body, frozen=True, kw_only=True):
-    """What came of it, as far as somebody found out."""
-
-    outcome: Literal["happened", "did_not_happen", "unknown"]
-    note: Annotated[str, Meta(max_length=MAX_NOTE)] | None = None
-    """How it was found out; goes into the audit event."""
-
-
-class ResolvedIntent(msgspec.Struct, frozen=True, kw_only=True):
-    """It is no longer among the unresolved; an audit event says so, and no receipt does."""
-
-    intent_id: str
-    trace_id: str
-    action_id: str
-    outcome: Literal["happened", "did_not_happen", "unknown"]
-    resolved_by: str
-
-
-class UnresolvedIntent(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that was dispatched, and nobody knows what came of it."""
-
-    intent_id: str
-    trace_id: str
-    action_id: str
-    principal: str
-    dispatched_at: str
-    age_seconds: int
-    grant_id: str
-    provider_module: str
-    """`sha256:<hex>`."""
-
-
-class UnresolvedIntents(msgspec.Struct, frozen=True, kw_only=True):
-    """Intents without a receipt, the oldest first."""
-
-    intents: list[UnresolvedIntent]
-    count: int
-    total: int
-    """How many there are, listed or not."""
+    changed: list[str]
+    """Names of settings of the configuration file that came into force with it."""
+    needs_restart: list[str]
+    """Names of settings that have changed in the configuration file since the start, and wait for the next one."""

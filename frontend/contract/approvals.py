@@ -6,7 +6,7 @@ import msgspec
 from msgspec import UNSET, Meta, UnsetType
 
 from frontend.contract.actions import ResourceLimits, RiskLevel
-from frontend.contract.forms import Body, Query
+from frontend.contract.forms import Body, Moment, Query
 
 State = Literal["pending", "claimed", "approved", "denied", "expired", "failed"]
 ListedState = Literal["pending", "claimed", "approved", "denied", "failed"]
@@ -19,8 +19,15 @@ class ApprovalQuery(Query, frozen=True, kw_only=True):
 
     status: ListedState | None = None
     """Only those in this state; all when omitted."""
+    principal: str | None = None
+    """Only those of this principal."""
+    action_id: str | None = None
+    """Only calls of this action."""
+    before: Moment | None = None
+    """Only those created before this time: for the next page, that of the last item."""
     limit: Annotated[int, Meta(ge=1, le=MAX_LIST)] = DEFAULT_LIST
-    """How many at most, the newest first."""
+    """How many at most, the newest first. Without `principal` and `before` they are chosen in turns: the newest of each
+    principal, then the second of each, and so on, so that no principal hides another's."""
 
 
 class ApproveQuery(Query, frozen=True, kw_only=True):
@@ -33,7 +40,10 @@ class ApproveQuery(Query, frozen=True, kw_only=True):
 
 
 class ApproveRequest(Body, frozen=True, kw_only=True, forbid_unknown_fields=False):
-    """An approval needs no body; what a client sends all the same is not kept."""
+    """An approval needs no body, unless signatures are required; what else a client sends is not kept."""
+
+    signature: str | None = None
+    """The operator's own signature of this decision: a compact JWS of the `typ` `approval+jws`."""
 
 
 class DenyRequest(Body, frozen=True, kw_only=True):
@@ -41,6 +51,8 @@ class DenyRequest(Body, frozen=True, kw_only=True):
 
     reason: str | None = None
     """Shown to the agent; control characters are stripped, and it is cut to 500 characters."""
+    signature: str | None = None
+    """The operator's own signature of this decision: a compact JWS of the `typ` `approval+jws`."""
 
 
 class ApprovalPoll(msgspec.Struct, frozen=True, kw_only=True):
@@ -84,6 +96,9 @@ class ApprovalList(msgspec.Struct, frozen=True, kw_only=True):
 
     approvals: list[ApprovalItem]
     count: int
+    """How many are listed here."""
+    total: int
+    """How many match the filters."""
 
 
 class ApprovedEgress(msgspec.Struct, frozen=True, kw_only=True):
@@ -120,18 +135,20 @@ class BudgetSnapshot(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ApprovalDetail(ApprovalItem, frozen=True, kw_only=True):
-    """Everything an operator must see before deciding. In strings that an agent chose, characters that could hide or
+    """Everything an operator must see before deciding. Once it has ended, the request is not kept, nor what the request
+    has filled in: `request`, `request_json` and `approved_request` are null then, `approved_targets` end with the host,
+    and `unresolved_paths` is empty. In strings that an agent chose, characters that could hide or
     disguise something are `\\uXXXX`, and a backslash is two: no two texts are shown alike."""
 
     trace_id: str
     request: Any
-    """The canonical request, exactly as it will be executed."""
-    request_json: str
-    """The same as one text of JSON in ASCII."""
+    """The canonical request, exactly as it will be executed. Null once the approval has ended."""
+    request_json: str | None
+    """The same as one text of JSON in ASCII. Null once the approval has ended."""
     approved_targets: list[str]
     """What it touches: `METHOD url`, or `fs:<operation> <path>`."""
     approved_request: ApprovedRequest | None
-    """Null for an action that sends no HTTP request by template."""
+    """Null for an action that sends no HTTP request by template, and once the approval has ended."""
     approved_secrets: list[str]
     """Names; never values."""
     approved_egress: ApprovedEgress
@@ -150,6 +167,10 @@ class ApprovalDetail(ApprovalItem, frozen=True, kw_only=True):
     budget_snapshot: BudgetSnapshot
     revocation_epoch: int
     plan_hash: str
+    shown_hash: str | None
+    """`sha256:<hex>` of the canonical form (RFC 8785) of every member but this one, `state`, `status` and those that
+    follow here: what an operator signs to have seen. Null where a number of the request has no canonical form, and once
+    the approval has ended: a signature names it."""
     claimed_by: str | None = None
     """The operator who decided. Null, like all that follows, as long as there is nothing to say."""
     claimed_at: str | None = None
@@ -157,6 +178,8 @@ class ApprovalDetail(ApprovalItem, frozen=True, kw_only=True):
     receipt_id: str | None = None
     deny_reason: str | None = None
     error_code: str | None = None
+    approval_signature: str | None = None
+    """The operator's own signature of the decision."""
 
 
 class Denied(msgspec.Struct, frozen=True, kw_only=True):

@@ -4,7 +4,7 @@ A form is parsed here and nowhere else, and the OpenAPI document is made from th
 and the mend and never repeat the value: both come from the field's type.
 """
 
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 from urllib.parse import parse_qsl
 
 import msgspec
@@ -30,7 +30,9 @@ class Query(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """A JSON body. An empty one is `{}`."""
+    """A JSON body. An empty one is `{}`. `refused_as` is the code of one that does not fit."""
+
+    refused_as: ClassVar[str] = "invalid_request"
 
 
 END = r"\Z"
@@ -72,7 +74,14 @@ def parse_query(form: type[Form], text: str) -> Form:
 
 
 def parse_body(form: type[Form], raw: bytes) -> Form:
-    """The body `raw` as a `form`. Raises GateError invalid_request."""
+    """The body `raw` as a `form`. Raises GateError, as the form is refused."""
+    try:
+        return _parsed(form, raw)
+    except GateError as error:
+        raise GateError(getattr(form, "refused_as", error.code), **error.extra) from None
+
+
+def _parsed(form: type[Form], raw: bytes) -> Form:
     body: dict[str, Any] = {}
     if raw.strip():
         try:

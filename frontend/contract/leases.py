@@ -46,6 +46,12 @@ class LeaseRequest(msgspec.Struct, frozen=True, kw_only=True):
     budgets: Budgets | None = None
 
 
+class GrantedBudgets(msgspec.Struct, frozen=True, kw_only=True):
+    """What the session may use up: what was asked for, or less where the caller's quota says so."""
+
+    max_calls: int
+
+
 class Lease(msgspec.Struct, frozen=True, kw_only=True):
     """A lease: who holds the key that it is bound to may call until it is over."""
 
@@ -55,3 +61,5 @@ class Lease(msgspec.Struct, frozen=True, kw_only=True):
     lease_jti: str
     expires_at: str
     """UTC, milliseconds, `Z`."""
+    budgets: GrantedBudgets | UnsetType = UNSET
+    """Left out for a session without a limit."""

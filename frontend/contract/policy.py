@@ -79,6 +79,7 @@ class PrincipalActions(Body, frozen=True, kw_only=True):
 class AllowlistPair(Body, frozen=True, kw_only=True):
     """An action, and an agent that needs no approval for it."""
 
+    refused_as = "invalid_input"  # docs/contract.md, "Admin socket"
     action_id: ActionId
     agent_id: AgentId
 

@@ -37,6 +37,8 @@ class ReceiptApproval(msgspec.Struct, frozen=True, kw_only=True):
     operator_jkt: str
     """RFC 7638 thumbprint of the key that the operator's proof was signed with."""
     operator_proof_jti: str
+    signature: str | UnsetType = UNSET
+    """The operator's own signature of the decision, a compact JWS (docs/evidence.md); absent where none was sent."""
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):

@@ -95,6 +95,14 @@ class RuleFile:
         self._rules, self._by_action, self._problem = Rules(), {}, problem
 
 
+def learned_at(path: Path) -> Mapping[str, Learned]:
+    """What the actions have learned by this file as it is now, by id: nothing while it can't be believed."""
+    try:
+        return RuleFile(path).every()
+    except KeyFileError:
+        return {}
+
+
 def _key(path: Path) -> _Key:
     try:
         status = os.stat(path)

@@ -13,6 +13,7 @@ import trio
 from frontend.health.deadlines import HealthDeadlines
 from frontend.health.pulse import Pulse
 from frontend.notary.operations import Notary
+from ipc.messages import LastCheckpoint
 
 
 class StoreStatus(NamedTuple):
@@ -31,6 +32,10 @@ class LedgerStatus(NamedTuple):
     """Intents without a receipt."""
     deliveries: int
     """Deliveries that wait in the outbox."""
+    oldest_age: float
+    """Seconds since the oldest of these intents was dispatched that no worker is at work on; 0 when there is none."""
+    checkpoint: LastCheckpoint | None = None
+    """None before the first."""
 
 
 class Look(NamedTuple):
@@ -86,12 +91,17 @@ class Dependencies:
 
     async def _store_status(self) -> StoreStatus:
         status = await self._notary.store_status()
-        age = 0.0 if status.oldest is None else max(0.0, time.time() - status.oldest)
-        return StoreStatus(status.pending, status.epoch, age)
+        return StoreStatus(status.pending, status.epoch, _age_of(status.oldest))
 
     async def _ledger_status(self) -> LedgerStatus:
         status = await self._notary.ledger_status()
-        return LedgerStatus(status.unresolved, sum(status.waiting.values()))
+        age = _age_of(status.oldest_unresolved)
+        return LedgerStatus(status.unresolved, sum(status.waiting.values()), age, status.checkpoint)
+
+
+def _age_of(since: float | None) -> float:
+    """Seconds since then (Unix seconds); 0 where there is nothing."""
+    return 0.0 if since is None else max(0.0, time.time() - since)
 
 
 def _look(found: dict[str, Any]) -> Look:

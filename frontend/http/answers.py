@@ -14,6 +14,8 @@ import msgspec
 from frontend.errors import GateError
 
 JSON_TYPE = "application/json"
+TRACE_HEADER = "X-Trace-Id"
+"""Of every answer."""
 
 _UNSAFE = re.compile(r"[^\t\x20-\x7e]")
 _encoder = msgspec.json.Encoder()
@@ -36,6 +38,11 @@ def json_answer(status: int, value: object, headers: tuple[tuple[str, str], ...]
 def error_answer(error: GateError) -> Answer:
     """The answer that the table of codes gives an error."""
     return json_answer(error.status, error.body(), error.headers())
+
+
+def traced(answer: Answer, trace_id: str) -> Answer:
+    """The same answer with the trace id of its request, which events and log lines have, too."""
+    return msgspec.structs.replace(answer, headers=(*answer.headers, (TRACE_HEADER, trace_id)))
 
 
 INTERNAL_ERROR = error_answer(GateError("internal_error"))

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import trio
 
 from frontend.errors import GateError
-from frontend.http.answers import INTERNAL_ERROR, Answer, encode_answer, error_answer
+from frontend.http.answers import INTERNAL_ERROR, Answer, encode_answer, error_answer, traced
 from frontend.http.bodies import StreamedBody
 from frontend.http.heads import Head, head_size, parse_head
 from frontend.http.peercred import PeerCredentials
@@ -21,7 +21,7 @@ from frontend.http.requests import CompleteBody, Request
 from frontend.http.traffic import Traffic, Unwatched
 from frontend.http.unsent import NoRoom, Unsent, seconds_for
 from frontend.http.wire import Interrupted, TooLate, Wire
-from frontend.telemetry.logs import log
+from frontend.telemetry.logs import begin_trace, log, trace_now
 from ipc.settings import LimitSettings
 
 Respond = Callable[[Request], Awaitable[Answer]]
@@ -154,7 +154,7 @@ class Connection:
             return await self._endpoint.respond(request)
         except GateError as error:
             self._endpoint.traffic.answered_itself(error.status)
-            return error_answer(error)
+            return traced(error_answer(error), trace_now())
         except Exception:
             log.exception("a handler failed", method=request.method, path=request.path)
         except BaseExceptionGroup as group:
@@ -163,14 +163,14 @@ class Connection:
             if cancelled is not None:
                 raise cancelled from None
         self._endpoint.traffic.answered_itself(INTERNAL_ERROR.status)
-        return INTERNAL_ERROR
+        return traced(INTERNAL_ERROR, trace_now())
 
     def _encoded(self, answer: Answer, *, without_body: bool, close: bool) -> bytes:
         try:
             return encode_answer(answer, without_body=without_body, close=close)
         except (ValueError, KeyError):
             log.exception("an answer cannot be written", status=answer.status)
-            return encode_answer(INTERNAL_ERROR, without_body=without_body, close=close)
+            return encode_answer(traced(INTERNAL_ERROR, trace_now()), without_body=without_body, close=close)
 
     async def _send(self, data: bytes) -> None:
         """Raises OSError, and TooLate for a client that does not take its answer while there is time or room for it."""
@@ -188,9 +188,11 @@ class Connection:
 
     async def _refuse(self, error: GateError) -> None:
         """Answer what is no request, then close: where the next request would begin is unknown."""
+        begin_trace()
         self._endpoint.traffic.answered_itself(error.status)
         try:
-            await self._send(self._encoded(error_answer(error), without_body=False, close=True))
+            answer = traced(error_answer(error), trace_now())
+            await self._send(self._encoded(answer, without_body=False, close=True))
             await self._wire.linger(LINGER_SECONDS)
         except (OSError, TooLate):
             return

@@ -57,6 +57,11 @@ class Request:
         """Kind of the socket it came in on: client, admin or merged."""
         self._body = body if body is not None else CompleteBody()
 
+    @property
+    def uid(self) -> int | None:
+        """The peer's, where there are credentials."""
+        return None if self.peer is None else self.peer.uid
+
     def read_body(self, cap: int = MAX_BODY_BYTES) -> Awaitable[bytes]:
         """Read the whole body, at most `cap` bytes; may be asked again, from one task at a time.
 

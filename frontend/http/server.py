@@ -16,14 +16,14 @@ from typing import NamedTuple
 
 import trio
 
-from frontend.http.answers import OVERLOADED, encode_answer
+from frontend.http.answers import OVERLOADED, encode_answer, traced
 from frontend.http.connection import LINGER_SECONDS, Connection, Endpoint, Respond
 from frontend.http.peercred import PeerCredentials, peer_credentials
 from frontend.http.traffic import Traffic, Unwatched
 from frontend.http.unsent import Unsent
 from frontend.http.wire import Wire
 from frontend.limits.shares import is_among_the_last, may_have_another
-from frontend.telemetry.logs import log
+from frontend.telemetry.logs import log, trace_now
 from ipc.settings import LimitSettings
 
 MIN_IDLE_SECONDS = 1.0
@@ -209,7 +209,7 @@ class Server:
     async def _say_overloaded(self, wire: Wire) -> None:
         try:
             with suppress(OSError):
-                wire.send_now(encode_answer(OVERLOADED, close=True))
+                wire.send_now(encode_answer(traced(OVERLOADED, trace_now()), close=True))
                 await wire.linger(LINGER_SECONDS)
         finally:
             wire.close()

@@ -146,6 +146,9 @@ class _Checker:
                 self._note(path, message, "Declare a secret with inject.")
             self._placeholders(path, value)
         self._placeholders(("template", "body_template"), template.body_template)
+        body = self._tree.at(("template", "body_template"))
+        if body is not None:
+            self._quotes(("template", "body_template"), body)
         if template.url_template:
             self._url(template)
 
@@ -175,6 +178,18 @@ class _Checker:
         for name in sorted(embedded(value) & self._properties().keys()):
             message = f"{dotted(path)} holds {{{name}}} inside a longer text, where nothing is put in its place."
             self._note(path, message, f'Write "{{{name}}}" as the whole text.')
+
+    def _quotes(self, path: Path, node: Node) -> None:
+        """A placeholder without quotes is a mapping to YAML, and would be sent as one."""
+        if node.is_bare:
+            message = f"{dotted(path)} holds braces without quotes, which YAML takes for a mapping with an empty value."
+            self._note(path, message, 'Quote it, as "{name}"; for an empty value write null.')
+        elif isinstance(node.value, dict):
+            for name, member in node.value.items():
+                self._quotes((*path, name), member)
+        elif isinstance(node.value, list):
+            for index, item in enumerate(node.value):
+                self._quotes((*path, index), item)
 
     def _is_declared(self, path: Path, name: str) -> bool:
         known = self._properties()

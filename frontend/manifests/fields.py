@@ -16,13 +16,14 @@ Form: TypeAlias = Mapping[str, Any]
 
 
 class TextRule:
-    """What a text must be: `says` completes `must be …`."""
+    """What a text must be: `says` completes `must be …`, and `mend` tells what to do about one that is not."""
 
-    def __init__(self, pattern: str, says: str, max_length: int) -> None:
+    def __init__(self, pattern: str, says: str, max_length: int, mend: str = "Write it so.") -> None:
         self._pattern = re.compile(pattern, re.DOTALL)
         self.pattern = pattern
         self.max_length = max_length
         self.says = says
+        self.mend = mend
 
     def holds(self, text: str) -> bool:
         """True for a text of the right length and form."""
@@ -65,7 +66,7 @@ class Section:
             self._wrong(node, (*self.path, name), "must be text", "Quote it.")
             return ""
         if not rule.holds(node.value):
-            self._wrong(node, (*self.path, name), f"must be {rule.says}", "Write it so.")
+            self._wrong(node, (*self.path, name), f"must be {rule.says}", rule.mend)
         return node.value
 
     def choice(self, name: str, allowed: Collection[str], default: str | None = None) -> str:
@@ -132,7 +133,7 @@ class Section:
             if not isinstance(node.value, str):
                 self._wrong(node, path, "must be text", "Quote it.")
             elif not rule.holds(node.value):
-                self._wrong(node, path, f"must be {rule.says}", "Write it so.")
+                self._wrong(node, path, f"must be {rule.says}", rule.mend)
             elif node.value in found:
                 self._wrong(node, path, "stands in the list twice", "Keep one.")
             else:

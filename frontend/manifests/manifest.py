@@ -10,6 +10,10 @@ import msgspec
 
 from ipc.plan import Limits, SecretUse
 
+FILES = "files"
+"""First segment of every `fs.root`: it stands for the folder that `files_dir` names. SECURITY: keys and compiled
+modules lie in the state directory; no action's files lie beside them."""
+
 
 class Io(msgspec.Struct, frozen=True):
     """Section `io`: shapes and sizes of what goes in and comes out. Schemas are JSON Schema 2020-12."""
@@ -38,9 +42,9 @@ class Template(msgspec.Struct, frozen=True):
 
 
 class Files(msgspec.Struct, frozen=True):
-    """Section `fs`: what the fs host call may do below `root`, which is relative to the state directory."""
+    """Section `fs`: what the fs host call may do below `root`."""
 
-    root: str = "files"
+    root: str = FILES
     operation: str = ""
     """The operation that this action performs: what policy and people see."""
     path_pointer: str = "/path"
@@ -49,6 +53,10 @@ class Files(msgspec.Struct, frozen=True):
     allowed_paths: tuple[str, ...] = ()
     denied_paths: tuple[str, ...] = ()
     max_file_bytes: int = 1_048_576
+
+    def root_in(self, files_folder: str) -> str:
+        """Where the root lies, when Settings.files_folder is this."""
+        return files_folder + self.root.removeprefix(FILES)
 
 
 class Manifest(msgspec.Struct, frozen=True):

@@ -7,7 +7,7 @@ frontend/manifests/coherence.py.
 from frontend.files.problems import Report, shown
 from frontend.manifests.domains import InvalidDomain, normal_rule
 from frontend.manifests.fields import Form, Section, TextRule
-from frontend.manifests.manifest import EgressRules, Files, Io, Template
+from frontend.manifests.manifest import FILES, EgressRules, Files, Io, Template
 from ipc.paths import InvalidPath, check_path, check_pattern
 from ipc.plan import Limits, SecretUse
 
@@ -41,6 +41,12 @@ POINTER = TextRule(r"(?:/(?:[^~/]|~[01])+)+", "a JSON pointer such as /path", 25
 SCHEMA_FORM: Form = {"$ref": "https://json-schema.org/draft/2020-12/schema", "type": "object"}
 
 _ANY = TextRule(r".*", "text", 4096)
+_ROOT = TextRule(
+    rf"{FILES}(?:/.*)?",
+    f"`{FILES}`, or a folder in it such as {FILES}/reports",
+    4096,
+    f"Move the folder into the one that files_dir names (by default state_dir/{FILES}).",
+)
 _HEADER_NAME = TextRule(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+", "a header name", 128)
 _HEADER_VALUE = TextRule(r"[!-~](?:[ -~]*[!-~])?", "printable ASCII, without line breaks, at most 1024", 1024)
 _FORMAT = TextRule(
@@ -142,7 +148,7 @@ def files(top: Section) -> Files | None:
     if not operation:
         section.require("operation", f"one of {', '.join(OPERATIONS)}")
     files = Files(
-        root=section.text("root", _ANY, "files"),
+        root=section.text("root", _ROOT, FILES),
         operation=operation,
         path_pointer=section.text("path_pointer", POINTER, "/path"),
         allowed_operations=operations,

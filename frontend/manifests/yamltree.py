@@ -34,6 +34,8 @@ class Node(msgspec.Struct, frozen=True):
 
     value: Scalar | dict[str, "Node"] | list["Node"]
     line: int
+    is_bare: bool = False
+    """A mapping in braces with a name that has no value, as `{title}`: mostly a text that lacks its quotes."""
 
     def plain(self) -> Any:
         """The JSON value without the lines."""
@@ -47,16 +49,25 @@ class Node(msgspec.Struct, frozen=True):
         """Line of the deepest node that exists on the way along `path`."""
         node = self
         for step in path:
-            members = node.value
-            found: Node | None = None
-            if isinstance(members, dict):
-                found = members.get(str(step))
-            elif isinstance(members, list) and isinstance(step, int) and step < len(members):
-                found = members[step]
+            found = node._member(step)
             if found is None:
                 break
             node = found
         return node.line
+
+    def at(self, path: Iterable[str | int]) -> "Node | None":
+        """The node at `path`, None when there is none."""
+        node: Node | None = self
+        for step in path:
+            node = node._member(step) if node else None
+        return node
+
+    def _member(self, step: str | int) -> "Node | None":
+        if isinstance(self.value, dict):
+            return self.value.get(str(step))
+        if isinstance(self.value, list) and isinstance(step, int) and step < len(self.value):
+            return self.value[step]
+        return None
 
 
 def dotted(path: Path) -> str:
@@ -122,7 +133,8 @@ class _Reader:
             self._stop(line, path, f"values are nested deeper than {MAX_DEPTH}.", "Flatten them.")
         if isinstance(event, yaml.SequenceStartEvent):
             return Node(self._items(path), line)
-        return Node(self._members(path), line)
+        members, has_empty = self._members(path)
+        return Node(members, line, is_bare=has_empty and event.flow_style)
 
     def _items(self, path: Path) -> list[Node]:
         items: list[Node] = []
@@ -130,13 +142,17 @@ class _Reader:
             items.append(self._node(event, (*path, len(items)), 0))
         return items
 
-    def _members(self, path: Path) -> dict[str, Node]:
+    def _members(self, path: Path) -> tuple[dict[str, Node], bool]:
+        """All members, and whether one of them has nothing at all for its value."""
         members: dict[str, Node] = {}
+        has_empty = False
         while not isinstance(event := next(self._events), yaml.MappingEndEvent):
             line = event.start_mark.line + 1
             key = self._node(event, (*path, ""), line).value
             inside = (*path, key) if isinstance(key, str) else path
-            node = self._node(next(self._events), inside, line)
+            event = next(self._events)
+            has_empty |= isinstance(event, yaml.ScalarEvent) and event.implicit[0] and event.value == ""
+            node = self._node(event, inside, line)
             if not isinstance(key, str):
                 self._report.add(line, dotted(path), "a key is not text.", "Quote it.")
             elif key in members:
@@ -146,7 +162,7 @@ class _Reader:
                 )
             else:
                 members[key] = node
-        return members
+        return members, has_empty
 
     def _scalar(self, event: Any, path: Path, line: int) -> Scalar:
         text: str = event.value

@@ -11,7 +11,7 @@ from frontend.notary.client import NotaryClient
 from frontend.notary.waiting import Course, Waiter
 from ipc import messages as m
 from ipc.events import AuditEvent
-from ipc.evidence import Bundle, Consistency, Delivery, EventQuery, IntentView, ShownCheckpoint
+from ipc.evidence import Bundle, Consistency, Delivery, EventQuery, IntentDetail, IntentView, ShownCheckpoint
 from ipc.store import ApprovalRecord, Budget
 
 _ENDS: Any = m.Closed | m.Refusal | m.NoSuchWorker | m.Unbegun
@@ -57,9 +57,9 @@ class Notary:
 
     # ------------------------------------------------------------------ leases, acts
 
-    async def issue(self, asked: m.Issue) -> m.Issued:
+    async def issue(self, asked: m.Issue) -> m.Issued | m.TooManySessions:
         """A lease."""
-        return await self.client.ask(asked, m.Issued)
+        return await self.client.ask(asked, m.Issued | m.TooManySessions)  # type: ignore[arg-type]  # a union
 
     async def note(self, event: AuditEvent) -> None:
         """An event."""
@@ -87,12 +87,12 @@ class Notary:
         """One approval."""
         return await self.client.ask(m.GetHold(approval_id), ApprovalRecord | None)  # type: ignore[arg-type]  # a union
 
-    async def approvals(self, states: tuple[str, ...] | None, limit: int) -> list[ApprovalRecord]:
-        """The newest."""
-        return await self.client.ask(m.ListHolds(states, limit), list[ApprovalRecord])
+    async def approvals(self, asked: m.ListHolds) -> m.ListedHolds:
+        """The newest, and how many there are."""
+        return await self.client.ask(asked, m.ListedHolds)
 
     async def due(self, limit: int) -> list[ApprovalRecord]:
-        """Pending ones whose time is over."""
+        """Pending ones that wait no more."""
         return await self.client.ask(m.DueHolds(limit), list[ApprovalRecord])
 
     async def orphaned(self, live_holders: tuple[str, ...]) -> list[ApprovalRecord]:
@@ -123,6 +123,14 @@ class Notary:
         """Intents without a receipt, the oldest first; those that were written after this one."""
         return await self.client.ask(m.ListUnresolved(limit, after), list[IntentView])
 
+    async def intent(self, intent_id: str) -> IntentDetail | None:
+        """All that is known of one without a receipt."""
+        return await self.client.ask(m.ShowIntent(intent_id), IntentDetail | None)  # type: ignore[arg-type]  # a union
+
+    async def verify_intent(self, asked: m.VerifyIntent) -> m.Looked | m.Unverifiable | m.NoSuchWorker:
+        """What a worker sees that looks again."""
+        return await self.client.ask(asked, m.Looked | m.Unverifiable | m.NoSuchWorker)  # type: ignore[arg-type]  # a union
+
     async def resolve_intent(self, asked: m.ResolveIntent) -> m.ResolvedIntent | None:
         """What an operator says came of an intent."""
         return await self.client.ask(asked, m.ResolvedIntent | None)  # type: ignore[arg-type]  # a union
@@ -144,6 +152,20 @@ class Notary:
     async def consistency(self, old_size: int) -> Consistency | None:
         """Proof that the log continues the one of this size."""
         return await self.client.ask(m.ProveConsistency(old_size), Consistency | None)  # type: ignore[arg-type]  # a union
+
+    # ------------------------------------------------------------------ witnesses
+
+    async def next_checkpoint(self, witness: str, old_size: int | None = None) -> m.ToCosign | None:
+        """What a witness, which knows so much, is to cosign next."""
+        return await self.client.ask(m.NextCheckpoint(witness, old_size), m.ToCosign | None)  # type: ignore[arg-type]  # a union
+
+    async def cosign(self, witness: str, size: int, lines: str) -> str | None:
+        """Keep a witness's cosignature; why it does not hold."""
+        return await self.client.ask(m.Cosign(witness, size, lines), str | None)  # type: ignore[arg-type]  # a union
+
+    async def note_trouble(self, witness: str, problem: str) -> None:
+        """Why a witness has not cosigned."""
+        return await self.client.ask(m.NoteTrouble(witness, problem), type(None))
 
     # ------------------------------------------------------------------ deliveries
 

@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from frontend.policy.data import AclEntry, PolicyData, parse_data
+from frontend.policy.doubts import Doubt, doubts_of
 from frontend.policy.engine import PolicyRefused, PolicySources
 from frontend.policy.patterns import pattern_problems
 
@@ -28,6 +29,8 @@ class PolicyFiles(msgspec.Struct, frozen=True):
 
     sources: PolicySources
     data: PolicyData
+    doubts: tuple[Doubt, ...] = ()
+    """What was seen in it as it was read, and does not keep it from being used."""
 
 
 def read_policy(policy_dir: str) -> PolicyFiles:
@@ -51,7 +54,7 @@ def read_policy(policy_dir: str) -> PolicyFiles:
     if problems or data is None:
         raise PolicyRefused(tuple(problems))
     text, value = data
-    return PolicyFiles(PolicySources(texts, text, value.policy_version), value)
+    return PolicyFiles(PolicySources(texts, text, value.policy_version), value, doubts_of(texts, text))
 
 
 def _belongs(name: str) -> bool:

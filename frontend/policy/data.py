@@ -11,6 +11,7 @@ from typing import Any
 import msgspec
 
 from ipc.limits import MAX_DEPTH_JSON
+from ipc.quotas import NO_QUOTA, Quota
 
 MAX_VERSION = 128
 
@@ -36,8 +37,15 @@ class AclEntry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     inherits_wildcard: bool = False
 
 
+class Limits(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Quotas (ipc/quotas.py)."""
+
+    default: Quota = NO_QUOTA
+    """Of every principal whose mapping says nothing else."""
+
+
 class PolicyData(msgspec.Struct, frozen=True):
-    """What the default policy reads of data.json."""
+    """What the default policy and the gateway itself read of data.json."""
 
     policy_version: str
     acl: dict[str, AclEntry] = {}
@@ -46,6 +54,7 @@ class PolicyData(msgspec.Struct, frozen=True):
     """Action -> principal -> true: no hold."""
     denied_actions: dict[str, str] = {}
     """Action -> the reason why nobody may call it."""
+    limits: Limits = Limits()
 
 
 _SECTIONS: dict[str, Any] = {"acl": AclEntry, "allowlist": dict[str, bool], "denied_actions": str}
@@ -96,6 +105,10 @@ def _structure_problems(document: dict[str, Any], text: str) -> list[str]:
                 msgspec.convert(item, kind)
             except msgspec.ValidationError as error:
                 note(str(error), section, name)
+    try:
+        msgspec.convert(document.get("limits", {}), Limits)
+    except msgspec.ValidationError as error:
+        note(str(error), "limits")
     return problems
 
 

@@ -6,7 +6,7 @@ stands in data.json stays there as its author wrote it. Never touches a file, ne
 
 import json
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, TypeVar
 
 import msgspec
@@ -14,11 +14,10 @@ import msgspec
 from frontend.policy.acl import MAX_POLICY_BYTES, PolicyFiles
 from frontend.policy.data import MAX_VERSION, AclEntry, PolicyData, parse_data
 from frontend.policy.engine import PolicySources
+from frontend.policy.sinks import Sinks
 from ipc.canonical import canonical_bytes, sha256_hex
 
 WILDCARD = "*"
-Sinks = Callable[[Iterable[str]], frozenset[str]]
-"""The sinks that these actions declare; of one that is not registered, none."""
 
 _SECTIONS = ("acl", "allowlist", "denied_actions")
 _MARK = re.compile(r"\+[0-9a-f]{8}$")

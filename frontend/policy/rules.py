@@ -39,7 +39,7 @@ def rules_of(modules: Mapping[str, str]) -> dict[tuple[str, str], Rule]:
     """(package, name) -> rule, in the order in which they first stand in the files."""
     found: dict[tuple[str, str], Rule] = {}
     for file, source in modules.items():
-        plain = _blanked(source)
+        plain = blanked(source)
         package = _PACKAGE.search(plain)
         if package is None:
             continue
@@ -69,12 +69,12 @@ def reads_of(rule: Rule, rules: Mapping[tuple[str, str], Rule]) -> list[str]:
             continue
         seen.add(current.name)
         found.update(dict.fromkeys(_READ.findall(current.text)))
-        names = _NAME.findall(_blanked(current.text))
+        names = _NAME.findall(blanked(current.text))
         waiting += [rules[key] for name in names if (key := (rule.package, name)) in rules and name not in seen]
     return list(found)
 
 
-def _blanked(source: str) -> str:
+def blanked(source: str) -> str:
     """Comments, and the inside of strings, replaced by blanks."""
     return _TOKEN.sub(lambda token: re.sub(r"[^\n]", " ", token[0]), source)
 

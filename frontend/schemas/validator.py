@@ -9,7 +9,9 @@ from typing import Any
 import jsonschema_rs
 
 from frontend.errors import GateError
+from frontend.schemas.expectations import UNKNOWN, expectation
 from frontend.schemas.nulls import NullDropper
+from ipc.visible import visible
 
 _MAX_POINTER_CHARACTERS = 200
 _NAMES = ("properties", "dependentRequired", "dependentSchemas")
@@ -45,23 +47,38 @@ class Validator:
         return value
 
     def validate(self, value: Any) -> None:
-        """Raises GateError schema_violation with `reason` "<JSON pointer>: <keyword>", never with the value."""
+        """Raises GateError schema_violation with `reason` "<JSON pointer>: <expectation>", never with the value.
+
+        A name that the schema does not know is the caller's own text: the answer shows it, evidence and log show `*`.
+        """
         try:
             self._compiled.validate(value)
             return
         except jsonschema_rs.ValidationError as error:
             place = list(error.instance_path)
-            if isinstance(error.kind, jsonschema_rs.ValidationErrorKind.Required):
-                place.append(error.kind.property)
-            reason = f"{self._pointer(place)}: {error.kind.name}"
+            place += _property_of(error.kind)
+            expected = expectation(error.kind)
         # Raised here: the validator's exception holds the value, and would be the context of ours.
-        raise GateError("schema_violation", reason=reason)
+        known = [step if isinstance(step, int) or step in self._names else "*" for step in place]
+        raise GateError(
+            "schema_violation", cause=f"{_pointer(known)}: {expected}", reason=f"{_pointer(place)}: {expected}"
+        )
 
-    def _pointer(self, place: list[str | int]) -> str:
-        """The place for people. A name that the schema does not know is the caller's text: it shows as `*`."""
-        steps = (str(step) if isinstance(step, int) or step in self._names else "*" for step in place)
-        pointer = "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
-        return pointer[:_MAX_POINTER_CHARACTERS] or "(body)"
+
+def _property_of(kind: Any) -> list[str]:
+    """The property that is missing, or the first that should not be there: the place is the object around it."""
+    if isinstance(kind, jsonschema_rs.ValidationErrorKind.Required):
+        return [str(kind.property)]
+    if kind.name in UNKNOWN:
+        return [str(name) for name in kind.unexpected[:1]]
+    return []
+
+
+def _pointer(place: list[str | int]) -> str:
+    """The place for people: a JSON pointer, cut, without what is no plain character."""
+    steps = (visible(str(step)[:_MAX_POINTER_CHARACTERS]) for step in place)
+    pointer = "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
+    return pointer[:_MAX_POINTER_CHARACTERS] or "(body)"
 
 
 def _names_in(schema: Any) -> Iterator[str]:

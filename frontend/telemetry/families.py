@@ -38,7 +38,7 @@ LONG = (0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 3
 # calls
 CALLS = Family(
     "gate_action_calls_total", "counter",
-    "Calls of actions by outcome, one for each event of a decision; code is the error code, or ok.",
+    "Calls of actions by outcome, one for each decision; code is the error code, or ok.",
     ("action_id", "outcome", "code"),
 )  # fmt: skip
 CALL_SECONDS = Family(
@@ -64,13 +64,23 @@ EXECUTIONS = Family(
 )  # fmt: skip
 SCHEMA_VIOLATIONS = Family(
     "gate_response_schema_violations_total", "counter",
-    "Providers' results that broke their action's response schema.", ("action_id",),
+    "Providers' results that broke their action's response schema, refused or let through.", ("action_id",),
 )  # fmt: skip
 BUDGET_EXHAUSTED = Family(
-    "gate_budget_exhausted_total", "counter", "Calls denied because their session had no call left."
+    "gate_budget_exhausted_total",
+    "counter",
+    "Calls denied because their session, or the hour of their principal, had no call left.",
 )
+QUOTA_EXHAUSTED = Family(
+    "gate_quota_exhausted_total", "counter", "Calls and leases denied because their principal had used its quota.",
+    ("quota",),
+)  # fmt: skip
 DPOP_REJECTIONS = Family(
     "gate_dpop_rejections_total", "counter", "Requests of agents and operators whose proof was missing or refused.",
+    ("code",),
+)  # fmt: skip
+OPERATOR_AUTH_FAILURES = Family(
+    "gate_operator_auth_failures_total", "counter", "Requests that need an operator and proved none, by error code.",
     ("code",),
 )  # fmt: skip
 RATE_LIMITED = Family(
@@ -130,6 +140,11 @@ VERIFICATIONS = Family(
 UNRESOLVED = Family(
     "gate_unresolved_intents", "gauge", "Intents without a receipt: dispatched, and nobody knows more.", across="once"
 )
+OLDEST_UNRESOLVED = Family(
+    "gate_oldest_unresolved_intent_age_seconds", "gauge",
+    "How long ago the oldest intent without a receipt was dispatched that no worker is at work on; 0 without one.",
+    across="once",
+)  # fmt: skip
 
 # workers
 WORKER_WAIT = Family(
@@ -188,6 +203,20 @@ WEBHOOK_DROPS = Family(
     " name leads to private addresses), outbox_full (too many waited), not_configured (the endpoint is gone).",
     ("endpoint", "reason"),
 )  # fmt: skip
+WITNESS_REQUESTS = Family(
+    "gate_witness_requests_total", "counter",
+    "Requests to witnesses: cosigned, invalid (its answer does not hold), inconsistent (it remembers another log),"
+    " refused, unreached.",
+    ("witness", "outcome"),
+)  # fmt: skip
+WITNESS_LAG = Family(
+    "gate_witness_lag_seconds", "gauge",
+    "For how long a witness that has not cosigned the last checkpoint has cosigned none; 0 when it has.", ("witness",),
+    across="once",
+)  # fmt: skip
+CHECKPOINT_SIZE = Family(
+    "gate_checkpoint_entries", "gauge", "Events and intents that the last signed checkpoint commits to.", across="once"
+)
 
 # processes
 PROCESS = ("kind", "number")

@@ -3,12 +3,23 @@
 import sys
 from contextvars import ContextVar
 
+from ipc.identifiers import new
 from ipc.logs import Fields, Lines, log, write_lines
 
-__all__ = ["configure_logs", "log", "trace_id"]
+__all__ = ["begin_trace", "configure_logs", "log", "trace_id", "trace_now"]
 
 trace_id: ContextVar[str | None] = ContextVar("trace_id", default=None)
-"""Of the request that is being answered, once it has one. Tasks and threads that it starts inherit it."""
+"""Of the request that is being answered. Tasks and threads that it starts inherit it."""
+
+
+def begin_trace() -> None:
+    """Give the request that is answered from now on a trace id of its own."""
+    trace_id.set(new("trc_"))
+
+
+def trace_now() -> str:
+    """The trace id of the request that is being answered; outside of any a new one, which nothing else has."""
+    return trace_id.get() or new("trc_")
 
 
 def configure_logs(process: str, *, to_terminal: bool | None = None) -> None:

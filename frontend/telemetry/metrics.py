@@ -22,6 +22,7 @@ from frontend.telemetry.counters import Counts, Levels, Timings
 from ipc.exits import Exit
 
 DPOP_CODES = ("missing_auth_header", "invalid_dpop", "replay_detected")
+OPERATOR_CODES = (*DPOP_CODES, "invalid_operator_token")
 REASONS = ("store", "policy", "ledger", "egress_proxy")
 """Dependencies of readiness."""
 PROFILES = ("compute", "http", "fs")
@@ -72,7 +73,9 @@ class Metrics:
         self.executions = Counts(f.EXECUTIONS, (), self._cells)
         self.schema_violations = Counts(f.SCHEMA_VIOLATIONS, (), self._cells)
         self.budget_exhausted = Counts(f.BUDGET_EXHAUSTED, (), self._cells)
+        self.quota_exhausted = Counts(f.QUOTA_EXHAUSTED, (), self._cells)
         self.dpop_rejections = Counts(f.DPOP_REJECTIONS, _each(DPOP_CODES), self._cells)
+        self.operator_auth_failures = Counts(f.OPERATOR_AUTH_FAILURES, _each(OPERATOR_CODES), self._cells)
         self.rate_limited = Counts(f.RATE_LIMITED, _each(RATES), self._cells)
         self.leases_issued = Counts(f.LEASES_ISSUED, (), self._cells)
         self.leases_refused = Counts(f.LEASES_REFUSED, (), self._cells)
@@ -97,6 +100,7 @@ class Metrics:
         self.answers_cut = Counts(f.CUT, (), self._cells)
         self.webhook_deliveries = Counts(f.WEBHOOK_DELIVERIES, (), self._cells)
         self.webhook_drops = Counts(f.WEBHOOK_DROPS, (), self._cells)
+        self.witness_requests = Counts(f.WITNESS_REQUESTS, (), self._cells)
         self._rules: set[str] = set()
         self._by_action = (self.calls, self.execution_seconds, self.executions, self.schema_violations)
 
@@ -155,6 +159,10 @@ class Metrics:
         self.execution_seconds.observe(seconds, label)
         if outcome == "response_schema":
             self.schema_violations.add(label)
+
+    def schema_violated(self, action_id: str) -> None:
+        """An answer went out that breaks its action's response schema."""
+        self.schema_violations.add(self._action(action_id))
 
     def refused(self, route: str, code: str) -> None:
         """A request of this row of the table of routes was answered with an error."""
@@ -233,6 +241,10 @@ class Metrics:
         known = tuple(names)
         self.webhook_deliveries = Counts(f.WEBHOOK_DELIVERIES, product(known, ATTEMPTS), self._cells)
         self.webhook_drops = Counts(f.WEBHOOK_DROPS, product(known, DROPS), self._cells)
+
+    def knows_witnesses(self, names: Iterable[str], outcomes: Iterable[str]) -> None:
+        """Said once, before anything is counted: which witnesses there are."""
+        self.witness_requests = Counts(f.WITNESS_REQUESTS, product(names, outcomes), self._cells)
 
     def webhooks_orphaned(self, count: int) -> None:
         """So many deliveries waited for an endpoint that is not configured any more, whatever it was called."""

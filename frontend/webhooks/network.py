@@ -1,13 +1,14 @@
 """How an attempt reaches an endpoint: the name is looked up once, and what was looked at is what is connected to.
 
-Guarantees that no address is reached that is not public, whatever the name says at another time; that certificates are
-checked against the system's authorities and the name; that an answer takes bounded memory. Has no deadlines of its own:
-whoever makes an attempt gives all of it one. SECURITY: nothing that is raised names a host or an address.
+Guarantees that no address is reached that is not public, or else allowed by whoever makes the attempt, whatever a name
+says at another time; that certificates are checked against the system's authorities and the name; that an answer takes
+bounded memory. Has no deadlines of its own: whoever makes an attempt gives all of it one. SECURITY: nothing that is
+raised names a host or an address.
 """
 
 import socket
 import ssl
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -17,7 +18,7 @@ import trio
 from ipc.addresses import is_public, split_address
 
 MAX_ADDRESSES = 4
-"""Of a name's public addresses, how many are tried."""
+"""Of a name's addresses that may be reached, how many are tried."""
 MAX_ANSWER_BYTES = 64 * 1024
 """Head and body of an answer: what comes then is not read."""
 
@@ -36,11 +37,15 @@ def make_tls() -> ssl.SSLContext:
 
 
 class Network(httpcore.AsyncNetworkBackend):
-    """The one connection of one attempt. `resolve` is egress.unsafe_resolve; `lookups` bounds threads that look up."""
+    """The one connection of one attempt. `resolve` is egress.unsafe_resolve; `lookups` bounds threads that look up;
+    `may_reach` says of an address whether it may be connected to."""
 
-    def __init__(self, resolve: Mapping[str, str], lookups: trio.CapacityLimiter) -> None:
+    def __init__(
+        self, resolve: Mapping[str, str], lookups: trio.CapacityLimiter, may_reach: Callable[[str], bool] = is_public
+    ) -> None:  # fmt: skip
         self._resolve = resolve
         self._lookups = lookups
+        self._may_reach = may_reach
         self._line: Line | None = None
 
     async def connect_tcp(self, host: str, port: int, *_: Any, **__: Any) -> httpcore.AsyncNetworkStream:
@@ -49,7 +54,7 @@ class Network(httpcore.AsyncNetworkBackend):
         if mapped is not None:
             places = [split_address(mapped)]
         else:
-            places = [(address, port) for address in await self._public_addresses(host)]
+            places = [(address, port) for address in await self._addresses(host)]
         for position, (address, its_port) in enumerate(places):
             left = trio.current_effective_deadline() - trio.current_time()
             with trio.move_on_after(left / (len(places) - position)):
@@ -63,17 +68,17 @@ class Network(httpcore.AsyncNetworkBackend):
         if self._line is not None:
             await self._line.aclose()
 
-    async def _public_addresses(self, host: str) -> list[str]:
+    async def _addresses(self, host: str) -> list[str]:
         look_up = partial(socket.getaddrinfo, host, None, type=socket.SOCK_STREAM)
         try:
             found = await trio.to_thread.run_sync(look_up, abandon_on_cancel=True, limiter=self._lookups)
         except (OSError, UnicodeError):
             raise Unreached("the name could not be resolved") from None
         addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
-        public = [address for address in addresses if is_public(address)]
-        if not public:
+        allowed = [address for address in addresses if self._may_reach(address)]
+        if not allowed:
             raise Blocked("the name leads to private or reserved addresses only")
-        return public[:MAX_ADDRESSES]
+        return allowed[:MAX_ADDRESSES]
 
 
 async def _dialled(address: str, port: int) -> "Line | None":

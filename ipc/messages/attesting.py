@@ -5,8 +5,12 @@ nothing of a call but what came over it, so that a front can neither have a plan
 invent a result.
 """
 
+from ipc.expected import ExpectedFile
 from ipc.messages.calling import Result
 from ipc.messages.message import Message
+
+LOOKS = MATCHES, DIFFERS, ABSENT, UNREADABLE = ("matches", "differs", "absent", "unreadable")
+"""What a file can be found to be."""
 
 
 class Tied(Message, frozen=True):
@@ -33,5 +37,26 @@ class NoWord(Message, frozen=True):
     call_id: str
 
 
-NotaryToWorker = Tied | Word | NoWord
-WorkerToNotary = Result
+class Look(Message, frozen=True):
+    """Read this file, run nothing, and tell Seen under this number.
+
+    A notary that follows one which died asks it again: then it is read again.
+    """
+
+    number: int
+    file: ExpectedFile
+    seconds: float
+    """For so long it is read at most."""
+
+
+class Seen(Message, frozen=True):
+    """What a Look found. `sha256` is `sha256:<hex>` of a file that was read whole."""
+
+    number: int
+    state: str
+    """One of LOOKS."""
+    sha256: str | None = None
+
+
+NotaryToWorker = Tied | Word | NoWord | Look
+WorkerToNotary = Result | Seen

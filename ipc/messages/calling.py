@@ -94,6 +94,8 @@ class Result(Message, frozen=True):
     io_calls: int
     retiring: bool = False
     """True: this worker has served its share and leaves once its front has closed the channel."""
+    violation: str | None = None
+    """How the output breaks the action's response schema, "<JSON pointer>: <keyword>", where that only warns."""
 
 
 FrontToWorker = Call | Secrets | Drop | Retire

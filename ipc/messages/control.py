@@ -6,6 +6,7 @@ import msgspec
 
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModulesLoaded
+from ipc.reloadable import Reloadable
 from ipc.settings import Settings
 
 
@@ -75,19 +76,30 @@ class Drain(Message, frozen=True):
 
 
 class Reload(Message, frozen=True):
-    """Read manifests and policy again, swap both or neither. Answered by Reloaded.
+    """Read manifests and policy again, swap both or neither, and what the configuration file says anew with them.
+    Answered by Reloaded.
 
-    `requested_by` is `signal` or `operator:<name>`; an operator's thumbprint and proof come along, for evidence.
+    `requested_by` is `signal` or `operator:<name>`; an operator's thumbprint and proof and the trace of the request
+    come along, for evidence.
     """
 
     request_id: str
     requested_by: str
     operator_jkt: str | None = None
     proof_jti: str | None = None
+    trace_id: str | None = None
     waits: bool = False
     """Others reload too: before it comes into force, say ReloadPrepared and wait for FinishReload."""
     tells: bool = True
     """Its event is this front's to write; of several fronts it is one's."""
+    reloadable: Reloadable | None = None
+    """What the configuration file says now; None: as before."""
+    problems: tuple[str, ...] = ()
+    """Of the configuration file: with any, nothing comes into force; told together with those of all other files."""
+    changed: tuple[str, ...] = ()
+    """Names of settings that come into force with this, for evidence."""
+    needs_restart: tuple[str, ...] = ()
+    """Names of settings that have changed in the file and do not follow a reload."""
 
 
 class ReloadPrepared(Message, frozen=True):
@@ -101,6 +113,20 @@ class FinishReload(Message, frozen=True):
 
     request_id: str
     error: str | None = None
+
+
+class FollowSettings(Message, frozen=True):
+    """What a reload has put in force, for the notary, and for a front that began to live too late to take part.
+    Answered by SettingsFollowed."""
+
+    request_id: str
+    reloadable: Reloadable
+
+
+class SettingsFollowed(Message, frozen=True):
+    """They are in force here."""
+
+    request_id: str
 
 
 class Stop(Message, frozen=True):
@@ -164,6 +190,7 @@ class RequestReload(Message, frozen=True):
     requested_by: str
     operator_jkt: str | None = None
     proof_jti: str | None = None
+    trace_id: str | None = None
 
 
 class Reloaded(Message, frozen=True):
@@ -173,6 +200,9 @@ class Reloaded(Message, frozen=True):
     error: str | None
     actions: int
     policy_version: str
+    changed: tuple[str, ...] = ()
+    """Names of settings that came into force; with `needs_restart` the supervisor's to say."""
+    needs_restart: tuple[str, ...] = ()
 
 
 class PolicyEdited(Message, frozen=True):
@@ -195,9 +225,9 @@ class FrontStatus(Message, frozen=True):
 
 SupervisorToFront = (
     StartFront | AttachNotary | AttachPolicy | AttachReader | AttachWorker | WorkerGone | ModulesLoaded | Drain | Reload
-    | FinishReload | Reloaded | PolicyEdited | Stop
+    | FinishReload | FollowSettings | Reloaded | PolicyEdited | Stop
 )  # fmt: skip
 FrontToSupervisor = (
     FrontReady | NeedWorker | WorkerServes | KillWorker | ReplacePolicy | NeedReader | LoadModules | RequestDrain
-    | Draining | RequestReload | ReloadPrepared | Reloaded | PolicyEdited | FrontStatus
+    | Draining | RequestReload | ReloadPrepared | Reloaded | SettingsFollowed | PolicyEdited | FrontStatus
 )  # fmt: skip

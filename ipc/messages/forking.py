@@ -7,9 +7,11 @@ from ipc.messages.modules import LoadModules, ModulesLoaded
 
 
 class StartTemplate(Message, frozen=True):
-    """First message to the template. `cache_dir` holds compiled modules; a worker leaves after so many calls."""
+    """First message to the template. `cache_dir` holds compiled modules; below `files_dir` lie the files of fs actions,
+    and no worker opens any other; a worker leaves after so many calls."""
 
     cache_dir: str
+    files_dir: str
     recycle_after_calls: int
 
 

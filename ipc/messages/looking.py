@@ -4,6 +4,8 @@ import msgspec
 
 from ipc.evidence import EventQuery
 from ipc.messages.operation import Operation
+from ipc.messages.proving import LastCheckpoint
+from ipc.store import ApprovalRecord
 
 
 class ReadBudget(Operation, frozen=True):
@@ -23,14 +25,29 @@ class GetHold(Operation, frozen=True):
 
 
 class ListHolds(Operation, frozen=True):
-    """Answers ApprovalRecords of these states (None: all), newest first; of each body only what a list shows."""
+    """Approvals of these states (None: all), newest first. Answers ListedHolds.
+
+    Without `principal` and `before`, where one principal could hide another's, they are chosen in turns.
+    """
 
     states: tuple[str, ...] | None
     limit: int
+    principal: str | None = None
+    action_id: str | None = None
+    before: float | None = None
+    """Created before that (Unix seconds)."""
+
+
+class ListedHolds(msgspec.Struct, frozen=True):
+    """`total` counts all that match; of each body only what a list shows of it."""
+
+    approvals: list[ApprovalRecord]
+    total: int
 
 
 class DueHolds(Operation, frozen=True):
-    """Answers pending ApprovalRecords whose time is over, oldest first: as many of `limit` as one answer takes."""
+    """Answers pending ApprovalRecords that wait no more, oldest first: as many of `limit` as one answer takes. Their
+    time is over, or they are of another epoch."""
 
     limit: int
 
@@ -65,11 +82,15 @@ class ReadLedger(Operation, frozen=True):
 
 
 class LedgerStatus(msgspec.Struct, frozen=True):
-    """Unresolved intents; deliveries that wait and deliveries dropped since the notary started, by endpoint."""
+    """Unresolved intents; deliveries that wait and deliveries dropped since the notary started, by endpoint; the last
+    checkpoint, None before the first."""
 
     unresolved: int
     waiting: dict[str, int]
     dropped: dict[str, int]
+    oldest_unresolved: float | None
+    """When the oldest intent was dispatched that no worker is at work on any more (Unix seconds)."""
+    checkpoint: LastCheckpoint | None = None
 
 
 class ShowReceipt(Operation, frozen=True):
@@ -103,6 +124,12 @@ class ListUnresolved(Operation, frozen=True):
 
     limit: int
     after: str | None = None
+
+
+class ShowIntent(Operation, frozen=True):
+    """Answers IntentDetail of an intent without a receipt, or None."""
+
+    intent_id: str
 
 
 class QueryEvents(Operation, frozen=True):

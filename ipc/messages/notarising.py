@@ -2,6 +2,7 @@
 
 from typing import ClassVar
 
+from ipc.messages.control import FollowSettings, SettingsFollowed
 from ipc.messages.message import Message
 from ipc.settings import Settings
 
@@ -59,5 +60,5 @@ class WorkerBroke(Message, frozen=True):
     reason: str
 
 
-SupervisorToNotary = StartNotary | AttachFront | TieWorker | WorkerEnded | StopNotary
-NotaryToSupervisor = NotaryReady | FrontDetached | WorkerBroke
+SupervisorToNotary = StartNotary | AttachFront | TieWorker | WorkerEnded | FollowSettings | StopNotary
+NotaryToSupervisor = NotaryReady | FrontDetached | WorkerBroke | SettingsFollowed

@@ -16,12 +16,13 @@ from ipc.messages.looking import (
     ReadEpoch,
     ReadLedger,
     ReadStore,
+    ShowIntent,
     ShowReceipt,
     TraceOfApproval,
     UnsettledHolds,
 )
 from ipc.messages.message import Message
-from ipc.messages.proving import Prove, ProveConsistency, ReadCheckpoint
+from ipc.messages.proving import Cosign, NextCheckpoint, NoteTrouble, Prove, ProveConsistency, ReadCheckpoint
 from ipc.messages.recording import (
     Assign,
     CheckKeys,
@@ -40,6 +41,7 @@ from ipc.messages.recording import (
     ResolveIntent,
     Revoke,
     SettleDelivery,
+    VerifyIntent,
     Withdraw,
 )
 
@@ -47,7 +49,8 @@ Operations = (
     Enter | Open | Assign | Recall | Withdraw | Refuse | Hold | Issue | Note | Revoke | MoveHold | ReadBudget
     | ReadEpoch | GetHold | ListHolds | DueHolds | OrphanedHolds | UnsettledHolds | ReadStore | ReadLedger | ShowReceipt
     | TraceOfApproval | ListUnresolved | QueryEvents | ClaimDeliveries | SettleDelivery | GiveUpDeliveries
-    | NextDelivery | CheckKeys | FollowKeys | ReadCheckpoint | Prove | ProveConsistency | ResolveIntent
+    | NextDelivery | CheckKeys | FollowKeys | ReadCheckpoint | Prove | ProveConsistency | ResolveIntent | ShowIntent
+    | VerifyIntent | NextCheckpoint | Cosign | NoteTrouble
 )  # fmt: skip
 
 

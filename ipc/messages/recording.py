@@ -10,6 +10,7 @@ from typing import Final
 import msgspec
 
 from ipc.events import AuditEvent
+from ipc.expected import ExpectedFile
 from ipc.messages.operation import Operation
 from ipc.store import ApprovalRecord
 
@@ -22,7 +23,7 @@ class Proof(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     key: str
 
 
-class Approver(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Approver(msgspec.Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True):
     """The operator that approved a plan, bound into the grant's signature."""
 
     approval_id: str
@@ -30,9 +31,11 @@ class Approver(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     operator_jkt: str
     """RFC 7638 thumbprint of the key that the operator's proof was signed with."""
     operator_proof_jti: str
+    signature: str | None = None
+    """The operator's own, of the decision. Set by the notary, from what it checked when the hold was claimed."""
 
 
-class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """What of a plan decides how its result is judged."""
 
     plan_hash: str
@@ -44,6 +47,8 @@ class Terms(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     memory_mb: int
     timeout_seconds: float
     max_io_calls: int
+    file: ExpectedFile | None = None
+    """What a verifier can still compare with when nothing else of the call is left."""
 
 
 class Enter(Operation, frozen=True):
@@ -79,6 +84,8 @@ class Open(Operation, frozen=True):
     approver: Approver | None = None
     wants_begun: bool = False
     """`Begun` is awaited. It is not sent otherwise unless the call takes long."""
+    calls_per_hour: int | None = None
+    """What its principal may do in an hour (ipc/quotas.py); a call with an approver was counted when it was held."""
 
 
 class Refusal(msgspec.Struct, frozen=True, tag=True):
@@ -87,6 +94,8 @@ class Refusal(msgspec.Struct, frozen=True, tag=True):
     code: str
     cause: str | None = None
     retry_after: int | None = None
+    quota: str | None = None
+    """The limit of its principal (ipc/quotas.py) that is reached."""
 
 
 class NoSuchWorker(msgspec.Struct, frozen=True, tag=True):
@@ -127,6 +136,8 @@ class Closed(msgspec.Struct, frozen=True, tag=True):
     reason: str | None
     response_hash: str | None = None
     """`sha256:<hex>` of the output that the evidence is about; None without success."""
+    violation: str | None = None
+    """See Result; of a success, and in its event."""
 
 
 class Withdraw(Operation, frozen=True):
@@ -181,6 +192,8 @@ class Hold(Operation, frozen=True):
     """Pending holds of one session."""
     proof: Proof | None = None
     has_budget: bool = False
+    calls_per_hour: int | None = None
+    """As in Open."""
 
 
 class Held(msgspec.Struct, frozen=True, tag=True):
@@ -194,7 +207,7 @@ class Held(msgspec.Struct, frozen=True, tag=True):
 
 
 class Issue(Operation, frozen=True):
-    """Sign a lease, open its budget, write its event: all or nothing. Answers Issued."""
+    """Sign a lease, open its budget, write its event: all or nothing. Answers Issued, or TooManySessions."""
 
     principal: str
     owner: str | None
@@ -204,15 +217,23 @@ class Issue(Operation, frozen=True):
     identity_method: str
     event: AuditEvent
     """Without the identifiers of the lease, which the notary makes."""
+    max_sessions: int | None = None
+    """Leases that its principal may have at once (ipc/quotas.py)."""
 
 
-class Issued(msgspec.Struct, frozen=True):
+class Issued(msgspec.Struct, frozen=True, tag=True):
     """`expires_at` as ISO 8601."""
 
     lease_jwt: str
     session_id: str
     lease_jti: str
     expires_at: str
+
+
+class TooManySessions(msgspec.Struct, frozen=True, tag=True):
+    """The principal has as many leases as it may have: nothing was written. `retry_after`: seconds until one ends."""
+
+    retry_after: int | None
 
 
 class Note(Operation, frozen=True):
@@ -257,6 +278,33 @@ class ResolvedIntent(msgspec.Struct, frozen=True):
     trace_id: str
     action_id: str
     is_under_way: bool = False
+
+
+class VerifyIntent(Operation, frozen=True):
+    """Have this worker look again at what an intent without a receipt was to leave: nothing is executed. What it saw is
+    in an event before it is answered, and told by the worker itself.
+
+    Answers Looked, Unverifiable, or NoSuchWorker: then nothing was written. The intent stays unresolved.
+    """
+
+    intent_id: str
+    worker_id: str
+    event: AuditEvent
+    """Of the operator's act; the notary adds whose call it was, and what was seen."""
+
+
+class Looked(msgspec.Struct, frozen=True, tag=True):
+    """What the event says now."""
+
+    trace_id: str
+    action_id: str
+    seen: dict[str, str]
+
+
+class Unverifiable(msgspec.Struct, frozen=True, tag=True):
+    """Refused with this code of the interface: nobody looked."""
+
+    code: str
 
 
 class MoveHold(Operation, frozen=True):

@@ -9,14 +9,12 @@ from pathlib import Path
 
 from ipc.logs import log
 from notary.backends.sqlite import Database, DatabaseGone, connect, file_uri
+from notary.store import holds
 
 _OLD_SCHEMA = 1
 _TABLES = {
     "proofs": "bucket, key, expires_at",
     "budgets": "session_id, max_calls, remaining, expires_at",
-    "approvals": (
-        "seq, approval_id, session_id, action_id, request_hash, state, created_at, expires_at, body, holder, outcome"
-    ),
 }
 _BESIDE = ("-wal", "-shm", ".turn", ".next")
 
@@ -54,6 +52,7 @@ def _bring(connection: sqlite3.Connection, old: Path) -> None:
         connection.execute("BEGIN IMMEDIATE")
         for table, columns in _TABLES.items():
             connection.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM old.{table}")  # noqa: S608
+        holds.bring(connection, "old.approvals")
         connection.execute("UPDATE main.epochs SET epoch = (SELECT epoch FROM old.epochs)")
         connection.execute("INSERT INTO main.meta (key, value) VALUES ('store', 'here')")
         connection.execute("COMMIT")

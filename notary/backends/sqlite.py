@@ -86,11 +86,14 @@ class Database:
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
         self._reserved = 0
+        self.has_old_frames = False
+        """A notary that ended without closing left its WAL: what was erased since may still be in it."""
 
     def open(self) -> None:
         """Create the file where it is missing, and its schema. Raises DatabaseGone."""
         try:
             _create(self.path)
+            self.has_old_frames = _size_of(self._wal) > 0
             self._identity = _identity_of(self.path)
             self._connection = self._connect()
             (mode,) = self._connection.execute("PRAGMA journal_mode=WAL").fetchone()
@@ -149,12 +152,31 @@ class Database:
             with contextlib.suppress(DatabaseGone):
                 self._reserve_more()
 
+    def cut_wal(self) -> bool:
+        """Copy the whole WAL into the file and cut it to nothing: it still held what was overwritten in the file. False
+        while a reader needs it. Raises DatabaseGone."""
+        connection = self._usable()
+        try:
+            connection.execute("PRAGMA busy_timeout=0")
+            (is_busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
+            connection.execute(f"PRAGMA busy_timeout={round(self._limits.lock_seconds * 1000)}")
+        except sqlite3.Error as error:
+            self.close()
+            raise DatabaseGone(self._sentence(error)) from error
+        if not is_busy:
+            self._reserved, self.has_old_frames = 0, False
+        return not is_busy
+
     def _reserve_more(self) -> None:
         wanted = self._limits.reserved_pages
         if self._reserved < wanted:
             with self.unit():
                 # Nobody else writes while this unit is open.
-                self._reserved = _reserve(self.path.with_name(f"{self.path.name}-wal"), wanted)
+                self._reserved = _reserve(self._wal, wanted)
+
+    @property
+    def _wal(self) -> Path:
+        return self.path.with_name(f"{self.path.name}-wal")
 
     def close(self) -> None:
         """Release the file; a transaction that is open is rolled back. The next unit opens the file again."""
@@ -208,6 +230,13 @@ def _reserve(wal: Path, pages: int) -> int:
         os.fdatasync(file.fileno())
         return max(held, wanted)
     return pages
+
+
+def _size_of(path: Path) -> int:
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
 
 
 def _identity_of(path: Path) -> tuple[int, int]:

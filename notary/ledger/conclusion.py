@@ -7,6 +7,7 @@ Pure. The receipt's fields are those of docs/contract.md, "Receipt"; which worke
 from typing import Any
 
 import msgspec
+from msgspec import UNSET
 
 from ipc.canonical import MAX_SAFE_INTEGER, sha256_hex
 from ipc.identifiers import new
@@ -59,6 +60,8 @@ class Conclusion(msgspec.Struct, frozen=True):
     runtime: dict[str, int]
     detail: dict[str, Any]
     """What `provider_receipt` keeps of a failure."""
+    violation: str | None = None
+    """How a success breaks its response schema, where that only warns."""
 
 
 def conclude(result: Result, terms: Terms) -> Conclusion:
@@ -117,6 +120,7 @@ def _conclude(result: Result, terms: Terms) -> Conclusion:
             "fuel_consumed": result.fuel_consumed or 0,
         },
         detail={"outcome": result.outcome, "io_calls": result.io_calls, "failure": _bounded(result.failure)},
+        violation=clean_reason(result.violation) if succeeded and result.violation else None,
     )
 
 
@@ -202,6 +206,7 @@ def _attested(intent: OpenIntent) -> Attested:
         request_hash=event.request_hash, plan_hash=terms.plan_hash, trace_id=event.trace_id or "", epoch=terms.epoch,
         policy_rule=event.policy_rule, policy_version=event.policy_version,
         approval=None if approver is None else Approval(
-            approver.approval_id, approver.approved_by, approver.operator_jkt, approver.operator_proof_jti
+            approver.approval_id, approver.approved_by, approver.operator_jkt, approver.operator_proof_jti,
+            UNSET if approver.signature is None else approver.signature,
         ),
     )  # fmt: skip

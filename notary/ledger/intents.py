@@ -36,6 +36,8 @@ class OpenIntent(msgspec.Struct, frozen=True):
     """Of the front's Open."""
     worker_id: str = ""
     """Which worker was named: that one alone may tell how it ended."""
+    minute: int | None = None
+    """Where its call is counted for its principal; None where it is not, or was when the call was held."""
 
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -5,9 +5,12 @@ An event's leaf is its stored bytes. An intent's leaf is the canonical JSON of i
 """
 
 from collections.abc import Iterable, Sequence
+from operator import itemgetter
 from typing import Any, Final
 
-from ipc.canonical import canonical_bytes, sha256_hex
+import msgspec
+
+from ipc.canonical import NotCanonical, canonical_bytes, sha256_hex
 from notary.ledger.journal import Entry, IntentRow
 from notary.tree.merkle import leaf_hash
 
@@ -15,15 +18,24 @@ INTENT_COLUMNS: Final = (
     "intent_id", "trace_id", "action_id", "principal", "dispatched_at", "grant_id", "provider_module", "plan_hash",
     "approval_id", "grant_jws", "context",
 )  # fmt: skip
-_MEMBERS: Final = (*INTENT_COLUMNS[:-2], "grant")
+_MEMBERS: Final = (*INTENT_COLUMNS[:-2], "grant", "context_hash")
+_SORTED: Final = tuple(sorted(_MEMBERS))
+_in_order = itemgetter(*map(_MEMBERS.index, _SORTED))
+_TEXTS: Final = frozenset({str, type(None)})
+_encode = msgspec.json.Encoder().encode
 
 
 def intent_leaf(row: IntentRow | Sequence[Any]) -> bytes:
     """The leaf of an intent, from its row (INTENT_COLUMNS). Raises NotCanonical."""
     context = row[-1]
-    fields: dict[str, Any] = dict(zip(_MEMBERS, row[:-1], strict=True))
-    fields["context_hash"] = None if context is None else sha256_hex(context)
-    return canonical_bytes(fields)
+    values = (*row[:-1], None if context is None else sha256_hex(context))
+    fields: dict[str, Any] = dict(zip(_SORTED, _in_order(values), strict=True))
+    if not _TEXTS.issuperset(map(type, values)):
+        return canonical_bytes(fields)
+    try:
+        return _encode(fields)  # texts under sorted names: that is their canonical form
+    except UnicodeEncodeError as error:
+        raise NotCanonical(str(error)) from None
 
 
 def leaves_of(entries: Iterable[Entry]) -> list[tuple[int, bytes]]:

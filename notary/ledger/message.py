@@ -1,14 +1,16 @@
-"""The body of a notification: identifiers and summaries of one event, as compact JSON.
+"""The body of a notification: identifiers and summaries of one event, or a checkpoint, as compact JSON.
 
 Guarantees a bounded size. SECURITY: never a request, an output, a token, or an event's `reason`, which may hold causes
 that are ours alone: only fields that are named here leave.
 """
 
+from base64 import b64encode
 from typing import Any, Final
 
 import msgspec
 
 from ipc.events import AuditEvent
+from notary.tree.checkpoint import Checkpoint
 
 MAX_BODY_BYTES: Final = 16 * 1024
 _FIELDS: Final = (
@@ -34,6 +36,16 @@ def body_of(event: AuditEvent, kind: str, gateway_version: str) -> str:
         if len(encoded) <= MAX_BODY_BYTES:
             break
     return encoded.decode()
+
+
+def checkpoint_body(made: Checkpoint, note: str, named: str, kind: str, gateway_version: str) -> str:
+    """The same for a checkpoint, which has no event: the signed note, and what it says. Bounded as a note is."""
+    data = {
+        "checkpoint": note, "origin": made.origin, "size": made.size, "root": b64encode(made.root).decode(),
+        "time": made.time, "unresolved_intents": made.unresolved,
+    }  # fmt: skip
+    body = {"data": data, "gateway_version": gateway_version, "id": named, "timestamp": made.time, "type": kind}
+    return _encode(body).decode()
 
 
 def _cut(value: Any, most: int) -> Any:

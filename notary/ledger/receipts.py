@@ -25,6 +25,8 @@ class Approval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     approved_by: str
     operator_jkt: str
     operator_proof_jti: str
+    signature: str | UnsetType = UNSET
+    """The operator's own, of the decision; absent where none was sent."""
 
 
 class Attested(msgspec.Struct, frozen=True, kw_only=True):
@@ -178,7 +180,7 @@ def receipt_fields(receipt: Receipt) -> dict[str, Any]:
     """Every field that is present, by name."""
     found = {name: value for name in _FIELDS if (value := getattr(receipt, name)) is not UNSET}
     if isinstance(approval := found.get("approval"), Approval):
-        found["approval"] = msgspec.structs.asdict(approval)
+        found["approval"] = msgspec.to_builtins(approval)
     return found
 
 

@@ -11,13 +11,13 @@ import sqlite3
 from collections.abc import Iterable
 
 from notary.backends.sqlite import DatabaseGone
-from notary.ledger import history, journal
-from notary.store import budgets, holds, proofs
+from notary.ledger import history, journal, requests
+from notary.store import budgets, holds, proofs, quotas
 from notary.tree import tiles
 
-SCHEMA_VERSION = "5"
+SCHEMA_VERSION = "6"
 WITHOUT_TREE = ("1", "2", "3", "4")
-KNOWN_VERSIONS = (*WITHOUT_TREE, SCHEMA_VERSION)
+KNOWN_VERSIONS = (*WITHOUT_TREE, "5", SCHEMA_VERSION)
 """What can be checked."""
 
 _EVIDENCE = """
@@ -105,8 +105,13 @@ def prepare(connection: sqlite3.Connection) -> None:
         rows = [("schema", SCHEMA_VERSION), ("ledger_id", secrets.token_hex(16)), ("head", "{}")]
         connection.executemany("INSERT INTO meta (key, value) VALUES (?, ?)", rows)
         _create(connection, journal.TABLES)
+        _create(connection, quotas.TABLES)
         _create_tree(connection)
+    if (name := planted(connection)) is not None:
+        raise DatabaseGone(f"it has a {name}, which no gateway makes: it would change what is written")
     version = schema_version(connection)
+    if version in ("3", "4", "5"):
+        requests.overwrite_free(connection)  # before anything takes these pages
     if version == "1":
         # Its outbox had no endpoints, and nothing ever wrote to it.
         _execute_all(connection, "DROP TABLE outbox;\n" + _OUTBOX)
@@ -117,6 +122,10 @@ def prepare(connection: sqlite3.Connection) -> None:
         _create(connection, journal.TABLES)
     if version in WITHOUT_TREE:
         _create_tree(connection)
+    if version in ("3", "4", "5"):
+        requests.take_out(connection)
+    if version != SCHEMA_VERSION and version in KNOWN_VERSIONS:
+        _create(connection, quotas.TABLES)
         connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (SCHEMA_VERSION,))
     elif version != SCHEMA_VERSION:
         raise DatabaseGone(f"not a ledger of this version: its schema is {version}, known is {SCHEMA_VERSION}")
@@ -142,6 +151,12 @@ def _execute_all(connection: sqlite3.Connection, statements: str) -> None:
     for statement in statements.split(";\n"):
         if statement.strip():
             connection.execute(statement)
+
+
+def planted(connection: sqlite3.Connection) -> str | None:
+    """What somebody put into the file that would change rows as they are written or read: kind and name."""
+    row = connection.execute("SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view')").fetchone()
+    return None if row is None else f"{row[0]} {row[1]}"
 
 
 def schema_version(connection: sqlite3.Connection) -> str | None:

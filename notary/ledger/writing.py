@@ -1,6 +1,7 @@
 """How an event is written: linked, stored with its receipt, and with what is to be delivered because of it."""
 
 import sqlite3
+from collections.abc import Callable, Sequence
 from typing import Final
 
 from ipc.events import AuditEvent
@@ -39,6 +40,19 @@ def write_deliveries(
 ) -> tuple[str, ...]:
     """Queue what endpoints are to hear of an event; their names. `queued` counts what this transaction does."""
     kinds = kinds_of(event) if backlog.endpoints else ()
+    moment = milliseconds(event.timestamp) if kinds else 0
+    return queue_deliveries(
+        connection, backlog, queued, event.event_id or "", kinds, moment,
+        lambda kind: body_of(event, kind, backlog.version),
+    )  # fmt: skip
+
+
+def queue_deliveries(
+    connection: sqlite3.Connection, backlog: Backlog, queued: Queued, named: str, kinds: Sequence[str], moment: int,
+    body: Callable[[str], str],
+) -> tuple[str, ...]:  # fmt: skip
+    """Queue what happened at `moment` (milliseconds) for each endpoint that asked for one of these kinds, the most
+    special first; names of those endpoints."""
     bodies: dict[str, str] = {}
     told = []
     for endpoint in backlog.endpoints if kinds else ():
@@ -46,8 +60,8 @@ def write_deliveries(
         if kind is None or not backlog.has_room(endpoint.name, queued):
             continue
         if kind not in bodies:
-            bodies[kind] = body_of(event, kind, backlog.version)
-        row = (event.event_id, kind, endpoint.name, milliseconds(event.timestamp), bodies[kind])
+            bodies[kind] = body(kind)
+        row = (named, kind, endpoint.name, moment, bodies[kind])
         connection.execute(_DELIVERY, row)
         told.append(endpoint.name)
     return tuple(told)

@@ -3,26 +3,35 @@
 from ipc.canonical import MAX_SAFE_INTEGER
 from ipc.events import ADMIN_REVOKE_ALL, KEYS_ROTATED, LEASE_ISSUED, AuditEvent
 from ipc.identifiers import new
-from ipc.messages import CheckKeys, FollowKeys, Issue, Issued, Note, Revoke, Revoked
+from ipc.messages import CheckKeys, FollowKeys, Issue, Issued, Note, Revoke, Revoked, TooManySessions
 from ipc.texts import MAX_REASON
 from notary.operations.allowed import check_event, check_noted
 from notary.signing.leases import sign_lease
-from notary.store import budgets
+from notary.store import budgets, quotas
 from notary.unit import NotAllowed, Unit
 
 
-def issue(unit: Unit, asked: Issue) -> Issued:
+def issue(unit: Unit, asked: Issue) -> Issued | TooManySessions:
     """See Issue. Raises NotAllowed."""
     state = unit.state
     check_event(asked.event, LEASE_ISSUED, frozenset({"allow"}))
     if asked.event.principal != asked.principal:
         raise NotAllowed("the event of another lease")
+    if asked.max_sessions is not None:
+        epoch = unit.epoch
+        unit.part = "budget"
+        sessions, free_in = quotas.sessions_of(unit.connection, asked.principal, epoch, unit.now)
+        if sessions >= asked.max_sessions:
+            return TooManySessions(free_in)
     lease = sign_lease(
         state.signers.keys.lease, asked, epoch=unit.epoch, now=unit.now, ttl=state.settings.lease_ttl_seconds
     )  # fmt: skip
     if asked.max_calls is not None:
         unit.part = "budget"
         budgets.open_budget(unit.connection, lease.session_id, asked.max_calls, lease.exp)
+    if asked.max_sessions is not None:
+        unit.part = "budget"
+        quotas.add_session(unit.connection, asked.principal, lease.session_id, unit.epoch, lease.exp)
     unit.append(asked.event, session_id=lease.session_id, lease_jti=lease.lease_jti)
     return Issued(lease.token, lease.session_id, lease.lease_jti, lease.expires_at)
 

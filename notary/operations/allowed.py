@@ -13,6 +13,7 @@ from ipc.limits import MAX_AHEAD
 from ipc.messages import Approver, Open
 from ipc.texts import clean_reason
 from notary.ledger.intents import OpenIntent
+from notary.operations.signed import check_approver
 from notary.reading.queries import has_intent_of_approval
 from notary.store import holds
 from notary.store.outcomes import kept_of, outcome_of
@@ -29,6 +30,7 @@ NOTED: Final[dict[str, frozenset[str]]] = {
             events.POLICY_ALLOWLIST_REMOVED, events.GATEWAY_STARTED, events.GATEWAY_STOPPED,
         )
     },
+    events.OPERATOR_AUTH_FAILED: frozenset({"deny"}),
 }  # fmt: skip
 """Type of event -> decisions with which Note writes it. Every other type belongs to an operation of its own."""
 REFUSALS: Final = frozenset({"deny", "error"})
@@ -37,8 +39,11 @@ _INTENT_ID_CHARACTERS: Final = len("intent_") + 36
 
 _of_notary = attrgetter(
     "receipt_id", "receipt_hash", "grant_id", "intent_id", "runtime", "response_hash", "verification_outcome",
-    "is_repeated", "key_purpose", "key_id", "previous_key_id",
+    "response_schema_violation",
+    "is_repeated", "key_purpose", "key_id", "previous_key_id", "seen",
 )  # fmt: skip
+_SIGNED: Final = frozenset({events.APPROVAL_GRANTED, events.APPROVAL_DENIED})
+"""Events that tell an operator's signature; the move that they come with holds it against the claim."""
 _of_decisions = attrgetter("approval_id", "approved_by", "operator_sender_binding", "operator_proof_jti")
 
 
@@ -46,7 +51,9 @@ def check_event(event: AuditEvent, event_type: str, decisions: frozenset[str | N
     """Raises NotAllowed for an event of another type or decision, or with what only the notary knows."""
     if event.event_type != event_type or event.decision not in decisions:
         raise NotAllowed(f"an event {_shown(event.event_type)} with the decision {_shown(event.decision)}")
-    if any(value is not None for value in _of_notary(event)):
+    if any(value is not None for value in _of_notary(event)) or (
+        event.approval_signature is not None and event_type not in _SIGNED
+    ):
         raise NotAllowed("an event with fields that are the notary's to fill in")
 
 
@@ -89,8 +96,8 @@ def check_worker(unit: Unit, worker_id: str) -> None:
 
 
 def check_opening(unit: Unit, asked: Open) -> None:
-    """Raises NotAllowed for an id that can't be one, for a call without what an intent says, for a worker as
-    check_worker does, and for an approved call that this front has not claimed."""
+    """Raises NotAllowed for an id that can't be one, for a call without what an intent says, and for a worker as
+    check_worker does."""
     if not asked.intent_id.startswith("intent_") or len(asked.intent_id) != _INTENT_ID_CHARACTERS:
         raise NotAllowed("no id of an intent")
     if None in (asked.event.trace_id, asked.event.action_id, asked.event.principal):
@@ -100,10 +107,10 @@ def check_opening(unit: Unit, asked: Open) -> None:
         check_call(asked.event, frozenset({"allow", None}))
     else:
         check_event(asked.event, events.ACTION_CALL, frozenset({"allow", None}))
-        _check_claimed(unit, asked.approver, asked.terms.plan_hash)
 
 
-def _check_claimed(unit: Unit, approver: Approver, plan_hash: str) -> None:
+def check_claimed(unit: Unit, approver: Approver, plan_hash: str) -> Approver:
+    """The approver of a plan that this front has claimed, with the signature. Raises NotAllowed."""
     unit.part = "approvals"
     approval = holds.get(unit.connection, approver.approval_id)
     if approval is None or not holds.is_claimed_by(approval, unit.front_id):
@@ -116,6 +123,7 @@ def _check_claimed(unit: Unit, approver: Approver, plan_hash: str) -> None:
     unit.settle()
     if has_intent_of_approval(unit.connection, approver.approval_id):
         raise NotAllowed("an approval that was executed already")
+    return check_approver(unit, approval, approver)
 
 
 def _shown(text: str | None) -> str:

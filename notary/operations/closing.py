@@ -18,7 +18,7 @@ from notary.ledger.intents import OpenIntent
 from notary.ledger.receipts import Receipt
 from notary.operations.allowed import REFUSALS, check_code, check_event, check_own
 from notary.reading import queries
-from notary.store import budgets, holds
+from notary.store import budgets, holds, quotas
 from notary.store.outcomes import ended
 from notary.unit import NotAllowed, NotOpen, Unit
 
@@ -72,9 +72,8 @@ def withdraw_call(unit: Unit, asked: Withdraw) -> Withdrawn:
         "intent_id": intent.intent_id,
         "grant_id": intent.grant_id,
     }
-    if intent.has_budget:
-        unit.part = "budget"
-        budgets.refund(unit.connection, event.session_id or "")
+    _give_back(unit, intent)
+    if event.budgets_before is not None:
         more["budgets_after"] = event.budgets_before
     unit.append(event, **more)
     _end_approval(unit, intent, FAILED, error_code=asked.error_code)
@@ -87,17 +86,30 @@ def resolve_intent(unit: Unit, asked: ResolveIntent) -> ResolvedIntent | None:
     if asked.outcome not in INTENT_OUTCOMES or asked.event.change is not None:
         raise NotAllowed("an outcome that no intent has")
     unit.settle()
-    view = queries.unresolved_intent(unit.connection, asked.intent_id)
-    if view is None:
+    row = queries.unresolved_intent(unit.connection, asked.intent_id)
+    if row is None:
         return None
+    view = row[0]
     if unit.may_still_end(asked.intent_id):
         return ResolvedIntent(view.trace_id, view.action_id, is_under_way=True)
     unit.resolve(asked.intent_id)
+    look = queries.last_look(unit.connection, asked.intent_id, view.trace_id)
     unit.append(
         asked.event, trace_id=view.trace_id, action_id=view.action_id, grant_id=view.grant_id,
-        intent_id=asked.intent_id, change={"outcome": asked.outcome},
+        intent_id=asked.intent_id, change={"outcome": asked.outcome}, seen=None if look is None else look.seen,
     )  # fmt: skip
     return ResolvedIntent(view.trace_id, view.action_id)
+
+
+def _give_back(unit: Unit, intent: OpenIntent) -> None:
+    """A call that is not executed counts nowhere."""
+    unit.part = "budget"
+    if intent.has_budget:
+        budgets.refund(unit.connection, intent.event.session_id or "")
+    if intent.minute is not None:
+        quotas.give_back(unit.connection, intent.event.principal or "", intent.minute)
+    if intent.approver is not None:
+        quotas.give_back_hold(unit.connection, intent.approver.approval_id)
 
 
 def _close(unit: Unit, intent: OpenIntent, conclusion: Conclusion) -> Closed:
@@ -116,12 +128,14 @@ def _close(unit: Unit, intent: OpenIntent, conclusion: Conclusion) -> Closed:
         "response_hash": conclusion.response_hash,
         "error_code": None if succeeded else "action_execution_failed",
         "reason": conclusion.reason,
+        "response_schema_violation": conclusion.violation,
     }
     unit.append(intent.event, receipt, **more)
     _end_approval(unit, intent, APPROVED, receipt)
     return Closed(
         intent.grant_id, receipt.receipt_id, conclusion.kind, conclusion.detail["outcome"],
         conclusion.verification.outcome, conclusion.runtime, conclusion.reason, conclusion.response_hash,
+        conclusion.violation,
     )  # fmt: skip
 
 
@@ -144,3 +158,4 @@ def _end_approval(
         return
     outcome = ended(approval, iso(unit.now), receipt.receipt_id if receipt else None, error_code)
     holds.move(unit.connection, approval.approval_id, CLAIMED, state, outcome=outcome)
+    unit.erase()

@@ -4,14 +4,15 @@ import math
 
 from msgspec.structs import replace
 
-from ipc.approvals import PENDING, TTL_SECONDS
+from ipc.approvals import PENDING, TTL_SECONDS, summary_of
 from ipc.events import AuditEvent
 from ipc.messages import Held, Hold, Refusal, Refuse, Refused
 from ipc.store import ApprovalRecord
 from notary.operations.allowed import check_call, check_refusal
-from notary.operations.opening import with_calls
-from notary.operations.refusing import checked, debited, is_used, refused
-from notary.store import holds
+from notary.operations.charging import charged
+from notary.operations.hold_room import what_is_full
+from notary.operations.refusing import checked, is_used, refused
+from notary.store import holds, quotas
 from notary.unit import NotAllowed, Unit
 
 SKEW_SECONDS = 60.0
@@ -26,13 +27,14 @@ def refuse(unit: Unit, asked: Refuse) -> Refused:
         unit.append(event, decision="deny", error_code="replay_detected", reason=None, deny_reason=None)
         return Refused(is_replay=True)
     if asked.unless_held:
+        moment = unit.moment
         unit.part = "approvals"
         held = holds.pending(
-            unit.connection, event.session_id or "", event.action_id or "", event.request_hash or "", unit.now
+            unit.connection, event.session_id or "", event.action_id or "", event.request_hash or "", moment
         )  # fmt: skip
         if held is not None:
             _repeat(unit, event, held)
-            return Refused(held=held)
+            return Refused(held=_answered(held))
     unit.append(event)
     return Refused()
 
@@ -42,41 +44,51 @@ def hold(unit: Unit, asked: Hold) -> Held | Refusal:
     event, approval = asked.event, asked.approval
     check_call(event, frozenset({"pending_approval", None}))
     unit.part = "approvals"
-    _check_new(unit, event, approval)
+    _check_new(unit, asked)
     refusal = checked(unit, event, asked.proof, asked.epoch, "invalid_lease")
     if refusal is not None:
         return refusal
     unit.part = "approvals"
-    session_id = approval.session_id
-    held = holds.pending(unit.connection, session_id, approval.action_id, approval.request_hash, unit.now)
+    session_id, moment = approval.session_id, unit.moment
+    held = holds.pending(unit.connection, session_id, approval.action_id, approval.request_hash, moment)
     if held is not None:
         _repeat(unit, event, held)
-        return Held(held, is_repeated=True)
-    waiting, free_at = holds.waiting(unit.connection, session_id, unit.now)
-    if waiting >= asked.limit:
-        refusal = refused(unit, event, "too_many_pending_approvals")
-        return replace(refusal, retry_after=None if free_at is None else math.ceil(free_at - unit.now))
-    if asked.has_budget:
-        taken = debited(unit, event, session_id)
-        if isinstance(taken, Refusal):
-            return taken
-        event = with_calls(event, *taken)
+        return Held(_answered(held), is_repeated=True)
+    full = what_is_full(unit, approval, moment, asked.limit)
+    if full is not None:
+        refusal = refused(unit, event, "too_many_pending_approvals", full.cause)
+        return replace(refusal, retry_after=None if full.free_at is None else math.ceil(full.free_at - unit.now))
+    taken = charged(unit, event, asked)
+    if isinstance(taken, Refusal):
+        return taken
+    if taken.minute is not None:
+        quotas.note_hold(unit.connection, approval.approval_id, event.principal or "", taken.minute)
     unit.part = "approvals"
     holds.store(unit.connection, approval)
-    unit.append(event, decision="pending_approval", approval_id=approval.approval_id)
-    return Held(approval, is_repeated=False)
+    unit.append(taken.event, decision="pending_approval", approval_id=approval.approval_id)
+    return Held(_answered(approval), is_repeated=False)
 
 
-def _check_new(unit: Unit, event: AuditEvent, approval: ApprovalRecord) -> None:
+def _check_new(unit: Unit, asked: Hold) -> None:
+    event, approval = asked.event, asked.approval
     of_call = (event.session_id, event.action_id, event.request_hash)
     if of_call != (approval.session_id, approval.action_id, approval.request_hash):
         raise NotAllowed("the hold of another call")
+    if (approval.principal, approval.epoch) != (event.principal, asked.epoch):
+        raise NotAllowed("the hold of another principal, or of another epoch")
+    if summary_of(approval.body).plan.principal != approval.principal:
+        raise NotAllowed("the plan of another principal")
     if (approval.state, approval.holder, approval.outcome) != (PENDING, None, "{}"):
         raise NotAllowed("a hold that is decided already")
     if approval.expires_at > unit.now + TTL_SECONDS + SKEW_SECONDS:
         raise NotAllowed("a hold that lasts too long")
     if holds.get(unit.connection, approval.approval_id) is not None:
         raise NotAllowed("the id of another hold")
+
+
+def _answered(held: ApprovalRecord) -> ApprovalRecord:
+    """SECURITY: what is answered is kept for a front that asks again; a request must not lie there."""
+    return replace(held, body="")
 
 
 def _repeat(unit: Unit, event: AuditEvent, held: ApprovalRecord) -> None:

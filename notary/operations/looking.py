@@ -1,18 +1,22 @@
 """Operations that only look: budgets, approvals, receipts, intents, events, and how store and ledger are."""
 
 import time
+from base64 import b64encode
+from typing import Any
 
-from msgspec.structs import replace
+from msgspec import structs
 
 from ipc import messages as m
-from ipc.approvals import listed
 from ipc.clock import ClockWrong
-from ipc.evidence import IntentView
+from ipc.evidence import ExpectedEffect, IntentDetail, IntentView
 from ipc.store import ApprovalRecord, Budget
 from notary.ledger import outbox
+from notary.ledger.intents import OpenIntent
 from notary.ledger.receipts import encode_receipt
 from notary.reading import queries
 from notary.store import budgets, holds, proofs
+from notary.store.hold_list import HoldList
+from notary.store.holds import Moment
 from notary.unit import Unit
 
 _PROBE = "INSERT OR REPLACE INTO meta (key, value) VALUES ('probe', hex(randomblob(8)))"
@@ -32,21 +36,23 @@ def read_epoch(unit: Unit, _asked: m.ReadEpoch) -> int:
 
 def get_hold(unit: Unit, asked: m.GetHold) -> ApprovalRecord | None:
     """See GetHold."""
+    epoch = unit.epoch
     unit.part = "approvals"
-    return holds.get(unit.connection, asked.approval_id)
+    approval = holds.get(unit.connection, asked.approval_id)
+    return None if approval is None else holds.as_of(approval, epoch)
 
 
-def list_holds(unit: Unit, asked: m.ListHolds) -> list[ApprovalRecord]:
+def list_holds(unit: Unit, asked: m.ListHolds) -> m.ListedHolds:
     """See ListHolds."""
-    unit.part = "approvals"
-    records = holds.newest(unit.connection, asked.states, asked.limit)
-    return [replace(record, body=listed(record.body)) for record in records]
+    wanted = HoldList(unit.connection, asked, _moment(unit))
+    return m.ListedHolds(wanted.records(), wanted.total())
 
 
 def due_holds(unit: Unit, asked: m.DueHolds) -> list[ApprovalRecord]:
     """See DueHolds."""
+    moment = unit.moment
     unit.part = "approvals"
-    return holds.due(unit.connection, unit.now, asked.limit)
+    return holds.due(unit.connection, moment, asked.limit)
 
 
 def orphaned_holds(unit: Unit, asked: m.OrphanedHolds) -> list[ApprovalRecord]:
@@ -66,16 +72,18 @@ def read_store(unit: Unit, _asked: m.ReadStore) -> m.StoreStatus:
     """See ReadStore. What every call needs is looked at, too."""
     unit.part = "store"
     proofs.look(unit.connection)
-    pending, oldest = holds.count_pending(unit.connection, _roughly_now(unit))
+    pending, oldest = holds.count_pending(unit.connection, _moment(unit))
     return m.StoreStatus(pending, oldest, unit.epoch)
 
 
-def _roughly_now(unit: Unit) -> float:
+def _moment(unit: Unit) -> Moment:
     """A store works while the clock is wrong: that has a code of its own, which calls are refused with."""
+    epoch = unit.epoch
+    unit.part = "approvals"
     try:
-        return unit.now
+        return Moment(unit.now, epoch)
     except ClockWrong:
-        return time.time()
+        return Moment(time.time(), epoch)
 
 
 def read_ledger(unit: Unit, _asked: m.ReadLedger) -> m.LedgerStatus:
@@ -85,7 +93,16 @@ def read_ledger(unit: Unit, _asked: m.ReadLedger) -> m.LedgerStatus:
     waiting = outbox.waiting(unit.connection)
     unit.state.backlog.found(waiting)
     unresolved = unit.count_unresolved()
-    return m.LedgerStatus(unresolved, waiting, dict(unit.state.backlog.dropped))
+    dropped = dict(unit.state.backlog.dropped)
+    return m.LedgerStatus(unresolved, waiting, dropped, unit.oldest_unresolved(), _last_checkpoint(unit))
+
+
+def _last_checkpoint(unit: Unit) -> m.LastCheckpoint | None:
+    made = unit.state.checkpoint
+    if made is None:
+        return None
+    root = b64encode(made.root).decode()
+    return m.LastCheckpoint(made.origin, made.size, root, made.time, unit.state.witnesses.status())
 
 
 def show_receipt(unit: Unit, asked: m.ShowReceipt) -> m.ShownReceipt | None:
@@ -109,6 +126,40 @@ def list_unresolved(unit: Unit, asked: m.ListUnresolved) -> list[IntentView]:
     """See ListUnresolved."""
     unit.settle()
     return queries.unresolved_intents(unit.connection, asked.limit, unit.now, asked.after)
+
+
+def show_intent(unit: Unit, asked: m.ShowIntent) -> IntentDetail | None:
+    """See ShowIntent."""
+    unit.settle()
+    row = queries.unresolved_intent(unit.connection, asked.intent_id, unit.now)
+    if row is None:
+        return None
+    view, plan_hash, approval_id = row
+    intent = unit.intent(asked.intent_id)
+    return IntentDetail(
+        **structs.asdict(view), plan_hash=plan_hash, approval_id=approval_id,
+        is_under_way=unit.may_still_end(asked.intent_id),
+        last_look=queries.last_look(unit.connection, asked.intent_id, view.trace_id),
+        **({} if intent is None else _kept(intent)),
+    )  # fmt: skip
+
+
+def _kept(intent: OpenIntent) -> dict[str, Any]:
+    """What was kept with an intent for whoever ends it."""
+    event, terms, file = intent.event, intent.terms, intent.terms.file
+    return {
+        "approved_by": None if intent.approver is None else intent.approver.approved_by,
+        "action_version": event.action_version,
+        "risk_level": event.risk_level,
+        "request_hash": event.request_hash,
+        "session_id": event.session_id,
+        "owner": event.owner,
+        "policy_rule": event.policy_rule,
+        "sinks": event.allowed_sinks or (),
+        "verifier_kind": terms.verifier_kind,
+        "timeout_seconds": terms.timeout_seconds,
+        "expected": None if file is None else ExpectedEffect(path=file.path, sha256=file.sha256, bytes=file.bytes),
+    }
 
 
 def query_events(unit: Unit, asked: m.QueryEvents) -> list[bytes]:

@@ -7,14 +7,17 @@ the ledger has its receipt; and that a call is given back once, and only when no
 
 from typing import Final
 
+from msgspec.structs import replace
+
 from ipc import events
-from ipc.approvals import APPROVED, CLAIMED, DENIED, EXPIRED, FAILED, MOVES, PENDING, Outcome
+from ipc.approvals import APPROVED, CLAIMED, DENIED, ENDED, EXPIRED, FAILED, MOVES, PENDING, Outcome
 from ipc.messages import MoveHold
 from ipc.store import ApprovalRecord
 from ipc.texts import MAX_REASON
 from notary.operations.allowed import REFUSALS, check_code, check_event
+from notary.operations.signed import check_claim, check_denial
 from notary.reading.queries import has_intent_of_approval, receipt_id_of_approval
-from notary.store import budgets, holds
+from notary.store import budgets, holds, quotas
 from notary.store.outcomes import decoded, kept_of, outcome_of
 from notary.unit import NotAllowed, Unit
 
@@ -38,8 +41,11 @@ def move_hold(unit: Unit, asked: MoveHold) -> ApprovalRecord | None:
     if approval is None or approval.state != asked.from_state:
         return None
     if asked.from_state == PENDING:
-        # A claim must come before the end of its time, an expiry after it; whichever comes otherwise finds nothing.
-        if (approval.expires_at <= unit.now) != (asked.to_state == EXPIRED):
+        # A claim must come before the end of its time and of its epoch, an expiry after one of them; whichever comes
+        # otherwise finds nothing.
+        is_over = approval.expires_at <= unit.now or approval.epoch != unit.epoch
+        unit.part = "approvals"
+        if is_over != (asked.to_state == EXPIRED):
             return None
         _check_pending(unit, asked, approval)
     else:
@@ -49,12 +55,17 @@ def move_hold(unit: Unit, asked: MoveHold) -> ApprovalRecord | None:
     moved = holds.move(
         unit.connection, asked.approval_id, asked.from_state, asked.to_state, outcome=asked.outcome, holder=asked.holder
     )
+    if asked.to_state in (DENIED, EXPIRED, FAILED):
+        _give_back_of_hour(unit, asked.approval_id)
+    if asked.to_state in ENDED:
+        unit.erase()
     if asked.refunds:
         unit.part = "budget"
         budgets.refund(unit.connection, approval.session_id)
     if asked.event is not None:
         unit.append(asked.event)
-    return moved
+    # SECURITY: what is answered is kept for a front that asks again; a request must not lie there.
+    return None if moved is None else replace(moved, body="")
 
 
 def _check_event(asked: MoveHold) -> None:
@@ -78,8 +89,12 @@ def _check_pending(unit: Unit, asked: MoveHold, approval: ApprovalRecord) -> Non
     outcome = _outcome(asked)
     if asked.holder != unit.front_id:
         raise NotAllowed("a claim for another front")
-    if not outcome.claimed_by or outcome != Outcome(claimed_by=outcome.claimed_by, claimed_at=outcome.claimed_at):
+    only = Outcome(
+        claimed_by=outcome.claimed_by, claimed_at=outcome.claimed_at, approval_signature=outcome.approval_signature
+    )  # fmt: skip
+    if not outcome.claimed_by or outcome != only:
         raise NotAllowed("a claim that says more than that, or less")
+    check_claim(unit, approval, outcome, asked.event)
 
 
 def _check_ending(unit: Unit, asked: MoveHold, approval: ApprovalRecord) -> None:
@@ -92,10 +107,13 @@ def _check_ending(unit: Unit, asked: MoveHold, approval: ApprovalRecord) -> None
         FAILED: {"error_code": after.error_code},
     }[asked.to_state]
     only = Outcome(
-        claimed_by=before.claimed_by, claimed_at=before.claimed_at, completed_at=after.completed_at, **found
+        claimed_by=before.claimed_by, claimed_at=before.claimed_at, completed_at=after.completed_at,
+        approval_signature=before.approval_signature, **found,
     )  # fmt: skip
     if asked.holder is not None or after != only or len(after.deny_reason or "") > MAX_REASON:
         raise NotAllowed("an end that says something else than the ends of its kind")
+    if asked.to_state == DENIED:
+        check_denial(unit, after, asked.event)
     if asked.to_state == FAILED:
         check_code(after.error_code)
     if asked.to_state == APPROVED:
@@ -111,6 +129,15 @@ def _check_refund(unit: Unit, asked: MoveHold, approval: ApprovalRecord) -> None
     unit.settle()
     if has_intent_of_approval(unit.connection, asked.approval_id):
         raise NotAllowed("a call given back that was dispatched, or is given back already")
+
+
+def _give_back_of_hour(unit: Unit, approval_id: str) -> None:
+    """What a principal may do in an hour is the notary's own count: it does not wait for a front to ask."""
+    unit.part = "budget"
+    if quotas.is_counted_hold(unit.connection, approval_id):
+        unit.settle()
+        if not has_intent_of_approval(unit.connection, approval_id):
+            quotas.give_back_hold(unit.connection, approval_id)
 
 
 def _outcome(asked: MoveHold) -> Outcome:

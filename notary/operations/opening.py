@@ -1,7 +1,5 @@
 """Enter and Open: a proof is used once; a call has its intent before it is dispatched."""
 
-from typing import Any
-
 from msgspec.structs import replace
 
 from ipc.clock import iso
@@ -9,9 +7,10 @@ from ipc.events import AuditEvent
 from ipc.identifiers import new
 from ipc.messages import Approver, Assign, Closed, Enter, Entered, NoSuchWorker, Open, Refusal
 from notary.ledger.intents import OpenIntent
-from notary.operations.allowed import check_opening, check_own, check_worker
+from notary.operations.allowed import check_claimed, check_opening, check_own, check_worker
+from notary.operations.charging import charged
 from notary.operations.closing import Lost, lose_call
-from notary.operations.refusing import checked, debited, is_used
+from notary.operations.refusing import checked, is_used
 from notary.unit import NotAllowed, NotOpen, Started, Unit
 
 
@@ -30,6 +29,8 @@ def open_call(unit: Unit, asked: Open) -> Started | Refusal | NoSuchWorker | Clo
     if unit.is_known(asked.intent_id):
         return _again(unit, asked)
     check_opening(unit, asked)
+    if approver is not None:
+        approver = check_claimed(unit, approver, terms.plan_hash)
     if asked.worker_id not in unit.state.workers:
         return NoSuchWorker()
     if approver is not None:
@@ -38,15 +39,16 @@ def open_call(unit: Unit, asked: Open) -> Started | Refusal | NoSuchWorker | Clo
     refusal = checked(unit, event, asked.proof, terms.epoch, stale)
     if refusal is not None:
         return refusal
-    if asked.has_budget and approver is None:  # a call that was held was debited then
-        taken = debited(unit, event, event.session_id or "")
+    minute = None
+    if approver is None:  # a call that was held was charged then
+        taken = charged(unit, event, asked)
         if isinstance(taken, Refusal):
             return taken
-        event = with_calls(event, *taken)
+        event, minute = taken
     unit.part = "ledger"
     intent = OpenIntent(
         asked.intent_id, new("grant_"), iso(unit.now), event, terms, asked.has_budget, approver, unit.front_id,
-        unit.number, asked.worker_id,
+        unit.number, asked.worker_id, minute,
     )  # fmt: skip
     grant = unit.state.signers.grants.sign(
         terms, event.trace_id or "", intent.grant_id, now=unit.now, approver=approver
@@ -94,12 +96,3 @@ def approved(event: AuditEvent, approver: Approver) -> AuditEvent:
         event, approval_id=approver.approval_id, approved_by=approver.approved_by,
         operator_sender_binding=approver.operator_jkt, operator_proof_jti=approver.operator_proof_jti,
     )  # fmt: skip
-
-
-def with_calls(event: AuditEvent, before: int, after: int) -> AuditEvent:
-    """An event that tells the budget before and after."""
-    found: dict[str, Any] = {
-        "budgets_before": {"calls_remaining": before},
-        "budgets_after": {"calls_remaining": after},
-    }
-    return replace(event, **found)

@@ -4,7 +4,7 @@ The service has a checkpoint signed before one of these is performed, so that wh
 """
 
 from base64 import b64encode
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -14,8 +14,9 @@ from notary.backends.sqlite import DatabaseGone
 from notary.checkpoints import public_keys
 from notary.ledger import history
 from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf
-from notary.reading.queries import newest_note
-from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
+from notary.reading.queries import newest_note, note_of, read_note
+from notary.tree.checkpoint import Checkpoint
+from notary.tree.cosignatures import count_cosignatures
 from notary.tree.notes import verifier_key
 from notary.tree.tiles import Tree
 from notary.unit import Unit
@@ -45,27 +46,28 @@ def read_checkpoint(unit: Unit, _asked: m.ReadCheckpoint) -> ShownCheckpoint:
 
 def prove(unit: Unit, asked: m.Prove) -> Bundle | None:
     """See Prove. Raises DatabaseGone."""
-    note, made = _newest(unit)
-    tree = Tree(unit.connection)
     event, intent = _found(unit, asked)
     if event is None and intent is None:
         return None
-    leaves = []
-    before = history.read(unit.connection)
+    found: list[tuple[Literal["event", "intent"], int, bytes]] = []
     receipt = None
     if event is not None:
         seq, data, place = event
-        leaves.append(_leaf(tree, made, "event", seq - 1 if place is None else place, data))
+        found.append(("event", seq - 1 if place is None else place, data))
         row = unit.connection.execute(_RECEIPT, (seq,)).fetchone()
         receipt = None if row is None else _text(row[0])
     if intent is not None:
         seq, *columns, place = intent
-        at = before.events + seq - 1 if place is None else place
-        leaves.append(_leaf(tree, made, "intent", at, intent_leaf(columns)))
+        at = history.read(unit.connection).events + seq - 1 if place is None else place
+        found.append(("intent", at, intent_leaf(columns)))
+    note, made = _best(unit, max(place for _, place, _ in found))
+    tree = Tree(unit.connection)
+    leaves = tuple(_leaf(tree, made, *one) for one in found)
     keys = BundleKeys(
-        checkpoints=_verifier_keys(unit, made.origin), receipts=unit.state.signers.keys.receipt.jwks()
+        checkpoints=_verifier_keys(unit, made.origin), receipts=unit.state.signers.keys.receipt.jwks(),
+        witnesses=tuple(key.text for key in unit.state.witnesses.keys.values()),
     )  # fmt: skip
-    return Bundle(origin=made.origin, receipt=receipt, leaves=tuple(leaves), checkpoint=note, keys=keys)
+    return Bundle(origin=made.origin, receipt=receipt, leaves=leaves, checkpoint=note, keys=keys)
 
 
 def prove_consistency(unit: Unit, asked: m.ProveConsistency) -> Consistency | None:
@@ -81,10 +83,18 @@ def _newest(unit: Unit) -> tuple[str, Checkpoint]:
     note = newest_note(unit.connection)
     if note is None:
         raise DatabaseGone("no checkpoint could be signed")
-    try:
-        return note, Checkpoint.parse(parted(note)[0])
-    except NoteRefused as error:
-        raise DatabaseGone(f"the newest checkpoint makes no sense: {error}") from None
+    return note, read_note(note)
+
+
+def _best(unit: Unit, place: int) -> tuple[str, Checkpoint]:
+    """Of the checkpoints that cover a leaf one that the most witnesses have cosigned, and of these the newest."""
+    best, known = _newest(unit), unit.state.witnesses
+    keys = tuple(known.keys.values())
+    if not known.cosigned:
+        return best
+    others = [note_of(unit.connection, one.size) for one in known.cosigned.values() if one.size > place]
+    read = (best, *((note, read_note(note)) for note in others if note is not None))
+    return max(read, key=lambda one: (one[1].origin == best[1].origin, count_cosignatures(one[0], keys), one[1].size))
 
 
 def _found(unit: Unit, asked: m.Prove) -> tuple[Any, Any]:
@@ -104,7 +114,7 @@ def _found(unit: Unit, asked: m.Prove) -> tuple[Any, Any]:
     return event, intent
 
 
-def _leaf(tree: Tree, made: Checkpoint, kind: Any, place: int, data: bytes) -> ProvenLeaf:
+def _leaf(tree: Tree, made: Checkpoint, kind: Literal["event", "intent"], place: int, data: bytes) -> ProvenLeaf:
     if place >= made.size:
         raise DatabaseGone(f"no checkpoint covers leaf {place} yet")
     path = tree.inclusion_proof(place, made.size)

@@ -19,6 +19,7 @@ from notary.operations.looking import (
     read_epoch,
     read_ledger,
     read_store,
+    show_intent,
     show_receipt,
     trace_of_approval,
     unsettled_holds,
@@ -26,6 +27,8 @@ from notary.operations.looking import (
 from notary.operations.moving import move_hold
 from notary.operations.opening import assign_call, enter, open_call
 from notary.operations.proving import prove, prove_consistency, read_checkpoint
+from notary.operations.verifying import LookedAgain, note_look, verify_intent
+from notary.operations.witnessing import cosign, next_checkpoint, note_trouble
 from notary.unit import Handler
 
 WRITING: Final[dict[type[m.Operation], Handler]] = {
@@ -36,6 +39,7 @@ WRITING: Final[dict[type[m.Operation], Handler]] = {
     Reported: report_call,
     Lost: lose_call,
     m.ResolveIntent: resolve_intent,
+    LookedAgain: note_look,
     m.Refuse: refuse,
     m.Hold: hold,
     m.Issue: issue,
@@ -46,6 +50,7 @@ WRITING: Final[dict[type[m.Operation], Handler]] = {
     m.ClaimDeliveries: claim_deliveries,
     m.SettleDelivery: settle_delivery,
     m.GiveUpDeliveries: give_up_deliveries,
+    m.Cosign: cosign,
 }
 READING: Final[dict[type[m.Operation], Handler]] = {
     m.ReadBudget: read_budget,
@@ -59,6 +64,8 @@ READING: Final[dict[type[m.Operation], Handler]] = {
     m.ShowReceipt: show_receipt,
     m.TraceOfApproval: trace_of_approval,
     m.ListUnresolved: list_unresolved,
+    m.ShowIntent: show_intent,
+    m.VerifyIntent: verify_intent,
     m.QueryEvents: query_events,
     m.NextDelivery: next_delivery,
     m.CheckKeys: check_keys,
@@ -66,6 +73,8 @@ READING: Final[dict[type[m.Operation], Handler]] = {
     m.ReadCheckpoint: read_checkpoint,
     m.Prove: prove,
     m.ProveConsistency: prove_consistency,
+    m.NextCheckpoint: next_checkpoint,
+    m.NoteTrouble: note_trouble,
 }
 PROVING: Final = frozenset({m.ReadCheckpoint, m.Prove, m.ProveConsistency})
 """Operations that a checkpoint of everything durable is signed for."""

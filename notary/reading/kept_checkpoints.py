@@ -5,7 +5,7 @@ in each, as the gateway's own file has them.
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
 
@@ -16,14 +16,11 @@ from notary.ledger.journal import Entry
 from notary.ledger.leaves import leaves_of
 from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
 from notary.tree.merkle import node_hash, root
-from notary.tree.notes import opened, read_verifier_key
+from notary.tree.notes import Keys, opened, read_verifier_key
 from notary.tree.tiles import Tree
 
 MAX_FILE_BYTES: Final = 256 << 20
 _MEMBERS: Final = ("checkpoint", "note")
-
-
-Keys = Mapping[str, Sequence[Ed25519PublicKey]]
 
 
 class Kept(msgspec.Struct, frozen=True):

@@ -5,11 +5,16 @@ DatabaseGone for rows that make no sense.
 """
 
 import sqlite3
+from collections.abc import Iterator
+
+import msgspec
 
 from ipc.clock import parse_iso
-from ipc.evidence import EventQuery, IntentView
+from ipc.events import INTENT_VERIFICATION, AuditEvent
+from ipc.evidence import EventQuery, IntentView, LastLook
 from notary.backends.sqlite import DatabaseGone
 from notary.ledger.receipts import Receipt, decode_receipt
+from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
 
 _INTENT = """
 SELECT intents.intent_id, trace_id, action_id, principal, dispatched_at, grant_id, provider_module
@@ -25,6 +30,7 @@ _INDEXES = {
     "event_type": "events_by_type",
 }
 """Filter -> index, the choosiest first. SQLite has no statistics here, and would guess."""
+_decode_event = msgspec.json.Decoder(AuditEvent).decode
 _COMMON = {"decision": "allow", "event_type": "ActionCall"}
 """Values that their index leaves out."""
 
@@ -64,12 +70,40 @@ def unresolved_intents(
     return [_intent_view(row, now) for row in rows]
 
 
-def unresolved_intent(connection: sqlite3.Connection, intent_id: str) -> IntentView | None:
-    """One that is unresolved."""
+def unresolved_intent(
+    connection: sqlite3.Connection, intent_id: str, now: float = 0.0
+) -> tuple[IntentView, str, str | None] | None:  # fmt: skip
+    """One that is unresolved, with the hash of its plan and the approval that let it run."""
     row = connection.execute(
-        f"{_INTENT} FROM unresolved CROSS JOIN intents USING (seq) WHERE unresolved.intent_id = ?", (intent_id,)
-    ).fetchone()
-    return None if row is None else _intent_view(row, 0.0)
+        f"{_INTENT}, plan_hash, approval_id FROM unresolved CROSS JOIN intents USING (seq)"
+        " WHERE unresolved.intent_id = ?", (intent_id,)
+    ).fetchone()  # fmt: skip
+    return None if row is None else (_intent_view(row[:-2], now), row[-2], row[-1])
+
+
+def dispatched(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
+    """Id and time of every unresolved intent, oldest first."""
+    return connection.execute(
+        "SELECT intents.intent_id, dispatched_at FROM unresolved CROSS JOIN intents USING (seq) ORDER BY intents.seq"
+    )
+
+
+def last_look(connection: sqlite3.Connection, intent_id: str, trace_id: str) -> LastLook | None:
+    """What a verifier saw of an intent the last time that it was asked to look again."""
+    rows = connection.execute(
+        "SELECT bytes FROM events INDEXED BY events_by_trace WHERE trace_id = ? AND event_type = ?"
+        " ORDER BY time DESC, seq DESC", (trace_id, INTENT_VERIFICATION),
+    )  # fmt: skip
+    for (data,) in rows:
+        try:
+            event = _decode_event(data)
+        except msgspec.MsgspecError as error:
+            raise DatabaseGone(f"a stored event makes no sense: {error}") from None
+        if event.intent_id == intent_id and event.seen is not None:
+            return LastLook(
+                event_id=event.event_id, timestamp=event.timestamp, principal=event.principal or "", seen=event.seen
+            )  # fmt: skip
+    return None
 
 
 def count_unresolved(connection: sqlite3.Connection) -> int:
@@ -81,6 +115,20 @@ def newest_note(connection: sqlite3.Connection) -> str | None:
     """The last checkpoint that was signed."""
     row = connection.execute("SELECT note FROM checkpoints ORDER BY size DESC LIMIT 1").fetchone()
     return None if row is None else str(row[0])
+
+
+def note_of(connection: sqlite3.Connection, size: int) -> str | None:
+    """The checkpoint of this size."""
+    row = connection.execute("SELECT note FROM checkpoints WHERE size = ?", (size,)).fetchone()
+    return None if row is None else str(row[0])
+
+
+def read_note(note: str) -> Checkpoint:
+    """The checkpoint that a stored note signs. Raises DatabaseGone for a note that is damaged."""
+    try:
+        return Checkpoint.parse(parted(note)[0])
+    except NoteRefused as error:
+        raise DatabaseGone(f"a stored checkpoint makes no sense: {error}") from None
 
 
 def newest_time(connection: sqlite3.Connection) -> float | None:

@@ -7,26 +7,31 @@ there twice, and nothing is missing. Every full tile is compared with its hash o
 
 import sqlite3
 from collections.abc import Iterable, Sequence
+from hashlib import sha256
+from operator import lt
 from typing import Any, Final, NamedTuple
 
 from notary.ledger import history
 from notary.ledger.history import History
 from notary.ledger.journal import Entry
 from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf, leaves_of
-from notary.reading.queries import newest_note
+from notary.reading.verify import FIRST
 from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
-from notary.tree.merkle import HASH_BYTES, leaf_hash
+from notary.tree.merkle import HASH_BYTES
+from notary.tree.notes import Keys, opened
 from notary.tree.tiles import TILE_BITS, TILE_BYTES, TILE_HASHES, Tree, tile_root
 
 CHUNK: Final = 256
-_LEAF: Final = 10
-"""Where a row of an event has its place; the bytes stand before it."""
-_INTENTS: Final = f"SELECT seq, {', '.join(INTENT_COLUMNS)}, leaf FROM intents WHERE seq > ? ORDER BY seq LIMIT {CHUNK}"  # noqa: S608
+_BYTES, _LEAF = 9, 10
+"""Where a row of an event has its bytes, and its place."""
+_INTENT: Final = ", ".join(("seq", *INTENT_COLUMNS, "leaf"))
+_INTENTS: Final = f"SELECT {_INTENT} FROM intents WHERE seq >= ? ORDER BY seq LIMIT {CHUNK}"  # noqa: S608 - columns
+_CHECKPOINTS: Final = f"SELECT size, time, note FROM checkpoints WHERE size >= ? ORDER BY size LIMIT {CHUNK}"  # noqa: S608 - a number
 _LEVELS: Final = "SELECT level, count(*), max(number), sum(length(hashes)) FROM tiles GROUP BY level ORDER BY level"
 
 
 class Misplaced(Exception):
-    """A leaf or a tile that does not fit. `name` is the id of the event or intent, None for a tile."""
+    """A leaf, a tile or a checkpoint that does not fit. `name` is the id of the event or intent, None for others."""
 
     def __init__(self, name: str | None, seq: int | None, reason: str) -> None:
         super().__init__(reason)
@@ -42,65 +47,102 @@ class Proven(NamedTuple):
 
 
 class TreeWalk:
-    """Where a walk along one tree has come to."""
+    """Where a walk along one tree has come to. `keys`: of checkpoints; without any, signatures are not looked at."""
 
-    def __init__(self) -> None:
+    def __init__(self, keys: Keys | None = None) -> None:
         self.has_more = True
-        """Intents or tiles are left that were there at the last step."""
+        """Intents, tiles or checkpoints are left that were there at the last step."""
         self.intents = 0
+        self.checkpoints = 0
+        """Of the ledger's own, found to be continued."""
+        self._keys = keys
         self._events = 0
         self._event_place = self._intent_place = -1
-        self._intent_seq = 0
         self._full_tile = 0
+        self._next_checkpoint = FIRST
+        self._note: str | None = None
 
-    def step(self, connection: sqlite3.Connection, rows: Iterable[Sequence[Any]]) -> None:
-        """Check these events, the next intents and the next tiles, in one transaction. Raises Misplaced, TilesDamaged.
+    @property
+    def committed(self) -> int:
+        """How many leaves the newest checkpoint commits to."""
+        return max(self._next_checkpoint - 1, 0)
 
-        Rows are those of EVENT_COLUMNS.
+    def step(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> None:
+        """Check these events, the next intents, tiles and checkpoints, in one transaction.
+
+        Rows are those of EVENT_COLUMNS. Raises Misplaced, TilesDamaged.
         """
         look = _Look(connection)
-        for row in rows:
-            self._check_event(look, row)
-        found = connection.execute(_INTENTS, (self._intent_seq,)).fetchall()
-        for row in found:
-            self._check_intent(look, row)
-        until = min(self._full_tile + 2 + len(found) // TILE_HASHES, look.tree.size // TILE_HASHES)
+        self._check_events(look, rows)
+        intents = connection.execute(_INTENTS, (self.intents + 1 if self.intents else FIRST,)).fetchall()
+        self._check_intents(look, intents)
+        until = min(self._full_tile + 2 + (len(rows) + len(intents)) // TILE_HASHES, look.tree.size // TILE_HASHES)
         for number in range(self._full_tile, until):
             look.check_full(0, number)
         self._full_tile = until
-        self.has_more = len(found) == CHUNK or until < look.tree.size // TILE_HASHES
+        notes = connection.execute(_CHECKPOINTS, (self._next_checkpoint,)).fetchall()
+        for size, time, note in notes:
+            look.check_checkpoint(size, time, note, self._keys)
+            self._next_checkpoint, self._note = size + 1, note
+            self.checkpoints += 1
+        self.has_more = CHUNK in (len(intents), len(notes)) or until < look.tree.size // TILE_HASHES
 
     def end(self, connection: sqlite3.Connection, entries: Sequence[Entry]) -> Proven:
-        """Check that leaves and rows are as many, that the entries go on where the tree ends, the upper levels, and the
-        newest checkpoint; in the transaction of the last step. Raises Misplaced, TilesDamaged."""
+        """Check that leaves and rows are as many, that the entries go on where the tree ends, and the upper levels; in
+        the transaction of the last step. Raises Misplaced, TilesDamaged."""
         look = _Look(connection)
         size = look.tree.size
         if self._events + self.intents != size:
             raise Misplaced(None, None, f"the tree has {size} leaves, and events and intents are "
                                         f"{self._events + self.intents}")  # fmt: skip
+        if self._events < look.history.events or self.intents < look.history.intents:
+            raise Misplaced(None, None, "the ledger says that more is from before there was a tree than there is")
         places = [place for place, _ in leaves_of(entries)]
         if places != list(range(size, size + len(places))):
             raise Misplaced(None, None, f"the journal does not go on at leaf {size}, where the tree ends")
         look.check_levels()
-        return Proven(size, look.tree.root(), look.check_checkpoint())
+        if size and self._keys is not None and self._note is None:
+            raise Misplaced(None, None, "no checkpoint commits to it, and there are keys to check one with")
+        return Proven(size, look.tree.root(), self._note)
 
-    def _check_event(self, look: "_Look", row: Sequence[Any]) -> None:
-        seq, event_id, place = row[0], str(row[1]), row[_LEAF]
-        if place is None and seq <= look.history.events:
-            place = seq - 1
-        self._event_place = look.check(place, self._event_place, row[_LEAF - 1], event_id, seq)
-        self._events += 1
+    def _check_events(self, look: "_Look", rows: Sequence[Sequence[Any]]) -> None:
+        if not rows:
+            return
+        if rows[0][0] <= look.history.events:
+            places = [_place(row[_LEAF], row[0], look.history.events, 0) for row in rows]
+        else:
+            places = [row[_LEAF] for row in rows]
+        wrong = look.wrong(places, self._event_place, [row[_BYTES] for row in rows])
+        if wrong is not None:
+            at, reason = wrong
+            raise Misplaced(str(rows[at][1]), rows[at][0], reason)
+        self._event_place = places[-1]
+        self._events += len(rows)
 
-    def _check_intent(self, look: "_Look", row: Sequence[Any]) -> None:
-        seq, place, intent_id = row[0], row[-1], str(row[1])
-        if place is None and seq <= look.history.intents:
-            place = look.history.events + seq - 1
-        try:
-            leaf = intent_leaf(row[1:-1])
-        except (ValueError, TypeError):
-            raise Misplaced(intent_id, None, "its columns are not those of an intent") from None
-        self._intent_place = look.check(place, self._intent_place, leaf, intent_id, None)
-        self._intent_seq, self.intents = seq, self.intents + 1
+    def _check_intents(self, look: "_Look", rows: Sequence[Sequence[Any]]) -> None:
+        places, leaves = list[Any](), list[bytes]()
+        for number, row in enumerate(rows, self.intents + 1):
+            if row[0] != number:
+                raise Misplaced(str(row[1]), None, f"intent number {number} is missing before it")
+            places.append(_place(row[-1], number, look.history.intents, look.history.events))
+            try:
+                leaves.append(intent_leaf(row[1:-1]))
+            except (ValueError, TypeError):
+                raise Misplaced(str(row[1]), None, "its columns are not those of an intent") from None
+        wrong = look.wrong(places, self._intent_place, leaves)
+        if wrong is not None:
+            at, reason = wrong
+            raise Misplaced(str(rows[at][1]), None, reason)
+        if rows:
+            self._intent_place = places[-1]
+            self.intents += len(rows)
+
+
+def _place(stored: Any, number: int, before_tree: int, first: int) -> Any:
+    """The place of a row: as stored, or, of what is from before there was a tree, by its number."""
+    if number > before_tree:
+        return stored
+    return first + number - 1 if stored is None else None
 
 
 class _Look:
@@ -110,19 +152,37 @@ class _Look:
         self._connection = connection
         self.tree = Tree(connection)
         self.history: History = history.read(connection)
-        self._number, self._tile = -1, b""
 
-    def check(self, place: Any, before: int, leaf: Any, name: str, seq: int | None) -> int:
-        """The place of a leaf, once it is found to be what the tree has there. Raises Misplaced."""
-        if not isinstance(place, int) or not before < place < self.tree.size:
-            raise Misplaced(name, seq, "it has no place in the tree after that of the one before it")
-        if place >> TILE_BITS != self._number:
-            self._number = place >> TILE_BITS
-            self._tile = self.tree.tile(0, self._number)
-        at = (place % TILE_HASHES) * HASH_BYTES
-        if not isinstance(leaf, bytes) or self._tile[at : at + HASH_BYTES] != leaf_hash(leaf):
-            raise Misplaced(name, seq, f"its bytes are not those of leaf {place} of the tree")
-        return place
+    def wrong(self, places: Sequence[Any], before: int, leaves: Sequence[Any]) -> tuple[int, str] | None:
+        """Which of these is not what the tree has in its place, where places rise from `before` on, and why."""
+        size = self.tree.size
+        if all(isinstance(place, int) for place in places) and all(map(lt, [before, *places], [*places, size])):
+            kept = self._hashes_at(places)
+            try:
+                if kept == [sha256(b"\0" + leaf).digest() for leaf in leaves]:
+                    return None
+            except TypeError:
+                pass  # a leaf that is not bytes
+            for at, leaf in enumerate(leaves):
+                if not isinstance(leaf, bytes) or sha256(b"\0" + leaf).digest() != kept[at]:
+                    return at, f"its bytes are not those of leaf {places[at]} of the tree"
+        for at, place in enumerate(places):
+            if not isinstance(place, int) or not before < place < size:
+                return at, "it has no place in the tree after that of the one before it"
+            if not isinstance(leaves[at], bytes) or self._hashes_at([place]) != [sha256(b"\0" + leaves[at]).digest()]:
+                return at, f"its bytes are not those of leaf {place} of the tree"
+            before = place
+        return None
+
+    def _hashes_at(self, places: Iterable[int]) -> list[bytes]:
+        number, tile, found = -1, b"", []
+        for place in places:
+            if place >> TILE_BITS != number:
+                number = place >> TILE_BITS
+                tile = self.tree.tile(0, number)
+            at = (place % TILE_HASHES) * HASH_BYTES
+            found.append(tile[at : at + HASH_BYTES])
+        return found
 
     def check_full(self, level: int, number: int) -> None:
         """Raises Misplaced unless a full tile is below its own hash."""
@@ -145,15 +205,14 @@ class _Look:
             for number in range(size >> (TILE_BITS * (level + 1))):
                 self.check_full(level, number)
 
-    def check_checkpoint(self) -> str | None:
-        """The newest checkpoint. Raises Misplaced when the tree does not continue it. Its signature is not looked at:
+    def check_checkpoint(self, size: Any, time: Any, note: Any, keys: Keys | None) -> None:
+        """Raises Misplaced unless the tree continues a stored checkpoint. Without keys its signature is not looked at:
         who can write the file could put one of before here."""
-        if (note := newest_note(self._connection)) is None:
-            return None
         try:
-            made = Checkpoint.parse(parted(note)[0])
-        except NoteRefused as error:
-            raise Misplaced(None, None, f"the newest checkpoint makes no sense: {error}") from None
+            made = Checkpoint.parse(parted(note)[0] if keys is None else opened(note, keys))
+        except (NoteRefused, TypeError, AttributeError) as error:
+            raise Misplaced(None, None, f"the checkpoint of size {size} makes no sense: {error}") from None
+        if (made.size, made.time) != (size, time):
+            raise Misplaced(None, None, f"the checkpoint of size {size} does not say what its columns say")
         if made.size > self.tree.size or self.tree.root(made.size) != made.root:
             raise Misplaced(None, None, f"the tree does not continue the checkpoint of {made.time}, size {made.size}")
-        return note

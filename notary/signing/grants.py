@@ -70,7 +70,8 @@ class GrantSigner:
             "trace_id": trace_id,
         }
         if approver is not None:
-            claims["approval"] = msgspec.to_builtins(approver)
+            # What the operator has signed stands in the event of the decision and in the receipt.
+            claims["approval"] = msgspec.to_builtins(msgspec.structs.replace(approver, signature=None))
         # Every call has a grant: written here in a third of the time that a JOSE library takes (RFC 7515 §3.1,
         # RFC 7518 §3.4); the tests read it with code that shares nothing with this.
         signed = held.head + b64url_encode(_encode(claims))

@@ -1,31 +1,43 @@
 """Approvals in SQLite. Functions of a connection inside a transaction that is open.
 
 A state moves by compare-and-swap and nothing else; the transaction makes of any number of callers one winner. Partial
-indexes hold what waits, so that ended approvals cost nothing until they are swept.
+indexes hold what waits, so that ended approvals cost nothing until they are swept. With its end an approval loses the
+request: what stood there is overwritten in the file.
 """
 
 import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import NamedTuple
 
-from ipc.approvals import CLAIMED
+import msgspec
+
+from ipc.approvals import CLAIMED, ENDED, EXPIRED, PENDING, listed, read_remains, remains_of
 from ipc.store import ApprovalRecord
 
-_COLUMNS = (
-    "approval_id, session_id, action_id, request_hash, state, created_at, expires_at, body, holder, outcome"
-)  # fmt: skip
+_BEFORE = "approval_id, session_id, action_id, request_hash, state, created_at, expires_at, body, holder, outcome"
+"""Columns of an earlier version."""
+_COLUMNS = f"{_BEFORE}, principal, epoch"
 
 TABLES = (
+    # What is filtered by comes before the body: SQLite finds it without reading all of that. `bytes` are those of the
+    # body in UTF-8, `summary` is what a list shows of it.
     """
     CREATE TABLE approvals (
         seq INTEGER PRIMARY KEY, approval_id TEXT NOT NULL UNIQUE, session_id TEXT NOT NULL, action_id TEXT NOT NULL,
         request_hash TEXT NOT NULL, state TEXT NOT NULL, created_at REAL NOT NULL, expires_at REAL NOT NULL,
-        body TEXT NOT NULL, holder TEXT, outcome TEXT NOT NULL
+        principal TEXT NOT NULL, epoch INTEGER NOT NULL, bytes INTEGER NOT NULL, holder TEXT, outcome TEXT NOT NULL,
+        summary TEXT NOT NULL, body TEXT NOT NULL
     ) STRICT
     """,
     "CREATE INDEX approvals_pending ON approvals (session_id, action_id, request_hash) WHERE state = 'pending'",
     "CREATE INDEX approvals_expiring ON approvals (expires_at) WHERE state = 'pending'",
+    "CREATE INDEX approvals_waiting ON approvals (principal, epoch, expires_at, bytes) WHERE state = 'pending'",
     "CREATE INDEX approvals_claimed ON approvals (holder) WHERE state = 'claimed'",
     "CREATE INDEX approvals_by_state ON approvals (state, created_at, approval_id)",
-    "CREATE INDEX approvals_by_age ON approvals (created_at, approval_id)",
+    "CREATE INDEX approvals_by_age ON approvals (created_at, approval_id, action_id)",
+    "CREATE INDEX approvals_by_principal ON approvals (principal, created_at, approval_id)",
+    "CREATE INDEX approvals_by_both ON approvals (state, principal, created_at, approval_id)",
     "CREATE INDEX approvals_over ON approvals (expires_at) WHERE state NOT IN ('pending', 'claimed')",
 )
 
@@ -34,33 +46,83 @@ TOLD_CHARACTERS = 4 * 1024 * 1024
 """Of bodies in one answer: what is more would not fit a frame of the channel."""
 
 _SELECT = f"SELECT {_COLUMNS} FROM approvals"  # noqa: S608 - the names above
-_NEWEST_FIRST = "ORDER BY created_at DESC, approval_id DESC LIMIT ?"
-_PENDING = "WHERE state = 'pending' AND session_id = ? AND action_id = ? AND request_hash = ? AND expires_at > ?"
+_PENDING = "WHERE state = 'pending' AND session_id = ? AND action_id = ? AND request_hash = ?"
+_LIVE = "state = 'pending' AND epoch = ? AND expires_at > ?"
+_WAITING = f"SELECT count(*), coalesce(sum(bytes), 0), min(expires_at) FROM approvals WHERE {_LIVE}"  # noqa: S608
+
+
+class Moment(NamedTuple):
+    """What says whether a pending approval still waits: the time, and the epoch in force."""
+
+    now: float
+    epoch: int
+
+
+def as_of(approval: ApprovalRecord, epoch: int) -> ApprovalRecord:
+    """As it is in this epoch: one of another has ended, whether or not that is written already."""
+    if approval.state == PENDING and approval.epoch != epoch:
+        return msgspec.structs.replace(approval, state=EXPIRED)
+    return approval
+
+
+class Waiting(NamedTuple):
+    """How many wait, with how many bytes of bodies, and when the first of them expires."""
+
+    number: int
+    bytes: int
+    free_at: float | None
 
 
 def pending(
-    connection: sqlite3.Connection, session_id: str, action_id: str, request_hash: str, now: float
+    connection: sqlite3.Connection, session_id: str, action_id: str, request_hash: str, moment: Moment
 ) -> ApprovalRecord | None:
-    """The pending, unexpired approval of this very call."""
-    return _one(connection.execute(f"{_SELECT} {_PENDING}", (session_id, action_id, request_hash, now)))
+    """The pending approval of this very call, if it still waits."""
+    of_call = (session_id, action_id, request_hash, moment.epoch, moment.now)
+    return _one(connection.execute(f"{_SELECT} {_PENDING} AND epoch = ? AND expires_at > ?", of_call))
 
 
-def waiting(connection: sqlite3.Connection, session_id: str, now: float) -> tuple[int, float | None]:
-    """How many wait of one session, and when the first of them expires."""
-    count, free_at = connection.execute(
-        "SELECT count(*), min(expires_at) FROM approvals WHERE state = 'pending' AND session_id = ? AND expires_at > ?",
-        (session_id, now),
-    ).fetchone()
-    return count, free_at
+def waiting_of_session(connection: sqlite3.Connection, session_id: str, moment: Moment) -> Waiting:
+    """What waits of one session."""
+    row = connection.execute(f"{_WAITING} AND session_id = ?", (moment.epoch, moment.now, session_id)).fetchone()
+    return Waiting(*row)
+
+
+def waiting_of(connection: sqlite3.Connection, principal: str, moment: Moment) -> Waiting:
+    """What waits of one principal."""
+    row = connection.execute(f"{_WAITING} AND principal = ?", (moment.epoch, moment.now, principal)).fetchone()
+    return Waiting(*row)
+
+
+def waiting(connection: sqlite3.Connection, moment: Moment) -> Waiting:
+    """What waits of all."""
+    return Waiting(*connection.execute(_WAITING, (moment.epoch, moment.now)).fetchone())
 
 
 def store(connection: sqlite3.Connection, record: ApprovalRecord) -> None:
     """Store a new approval."""
+    with _erasing(connection):
+        _insert(connection, record)
+
+
+def bring(connection: sqlite3.Connection, table: str) -> None:
+    """Take over the approvals of an earlier version, which lie in this table: what has ended without its request."""
+    rows = connection.execute(f"SELECT seq, {_BEFORE} FROM {table} ORDER BY seq")  # noqa: S608 - a name of ours
+    for seq, *values in rows:
+        record = ApprovalRecord(*values)
+        plan = read_remains(record.body).plan
+        body = remains_of(record.body) if record.state in ENDED else record.body
+        record = msgspec.structs.replace(record, body=body, principal=plan.principal or "", epoch=plan.epoch)
+        _insert(connection, record, seq)
+
+
+def _insert(connection: sqlite3.Connection, record: ApprovalRecord, seq: int | None = None) -> None:
     connection.execute(
-        f"INSERT INTO approvals ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",  # noqa: S608 - the names above
+        f"INSERT INTO approvals (seq, {_COLUMNS}, bytes, summary)"  # noqa: S608 - the names above
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            record.approval_id, record.session_id, record.action_id, record.request_hash, record.state,
-            record.created_at, record.expires_at, record.body, record.holder, record.outcome,
+            seq, record.approval_id, record.session_id, record.action_id, record.request_hash, record.state,
+            record.created_at, record.expires_at, record.body, record.holder, record.outcome, record.principal,
+            record.epoch, len(record.body.encode()), listed(record.body),
         ),
     )  # fmt: skip
 
@@ -75,36 +137,34 @@ def is_claimed_by(approval: ApprovalRecord, front_id: str) -> bool:
     return approval.state == CLAIMED and approval.holder == front_id
 
 
-def newest(connection: sqlite3.Connection, states: tuple[str, ...] | None, limit: int) -> list[ApprovalRecord]:
-    """Newest first, of these states or of all."""
-    if states is None:
-        return _all(connection.execute(f"{_SELECT} {_NEWEST_FIRST}", (limit,)))
-    # One walk from the end of the index for each state, instead of a sort of all that were ever kept.
-    records = [
-        record
-        for state in dict.fromkeys(states)
-        for record in _all(connection.execute(f"{_SELECT} WHERE state = ? {_NEWEST_FIRST}", (state, limit)))
-    ]
-    records.sort(key=lambda record: (record.created_at, record.approval_id), reverse=True)
-    return records[:limit]
-
-
 def move(
     connection: sqlite3.Connection, approval_id: str, from_state: str, to_state: str, *, outcome: str,
     holder: str | None = None,
 ) -> ApprovalRecord | None:  # fmt: skip
-    """Compare and swap. None: it is not in `from_state`."""
-    moved = connection.execute(
-        "UPDATE approvals SET state = ?, outcome = ?, holder = ? WHERE approval_id = ? AND state = ?",
-        (to_state, outcome, holder, approval_id, from_state),
-    ).rowcount
-    return get(connection, approval_id) if moved else None
+    """Compare and swap; with its end an approval loses the request. None: it is not in `from_state`."""
+    approval = get(connection, approval_id)
+    if approval is None or approval.state != from_state:
+        return None
+    body = remains_of(approval.body) if to_state in ENDED else approval.body
+    with _erasing(connection):
+        connection.execute(
+            "UPDATE approvals SET state = ?, outcome = ?, holder = ?, bytes = ? WHERE approval_id = ?",
+            (to_state, outcome, holder, len(body.encode()), approval_id),
+        )
+        if body is not approval.body:
+            connection.execute("UPDATE approvals SET body = ? WHERE approval_id = ?", (body, approval_id))
+    return get(connection, approval_id)
 
 
-def due(connection: sqlite3.Connection, now: float, limit: int) -> list[ApprovalRecord]:
-    """Pending ones whose time is over, oldest first: one at least, and no more than TOLD_CHARACTERS."""
+def due(connection: sqlite3.Connection, moment: Moment, limit: int) -> list[ApprovalRecord]:
+    """Pending ones that wait no more, oldest first: one at least, and no more than TOLD_CHARACTERS. First those whose
+    time is over, then those of another epoch."""
     over = f"{_SELECT} WHERE state = 'pending' AND expires_at <= ? ORDER BY expires_at LIMIT ?"
-    return _that_fit(connection.execute(over, (now, limit)))
+    records = _that_fit(connection.execute(over, (moment.now, limit)))
+    if records:
+        return records
+    revoked = f"{_SELECT} WHERE state = 'pending' AND epoch <> ? ORDER BY expires_at LIMIT ?"
+    return _that_fit(connection.execute(revoked, (moment.epoch, limit)))
 
 
 def claimed_by_others(connection: sqlite3.Connection, live_holders: tuple[str, ...]) -> list[ApprovalRecord]:
@@ -126,25 +186,36 @@ def claimed_by(connection: sqlite3.Connection, holder: str, but: tuple[str, ...]
     return _that_fit(connection.execute(claimed, (holder, *but)))
 
 
-def count_pending(connection: sqlite3.Connection, now: float) -> tuple[int, float | None]:
+def count_pending(connection: sqlite3.Connection, moment: Moment) -> tuple[int, float | None]:
     """How many wait for an operator, and when the one that has waited longest was created.
 
     All live equally long: the oldest is the first to expire.
     """
-    live = "FROM approvals WHERE state = 'pending' AND expires_at > ?"
-    (count,) = connection.execute(f"SELECT count(*) {live}", (now,)).fetchone()
-    row = connection.execute(f"SELECT created_at {live} ORDER BY expires_at LIMIT 1", (now,)).fetchone()
+    live, values = f"FROM approvals WHERE {_LIVE}", (moment.epoch, moment.now)
+    (count,) = connection.execute(f"SELECT count(*) {live}", values).fetchone()
+    row = connection.execute(f"SELECT created_at {live} ORDER BY expires_at LIMIT 1", values).fetchone()
     return int(count), None if row is None else float(row[0])
 
 
 def sweep(connection: sqlite3.Connection, over_since: float) -> bool:
     """Forget at most SWEPT_AT_ONCE ended ones whose time was over then. True when there may be more."""
-    swept = connection.execute(
-        "DELETE FROM approvals WHERE seq IN (SELECT seq FROM approvals"
-        " WHERE state NOT IN ('pending', 'claimed') AND expires_at <= ? ORDER BY expires_at LIMIT ?)",
-        (over_since, SWEPT_AT_ONCE),
-    ).rowcount
+    with _erasing(connection):
+        swept = connection.execute(
+            "DELETE FROM approvals WHERE seq IN (SELECT seq FROM approvals"
+            " WHERE state NOT IN ('pending', 'claimed') AND expires_at <= ? ORDER BY expires_at LIMIT ?)",
+            (over_since, SWEPT_AT_ONCE),
+        ).rowcount
     return swept == SWEPT_AT_ONCE
+
+
+@contextmanager
+def _erasing(connection: sqlite3.Connection) -> Iterator[None]:
+    """What is deleted or replaced here is overwritten with zeros, pages that come free included."""
+    connection.execute("PRAGMA secure_delete=ON").fetchall()
+    try:
+        yield
+    finally:
+        connection.execute("PRAGMA secure_delete=OFF").fetchall()
 
 
 def _one(cursor: sqlite3.Cursor) -> ApprovalRecord | None:
@@ -162,7 +233,3 @@ def _that_fit(cursor: sqlite3.Cursor) -> list[ApprovalRecord]:
             break
         records.append(record)
     return records
-
-
-def _all(cursor: sqlite3.Cursor) -> list[ApprovalRecord]:
-    return [ApprovalRecord(*row) for row in cursor.fetchall()]

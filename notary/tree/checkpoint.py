@@ -7,17 +7,18 @@ size and its root; one extension line tells the time and how many intents were u
 import re
 from base64 import b64decode, b64encode
 from binascii import Error as NotBase64
-from typing import Final
+from typing import Final, NamedTuple
 
 import msgspec
 
+from ipc.verifier_keys import ID_BYTES, NAME
 from notary.tree.merkle import HASH_BYTES
 
 MAX_NOTE: Final = 16_384
-ID_BYTES: Final = 4
+MARK: Final = "\N{EM DASH} "
+"""What a signature line begins with."""
 _EXTENSION = re.compile(r"time=(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z) unresolved=(0|[1-9]\d{0,15})", re.ASCII)
 _SIZE = re.compile(r"0|[1-9]\d{0,17}", re.ASCII)
-_NAME = re.compile(r"[^\s+\x00-\x1f\x7f]{1,500}")
 
 
 class NoteRefused(ValueError):
@@ -44,14 +45,27 @@ class Checkpoint(msgspec.Struct, frozen=True):
     @classmethod
     def parse(cls, text: str) -> "Checkpoint":
         """Raises NoteRefused."""
-        lines = text.split("\n")
-        if len(lines) != 5 or lines[4]:
-            raise NoteRefused("the note is no checkpoint of a gateway: it has not four lines")
-        origin, size, root, extension = lines[:4]
-        told = _EXTENSION.fullmatch(extension)
-        if not _NAME.fullmatch(origin) or not _SIZE.fullmatch(size) or told is None:
-            raise NoteRefused("the note is no checkpoint of a gateway: origin, size or time make no sense")
-        return cls(origin, int(size), decoded(root, HASH_BYTES), told[1], int(told[2]))
+        head, extension = tree_head(text)
+        told = _EXTENSION.fullmatch(extension.removesuffix("\n"))
+        if told is None:
+            raise NoteRefused("the note is no checkpoint of a gateway: its fourth line must be its time")
+        return cls(head.origin, head.size, head.root, told[1], int(told[2]))
+
+
+class TreeHead(NamedTuple):
+    """What any checkpoint says (C2SP tlog-checkpoint), whoever's it is."""
+
+    origin: str
+    size: int
+    root: bytes
+
+
+def tree_head(text: str) -> tuple[TreeHead, str]:
+    """What a checkpoint's text says, and the extension lines that follow it. Raises NoteRefused."""
+    origin, size, root, extension = (*text.split("\n", 3), "", "", "", "")[:4]
+    if not text.endswith("\n") or not NAME.fullmatch(origin) or not _SIZE.fullmatch(size):
+        raise NoteRefused("the note is no checkpoint: origin or size make no sense")
+    return TreeHead(origin, int(size), decoded(root, HASH_BYTES)), extension
 
 
 def parted(note: str) -> tuple[str, list[tuple[str, bytes, bytes]]]:
@@ -59,13 +73,13 @@ def parted(note: str) -> tuple[str, list[tuple[str, bytes, bytes]]]:
     text, is_there, lines = note.rpartition("\n\n")
     if len(note) > MAX_NOTE or not is_there or not lines.endswith("\n") or any(c < " " and c != "\n" for c in note):
         raise NoteRefused("it is no signed note")
-    return text + "\n", [_signature(line) for line in lines[:-1].split("\n")]
+    return text + "\n", [signature_of(line) for line in lines[:-1].split("\n")]
 
 
-def _signature(line: str) -> tuple[str, bytes, bytes]:
-    mark, _, rest = line.partition(" ")
-    name, _, encoded = rest.partition(" ")
-    if mark != "\N{EM DASH}" or not _NAME.fullmatch(name):
+def signature_of(line: str) -> tuple[str, bytes, bytes]:
+    """(name, key id, signature) of a signature line. Raises NoteRefused."""
+    name, _, encoded = line.removeprefix(MARK).partition(" ")
+    if not line.startswith(MARK) or not NAME.fullmatch(name):
         raise NoteRefused("a signature line of the note makes no sense")
     identified = decoded(encoded)
     if len(identified) <= ID_BYTES:

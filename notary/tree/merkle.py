@@ -4,7 +4,7 @@ A tree is given by a function that returns the hash of a complete subtree: `node
 leaves from index * 2^height on. Everything else, roots and proofs of any size, is made of such nodes.
 """
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from typing import Final
 
@@ -29,11 +29,16 @@ def node_hash(left: bytes, right: bytes) -> bytes:
     return sha256(b"\1" + left + right).digest()
 
 
-def fold(hashes: Sequence[bytes]) -> bytes:
-    """Hash of the complete subtree above these; their number is a power of two."""
-    while len(hashes) > 1:
-        hashes = [node_hash(hashes[at], hashes[at + 1]) for at in range(0, len(hashes), 2)]
-    return hashes[0]
+def folded(hashes: bytes) -> list[bytes]:
+    """The complete subtrees above these hashes, which stand one after the other: by height, from these on."""
+    levels = [hashes]
+    while (pairs := len(levels[-1]) // (2 * HASH_BYTES)) > 0:
+        below = levels[-1]
+        levels.append(b"".join([
+            sha256(b"\1" + below[at : at + 2 * HASH_BYTES]).digest()
+            for at in range(0, pairs * 2 * HASH_BYTES, 2 * HASH_BYTES)
+        ]))  # fmt: skip
+    return levels
 
 
 def root(node: Nodes, size: int) -> bytes:
@@ -87,20 +92,7 @@ def check_inclusion(leaf: bytes, index: int, size: int, path: Sequence[bytes], e
     """Raises ProofRefused unless the path leads from the leaf's hash to the root (RFC 9162 §2.1.3.2)."""
     if not 0 <= index < size:
         raise ProofRefused("the leaf's index is not below the size of the tree")
-    first, last, found = index, size - 1, leaf
-    for sibling in path:
-        if last == 0:
-            raise ProofRefused("the proof is too long")
-        if first & 1 or first == last:
-            found = node_hash(sibling, found)
-            while not first & 1 and first:
-                first, last = first >> 1, last >> 1
-        else:
-            found = node_hash(found, sibling)
-        first, last = first >> 1, last >> 1
-    if last:
-        raise ProofRefused("the proof is too short")
-    if found != expected:
+    if _climbed(leaf, index, size - 1, path)[0] != expected:
         raise ProofRefused("the proof leads to another root")
 
 
@@ -122,12 +114,22 @@ def check_consistency(
     first, last = old_size - 1, size - 1
     while first & 1:
         first, last = first >> 1, last >> 1
-    old_found = found = rest[0]
-    for sibling in rest[1:]:
+    found, old_found = _climbed(rest[0], first, last, rest[1:])
+    if old_found != old_root:
+        raise ProofRefused("the proof leads to another root of the earlier tree")
+    if found != expected:
+        raise ProofRefused("the proof leads to another root")
+
+
+def _climbed(start: bytes, first: int, last: int, path: Iterable[bytes]) -> tuple[bytes, bytes]:
+    """Where a path leads from node `first` of a level whose last one is `last`: the root over that whole level, and the
+    root over its nodes up to `first`. Raises ProofRefused for a path of another length."""
+    found = over_first = start
+    for sibling in path:
         if last == 0:
             raise ProofRefused("the proof is too long")
         if first & 1 or first == last:
-            old_found, found = node_hash(sibling, old_found), node_hash(sibling, found)
+            found, over_first = node_hash(sibling, found), node_hash(sibling, over_first)
             while not first & 1 and first:
                 first, last = first >> 1, last >> 1
         else:
@@ -135,10 +137,7 @@ def check_consistency(
         first, last = first >> 1, last >> 1
     if last:
         raise ProofRefused("the proof is too short")
-    if old_found != old_root:
-        raise ProofRefused("the proof leads to another root of the earlier tree")
-    if found != expected:
-        raise ProofRefused("the proof leads to another root")
+    return found, over_first
 
 
 def _split(count: int) -> int:

@@ -1,19 +1,21 @@
 """Notes signed and opened (C2SP signed-note), with Ed25519 keys under the name of their log. Pure; holds no file."""
 
 from base64 import b64encode
-from collections.abc import Iterable, Mapping
-from hashlib import sha256
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 from urllib.parse import quote, urlsplit
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
-from notary.tree.checkpoint import ID_BYTES, Checkpoint, NoteRefused, decoded, parted
+from ipc import verifier_keys
+from ipc.verifier_keys import LOG, NoVerifierKey, VerifierKey, key_id
+from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
 
-_ED25519: Final = b"\x01"
 _SIGNATURE_BYTES: Final = 64
-PUBLIC_BYTES: Final = 32
+
+Keys = Mapping[str, Sequence[Ed25519PublicKey]]
+"""Public keys by the name under which they sign."""
 
 
 def origin_of(public_base_url: str) -> str:
@@ -22,28 +24,18 @@ def origin_of(public_base_url: str) -> str:
     return quote(parts.netloc.lower() + parts.path.rstrip("/"), safe="/:.[]%-_~")
 
 
-def key_id(name: str, public: bytes, kind: bytes = _ED25519) -> bytes:
-    """The first four bytes of a key's hash (C2SP signed-note, "Signatures")."""
-    return sha256(name.encode() + b"\n" + kind + public).digest()[:ID_BYTES]
-
-
-def verifier_key(name: str, public: Ed25519PublicKey) -> str:
+def verifier_key(name: str, public: Ed25519PublicKey, kind: int = LOG) -> str:
     """A key as it is given to whoever verifies: `name+id+base64`."""
-    raw = public.public_bytes_raw()
-    return f"{name}+{key_id(name, raw).hex()}+{b64encode(_ED25519 + raw).decode()}"
+    return VerifierKey(name, kind, public.public_bytes_raw()).text
 
 
-def read_verifier_key(text: str) -> tuple[str, Ed25519PublicKey]:
+def read_verifier_key(text: str, kind: int = LOG) -> tuple[str, Ed25519PublicKey]:
     """The name and the key in `name+id+base64`. Raises NoteRefused."""
-    # Base64 has plus signs, too, and neither a name nor an id has one.
-    name, identifier, encoded = (*text.strip().split("+", 2), "", "")[:3]
     try:
-        data = decoded(encoded, 1 + PUBLIC_BYTES)
-    except NoteRefused:
-        data = b""
-    if data[:1] != _ED25519 or not name or identifier != key_id(name, data[1:]).hex():
-        raise NoteRefused("not a verifier key, name+id+base64, of an Ed25519 key")
-    return name, Ed25519PublicKey.from_public_bytes(data[1:])
+        key = verifier_keys.read_verifier_key(text, kind)
+        return key.name, Ed25519PublicKey.from_public_bytes(key.public)
+    except NoVerifierKey as error:
+        raise NoteRefused(str(error)) from None
 
 
 def signed(text: str, name: str, key: Ed25519PrivateKey) -> str:
@@ -52,12 +44,12 @@ def signed(text: str, name: str, key: Ed25519PrivateKey) -> str:
     return f"{text}\n\N{EM DASH} {name} {b64encode(identified).decode()}\n"
 
 
-def opened(note: str, keys: Mapping[str, Iterable[Ed25519PublicKey]]) -> str:
+def opened(note: str, keys: Keys) -> str:
     """The text of a note that one of these keys has signed under its name. Raises NoteRefused."""
     text, signatures = parted(note)
     for name, identifier, signature in signatures:
         for key in keys.get(name, ()):
-            if identifier == key_id(name, key.public_bytes_raw()) and _holds(key, signature, text):
+            if identifier == key_id(name, key.public_bytes_raw()) and _holds(key, signature, text.encode()):
                 return text
     raise NoteRefused("the note has no signature that holds, by a known key")
 
@@ -69,11 +61,11 @@ def opened_checkpoint(note: str, keys: Iterable[Ed25519PublicKey]) -> Checkpoint
     return checkpoint
 
 
-def _holds(key: Ed25519PublicKey, signature: bytes, text: str) -> bool:
+def _holds(key: Ed25519PublicKey, signature: bytes, message: bytes) -> bool:
     if len(signature) != _SIGNATURE_BYTES:
         return False
     try:
-        key.verify(signature, text.encode())
+        key.verify(signature, message)
     except InvalidSignature:
         return False
     return True

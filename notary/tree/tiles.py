@@ -10,11 +10,13 @@ from collections.abc import Iterable
 from typing import Final
 
 from notary.backends.sqlite import DatabaseGone
-from notary.tree.merkle import HASH_BYTES, consistency_proof, fold, inclusion_proof, root
+from notary.tree.merkle import HASH_BYTES, consistency_proof, folded, inclusion_proof, root
 
 TILE_HASHES: Final = 256
 TILE_BITS: Final = 8
 TILE_BYTES: Final = TILE_HASHES * HASH_BYTES
+KEPT_TILES: Final = 16
+"""Of one look, 16 kB each: a root or a proof needs one or two of a level."""
 
 TABLE: Final = """
 CREATE TABLE tiles (level INTEGER NOT NULL, number INTEGER NOT NULL, hashes BLOB NOT NULL, PRIMARY KEY (level, number))
@@ -53,11 +55,11 @@ def append(connection: sqlite3.Connection, leaves: Iterable[bytes]) -> None:
 
 
 class Tree:
-    """One look at the tree. Keeps the tiles that it has read: for one transaction."""
+    """One look at the tree. Keeps tiles that it has read: for one transaction."""
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
-        self._tiles: dict[tuple[int, int], bytes] = {}
+        self._tiles: dict[tuple[int, int], list[bytes]] = {}
         self.size = size(connection)
 
     def root(self, of_size: int | None = None) -> bytes:
@@ -76,22 +78,29 @@ class Tree:
         """Hash of a complete subtree. Raises TilesDamaged."""
         level, inner = divmod(height, TILE_BITS)
         number, offset = divmod(index << inner, TILE_HASHES)
-        start = offset * HASH_BYTES
-        end = start + (HASH_BYTES << inner)
-        tile = self.tile(level, number)
-        if len(tile) < end:
+        levels = self._folded(level, number)
+        at = (offset >> inner) * HASH_BYTES
+        if inner >= len(levels) or len(levels[inner]) < at + HASH_BYTES:
             raise TilesDamaged(f"tile {number} of level {level} lacks hashes")
-        return fold(_hashes(tile[start:end]))
+        return levels[inner][at : at + HASH_BYTES]
 
     def tile(self, level: int, number: int) -> bytes:
         """The hashes of one tile, one after the other. Raises TilesDamaged for one that is not there."""
-        tile = self._tiles.get((level, number))
-        if tile is None:
-            row = self._connection.execute(_READ, (level, number)).fetchone()
-            if row is None:
-                raise TilesDamaged(f"tile {number} of level {level} is missing")
-            tile = self._tiles[level, number] = bytes(row[0])
-        return tile
+        row = self._connection.execute(_READ, (level, number)).fetchone()
+        if row is None or not isinstance(row[0], bytes):
+            raise TilesDamaged(f"tile {number} of level {level} is missing")
+        return row[0]
+
+    def _folded(self, level: int, number: int) -> list[bytes]:
+        levels = self._tiles.get((level, number))
+        if levels is None:
+            while len(self._tiles) >= KEPT_TILES:
+                del self._tiles[next(iter(self._tiles))]
+            levels = folded(self.tile(level, number))
+        else:
+            del self._tiles[level, number]
+        self._tiles[level, number] = levels  # the last to go
+        return levels
 
 
 def _last(connection: sqlite3.Connection, level: int) -> tuple[int, bytes]:
@@ -106,8 +115,4 @@ def _last(connection: sqlite3.Connection, level: int) -> tuple[int, bytes]:
 
 def tile_root(tile: bytes) -> bytes:
     """Hash of the complete subtree above a tile, which is full."""
-    return fold(_hashes(tile))
-
-
-def _hashes(data: bytes) -> list[bytes]:
-    return [data[at : at + HASH_BYTES] for at in range(0, len(data), HASH_BYTES)]
+    return folded(tile)[-1]

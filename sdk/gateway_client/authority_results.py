@@ -29,13 +29,16 @@ class Epoch:
 
 @dataclass(frozen=True, kw_only=True)
 class Reloaded:
-    """Manifests and policy that are in force now."""
+    """Manifests, policy, operators and principals that are in force now. `changed` and `needs_restart` name settings:
+    those that came into force, and those that have changed in the configuration file and wait for a restart."""
 
     manifests_loaded: int
     policy_reloaded: bool
     reloaded_at: str
     actions: Any = None
     policy_version: str | None = None
+    changed: tuple[str, ...] = ()
+    needs_restart: tuple[str, ...] = ()
     raw: Raw = field(repr=False)
 
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from cryptography.exceptions import InvalidSignature
 
+from gateway_client.approval_signatures import check_approval
 from gateway_client.canonical import sha256
 from gateway_client.decoding import decode, parse_json
 from gateway_client.errors import EvidenceRefused, ProtocolViolation
@@ -47,6 +48,10 @@ class ProvenCall:
     policy_version: str | None
     approval_id: str | None
     approved_by: str | None
+    approval_key: str | None
+    """Thumbprint of the key that has signed the approval, the operator's own. None: it carries no signature."""
+    is_operator_known: bool
+    """That key was asked for by whoever verified; otherwise the gateway alone says whose it is."""
     result: str | None
     """Kind of the receipt's normalized result, such as success or timeout."""
     verification: str | None
@@ -74,7 +79,7 @@ class ProvenCall:
     receipt_key: str | None
     """Id of the key whose signature of the receipt was checked. None: the checkpoint alone binds the receipt."""
     witnesses: Mapping[str, str]
-    """Name of each witness that was asked for, and when it cosigned the checkpoint."""
+    """Name of each trusted witness that cosigned the checkpoint, and when."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -101,7 +106,11 @@ class _Trusted:
 
     logs: tuple[VerifierKey, ...]
     witnesses: tuple[VerifierKey, ...]
+    min_witnesses: int | None
+    """None: all of them."""
     receipts: Keys | None
+    operators: frozenset[str]
+    """Thumbprints."""
 
 
 def verify_bundle(
@@ -110,23 +119,53 @@ def verify_bundle(
     origin_keys: str | Iterable[str],
     receipt_keys: Jwks | Mapping[str, Any] | None = None,
     witness_keys: Iterable[str] = (),
+    operator_keys: Iterable[str] = (),
+    min_witnesses: int | None = None,
 ) -> BundleVerdict:
     """Verify a bundle (`GET /v1/audit/proof`), also as the text of its file.
 
     `origin_keys`: verifier keys of the log, `name+id+base64`, one of which must have signed the checkpoint. With
     `receipt_keys` (`GET /v1/receipt-keys`, kept) the receipt's own signature is checked too. Each of `witness_keys`
-    must have cosigned the checkpoint. Raises ValueError for keys that can't be used, never for a bundle.
+    must have cosigned the checkpoint; with `min_witnesses`, so many of them at least. With `operator_keys`, thumbprints
+    (RFC 7638), the call must have been approved and one of them must have signed that; without, a signature is checked
+    against the key that the receipt names. Raises ValueError for keys that can't be used, or are too few, never for a
+    bundle.
     """
     logs = (origin_keys,) if isinstance(origin_keys, str) else tuple(origin_keys)
+    witnesses = tuple(dict.fromkeys(VerifierKey.parse(one, WITNESS) for one in witness_keys))
+    different = len({one.public for one in witnesses})
+    if min_witnesses is not None and not 0 < min_witnesses <= different:
+        raise ValueError(f"{min_witnesses} witnesses are asked for, and {different} keys of witnesses are named")
     trusted = _Trusted(
         tuple(VerifierKey.parse(one) for one in logs),
-        tuple(VerifierKey.parse(one, WITNESS) for one in witness_keys),
+        witnesses,
+        min_witnesses,
         None if receipt_keys is None else ed25519_keys(receipt_keys),
+        frozenset(operator_keys),
     )
     try:
         return BundleVerdict(call=_verified(_read(bundle), trusted))
     except EvidenceRefused as refusal:
         return BundleVerdict(reason=refusal.reason, sentence=str(refusal))
+
+
+def _cosigned(note: Note, trusted: _Trusted) -> dict[str, str]:
+    """Name of each witness that has cosigned, and when. Raises EvidenceRefused witness_signature for too few."""
+    found, keys = dict[str, str](), set[bytes]()
+    for one in trusted.witnesses:
+        try:
+            found[one.name] = note.check_cosignature(one)
+        except EvidenceRefused:
+            if trusted.min_witnesses is None:
+                raise
+        else:
+            keys.add(one.public)
+    # A key under two names is one witness.
+    if trusted.min_witnesses is not None and len(keys) < trusted.min_witnesses:
+        names = ", ".join(map(ascii, found)) or "none"
+        wanted = f"{trusted.min_witnesses} trusted witnesses"
+        raise EvidenceRefused("witness_signature", f"The checkpoint is to be cosigned by {wanted}, and is by {names}.")
+    return found
 
 
 def _read(given: Bundle | Mapping[str, Any] | str | bytes) -> Bundle:
@@ -153,7 +192,7 @@ def _verified(bundle: Bundle, trusted: _Trusted) -> ProvenCall:
     if bundle.origin != log.origin:
         raise EvidenceRefused("note_origin", f"The checkpoint is of the log {log.origin!a}, not of {bundle.origin!a}.")
     note = Note.parse(bundle.checkpoint)
-    witnesses = {one.name: note.check_cosignature(one) for one in trusted.witnesses}
+    witnesses = _cosigned(note, trusted)
     leaves = _leaves(bundle.leaves, log)
     event, event_index = leaves["event"]
     intent, intent_index = leaves.get("intent", (None, None))
@@ -164,13 +203,15 @@ def _verified(bundle: Bundle, trusted: _Trusted) -> ProvenCall:
         raise EvidenceRefused("leaf_order", "The intent does not come before the event in the log.")
     if not is_bound and not (is_old and event.exact("receipt_hash") == "null" and trusted.receipts is not None):
         raise EvidenceRefused("receipt_hash", "The receipt is not bound by the event, which does not have its hash.")
-    _check_agreement(event, intent, receipt)
+    approval = _check_agreement(event, intent, receipt)
+    approval_key = check_approval(receipt, approval, trusted.operators)
     signer = None if trusted.receipts is None else _check_signature(receipt, trusted.receipts)
     return ProvenCall(
         principal=event.text("principal"), action_id=event.text("action_id"),
         action_version=event.text("action_version"), decision=event.text("decision"),
         policy_rule=event.text("policy_rule"), policy_version=event.text("policy_version"),
-        approval_id=event.text("approval_id"), approved_by=event.text("approved_by"),
+        approval_id=event.text("approval_id"), approved_by=event.text("approved_by"), approval_key=approval_key,
+        is_operator_known=approval_key in trusted.operators,
         result=receipt.inner("normalized_result").text("kind"),
         verification=receipt.inner("verification_outcome").text("status"), failure_class=receipt.text("failure_class"),
         dispatched_at=None if intent is None else intent.text("dispatched_at"),
@@ -207,8 +248,8 @@ def _receipt(given: str | None, event: Record) -> tuple[Record, bool]:
     return Record(stored, "receipt"), event.text("receipt_hash") == sha256(stored)
 
 
-def _check_agreement(event: Record, intent: Record | None, receipt: Record) -> None:
-    """Raises EvidenceRefused unless all tell of the same call."""
+def _check_agreement(event: Record, intent: Record | None, receipt: Record) -> Record:
+    """The receipt's approval, empty without one. Raises EvidenceRefused unless all tell of the same call."""
     if event.required("event_type") != "ActionCall":
         raise event.malformed("is not that of a call of an action")
     for name in ("receipt_id", "grant_id"):
@@ -222,7 +263,7 @@ def _check_agreement(event: Record, intent: Record | None, receipt: Record) -> N
             event.require_same(name, intent)
     version = receipt.exact("receipt_version")
     if version == "null":
-        return
+        return Record("{}", "receipt")
     if version != "2":
         raise receipt.malformed("has a version that is not known here")
     for name in OF_THE_EVENT:
@@ -234,6 +275,7 @@ def _check_agreement(event: Record, intent: Record | None, receipt: Record) -> N
         receipt.require_same("plan_hash", intent)
         receipt.require_same("provider_module_digest", intent, "provider_module")
         approval.require_same("approval_id", intent)
+    return approval
 
 
 def _check_signature(receipt: Record, keys: Keys) -> str:

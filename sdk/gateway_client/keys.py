@@ -9,6 +9,7 @@ import contextlib
 import hashlib
 import json
 import os
+import re
 import secrets
 import stat
 from pathlib import Path
@@ -20,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 MAX_FILE_BYTES = 16_384
+_NAMED = re.compile(r"key-(.+)-[0-9a-f]{32}", re.ASCII)
 
 
 class KeyFileError(Exception):
@@ -113,6 +115,12 @@ class OperatorCredential:
     def token(self) -> str:
         """The API key, for the Authorization header."""
         return self._api_key
+
+    @property
+    def name(self) -> str | None:
+        """The operator's name, where the API key has the form `key-<name>-<32 hex>`."""
+        named = _NAMED.fullmatch(self._api_key)
+        return named[1] if named else None
 
     @classmethod
     def load(cls, key_file: str | os.PathLike[str], private_key_file: str | os.PathLike[str]) -> "OperatorCredential":

@@ -21,7 +21,7 @@ class AuthorityCore(OperatorCalls):
         return decode(found.Epoch, answer.json(), "epoch").current_epoch
 
     def reload(self) -> Flow[found.Reloaded]:
-        """Take manifests and policy anew, whole or not at all. Raises GatewayFault reload_failed."""
+        """Take manifests, policy, operators and principals anew, all or none. Raises GatewayFault reload_failed."""
         answer = yield from self.write(Call("POST", path_of("v1", "admin", "reload")), self.limits.execute_timeout)
         return decode(found.Reloaded, answer.json(), "reload")
 

@@ -21,6 +21,7 @@ class OperatorCalls(Core):
     def __init__(self, address: Address, credential: OperatorCredential, limits: Limits, clock: Clock) -> None:
         super().__init__(limits, clock)
         self._credential = credential
+        self._public_base_url = address.public_base_url
         self._prover = Prover(credential.key, address.public_base_url, clock.now)
 
     def read(self, path: str, query: str = "", timeout: float | None = None) -> Flow[Answer]:

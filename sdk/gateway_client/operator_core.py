@@ -3,13 +3,16 @@
 from dataclasses import asdict
 
 from gateway_client import operator_results as found
+from gateway_client.approval_signatures import sign_decision
+from gateway_client.core import json_call
 from gateway_client.decoding import decode
 from gateway_client.evidence_results import Bundle, Consistency, ShownCheckpoint
 from gateway_client.flows import Flow
+from gateway_client.intent_results import Intent, IntentDetail, ResolvedIntent, VerifiedIntent
 from gateway_client.operator_authority import AuthorityCore
 from gateway_client.operator_calls import listed
 from gateway_client.results import Executed, Jwks, Receipt
-from gateway_client.wire import Call, path_of, query_of
+from gateway_client.wire import path_of, query_of
 
 VERIFY_SECONDS = 600.0
 """A ledger of millions of events takes minutes to walk."""
@@ -22,9 +25,22 @@ class OperatorCore(AuthorityCore):
     All raise the exceptions of gateway_client/errors.py by status; below stands only what is special to a call.
     """
 
-    def approvals(self, status: str | None = None, limit: int | None = None) -> Flow[found.ApprovalPage]:
-        """Approvals, newest first. `status`: pending, claimed, approved, denied or failed; `limit` up to 200."""
-        answer = yield from self.read(path_of("v1", "approvals"), query_of(status=status, limit=limit))
+    def approvals(
+        self,
+        status: str | None = None,
+        limit: int | None = None,
+        *,
+        principal: str | None = None,
+        action_id: str | None = None,
+        before: str | None = None,
+    ) -> Flow[found.ApprovalPage]:
+        """Approvals, newest first. `status`: pending, claimed, approved, denied or failed; `limit` up to 200; `before`,
+        an ISO 8601 time: created before that.
+
+        Without `principal` and `before` the gateway chooses them in turns, so that no principal hides another's.
+        """
+        query = query_of(status=status, limit=limit, principal=principal, action_id=action_id, before=before)
+        answer = yield from self.read(path_of("v1", "approvals"), query)
         return decode(found.ApprovalPage, answer.json(), "approvals")
 
     def approval(self, approval_id: str) -> Flow[found.ApprovalDetail]:
@@ -38,23 +54,40 @@ class OperatorCore(AuthorityCore):
         learn_domain: str | None = None,
         learn_path: str | None = None,
         timeout: float | None = None,
+        shown: found.ApprovalDetail | None = None,
     ) -> Flow[Executed]:
         """Execute the stored plan and wait for its result.
 
-        `learn_domain` and `learn_path` are kept for the action when the execution succeeds. Raises NotFound to whoever
-        comes second or too late, Conflict plan_integrity, ActionFailed. The execution goes on when this client leaves.
+        `learn_domain` and `learn_path` are kept for the action when the execution succeeds. With `shown`, the detail
+        that a person has read, the decision is signed with the operator's key; a gateway may require that. Raises
+        NotFound to whoever comes second or too late, Conflict plan_integrity, ActionFailed, Denied
+        approval_signature_required; ProtocolViolation, before anything is sent, for a `shown` that does not hash to
+        its own `shown_hash`. The execution goes on when this client leaves.
         """
         path = path_of("v1", "approvals", approval_id, "approve")
         query = query_of(learn_domain=learn_domain, learn_path=learn_path)
         timeout = self.limits.execute_timeout if timeout is None else timeout
-        answer = yield from self.write(Call("POST", path, query), timeout)
+        body = None
+        if shown is not None:
+            body = {"signature": self._signed(shown, "approve", learn_domain=learn_domain, learn_path=learn_path)}
+        answer = yield from self.write(json_call("POST", path, body, query), timeout)
         return decode(Executed, answer.json(), "result")
 
-    def deny(self, approval_id: str, reason: str | None = None) -> Flow[found.Denial]:
-        """End a hold without executing; the agent reads `reason`. Raises NotFound to whoever comes second."""
-        body = None if reason is None else {"reason": reason}
+    def deny(
+        self, approval_id: str, reason: str | None = None, shown: found.ApprovalDetail | None = None
+    ) -> Flow[found.Denial]:
+        """End a hold without executing; the agent reads `reason`. Signed where `shown` is given, as in `approve`.
+
+        Raises NotFound to whoever comes second.
+        """
+        given = {"reason": reason, "signature": None if shown is None else self._signed(shown, "deny", reason=reason)}
+        body = {name: value for name, value in given.items() if value is not None} or None
         answer = yield from self.change("POST", path_of("v1", "approvals", approval_id, "deny"), body)
         return decode(found.Denial, answer.json(), "denial")
+
+    def _signed(self, shown: found.ApprovalDetail, decision: str, **more: str | None) -> str:
+        now = self.clock.now()
+        return sign_decision(self._credential, self._public_base_url, shown, decision, now, **more)
 
     def events(self, where: found.EventFilter = EVERY_EVENT, limit: int | None = None) -> Flow[found.EventPage]:
         """Audit events, newest first; `limit` up to 1000. See `iter_events` of the clients for all of them."""
@@ -114,18 +147,29 @@ class OperatorCore(AuthorityCore):
         answer = yield from self.read(path_of("v1", "admin", "status"))
         return decode(found.Status, answer.json(), "status")
 
-    def intents(self, limit: int | None = None, after: str | None = None) -> Flow[tuple[found.Intent, ...]]:
+    def intents(self, limit: int | None = None, after: str | None = None) -> Flow[tuple[Intent, ...]]:
         """Calls that were dispatched and have no receipt, oldest first. `limit` up to 1000; `after` is the id of the
         last one of the page before."""
         answer = yield from self.read(path_of("v1", "admin", "intents"), query_of(limit=limit, after=after))
-        return listed(found.Intent, answer, "intents")
+        return listed(Intent, answer, "intents")
 
-    def resolve_intent(self, intent_id: str, outcome: str, note: str | None = None) -> Flow[found.ResolvedIntent]:
+    def intent(self, intent_id: str) -> Flow[IntentDetail]:
+        """All that is known of one of them, and whether its verifier can look again. Raises NotFound."""
+        answer = yield from self.read(path_of("v1", "admin", "intents", intent_id))
+        return decode(IntentDetail, answer.json(), "intent")
+
+    def verify_intent(self, intent_id: str) -> Flow[VerifiedIntent]:
+        """Have its verifier look again, without executing anything: the gateway keeps what it saw as an event. Raises
+        NotFound, and Conflict where no verifier can look again, or its worker may still tell."""
+        answer = yield from self.change("POST", path_of("v1", "admin", "intents", intent_id, "verify"))
+        return decode(VerifiedIntent, answer.json(), "verified intent")
+
+    def resolve_intent(self, intent_id: str, outcome: str, note: str | None = None) -> Flow[ResolvedIntent]:
         """Say what came of one: happened, did_not_happen or unknown. Raises NotFound, and Conflict while its worker may
         still tell."""
         body = {"outcome": outcome} if note is None else {"outcome": outcome, "note": note}
         answer = yield from self.change("POST", path_of("v1", "admin", "intents", intent_id, "resolve"), body)
-        return decode(found.ResolvedIntent, answer.json(), "resolved intent")
+        return decode(ResolvedIntent, answer.json(), "resolved intent")
 
     def drain(self) -> Flow[found.Drained]:
         """Refuse new work from now on; irreversible. Poll `status` until nothing is in flight."""

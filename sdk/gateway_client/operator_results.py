@@ -37,6 +37,8 @@ class ApprovalDetail(Approval):
     """
 
     plan_hash: str
+    shown_hash: str | None = None
+    """Of what is shown here (approval_signatures.py says what that is); what a signature of the decision names."""
     trace_id: str | None = None
     request: Any = None
     request_json: str | None = None
@@ -61,14 +63,18 @@ class ApprovalDetail(Approval):
     receipt_id: str | None = None
     deny_reason: str | None = None
     error_code: str | None = None
+    approval_signature: str | None = None
+    """The operator's own signature of the decision."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class ApprovalPage:
-    """Approvals, newest first."""
+    """Approvals, newest first: `count` of the `total` that match."""
 
     approvals: tuple[Approval, ...]
     count: int
+    total: int | None = None
+    """None from a gateway of before, which did not tell."""
     raw: Raw = field(repr=False)
 
 
@@ -151,6 +157,35 @@ class Webhooks:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Witness:
+    """One that is asked to cosign checkpoints."""
+
+    name: str
+    has_cosigned: bool
+    """Whether it has cosigned the last checkpoint."""
+    size: int | None = None
+    """Entries of the largest checkpoint that it has cosigned."""
+    time: str | None = None
+    """When it did, by its own clock."""
+    problem: str | None = None
+    """Why it has not cosigned, when it was asked last."""
+    raw: Raw = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LastCheckpoint:
+    """The last signed checkpoint of the log, as status shows it."""
+
+    origin: str
+    size: int
+    root: str
+    time: str
+    age_seconds: int
+    witnesses: tuple[Witness, ...] = ()
+    raw: Raw = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Status:
     """`GET /v1/admin/status`. `status`: ok, degraded or draining. `dependencies`: `redis`, `opa`, and
     `egress_proxy` where one is configured."""
@@ -167,6 +202,8 @@ class Status:
     dependencies: Mapping[str, Any]
     backends: Mapping[str, Any] | None = None
     webhooks: Webhooks | None = None
+    checkpoint: LastCheckpoint | None = None
+    """None before the first, and while the ledger can't tell."""
     policy_version: str | None = None
     weakened: tuple[str, ...] = ()
     """Settings that make the gateway less safe than production asks for."""
@@ -180,33 +217,6 @@ class Drained:
     draining: bool
     already_draining: bool
     in_flight_executions: int
-    raw: Raw = field(repr=False)
-
-
-@dataclass(frozen=True, kw_only=True)
-class Intent:
-    """A call that was dispatched, and nobody knows what came of it."""
-
-    intent_id: str
-    trace_id: str
-    action_id: str
-    principal: str
-    dispatched_at: str
-    age_seconds: int
-    grant_id: str
-    provider_module: str
-    raw: Raw = field(repr=False)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ResolvedIntent:
-    """What an operator has said of an unresolved intent."""
-
-    intent_id: str
-    trace_id: str
-    action_id: str
-    outcome: str
-    resolved_by: str
     raw: Raw = field(repr=False)
 
 

@@ -30,6 +30,7 @@ class OperatorClient(BlockingClient):
         """Opens nothing yet. Raises ValueError for an address that is none."""
         self._address = Address.parse(address) if isinstance(address, str) else address
         self._core = OperatorCore(self._address, credential, limits, clock)
+        self._thumbprint = credential.key.thumbprint
         self._runner = BlockingRunner(self._address, limits)
 
     def __repr__(self) -> str:
@@ -40,6 +41,11 @@ class OperatorClient(BlockingClient):
         paging = Paging(self._core, where, page_size)
         while page := self._runner.run(paging.next_page()):
             yield from page
+
+    @property
+    def thumbprint(self) -> str:
+        """Of the key that signs proofs and decisions (RFC 7638)."""
+        return self._thumbprint
 
     approvals = blocking(OperatorCore.approvals)
     approval = blocking(OperatorCore.approval)
@@ -55,6 +61,8 @@ class OperatorClient(BlockingClient):
     metrics = blocking(OperatorCore.metrics)
     status = blocking(OperatorCore.status)
     intents = blocking(OperatorCore.intents)
+    intent = blocking(OperatorCore.intent)
+    verify_intent = blocking(OperatorCore.verify_intent)
     resolve_intent = blocking(OperatorCore.resolve_intent)
     drain = blocking(OperatorCore.drain)
     revoke_all = blocking(OperatorCore.revoke_all)
@@ -112,6 +120,7 @@ class AsyncOperatorClient(NonblockingClient):
         """Opens nothing yet. Raises ValueError for an address that is none."""
         self._address = Address.parse(address) if isinstance(address, str) else address
         self._core = OperatorCore(self._address, credential, limits, clock)
+        self._thumbprint = credential.key.thumbprint
         self._runner = NonblockingRunner(self._address, limits)
 
     def __repr__(self) -> str:
@@ -120,6 +129,11 @@ class AsyncOperatorClient(NonblockingClient):
     def iter_events(self, where: EventFilter = EVERY_EVENT, page_size: int = MAX_PAGE) -> AsyncIterator[AuditEvent]:
         """Every event that fits, newest first, fetched page by page; `page_size` up to 1000. May be left half-way."""
         return _AsyncEvents(self._runner, Paging(self._core, where, page_size))
+
+    @property
+    def thumbprint(self) -> str:
+        """Of the key that signs proofs and decisions (RFC 7638)."""
+        return self._thumbprint
 
     approvals = nonblocking(OperatorCore.approvals)
     approval = nonblocking(OperatorCore.approval)
@@ -135,6 +149,8 @@ class AsyncOperatorClient(NonblockingClient):
     metrics = nonblocking(OperatorCore.metrics)
     status = nonblocking(OperatorCore.status)
     intents = nonblocking(OperatorCore.intents)
+    intent = nonblocking(OperatorCore.intent)
+    verify_intent = nonblocking(OperatorCore.verify_intent)
     resolve_intent = nonblocking(OperatorCore.resolve_intent)
     drain = nonblocking(OperatorCore.drain)
     revoke_all = nonblocking(OperatorCore.revoke_all)

@@ -2,20 +2,20 @@
 
 import argparse
 import os
-from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from ipc.exits import Exit
-from supervisor import dev_policy
-from supervisor.checking import check_configuration
+from supervisor.checking import Checked, check_configuration
 from supervisor.commands import Commands
 from supervisor.config import Loaded
 from supervisor.dev import DevOptions, load_dev
+from supervisor.dev_policy import with_own_policy
+from supervisor.in_force import Waits, compare_with_running
 from supervisor.loading import load_for_production
-from supervisor.problems import Problem, as_json, report
+from supervisor.problems import as_json, as_warnings, report
 from supervisor.production import weakened
 
 
@@ -31,6 +31,10 @@ def add(commands: Commands) -> None:
     check.add_argument("--config", type=Path, metavar="FILE", help="configuration (TOML); required without --dev")
     check.add_argument("--dev", action="store_true", help="by the rules of `gateway dev`")
     check.add_argument("--state-dir", type=Path, metavar="DIR", help="with --dev: state directory of the dev gateway")
+    check.add_argument(
+        "--against-running", action="store_true",
+        help="name the settings that the running gateway has otherwise: what a reload takes, what needs a restart",
+    )  # fmt: skip
     check.add_argument("--json", action="store_true", help="print problems as JSON")
     check.set_defaults(run=_check, usage_error=check.error)
 
@@ -41,8 +45,10 @@ def _check(options: argparse.Namespace) -> int:
     if options.state_dir is not None and not options.dev:
         options.usage_error("--state-dir goes with --dev")
     loaded = _load_dev(options) if options.dev else load_for_production(options.config, os.environ)
+    waits = compare_with_running(loaded.settings) if options.against_running and loaded.settings else None
     checked = check_configuration(loaded, os.environ)
-    return show(checked.problems, _good(options, loaded, checked.actions, checked.policy_version), is_json=options.json)
+    good = _good(options, loaded, checked.actions, checked.policy_version)
+    return show(checked, good, is_json=options.json, waits=waits)
 
 
 def _good(options: argparse.Namespace, loaded: Loaded, actions: int, version: str) -> str:
@@ -58,18 +64,18 @@ def _load_dev(options: argparse.Namespace) -> Loaded:
     if settings is None:
         return loaded
     judged = msgspec.structs.replace(settings, dev_mode=True)
-    own = Path(judged.state_dir) / dev_policy.FOLDER
-    # Once it has been started, a dev gateway that was not told of a policy has one in its state directory.
-    if loaded.document.is_default(("policy_dir",)) and own.is_dir():
-        judged = msgspec.structs.replace(judged, policy_dir=str(own))
+    if loaded.document.is_default(("policy_dir",)):
+        judged = with_own_policy(judged)
     return replace(loaded, judged=judged)
 
 
-def show(problems: Iterable[Problem], good: str, *, is_json: bool) -> int:
-    """Print the outcome of a check; returns its exit code."""
-    listed = tuple(problems)
+def show(checked: Checked, good: str, *, is_json: bool, waits: Waits | None = None) -> int:
+    """Print the outcome of a check; returns its exit code, which neither warnings nor what waits change."""
     if is_json:
-        print(as_json(listed), end="")
+        more = {} if waits is None else {"against_running": {"reload": waits.reload, "restart": waits.restart}}
+        print(as_json(checked.problems, checked.warnings, **more), end="")
     else:
-        print(report(listed) if listed else good + "\n", end="")
-    return Exit.CONFIG if listed else Exit.OK
+        said = report(checked.problems) if checked.problems else good + "\n"
+        told = "" if waits is None else f"{waits}.\n"
+        print(as_warnings(checked.warnings) + said + told, end="")
+    return Exit.CONFIG if checked.problems else Exit.OK

@@ -9,11 +9,9 @@ from pathlib import Path
 from ipc.exits import Exit
 from ipc.settings import Settings
 from supervisor.checking import check_policy
-from supervisor.commands import Commands
+from supervisor.commands import Commands, explaining
 from supervisor.commands.check import show
 from supervisor.helpers import Helpers
-from supervisor.loading import load_for_production
-from supervisor.problems import report
 from supervisor.refusal import Refused
 
 TEST_SECONDS = 3600.0
@@ -35,10 +33,7 @@ def add(commands: Commands) -> None:
     check.set_defaults(run=_check)
 
     explain = kinds.add_parser("explain", help="show decision, rule and trail for one question")
-    explain.add_argument("--input", type=Path, required=True, metavar="FILE", help="the input document (JSON)")
-    where = explain.add_mutually_exclusive_group()
-    where.add_argument("--policy", type=Path, metavar="DIR", help=f"policy folder (default {_default_folder()})")
-    where.add_argument("--config", type=Path, metavar="FILE", help="configuration that names the policy folder (TOML)")
+    explaining.add_options(explain, _default_folder())
     explain.set_defaults(run=_explain)
     for command in (test, check, explain):
         command.add_argument("--json", action="store_true", help="print JSON")
@@ -69,22 +64,20 @@ def _check(options: argparse.Namespace) -> int:
     if found.policy_not_remembered is not None:
         remembered = f"Decisions are not remembered: {found.policy_not_remembered}."
     good = f"{folder}: no problems, policy version {found.policy_version}. {remembered}"
-    return show(found.problems, good, is_json=options.json)
+    return show(found, good, is_json=options.json)
 
 
 def _explain(options: argparse.Namespace) -> int:
-    folder = _whole(options.policy)
-    if options.config is not None:
-        loaded = load_for_production(options.config, os.environ)
-        if loaded.judged is None or not loaded.is_judged("policy_dir"):
-            print(report(loaded.problems), end="", file=sys.stderr)
+    with explaining.question(options, os.environ) as question:
+        if question is None:
             return Exit.CONFIG
-        folder = loaded.judged.policy_dir
-    arguments = ["explain", "--folder", folder, "--input", str(options.input.absolute())]
-    return _consult(arguments, options, EXPLAIN_SECONDS)
+        folder = question.folder or _whole(options.policy)
+        return _consult(["explain", "--folder", folder, *question.arguments], options, EXPLAIN_SECONDS, question.fds)
 
 
-def _consult(arguments: list[str], options: argparse.Namespace, seconds: float) -> int:
+def _consult(
+    arguments: list[str], options: argparse.Namespace, seconds: float, fds: tuple[int, ...] = ()
+) -> int:  # fmt: skip
     """Run the front's part beside an examiner; what it prints is what we print. Returns its exit code."""
     more = ["--json"] if options.json else []
     fronts, examiners = socket.socketpair()
@@ -94,7 +87,7 @@ def _consult(arguments: list[str], options: argparse.Namespace, seconds: float) 
         examiners.close()
         front = helpers.start(
             "frontend.policy.tools.command", "--channel-fd", str(fronts.fileno()), *arguments, *more,
-            fds=(fronts.fileno(),), stdout=sys.stdout.fileno(),
+            fds=(fronts.fileno(), *fds), stdout=sys.stdout.fileno(),
         )  # fmt: skip
         fronts.close()
         code = helpers.wait(front)

@@ -8,6 +8,7 @@ from pathlib import Path
 from ipc.exits import Exit
 from ipc.process_speed import leave
 from supervisor.commands import Commands
+from supervisor.config import Loaded
 from supervisor.loading import load_for_production
 from supervisor.problems import report
 
@@ -26,4 +27,7 @@ def _run(options: argparse.Namespace) -> int:
         return Exit.CONFIG
     from supervisor.launch import launch, prepare_run
 
-    return leave(launch(prepare_run(loaded.settings), os.environ, options.programs))
+    def reread() -> Loaded:
+        return load_for_production(options.config, os.environ)
+
+    return leave(launch(prepare_run(loaded.settings, reread), os.environ, options.programs))

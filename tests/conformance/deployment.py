@@ -281,9 +281,10 @@ def prepare(folder: Path, mode: str) -> None:
 
 def share_modules(other: Deployment, folder: Path) -> None:
     """Let the gateway that will start in `folder` have what another has compiled already."""
-    cache = folder / "state" / "modules-cache"
-    cache.parent.mkdir(parents=True, mode=0o700)
-    shutil.copytree(other.state / "modules-cache", cache)
+    state = folder / "state"
+    state.mkdir(parents=True, mode=0o700)
+    for name in ("modules-cache", "modules-cache.digests"):
+        shutil.copytree(other.state / name, state / name)
 
 
 @contextmanager

@@ -134,8 +134,9 @@ def policy_data(principal: str) -> dict[str, Any]:
 
 
 def write_policy(folder: Path, principal: str) -> Path:
-    """The default policy with the scene's data."""
+    """The default policy, which lets nobody send mail, with the scene's data."""
     folder.mkdir(parents=True, exist_ok=True)
-    (folder / "gateway.rego").write_text((REPOSITORY / "contrib" / "policy" / "gateway.rego").read_text())
+    rules = (REPOSITORY / "contrib" / "policy" / "gateway.rego").read_text()
+    (folder / "gateway.rego").write_text(f'{rules}\napplies_sinks if "mail_send" in input.requested_sinks\n')
     (folder / "data.json").write_text(json.dumps(policy_data(principal)))
     return folder

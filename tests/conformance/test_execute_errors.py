@@ -154,19 +154,34 @@ def test_a_fault_of_the_gateway(gate: Deployment, agent: Caller) -> None:
 
 # ------------------------------------------------------------------------------------------------ 502
 
-FAILING: dict[str, tuple[str, Any]] = {
-    "502-provider-error": ("small_file", {"path": "large", "content": "123456789"}),
-    "502-fuel": ("little_fuel", BODY),
-    "502-memory": ("little_memory", {"memory_mb": 1}),
-    "502-timeout": ("little_time", {"seconds": 1}),
-    "502-io-calls": ("no_io", {"path": "a", "content": "b"}),
-    "502-dns": ("unknown_host", {"path": "x"}),
-}
+FAILING: dict[str, tuple[str, Any, str, str]] = {
+    "502-provider-error": (
+        "small_file", {"path": "large", "content": "123456789"}, "provider_error", "file would have more than 8 bytes",
+    ),
+    "502-fuel": ("little_fuel", BODY, "policy_violation", "fuel limit of 1000 reached"),
+    # The provider is given no more, sees that, and says so.
+    "502-memory": ("little_memory", {"memory_mb": 1}, "provider_error", "too-large: memory limit"),
+    "502-timeout": ("little_time", {"seconds": 1}, "timeout", "time limit of 0.1 s reached"),
+    "502-io-calls": ("no_io", {"path": "a", "content": "b"}, "policy_violation", "I/O call limit of 0 reached"),
+    "502-dns": ("unknown_host", {"path": "x"}, "provider_error", "could not be resolved"),
+}  # fmt: skip
+"""Row -> action, body, and what the receipt says of the cause: its class, and words of its reason."""
 
 
 @rows("execute-errors", FAILING)
-def test_a_provider_that_failed_or_met_a_limit(agent: Caller, case: tuple[str, Any]) -> None:
-    refused(agent.execute(*case), 502, "action_execution_failed")
+def test_a_provider_that_failed_or_met_a_limit(
+    gate: Deployment, agent: Caller, case: tuple[str, Any, str, str]
+) -> None:  # fmt: skip
+    action, body, failure_class, words = case
+    refused(agent.execute(action, body), 502, "action_execution_failed")
+    receipt = gate.receipt_of(agent)
+    assert words in receipt["normalized_result"]["reason"]
+    assert receipt["failure_class"] == failure_class
+
+
+@row("execute-errors/502-memory")
+def test_what_meets_the_memory_limit_is_done_where_the_limit_is_higher(agent: Caller) -> None:
+    assert agent.execute("spin", FAILING["502-memory"][1]).status_code == 200
 
 
 @ONLY_DEV

@@ -28,10 +28,29 @@ Story = tuple[Intent, dict[str, Any], Intent | None]
 
 
 @row("execution-intent/before-dispatch")
-def test_it_is_there_while_the_provider_runs(gate: Deployment, story: Story) -> None:
-    intent, result, _ = story
-    receipt = gate.receipt(result["receipt_id"])
-    assert seconds_of(intent["dispatched_at"]) <= seconds_of(receipt["started_at"])
+def test_it_is_there_before_the_provider_has_run(gate: Deployment) -> None:
+    """Workers stand still: whatever is there then, no provider has had a hand in it."""
+    agent = gate.agent()
+    file = gate.state / "files" / "after.intent"
+    with still_workers(gate, files=True) as workers:
+        call, intent = workers.begin(lambda: agent.execute("file_write", {"path": file.name, "content": "x"}))
+        assert intent["action_id"] == "file_write"
+        assert not file.exists()
+    assert call.status() == 200
+    assert file.exists()
+
+
+@row("execution-intent/before-dispatch")
+def test_without_an_intent_no_provider_runs(gate: Deployment) -> None:
+    agent = gate.agent()
+    file = gate.state / "files" / "without.intent"
+    with gate.without("journal"):
+        answer = agent.execute("file_write", {"path": file.name, "content": "x"})
+        assert answer.status_code == 503
+        assert not file.exists()
+    assert not file.exists()
+    assert agent.execute("file_write", {"path": file.name, "content": "x"}).status_code == 200
+    assert file.exists()
 
 
 @row("execution-intent/resolved-by-receipt")

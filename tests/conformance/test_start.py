@@ -1,8 +1,10 @@
 """What production refuses to start with: one test a rule. Nothing listens, and the sentence names the setting."""
 
 import os
+import shutil
 import subprocess
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -11,7 +13,7 @@ from tests.conformance import scene
 from tests.conformance.deployment import Deployment
 from tests.conformance.marks import row, rows
 from tests.support.gateway import START_SECONDS
-from tests.support.manifests import example, write_manifests
+from tests.support.manifests import REPOSITORY, example, write_manifests
 from tests.support.processes import GATEWAY, sentences
 from tests.support.production import Credentials, make_keys, mapping, settings_for
 
@@ -36,20 +38,21 @@ def safe(tmp_path: Path, keys: Credentials) -> Text:
     return [*lines, *keys.settings.splitlines(), *keys.operators.splitlines(), *mapping(os.geteuid()).splitlines()]
 
 
-def refused(folder: Path, config: Text, *words: str, code: int = 78) -> None:
-    """`gateway run` ends with this code, names the words, and has opened nothing."""
+def refused(folder: Path, config: Text, *words: str, code: int = 78, gateway: Sequence[str] = (GATEWAY,)) -> str:
+    """`gateway run` ends with this code, names the words, and has opened nothing. What it said."""
     file = folder / "gateway.toml"
     file.write_text("\n".join(config) + "\n")
     done = subprocess.run(
-        [GATEWAY, "run", "--config", str(file)],
+        [*gateway, "run", "--config", str(file)],
         capture_output=True, text=True, timeout=START_SECONDS, check=False, stdin=subprocess.DEVNULL,
     )  # fmt: skip
     assert done.returncode == code, (done.returncode, done.stderr)
     said = " ".join(sentences(done)) + done.stderr
     assert all(word in said for word in words), said
-    assert "Traceback" not in said
+    assert gateway != (GATEWAY,) or "Traceback" not in said
     assert not (folder / "gate.sock").exists()
     assert not (folder / "gate-admin.sock").exists()
+    return said
 
 
 @row("start/safe")
@@ -124,3 +127,21 @@ def test_a_runtime_that_can_not_get_ready_ends_the_start(tmp_path: Path, safe: T
     (tmp_path / "state").mkdir(mode=0o700)
     (tmp_path / "state" / "modules-cache").write_text("this is no folder")
     refused(tmp_path, safe, "modules-cache", code=77)
+
+
+def without_a_runtime(folder: Path) -> list[str]:
+    """The gateway as it is installed where the library of the runtime can't be loaded."""
+    folder.mkdir()
+    for name in ("ipc", "frontend", "notary", "workers", "contrib", "docs"):
+        (folder / name).symlink_to(REPOSITORY / name)
+    shutil.copytree(REPOSITORY / "supervisor", folder / "supervisor")  # it starts what lies beside it
+    shutil.copy(REPOSITORY / "launch.py", folder)
+    (folder / "wasmtime").mkdir()
+    (folder / "wasmtime" / "__init__.py").write_text('raise OSError("libwasmtime.so: cannot open the file")\n')
+    return [sys.executable, "-I", str(folder / "launch.py"), "supervisor.cli"]
+
+
+@row("start/wasm-runtime")
+def test_a_runtime_that_can_not_be_loaded_ends_the_start(tmp_path: Path, safe: Text) -> None:
+    said = refused(tmp_path, safe, "libwasmtime.so", code=1, gateway=without_a_runtime(tmp_path / "installed"))
+    assert "template ended with FAILED 5 times in a row; starting it again would not help" in said

@@ -16,6 +16,7 @@ import trio
 
 from frontend.notary.client import NotaryRefused, NotarySilent, NotaryUnavailable
 from ipc.approvals import TTL_SECONDS
+from ipc.messages import ListHolds
 from ipc.settings import LimitSettings
 from notary.ledger.settling import unsettled
 from notary.workers import WorkerChannel
@@ -135,7 +136,11 @@ async def check_call(core: Core, agent: Agent, answer: Answer, ran: bool, unreso
     events = await core.events(session_id=agent.session_id, event_type="ActionCall")
     codes = [event.get("error_code", event["decision"]) for event in events]
     receipts = [event["receipt_id"] for event in events if "receipt_id" in event]
-    pending = [one for one in await core.real.approvals(("pending",), 200) if one.session_id == agent.session_id]
+    pending = [
+        one
+        for one in (await core.real.approvals(ListHolds(("pending",), 200))).approvals
+        if one.session_id == agent.session_id
+    ]
     assert codes or (answer is not None and answer[0] >= 500), "no evidence, and nothing that says so"
     assert len(codes) <= (2 if kind == UNKNOWN else 1), codes
     assert len(receipts) + len(pending) + unresolved <= 1
@@ -147,7 +152,7 @@ async def check_call(core: Core, agent: Agent, answer: Answer, ran: bool, unreso
         assert (answer[0] == 202) <= bool(pending)
         if answer[0] >= 400 and codes and kind != UNKNOWN:
             assert answer[1]["error"] in codes
-    assert await core.real.approvals(("claimed",), 200) == []
+    assert (await core.real.approvals(ListHolds(("claimed",), 200))).approvals == []
 
 
 def prices(has_end: bool, ran: bool, unresolved: int) -> tuple[int, ...]:

@@ -54,6 +54,9 @@ class Listener:
     def finish_reload(self, message: m.FinishReload) -> None:
         self.heard.append(message)
 
+    def follow_settings(self, message: m.FollowSettings) -> None:
+        self.heard.append(message)
+
     def stop(self, seconds: float) -> None:
         self.heard.append(seconds)
 

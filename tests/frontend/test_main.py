@@ -5,11 +5,12 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pytest
 import trio
 
 from frontend.actions.registry import Registry
-from frontend.configuration.active import Commit, Configuration, ConfigurationRefused
+from frontend.configuration.active import Commit, Configuration, ConfigurationRefused, Fresh
 from frontend.front import Front
 from frontend.http.server import Server
 from frontend.notary.client import NotaryUnavailable
@@ -18,9 +19,11 @@ from frontend.policy.data import PolicyData
 from frontend.policy.engine import PolicySources
 from ipc import messages as m
 from ipc.exits import Exit
+from ipc.reloadable import reloadable_of
 from ipc.settings import LimitSettings
 from tests.support.front_core import Core, ScriptedPolicy, front_core, lose_store, refuses
 
+NOTHING = Fresh()
 FULL = NotaryUnavailable("the disk is full")
 
 
@@ -32,7 +35,7 @@ class Loading:
         self.policy = ScriptedPolicy()
         self.outcome = outcome
 
-    async def load(self, commit: Commit | None = None, *, within: float = 0) -> None:
+    async def load(self, commit: Commit | None = None, *, within: float = 0, fresh: Fresh = NOTHING) -> None:
         await trio.lowlevel.checkpoint()
         if self.outcome is not None:
             raise self.outcome
@@ -85,6 +88,18 @@ async def test_a_reload_is_told_with_who_asked(tmp_path: Path) -> None:
         assert (await posts(posted)).error is None
         (event,) = await core.events(event_type="AdminReload")
         assert event["decision"] == "allow"
+
+
+async def test_a_front_that_is_told_of_settings_while_it_starts_refuses_who_is_no_operator_any_more(
+    tmp_path: Path,
+) -> None:
+    async with front_core(tmp_path, workers=0) as core, trio.open_nursery() as nursery:
+        front = Front(core.services, Server([], core.dispatch.respond, LimitSettings()), nursery)
+        assert (await core.operate("GET", "/v1/admin/epoch"))[0] == 200
+        none = msgspec.structs.replace(reloadable_of(core.services.settings), operators=())
+        front.follow_settings(m.FollowSettings("r-1", none))
+        assert core.services.control._unsent_out.receive_nowait() == m.SettingsFollowed("r-1")
+        assert await core.operate("GET", "/v1/admin/epoch") == (401, {"error": "invalid_operator_token"})
 
 
 async def test_a_list_of_a_thousand_problems_is_evidence_of_bounded_size(tmp_path: Path) -> None:
@@ -148,7 +163,7 @@ async def test_a_front_that_opens_beside_a_lost_store_revokes_before_its_first_r
 
 async def test_a_front_that_is_told_to_stop_while_it_opens_just_leaves(tmp_path: Path) -> None:
     class Endless(Loading):
-        async def load(self, commit: Commit | None = None, *, within: float = 0) -> None:
+        async def load(self, commit: Commit | None = None, *, within: float = 0, fresh: Fresh = NOTHING) -> None:
             await trio.sleep_forever()
 
     async with fronted(tmp_path) as (core, front, _posted):

@@ -3,9 +3,13 @@
 import json
 import time
 from typing import Any
+from urllib.parse import parse_qs
 
 import pytest
-from gateway_client import Held, OperatorClient, OperatorCredential
+from gateway_client import Held, OperatorClient, OperatorCredential, ProofKey
+from gateway_client.approval_signatures import hash_of_shown
+from gateway_client.decoding import decode
+from gateway_client.operator_results import ApprovalDetail
 
 from tests.support.gatectl import INTERRUPT, Gatectl, pointed_at
 from tests.support.gateway import Gateway, wait_for
@@ -171,6 +175,90 @@ def test_that_nothing_was_learned_stands_first(gatectl: Gatectl) -> None:
     assert f"{APPROVE}?learn_domain=bank.example" in server.requests
 
 
+@pytest.mark.parametrize(
+    ("rule", "warns"),
+    [(("--learn-domain", "bank.example"), False), (("--learn-domain", "*.example"), False),
+     (("--learn-domain", "other.example"), True), (("--learn-path", "notes/**"), True)],
+)  # fmt: skip
+def test_what_this_call_does_not_wait_for_is_learned_with_a_warning(
+    gatectl: Gatectl, rule: tuple[str, str], warns: bool
+) -> None:
+    waits = DETAIL | {"unresolved_domains": ["bank.example"], "unresolved_paths": []}
+    with scripted_gateway({SHOW: (200, waits), APPROVE: (200, EXECUTED)}) as server:
+        ran = pointed_at(gatectl, server.url).here("approvals", "approve", "apr_1", "--yes", *rule)
+    assert (ran.code, "does not wait for" in ran.err) == (0, warns)
+
+
+def jkt_of(gate: Gateway) -> str:
+    return ProofKey.load(gate.state / "operator.pem").thumbprint
+
+
+def test_every_decision_is_signed_and_says_by_which_key(gatectl: Gatectl, held: Held, gate: Gateway) -> None:
+    shown = gatectl.done("approvals", "show", held.approval_id)
+    detail = gatectl.done("approvals", "show", held.approval_id, "--json").json
+    assert f"shown       {detail['shown_hash']}" in shown.out
+    out = gatectl.done("approvals", "approve", held.approval_id, "--yes").out
+    assert f"signed by {jkt_of(gate)}\n" in out
+    told = gatectl.done("approvals", "show", held.approval_id, "--json").json
+    assert told["approval_signature"].count(".") == 2
+    assert "by the operator who decided" in gatectl.done("approvals", "show", held.approval_id).out
+
+
+def test_a_denial_is_signed_too_and_json_stays_json(gatectl: Gatectl, held: Held, gate: Gateway) -> None:
+    ran = gatectl.done("approvals", "deny", held.approval_id, "--reason", "no", "--json")
+    assert ran.json["denied_by"] == "dev"
+    assert f"signed by {jkt_of(gate)}\n" in ran.err
+    event = gatectl.done("audit", "events", "--event-type", "ApprovalDenied", "--limit", "1", "--json").json
+    assert (event["approval_id"], event["approval_signature"].count(".")) == (held.approval_id, 2)
+
+
+def test_what_is_not_what_it_says_to_show_is_not_signed_and_nothing_is_sent(gatectl: Gatectl) -> None:
+    honest = DETAIL | {"shown_hash": hash_of_shown(decode(ApprovalDetail, DETAIL, "detail"))}
+    spoilt = honest | {"request": {"path": "/harmless"}}
+    answers = {SHOW: (200, spoilt), APPROVE: (200, EXECUTED), DENY: (200, {})}
+    with scripted_gateway(answers) as server:
+        there = pointed_at(gatectl, server.url)
+        for verb in (("approve", "apr_1", "--yes"), ("deny", "apr_1")):
+            ran = there.here("approvals", *verb)
+            assert (ran.code, "shown_mismatch: not signed" in ran.err) == (8, True)
+    assert not [one for one in server.requests if one.startswith("POST")]
+    with scripted_gateway({SHOW: (200, honest), APPROVE: (200, EXECUTED)}) as server:
+        assert "signed by " in pointed_at(gatectl, server.url).done("approvals", "approve", "apr_1", "--yes").out
+
+
+def test_a_signed_call_that_ran_and_failed_says_by_whom_it_was_signed(gatectl: Gatectl) -> None:
+    honest = DETAIL | {"shown_hash": hash_of_shown(decode(ApprovalDetail, DETAIL, "detail"))}
+    with scripted_gateway({SHOW: (200, honest), APPROVE: (502, {"error": "action_execution_failed"})}) as server:
+        ran = pointed_at(gatectl, server.url).here("approvals", "approve", "apr_1", "--yes")
+    assert (ran.code, "signed by " in ran.out, "action_execution_failed" in ran.err) == (1, True, True)
+
+
+def test_a_gateway_that_shows_no_hash_gets_a_decision_without_a_signature_and_that_is_said(gatectl: Gatectl) -> None:
+    with scripted_gateway({SHOW: (200, DETAIL), APPROVE: (200, EXECUTED)}) as server:
+        out = pointed_at(gatectl, server.url).done("approvals", "approve", "apr_1", "--yes").out
+    assert "not signed: the gateway shows no shown_hash" in out
+
+
+def test_list_filters_pages_and_says_how_many_there_are_in_all(gatectl: Gatectl) -> None:
+    item = {name: DETAIL[name] for name in ("approval_id", "action_id", "state", "risk_level", "expires_at")}
+    answers = {"GET /v1/approvals": (200, {"approvals": [item], "count": 1, "total": 91})}
+    with scripted_gateway(answers) as server:
+        done = pointed_at(gatectl, server.url).done(
+            "approvals", "list", "--principal", "victim", "--action", "mail", "--before", "2026-01-31T12:00:00Z"
+        )
+        (asked,) = server.requests
+    assert "these are 1 of 91" in done.err
+    query = parse_qs(asked.partition("?")[2])
+    assert (query["principal"], query["action_id"]) == (["victim"], ["mail"])
+    assert query["before"][0].startswith("2026-01-31T12:00:00")
+
+
+def test_what_is_shown_of_one_that_has_ended_says_that_its_input_is_not_kept(gatectl: Gatectl) -> None:
+    ended = {"state": "denied", "request": None, "request_json": None, "completed_at": "2026-01-31T12:00:00.000Z"}
+    with scripted_gateway({SHOW: (200, DETAIL | ended)}) as server:
+        assert "not kept: it has ended" in pointed_at(gatectl, server.url).done("approvals", "show", "apr_1").out
+
+
 def test_watch_tells_each_hold_and_what_becomes_of_it(gatectl: Gatectl) -> None:
     item = {name: DETAIL[name] for name in ("approval_id", "action_id", "state", "risk_level", "expires_at")}
     one, none = (200, {"approvals": [item], "count": 1}), (200, {"approvals": [], "count": 0})
@@ -203,7 +291,7 @@ def test_watch_sees_a_real_hold(gatectl: Gatectl, held: Held) -> None:
 
 
 def test_what_can_not_be_learned_leaves_the_hold_waiting(gatectl: Gatectl, held: Held) -> None:
-    ran = gatectl.here("approvals", "approve", held.approval_id, "--yes", "--learn-domain", "other.example.com")
+    ran = gatectl.here("approvals", "approve", held.approval_id, "--yes", "--learn-domain", "localhost")
     assert (ran.code, "invalid_domain" in ran.err) == (2, True)
     assert gatectl.done("approvals", "show", held.approval_id, "--json").json["state"] == "pending"
 

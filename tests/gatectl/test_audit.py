@@ -5,6 +5,7 @@ import os
 from pathlib import Path
 from typing import Any
 
+import pytest
 from gateway_client import AgentClient, Executed
 from gateway_client.cli.tailing import Tail
 from gateway_client.operator_results import AuditEvent, EventFilter
@@ -118,3 +119,22 @@ def test_a_broken_ledger_is_exit_8_and_the_answer_is_printed(gatectl: Gatectl) -
     assert (told.code, told.out) == (8, "")
     assert "chain_broken: broken at evt_8 after 7 events: prev_hash\\u001b does not match" in told.err
     assert (as_json.code, as_json.json, as_json.error["error"]) == (8, report, "chain_broken")
+
+
+@pytest.mark.parametrize("command", ["audit verify --export", "receipts verify --keys"])
+@pytest.mark.parametrize("content", ["", "[]", "\n"])
+def test_a_file_of_nothing_proves_nothing(gatectl: Gatectl, tmp_path: Path, command: str, content: str) -> None:
+    file, jwks = tmp_path / "file", tmp_path / "jwks.json"
+    file.write_text(content)
+    jwks.write_text(gatectl.done("receipts", "keys").out)
+    words = [*command.split(), str(file)] if "audit" in command else [*command.split(), str(jwks), str(file)]
+    told, as_json = gatectl.process(*words), gatectl.process(*words, "--json")
+    assert (told.code, as_json.code) == (8, 8)
+    if "audit" in command and content:  # a line that is no event
+        assert as_json.error["error"] == "chain_broken"
+        return
+    assert as_json.error["error"] == "nothing_verified"
+    assert told.err.startswith("gatectl: nothing_verified: ")
+    document = as_json.json
+    assert document.get("intact", False) is False
+    assert document.get("verified", 0) == 0

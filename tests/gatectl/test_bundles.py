@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from gateway_client import AgentClient, Executed, Held
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat, load_pem_private_key
+from gateway_client import AgentClient, Executed, Held, ProofKey
 
 from contrib.verify import oracle
 from tests.contrib.verify.vectors import named
@@ -72,6 +73,34 @@ def test_an_approved_call_is_proven_with_its_operator(
     assert f"trace        {held.trace_id}" in shown
 
 
+def test_an_approved_call_is_proven_to_be_signed_by_its_operators_own_key(
+    gatectl: Gatectl, empty: Gatectl, held: Held, key: str, gate: Gateway, tmp_path: Path
+) -> None:
+    done = gatectl.done("approvals", "approve", held.approval_id, "--yes", "--json").json
+    operator, other = ProofKey.load(gate.state / "operator.pem"), ProofKey.generate()
+    bundle, jwk, pem, private = (tmp_path / name for name in ("bundle.json", "op.jwk", "op.pem", "private.pem"))
+    bundle.write_text(gatectl.done("receipts", "bundle", done["receipt_id"]).out)
+    jwk.write_text(json.dumps(operator.jwk))
+    loaded = load_pem_private_key((gate.state / "operator.pem").read_bytes(), None)
+    pem.write_bytes(loaded.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo))
+    verify = ("--origin-key", key)
+    assert verified(empty, bundle, *verify)["signed"].strip() == (
+        f"by the key {operator.thumbprint}, not compared (--operator-jkt)"
+    )
+    for trusted in (
+        ("--operator-jkt", operator.thumbprint),
+        ("--operator-key", str(jwk)),
+        ("--operator-key", str(pem)),
+    ):
+        told = verified(empty, bundle, *verify, "--operator-jkt", other.thumbprint, *trusted)
+        assert told["signed"].strip() == f"by the key {operator.thumbprint}, the operator's own"
+    ran = empty.here("verify", str(bundle), *verify, "--operator-jkt", other.thumbprint)
+    assert (ran.code, "approval_signature" in ran.err) == (8, True)
+    private.write_text("no key")
+    for wrong in (("--operator-jkt", "short"), ("--operator-key", str(private)), ("--operator-key", str(bundle))):
+        assert empty.here("verify", str(bundle), *verify, *wrong).code == 2
+
+
 def test_an_edited_bundle_is_exit_8_with_the_first_thing_that_does_not_fit(
     gatectl: Gatectl, empty: Gatectl, receipt_id: str, key: str, tmp_path: Path
 ) -> None:
@@ -126,3 +155,14 @@ def test_a_witness_that_was_asked_for_is_told(empty: Gatectl, tmp_path: Path) ->
     file.write_bytes(vector.data)
     told = verified(empty, file, "--origin-key", vector.origin_key, "--witness-key", vector.witness_keys[0])
     assert told["witness"].strip() == "witness.example.org, 2026-11-23T05:00:05Z"
+
+
+def test_at_least_so_many_witnesses_may_be_asked_for(empty: Gatectl, tmp_path: Path) -> None:
+    vector = named("proven-one-witness")
+    stranger = oracle.vkey("witness.example.com", oracle.STRANGER, oracle.WITNESS)
+    file = tmp_path / "bundle.json"
+    file.write_bytes(vector.data)
+    keys = ["--origin-key", vector.origin_key, "--witness-key", vector.witness_keys[0], "--witness-key", stranger]
+    assert verified(empty, file, *keys, "--witnesses", "1")["witness"].split(",")[0].strip() == "witness.example.org"
+    for more, code in ((("--witnesses", "2"), 8), ((), 8), (("--witnesses", "3"), 2), (("--witnesses", "0"), 2)):
+        assert empty.here("verify", str(file), *keys, *more).code == code, more

@@ -68,6 +68,70 @@ def test_of_an_intent_that_somebody_found_out_about(gatectl: Gatectl) -> None:
     assert (refused.code != 0, "intent_not_found" in refused.err) == (True, True)
 
 
+SEEN = {"verifier_kind": "fs_hash", "path": "notes/a", "expected_sha256": "sha256:aa", "state": "matches",
+        "sha256": "sha256:aa"}  # fmt: skip
+LOOKED = {"intent_id": "intent_1", "trace_id": "trc_1", "action_id": "a", "seen": SEEN}
+SHOWN: dict[str, Any] = {
+    "intent_id": "intent_1", "trace_id": "trc_1", "action_id": "file_write", "principal": "billing",
+    "dispatched_at": "2026-11-21T15:06:46.305Z", "age_seconds": 754, "grant_id": "grant_1",
+    "provider_module": "sha256:bb", "plan_hash": "sha256:cc", "approval_id": "apr_1", "approved_by": "ann",
+    "action_version": "1.0.0", "risk_level": "high", "request_hash": "sha256:dd", "session_id": "ses_1",
+    "owner": None, "policy_rule": "allow", "sinks": ["fs_write"], "timeout_seconds": 10.0, "is_under_way": False,
+    "verifier": {
+        "verifier_kind": "fs_hash", "can_look_again": True, "reason": None,
+        "expected": {"path": "notes/a", "sha256": "sha256:aa", "bytes": 5},
+        "last_look": {"event_id": "evt_1", "timestamp": "2026-11-21T15:19:00.000Z", "principal": "operator:bo",
+                      "seen": SEEN},
+    },
+}  # fmt: skip
+
+
+def test_of_an_intent_that_is_looked_at(gatectl: Gatectl) -> None:
+    """A real gateway answers these in tests/integration/test_unresolved_intents.py."""
+    resolved = {"intent_id": "intent_1", "trace_id": "trc_1", "action_id": "a", "outcome": "happened",
+                "resolved_by": "ops"}  # fmt: skip
+    of_one = "/v1/admin/intents/intent_1"
+    verifier = {"verifier_kind": "http_status", "can_look_again": False, "reason": "it would be sent again"}
+    with scripted_gateway({
+        f"GET {of_one}": (200, SHOWN), f"POST {of_one}/verify": (200, LOOKED),
+        f"POST {of_one}/resolve": (200, resolved),
+        "GET /v1/admin/intents/intent_2": (200, SHOWN | {"intent_id": "intent_2", "verifier": verifier}),
+        "GET /v1/admin/intents/intent_3": (200, SHOWN | {"intent_id": "intent_3", "is_under_way": True}),
+        "POST /v1/admin/intents/intent_2/verify": (409, {"error": "intent_not_verifiable", "message": "sent again"}),
+    }) as server:  # fmt: skip
+        there = pointed_at(gatectl, server.url)
+        assert ask(there, "intents show", "intent_1") == SHOWN
+        plain = there.done("intents", "show", "intent_1").out
+        for part in (
+            "UNRESOLVED  file_write 1.0.0",
+            "fs_write",
+            "billing",
+            "apr_1 by ann",
+            "sha256:cc",
+            "trc_1",
+            "2026-11-21T15:06:46.305Z",
+            "intents resolve intent_1 --verify",
+            "--outcome happened|",
+        ):
+            assert part in plain
+        assert "--verify" not in there.done("intents", "show", "intent_2").out
+        assert "gatectl intents resolve" not in there.done("intents", "show", "intent_3").out
+        ran = there.here("intents", "resolve", "--verify", "intent_1", "--json")
+        assert check("intents resolve --verify", ran.json) == LOOKED
+        both = there.done("intents", "resolve", "intent_1", "--verify", "--outcome", "happened", "--json")
+        assert both.json == LOOKED | resolved
+        text = there.done("intents", "resolve", "intent_1", "--verify").out
+        assert "stays unresolved" in text
+        refused = there.here("intents", "resolve", "intent_2", "--verify", "--outcome", "happened", "--json")
+        assert (refused.code, refused.error["error"], refused.error["message"]) == (
+            5, "intent_not_verifiable", "sent again"
+        )  # fmt: skip
+        wrong = [there.here("intents", "resolve", "intent_1", *more).code for more in ((), ("--verify", "--note", "x"))]
+    assert wrong == [2, 2]
+    assert "POST /v1/admin/intents/intent_2/resolve" not in server.requests
+    assert server.requests.count(f"POST {of_one}/resolve") == 1
+
+
 def test_of_approvals(gatectl: Gatectl, held: Held) -> None:
     listed = ask(gatectl, "approvals list", "--status", "pending")
     assert held.approval_id in [one["approval_id"] for one in listed["approvals"]]

@@ -33,3 +33,22 @@ def test_webhooks_are_told_with_what_waits(gatectl: Gatectl, is_active: bool, pe
 def test_an_egress_proxy_is_told_where_there_is_one(gatectl: Gatectl, is_up: bool, shown: str) -> None:
     assert line_of(gatectl, "egress proxy", dependencies=STATUS["dependencies"] | {"egress_proxy": is_up}) == shown
     assert line_of(gatectl, "egress") == ""
+
+
+@pytest.mark.parametrize(
+    ("cosigned", "shown"),
+    [({"has_cosigned": True, "size": 12, "time": "2026-11-23T05:00:00.000Z"}, "cosigned, 2026-11-23T05:00:00.000Z"),
+     ({"has_cosigned": False, "problem": "no answer in time"}, "has cosigned nothing; no answer in time"),
+     ({"has_cosigned": False, "size": 7, "time": "T"}, "cosigned 7 entries, T")],
+)  # fmt: skip
+def test_the_last_checkpoint_is_told_and_who_has_cosigned_it(
+    gatectl: Gatectl, cosigned: dict[str, Any], shown: str
+) -> None:
+    none: dict[str, Any] = {"size": None, "time": None, "problem": None}
+    checkpoint = {
+        "origin": "gate.test", "size": 12, "root": "cm9vdA==", "time": "2026-11-23T05:00:00.000Z", "age_seconds": 65,
+        "witnesses": [{"name": "city", **none, **cosigned}],
+    }  # fmt: skip
+    assert line_of(gatectl, "checkpoint", checkpoint=checkpoint).startswith("12 entries, ")
+    assert line_of(gatectl, "witness city", checkpoint=checkpoint) == shown
+    assert line_of(gatectl, "checkpoint", checkpoint=None) == ""

@@ -66,6 +66,7 @@ def evil_answers() -> dict[str, Any]:
         ("receipt_id", "grant_id", "provider_module_digest", "result_hash", "started_at", "finished_at"), EVIL
     )
     acl = {"actions": [EVIL], "sinks": [EVIL]}
+    evil_look = dict.fromkeys(("verifier_kind", "path", "expected_sha256", "state", "sha256"), EVIL)
     return {
         "GET /v1/approvals": {"approvals": [item], "count": 1},
         "GET /v1/approvals/a": item,
@@ -90,6 +91,15 @@ def evil_answers() -> dict[str, Any]:
                                   "dispatched_at", "grant_id", "provider_module"), EVIL) | {"age_seconds": 1}]},
         "POST /v1/admin/intents/a/resolve": dict.fromkeys(("intent_id", "trace_id", "action_id", "outcome",
                                                            "resolved_by"), EVIL),
+        "GET /v1/admin/intents/a": dict.fromkeys(("intent_id", "trace_id", "action_id", "principal", "dispatched_at",
+                                   "grant_id", "provider_module", "plan_hash", "approval_id", "approved_by", "owner",
+                                   "action_version", "risk_level", "session_id", "policy_rule", "request_hash"), EVIL)
+                                   | {"age_seconds": 1, "is_under_way": False, "sinks": [EVIL], "verifier": {
+                                       "can_look_again": True, "verifier_kind": EVIL, "reason": EVIL * 1000,
+                                       "expected": {"path": EVIL, "sha256": EVIL, "bytes": 1},
+                                       "last_look": dict.fromkeys(("event_id", "timestamp", "principal"), EVIL)
+                                       | {"seen": evil_look}}},
+        "POST /v1/admin/intents/a/verify": {"intent_id": EVIL, "trace_id": EVIL, "action_id": EVIL, "seen": evil_look},
         "GET /v1/audit/checkpoint": {"origin": EVIL, "size": 1, "root": EVIL, "time": EVIL, "unresolved_intents": 0,
                                      "checkpoint": EVIL, "keys": [EVIL]},
         "GET /readyz": {"status": EVIL},
@@ -110,7 +120,7 @@ def evil() -> Iterator[str]:
         "status", "approvals list", "approvals show a", "approvals deny a", "approvals watch --for 0", "audit events",
         "audit tail --for 0", "audit checkpoint", "receipts show a", "actions", "actions show a", "policy show",
         "policy show a", "domains", "allowlist", "intents",
-        "intents resolve a --outcome happened", "doctor",
+        "intents resolve a --outcome happened", "intents show a", "intents resolve a --verify", "doctor",
     ],
 )  # fmt: skip
 def test_no_command_shows_what_could_deceive(gatectl: Gatectl, evil: str, command: str) -> None:

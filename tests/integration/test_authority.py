@@ -54,7 +54,9 @@ def test_revoking_everything_ends_leases_and_holds_and_lets_calls_under_way_end_
     assert idle.execute("text_digest", {"text": "x"}).json() == {"error": "invalid_lease"}
     assert idle.get(f"/v1/approvals/{hold['approval_id']}/poll").status_code == 401
     approved = operator.post(f"/v1/approvals/{hold['approval_id']}/approve")
-    assert (approved.status_code, approved.json()["error"]) == (409, "plan_integrity")
+    assert (approved.status_code, approved.json()["error"]) == (404, "approval_not_found")
+    (told,) = gate.events(event_type="ApprovalExpired", session_id=agent.session_id)
+    assert (told["approval_id"], told["reason"]) == (hold["approval_id"], "everything of before was revoked")
     assert call.release().status() == 200
     fresh = gate.agent()
     event = gate.events(session_id=agent.session_id, decision="allow")[0]

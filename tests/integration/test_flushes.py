@@ -15,9 +15,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.support.gateway import Bearer, Gateway
+from tests.support.gateway import Bearer, Gateway, config_for, gateway
+from tests.support.manifests import limit_all, open_policy, patient
 from tests.support.processes import pids
 from tests.support.strace import Trace, traced
+from tests.support.upstream import Upstream
 
 pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root may trace a process that is not dumpable")
 
@@ -60,6 +62,17 @@ def _is_upkeep(line: str) -> bool:
 
 
 @pytest.fixture(scope="module")
+def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """One of its own: where others have been, holds of theirs expire and refusals of theirs are told, each an event."""
+    folder: Path = tmp_path_factory.mktemp("gate")
+    policy = open_policy(folder / "policy")
+    limit_all(policy, max_calls_per_hour=1_000_000, max_sessions=1_000)
+    top = f'{patient(folder / "actions")}policy_dir = "{policy}"\n'
+    with gateway(folder, config_for(up.address, top)) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
 def flushes(gate: Gateway, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Flushes]:
     folder: Path = tmp_path_factory.mktemp("traces")
     agent = gate.agent()
@@ -78,9 +91,11 @@ def test_a_call_waits_for_the_disk_twice(flushes: Flushes, agent: Bearer) -> Non
     assert found == [(0, 2)] * CALLS
 
 
-def test_a_budget_costs_no_flush_more(flushes: Flushes, gate: Gateway) -> None:
+def test_a_budget_and_a_quota_cost_no_flush_more(flushes: Flushes, gate: Gateway) -> None:
     agent = gate.agent(max_calls=1000)
     assert flushes.of(lambda: agent.execute("text_digest", {"text": "x"}), 200) == (0, 2)
+    told = gate.events(event_type="ActionCall", limit=1)[0]["budgets_after"]
+    assert {"calls_remaining", "calls_remaining_this_hour"} == set(told), "both were counted"
 
 
 def test_a_refused_call_waits_for_the_disk_once(flushes: Flushes, gate: Gateway, agent: Bearer) -> None:

@@ -11,6 +11,7 @@ from tests.integration.test_two_fronts import samples
 from tests.support.fronts import client_of, fronts, through
 from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
 from tests.support.manifests import patient
+from tests.support.pace import Pace, Paces
 from tests.support.upstream import Upstream
 
 AGENTS = 4
@@ -26,7 +27,8 @@ def gate(up: Upstream, tmp_path: Path) -> Iterator[Gateway]:
 
 
 class Load:
-    """Agents that call until told to stop, each on connections of its own. A connection that was cut is made anew."""
+    """Agents that call until told to stop, each on connections of its own and below the rate of its session. A
+    connection that was cut is made anew."""
 
     def __init__(self, gate: Gateway) -> None:
         self.answered: list[str] = []
@@ -47,14 +49,15 @@ class Load:
             thread.join()
 
     def _run(self) -> None:
-        agent = self._gate.agent()
+        agent, pace = self._gate.agent(), Paces.session()
         while not self._stop.is_set():
             with httpx.Client(base_url=self._gate.ready["base_url"], timeout=60) as http:
-                self._call(through(http, agent))
+                self._call(through(http, agent), pace)
 
-    def _call(self, agent: Bearer) -> None:
+    def _call(self, agent: Bearer, pace: Pace) -> None:
         try:
             while not self._stop.is_set():
+                pace.wait()
                 answer = agent.execute("text_digest", {"text": "x"})
                 self.codes.append(f"{answer.status_code} {answer.json().get('error', '')}".strip())
                 if answer.status_code == 200:

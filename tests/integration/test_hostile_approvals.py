@@ -11,7 +11,6 @@ import pytest
 from ipc import messages as m
 from ipc.store import ApprovalRecord
 from tests.support.hostile_front import (
-    DIGEST,
     a_claim,
     a_hold,
     an_end,
@@ -145,7 +144,7 @@ def test_what_was_not_taken_is_not_given_back(supervisor: PlayedSupervisor, fron
     session_id, now = with_budget(front, 2), now_of(front)
     opened(front, event=call_event(session_id=session_id), has_budget=True)
     asked = a_hold(session_id=session_id, has_budget=False)
-    body = f'{{"plan_hash":"{DIGEST}","has_budget":false}}'
+    body = asked.approval.body.replace('"has_budget":true', '"has_budget":false')
     approval = msgspec.structs.replace(asked.approval, expires_at=now + 300, body=body)
     front.value(msgspec.structs.replace(asked, approval=approval))
     front.value(a_claim(front, approval.approval_id))

@@ -61,11 +61,11 @@ class Row:
     code: str = "bad_request"
 
 
-def head(*lines: str, start: str = "POST /v1/leases HTTP/1.1", host: str = "Host: x") -> bytes:
+def head(*lines: str, start: str = "POST /v1/leases HTTP/1.1", host: str = "Host: localhost") -> bytes:
     return "\r\n".join([start, *([host] if host else []), *lines, "", ""]).encode("latin-1")
 
 
-SMUGGLED = b"GET /v1/actions HTTP/1.1\r\nHost: x\r\n\r\n"
+SMUGGLED = b"GET /v1/actions HTTP/1.1\r\nHost: localhost\r\n\r\n"
 CHUNKED = "Transfer-Encoding: chunked"
 
 ROWS = (

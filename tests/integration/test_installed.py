@@ -17,7 +17,7 @@ from tests.support.gateway import Gateway
 from tests.support.processes import started
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("ipc", "supervisor", "frontend", "notary", "workers", "contrib")
+FOLDERS = ("ipc", "supervisor", "frontend", "notary", "workers", "witness", "contrib")
 BESIDES = {"launch.py", "docs/errors.md"}
 
 

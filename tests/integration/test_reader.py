@@ -16,6 +16,7 @@ import pytest
 
 from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
 from tests.support.manifests import patient
+from tests.support.pace import Paces
 from tests.support.processes import descriptors, is_running, mapped_files, status
 from tests.support.supervised import told
 from tests.support.upstream import Upstream
@@ -134,8 +135,9 @@ def test_a_walk_beside_calls_that_write_finds_no_break(gate: Gateway, operator: 
     is_over = threading.Event()
 
     def work() -> None:
-        agent = gate.agent()
+        agent, pace = gate.agent(), Paces.session()
         while not is_over.is_set():
+            pace.wait()
             assert agent.execute("text_digest", {"text": "x"}).status_code == 200
 
     workers = [threading.Thread(target=work) for _ in range(2)]

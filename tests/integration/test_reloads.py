@@ -1,5 +1,6 @@
 """SIGHUP: manifests and policy are read again and swapped whole, or not at all, and evidence says which it was."""
 
+import json
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -61,6 +62,12 @@ def reloads_ended(gate: Gateway) -> int:
     return log.count('"message":"reloaded"') + log.count('"message":"reload failed, the earlier state stays active"')
 
 
+def warned(gate: Gateway, message: str) -> list[dict[str, Any]]:
+    """Log lines with this message: one of each front."""
+    lines = [json.loads(line) for line in gate.log.read_text().splitlines() if line.startswith("{")]
+    return [line for line in lines if line["message"] == message]
+
+
 def version_of(gate: Gateway, action_id: str) -> str:
     return str(gate.http.get(f"/v1/actions/{action_id}").json()["version"])
 
@@ -91,8 +98,23 @@ BROKEN: list[tuple[str, Callable[[Path], None], str]] = [
     ("a policy that does not compile", lambda f: _append(f / "policy" / "gateway.rego", "x := {\n"), "/gateway.rego:"),
     ("a policy that fails when it is asked", lambda f: _decides(f, "1 / count(input.targets)"), "divide by zero"),
     ("a policy with decisions of another shape", lambda f: _decides(f, '{"allow": true}'), "answers wrongly"),
-    ("a policy that says nothing about some", lambda f: _decides(f, "input.owner.name"), "undefined"),
+    ("a policy that says nothing about some", lambda f: _decides(f, "input.targets[0]"), "undefined"),
     ("a policy that would end the evaluator", lambda f: _decides(f, "x if x := data.y with input as {}"), "input:"),
+    (
+        "a field that no question has",
+        lambda f: _append(f / "policy" / "gateway.rego", "\njunior if input.actionid\n"),
+        "input.actionid: no question has this field; the nearest is input.action_id",
+    ),
+    (
+        "a body without if",
+        lambda f: _append(f / "policy" / "gateway.rego", "\njunior {\n\ttrue\n}\n"),
+        "the body of this rule has no `if`",
+    ),
+    (
+        "a stray bracket",
+        lambda f: _append(f / "policy" / "gateway.rego", "\njunior if { true ) }\n"),
+        "this ) does not close the {",
+    ),
     ("a policy that decides nothing", lambda f: _write(f / "policy" / "gateway.rego", "package gateway\n"), "decision"),
     ("a policy without end", lambda f: _write(f / "policy" / "gateway.rego", ENDLESS), "the policy process was lost"),
     ("policy data that is no JSON", lambda f: _write(f / "policy" / "data.json", "{"), "data.json"),
@@ -158,6 +180,27 @@ def test_a_reload_that_fails_leaves_everything_as_it_was_and_says_why(
     assert reload(gate)["decision"] == "allow"
 
 
+def test_a_template_that_sends_what_it_does_not_mean_or_where_it_may_not_is_told_by_a_reload(
+    gate: Gateway, folder: Path
+) -> None:
+    file = folder / "actions" / "elsewhere.yaml"
+    elsewhere = example("http_post", action_id="elsewhere", egress={"allowed_domains": ["other.example"]})
+    write_manifests(folder / "actions", elsewhere)
+    try:
+        assert reload(gate)["decision"] == "allow"
+        said = warned(gate, "calls of an action will wait for a person")[0]
+        assert (said["file"], said["field"]) == (str(file), "template.url_template")
+        assert "url_template" in file.read_text().splitlines()[said["line"] - 1]
+        file.write_text(file.read_text().replace("'{message}'", "{message}"))
+        event = reload(gate)
+        assert event["decision"] == "error"
+        line = next(at for at, text in enumerate(file.read_text().splitlines(), 1) if "message: {message}" in text)
+        assert f"{file}:{line}  template.body_template.message holds braces without quotes" in event["reason"]
+    finally:
+        file.unlink()
+    assert reload(gate)["decision"] == "allow"
+
+
 def test_a_module_that_comes_with_a_reload_runs_and_calls_under_way_end_well(
     gate: Gateway, folder: Path, up: Upstream
 ) -> None:
@@ -171,6 +214,9 @@ def test_a_module_that_comes_with_a_reload_runs_and_calls_under_way_end_well(
     assert reload(gate)["decision"] == "allow"
     answer = gate.agent().execute("more", {"text": "x"})
     assert (answer.status_code, answer.json()["error"]) == (403, "action_not_registered")
+    said = warned(gate, "calls of an action will be refused")[0]
+    assert (said["file"], said["field"]) == (str(folder / "actions" / "more.yaml"), "provider_module_digest")
+    assert (folder / "actions" / "more.yaml").read_text().splitlines()[said["line"] - 1].endswith(digest)
     trust(folder / "actions", digest)
     assert reload(gate)["decision"] == "allow"
     agent_after = gate.agent()
@@ -228,7 +274,7 @@ def test_an_operator_reloads_and_hears_what_is_in_force(gate: Gateway, folder: P
     assert body["reloaded_at"].endswith("Z")
     assert body | {"reloaded_at": ""} == {
         "manifests_loaded": actions, "policy_reloaded": True, "reloaded_at": "", "actions": actions,
-        "policy_version": status["policy_version"],
+        "policy_version": status["policy_version"], "changed": [], "needs_restart": [],
     }  # fmt: skip
     assert version_of(gate, "text_digest") == "3.0.0"
     event = gate.events(event_type="AdminReload")[0]

@@ -162,7 +162,7 @@ def test_a_database_that_takes_nothing_refuses_calls_and_leases(gate: Gateway) -
     with blocked(gate):
         calls = [
             Background(lambda: agent.execute("text_digest", {"text": "x"})),
-            Background(lambda: operator.get("/v1/admin/status")),
+            Background(lambda: operator.get("/v1/approvals")),
             Background(lambda: gate.http.post("/v1/leases", json=lease)),
             Background(lambda: gate.http.post("/v1/leases", json=lease | {"budgets": {"max_calls": 1}})),
         ]
@@ -183,7 +183,8 @@ def test_without_the_table_of_proofs_calls_are_refused_and_leases_still_issued(g
     lease = {"scopes": ["tools:call"], "dpop_jwk": agent.prover.jwk}
     with damaged(gate, "proofs"):
         assert error_of(agent.execute("text_digest", {"text": "x"})) == (503, "replay_cache_unavailable")
-        assert error_of(operator.get("/v1/admin/status")) == (503, "replay_cache_unavailable")
+        assert error_of(operator.get("/v1/approvals")) == (503, "replay_cache_unavailable")
+        assert (operator.get("/v1/admin/status").status_code, operator.get("/metrics").status_code) == (200, 200)
         assert gate.http.post("/v1/leases", json=lease).status_code == 200
         assert gate.http.post("/v1/leases", json=lease | {"budgets": {"max_calls": 1}}).status_code == 200
         wait_for(lambda: is_not_ready(gate, "redis"), "readiness that says so")
@@ -412,7 +413,7 @@ def test_a_hold_of_an_epoch_that_was_revoked_is_not_executed(mortal: Gateway, up
     approval_id = held(agent)
     assert operator.post("/v1/admin/revoke-all").status_code == 200
     assert error_of(agent.execute("text_digest", {"text": "x"})) == (401, "invalid_lease")
-    assert error_of(operator.post(f"/v1/approvals/{approval_id}/approve")) == (409, "plan_integrity")
+    assert error_of(operator.post(f"/v1/approvals/{approval_id}/approve")) == (404, "approval_not_found")
     assert len(up.seen) == before
     assert mortal.agent().execute("text_digest", {"text": "x"}).status_code == 200
 

@@ -1,4 +1,5 @@
-"""A ledger that was changed while the gateway was stopped: the gateway that runs on it says so, and where."""
+"""A ledger that was changed while the gateway was stopped: the gateway that runs on it says so, and where, or it does
+not start."""
 
 import json
 import sqlite3
@@ -6,8 +7,10 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
+from ipc.exits import Exit
 from tests.support.gateway import Gateway, gateway
 from tests.support.manifests import patient
+from tests.support.processes import attempt
 
 CALLS = 6
 
@@ -18,7 +21,15 @@ def lines(gate: Gateway, message: str) -> list[dict[str, Any]]:
     return [line for line in found if line["message"] == message]
 
 
-def test_a_tail_that_was_removed_is_found_when_it_runs_again(tmp_path: Path) -> None:
+def delete(ledger: Path, which: str) -> int:
+    """Delete events; how many there were."""
+    with closing(sqlite3.connect(ledger)) as connection, connection:
+        (count,) = connection.execute("SELECT count(*) FROM events").fetchone()
+        connection.execute(f"DELETE FROM events WHERE {which}", (count,))
+    return int(count)
+
+
+def test_what_was_removed_is_found_by_the_next_start_at_the_end_and_by_a_walk_elsewhere(tmp_path: Path) -> None:
     ledger, settings = tmp_path / "state" / "ledger.sqlite3", patient(tmp_path / "actions")
     with gateway(tmp_path, settings) as gate:
         agent = gate.agent()
@@ -28,12 +39,18 @@ def test_a_tail_that_was_removed_is_found_when_it_runs_again(tmp_path: Path) -> 
         assert (before["intact"], before["broken_at"]) == (True, None)
         assert lines(gate, "the chain is intact")[-1]["events"] == before["events_checked"] > CALLS
     assert not ledger.with_name("ledger.sqlite3-wal").exists(), "whole in one file once it has stopped"
-    with closing(sqlite3.connect(ledger)) as connection, connection:
-        (count,) = connection.execute("SELECT count(*) FROM events").fetchone()
-        connection.execute("DELETE FROM events WHERE seq > ?", (count - 2,))
+    whole = ledger.read_bytes()
+    count = delete(ledger, "seq > ? - 2")
+    ended = attempt("dev", "--listen", "127.0.0.1:0", "--state-dir", str(ledger.parent), "--config",
+                    str(tmp_path / "gateway.toml"))  # fmt: skip
+    assert ended.returncode == Exit.ROLLED_BACK, ended.stderr
+    assert f"has {count} events, and the last one there has number {count - 2}" in ended.stderr
+    assert "gateway ledger accept-rollback" in ended.stderr
+    ledger.write_bytes(whole)
+    delete(ledger, "seq = ? - 2")
     with gateway(tmp_path, settings) as gate:
         report = gate.operator().get("/v1/audit/verify").json()
-        assert (report["intact"], report["events_checked"]) == (False, count - 2)
+        assert (report["intact"], report["events_checked"]) == (False, count - 3)
         assert report["total_events"] > count, "the head has gone on from where it was"
         assert lines(gate, "the chain is broken")[-1]["broken_at"] == report["broken_at"]
         assert 'gate_audit_verifications_total{outcome="broken"} 1.0' in gate.operator().get("/metrics").text

@@ -15,7 +15,7 @@ import pytest
 from tests.support.background import HeldCall
 from tests.support.fronts import clients_of, through
 from tests.support.gateway import Bearer, Gateway, config_for, gateway
-from tests.support.manifests import example, open_policy, patient, write_manifests
+from tests.support.manifests import example, limit_all, open_policy, patient, write_manifests
 from tests.support.upstream import Upstream
 
 PAYMENT = {"to": "acct-7", "amount_cents": 25000, "currency": "EUR"}
@@ -28,12 +28,16 @@ Clients = list[httpx.Client]
 
 
 @pytest.fixture(scope="module")
-def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the gateway's policy."""
+    return open_policy(tmp_path_factory.mktemp("policy"), "later")
+
+
+@pytest.fixture(scope="module")
+def gate(up: Upstream, policy: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A gateway with two fronts, its manifests and its policy in folders of its own."""
     folder: Path = tmp_path_factory.mktemp("two")
-    top = (
-        f'front_processes = 2\n{patient(folder / "actions")}policy_dir = "{open_policy(folder / "policy", "later")}"\n'
-    )
+    top = f'front_processes = 2\n{patient(folder / "actions")}policy_dir = "{policy}"\n'
     with gateway(folder, config_for(up.address, top)) as running:
         yield running
 
@@ -90,6 +94,23 @@ def test_a_budget_is_exact_across_fronts(gate: Gateway) -> None:
             callers = [through(client, agent) for client in found]
             calls = [partial(caller.execute, "text_digest", {"text": "x"}) for caller in callers]
             assert codes(at_once(*calls)) == {"200": most, "403 budget_exhausted": len(found) - most}
+
+
+def test_a_quota_is_exact_across_fronts_and_leases_and_a_reload_changes_it(gate: Gateway, policy: Path) -> None:
+    most = 5
+    limit_all(policy, max_calls_per_hour=most)
+    assert gate.operator().post("/v1/admin/reload").status_code == 200
+    try:
+        with ExitStack() as stack:
+            found = [client for _ in range(6) for client in stack.enter_context(clients_of(gate))]
+            callers = [through(client, gate.agent()) for client in found]
+            calls = [partial(caller.execute, "text_digest", {"text": "x"}) for caller in callers]
+            assert codes(at_once(*calls)) == {"200": most, "403 budget_exhausted": len(found) - most}
+            assert gate.agent().execute("text_digest", {"text": "x"}).json()["reason"] == "max_calls_per_hour"
+    finally:
+        limit_all(policy)
+        assert gate.operator().post("/v1/admin/reload").status_code == 200
+    assert gate.agent().execute("text_digest", {"text": "x"}).status_code == 200
 
 
 def test_an_approval_that_is_given_through_both_fronts_at_once_runs_once(gate: Gateway, clients: Clients) -> None:

@@ -180,6 +180,29 @@ def test_draining_is_told_while_it_goes_on(tmp_path: Path, receiver: Receiver, u
         assert gate.stop() == 0
 
 
+def test_checkpoints_are_told_while_something_happens_and_a_quiet_gateway_stays_quiet(
+    tmp_path: Path, receiver: Receiver, up: Upstream
+) -> None:
+    text = config(tmp_path, receiver, up, table("auditor", events='["audit.checkpoint"]'))
+    with gateway(tmp_path, text) as gate:
+        wait_for(lambda: receiver.received and not rows(gate, "outbox"), "the first checkpoint")
+        (first,) = receiver.received
+        Webhook(SECRET).verify(first.body, first.headers)
+        told = first.json["data"]
+        before = gate.operator().get("/v1/audit/checkpoint").json()
+        assert (told["size"], told["root"]) == (before["size"], before["root"])
+        assert told["checkpoint"].startswith(f"{before['origin']}\n{before['size']}\n{before['root']}\n")
+        assert gate.operator().post("/v1/admin/drain").status_code == 200
+        wait_for(lambda: len(receiver.received) == 2 and not rows(gate, "outbox"), "the one of the drain")
+        shown = gate.operator().get("/v1/audit/checkpoint").json()
+        assert receiver.received[1].json["data"]["size"] == shown["size"] == before["size"] + 1, "the drain, no more"
+        assert gate.stop() == 0
+        (last,) = rows(gate, "outbox")
+        assert json.loads(last["payload"])["data"]["size"] == shown["size"] + 1, "the end"
+    with gateway(tmp_path, text):
+        wait_for(lambda: last["event_id"] in receiver.ids, "the last one of before")
+
+
 @pytest.mark.parametrize("spoilt", ["missing", "open", "short"])
 def test_a_gateway_does_not_start_without_a_secret_that_it_needs(
     tmp_path: Path, receiver: Receiver, up: Upstream, spoilt: str

@@ -19,7 +19,7 @@ from ipc.sessions import (
 )
 
 CAP = 65536
-START = m.StartTemplate("/cache", 10)
+START = m.StartTemplate("/cache", "/files", 10)
 
 
 def blocking_end(sock: socket.socket) -> BlockingChannel[m.SupervisorToTemplate]:
@@ -110,7 +110,7 @@ async def test_a_message_out_of_turn_is_not_sent() -> None:
 async def test_a_message_that_is_too_large_is_not_sent_and_moves_nothing() -> None:
     child, parent = pair()
     with pytest.raises(FrameError, match="exceeds the cap"):
-        await parent.send(m.StartTemplate("x" * CAP, 10))
+        await parent.send(m.StartTemplate("x" * CAP, "/files", 10))
     await parent.send(START)
     assert child.receive() == START
     child.close()

@@ -19,8 +19,7 @@ from ipc.limits import MAX_CONTROL_FRAME
 from ipc.sessions import NOTARY_TO_SUPERVISOR
 from ipc.settings import Settings
 from notary.backends.sqlite import connect
-from notary.reading.tree_walk import TreeWalk
-from notary.reading.verify import Walk, walk_on
+from notary.reading.whole import WholeWalk
 from notary.signing.make_keys import make_keys
 from notary.state import Limits
 from supervisor.programs import INTERPRETER
@@ -145,10 +144,10 @@ class Running:
 def walk(front: Asker) -> VerifyReport:
     """Along the whole chain, as a reader goes."""
     with closing(connect(front.path, writes=False)) as connection:
-        progress, tree = Walk(), TreeWalk()
-        while (report := walk_on(connection, progress, tree)) is None:
+        progress = WholeWalk()
+        while progress.step(connection):
             pass
-        return report
+        return progress.report()
 
 
 def query(front: Asker, **given: Any) -> list[bytes]:

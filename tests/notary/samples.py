@@ -156,19 +156,30 @@ def make_open(*, epoch: int = 0, terms: dict[str, Any] | None = None, **given: A
 def make_approval(*, has_budget: bool = False, **given: Any) -> ApprovalRecord:
     number = next(_numbers)
     kept = f'"plan_hash":"{DIGEST}","has_budget":{str(has_budget).lower()}'
-    plan = f'{{"action_version":"1.0.0","principal":"uid:1000","request":"{number}"}}'
+    who = given.get("principal", "uid:1000")
+    plan = f'{{"action_version":"1.0.0","principal":"{who}","request":"{number}"}}'
     fields: dict[str, Any] = {
         "approval_id": f"apr_{number:04}", "session_id": "ses_1", "action_id": "text_digest",
         "request_hash": f"sha256:{number}", "state": "pending", "created_at": NOW, "expires_at": NOW + 300,
-        "body": f'{{{kept},"plan":{plan}}}',
+        "body": f'{{{kept},"plan":{plan}}}', "principal": "uid:1000",
     }  # fmt: skip
     return ApprovalRecord(**fields | given)
 
 
+def answered(approval: ApprovalRecord, **given: Any) -> ApprovalRecord:
+    """As operations that write answer it: without its body."""
+    return msgspec.structs.replace(approval, body="", **given)
+
+
 def make_hold(approval: ApprovalRecord | None = None, **given: Any) -> Hold:
     approval = approval or make_approval()
-    event = call_event(session_id=approval.session_id, action_id=approval.action_id, request_hash=approval.request_hash)
-    fields: dict[str, Any] = {"event": event, "approval": approval, "epoch": 0, "limit": 20, "proof": fresh_proof()}
+    event = call_event(
+        session_id=approval.session_id, action_id=approval.action_id, request_hash=approval.request_hash,
+        principal=approval.principal,
+    )  # fmt: skip
+    fields: dict[str, Any] = {
+        "event": event, "approval": approval, "epoch": approval.epoch, "limit": 20, "proof": fresh_proof(),
+    }  # fmt: skip
     return Hold(**fields | given)
 
 

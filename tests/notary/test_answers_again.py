@@ -192,3 +192,14 @@ def test_what_the_notary_before_answered_is_forgotten_once_nobody_can_ask_for_it
     again = notary.attach("late")
     again.resend({number: Enter(Proof("p"))})
     assert not again.answer(number).is_fresh
+
+
+def test_a_call_asked_for_under_the_number_of_something_else_ends_no_notary(notary: Running) -> None:
+    front = notary.attach("asks-again")
+    (number,) = front.send(make_note())
+    front.answer(number)
+    notary.restart()
+    again = notary.attach("asks-again")
+    again.resend({number: make_open()})
+    assert again.heard(number).problem is None, "what was answered under this number"
+    assert notary.front.ask(Enter(Proof("p"))).is_fresh

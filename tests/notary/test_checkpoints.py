@@ -18,7 +18,7 @@ from notary import checkpoint_file
 from notary.checkpoints import Checkpoints, RolledBack, public_keys
 from notary.opening import open_state
 from notary.state import State
-from notary.tree.checkpoint import Checkpoint
+from notary.tree.checkpoint import Checkpoint, parted
 from notary.tree.merkle import check_consistency
 from notary.tree.notes import opened_checkpoint
 from tests.notary.conftest import StartNotary
@@ -274,3 +274,29 @@ def test_the_file_is_bounded_and_keeps_one_of_each_hour_of_long_ago(tmp_path: Pa
     assert lines == sorted(lines)
     assert lines[-1] == times[-1]
     assert {time[:13] for time in lines} == {time[:13] for time in times}
+
+
+def test_a_clock_that_was_set_back_keeps_no_checkpoint_from_being_signed_and_no_ledger_from_being_continued(
+    notary: Running,
+) -> None:
+    grow(notary)
+    first = shown(notary)
+    notary.clock.time -= 7200.0
+    grow(notary)
+    second = shown(notary)
+    assert (second.size, second.time < first.time) == (18, True)
+    notary.stop()
+    sizes = [Checkpoint.parse(parted(note)[0]).size for note in notes(notary)]
+    assert sizes == sorted(sizes)
+    assert walk(notary.start()).checkpoint == notes(notary)[-1]
+
+
+def test_a_file_that_ends_before_the_ledgers_newest_checkpoint_is_refused(notary: Running) -> None:
+    grow(notary)
+    notary.stop()
+    kept = file_of(notary).read_bytes()
+    notary.start()
+    grow(notary)
+    notary.stop()
+    file_of(notary).write_bytes(kept)
+    assert "ends with 9 leaves, and the ledger knows a checkpoint of 18" in refusal(notary)

@@ -2,6 +2,7 @@
 
 import struct
 from collections import deque
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,6 +13,8 @@ from ipc.blocking import ChannelClosed
 from ipc.evidence import EventQuery
 from ipc.framing import encode_frame
 from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
+from ipc.settings import ApprovalSettings
+from notary.opening import open_state
 from notary.service import Service
 from notary.unit import Task
 from tests.notary.conftest import StartNotary
@@ -120,10 +123,14 @@ def test_an_answer_that_is_too_large_is_a_fault_and_no_end(start_notary: StartNo
     assert [notary.front.heard(number).problem for number in numbers] == [None, "fault", None]
 
 
-def test_holds_that_are_due_come_in_pieces_that_a_frame_takes(notary: Running) -> None:
-    body = '{"plan":{"request":"' + "x" * 5_000_000 + '"}}'
+LARGE = '{"plan":{"principal":"uid:1000","request":"' + "x" * 5_000_000 + '"}}'
+ROOMY = ApprovalSettings(max_pending_bytes=1 << 30, max_pending_bytes_per_principal=1 << 29)
+
+
+def test_holds_that_are_due_come_in_pieces_that_a_frame_takes(start_notary: StartNotary) -> None:
+    notary = start_notary(approvals=ROOMY)
     for number in range(10):
-        notary.front.ask(make_hold(make_approval(approval_id=f"apr_{number}", body=body)))
+        notary.front.ask(make_hold(make_approval(approval_id=f"apr_{number}", body=LARGE)))
     notary.clock.time += 1000
     seen: list[str] = []
     while due := notary.front.ask(m.DueHolds(100)):
@@ -133,10 +140,10 @@ def test_holds_that_are_due_come_in_pieces_that_a_frame_takes(notary: Running) -
     assert seen == [f"apr_{number}" for number in range(10)]
 
 
-def test_claims_of_fronts_that_are_gone_come_in_pieces_that_a_frame_takes(notary: Running) -> None:
-    body = '{"plan":{"request":"' + "x" * 5_000_000 + '"}}'
+def test_claims_of_fronts_that_are_gone_come_in_pieces_that_a_frame_takes(start_notary: StartNotary) -> None:
+    notary = start_notary(approvals=ROOMY)
     for number in range(10):
-        approval = make_approval(approval_id=f"apr_{number}", body=body)
+        approval = make_approval(approval_id=f"apr_{number}", body=LARGE)
         notary.front.ask(make_hold(approval))
         notary.front.ask(make_claim(approval, "front-1"))
     later = notary.attach("front-9")
@@ -150,9 +157,12 @@ def test_claims_of_fronts_that_are_gone_come_in_pieces_that_a_frame_takes(notary
 
 
 @pytest.fixture
-def service(notary: Running) -> Service:
+def service(notary: Running, tmp_path: Path) -> Iterator[Service]:
+    """One that does not run, over a state of its own."""
     assert notary.thread is not None
-    return Service(notary.thread.state, notary.thread._notarys, {})
+    state, _ = open_state(settings_in(tmp_path / "another"), notary.clock, limits=LIMITS)
+    yield Service(state, notary.thread._notarys, {})
+    state.database.close()
 
 
 def test_one_unit_has_room_for_each_front_however_much_one_of_them_asks(service: Service) -> None:

@@ -92,7 +92,7 @@ def test_errors_come_by_code(agent: AgentClient) -> None:
     assert not denied.value.may_have_run
     with pytest.raises(Invalid) as invalid:
         agent.execute("text_digest", {"text": 1})
-    assert (invalid.value.code, invalid.value.reason) == ("schema_violation", "/text: type")
+    assert (invalid.value.code, invalid.value.reason) == ("schema_violation", "/text: must be a string")
     with pytest.raises(NotFound) as missing:
         agent.execute("nothing")
     assert missing.value.code == "action_not_found"

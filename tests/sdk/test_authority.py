@@ -120,6 +120,7 @@ def test_a_reload_says_what_is_in_force(operator: OperatorClient) -> None:
     reloaded = operator.reload()
     assert reloaded.manifests_loaded == operator.status().actions_registered
     assert reloaded.policy_reloaded
+    assert (reloaded.changed, reloaded.needs_restart) == ((), ())
 
 
 def test_metrics_are_open_metrics_text(operator: OperatorClient, agent: AgentClient) -> None:

@@ -26,6 +26,7 @@ def verdict_of(vector: Vector, bundle: Any = None) -> BundleVerdict:
     return verify_bundle(
         vector.bundle if bundle is None else bundle,
         origin_keys=vector.origin_key, receipt_keys=receipt_keys, witness_keys=vector.witness_keys,
+        operator_keys=vector.operator_jkts,
     )  # fmt: skip
 
 
@@ -106,3 +107,33 @@ def test_keys_that_can_not_be_used_are_a_mistake_of_the_caller() -> None:
             verify_bundle(bundle, origin_keys=key)
     with pytest.raises(ValueError, match="JWKS"):
         verify_bundle(bundle, origin_keys=KEY, receipt_keys={})
+
+
+def test_so_many_of_the_trusted_witnesses_are_enough() -> None:
+    vector = named("proven-two-witnesses")
+    stranger = oracle.vkey("witness.example.com", oracle.STRANGER, oracle.WITNESS)
+    keys = [stranger, *vector.witness_keys]
+
+    def verdict(count: int | None, *witnesses: str) -> BundleVerdict:
+        return verify_bundle(
+            vector.bundle, origin_keys=vector.origin_key, witness_keys=witnesses or keys, min_witnesses=count
+        )
+
+    for count in (1, 2):
+        call = verdict(count).call
+        assert call is not None
+        assert set(call.witnesses) == set(oracle.WITNESSES)
+    assert verdict(3).reason == verdict(None).reason == verdict(1, stranger).reason == "witness_signature"
+    for unfit in (0, -1, 4):
+        with pytest.raises(ValueError, match="witnesses are asked for"):
+            verdict(unfit)
+
+
+def test_one_key_under_two_names_is_one_witness() -> None:
+    vector = named("proven-one-witness")
+    key = oracle.WITNESSES["witness.example.org"]
+    again = oracle.vkey("another.example", key, oracle.WITNESS)
+    with pytest.raises(ValueError, match="1 keys of witnesses are named"):
+        verify_bundle(
+            vector.bundle, origin_keys=vector.origin_key, witness_keys=[*vector.witness_keys, again], min_witnesses=2
+        )

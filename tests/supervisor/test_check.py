@@ -10,7 +10,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+import yaml
 
+from frontend.egress.rules import Rule, Rules, encode_rules
 from ipc.exits import Exit
 from tests.supervisor.test_cli import here
 from tests.support.checked import gateway, rewrite_yaml, tree_of, whole_configuration
@@ -133,7 +135,8 @@ def test_problems_are_there_for_programs_too(folder: Path) -> None:
                 "message": "lease_ttl_seconds = 0: must be 1 or more.",
                 "mend": "Use 1 to 3600.",
             },
-        ]
+        ],
+        "warnings": [],
     }
 
 
@@ -152,17 +155,72 @@ def test_folders_sockets_and_files_are_said_where_they_are_named(folder: Path) -
         code, lines = check(folder)
     assert code == Exit.CONFIG
     toml, jwks = folder / "gateway.toml", "ETC/keys/receipt-keys.jwks.json"
+    state = "ETC/state has mode 0777, and keys lie in it. Run chmod 0700 ETC/state, or name another."
     lease = "lease_signing_key_path: ETC/keys/keys/lease.pem: cannot read it: No such file or directory."
     secrets = "secrets.file: ETC/secrets.json: mode 0640, must be 0600. Correct the file, its owner or its mode."
     assert lines[:-1] == [
         "ETC/policy/data.json  is missing.",
-        "gateway.toml:1  state_dir: ETC/state can be written by other users (mode 0777). Run chmod go-w on it.",
+        f"gateway.toml:1  state_dir: {state}",
         "gateway.toml:3  listen_uds_path: ETC/run/gate.sock is there and is not a socket. Move it away.",
         at(toml, "lease_signing") + lease,
         at(toml, "receipt_keys")
         + f"receipt_keys_jwks_path: {jwks}: is not a JWKS, an object with an array named keys.",
         at(toml, "file =") + secrets,
     ]
+
+
+def test_a_root_of_files_elsewhere_or_over_a_link_is_said_at_its_line(folder: Path) -> None:
+    manifest = folder / "actions" / "file_write.yaml"
+    write = manifest.read_text()
+    rewrite_yaml(manifest, fs=yaml.safe_load(write)["fs"] | {"root": "modules-cache"})
+    code, lines = check(folder)
+    assert (code, lines[:-1]) == (
+        Exit.CONFIG,
+        [
+            "ETC/actions/" + at(manifest, "  root") + 'fs.root = "modules-cache": must be `files`, or a folder in it '
+            "such as files/reports. Move the folder into the one that files_dir names (by default state_dir/files).",
+        ],
+    )
+    (folder / "state" / "files").mkdir(mode=0o700, parents=True)
+    (folder / "state").chmod(0o700)
+    (folder / "state" / "files" / "notes").symlink_to("../keys")
+    rewrite_yaml(manifest, fs=yaml.safe_load(write)["fs"] | {"root": "files/notes"})
+    code, lines = check(folder)
+    assert (code, lines[:-1]) == (
+        Exit.CONFIG,
+        [
+            "ETC/actions/" + at(manifest, "  root") + 'fs.root = "files/notes": a link on the way leads to '
+            "ETC/state/keys. Put a folder in place of the link: ETC/state/files/notes.",
+        ],
+    )
+
+
+def test_braces_without_quotes_and_a_host_that_no_domain_allows_are_said_at_their_lines(folder: Path) -> None:
+    post = folder / "actions" / "http_post.yaml"
+    rewrite_yaml(post, egress=yaml.safe_load(post.read_text())["egress"] | {"allowed_domains": ["other.example"]})
+    code, lines = check(folder)
+    assert (code, lines[:-1]) == (
+        Exit.CONFIG,
+        [
+            "ETC/actions/" + at(post, "  url_template") + "template.url_template: upstream.gateway.test is not in "
+            "egress.allowed_domains, so every call would wait for a person. Add it there, or correct the host.",
+        ],
+    )
+    learned = Rule("http_post", "upstream.gateway.test", "cli", "2026-01-01T00:00:00.000Z", "ann")
+    (folder / "state").mkdir(mode=0o700)
+    (folder / "state" / "learned.json").write_bytes(encode_rules(Rules(domains=(learned,))))
+    (folder / "state" / "learned.json").chmod(0o600)
+    assert check(folder)[0] == Exit.OK
+    transfer = folder / "actions" / "payment_transfer.yaml"
+    transfer.write_text(transfer.read_text().replace("to: '{to}'", "to: {to}"))
+    code, lines = check(folder)
+    assert (code, lines[:-1]) == (
+        Exit.CONFIG,
+        [
+            "ETC/actions/" + at(transfer, "    to: {to}") + "template.body_template.to holds braces without quotes, "
+            'which YAML takes for a mapping with an empty value. Quote it, as "{name}"; for an empty value write null.',
+        ],
+    )
 
 
 def test_a_missing_folder_and_a_policy_without_end_are_told_in_time(folder: Path) -> None:

@@ -59,6 +59,7 @@ allow_unmapped = true
 principal = "billing-agent"
 owner = "team-billing"
 scopes = ["tools:call", "pay:out"]
+max_sessions = 4
 [[operators]]
 name = "ada"
 api_key = "{KEY}"
@@ -71,6 +72,8 @@ drain_seconds = 5
 max = 9
 [secrets]
 file = "s.json"
+[approvals]
+require_signature = true
 [compat]
 actions_envelope = true
 '''
@@ -79,13 +82,16 @@ actions_envelope = true
     assert found.listen_http_addr == "127.0.0.1:3000"
     assert found.lease_ttl_seconds == 60
     assert found.identity.allow_unmapped
-    mapping = PrincipalMapping(principal="billing-agent", scopes=("tools:call", "pay:out"), owner="team-billing")
+    mapping = PrincipalMapping(
+        principal="billing-agent", scopes=("tools:call", "pay:out"), owner="team-billing", max_sessions=4
+    )
     assert found.identity.principals == {"1004": mapping}
     assert found.operators == (OperatorSettings(name="ada", dpop_jkt=JKT, api_key_sha256=digest_of(KEY)),)
     assert found.egress.unsafe_resolve == {"upstream.gateway.test": "127.0.0.1:9"}
     assert found.limits.drain_seconds == 5.0
     assert (found.workers.http.min_spare, found.workers.http.max) == (1, 9)
     assert found.secrets.file == "/etc/gateway/s.json"
+    assert found.approvals.require_signature
     assert found.compat.actions_envelope
 
 
@@ -154,7 +160,11 @@ def test_the_report_says_how_many_and_that_nothing_was_started() -> None:
         ("limits.drain_seconds = inf", "must be a number of seconds"),
         ("limits.drain_seconds = -1", "must be 0.1 or more"),
         ("workers.http.max = 0", "must be 1 or more"),
-        ("workers.http.min_spare = 5", "must not be above workers.http.max = 4"),
+        ("workers.http.min_spare = 13", "must not be above workers.http.max = 12"),
+        ("front_processes = 4\nworkers.http = {min_spare = 5, max = 7}",
+         "must not be above 4: each of 4 fronts has 1 of workers.http.max = 7. Lower it, or use max = 8."),
+        ("front_processes = 3\nworkers.fs.min_spare = 13", "must not be above workers.fs.max = 12"),
+        ("front_processes = 5\nworkers.fs.min_spare = 11", "must not be above 10: each of 5 fronts has 2"),
         ('identity.provider = "oidc"', 'must be "peercred" or "none"'),
         ('identity.peercred.principals.root.principal = "a"', "is not a user id"),
         ('identity.peercred.principals.01.principal = "a"', "is not a user id"),
@@ -162,6 +172,11 @@ def test_the_report_says_how_many_and_that_nothing_was_started() -> None:
         ('identity.peercred.principals.1 = {principal = "a", scopes = []}', "must be an array with at least one item"),
         ('identity.peercred.principals.1 = {principal = "a", scopes = ["call"]}', "with a colon"),
         ('identity.peercred.principals.1 = {owner = "a"}', "principal: is missing"),
+        ('identity.peercred.principals.1 = {principal = "a", max_sessions = -1}', "must be 0 or more"),
+        ('identity.peercred.principals = {1 = {principal = "a"}, 2 = {principal = "a", max_sessions = 3}}',
+         "2.max_sessions: users 1 and 2 act as the same principal with different limits. Set max_sessions in both"),
+        ('identity.peercred.principals = {1 = {principal = "a", max_sessions = "3"}, 2 = {principal = "a"}}',
+         "must be a whole number"),
         ('egress.unsafe_resolve = {"a.test" = "b.test:80"}', "must be an IP address and a port"),
         ('egress.unsafe_resolve = {"a.test" = "127.0.0.1:0"}', "can't be connected to"),
         ('egress.unsafe_resolve = {"A.test" = "127.0.0.1:1"}', "must be a host name in lower case"),
@@ -201,6 +216,14 @@ def test_each_wrong_operator_is_named_with_what_is_wrong_and_without_the_key(row
     found = problems_of(NEEDED + "[[operators]]\n" + rows)
     assert any(said in problem for problem in found), found
     assert not any(KEY in problem or "0" * 32 in problem for problem in found)
+
+
+def test_signatures_can_not_be_required_of_an_operator_without_a_key() -> None:
+    rows = f'[approvals]\nrequire_signature = true\n[[operators]]\nname = "ada"\napi_key = "{KEY}"\n'
+    (problem,) = problems_of(NEEDED + rows)
+    assert 'operators[0].dpop_jkt of "ada": is missing, and approvals.require_signature is true.' in problem
+    assert problems_of(NEEDED + rows + f'dpop_jkt = "{JKT}"\n') == []
+    assert problems_of(NEEDED + rows.replace("true", "false")) == []
 
 
 def test_an_operator_key_may_lie_in_a_private_file(tmp_path: Path) -> None:
@@ -350,3 +373,24 @@ def test_any_bytes_give_settings_or_problems_and_nothing_else(raw: bytes) -> Non
 def test_any_environment_gives_settings_or_problems_and_nothing_else(environ: dict[str, str]) -> None:
     loaded = check(*open_document(None, environ))
     assert (loaded.settings is None) == bool(loaded.problems)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("max_pending_per_principal = 501", "max_pending_per_principal = 501: must not be above 500"),
+        ("max_pending = 100", "max_pending_per_principal = 100: must not be above 50"),
+        ("max_pending_bytes = 20000000", "max_pending_bytes_per_principal = 16777216: must not be above 10000000"),
+        ("max_pending = 1", "max_pending = 1: must be 2 or more"),
+        ("max_pending_bytes_per_principal = 1", "max_pending_bytes_per_principal = 1: must be 8388608 or more"),
+    ],
+)
+def test_caps_of_holds_that_would_let_one_principal_keep_others_from_waiting_are_refused(text: str, said: str) -> None:
+    (problem,) = problems_of(f'state_dir = "/s"\npublic_base_url = "https://g.example"\n[approvals]\n{text}\n')
+    assert f"g.toml:4  approvals.{said}" in problem
+
+
+def test_caps_of_holds_may_be_as_narrow_as_one_for_each(tmp_path: Path) -> None:
+    caps = "max_pending = 2\nmax_pending_per_principal = 1\n"
+    text = f'state_dir = "/s"\npublic_base_url = "https://g.example"\n[approvals]\n{caps}'
+    assert not [one for one in problems_of(text) if "approvals" in one]

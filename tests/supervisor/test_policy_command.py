@@ -84,11 +84,13 @@ def test_a_good_policy_is_called_good_and_nothing_is_left_behind(policy: Path) -
 def test_a_policy_whose_decisions_are_not_remembered_is_told_why(policy: Path) -> None:
     rego = policy / "gateway.rego"
     rego.write_text(
-        rego.read_text().replace("input.requested_sinks,", "[sink | some sink in input.requested_sinks; input],")
+        rego.read_text().replace(
+            ":= input.requested_sinks if", ":= [sink | some sink in input.requested_sinks; input] if"
+        )
     )
     done = gateway(policy.parent, "policy", "check", "policy")
     assert done.returncode == Exit.OK
-    assert done.stdout.endswith("Decisions are not remembered: data.gateway.decision uses input as a whole.\n")
+    assert done.stdout.endswith("Decisions are not remembered: data.gateway.sinks_for uses input as a whole.\n")
 
 
 def test_every_problem_of_a_policy_is_told_with_its_place(policy: Path) -> None:
@@ -118,3 +120,33 @@ def test_a_configuration_may_name_the_policy(policy: Path) -> None:
     done = gateway(policy.parent, "policy", "explain", "--config", "g.toml", "--input", asked)
     assert (done.returncode, done.stdout) == (Exit.CONFIG, "")
     assert "g.toml:1  policy_dir = 3" in done.stderr
+
+
+def test_a_check_asks_for_every_reason_and_only_warns_of_data_that_may_come(policy: Path) -> None:
+    rego = policy / "gateway.rego"
+    right = rego.read_text()
+    rego.write_text(right.replace('reason("acl")', 'reason("alc")'))
+    done = gateway(policy.parent, "policy", "check", "policy")
+    assert done.returncode == Exit.CONFIG
+    assert 'the denial "acl" has no reason: add reason("acl") := …; did you mean alc?' in done.stdout
+    assert re.search(rf"^{re.escape(str(rego))}:\d+  reason\(\"alc\"\) belongs to no denial", done.stdout, re.MULTILINE)
+
+    rego.write_text(right + "\njunior if input.owner in data.junior\n")
+    line = right.count("\n") + 2
+    done = gateway(policy.parent, "policy", "check", "policy")
+    assert (done.returncode, done.stdout.splitlines()[0]) == (
+        Exit.OK, f"{rego}:{line}  warning: data.junior: data.json does not have it."
+    )  # fmt: skip
+    told = json.loads(gateway(policy.parent, "policy", "check", "policy", "--json").stdout)
+    assert told["problems"] == []
+    assert [(one["file"], one["line"]) for one in told["warnings"]] == [(str(rego), line)]
+
+
+def test_a_check_refuses_a_field_that_no_question_has_with_its_line(policy: Path) -> None:
+    rego = policy / "gateway.rego"
+    text = rego.read_text().replace("data.denied_actions[input.action_id]", "data.denied_actions[input.actionid]", 1)
+    rego.write_text(text)
+    line = text[: text.index("input.actionid")].count("\n") + 1
+    done = gateway(policy.parent, "policy", "check", "policy")
+    said = "input.actionid: no question has this field; the nearest is input.action_id."
+    assert (done.returncode, done.stdout.splitlines()[0]) == (Exit.CONFIG, f"{rego}:{line}  {said}")

@@ -7,16 +7,19 @@ import pytest
 
 from ipc.settings import (
     EgressSettings,
+    EvidenceSettings,
     IdentitySettings,
     LimitSettings,
     OperatorSettings,
     Settings,
     WebhookSettings,
+    WitnessSettings,
 )
 from supervisor.production import RULES, broken_rules, weakened
 
 ADA = OperatorSettings(name="ada", dpop_jkt="x" * 42 + "w", api_key_sha256="0" * 64)
 HOOK = WebhookSettings(name="chat", url="https://hooks.example/", secret="s" * 16)
+WITNESS = WitnessSettings(name="city", url="https://witness.example", key="k")
 SAFE = Settings(
     state_dir="/var/lib/gateway",
     public_base_url="https://gate.example",
@@ -25,6 +28,7 @@ SAFE = Settings(
     receipt_keys_jwks_path="/k/jwks.json",
     operators=(ADA,),
     webhooks=(HOOK,),
+    evidence=EvidenceSettings((WITNESS,)),
 )
 
 BROKEN: list[tuple[dict[str, Any], tuple[str | int, ...], str]] = [
@@ -41,6 +45,11 @@ BROKEN: list[tuple[dict[str, Any], tuple[str | int, ...], str]] = [
         'operators[1].dpop_jkt of "bob": is missing',
     ),
     ({"listen_http_addr": "127.0.0.1:3000"}, ("listen_http_addr",), "Use the Unix sockets."),
+    (
+        {"listen_http_addr": "0.0.0.0:3000", "unsafe_expose_http": True},
+        ("listen_http_addr",),
+        'listen_http_addr = "0.0.0.0:3000": plain text beyond loopback is not allowed in production.',
+    ),
     ({"egress": EgressSettings(unsafe_resolve={"a.test": "127.0.0.1:1"})}, ("egress", "unsafe_resolve"), "Remove it."),
     ({"receipt_signing_key_path": None}, ("receipt_signing_key_path",), "is missing"),
     ({"grant_signing_key_path": None}, ("grant_signing_key_path",), "is missing"),
@@ -52,6 +61,11 @@ BROKEN: list[tuple[dict[str, Any], tuple[str | int, ...], str]] = [
         'webhooks[1].url of "plain": http is not allowed in production. Use https.',
     ),
     ({"limits": LimitSettings(drain_seconds=29.9)}, ("limits", "drain_seconds"), "under 30 is not allowed"),
+    (
+        {"evidence": EvidenceSettings((msgspec.structs.replace(WITNESS, url="http://witness.example"),))},
+        ("evidence", "witnesses", 0, "url"),
+        'evidence.witnesses[0].url of "city": http is not allowed in production. Use https.',
+    ),
 ]
 
 
@@ -95,6 +109,7 @@ def test_each_weakness_has_a_name(changes: dict[str, Any], name: str) -> None:
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:1", "[::]:1", "10.0.0.1:1"])
-def test_a_listener_that_the_network_reaches_is_named_too(address: str) -> None:
+def test_a_listener_that_the_network_reaches_is_refused_and_in_dev_mode_named(address: str) -> None:
     settings = msgspec.structs.replace(SAFE, listen_http_addr=address, unsafe_expose_http=True)
+    assert [finding.path for finding in broken_rules(settings)] == [("listen_http_addr",)]
     assert weakened(settings) == ("unsafe_expose_http", "listen_http_addr beyond loopback")

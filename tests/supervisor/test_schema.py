@@ -6,7 +6,7 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 import pytest
 
-from ipc.settings import OperatorSettings, PrincipalMapping, Settings, WebhookSettings
+from ipc.settings import OperatorSettings, PrincipalMapping, Settings, WebhookSettings, WitnessSettings
 from supervisor.kind import Context, Wrong
 from supervisor.schema import SCHEMA, Leaf, Names, Rows, Table, leaf_paths, node_at, spellings
 
@@ -22,7 +22,7 @@ def struct_leaves(struct: Any, path: tuple[str, ...] = ()) -> set[str]:
         where = (*path, name)
         if where in (("identity", "allow_unmapped"), ("identity", "principals")):
             where = ("identity", "peercred", name)
-        if inner in (OperatorSettings, PrincipalMapping, WebhookSettings):
+        if inner in (OperatorSettings, PrincipalMapping, WebhookSettings, WitnessSettings):
             found |= struct_leaves(inner, where)
         elif isinstance(kind, type) and issubclass(kind, msgspec.Struct):
             found |= struct_leaves(kind, where)

@@ -32,7 +32,7 @@ def of(*lines: str) -> Settings:
 def test_an_endpoint_needs_a_name_an_address_and_a_secret_and_has_the_documented_defaults() -> None:
     (one,) = of(NAME, URL, 'secret_file = "keys/hook"').webhooks
     assert one == WebhookSettings(
-        name="chat", url="https://hooks.example/T0/B1", secret_file="/etc/gateway/keys/hook", events=WEBHOOK_KINDS,
+        name="chat", url="https://hooks.example/T0/B1", secret_file="/etc/gateway/keys/hook", events=WEBHOOK_KINDS[:-1],
         timeout_seconds=5.0, max_retries=3, retry_backoff_seconds=(1.0, 5.0, 30.0), disable=False,
     )  # fmt: skip
 

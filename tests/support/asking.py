@@ -11,7 +11,7 @@ import msgspec
 
 from ipc import messages as m
 from ipc.blocking import BlockingChannel, ChannelClosed
-from ipc.evidence import Bundle, Consistency, Delivery, IntentView, ShownCheckpoint
+from ipc.evidence import Bundle, Consistency, Delivery, IntentDetail, IntentView, ShownCheckpoint
 from ipc.framing import FrameError, encode_frame
 from ipc.limits import MAX_NOTARY_FRAME
 from ipc.sessions import NOTARY_TO_FRONT
@@ -25,16 +25,18 @@ ENDS = m.Refusal | m.NoSuchWorker | m.Unbegun | m.Closed
 """What an Open may come to."""
 ANSWERS: dict[type[m.Operation], Any] = {
     m.Enter: m.Entered, m.Open: ENDS, m.Assign: ENDS, m.Withdraw: m.Withdrawn, m.Refuse: m.Refused,
-    m.Hold: m.Held | m.Refusal, m.Issue: m.Issued, m.Note: None, m.Revoke: m.Revoked,
+    m.Hold: m.Held | m.Refusal, m.Issue: m.Issued | m.TooManySessions, m.Note: None, m.Revoke: m.Revoked,
     m.MoveHold: ApprovalRecord | None, m.ReadBudget: Budget, m.ReadEpoch: int, m.GetHold: ApprovalRecord | None,
-    m.ListHolds: list[ApprovalRecord], m.DueHolds: list[ApprovalRecord], m.OrphanedHolds: list[ApprovalRecord],
+    m.ListHolds: m.ListedHolds, m.DueHolds: list[ApprovalRecord], m.OrphanedHolds: list[ApprovalRecord],
     m.UnsettledHolds: list[ApprovalRecord],
     m.ReadStore: m.StoreStatus, m.ReadLedger: m.LedgerStatus, m.ShowReceipt: m.ShownReceipt | None,
     m.TraceOfApproval: m.ApprovalTrace, m.ListUnresolved: list[IntentView],
-    m.ResolveIntent: m.ResolvedIntent | None,
+    m.ResolveIntent: m.ResolvedIntent | None, m.ShowIntent: IntentDetail | None,
+    m.VerifyIntent: m.Looked | m.Unverifiable | m.NoSuchWorker,
     m.ReadCheckpoint: ShownCheckpoint, m.Prove: Bundle | None, m.ProveConsistency: Consistency | None,
     m.QueryEvents: list[bytes], m.ClaimDeliveries: list[Delivery], m.SettleDelivery: None, m.GiveUpDeliveries: int,
     m.NextDelivery: int | None, m.CheckKeys: list[str], m.FollowKeys: list[str],
+    m.NextCheckpoint: m.ToCosign | None, m.Cosign: str | None, m.NoteTrouble: None,
 }  # fmt: skip
 
 

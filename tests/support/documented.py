@@ -13,7 +13,7 @@ import jsonschema_rs
 from frontend.api.openapi.document import document
 from frontend.api.routes import ROUTES
 
-OUTSIDE = frozenset({"not_found", "method_not_allowed"})
+OUTSIDE = frozenset({"not_found", "method_not_allowed", "foreign_host"})
 """Codes that belong to no operation: there is none for such a request."""
 
 

@@ -37,7 +37,12 @@ class Flood:
 
     def head(self, path: str, length: int, *, signed: bool = True) -> bytes:
         """The head of a POST."""
-        lines = [f"POST {path} HTTP/1.1", "Host: flood", "Content-Type: application/json", f"Content-Length: {length}"]
+        lines = [
+            f"POST {path} HTTP/1.1",
+            "Host: localhost",
+            "Content-Type: application/json",
+            f"Content-Length: {length}",
+        ]
         if signed:
             proof = self.identity.proof("POST", self.job["base_url"] + path)
             lines += [f"Authorization: DPoP {self.identity.token}", f"DPoP: {proof}"]

@@ -41,7 +41,7 @@ from notary.signing.make_keys import make_keys
 from tests.support.breakable_notary import BreakableClient, Fault, does_and_says, hangs, refuses, then
 from tests.support.documented import check_answer
 from tests.support.manifests import write_manifests
-from tests.support.notary_thread import NotaryThread, TiesOf, shared_notary
+from tests.support.notary_thread import NotaryThread, TiesOf, lost_store, shared_notary
 from tests.support.patience import PATIENT
 from tests.support.proofs import Key, proof
 from tests.support.worker_desk import Desk, until
@@ -274,10 +274,19 @@ def registry_of(
 
 def lose_store(folder: Path) -> None:
     """Proofs, budgets, holds and the epoch are gone. For when no notary lives."""
+    lose_epoch(folder)
     connection = sqlite3.connect(folder / "ledger.sqlite3")
     with connection:
         for table in ("proofs", "budgets", "approvals"):
             connection.execute(f"DELETE FROM {table}")
+    connection.close()
+
+
+def lose_epoch(folder: Path) -> None:
+    """The epoch is gone. For when no notary lives."""
+    lost_store(folder)
+    connection = sqlite3.connect(folder / "ledger.sqlite3")
+    with connection:
         connection.execute("UPDATE epochs SET epoch = 0")
     connection.close()
 
@@ -327,6 +336,7 @@ async def front_core(
             await nursery.start(services.pools.run)
             await services.dependencies.start(nursery)
             nursery.start_soon(services.webhooks.run)
+            nursery.start_soon(services.witnesses.run)
             nursery.start_soon(desk.watch)
             for _ in range(workers):
                 desk.start()

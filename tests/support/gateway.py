@@ -46,6 +46,7 @@ def as_documented(answer: httpx.Response) -> None:
     sent = answer.request
     path = sent.url.raw_path.decode("ascii").partition("?")[0]
     check_answer(sent.method, path, answer.status_code, answer.headers.get("content-type", ""), answer.read())
+    assert answer.headers["x-trace-id"].startswith("trc_")
 
 
 class Prover:

@@ -77,9 +77,10 @@ def left(front: PlayedFront, session_id: str) -> int:
 
 def a_hold(approval_id: str = "", session_id: str = "ses_1", **given: Any) -> m.Hold:
     event = call_event(session_id=session_id)
+    plan = f'{{"principal":"{event.principal}"}}'
     approval = ApprovalRecord(
         approval_id or new("apr_"), session_id, "text_digest", DIGEST, "pending", 0.0, 300.0,
-        f'{{"plan_hash":"{DIGEST}","has_budget":true,"plan":{{}}}}',
+        f'{{"plan_hash":"{DIGEST}","has_budget":true,"plan":{plan}}}', principal=event.principal or "",
     )  # fmt: skip
     fields: dict[str, Any] = {"event": event, "approval": approval, "epoch": 0, "limit": 20, "has_budget": True}
     return m.Hold(**fields | given)

@@ -66,6 +66,12 @@ def trust(folder: Path, *digests: str) -> None:
     (folder / "trusted_modules.yaml").write_text(yaml.safe_dump({"digests": entries}))
 
 
+def limit_all(policy: Path, **limits: int) -> None:
+    """Give every principal these limits in the data of a policy's folder; none takes them away."""
+    file = policy / "data.json"
+    file.write_text(json.dumps(json.loads(file.read_text()) | {"limits": {"default": limits}}))
+
+
 def open_policy(folder: Path, *more_actions: str, version: str = "test-1") -> Path:
     """The example policy with further actions for everybody."""
     folder.mkdir(parents=True, exist_ok=True)

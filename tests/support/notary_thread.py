@@ -40,8 +40,9 @@ class NotaryThread:
     """One notary. `attach` gives a front its channel."""
 
     def __init__(
-        self, settings: Settings, clock: Clock | None = None, *, remembers: bool = True, limits: Limits = LIMITS
-    ) -> None:
+        self, settings: Settings, clock: Clock | None = None, *, remembers: bool = True, limits: Limits = LIMITS,
+        is_accepted: bool = False,
+    ) -> None:  # fmt: skip
         ours, theirs = socket.socketpair()
         ours.settimeout(END_SECONDS)
         self._control: BlockingChannel[m.NotaryReady | m.FrontDetached | m.WorkerBroke] = BlockingChannel(
@@ -55,7 +56,7 @@ class NotaryThread:
         self._control.send(m.StartNotary(settings))
         notarys.receive()
         notarys.send(m.NotaryReady())
-        state, remembered = open_state(settings, clock, limits=limits)
+        state, remembered = open_state(settings, clock, limits=limits, is_accepted=is_accepted)
         self.state = state
         self.numbers = itertools.count(1)
         """For workers: no two of one notary have the same name."""
@@ -153,6 +154,13 @@ class _NotarysClock:
 
 
 _shared: dict[Path, tuple[NotaryThread, list[None]]] = {}
+_lost: set[Path] = set()
+
+
+def lost_store(folder: Path) -> None:
+    """The store of this state folder has lost what it knew, as one can that does not stand in the ledger's file: a
+    notary's start refuses that file."""
+    _lost.add(folder)
 
 
 @contextmanager
@@ -161,7 +169,8 @@ def shared_notary(settings: Settings, clock: Clock) -> Iterator[NotaryThread]:
     folder = Path(settings.state_dir)
     if folder not in _shared:
         # A test's front may come again under its name, which no other front does: what it asks is not asked again.
-        _shared[folder] = (NotaryThread(settings, _NotarysClock(clock), remembers=False), [])
+        notary = NotaryThread(settings, _NotarysClock(clock), remembers=False, is_accepted=folder in _lost)
+        _shared[folder] = (notary, [])
     notary, users = _shared[folder]
     users.append(None)
     try:

@@ -14,7 +14,7 @@ PATIENCE = 60.0
 """Seconds that a test waits for what must come."""
 
 PATIENT = Deadlines(
-    configuration=ConfigurationDeadlines(turn_seconds=PATIENCE),
+    configuration=ConfigurationDeadlines(end_holds_seconds=PATIENCE, turn_seconds=PATIENCE),
     files=FileDeadlines(turn_seconds=PATIENCE, write_seconds=PATIENCE),
     health=HealthDeadlines(overdue_seconds=PATIENCE),
     policy=PolicyDeadlines(

@@ -20,24 +20,26 @@ from ipc import messages as m
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.framing import encode_frame
 from ipc.limits import MAX_CONTROL_FRAME, MAX_NOTARY_FRAME
+from ipc.reloadable import Reloadable
 from ipc.sessions import NOTARY_TO_FRONT, NOTARY_TO_SUPERVISOR
 from ipc.settings import Settings, WebhookSettings
 from notary.signing.make_keys import make_keys
 from supervisor.programs import INTERPRETER
 from tests.support.played_workers import Workers
 
+Heard = m.NotaryReady | m.FrontDetached | m.WorkerBroke | m.SettingsFollowed
 SECONDS = 60.0
 """For one answer, a start or an end."""
 
 
-def settings_in(folder: Path, webhooks: tuple[WebhookSettings, ...] = ()) -> Settings:
+def settings_in(folder: Path, webhooks: tuple[WebhookSettings, ...] = (), **more: Any) -> Settings:
     """Settings of a notary whose state is in `folder`, with keys made there."""
     make_keys(folder)
     keys = folder / "keys"
     return Settings(
         state_dir=str(folder), public_base_url="http://gateway.test", lease_signing_key_path=str(keys / "lease.pem"),
         grant_signing_key_path=str(keys / "grant.pem"), receipt_signing_key_path=str(keys / "receipt.pem"),
-        receipt_keys_jwks_path=str(folder / "receipt-keys.jwks.json"), webhooks=webhooks, dev_mode=True,
+        receipt_keys_jwks_path=str(folder / "receipt-keys.jwks.json"), webhooks=webhooks, dev_mode=True, **more,
     )  # fmt: skip
 
 
@@ -166,7 +168,7 @@ class PlayedSupervisor:
                 [*INTERPRETER, "notary.main", "--control-fd", str(theirs.fileno()), "--parent", str(os.getpid())],
                 pass_fds=(theirs.fileno(),), stdin=subprocess.DEVNULL, stdout=errors, stderr=errors, cwd="/",
             )  # fmt: skip
-        self._control: BlockingChannel[m.NotaryReady | m.FrontDetached | m.WorkerBroke] = BlockingChannel(
+        self._control: BlockingChannel[Heard] = BlockingChannel(
             ours, m.NotaryToSupervisor, table=NOTARY_TO_SUPERVISOR, start="starting", cap_in=MAX_CONTROL_FRAME,
             cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip
@@ -179,7 +181,12 @@ class PlayedSupervisor:
         """Until it serves."""
         assert self.hears() == m.NotaryReady()
 
-    def hears(self) -> m.NotaryReady | m.FrontDetached | m.WorkerBroke:
+    def follow(self, reloadable: Reloadable) -> None:
+        """Have it decide by other operators from now on."""
+        self._control.send(m.FollowSettings("reload-1", reloadable))
+        assert self.hears() == m.SettingsFollowed("reload-1")
+
+    def hears(self) -> Heard:
         """What the notary says to its supervisor next."""
         return self._control.receive()
 

@@ -83,9 +83,9 @@ class PlayedWorker:
         """Whether anything waits to be taken."""
         return bool(select.select([self.own], [], [], 0)[0])
 
-    def tell(self, result: m.Result) -> None:
-        """Any result of any call, once."""
-        self._channel.send(result)
+    def tell(self, told: m.WorkerToNotary) -> None:
+        """Any result of any call, or what it saw, once."""
+        self._channel.send(told)
 
     def tell_raw(self, *packets: bytes) -> None:
         """Any packets."""

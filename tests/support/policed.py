@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from frontend.policy.embedded import EmbeddedPolicy
+from frontend.policy.sinks import believed, for_engine
 from tests.support.front_core import Core, action, front_core
 from tests.support.policy import DEFAULT_POLICY, running_engine
 
@@ -51,8 +52,9 @@ async def policed(
         if engine is not None:
             core.services.policy = engine
             object.__setattr__(core.services.pipeline, "policy", engine)
-        configuration.policy_files = await configuration.policy_file.read()
-        await configuration.policy.load(configuration.policy_files.sources)
+        files = believed(await configuration.policy_file.read(), configuration.registry.sinks_of)
+        configuration.policy_files = files
+        await configuration.policy.load(for_engine(files))
         yield core
 
 

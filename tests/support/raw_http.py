@@ -130,7 +130,7 @@ def raw(address: str, *, receive_buffer: int | None = None) -> Iterator[RawConne
 
 def request(method: str, path: str, headers: dict[str, str] | None = None, body: bytes | None = None) -> bytes:
     """The bytes of one ordinary request; with a body, also its length and type."""
-    lines = [f"{method} {path} HTTP/1.1", "Host: gateway.test"]
+    lines = [f"{method} {path} HTTP/1.1", "Host: localhost"]
     lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
     if body is not None:
         lines += ["Content-Type: application/json", f"Content-Length: {len(body)}"]

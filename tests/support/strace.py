@@ -4,7 +4,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -57,3 +57,31 @@ def _traced(pid: int, tracer: int) -> int:
     """Threads of a process that this one traces."""
     lines = (Path(f"/proc/{pid}/task/{thread}/status").read_text() for thread in os.listdir(f"/proc/{pid}/task"))
     return sum(f"TracerPid:\t{tracer}\n" in text for text in lines)
+
+
+@contextmanager
+def injected(pid: int, calls: str, fault: str, folder: Path, paths: Iterable[Path]) -> Iterator[None]:
+    """Within the block these calls of a process that reach one of these files meet a fault (strace's words for one:
+    `signal=KILL:when=3`, `error=ENOSPC`). The process may end meanwhile."""
+    told = folder.with_name(f"{folder.name}-{pid}.log")
+    command = [
+        program(),
+        "-f",
+        "-e",
+        f"trace={calls}",
+        "-e",
+        f"inject={calls}:{fault}",
+        "-o",
+        os.devnull,
+        "-p",
+        str(pid),
+    ]
+    command += [part for path in paths for part in ("-P", str(path))]
+    with told.open("wb") as log:
+        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
+    try:
+        wait_for(lambda: told.read_text().count("attached") > 0, "strace")
+        yield
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(STOP_SECONDS)

@@ -51,7 +51,7 @@ class Worker:
 
     def tie(self) -> None:
         """A notary takes over: it knows nothing of what one before was told, nor of half a message."""
-        self.notary: PacketChannel[m.Result] = PacketChannel(
+        self.notary: PacketChannel[m.WorkerToNotary] = PacketChannel(
             self.attesting, m.WorkerToNotary, table=WORKER_TO_NOTARY, start="open", cap_in=MAX_RESULT_FRAME,
             cap_out=MAX_CONTROL_FRAME,
         )  # fmt: skip
@@ -84,10 +84,16 @@ class Worker:
         self.give(plan, call_id)
         self.allow(plan, call_id)
 
+    def told(self) -> m.WorkerToNotary:
+        """What the notary hears next."""
+        while (told := self.notary.receive()) is None:
+            pass
+        return told
+
     def attested(self) -> m.Result:
         """The next result that the notary hears."""
-        while (result := self.notary.receive()) is None:
-            pass
+        result = self.told()
+        assert isinstance(result, m.Result), result
         return result
 
     def ended(self, call_id: str) -> m.Result:

@@ -40,14 +40,15 @@ class Bench:
             self.modules[digest] = Module(digest, component, entry, interfaces)
         return digest
 
-    def runner(self, profile: str = "compute") -> Runner:
+    def runner(self, profile: str = "compute", files_dir: str = "") -> Runner:
         """A fresh Runner of a profile."""
         outside = None
         if profile == "http":
             outside = Outside(Resolver(), make_tls())
             outside.resolver.start()
-        return Runner(self.engine, self.modules, PROFILES[profile], self.ticker, outside)
+        return Runner(self.engine, self.modules, PROFILES[profile], self.ticker, outside, files_dir)
 
     def run(self, plan: Plan, secrets: Mapping[str, str] | None = None, word: Word | None = None) -> Result:
         """Run a plan as a worker of its own profile would, on the word for it unless another is given."""
-        return self.runner(plan.profile).run(call_of(plan), word or word_for(plan), secrets or {})
+        files_dir = plan.files.root if plan.files else ""
+        return self.runner(plan.profile, files_dir).run(call_of(plan), word or word_for(plan), secrets or {})

@@ -87,7 +87,8 @@ class Template:
 
 @contextmanager
 def template(folder: Path, *, recycle_after_calls: int = 1000, start: bool = True) -> Iterator[Template]:
-    """Run the template, started as the supervisor does, until the block ends. Its log goes to `folder/template.log`."""
+    """Run the template, started as the supervisor does, until the block ends. Its log goes to `folder/template.log`;
+    files of actions lie in folders beside `folder`."""
     ours, theirs = socket.socketpair()
     with theirs, (folder / "template.log").open("ab") as log:
         process = subprocess.Popen(
@@ -105,7 +106,7 @@ def template(folder: Path, *, recycle_after_calls: int = 1000, start: bool = Tru
     running = Template(process, ours, channel)
     try:
         if start:
-            channel.send(m.StartTemplate(str(folder / "modules-cache"), recycle_after_calls))
+            channel.send(m.StartTemplate(str(folder / "modules-cache"), str(folder.parent), recycle_after_calls))
             running.receive(m.TemplateReady)
         yield running
     finally:

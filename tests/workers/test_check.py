@@ -15,8 +15,7 @@ from ipc.checking import FROM_MODULE_CHECKER
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages import LoadModules, ModuleFile, ModulesLoaded, ModuleVerdict
 from tests.support.manifests import PROVIDERS, REPOSITORY
-from workers.compile import Cache
-from workers.runtime.modules import CONFIG_HASH, runtime_version
+from workers.cache import Cache, code_digest
 
 FIXTURES = REPOSITORY / "tests" / "providers" / "fixtures"
 
@@ -108,11 +107,17 @@ def test_the_folder_of_compiled_modules_is_only_looked_into(tmp_path: Path) -> N
     assert checker.verdicts(file)[0].verdict == "refused"
     assert not cache.exists()
     checker.close()
-    Cache(str(cache))
-    # What a gateway has compiled and mapped is good; that it was is believed only in a folder that it alone can write.
-    kept = cache / f"{file.reference[7:]}-{runtime_version()}-{CONFIG_HASH}.cwasm"
+    # What a gateway has compiled and mapped is good; that it was is believed only of code whose digest it has noted, in
+    # a folder that it alone can write.
+    known = Cache(str(cache))
+    kept = Path(known.path(file.reference))
     kept.write_bytes(b"compiled")
+    kept.chmod(0o600)
     (cache / ".tmp-1").write_bytes(b"")
+    checker = Checker("--cache", str(cache))
+    assert checker.verdicts(file)[0].verdict == "refused"
+    checker.close()
+    known.note(file.reference, code_digest(b"compiled"))
     checker = Checker("--cache", str(cache))
     assert checker.verdicts(file)[0].verdict == "ok"
     checker.close()

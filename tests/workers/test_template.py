@@ -27,6 +27,9 @@ from supervisor.programs import INTERPRETER
 from tests.support import worker_wat as wat
 from tests.support.worker_plans import BUILTINS, builtin, digest_of, make_plan, text
 from tests.support.worker_template import Template, has_ended, kill, template
+from workers.cache import Cache
+
+ANEW = "a compiled module that was kept is not mapped; the module is compiled anew"
 
 
 def stored(folder: Path, data: bytes, name: str | None = None, imports: tuple[str, ...] = ()) -> ModuleFile:
@@ -116,12 +119,28 @@ def test_a_compiled_module_is_used_again_and_one_that_is_damaged_is_compiled_aga
     with template(tmp_path) as second:
         assert second.load(ModuleFile("builtin:text_digest", None, ())).verdicts[0].verdict == "ok"
     assert file.stat().st_mtime_ns == written
+    assert ANEW not in (tmp_path / "template.log").read_text()
     whole = file.read_bytes()
     file.write_bytes(whole[: len(whole) // 2])
     with template(tmp_path) as third:
         assert third.load(ModuleFile("builtin:text_digest", None, ())).verdicts[0].verdict == "ok"
         assert serves(third, "text_digest", {"text": ""})
     assert file.read_bytes() == whole
+    assert ANEW in (tmp_path / "template.log").read_text()
+
+
+def test_code_of_another_module_in_the_place_of_a_compiled_one_never_runs(tmp_path: Path) -> None:
+    with template(tmp_path) as first:
+        first.load(ModuleFile("builtin:text_digest", None, ()), ModuleFile("builtin:spin", None, ("clock",)))
+    cache = Cache(str(tmp_path / "modules-cache"))
+    place = Path(cache.path(digest_of(builtin("text_digest"))))
+    mine, others = place.read_bytes(), Path(cache.path(digest_of(builtin("spin")))).read_bytes()
+    place.write_bytes(others)
+    with template(tmp_path) as second:
+        assert second.load(ModuleFile("builtin:text_digest", None, ())).verdicts[0].verdict == "ok"
+        assert serves(second, "text_digest", {"text": ""})
+    assert place.read_bytes() == mine
+    assert "it is not what was compiled here" in (tmp_path / "template.log").read_text()
 
 
 def serves(running: Template, name: str, request: object) -> bool:
@@ -142,7 +161,7 @@ def test_a_folder_for_compiled_modules_that_is_not_ours_alone_stops_the_template
     (tmp_path / "modules-cache").mkdir()
     (tmp_path / "modules-cache").chmod(0o777)
     with template(tmp_path, start=False) as running:
-        running.channel.send(StartTemplate(str(tmp_path / "modules-cache"), 10))
+        running.channel.send(StartTemplate(str(tmp_path / "modules-cache"), str(tmp_path / "files"), 10))
         assert running.exit_code() == Exit.NO_PERMISSION
     assert "Make it mode 0700" in (tmp_path / "template.log").read_text()
 

@@ -4,6 +4,7 @@ Guarantees that no operation leaves the root or follows a link, that a file is r
 that nothing but regular files and folders is ever opened for data. Knows nothing of calls, budgets or permissions.
 """
 
+import errno
 import hashlib
 import os
 import stat
@@ -27,19 +28,35 @@ class NotAFile(Exception):
 
 
 @contextmanager
-def open_root(root: str, *, create: bool = False) -> Iterator[int]:
-    """Descriptor of the root folder, which is made (0700) with `create` when it is missing. Raises OSError."""
+def open_root(files_dir: str, root: str, *, create: bool = False) -> Iterator[int]:
+    """Descriptor of the root folder, which is made (0700) with `create` when it is missing.
+
+    SECURITY: a root lies in `files_dir`, whatever a plan says, and no link below that leads out of it: what else the
+    gateway keeps, compiled modules and keys, is its own user's too. Raises OSError, EXDEV for a root elsewhere.
+    """
+    segments = _below(files_dir, root)
     try:
-        folder = os.open(root, _FOLDER_FLAGS | os.O_CLOEXEC)
+        top = os.open(files_dir, _FOLDER_FLAGS | os.O_CLOEXEC)
     except FileNotFoundError:
         if not create:
             raise
-        _make_folder(root)
-        folder = os.open(root, _FOLDER_FLAGS | os.O_CLOEXEC)
+        _make_folder(files_dir)
+        top = os.open(files_dir, _FOLDER_FLAGS | os.O_CLOEXEC)
     try:
-        yield folder
+        with open_folder(top, segments, create=create) as folder:
+            yield folder
     finally:
-        os.close(folder)
+        os.close(top)
+
+
+def _below(files_dir: str, root: str) -> list[str]:
+    """The segments of a root below the folder of all files. Raises OSError."""
+    if root == files_dir:
+        return []
+    segments = root.removeprefix(f"{files_dir}/").split("/")
+    if not root.startswith(f"{files_dir}/") or not {"", ".", ".."}.isdisjoint(segments):
+        raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+    return segments
 
 
 def _make_folder(path: str) -> None:

@@ -54,12 +54,14 @@ class FileHost:
     """The files of one call. Every method raises HostError, and IoBudgetExceeded when the call may not go on."""
 
     def __init__(
-        self, access: FileAccess, meter: Meter, approved_paths: tuple[str, ...] = (), *, max_entries: int = MAX_ENTRIES
-    ) -> None:
-        """`approved_paths` are those that a person approved with this very plan, beyond the manifest's patterns;
-        `max_entries` of a folder are listed."""
+        self, access: FileAccess, meter: Meter, files_dir: str, approved_paths: tuple[str, ...] = (), *,
+        max_entries: int = MAX_ENTRIES,
+    ) -> None:  # fmt: skip
+        """A root that is not in `files_dir` is denied. `approved_paths` are those that a person approved with this very
+        plan, beyond the manifest's patterns; `max_entries` of a folder are listed."""
         self._access = access
         self._meter = meter
+        self._files_dir = files_dir
         self._max_entries = max_entries
         self._allowed = access.allowed_paths + approved_paths
 
@@ -163,7 +165,8 @@ class FileHost:
         try:
             self._meter.remaining()
             segments = self._permitted(operation, path)
-            with _translated_errors(), open_root(self._access.root, create=operation in ("write", "append")) as root:
+            creates = operation in ("write", "append")
+            with _translated_errors(), open_root(self._files_dir, self._access.root, create=creates) as root:
                 value, effect = act(root, segments)
         except HostError as error:
             problem = f"{error.failure.kind}: {error.failure.message}"

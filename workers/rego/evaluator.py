@@ -13,6 +13,8 @@ from typing import Any
 from regopy import Interpreter, LogLevel, RegoError, rego_shared
 
 from workers.rego.diagnostics import error_of_answer, explained, spelling_problems, texts_below
+from workers.rego.form import form_problems
+from workers.rego.inputs import program_input_problems
 from workers.rego.program import program_problems, read_program
 from workers.rego.reads import Reads, reads_of_bundle
 from workers.rego.values import Input, canonical_json
@@ -50,7 +52,8 @@ class CompiledPolicy:
         will be asked for (`gateway/denial`). Raises PolicyError with everything that is wrong, as far as it can be told
         without running the policy.
         """
-        problems = spelling_problems(modules) + with_problems(modules)
+        # What follows a stray bracket can't be judged.
+        problems = form_problems(modules) or spelling_problems(modules) + with_problems(modules)
         if problems:
             raise PolicyError(problems)
         if not any(_HAS_PACKAGE.search(source) for source in modules.values()):
@@ -69,6 +72,10 @@ class CompiledPolicy:
     def reads(self) -> Reads:
         """Which fields of the input its answers depend on, read from the program that is run."""
         return reads_of_bundle(_lib.regoBundleNode(self._bundle._impl))
+
+    def input_problems(self, modules: Mapping[str, str]) -> list[str]:
+        """Sentences about fields of the input that are read and that no question has; `modules` are what it is of."""
+        return program_input_problems(_lib.regoBundleNode(self._bundle._impl), modules)
 
     def evaluate(self, document: dict[str, Any]) -> str:
         """Return the decision as JSON text, exactly as the engine wrote it.

@@ -22,9 +22,9 @@ from ipc.messages import Ask, FrontToPolicy, LoadPolicy, PolicyCompiled, UsePoli
 from ipc.parent import die_with_parent, refuse_core_dumps
 from ipc.process_speed import leave
 from ipc.sessions import FRONT_TO_POLICY, ProtocolError
+from workers.rego.candidate import candidate
 from workers.rego.deadline import Deadline, be_ended_by_overtime
 from workers.rego.evaluator import CompiledPolicy, EvaluationError, PolicyError
-from workers.rego.probe import probe
 from workers.rego.values import NotAValue
 
 _MAX_ERROR = 4000
@@ -79,12 +79,11 @@ class PolicyServer:
     def _compiled(self, load: LoadPolicy) -> PolicyCompiled:
         self._candidate = None
         try:
-            candidate = CompiledPolicy(load.modules, load.data)
-            probe(candidate, load.data, self._deadline)
+            compiled = candidate(load.modules, load.data, self._deadline)
         except PolicyError as error:
             return PolicyCompiled(load.load_id, "\n".join(error.problems)[:_MAX_ERROR])
-        self._candidate = (load.load_id, candidate)
-        reads = candidate.reads
+        self._candidate = (load.load_id, compiled)
+        reads = compiled.reads
         unknown = reads.unknown and reads.unknown[:_MAX_ERROR]
         return PolicyCompiled(load.load_id, None, reads.fields, unknown)
 

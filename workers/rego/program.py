@@ -53,20 +53,24 @@ class Program:
 def read_program(bundle: int) -> Program:
     """Read a compiled bundle back."""
     program = Program()
+    for section in sections(bundle):
+        kind = type_name(section)
+        if kind == "rego-functionseq":
+            for node in children(section):
+                function = _Function(leaf_text(next(children(node))))
+                _collect(node, program, function, "", is_operand=False)
+                program.functions[function.name] = function
+        elif kind == "rego-static":
+            program.builtins |= set(_builtin_names(section))
+    return program
+
+
+def sections(bundle: int) -> Iterator[int]:
+    """The parts of a compiled program: constants, plans, functions."""
     for part in children(bundle):
         # The data is as large as data.json and holds nothing to check.
-        if type_name(part) != "rego-policy":
-            continue
-        for section in children(part):
-            kind = type_name(section)
-            if kind == "rego-functionseq":
-                for node in children(section):
-                    function = _Function(leaf_text(next(children(node))))
-                    _collect(node, program, function, "", is_operand=False)
-                    program.functions[function.name] = function
-            elif kind == "rego-static":
-                program.builtins |= set(_builtin_names(section))
-    return program
+        if type_name(part) == "rego-policy":
+            yield from children(part)
 
 
 def program_problems(program: Program, modules: Mapping[str, str]) -> list[str]:
@@ -76,10 +80,10 @@ def program_problems(program: Program, modules: Mapping[str, str]) -> list[str]:
     for function in functions.values():
         for local, (operand, statement) in function.read_locals.items():
             if local not in function.set_locals:
-                problems.append(f"{_where(statement, operand, function, modules)}: {_unset(operand, statement)}")
+                problems.append(f"{place_of(statement, operand, function.name, modules)}: {_unset(operand, statement)}")
         for callee, statement in function.calls.items():
             if callee not in functions and callee not in builtins:
-                problems.append(f"{_where(statement, callee, function, modules)}: there is no function {callee}")
+                problems.append(f"{place_of(statement, callee, function.name, modules)}: there is no function {callee}")
     problems += [f"{_shown(name)}: reaches itself (recursion)" for name in _recursive(functions)]
     return sorted(set(problems))[:_MAX_PROBLEMS]
 
@@ -138,9 +142,9 @@ def _unset(operand: str, statement: str) -> str:
     return f"{quoted} never gets a value: misspelt, or used in a way that this evaluator gets wrong"
 
 
-def _where(statement: str, operand: str, function: _Function, modules: Mapping[str, str]) -> str:
+def place_of(statement: str, operand: str, function: str, modules: Mapping[str, str]) -> str:
     """`file:line (rule)`: of the statement where its text stands in one place alone, else of the rule's first head."""
-    rule = _shown(function.name)
+    rule = _shown(function)
     head = rf"^{re.escape(rule.rpartition('.')[2])}\b"
     for pattern in (re.escape(statement), re.escape(operand), head):
         places = [

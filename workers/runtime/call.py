@@ -42,6 +42,7 @@ class _Ran(NamedTuple):
     text: str | None = None
     failure: ProviderFailure | None = None
     fuel: int | None = None
+    violation: str | None = None
 
 
 class Runner:
@@ -49,13 +50,14 @@ class Runner:
 
     def __init__(
         self, engine: Engine, modules: Mapping[str, Module], profile: Profile, ticker: EpochTicker,
-        outside: Outside | None,
+        outside: Outside | None, files_dir: str,
     ) -> None:  # fmt: skip
-        """`modules` by digest; `outside` only for the http profile."""
+        """`modules` by digest; `outside` only for the http profile; no file is opened that is not below `files_dir`."""
         self._engine = engine
         self._modules = modules
         self._profile = profile
         self._ticker = ticker
+        self.files_dir = files_dir
         self.outside = outside
         self._functions = HostFunctions(engine)
 
@@ -72,7 +74,7 @@ class Runner:
         else:
             ran, value = self._execute(plan, word, secrets, meter)
             if ran.outcome == "success":
-                verification = verify(plan, value, tuple(meter.observations), meter.remaining)
+                verification = verify(plan, value, tuple(meter.observations), meter.remaining, self.files_dir)
         return Result(
             call_id=call.call_id,
             outcome=ran.outcome,
@@ -83,6 +85,7 @@ class Runner:
             fuel_consumed=ran.fuel,
             duration_us=int((time.monotonic() - begun) * 1e6),
             io_calls=meter.io_calls,
+            violation=ran.violation,
         )
 
     def _check(self, plan: Plan, word: Word) -> None:
@@ -118,7 +121,8 @@ class Runner:
         if self.outside is not None and "http" in plan.required_imports:
             http = HttpHost(plan, secrets, meter, self.outside, is_approved=word.is_approved)
         if plan.files is not None and "fs" in plan.required_imports:
-            files = FileHost(plan.files, meter, plan.unresolved_paths if word.is_approved else ())
+            approved = plan.unresolved_paths if word.is_approved else ()
+            files = FileHost(plan.files, meter, self.files_dir, approved)
         return HostCalls(meter, Notes(plan.trace_id, plan.action_id), http, files)
 
     def _run_module(self, module: Module, plan: Plan, meter: Meter) -> _Ran:
@@ -175,11 +179,14 @@ def _checked(ran: _Ran, plan: Plan) -> tuple[_Ran, dict[str, Any]]:
         return ran, {}
     try:
         value = parse_output(ran.text, plan.max_response_bytes)
-        if plan.response_schema is not None and plan.enforce_response_schema:
-            check_schema(plan.response_schema, value)
     except BadOutput as error:
         return _Ran("bad_output", failure=ProviderFailure("invalid-input", str(error)), fuel=ran.fuel), {}
+    try:
+        if plan.response_schema is not None:
+            check_schema(plan.response_schema, value)
     except SchemaViolated as error:
+        if not plan.enforce_response_schema:
+            return ran._replace(violation=str(error)), value
         return ran._replace(outcome="response_schema", failure=ProviderFailure("invalid-input", str(error))), {}
     return ran, value
 

@@ -53,7 +53,7 @@ def runtime_version() -> str:
 
 
 class NotMapped(Exception):
-    """A compiled file can't be mapped: damaged, of another version or configuration, or gone."""
+    """Compiled code can't be mapped: damaged, or of another version or configuration."""
 
 
 @dataclass(frozen=True)
@@ -74,14 +74,14 @@ def make_engine() -> Engine:
     return Engine(config)
 
 
-def map_module(engine: Engine, digest: str, path: str) -> Module:
-    """Map a file that our own compiler wrote. Raises NotMapped, ContractBroken.
+def map_module(engine: Engine, digest: str, code: bytes) -> Module:
+    """Map code that our own compiler wrote. Raises NotMapped, ContractBroken.
 
-    SECURITY: mapping a file executes it as far as trust goes. The caller guarantees that nobody but us can have
-    written `path` or any folder above it.
+    SECURITY: mapping code executes it as far as trust goes. The caller has held these very bytes against what was
+    compiled here (workers/cache.py): no file is opened again, and none that is written to later changes what is mapped.
     """
     try:
-        component = Component.deserialize_file(engine, path)
+        component = Component.deserialize(engine, code)
     except WasmtimeError as error:
         raise NotMapped(str(error)) from None
     return as_module(engine, digest, component)

@@ -20,3 +20,5 @@ class Evidence(NamedTuple):
     observations: tuple[Observation, ...]
     pulse: Callable[[], object]
     """To be called during long work: raises HostError once the call's time is over."""
+    files_dir: str
+    """The folder below which files of actions lie."""

@@ -35,8 +35,9 @@ VERIFIERS: dict[str, Verifier] = {
 
 
 def verify(
-    plan: Plan, output: dict[str, Any], observations: tuple[Observation, ...], pulse: Callable[[], object]
-) -> Verification:
+    plan: Plan, output: dict[str, Any], observations: tuple[Observation, ...], pulse: Callable[[], object],
+    files_dir: str,
+) -> Verification:  # fmt: skip
     """Judge a provider's success. `pulse` raises HostError once the call's time is over."""
     if plan.verifier_kind == "none":
         return SKIPPED
@@ -49,7 +50,7 @@ def verify(
         config = msgspec.json.decode(plan.verification_config or "{}")
         if not isinstance(config, dict):
             raise Unverified("verification_config is not an object")
-        found = verifier(Evidence(plan, config, output, observations, pulse))
+        found = verifier(Evidence(plan, config, output, observations, pulse, files_dir))
     except Unverified as error:
         return Verification(FAILED, str(error))
     except HostError as error:

@@ -1,5 +1,6 @@
-// Verifies one evidence bundle offline: verify BUNDLE.json --origin-key VKEY [--receipt-keys JWKS.json]. The same checks
-// as in verify.py beside it, witnesses aside. Exit code 0: proven; 1: not proven; 2: usage, or nothing to read.
+// Verifies one evidence bundle offline: verify BUNDLE.json --origin-key VKEY [--receipt-keys JWKS.json]
+// [--operator-jkt JKT]... The same checks as in verify.py and approval.py, witnesses aside. Exit code 0: proven; 1: not
+// proven; 2: usage, or nothing to read.
 package main
 
 import (
@@ -148,31 +149,16 @@ func checkAgreement(event, intent, receipt object) {
 	}
 }
 
-func checkReceiptSignature(receipt, jwks object) {
-	envelope := receipt.canonicalWithout(" result_hash receipt_signature signing_key_id signature_status ")
-	id, signed := receipt.text("signing_key_id")+`"OKP""Ed25519"`, get[string](receipt, "receipt_signature", "receipt_malformed")
-	var key, signature []byte
-	for _, jwk := range get[[]object](jwks, "keys", "receipt_key") {
-		if jwk.text("kid")+jwk.text("kty")+jwk.text("crv") == id {
-			key, _ = base64.RawURLEncoding.DecodeString(get[string](jwk, "x", "receipt_key"))
-		}
-	}
-	require(len(key) == 32, "receipt_key", "The receipt keys have no Ed25519 key %s.", receipt.text("signing_key_id"))
-	require(receipt.text("result_hash") == hashText(envelope), "result_hash", "The result_hash is another one.")
-	fmt.Sscanf(signed, "%x", &signature)
-	holds := fmt.Sprintf("%x", signature) == signed && ed25519.Verify(key, envelope, signature)
-	require(holds, "receipt_signature", "The signature of the receipt is invalid.")
-}
-
 func main() {
-	const bad, usage = "bundle_malformed", "usage: verify BUNDLE.json --origin-key VKEY [--receipt-keys JWKS.json]"
-	isCheckingKeys := len(os.Args) == 6 && os.Args[4] == "--receipt-keys"
-	require((len(os.Args) == 4 || isCheckingKeys) && os.Args[2] == "--origin-key", "unreadable", usage)
-	data, _ := os.ReadFile(os.Args[1])
+	const bad, usage = "bundle_malformed", "usage: verify BUNDLE.json --origin-key VKEY [--receipt-keys JWKS.json] [--operator-jkt JKT]..."
+	given, operators := taken(os.Args, "--operator-jkt")
+	isCheckingKeys := len(given) == 6 && given[4] == "--receipt-keys"
+	require((len(given) == 4 || isCheckingKeys) && given[2] == "--origin-key", "unreadable", usage)
+	data, _ := os.ReadFile(given[1])
 	bundle := parse(data, "unreadable", false)
 	require(bundle.text("bundle_version") == "1", bad, "The bundle is not of version 1.")
 	origin := get[string](bundle, "origin", bad)
-	note := checkpoint(get[string](bundle, "checkpoint", bad), origin, os.Args[3])
+	note := checkpoint(get[string](bundle, "checkpoint", bad), origin, given[3])
 	size, root := get[int64](object{"size": json.RawMessage(note[2])}, "size", bad), unbase64(note[3], "note_malformed")
 	leaves, indexes := map[string]object{}, map[string]int64{"intent": -1}
 	for _, leaf := range get[[]object](bundle, "leaves", bad) {
@@ -189,11 +175,13 @@ func main() {
 	require(isOld || indexes["intent"] < indexes["event"], "leaf_order", "The intent does not come before the event.")
 	require(bound == hashText(stored) || isOld && bound == "" && isCheckingKeys, "receipt_hash", "The event has another hash.")
 	checkAgreement(event, leaves["intent"], receipt)
+	approved := checkApproval(receipt, operators)
 	if isCheckingKeys {
-		data, _ = os.ReadFile(os.Args[5])
+		data, _ = os.ReadFile(given[5])
 		checkReceiptSignature(receipt, parse(data, "unreadable", false))
 	}
 	fmt.Printf("proven\nThe log %+q signed its checkpoint of size %d at %s. Entry %d of it is the event %s of %s.\n",
 		origin, size, note[4], indexes["event"], event.shown("event_id"), event.shown("timestamp"))
-	fmt.Printf("In it %s called %s. Result: %s.\n", event.shown("principal"), event.shown("action_id"), receipt.shown("normalized_result"))
+	fmt.Printf("In it %s called %s. Result: %s. %s\n",
+		event.shown("principal"), event.shown("action_id"), receipt.shown("normalized_result"), approved)
 }

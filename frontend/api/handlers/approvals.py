@@ -1,8 +1,8 @@
 """Approvals: the agent's poll; the operator's list, detail, approve and deny."""
 
 from frontend.auth.authentication import Caller, OperatorCaller
-from frontend.calls.approvals.learning import Wish
 from frontend.calls.approvals.record import detailed, listed, polled
+from frontend.calls.approvals.signatures import Asked
 from frontend.calls.approvals.states import state_at
 from frontend.contract.annotations import codes
 from frontend.contract.approvals import (
@@ -20,8 +20,9 @@ from frontend.errors import GateError
 from frontend.notary.client import NotaryRefused, NotaryUnavailable
 from frontend.services import Services
 from ipc.approvals import EXPIRED, PENDING
+from ipc.messages import ListHolds
+from ipc.signed_approvals import APPROVE, DENY
 from ipc.store import ApprovalRecord
-from ipc.texts import clean_reason
 
 
 @codes("approval_not_found", "approval_session_mismatch", "approval_store_unavailable", "clock_error")
@@ -37,13 +38,16 @@ async def poll(services: Services, caller: Caller, approval_id: str) -> Approval
 async def listing(services: Services, query: ApprovalQuery, _operator: OperatorCaller) -> ApprovalList:
     """List approvals, the newest first."""
     status, now = query.status, services.authentication.now()
+    states = None if status is None else (status,)
     try:
-        records = await services.notary.approvals(None if status is None else (status,), query.limit)
+        found = await services.notary.approvals(
+            ListHolds(states, query.limit, query.principal, query.action_id, query.before)
+        )  # fmt: skip
     except (NotaryUnavailable, NotaryRefused) as error:
         raise GateError("approval_store_unavailable", cause=str(error)) from None
     # A pending record whose time is over waits for the sweep; to an operator it has expired already.
-    items = [listed(record, now) for record in records if status != PENDING or _is_live(record, now)]
-    return ApprovalList(approvals=items, count=len(items))
+    items = [listed(record, now) for record in found.approvals if status != PENDING or _is_live(record, now)]
+    return ApprovalList(approvals=items, count=len(items), total=found.total - len(found.approvals) + len(items))
 
 
 @codes("approval_not_found", "plan_integrity", "approval_store_unavailable")
@@ -61,29 +65,33 @@ async def detail(services: Services, _operator: OperatorCaller, approval_id: str
 @codes(
     "approval_not_found", "plan_integrity", "policy_denied", "evidence_persistence_failed", "action_execution_failed",
     "approval_store_unavailable", "overloaded", "invalid_domain", "invalid_path", "too_many_rules",
-    "learned_rules_unavailable", "allowlist_sync_failed", "draining",
+    "learned_rules_unavailable", "allowlist_sync_failed", "draining", "approval_signature_required",
+    "invalid_approval_signature",
 )  # fmt: skip
 async def approve(
-    services: Services, query: ApproveQuery, _body: ApproveRequest, operator: OperatorCaller, approval_id: str
+    services: Services, query: ApproveQuery, body: ApproveRequest, operator: OperatorCaller, approval_id: str
 ) -> ExecutionResult:
     """Let a held call run: execute the plan as it was stored.
 
     One operator wins; whoever loses, or comes when it has expired, gets 404. Goes on when the connection drops.
-    What is to be learned must match what the call waits for; it is learned once the call has gone well.
+    What is to be learned must be something that the action may have; it is learned once the call has gone well.
     """
-    wish = Wish.of(query.learn_domain, query.learn_path)
+    asked = Asked(APPROVE, query.learn_domain, query.learn_path, signature=body.signature)
     with services.admission.enter(while_draining=True):
-        approved = await services.settlement.approve(approval_id, operator, services.registry, wish)
+        approved = await services.settlement.approve(approval_id, operator, services.registry, asked)
     if not approved.executed.succeeded:
-        raise GateError("action_execution_failed", cause=approved.executed.closed.outcome)
+        raise approved.executed.failure()
     return approved.body()
 
 
-@codes("approval_not_found", "plan_integrity", "evidence_persistence_failed", "approval_store_unavailable")
+@codes(
+    "approval_not_found", "plan_integrity", "evidence_persistence_failed", "approval_store_unavailable",
+    "approval_signature_required", "invalid_approval_signature",
+)  # fmt: skip
 async def deny(services: Services, body: DenyRequest, operator: OperatorCaller, approval_id: str) -> Denied:
     """End a held call without running it; the call goes back to the session's budget."""
-    reason = None if body.reason is None else clean_reason(body.reason)
-    return await services.settlement.deny(approval_id, operator, reason)
+    asked = Asked(DENY, reason=body.reason, signature=body.signature)
+    return await services.settlement.deny(approval_id, operator, asked)
 
 
 async def _get(services: Services, approval_id: str) -> ApprovalRecord:

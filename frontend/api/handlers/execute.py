@@ -5,7 +5,6 @@ from typing import Annotated, Any
 from frontend.calls.executed import Executed
 from frontend.contract.annotations import Reads, Status, codes
 from frontend.contract.execution import ExecutionResult, PendingApproval
-from frontend.errors import GateError
 from frontend.http.requests import Request
 from frontend.services import Services
 
@@ -28,5 +27,5 @@ async def execute(
     """
     outcome = await services.pipeline.call(request, action_id)
     if isinstance(outcome, Executed) and not outcome.succeeded:
-        raise GateError("action_execution_failed", cause=outcome.closed.outcome)
+        raise outcome.failure()
     return outcome.body()

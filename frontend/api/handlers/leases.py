@@ -2,23 +2,27 @@
 
 from typing import Annotated, Any
 
-from frontend.auth.identity import Identity, Peer, identify, intersect_scopes
+from msgspec import UNSET
+
+from frontend.auth.identity import Identity, identify, intersect_scopes
 from frontend.auth.keys import parse_jwk
+from frontend.calls.refusals import Refusal
 from frontend.contract.annotations import Reads, codes
 from frontend.contract.forms import MAX_BODY_BYTES, parse_body
-from frontend.contract.leases import Lease, LeaseRequest
+from frontend.contract.leases import GrantedBudgets, Lease, LeaseRequest
 from frontend.errors import GateError
 from frontend.http.requests import Request
 from frontend.notary.client import NotaryRefused, NotaryUnavailable
 from frontend.services import Services
+from frontend.telemetry.logs import log
 from ipc.events import LEASE_ISSUED
 from ipc.jwk import KeyRefused, PublicKey
-from ipc.messages import Issue
+from ipc.messages import Issue, TooManySessions
 
 
 @codes(
     "draining", "identity_forbidden", "scope_not_permitted", "identity_provider_unavailable", "clock_error",
-    "budget_store_unavailable", "replay_cache_unavailable", "evidence_persistence_failed",
+    "budget_exhausted", "budget_store_unavailable", "replay_cache_unavailable", "evidence_persistence_failed",
 )  # fmt: skip
 async def issue(services: Services, request: Annotated[Request, Reads(LeaseRequest)]) -> Lease:
     """Issue a lease, bound to the caller's key.
@@ -27,47 +31,64 @@ async def issue(services: Services, request: Annotated[Request, Reads(LeaseReque
     lease has budgets to store.
     """
     services.admission.refuse_when_draining()
-    identity = await _identified(services, request.peer)
+    identity = await _identified(services, request)
     wanted = parse_body(LeaseRequest, await request.read_body(MAX_BODY_BYTES))
     key = _key_of(wanted.dpop_jwk)
-    max_calls = None if wanted.budgets is None else wanted.budgets.max_calls
+    quota = services.pipeline.quotas.of(identity.principal)
+    max_calls = quota.max_calls(None if wanted.budgets is None else wanted.budgets.max_calls)
     services.authentication.now()
     try:
         scopes = intersect_scopes(tuple(wanted.scopes), identity.scopes_allowed)
     except GateError as error:
-        await services.journal.lease_refused(error, None if request.peer is None else request.peer.uid)
+        if services.refusals.lines.may_say(request.uid, error.code):
+            log.info("a lease was refused", code=error.code, cause=error.cause)
+        await services.journal.lease_refused(error, request.uid)
         raise
     event = services.journal.event(
         LEASE_ISSUED, principal=identity.principal, owner=identity.owner, identity_method=identity.method
     )  # fmt: skip
-    asked = Issue(identity.principal, identity.owner, scopes, max_calls, key.jkt, identity.method, event)
+    asked = Issue(
+        identity.principal, identity.owner, scopes, max_calls, key.jkt, identity.method, event, quota.max_sessions
+    )
     try:
         lease = await services.notary.issue(asked)
     except (NotaryUnavailable, NotaryRefused) as error:
         part = error.part if isinstance(error, NotaryUnavailable) else ""
         code = "budget_store_unavailable" if part == "budget" else "evidence_persistence_failed"
         raise GateError(code, cause=str(error)) from None
+    if isinstance(lease, TooManySessions):
+        raise await _too_many(services, request.uid, asked, lease)
     services.metrics.leases_issued.add()
     return Lease(
         lease_jwt=lease.lease_jwt,
         session_id=lease.session_id,
         lease_jti=lease.lease_jti,
         expires_at=lease.expires_at,
+        budgets=UNSET if max_calls is None else GrantedBudgets(max_calls=max_calls),
     )
 
 
-async def _identified(services: Services, peer: Peer | None) -> Identity:
+async def _too_many(services: Services, uid: int | None, asked: Issue, told: TooManySessions) -> GateError:
+    """The refusal of one more lease, with its event."""
+    cause = f"{asked.principal} may have {asked.max_sessions} leases at once, and has them"
+    error = GateError("budget_exhausted", cause=cause, retry_after=told.retry_after, reason="max_sessions")
+    services.metrics.quota_exhausted.add("max_sessions")
+    await services.journal.lease_refused(error, uid)
+    return error
+
+
+async def _identified(services: Services, request: Request) -> Identity:
     """Who asks, and one of the leases that this user may have in a second. Raises GateError.
 
-    SECURITY: whoever has no identity here draws from another bucket than those who have one, and leaves an event only
-    as often as that bucket allows.
+    SECURITY: whoever has no identity here draws from another bucket than those who have one, and is counted in events
+    instead of leaving one each time.
     """
-    user = "" if peer is None else str(peer.uid)
+    user = "" if request.uid is None else str(request.uid)
     try:
-        identity = identify(services.settings.identity, peer)
+        identity = identify(services.configuration.settings.identity, request.peer)
     except GateError as error:
         services.rates.take("unidentified", user)
-        await services.journal.lease_refused(error, None if peer is None else peer.uid)
+        await services.refusals.note(Refusal(LEASE_ISSUED, request.uid, error, {"reason": error.cause}))
         raise
     services.rates.take("lease", user)
     return identity

@@ -1,5 +1,6 @@
 """GET /metrics: what the fronts have counted, and how things stand at this moment."""
 
+import time
 from typing import Annotated
 
 import trio
@@ -12,6 +13,8 @@ from frontend.services import Services
 from frontend.telemetry import families as f
 from frontend.telemetry.cells import Labels
 from frontend.telemetry.readings import CONTENT_TYPE, Readings, exposition, shown
+from ipc.clock import parse_iso
+from ipc.messages import LastCheckpoint
 
 SHOWN = "OpenMetrics 1.0; docs/metrics.md lists every family. What can't be told now is absent."
 
@@ -42,9 +45,22 @@ def readings(services: Services, look: Look) -> Readings:
     }
     if look.ledger_status is not None:
         found[f.UNRESOLVED] = {(): look.ledger_status.unresolved}
+        found[f.OLDEST_UNRESOLVED] = {(): look.ledger_status.oldest_age}
         found[f.OUTBOX] = {(): look.ledger_status.deliveries}
+        found |= of_the_log(services, look.ledger_status.checkpoint)
     if look.store_status is not None:
         found[f.PENDING] = {(): look.store_status.held}
         found[f.EPOCH] = {(): look.store_status.epoch}
         found[f.OLDEST_PENDING] = {(): look.store_status.oldest_age}
     return found
+
+
+def of_the_log(services: Services, last: LastCheckpoint | None) -> dict[f.Family, dict[Labels, float]]:
+    """What the last checkpoint commits to, and how far behind it witnesses are."""
+    if last is None:
+        return {}
+    now, lags = time.time(), dict[Labels, float]()
+    for one in last.witnesses:
+        since = services.memory.uptime if one.time is None else now - parse_iso(one.time)
+        lags[one.name,] = 0.0 if one.size == last.size else max(0.0, since)
+    return {f.CHECKPOINT_SIZE: {(): last.size}, f.WITNESS_LAG: lags}

@@ -8,10 +8,11 @@ from typing import Annotated, Any, get_args, get_origin
 
 from frontend.api.openapi.examples import example_of
 from frontend.api.openapi.schemas import PREFIX, schema_of, structs_in
-from frontend.api.openapi.texts import EXTRAS, SECURITY
+from frontend.api.openapi.texts import EXTRAS
 from frontend.api.route import Route
 from frontend.contract.annotations import Media
 from frontend.errors import RETRY_AFTER, STATUS
+from frontend.http.answers import TRACE_HEADER
 
 ERRORS_PAGE = Path(__file__).resolve().parents[3] / "docs" / "errors.md"
 _ROW = re.compile(r"^\| \d{3} \| ([^|]+) \| ([^|]+) \|", re.MULTILINE)
@@ -35,7 +36,7 @@ def answers_of(rows: Sequence[Route], components: dict[str, Any]) -> dict[str, A
                 "description": components[names[0]]["description"] if names else HTTPStatus(status).phrase,
                 "content": {"application/json": {"schema": schema, "example": example_of(schema, components)}},
             }
-        found[str(status)] = response | _headers(rows, ())
+        found[str(status)] = response | _headers(())
     return found
 
 
@@ -50,7 +51,7 @@ def errors_of(rows: Sequence[Route]) -> dict[str, Any]:
         if answers is None and len(codes) == 1:
             found[str(status)] = {"$ref": f"#/components/responses/{codes[0]}"}
             continue
-        response = _error_response(codes) | _headers(rows, codes)
+        response = _error_response(codes) | _headers(codes)
         if answers is not None:
             content = response["content"]["application/json"]
             content["schema"] = {"anyOf": [*(schema_of(kind) for kind in answers), content["schema"]]}
@@ -72,14 +73,8 @@ def _error_response(codes: list[str]) -> dict[str, Any]:
 
 def shared_responses(routes: Sequence[Route]) -> dict[str, Any]:
     """One response for each code that is the only one of its status somewhere."""
-    found = {}
-    for code in sorted({code for route in routes for code in route.codes}):
-        rows = [route for route in routes if code in route.codes]
-        # The header is there wherever the code is, or it is not promised.
-        found[code] = _error_response([code]) | _headers(
-            rows if all(SECURITY[row.auth] for row in rows) else (), [code]
-        )
-    return found
+    codes = sorted({code for route in routes for code in route.codes})
+    return {code: _error_response([code]) | _headers([code]) for code in codes}
 
 
 def error_examples(routes: Sequence[Route]) -> dict[str, Any]:
@@ -92,15 +87,13 @@ def error_examples(routes: Sequence[Route]) -> dict[str, Any]:
     }
 
 
-def _headers(rows: Sequence[Route], codes: Sequence[str]) -> dict[str, Any]:
-    names = []
+def _headers(codes: Sequence[str]) -> dict[str, Any]:
+    names = [TRACE_HEADER]
     if any(STATUS[code] == 401 for code in codes):
         names.append("WWW-Authenticate")
     if any(code in RETRY_AFTER or STATUS[code] == 429 for code in codes):
         names.append("Retry-After")
-    if any(SECURITY[row.auth] for row in rows):
-        names.append("X-Trace-Id")
-    return {"headers": {name: {"$ref": f"#/components/headers/{name}"} for name in names}} if names else {}
+    return {"headers": {name: {"$ref": f"#/components/headers/{name}"} for name in names}}
 
 
 def meanings_of_codes() -> dict[str, str]:

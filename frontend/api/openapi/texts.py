@@ -38,6 +38,7 @@ TAGS = {
     "audit": "Everything that was decided, in one chain.",
     "keys": "Public keys, to check leases and receipts with.",
     "admin": "Operating the gateway.",
+    "intents": "Calls that were dispatched, and nobody knows what came of them.",
     "learned": "Domains and paths that operators added to what manifests allow.",
     "policies": "Who may call what, and what need not wait for a person.",
     "metrics": "Numbers for Prometheus.",
@@ -101,9 +102,7 @@ GATECTL = {
     "actions_summaries": "gatectl actions list",
     "admin_drain": "gatectl drain --wait",
     "admin_epoch": "gatectl epoch",
-    "admin_intents": "gatectl intents list --limit 20",
     "admin_reload": "gatectl reload",
-    "admin_resolve_intent": "gatectl intents resolve {intent_id} --outcome happened --note 'the bank has it'",
     "admin_revoke_all": "gatectl revoke-all",
     "admin_status": "gatectl status",
     "approvals_approve": "gatectl approvals approve {approval_id}",
@@ -115,6 +114,10 @@ GATECTL = {
     "audit_proof": "gatectl receipts bundle rcpt_01980f2e-4c1b-7d3a-9c55-0f6f7f0a1b2c",
     "audit_verify": "gatectl audit verify",
     "execute_execute": "gatectl execute {action_id} --request request.json --wait",
+    "intents_listing": "gatectl intents list --limit 20",
+    "intents_resolve": "gatectl intents resolve {intent_id} --outcome happened --note 'the bank has it'",
+    "intents_show": "gatectl intents show {intent_id}",
+    "intents_verify": "gatectl intents resolve {intent_id} --verify",
     "keys_receipt_keys": "gatectl receipts keys",
     "learned_add_domain": "gatectl domains add payment_transfer api.example.com",
     "learned_add_path": "gatectl paths add file_write 'notes/**'",
@@ -148,8 +151,8 @@ HEADERS = {
         "example": 1,
     },
     "X-Trace-Id": {
-        "description": "Id of the call that the answer belongs to, as events, receipts and the log have it. Sent once "
-        "a call, or the decision on a held one, is looked at.",
+        "description": "Id of the request, as its events, its receipt and the log have it; of a decision on a held "
+        "call that of the call. With every answer.",
         "schema": {"type": "string"},
         "example": "trc_01980f2e-4c1b-7d3a-9c55-0f6f7f0a1b2c",
     },
@@ -172,7 +175,8 @@ ERROR = {
         },
         "reason": {
             "type": "string",
-            "description": "With `schema_violation`: JSON pointer and keyword. With `bad_request`: what is not HTTP.",
+            "description": "With `schema_violation`: place and expectation. With `bad_request`: what is not HTTP. "
+            "With `budget_exhausted`: the quota of the caller that is used up, if it is none of the session's.",
         },
         "deny_reason": {
             "type": "string",
@@ -185,7 +189,7 @@ EXTRAS = {
     "invalid_request": {"message": "limit: must be a whole number from 1 to 200"},
     "invalid_domain": {"message": "domain: must have a dot"},
     "invalid_input": {"message": "actions: each must be an action id"},
-    "schema_violation": {"reason": "/text: required"},
+    "schema_violation": {"reason": "/text: is missing"},
     "bad_request": {"reason": "malformed Host"},
     "policy_denied": {"deny_reason": "dev:anonymous may not call forbidden_export"},
 }

@@ -1,15 +1,18 @@
-"""Holds that no operator decided: five minutes, then expired, with the event, and the call given back, all at once."""
+"""Holds that no operator decided in time, or before everything was revoked: expired, with the event, and the call given
+back, all at once."""
 
 from dataclasses import dataclass
 
 from frontend.calls.approvals.record import call_record_of, readable_body
 from frontend.calls.approvals.transitions import Transitions
+from frontend.clock import Clock
 from frontend.errors import GateError
 from frontend.notary.operations import Notary
 from frontend.telemetry.weakened import Weakened
 from ipc.events import APPROVAL_EXPIRED
 from ipc.store import ApprovalRecord
 
+TIME_OVER, REVOKED = "five minutes without a decision", "everything of before was revoked"
 AT_ONCE = 10
 """Holds of one look: a plan may be large."""
 
@@ -18,6 +21,7 @@ AT_ONCE = 10
 class Expiry:
     """Ends what is over."""
 
+    clock: Clock
     notary: Notary
     transitions: Transitions
     weakened: Weakened
@@ -44,7 +48,7 @@ class Expiry:
         record, body = call_record_of(approval, self.weakened), readable_body(approval)
         event = record.event(
             "deny", event_type=APPROVAL_EXPIRED, approval_id=approval.approval_id,
-            session_id=approval.session_id, reason="five minutes without a decision",
+            session_id=approval.session_id, reason=TIME_OVER if approval.expires_at <= self.clock.now() else REVOKED,
         )  # fmt: skip
         has_moved = await self.transitions.expire(approval, event, refunds=body is not None and body.has_budget)
         if has_moved:

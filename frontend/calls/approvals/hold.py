@@ -11,6 +11,7 @@ import trio
 
 from frontend.calls.approvals.record import encode
 from frontend.calls.approvals.states import MAX_PENDING_PER_SESSION
+from frontend.calls.asking import refusal
 from frontend.calls.record import CallRecord
 from frontend.clock import Clock
 from frontend.errors import GateError
@@ -44,10 +45,11 @@ class Holds:
         approval = ApprovalRecord(
             approval_id=new("apr_"), session_id=plan.session_id, action_id=plan.action_id,
             request_hash=plan.request_hash, state=PENDING, created_at=now, expires_at=now + TTL_SECONDS,
-            body=encode(body),
+            body=encode(body), principal=plan.principal, epoch=plan.epoch,
         )  # fmt: skip
         asked = Hold(
-            record.event("pending_approval"), approval, plan.epoch, MAX_PENDING_PER_SESSION, record.proof, has_budget
+            record.event("pending_approval"), approval, plan.epoch, MAX_PENDING_PER_SESSION, record.proof, has_budget,
+            record.calls_per_hour,
         )  # fmt: skip
         try:
             held = await self._held(asked)
@@ -57,7 +59,7 @@ class Holds:
             raise GateError("approval_store_unavailable", cause=str(error)) from None
         record.proof, record.is_decided = None, True
         if isinstance(held, Refusal):
-            raise GateError(held.code, cause=held.cause, retry_after=held.retry_after)
+            raise refusal(held, self.metrics)
         if not held.is_repeated:
             self.metrics.approvals.add(HELD)
         return held.approval

@@ -1,8 +1,8 @@
 """What an operator wants remembered of the call that they approve: a domain, a path, both, or nothing.
 
-Guarantees that only what the held call itself waits for can be learned with it, that a wish which can't be granted is
-refused before the hold is claimed, and that nothing is learned unless the call did what it should. What has happened
-stays happened: a lesson that could not be kept is told beside the result, and never makes another answer of it.
+Guarantees that a wish which is not well-formed, or can't be granted to this action, is refused before the hold is
+claimed, and that nothing is learned unless the call did what it should. What has happened stays happened: a lesson that
+could not be kept is told beside the result, and never makes another answer of it.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,6 @@ from frontend.egress.learned import LearnedRules
 from frontend.egress.rules import DOMAINS, PATHS, InvalidRule, Kind
 from frontend.errors import GateError
 from frontend.telemetry.logs import log
-from ipc import domains, paths
 from ipc.plan import Plan
 
 
@@ -47,12 +46,11 @@ class Learning:
     learned: LearnedRules
 
     def check(self, wish: Wish, plan: Plan) -> None:
-        """Raises GateError invalid_domain or invalid_path for what this plan does not wait for, too_many_rules and
+        """Raises GateError invalid_domain or invalid_path for what the plan's action may not have, too_many_rules and
         learned_rules_unavailable for what could not be kept."""
         for kind, text in wish.rules():
-            if not _waits_for(plan, kind, text):
-                message = f"it matches no {kind.noun} that is unresolved in this call"
-                raise GateError(f"invalid_{kind.noun}", message=message)
+            if not _may_have(plan, kind):
+                raise GateError(f"invalid_{kind.noun}", message=f"this action may have no {kind.plural}")
             self.learned.check_room(kind, plan.action_id, text)
 
     async def learn(self, wish: Wish, executed: Executed, operator: OperatorCaller, approval_id: str) -> dict[str, str]:
@@ -81,7 +79,5 @@ def _normal(kind: Kind, text: str | None) -> str | None:
         raise GateError(f"invalid_{kind.noun}", message=f"learn_{kind.noun}: it {error}") from None
 
 
-def _waits_for(plan: Plan, kind: Kind, text: str) -> bool:
-    if kind is DOMAINS:
-        return any(domains.matches(host, (text,)) for host in plan.unresolved_domains)
-    return any(paths.matches(path.split("/"), (text,)) for path in plan.unresolved_paths)
+def _may_have(plan: Plan, kind: Kind) -> bool:
+    return plan.egress.profile != "none" if kind is DOMAINS else plan.files is not None

@@ -1,8 +1,8 @@
 """What an approval keeps, and the three ways it is shown: to the polling agent, in the operator's list, in detail.
 
-The body (plan and context) is written once and never changes; the outcome grows as the state moves. The request is
-shown to the operator exactly as it will be executed (frontend/calls/approvals/visible.py): what a person reads is what
-runs.
+The body (plan and context) is written once and loses its request when the approval ends; the outcome grows as the state
+moves. What an operator
+reads before deciding is made by ipc/shown.py, of which the notary has the same.
 """
 
 from typing import Any
@@ -10,14 +10,14 @@ from typing import Any
 import msgspec
 
 from frontend.calls.approvals.states import RETRY_AFTER_SECONDS, as_polled, state_at
-from frontend.calls.approvals.visible import in_ascii, visible
 from frontend.calls.record import CallRecord
 from frontend.clock import iso
 from frontend.contract.approvals import ApprovalDetail, ApprovalItem, ApprovalPoll
 from frontend.errors import GateError
 from frontend.telemetry.weakened import Weakened
-from ipc.approvals import DENIED, FAILED, Body, Outcome, summary_of
-from ipc.plan import Plan, plan_hash
+from ipc.approvals import DENIED, ENDED, FAILED, Body, Outcome, read_remains, summary_of
+from ipc.plan import plan_hash
+from ipc.shown import hash_of, shown, without_request
 from ipc.store import ApprovalRecord
 
 _body = msgspec.json.Decoder(Body)
@@ -88,13 +88,9 @@ def polled(approval: ApprovalRecord, now: float) -> ApprovalPoll:
 
 def listed(approval: ApprovalRecord, now: float) -> ApprovalItem:
     """One item of the operator's list. What only the plan tells is null when it can't be read: the rest still shows."""
-    return ApprovalItem(**_item(approval, now))
-
-
-def _item(approval: ApprovalRecord, now: float) -> dict[str, Any]:
     plan = summary_of(approval.body).plan
     state = state_at(approval.state, approval.expires_at, now)
-    return {
+    members: dict[str, Any] = {
         "approval_id": approval.approval_id,
         "action_id": approval.action_id,
         "action_version": plan.action_version,
@@ -108,49 +104,31 @@ def _item(approval: ApprovalRecord, now: float) -> dict[str, Any]:
         "created_at": iso(approval.created_at),
         "expires_at": iso(approval.expires_at),
     }
+    return ApprovalItem(**members)
 
 
 def detailed(approval: ApprovalRecord, now: float) -> ApprovalDetail:
-    """What an operator reads before deciding: everything that will happen, nothing that will not.
+    """What an operator reads before deciding, and how far it has come; of one that has ended, what is kept.
 
     Raises GateError plan_integrity when there is no whole plan to show.
     """
-    body, outcome = body_of(approval), outcome_of(approval)
+    state = state_at(approval.state, approval.expires_at, now)
+    members = _remaining(approval) if approval.state in ENDED else _whole(approval)
+    members |= {"state": state, "status": as_polled(state), **msgspec.to_builtins(outcome_of(approval))}
+    return msgspec.convert(members, ApprovalDetail)
+
+
+def _whole(approval: ApprovalRecord) -> dict[str, Any]:
+    body = body_of(approval)
     if not is_intact(body):
         raise GateError("plan_integrity", cause="the stored plan does not hash to its stored hash")
-    plan = body.plan
-    shown = _item(approval, now) | {
-        "trace_id": plan.trace_id,
-        "request": visible(msgspec.json.decode(plan.request)),
-        "request_json": in_ascii(plan.request),
-        "approved_targets": [visible(target) for target in plan.targets],
-        "approved_request": visible(msgspec.to_builtins(plan.http_request)),
-        "approved_secrets": [secret.name for secret in plan.secrets],
-        "approved_egress": {
-            "profile": plan.egress.profile,
-            "allowed_domains": list(plan.egress.allowed_domains),
-            "allowed_methods": list(plan.egress.allowed_methods),
-        },
-        "approved_files": _files(plan),
-        "unresolved_domains": list(plan.unresolved_domains),
-        "unresolved_paths": [visible(path) for path in plan.unresolved_paths],
-        "sinks": list(plan.sinks),
-        "verifier_kind": plan.verifier_kind,
-        "provider_module_digest": plan.provider_module_digest,
-        "resource_limits": msgspec.to_builtins(plan.limits),
-        "policy_version": plan.policy_version,
-        "policy_rule": plan.policy_rule,
-        "budget_snapshot": {"calls_remaining": plan.calls_remaining},
-        "revocation_epoch": plan.epoch,
-        "plan_hash": body.plan_hash,
-        **msgspec.to_builtins(outcome),
-    }
-    return msgspec.convert(shown, ApprovalDetail)
+    members = shown(approval, body)
+    return {**members, "shown_hash": hash_of(members)}
 
 
-def _files(plan: Plan) -> dict[str, Any] | None:
-    if plan.files is None:
-        return None
-    shown: dict[str, Any] = visible(msgspec.to_builtins(plan.files))
-    del shown["root"]  # a path of this host
-    return shown
+def _remaining(approval: ApprovalRecord) -> dict[str, Any]:
+    kept = read_remains(approval.body)
+    if kept.plan_hash is None:
+        raise GateError("plan_integrity", cause="what is kept of the plan can't be read")
+    gone = dict.fromkeys(("request", "request_json", "approved_request", "shown_hash"))
+    return {**without_request(approval, kept.plan, kept.plan_hash), **gone, "unresolved_paths": []}

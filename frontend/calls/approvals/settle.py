@@ -15,6 +15,7 @@ from frontend.actions.registry import Registry
 from frontend.auth.authentication import OperatorCaller
 from frontend.calls.approvals.learning import NO_WISH, Learning, Wish
 from frontend.calls.approvals.record import body_of, call_record_of, is_intact, readable_body
+from frontend.calls.approvals.signatures import Asked, Signatures
 from frontend.calls.approvals.states import state_at
 from frontend.calls.approvals.transitions import Transitions
 from frontend.calls.deadlines import CallDeadlines
@@ -35,7 +36,11 @@ from ipc.approvals import APPROVED, DENIED, FAILED, PENDING, Body
 from ipc.events import APPROVAL_DENIED, APPROVAL_GRANTED, AuditEvent
 from ipc.messages import Approver
 from ipc.plan import Plan
+from ipc.signed_approvals import APPROVE
 from ipc.store import ApprovalRecord
+from ipc.texts import clean_reason
+
+APPROVE_ONLY = Asked(APPROVE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,34 +75,38 @@ class Settlement:
     execution: Execution
     transitions: Transitions
     learning: Learning
+    signatures: Signatures
     allow_list: AllowList
     proxy_url: str | None
     """Of the egress proxy that is configured."""
     deadlines: CallDeadlines = CallDeadlines()
 
     async def approve(
-        self, approval_id: str, operator: OperatorCaller, registry: Registry, wish: Wish = NO_WISH
+        self, approval_id: str, operator: OperatorCaller, registry: Registry, asked: Asked = APPROVE_ONLY
     ) -> Approved:
         """Execute the stored plan, and learn what the operator wishes once that went well.
 
         Raises approval_not_found to whoever loses, plan_integrity when the world has moved on since the hold,
         allowlist_sync_failed when the egress proxy could not be told, and whatever Execution raises; what
-        Learning.check raises before anything is claimed.
+        Wish.of, Learning.check and Signatures.check raise before anything is claimed.
         """
+        wish = Wish.of(asked.learn_domain, asked.learn_path)
         async with AsyncExitStack() as passage:
             with self._at_work(approval_id):
                 approval = await self._pending(approval_id)
                 self._check_wish(approval, wish)
+                self.signatures.check(asked, approval, operator)
                 record = self._opened(approval)
                 try:
                     body = self._recheck(approval, registry)
                 except GateError as error:
-                    approval = await self.transitions.claim(approval_id, operator, None)
+                    approval = await self.transitions.claim(approval, operator, None, asked.signature)
                     raise await self._failed(record, approval, error) from None
                 granted = _evidence(
-                    record, APPROVAL_GRANTED, "allow", approval, operator, reason=str(wish) or None
+                    record, APPROVAL_GRANTED, "allow", approval, operator, reason=str(wish) or None,
+                    approval_signature=asked.signature,
                 )  # fmt: skip
-                approval = await self.transitions.claim(approval_id, operator, granted)
+                approval = await self.transitions.claim(approval, operator, granted, asked.signature)
                 try:
                     await self._let_through(body.plan, passage)
                     approver = Approver(approval_id, operator.name, operator.jkt, operator.proof_jti)
@@ -114,12 +123,21 @@ class Settlement:
             record.say("error", "action_execution_failed", executed.closed.outcome)
             return Approved(executed, approval_id, operator, body.plan_hash)
 
-    async def deny(self, approval_id: str, operator: OperatorCaller, reason: str | None) -> Denied:
-        """End the hold without executing; the call goes back to the session's budget."""
+    async def deny(self, approval_id: str, operator: OperatorCaller, asked: Asked) -> Denied:
+        """End the hold without executing; the call goes back to the session's budget.
+
+        Raises approval_not_found to whoever loses, and what Signatures.check raises before anything is claimed.
+        """
+        reason = None if asked.reason is None else clean_reason(asked.reason)
         with self._at_work(approval_id):
-            approval = await self.transitions.claim(approval_id, operator, None)
+            approval = await self._pending(approval_id)
+            self.signatures.check(asked, approval, operator)
+            approval = await self.transitions.claim(approval, operator, None, asked.signature)
             record = self._opened(approval)
-            denied = _evidence(record, APPROVAL_DENIED, "deny", approval, operator, deny_reason=reason)
+            denied = _evidence(
+                record, APPROVAL_DENIED, "deny", approval, operator, deny_reason=reason,
+                approval_signature=asked.signature,
+            )  # fmt: skip
             if not await self.transitions.end(
                 approval, DENIED, event=denied, refunds=_has_budget(approval), deny_reason=reason
             ):  # fmt: skip
@@ -211,6 +229,7 @@ class Settlement:
             except GateError as more_problems:
                 log.error("a failed approval left no event", trace_id=record.trace_id, cause=more_problems.cause)
         record.say(decision, error.code, error.cause)
+        error.is_told = True
         return error
 
 

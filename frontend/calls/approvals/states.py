@@ -11,7 +11,6 @@ from ipc.approvals import APPROVED, CLAIMED, DENIED, EXPIRED, FAILED, MOVES, PEN
 STATES: Final = (PENDING, CLAIMED, APPROVED, DENIED, EXPIRED, FAILED)
 LISTABLE: Final = (PENDING, CLAIMED, APPROVED, DENIED, FAILED)
 """What the `status` filter of the operator's list accepts (docs/contract.md, "Approval states")."""
-ENDED: Final = frozenset({APPROVED, DENIED, EXPIRED, FAILED})
 
 MAX_PENDING_PER_SESSION: Final = 20
 

@@ -6,6 +6,8 @@ one to act on it and no crash parts the two. Errors come in the interface's word
 
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from frontend.auth.authentication import OperatorCaller
 from frontend.calls.approvals.record import encode, outcome_of
 from frontend.calls.approvals.states import check_move
@@ -31,19 +33,23 @@ class Transitions:
     metrics: Metrics
     at_work: list[str] = field(default_factory=list)
 
-    async def claim(self, approval_id: str, operator: OperatorCaller, event: AuditEvent | None) -> ApprovalRecord:
-        """The record, for one caller alone, with the event of that.
+    async def claim(
+        self, approval: ApprovalRecord, operator: OperatorCaller, event: AuditEvent | None, signature: str | None
+    ) -> ApprovalRecord:
+        """The record as it is claimed, for one caller alone, with the event of that and the operator's signature.
 
         Raises GateError approval_not_found, approval_store_unavailable.
         """
         now = self.clock.now()
-        outcome = encode(Outcome(claimed_by=operator.name, claimed_at=self.clock.iso(now)))
+        outcome = encode(
+            Outcome(claimed_by=operator.name, claimed_at=self.clock.iso(now), approval_signature=signature)
+        )  # fmt: skip
         record = await self._move(
-            MoveHold(approval_id, PENDING, CLAIMED, outcome, self.front_id, event=event)
+            MoveHold(approval.approval_id, PENDING, CLAIMED, outcome, self.front_id, event=event)
         )  # fmt: skip
         if record is None:
             raise GateError("approval_not_found")
-        return record
+        return replace(record, body=approval.body)  # which does not change while it waits, and is not answered again
 
     async def end(
         self, record: ApprovalRecord, state: str, *, event: AuditEvent | None = None, refunds: bool = False,
@@ -53,8 +59,9 @@ class Transitions:
         did. Raises GateError approval_store_unavailable: then recovery ends it."""
         before = outcome_of(record)
         after = Outcome(
-            claimed_by=before.claimed_by, claimed_at=before.claimed_at, completed_at=self._completed_at(), **outcome
-        )
+            claimed_by=before.claimed_by, claimed_at=before.claimed_at, completed_at=self._completed_at(),
+            approval_signature=before.approval_signature, **outcome,
+        )  # fmt: skip
         moved = await self._move(
             MoveHold(record.approval_id, CLAIMED, state, encode(after), event=event, refunds=refunds)
         )  # fmt: skip

@@ -22,6 +22,7 @@ from frontend.policy.tools.examiner import Examiner, ExaminerLost
 from frontend.policy.tools.explain import Explanation, Step, explain
 from frontend.policy.tools.question_file import QuestionRefused, read_question
 from frontend.policy.tools.testing import Tried, run_tests
+from ipc.checking import Asked
 from ipc.exits import Exit
 from ipc.parent import die_with_parent, refuse_core_dumps
 
@@ -62,19 +63,40 @@ def _test_lines(one: Tried) -> Iterator[str]:
 def explain_question(options: argparse.Namespace, examiner: Examiner) -> int:
     """Print why the policy of a folder decides the question in a file as it does."""
     try:
-        document = read_question(Path(options.input))
+        asked = _asked(options)
     except QuestionRefused as refused:
         return _refused(refused.problems, is_json=options.json)
+    document = asked.document
     try:
         policy = read_policy(options.folder)
         found = explain(policy, document, examiner)
     except PolicyRefused as refused:
         return _refused(policy_problems(refused.problems, options.folder), is_json=options.json)
     if options.json:
-        print(msgspec.json.encode(found).decode())
+        whole = msgspec.to_builtins(found) | {"input": document, "assumed": asked.assumed}
+        print(msgspec.json.encode(whole).decode())
     else:
-        print("\n".join(_explained(found, document, options.folder)))
+        print("\n".join([*_explained(found, document, options.folder), *_assumed(asked)]))
     return Exit.OK if found.decision else Exit.FAILED
+
+
+def _asked(options: argparse.Namespace) -> Asked:
+    """The question in a file, or the one that was made. Raises QuestionRefused."""
+    if options.asked_fd is None:
+        return Asked(read_question(Path(options.input)))
+    with os.fdopen(options.asked_fd, "rb") as file:
+        asked = msgspec.json.decode(file.read(), type=Asked)
+    if asked.problem:
+        raise QuestionRefused([Problem("", 0, "", asked.problem, "")])
+    return asked
+
+
+def _assumed(asked: Asked) -> Iterator[str]:
+    if asked.assumed:
+        yield ""
+        yield "assumed:"
+        for sentence in asked.assumed:
+            yield f"  {printable(sentence)}"
 
 
 def _explained(explanation: Explanation, document: dict[str, object], folder: str) -> Iterator[str]:
@@ -145,7 +167,9 @@ def main(arguments: list[str] | None = None) -> int:
     tests = commands.add_parser("test")
     tests.set_defaults(run=test)
     explaining = commands.add_parser("explain")
-    explaining.add_argument("--input", required=True)
+    where = explaining.add_mutually_exclusive_group(required=True)
+    where.add_argument("--input")
+    where.add_argument("--asked-fd", type=int)
     explaining.set_defaults(run=explain_question)
     for command in (tests, explaining):
         command.add_argument("--folder", required=True)

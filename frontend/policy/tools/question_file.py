@@ -11,29 +11,10 @@ from pathlib import Path
 from typing import Any
 
 from frontend.files.problems import Problem, Report, did_you_mean, shown
+from ipc.question import FIELDS, TEXT, TEXT_OR_NULL, TEXTS
 
 MAX_BYTES = 1_048_576
 
-_TEXT, _TEXTS, _TEXT_OR_NULL = "a text", "a list of texts", "a text or null"
-FIELDS: dict[str, str] = {
-    "principal": _TEXT,
-    "owner": _TEXT_OR_NULL,
-    "action_id": _TEXT,
-    "action_version": _TEXT,
-    "action_risk_level": _TEXT,
-    "action_trust_verdict": _TEXT,
-    "scopes": _TEXTS,
-    "required_scopes": _TEXTS,
-    "requested_sinks": _TEXTS,
-    "requested_secrets": _TEXTS,
-    "egress_profile": _TEXT,
-    "targets": _TEXTS,
-    "unresolved_domains": _TEXTS,
-    "unresolved_paths": _TEXTS,
-    "fs_path": _TEXT_OR_NULL,
-    "budgets_before": "an object with calls_remaining",
-    "request_hash": _TEXT,
-}
 WORDS: dict[str, tuple[str, ...]] = {
     "action_risk_level": ("low", "medium", "high", "critical"),
     "action_trust_verdict": ("digest_ok", "mismatch", "not_registered"),
@@ -138,11 +119,11 @@ def _check_budget(budget: Mapping[str, Any], line: int, report: Report) -> None:
 
 
 def _fits(value: object, says: str) -> bool:
-    if says == _TEXTS:
+    if says == TEXTS:
         return isinstance(value, list) and all(isinstance(item, str) for item in value)
-    if says == _TEXT_OR_NULL:
+    if says == TEXT_OR_NULL:
         return value is None or isinstance(value, str)
-    return isinstance(value, str if says == _TEXT else dict)
+    return isinstance(value, str if says == TEXT else dict)
 
 
 def _keys(text: str) -> list[tuple[int, str, int]]:

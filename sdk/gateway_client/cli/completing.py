@@ -26,6 +26,15 @@ def held(context: click.Context, _parameter: click.Parameter, incomplete: str) -
     return _fitting(found, incomplete)
 
 
+def unresolved(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
+    """Ids of intents without a receipt."""
+    found: list[str] = []
+    desk = context.ensure_object(Desk)
+    with _silently(), desk.operator(timeout=desk.completion_seconds) as operator:
+        found = [one.intent_id for one in operator.intents()]
+    return _fitting(found, incomplete)
+
+
 def actions(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Ids of the registered actions."""
     found: list[str] = []

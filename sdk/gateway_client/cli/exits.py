@@ -1,6 +1,7 @@
 """Exit codes, and the one table from what went wrong to its code (docs/gatectl.md, "Exit codes")."""
 
 from enum import IntEnum
+from pathlib import Path
 
 from gateway_client.errors import (
     ActionFailed,
@@ -77,3 +78,10 @@ class Failure(Exception):
 def usage(message: str, mend: str = "") -> Failure:
     """The command line, or what it names, is wrong."""
     return Failure(Exit.USAGE, "usage", message, mend)
+
+
+def nothing_verified(file: Path, what: str) -> Failure:
+    """A file without a single one of `what`: a script must not go on as if something had been proven."""
+    name = "standard input" if str(file) == "-" else file
+    message = f"{name} has no {what}: nothing was verified"
+    return Failure(Exit.VERIFICATION_FAILED, "nothing_verified", message, "is this the right file?")

@@ -58,6 +58,7 @@ class PlanView:
         yield from self._outcome()
         detail = self._detail
         yield "plan", safe(detail.plan_hash)
+        yield "shown", safe(detail.shown_hash or "no shown_hash: a decision can't be signed")
         yield "request", safe(detail.request_hash or "-")
         yield "module", f"{safe(detail.provider_module_digest or '-')}  policy {safe(detail.policy_version or '-')}"
         yield "trace", f"{safe(detail.trace_id or '-')}  approval {safe(detail.approval_id)}"
@@ -87,6 +88,9 @@ class PlanView:
     def _input(self) -> Iterator[tuple[str, str]]:
         """The input exactly, and how it reads where that differs."""
         exact = self._detail.request_json
+        if exact is None and self._detail.completed_at is not None:
+            yield "input", "not kept: it has ended"
+            return
         if exact is None:
             yield "input", one_line(self._detail.request)
             return
@@ -137,6 +141,8 @@ class PlanView:
             yield "denied for", safe(detail.deny_reason)
         if detail.error_code:
             yield "failed with", safe(detail.error_code)
+        if detail.approval_signature:
+            yield "signed", "by the operator who decided (approval_signature: --json)"
 
     def _cut(self, text: str) -> str:
         if self._limit is None or len(text) <= self._limit:

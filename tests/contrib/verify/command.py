@@ -38,7 +38,9 @@ def run(program: Sequence[str | Path], *arguments: str | Path) -> Verdict:
     return Verdict(done.returncode, reason, done.stdout + done.stderr)
 
 
-def judge(program: Sequence[str | Path], vector: Vector, folder: Path) -> Verdict:
+def judge(
+    program: Sequence[str | Path], vector: Vector, folder: Path, *, takes_operators: bool = False
+) -> Verdict:  # fmt: skip
     """Have a program verify a vector, whose files are written to `folder`."""
     bundle, receipt_keys = folder / "bundle.json", folder / "jwks.json"
     bundle.write_bytes(vector.data)
@@ -48,4 +50,6 @@ def judge(program: Sequence[str | Path], vector: Vector, folder: Path) -> Verdic
         arguments += ["--receipt-keys", receipt_keys]
     for key in vector.witness_keys:
         arguments += ["--witness-key", key]
+    for jkt in vector.operator_jkts if takes_operators else ():
+        arguments += ["--operator-jkt", jkt]
     return run(program, *arguments)

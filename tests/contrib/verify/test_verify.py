@@ -15,7 +15,7 @@ from contrib.verify import oracle
 from contrib.verify.verify import LOG, NoteKey, Refusal, require_signed, root_of, verify
 from tests.contrib.verify.command import NO_BUNDLES, Verdict, exit_code, judge, run
 from tests.contrib.verify.mutations import mutations
-from tests.contrib.verify.vectors import ALL, FOLDER, PROVEN, Vector, named
+from tests.contrib.verify.vectors import ALL, FOLDER, OF_APPROVALS, PROVEN, Vector, named
 
 PROGRAM = FOLDER / "verify.py"
 KEY = oracle.vkey(oracle.ORIGIN, oracle.LOG_KEY)
@@ -38,7 +38,7 @@ def reason_of(vector: Vector, data: bytes | None = None) -> str:
     return PROVEN
 
 
-@pytest.mark.parametrize("vector", ALL, ids=lambda vector: vector.name)
+@pytest.mark.parametrize("vector", [one for one in ALL if one.expected != OF_APPROVALS], ids=lambda vector: vector.name)
 def test_every_vector_comes_to_what_it_expects(vector: Vector) -> None:
     assert reason_of(vector) == vector.expected
 
@@ -127,6 +127,11 @@ def test_what_stands_in_a_log_writes_no_line_of_its_own() -> None:
     )  # fmt: skip
     said = verify(json.dumps(bundle).encode(), KEY)
     assert all(line.isascii() and line.isprintable() for line in said)
+
+
+def test_it_says_which_signature_it_has_not_checked(program: list[str | Path], tmp_path: Path) -> None:
+    assert "approval.py" in judge(program, named("approval-signed"), tmp_path).output
+    assert "approval.py" not in judge(program, named("proven-approved"), tmp_path).output
 
 
 def test_no_byte_of_a_proven_bundle_can_be_another() -> None:

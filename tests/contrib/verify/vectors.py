@@ -16,6 +16,7 @@ class Vector(NamedTuple):
     origin_key: str
     receipt_keys: bytes | None
     witness_keys: tuple[str, ...]
+    operator_jkts: tuple[str, ...]
     expected: str
 
     @property
@@ -29,12 +30,15 @@ def read(path: Path) -> Vector:
     receipt_keys = json.dumps(fields["receipt_keys"]).encode() if "receipt_keys" in fields else None
     witness_keys = tuple(fields.get("witness_keys", ()))
     return Vector(
-        fields["name"], fields["bundle"], fields["origin_key"], receipt_keys, witness_keys, fields["expected"]
-    )
+        fields["name"], fields["bundle"], fields["origin_key"], receipt_keys, witness_keys,
+        tuple(fields.get("operator_jkts", ())), fields["expected"],
+    )  # fmt: skip
 
 
 def named(name: str) -> Vector:
     return read(FOLDER / "vectors" / f"{name}.json")
 
 
+OF_APPROVALS = "approval_signature"
+"""The class of what approval.py and others refuse; verify.py does not look at it."""
 ALL = [read(path) for path in sorted((FOLDER / "vectors").glob("*.json"))]

@@ -8,11 +8,11 @@ from frontend.actions.targets import NOTHING_LEARNED, Learned, Targets, targets_
 from frontend.errors import GateError
 
 ActionOf = Callable[..., Action]
-STATE = "/var/lib/gateway"
+FILES = "/srv/agents"
 
 
 def targets(action: Action, request: Any, learned: Learned = NOTHING_LEARNED) -> Targets:
-    return targets_of(action, action.accept(request), learned, STATE)
+    return targets_of(action, action.accept(request), learned, FILES)
 
 
 def test_a_compute_action_touches_nothing(action_of: ActionOf) -> None:
@@ -50,7 +50,7 @@ def test_an_fs_action_names_its_file(action_of: ActionOf) -> None:
     assert found.fs_path == "notes/a.txt"
     assert found.unresolved_paths == ()
     assert found.files is not None
-    assert found.files.root == "/var/lib/gateway/files"
+    assert found.files.root == "/srv/agents"
     assert found.files.denied_paths == ("notes/private/**",)
 
 
@@ -102,4 +102,4 @@ def test_a_path_is_found_where_the_pointer_says(action_of: ActionOf) -> None:
     assert targets(action, {"file": {"a/b": "notes/x"}}).fs_path == "notes/x"
     with pytest.raises(GateError) as refused:
         targets(action, {"file": {"a/b": 5}})
-    assert refused.value.extra == {"reason": "/file/a~1b: type"}
+    assert refused.value.extra == {"reason": "/file/a~1b: must be a string"}

@@ -143,7 +143,13 @@ async def test_a_chunked_body_has_to_say_json_too(tmp_path: Path) -> None:
 # ------------------------------------------------------------------ traces
 
 
-async def test_every_answer_to_a_call_and_to_a_decision_carries_its_trace(tmp_path: Path) -> None:
+def trace_of(answer: Answer) -> str:
+    (found,) = [value for name, value in answer.headers if name == "X-Trace-Id"]
+    assert re.fullmatch(r"trc_[0-9a-f-]{36}", found)
+    return found
+
+
+async def test_the_answer_to_a_call_and_to_a_decision_carries_the_trace_of_the_call(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         agent, approval_id = await held(core)
         trace_id = (await core.events(event_type="ActionCall"))[0]["trace_id"]
@@ -151,10 +157,23 @@ async def test_every_answer_to_a_call_and_to_a_decision_carries_its_trace(tmp_pa
             path = f"/v1/approvals/{approval_id}/{verb}"
             answer = await core.ask("POST", path, b"", signed(core.operator_key, "POST", path, API_KEY))
             assert answer.status == status
-            assert dict(answer.headers).get("X-Trace-Id") == (trace_id if status == 200 else None)
+            assert (trace_of(answer) == trace_id) == (status == 200)
         refused = await agent.send("POST", EXECUTE, b"{")
-        assert dict(refused.headers)["X-Trace-Id"] == (await core.events(event_type="ActionCall"))[0]["trace_id"]
-        assert "X-Trace-Id" not in dict((await core.ask("GET", "/v1/actions")).headers), "not the one before it"
+        assert trace_of(refused) == (await core.events(event_type="ActionCall"))[0]["trace_id"]
+
+
+async def test_every_answer_has_a_trace_of_its_own_that_its_events_have_too(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        for method, path in (
+            ("GET", "/v1/actions"), ("GET", "/nowhere"), ("PUT", "/healthz"), ("GET", "/healthz"),
+            ("GET", "/v1/admin/status"),
+        ):  # fmt: skip
+            trace_of(await core.ask(method, path))
+        traces = [trace_of(await core.ask("GET", "/v1/actions")) for _ in range(3)]
+        assert len(set(traces)) == 3
+        path = "/v1/admin/drain"
+        answer = await core.ask("POST", path, b"", signed(core.operator_key, "POST", path, API_KEY))
+        assert [one["trace_id"] for one in await core.events(event_type="AdminDrain")] == [trace_of(answer)]
 
 
 # ------------------------------------------------------------------ rates
@@ -316,7 +335,7 @@ async def test_a_store_that_fails_is_503_wherever_it_is_needed(tmp_path: Path) -
             assert await core.operate(method, path) == (503, {"error": "approval_store_unavailable"})
         assert (await agent.send("GET", f"/v1/approvals/{approval_id}/poll")).status == 503
         core.client.faults["Enter"] = gone
-        assert await core.operate("GET", "/v1/admin/status") == (503, {"error": "replay_cache_unavailable"})
+        assert await core.operate("GET", "/v1/approvals") == (503, {"error": "replay_cache_unavailable"})
         with trio.fail_after(60):
             assert (await core.ask("GET", "/healthz")).status == 200
 

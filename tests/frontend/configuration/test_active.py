@@ -33,6 +33,7 @@ from notary.signing.keys import rotate
 from notary.signing.make_keys import make_keys
 from tests.support.dying_rotation import places_in
 from tests.support.front_core import DIGEST, ScriptedPolicy, action, settings_of
+from tests.support.logs import capture_logs
 from tests.support.manifests import write_manifests
 from tests.support.notary_thread import NotaryThread
 from tests.support.patience import PATIENT
@@ -121,6 +122,20 @@ async def test_a_load_swaps_the_registry(tmp_path: Path) -> None:
 async def test_a_policy_that_is_refused_leaves_the_registry_as_it_was(tmp_path: Path) -> None:
     async with loading(tmp_path, Refusing()) as configuration:
         assert "gateway.rego:1  no." in await refused(configuration)
+
+
+async def test_a_load_names_rules_that_may_not_do_what_they_say_in_the_log(tmp_path: Path) -> None:
+    async with loading(tmp_path) as configuration:
+        rules = "package gateway\n\napplies_junior if input.owner in data.junior\n"
+        (tmp_path / "policy" / "gateway.rego").write_text(rules)
+        with capture_logs() as logged:
+            await configuration.load()
+        doubts = [one["problem"] for one in logged if one["event"] == "a rule of the policy may not do what it says"]
+        file = tmp_path / "policy" / "gateway.rego"
+        assert doubts == [
+            f"{file}:3  applies_junior is asked for by no rule: it denies nothing and holds nothing.",
+            f"{file}:3  data.junior: data.json does not have it.",
+        ]
 
 
 async def test_every_problem_is_named_at_once(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from frontend.actions.registry import Registry
-from frontend.configuration.active import Commit, Configuration, ConfigurationRefused
+from frontend.configuration.active import Commit, Configuration, ConfigurationRefused, Fresh
 from frontend.control import ControlDeadlines
 from frontend.deadlines import Deadlines
 from frontend.notary.client import NotaryUnavailable
@@ -18,25 +18,31 @@ from frontend.policy.acl import PolicyFiles
 from frontend.policy.data import PolicyData
 from frontend.policy.engine import PolicySources
 from ipc import messages as m
+from ipc.reloadable import reloadable_of
+from ipc.settings import Settings
 from tests.support.front_core import Core, ScriptedPolicy, front_core, refuses
 from tests.support.patience import PATIENT
 
 RELOAD = ("POST", "/v1/admin/reload")
 FAILED = (500, {"error": "reload_failed"})
+NOTHING = Fresh()
 FULL = NotaryUnavailable("the disk is full")
 
 
 class Loading:
     """A configuration whose load ends as it is told. `loads` counts those that came into force."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
         self.registry = Registry()
         self.policy = ScriptedPolicy()
         self.outcome: Exception | None = None
         self.loads = 0
+        self.fresh = NOTHING
 
-    async def load(self, commit: Commit | None = None, *, within: float = 0) -> None:
+    async def load(self, commit: Commit | None = None, *, within: float = 0, fresh: Fresh = NOTHING) -> None:
         await trio.lowlevel.checkpoint()
+        self.fresh = fresh
         if self.outcome is not None:
             raise self.outcome
         if commit is not None:
@@ -73,7 +79,7 @@ class Supervisor:
 @asynccontextmanager
 async def supervised(folder: Path, deadlines: Deadlines = PATIENT) -> AsyncIterator[Supervisor]:
     async with front_core(folder, workers=0, deadlines=deadlines) as core, trio.open_nursery() as nursery:
-        loading = Loading()
+        loading = Loading(core.services.settings)
         core.services.configuration = core.services.reloads.configuration = cast(Configuration, loading)
         supervisor = Supervisor(core, loading)
         nursery.start_soon(supervisor.run)
@@ -103,7 +109,7 @@ async def test_a_reload_is_answered_with_what_is_in_force_and_told_with_who_aske
             200,
             {
                 "manifests_loaded": 0, "policy_reloaded": True, "reloaded_at": "", "actions": 0,
-                "policy_version": "p1",
+                "policy_version": "p1", "changed": [], "needs_restart": [],
             },
         )  # fmt: skip
         assert body["reloaded_at"].endswith("Z")
@@ -191,3 +197,18 @@ async def test_a_gateway_that_drains_still_reloads(tmp_path: Path) -> None:
         assert (await supervisor.core.operate(*RELOAD))[0] == 200
         status = (await supervisor.core.operate("GET", "/v1/admin/status"))[1]
         assert (status["status"], status["draining"]) == ("draining", True), "a reload is no way out of it"
+
+
+async def test_what_the_configuration_file_says_is_put_in_force_with_the_rest_and_told_by_its_names(
+    tmp_path: Path,
+) -> None:
+    async with supervised(tmp_path) as supervisor:
+        core = supervisor.core
+        fresh = reloadable_of(core.services.settings)
+        asked = m.Reload(
+            "r1", "signal", reloadable=fresh, problems=("a",), changed=("operators",), needs_restart=("b",)
+        )  # fmt: skip
+        await core.services.reloads.perform(asked)
+        assert supervisor.loading.fresh == Fresh(fresh, ("a",))
+        (event,) = await told(core)
+        assert event["change"] == {"settings": ["operators"], "needs_restart": ["b"]}

@@ -79,10 +79,47 @@ async def test_a_plan_that_was_held_before_can_not_be_approved_any_more(tmp_path
         agent, approval_id = await held(core)
         assert (await core.operate(*REVOKE))[0] == 200
         status, body = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
-        assert (status, body["error"]) == (409, "plan_integrity")
-        assert await state_of(core, approval_id) == "failed"
+        assert (status, body["error"]) == (404, "approval_not_found")
+        assert await state_of(core, approval_id) == "expired"
         assert not (await core.real.trace_of_approval(approval_id)).has_intent
         assert await core.remaining(agent) == 3
+
+
+async def test_every_hold_of_before_has_ended_with_its_event_and_its_call_when_the_operator_is_answered(
+    tmp_path: Path,
+) -> None:
+    async with front_core(tmp_path) as core:
+        holds = [await held(core) for _ in range(25)]
+        assert (await core.operate(*REVOKE))[0] == 200
+        assert [event["approval_id"] for event in await core.events(event_type="ApprovalExpired")] == [
+            approval_id for _, approval_id in reversed(holds)
+        ]  # fmt: skip
+        (told, *_) = await core.events(event_type="ApprovalExpired")
+        assert (told["decision"], told["reason"]) == ("deny", "everything of before was revoked")
+        for agent, approval_id in holds:
+            assert await state_of(core, approval_id) == "expired"
+            assert await core.remaining(agent) == 3
+        assert (await core.operate("GET", "/v1/approvals?status=pending"))[1]["total"] == 0
+        assert (await core.operate("GET", "/v1/admin/status"))[1]["pending_approvals"] == 0
+
+
+@pytest.mark.parametrize("verb", ["approve", "deny"])
+async def test_a_hold_of_before_whose_end_is_not_written_yet_can_not_be_decided_either(
+    tmp_path: Path, verb: str
+) -> None:
+    async with front_core(tmp_path) as core:
+        _, approval_id = await held(core)
+        core.client.faults["DueHolds"] = refuses(FULL)
+        assert (await core.operate(*REVOKE))[0] == 200
+        assert await core.events(event_type="ApprovalExpired") == []
+        path = f"/v1/approvals/{approval_id}"
+        assert await core.operate("POST", f"{path}/{verb}") == (404, {"error": "approval_not_found"})
+        assert await core.operate("GET", path) == (404, {"error": "approval_not_found"})
+        (item,) = (await core.operate("GET", "/v1/approvals"))[1]["approvals"]
+        assert item["state"] == "expired"
+        core.client.faults.clear()
+        await core.services.upkeep.round()
+        assert len(await core.events(event_type="ApprovalExpired")) == 1
 
 
 # ------------------------------------------------------------------ calls that are on their way

@@ -41,8 +41,8 @@ async def test_what_broke_this_moment_shows_in_the_next_answer(tmp_path: Path) -
 
 async def test_a_status_says_what_it_can_when_a_store_fails(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
-        await held(core)
         await core.raise_epoch()
+        await held(core)
         status, body = await core.operate("GET", "/v1/admin/status")
         counts = ("pending_approvals", "revocation_epoch", "unresolved_intents")
         assert (status, [body[name] for name in counts]) == (200, [1, 1, 0])

@@ -3,6 +3,7 @@
 import hashlib
 import threading
 from collections.abc import AsyncIterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from frontend.calls import pipeline
+from frontend.limits.rates import TooMuch
 from frontend.notary.client import NotaryUnavailable
 from frontend.schemas.large_bodies import LARGE_BYTES, LargeBodies
 from frontend.schemas.parser import parse_body
@@ -24,6 +26,7 @@ ECHO = action(io={"max_request_bytes": 1_048_576, "request_schema": SCHEMA})
 FLOATS = {"n": [index / 7 for index in range(52_000)]}
 """Close to a megabyte."""
 SMALL = {"n": [1]}
+ME = ("principal me", "session mine")
 
 
 class Slow:
@@ -98,7 +101,7 @@ async def test_the_request_hash_of_a_large_body_is_that_of_its_canonical_form(co
     ("body", "reason"),
     [
         (b'{"n":[' + b"1.5," * 200_000 + b"]}", "(body): json"),
-        (b'{"n":[' + b"1.5," * 200_000 + b'"x"]}', "/n/200000: type"),
+        (b'{"n":[' + b"1.5," * 200_000 + b'"x"]}', "/n/200000: must be a number"),
         (b'{"n":[' + b"1.5," * 200_000 + b"9007199254740993]}", "(body): number_range"),
     ],
 )
@@ -118,8 +121,8 @@ async def test_a_large_body_that_fits_no_schema_is_not_told_so_before_the_budget
 
 async def test_only_what_is_large_goes_to_another_thread() -> None:
     bodies, here = LargeBodies(), threading.get_ident()
-    assert await bodies.run(LARGE_BYTES, threading.get_ident) == here
-    assert await bodies.run(LARGE_BYTES + 1, threading.get_ident) != here
+    assert await bodies.run(LARGE_BYTES, ME, threading.get_ident) == here
+    assert await bodies.run(LARGE_BYTES + 1, ME, threading.get_ident) != here
 
 
 async def test_large_bodies_are_worked_on_one_at_a_time() -> None:
@@ -135,7 +138,7 @@ async def test_large_bodies_are_worked_on_one_at_a_time() -> None:
 
     async with trio.open_nursery() as nursery:
         for _ in range(3):
-            nursery.start_soon(bodies.run, LARGE_BYTES + 1, work)
+            nursery.start_soon(bodies.run, LARGE_BYTES + 1, ME, work)
         await until(began.is_set)
         await wait_all_tasks_blocked()
         go.set()
@@ -152,10 +155,54 @@ async def test_who_waits_for_a_large_body_can_be_cancelled() -> None:
 
     async with trio.open_nursery() as nursery:
         for _ in range(2):
-            nursery.start_soon(bodies.run, LARGE_BYTES + 1, work)
+            nursery.start_soon(bodies.run, LARGE_BYTES + 1, ME, work)
         await until(began.is_set)
         nursery.cancel_scope.cancel()
     assert not ended.is_set()
     go.set()
     with trio.fail_after(DEADLINE):
-        assert await bodies.run(LARGE_BYTES + 1, ended.is_set), "the thread that was left has given its place back"
+        assert await bodies.run(LARGE_BYTES + 1, ME, ended.is_set), "the thread that was left has given its place back"
+
+
+async def test_whoever_has_used_least_is_next_and_one_with_many_waits_for_itself() -> None:
+    bodies, go, began = LargeBodies(), threading.Event(), threading.Event()
+    order = list[str]()
+
+    def work(name: str) -> None:
+        began.set()
+        go.wait(DEADLINE)
+        order.append(name)
+
+    async def send(principal: str, name: str) -> None:
+        await bodies.run(LARGE_BYTES + 1, (f"principal {principal}", f"session {name}"), partial(work, name))
+
+    async with trio.open_nursery() as nursery:
+        for name in ("a1", "a2", "a3"):
+            nursery.start_soon(send, "a", name)
+            await wait_all_tasks_blocked()
+        nursery.start_soon(send, "b", "b1")
+        await until(began.is_set)
+        await wait_all_tasks_blocked()
+        go.set()
+    assert order == ["a1", "b1", "a2", "a3"]
+
+
+async def test_a_turn_that_does_not_come_in_time_is_refused_as_too_much_and_others_go_on() -> None:
+    bodies, go, began = LargeBodies(wait_seconds=0.0), threading.Event(), threading.Event()
+
+    def work() -> str:
+        began.set()
+        go.wait(DEADLINE)
+        return "done"
+
+    async def first() -> None:
+        assert await bodies.run(LARGE_BYTES + 1, ME, work) == "done"
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(first)
+        await until(began.is_set)
+        with pytest.raises(TooMuch) as refused:
+            await bodies.run(LARGE_BYTES + 1, ("principal other", "session other"), work)
+        assert (refused.value.status, refused.value.code) == (429, "rate_limit_exceeded")
+        go.set()
+    assert await bodies.run(LARGE_BYTES + 1, ME, work) == "done"

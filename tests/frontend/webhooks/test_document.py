@@ -14,10 +14,12 @@ from frontend.webhooks.sender import AT_ONCE
 from frontend.webhooks.signing import signature_headers
 from ipc.settings import WEBHOOK_KINDS, WebhookSettings
 from ipc.webhooks import key_of
+from notary.announcing import KIND
 from notary.backends.sqlite import Database
 from notary.ledger import schema
-from notary.ledger.message import _FIELDS, MAX_BODY_BYTES
+from notary.ledger.message import _FIELDS, MAX_BODY_BYTES, checkpoint_body
 from notary.ledger.outbox import MAX_WAITING
+from notary.tree.checkpoint import Checkpoint
 from tests.support.notary_thread import SMALL_WAL
 
 TEXT = (Path(__file__).resolve().parents[3] / "docs" / "webhooks.md").read_text()
@@ -52,9 +54,17 @@ def test_every_kind_is_described_and_no_other() -> None:
 
 
 def test_every_field_of_data_is_named() -> None:
-    shown = {name for block in [*blocks("json"), example()[1].decode()] for name in json.loads(block).get("data", {})}
+    told = [json.loads(block) for block in [*blocks("json"), example()[1].decode()]]
+    shown = {name for one in told if one.get("type") != KIND for name in one.get("data", {})}
     named = set(re.findall(r"`(\w+)`", TEXT[TEXT.index("those above, and") :].split("\n\n")[0]))
     assert set(_FIELDS) | {"change"} == shown | (named & set(_FIELDS))
+
+
+def test_the_checkpoint_that_is_shown_has_what_one_has() -> None:
+    (told,) = [one for one in map(json.loads, blocks("json")) if one.get("type") == KIND]
+    made = Checkpoint("o", 1, b"r" * 32, "2026-11-21T21:59:00.118Z", 0)
+    sent = json.loads(checkpoint_body(made, "n", "chk_1", KIND, "0.1.0"))
+    assert (set(told), set(told["data"])) == (set(sent), set(sent["data"]))
 
 
 def test_the_example_is_one_that_the_gateway_would_send() -> None:

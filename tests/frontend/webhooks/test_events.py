@@ -12,7 +12,7 @@ from standardwebhooks import Webhook
 
 from frontend.notary.client import NotaryUnavailable
 from frontend.policy.question import Decision
-from ipc.settings import WEBHOOK_KINDS
+from ipc.settings import DEFAULT_KINDS
 from tests.frontend.webhooks.samples import SECRET, event_ids, hook, kept, notifying_core, settled
 from tests.support.front_core import ALLOW, DENY, HOLD, Agent, Core, refuses, signed, then
 from tests.support.webhook_receiver import Receiver, webhook_receiver
@@ -78,7 +78,7 @@ DRIVES: list[tuple[Drive, str, dict[str, Any]]] = [
     (calls("die"), "action.failed", {"decision": "error", "error_code": "action_execution_failed", "receipt_id": ...}),
     (calls(policy=DENY), "action.denied", {"decision": "deny", "error_code": "policy_denied", "policy_rule": "acl",
                                            "deny_reason": "not you", "risk_level": "low", "policy_version": "p1"}),
-    (calls("nothing"), "action.denied", {"error_code": "action_not_found", "action_id": "nothing"}),
+    (calls("nothing"), "action.denied", {"error_code": "action_not_found", "action_id": None}),
     (calls(policy=HOLD), "approval.pending", {"decision": "pending_approval", "approval_id": ..., "session_id": ...}),
     (settles("approve"), "action.executed", {"approval_id": ..., "approved_by": "op", "receipt_id": ...}),
     (settles("deny"), "approval.denied", {"approval_id": ..., "approved_by": "op", "decision": "deny"}),
@@ -111,7 +111,7 @@ async def test_every_kind_comes_of_its_event_with_what_identifies_it(tmp_path: P
             assert Webhook(SECRET).verify(one.body, one.headers) == one.json
             assert one.headers["webhook-id"] == one.json["id"] == one.json["data"]["event_id"]
         heard = {one.kind for one in receiver.received}
-        assert heard == set(WEBHOOK_KINDS) - {"budget.exhausted"}
+        assert heard == set(DEFAULT_KINDS) - {"budget.exhausted"}
         assert len(set(receiver.ids)) == len(receiver.ids)
 
 

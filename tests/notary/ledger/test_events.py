@@ -22,19 +22,22 @@ DOCUMENTED = [
     "event_type", "event_id", "timestamp", "trace_id", "principal", "owner", "session_id", "lease_jti",
     "identity_method", "action_id", "action_version", "provider_module_digest", "trust_verdict", "risk_level",
     "request_hash", "policy_version", "policy_rule", "decision", "deny_reason", "reason", "error_code", "allowed_sinks",
-    "budgets_before", "budgets_after", "runtime", "response_hash", "grant_id", "receipt_id", "receipt_hash",
+    "budgets_before", "budgets_after", "runtime", "response_hash",
+    "response_schema_violation", "grant_id", "receipt_id", "receipt_hash",
     "intent_id", "verification_outcome", "approval_id", "is_repeated", "approved_by", "operator_sender_binding",
-    "operator_proof_jti", "change", "key_purpose", "key_id", "previous_key_id", "signing_keys", "dev_mode",
-    "sandbox_degraded", "prev_hash",
+    "operator_proof_jti", "approval_signature", "change", "seen", "attempts", "key_purpose", "key_id",
+    "previous_key_id", "signing_keys", "dev_mode", "sandbox_degraded", "prev_hash",
 ]  # fmt: skip
 DOCUMENTED_TYPES = {
     "ActionCall", "LeaseIssued", "ApprovalGranted", "ApprovalDenied", "ApprovalExpired", "AdminDrain", "AdminReload",
     "AdminRevokeAll", "ReceiptKeysRead", "DomainAdded", "DomainRemoved", "DomainCleared", "PathAdded", "PathRemoved",
     "PathCleared", "PolicyGranted", "PolicyRevoked", "PolicyAllowlistAdded", "PolicyAllowlistRemoved",
-    "BudgetRollbackFailed", "KeysRotated", "RollbackAccepted", "IntentResolved", "GatewayStarted", "GatewayStopped",
+    "BudgetRollbackFailed", "KeysRotated", "RollbackAccepted", "IntentResolved", "OperatorAuthFailed",
+    "IntentVerification", "GatewayStarted", "GatewayStopped",
 }  # fmt: skip
 NO_TEXTS = {
-    "timestamp", "allowed_sinks", "budgets_before", "budgets_after", "runtime", "change", "signing_keys",
+    "timestamp", "allowed_sinks", "budgets_before", "budgets_after", "runtime", "change", "seen", "attempts",
+    "signing_keys",
     "is_repeated", "dev_mode", "sandbox_degraded", "prev_hash",
 }  # fmt: skip
 TEXT_FIELDS = [name for name in DOCUMENTED if name not in NO_TEXTS]

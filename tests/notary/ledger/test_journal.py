@@ -20,8 +20,7 @@ from notary.ledger.settling import Unsettled, head_with, settle, unsettled
 from notary.offline import main
 from notary.opening import open_state
 from notary.operations.table import HANDLERS, WRITING
-from notary.reading.tree_walk import TreeWalk
-from notary.reading.verify import Walk, walk_on
+from notary.reading.whole import WholeWalk
 from notary.unit import Task
 from notary.units import Units
 from notary.upkeep import Upkeep
@@ -223,9 +222,10 @@ def test_a_journal_that_is_full_makes_room_for_the_next_unit_by_itself(tmp_path:
     state.database.close()
     with closing(connect(state.database.path, writes=False)) as connection:
         assert 0 < len(unsettled(connection)) <= SLOTS
-        progress, tree = Walk(), TreeWalk()
-        while (report := walk_on(connection, progress, tree)) is None:
+        progress = WholeWalk()
+        while progress.step(connection):
             pass
+    report = progress.report()
     assert (report.intact, report.total_events) == (True, 2 * SLOTS + 1)
 
 

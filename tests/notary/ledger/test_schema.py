@@ -1,6 +1,7 @@
 """Ledgers of versions before: brought to this one when they are opened, whole or not at all."""
 
 import os
+import re
 import shutil
 import signal
 import sqlite3
@@ -12,6 +13,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from ipc.approvals import read_remains
 from ipc.events import AuditEvent
 from notary.backends.sqlite import Database, DatabaseGone
 from notary.ledger import journal, schema
@@ -60,24 +62,43 @@ WITHOUT_TREE = (
     "DROP INDEX events_by_id", "ALTER TABLE events DROP COLUMN leaf", "ALTER TABLE intents DROP COLUMN leaf",
     "DROP TABLE tiles", "DROP TABLE checkpoints", "DELETE FROM meta WHERE key = 'history'",
 )  # fmt: skip
+WITH_REQUESTS = (
+    "DROP TABLE quota_calls",
+    "DROP TABLE quota_holds",
+    "DROP TABLE quota_sessions",
+    "DROP TABLE approvals",
+    """
+    CREATE TABLE approvals (
+        seq INTEGER PRIMARY KEY, approval_id TEXT NOT NULL UNIQUE, session_id TEXT NOT NULL, action_id TEXT NOT NULL,
+        request_hash TEXT NOT NULL, state TEXT NOT NULL, created_at REAL NOT NULL, expires_at REAL NOT NULL,
+        body TEXT NOT NULL, holder TEXT, outcome TEXT NOT NULL
+    ) STRICT
+    """,
+    "CREATE INDEX approvals_pending ON approvals (session_id, action_id, request_hash) WHERE state = 'pending'",
+    "CREATE INDEX approvals_expiring ON approvals (expires_at) WHERE state = 'pending'",
+    "CREATE INDEX approvals_claimed ON approvals (holder) WHERE state = 'claimed'",
+    "CREATE INDEX approvals_by_state ON approvals (state, created_at, approval_id)",
+    "CREATE INDEX approvals_by_age ON approvals (created_at, approval_id)",
+    "CREATE INDEX approvals_over ON approvals (expires_at) WHERE state NOT IN ('pending', 'claimed')",
+)
 COPIED = ("events", "receipts", "intents", "unresolved")
 LATER = "2027-01-01T00:00:00.000Z"
 ANSWER = ("front-1", 7, b"\xc3", None, None, None)
 WHOLE = "is intact: 5 events in one chain, 4 receipts with a valid signature, 1 unresolved intent."
 
 
-@pytest.fixture(params=["1", "2", "3", "4"])
+@pytest.fixture(params=["1", "2", "3", "4", "5"])
 def old(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
     """A ledger of an earlier version that a gateway of its time has used."""
     path = tmp_path / "ledger.sqlite3"
     if request.param == "2":
         shutil.copy(FIXTURE / "ledger.sqlite3", path)
         return path
-    if request.param in ("3", "4"):
+    if request.param in ("3", "4", "5"):
         shutil.copy(FIXTURE / "ledger.sqlite3", path)
         opened(path)
         with closing(sqlite3.connect(path)) as connection, connection:
-            for statement in WITHOUT_TREE:
+            for statement in WITH_REQUESTS if request.param == "5" else (*WITHOUT_TREE, *WITH_REQUESTS):
                 connection.execute(statement)
             connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (request.param,))
             if request.param == "3":
@@ -155,6 +176,43 @@ def test_what_a_notary_of_before_the_journal_answered_is_answered_again(old: Pat
         assert remembered(connection) == {("front-1", 7): Outcome(msgspec.Raw(b"\xc3"))}
 
 
+def requests_in(path: Path) -> set[str]:
+    """Which requests of tests can be found in any byte of the file and its WAL."""
+    found = b"".join(one.read_bytes() for one in path.parent.glob(f"{path.name}*"))
+    return {name.decode() for name in re.findall(rb"MARK-([a-z]+)-", found)}
+
+
+@pytest.mark.parametrize("old", ["3", "4", "5"], indirect=True)
+@pytest.mark.parametrize("length", [10, 3000, 300_000])
+def test_no_request_of_an_approval_that_had_ended_is_left_anywhere_in_a_file_that_is_brought_over(
+    old: Path, length: int
+) -> None:
+    def row(name: str, state: str) -> tuple[str, ...]:
+        plan = {"principal": "uid:1000", "epoch": 2, "request": f"MARK-{name}-" * (length // 8), "trace_id": "trc_1"}
+        body = msgspec.json.encode({"plan": plan, "plan_hash": "sha256:1", "identity_method": "", "has_budget": True})
+        return (f"apr_{name}", "ses", "act", name, state, "1.0", "2.0", body.decode(), "{}")
+
+    with closing(sqlite3.connect(old)) as connection, connection:
+        connection.execute("PRAGMA secure_delete=OFF")
+        for name, state in (("waits", "pending"), ("runs", "claimed"), ("no", "denied"), ("swept", "expired"),
+                            ("yes", "approved"), ("late", "expired"), ("again", "failed")):  # fmt: skip
+            columns = "approval_id, session_id, action_id, request_hash, state, created_at, expires_at, body, outcome"
+            connection.execute(
+                f"INSERT INTO approvals ({columns}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row(name, state)
+            )
+        kept = row("answered", "pending")[7].encode()
+        connection.execute("INSERT OR REPLACE INTO last_unit VALUES (1, ?)", (kept,))
+        connection.execute("DELETE FROM approvals WHERE approval_id = 'apr_swept'")
+    assert {"no", "swept", "yes", "late", "again", "answered"} < requests_in(old)
+    opened(old)
+    assert requests_in(old) == {"waits", "runs"}
+    assert stored(old, "SELECT principal, epoch, state FROM approvals ORDER BY seq LIMIT 2") == [
+        ("uid:1000", 2, "pending"), ("uid:1000", 2, "claimed"),
+    ]  # fmt: skip
+    (body,) = stored(old, "SELECT body FROM approvals WHERE approval_id = 'apr_no'")
+    assert read_remains(body).plan_hash == "sha256:1"
+
+
 @pytest.mark.parametrize("old", ["4"], indirect=True)
 def test_what_the_journal_of_a_gateway_that_was_killed_holds_comes_into_the_tree_too(
     old: Path, capsys: pytest.CaptureFixture[str]
@@ -215,12 +273,12 @@ def test_a_broken_chain_stays_broken(old: Path, capsys: pytest.CaptureFixture[st
         opened(old)
 
 
-@pytest.mark.parametrize("other", ["0", "6", "01", "", "1 ", "99"])
+@pytest.mark.parametrize("other", ["0", "7", "01", "", "1 ", "99"])
 def test_every_other_version_is_refused_and_left_alone(old: Path, other: str) -> None:
     with closing(sqlite3.connect(old)) as connection, connection:
         connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (other,))
     tables = outline(old)
-    with pytest.raises(DatabaseGone, match=f"its schema is {other}, known is 5"):
+    with pytest.raises(DatabaseGone, match=f"its schema is {other}, known is 6"):
         opened(old)
     assert (version(old), outline(old)) == (other, tables)
 

@@ -6,14 +6,14 @@ import pytest
 
 from ipc.messages import Enter, GetHold, Held, ListHolds, Proof, ReadBudget, Refusal
 from tests.notary.running import Running
-from tests.notary.samples import NOW, changed, make_approval, make_claim, make_hold, make_issue, make_revoke
+from tests.notary.samples import NOW, answered, changed, make_approval, make_claim, make_hold, make_issue, make_revoke
 
 
 def test_a_hold_is_stored_as_it_is_with_its_event_and_its_debit(notary: Running) -> None:
     front = notary.front
     session_id = front.ask(make_issue(max_calls=2)).session_id
-    approval = make_approval(session_id=session_id, body='{"é":"\\u0000"}')
-    assert front.ask(make_hold(approval, has_budget=True)) == Held(approval, is_repeated=False)
+    approval = make_approval(session_id=session_id, body='{"é":"\\u0000","plan":{"principal":"uid:1000"}}')
+    assert front.ask(make_hold(approval, has_budget=True)) == Held(answered(approval), is_repeated=False)
     assert front.ask(GetHold(approval.approval_id)) == approval
     assert front.ask(GetHold("apr_none")) is None
     assert front.ask(ReadBudget(session_id)).remaining == 1
@@ -30,7 +30,7 @@ def test_the_same_call_is_held_once_with_an_event_and_without_a_debit(notary: Ru
     first = make_approval(session_id=session_id, request_hash="r")
     again = make_approval(session_id=session_id, request_hash="r")
     front.ask(make_hold(first, has_budget=True))
-    assert front.ask(make_hold(again, has_budget=True)) == Held(first, is_repeated=True)
+    assert front.ask(make_hold(again, has_budget=True)) == Held(answered(first), is_repeated=True)
     assert front.ask(GetHold(again.approval_id)) is None
     assert front.ask(ReadBudget(session_id)).remaining == 1
     event = notary.last_event()
@@ -60,7 +60,9 @@ def test_a_session_has_a_bounded_number_of_holds_and_is_told_when_one_ends(notar
     kept = [make_approval(expires_at=NOW + 300 + number) for number in range(3)]
     for approval in kept:
         assert isinstance(front.ask(make_hold(approval, limit=3)), Held)
-    assert front.ask(make_hold(limit=3)) == Refusal("too_many_pending_approvals", None, retry_after=300)
+    assert front.ask(make_hold(limit=3)) == Refusal(
+        "too_many_pending_approvals", "3 holds of the session wait", retry_after=300
+    )
     assert notary.last_event()["error_code"] == "too_many_pending_approvals"
     same = make_approval(request_hash=kept[1].request_hash)
     assert front.ask(make_hold(same, limit=3)).is_repeated
@@ -82,7 +84,7 @@ def test_what_is_refused_holds_nothing_and_has_one_event(notary: Running, spoil:
         front.ask(make_revoke())
     before = len(notary.events())
     assert front.ask(asked).code == code
-    assert front.ask(ListHolds(None, 9)) == []
+    assert front.ask(ListHolds(None, 9)).approvals == []
     assert len(notary.events()) == before + 1
     assert notary.last_event()["error_code"] == code
     assert front.ask(ReadBudget(session_id)).remaining == int(spoil != "budget")

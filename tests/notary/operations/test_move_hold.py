@@ -17,6 +17,7 @@ from ipc.store import ApprovalRecord
 from tests.notary.running import Running
 from tests.notary.samples import (
     NOW,
+    answered,
     changed,
     held_and_claimed,
     make_approval,
@@ -25,6 +26,7 @@ from tests.notary.samples import (
     make_expiry,
     make_hold,
     make_issue,
+    make_revoke,
 )
 from tests.support.asking import Asker, Told
 
@@ -44,10 +46,11 @@ def test_a_move_changes_state_outcome_and_holder_and_nothing_else(notary: Runnin
     front = notary.front
     approval = held(front)
     moved = move(front, make_claim(approval))
-    assert moved == changed(approval, state="claimed", outcome='{"claimed_by":"alice"}', holder="front-1")
-    assert front.ask(GetHold(approval.approval_id)) == moved
+    claimed = changed(approval, state="claimed", outcome='{"claimed_by":"alice"}', holder="front-1")
+    assert moved == answered(claimed)
+    assert front.ask(GetHold(approval.approval_id)) == claimed
     denied = changed(make_denial(approval), outcome='{"claimed_by":"alice","deny_reason":"no"}')
-    assert move(front, denied) == changed(approval, state="denied", outcome=denied.outcome)
+    assert move(front, denied) == answered(approval, state="denied", outcome=denied.outcome)
 
 
 def test_a_move_that_wins_writes_its_event_and_gives_its_call_back_and_one_that_loses_does_neither(
@@ -100,6 +103,21 @@ def test_a_claim_needs_time_that_is_left_and_an_expiry_that_none_is(
     assert (move(notary.front, make_expiry(second)) is None) is is_claimed
 
 
+def test_a_hold_of_another_epoch_can_only_expire_whatever_a_front_asks(notary: Running) -> None:
+    front = notary.front
+    session_id = front.ask(make_issue(max_calls=2)).session_id
+    approval = held(front, has_budget=True, session_id=session_id)
+    assert front.ask(DueHolds(5)) == []
+    front.ask(make_revoke())
+    assert move(front, make_claim(approval)) is None
+    assert front.ask(GetHold(approval.approval_id)).state == "expired"
+    assert front.ask(DueHolds(5)) == [approval]
+    assert move(front, make_expiry(approval, refunds=True)) is not None
+    assert move(front, make_expiry(approval, refunds=True)) is None
+    assert front.ask(DueHolds(5)) == []
+    assert front.ask(ReadBudget(session_id)).remaining == 2
+
+
 def test_of_any_number_of_operators_one_wins(notary: Running) -> None:
     fronts, approval = {"front-1": notary.front, "another": notary.attach("another")}, held(notary.front)
     asked = [
@@ -107,7 +125,7 @@ def test_of_any_number_of_operators_one_wins(notary: Running) -> None:
         for name, front in fronts.items()
     ]
     winners = [one for front, numbers in asked for number in numbers if (one := front.answer(number)) is not None]
-    assert winners == [notary.front.ask(GetHold(approval.approval_id))]
+    assert winners == [answered(notary.front.ask(GetHold(approval.approval_id)))]
     assert winners[0].state == "claimed"
 
 
@@ -120,7 +138,7 @@ def test_lists_are_newest_first_filtered_and_bounded_and_show_of_a_body_what_a_l
     assert move(front, make_denial(kept[3]))
 
     def listed(states: tuple[str, ...] | None, limit: int = 50) -> list[str]:
-        return [record.approval_id for record in front.ask(ListHolds(states, limit))]
+        return [record.approval_id for record in front.ask(ListHolds(states, limit)).approvals]
 
     newest = ["apr_tie", "apr_5", "apr_4", "apr_3", "apr_2", "apr_1", "apr_0"]
     assert listed(None) == newest
@@ -129,7 +147,7 @@ def test_lists_are_newest_first_filtered_and_bounded_and_show_of_a_body_what_a_l
     assert listed(("claimed", "denied", "claimed")) == ["apr_3", "apr_1"]
     assert listed(("pending", "denied"), 4) == ["apr_tie", "apr_5", "apr_4", "apr_3"]
     assert listed(()) == listed(("failed",)) == []
-    (shown,) = front.ask(ListHolds(None, 1))
+    (shown,) = front.ask(ListHolds(None, 1)).approvals
     assert '"principal":"uid:1000"' in shown.body
     assert "request" not in shown.body
 
@@ -164,7 +182,7 @@ def test_claims_of_fronts_that_are_gone_are_found(notary: Running) -> None:
 
 def test_a_front_finds_what_it_has_claimed_and_no_task_of_it_settles(notary: Running) -> None:
     front, other = notary.front, notary.attach("f1")
-    body = '{"plan":{"request":"' + "x" * 3_000_000 + '"}}'
+    body = '{"plan":{"principal":"uid:1000","request":"' + "x" * 3_000_000 + '"}}'
     mine = [held_and_claimed(front, approval_id=f"apr_{number}", body=body).approval_id for number in range(4)]
     theirs = held_and_claimed(other, "f1", approval_id="apr_other").approval_id
 

@@ -2,7 +2,7 @@
 
 from ipc.messages import Enter, Proof, Refuse, Refused
 from tests.notary.running import Running
-from tests.notary.samples import call_event, make_approval, make_hold
+from tests.notary.samples import answered, call_event, make_approval, make_hold
 
 DENIED = {"decision": "deny", "error_code": "policy_denied", "reason": "no", "deny_reason": "not you"}
 
@@ -31,7 +31,7 @@ def test_the_same_call_that_waits_is_answered_with_its_hold(notary: Running) -> 
     approval = make_approval()
     notary.front.ask(make_hold(approval))
     event = call_event(request_hash=approval.request_hash, decision="deny", error_code="budget_exhausted", reason="x")
-    assert notary.front.ask(Refuse(event, Proof("p"), unless_held=True)) == Refused(held=approval)
+    assert notary.front.ask(Refuse(event, Proof("p"), unless_held=True)) == Refused(held=answered(approval))
     told = notary.last_event()
     assert (told["decision"], told["approval_id"], told["is_repeated"]) == (
         "pending_approval", approval.approval_id, True,

@@ -4,14 +4,10 @@ import pytest
 
 from ipc.events import AuditEvent
 from ipc.messages import ListUnresolved, ReadCheckpoint, ReadLedger, ResolvedIntent, ResolveIntent
-from notary.unit import ENDED_SECONDS
+from tests.notary.lost import OVER, lost_call
 from tests.notary.running import Running, walk
 from tests.notary.samples import make_open, record_call
 from tests.support.asking import Told
-from tests.support.logs import capture_logs
-from tests.support.supervised import wait_until
-
-OVER = 3600.0 + ENDED_SECONDS
 
 
 def act(**given: object) -> AuditEvent:
@@ -21,21 +17,6 @@ def act(**given: object) -> AuditEvent:
 
 def asked(intent_id: str, outcome: str = "happened", **given: object) -> ResolveIntent:
     return ResolveIntent(intent_id, outcome, act(**given))
-
-
-def lost_call(notary: Running) -> str:
-    """A call whose front and worker are both gone; the id of its intent."""
-    front = notary.attach(f"leaves-{len(notary.events())}")
-    call = make_open()
-    front.begin(call)
-    worker = notary.workers.of(call.intent_id)
-    worker.word()
-    with capture_logs() as lines:
-        front.close()
-        wait_until(lambda: [line for line in lines if line["event"] == "a front's channel ended"])
-        notary.workers.end(worker)
-        wait_until(lambda: [line for line in lines if line.get("intent_id") == call.intent_id])
-    return call.intent_id
 
 
 def test_it_leaves_list_and_gauge_with_an_event_and_no_receipt(notary: Running) -> None:

@@ -5,8 +5,7 @@ from contextlib import closing
 from pathlib import Path
 
 from ipc.evidence import VerifyReport
-from notary.reading.tree_walk import TreeWalk
-from notary.reading.verify import Walk, walk_on
+from notary.reading.whole import WholeWalk
 from tests.notary.running import Running
 from tests.notary.samples import make_note, record_call
 
@@ -35,10 +34,10 @@ class Tampered:
 
     def verify(self) -> VerifyReport:
         with closing(sqlite3.connect(self.path, isolation_level=None)) as connection:
-            started, tree = Walk(), TreeWalk()
-            while (report := walk_on(connection, started, tree)) is None:
+            walk = WholeWalk()
+            while walk.step(connection):
                 pass
-            return report
+            return walk.report()
 
     def broken_at(self, seq: int | None, *words: str) -> None:
         """The walk stops at that event, for a reason that holds these words; all before it was found whole."""

@@ -42,6 +42,11 @@ def forged(path: Path, change: Change) -> None:
             connection.execute("UPDATE receipts SET seq = ? WHERE seq = ?", (place, seq))
             link = sha256_hex(stored)
         write_head(connection, Head(len(seqs), link))
+        for place, (seq,) in enumerate(connection.execute("SELECT seq FROM intents ORDER BY seq").fetchall(), 1):
+            connection.execute("UPDATE intents SET seq = ? WHERE seq = ?", (place, seq))
+        connection.execute(
+            "UPDATE unresolved SET seq = (SELECT seq FROM intents WHERE intent_id = unresolved.intent_id)"
+        )
         leaves = [(leaf, "events", seq, data) for seq, leaf, data in
                   connection.execute("SELECT seq, leaf, bytes FROM events")]  # fmt: skip
         leaves += [(row[1], "intents", row[0], intent_leaf(row[2:])) for row in

@@ -12,8 +12,7 @@ from notary.backends.sqlite import Database
 from notary.ledger import schema
 from notary.ledger.chain import milliseconds, open_event
 from notary.ledger.head import Head, write_head
-from notary.reading.tree_walk import TreeWalk
-from notary.reading.verify import Walk, walk_on
+from notary.reading.whole import WholeWalk
 from notary.tree import tiles
 from notary.tree.merkle import leaf_hash
 from tests.notary.samples import make_event
@@ -67,12 +66,12 @@ def resident() -> int:
 
 def walked(path: Path) -> tuple[VerifyReport, list[int]]:
     """A walk to its end, and how large this process was along it."""
-    walk, tree, sizes = Walk(), TreeWalk(), list[int]()
+    walk, sizes = WholeWalk(), list[int]()
     with closing(sqlite3.connect(path, isolation_level=None)) as connection:
-        while (report := walk_on(connection, walk, tree)) is None:
-            if walk.head.seq % 10_240 == 0 or not sizes:
+        while walk.step(connection):
+            if walk.chain.head.seq % 10_240 == 0 or not sizes:
                 sizes.append(resident())
-    return report, sizes
+    return walk.report(), sizes
 
 
 def test_a_long_walk_takes_no_more_memory_than_a_short_one_and_finds_a_break_at_its_end(tmp_path: Path) -> None:

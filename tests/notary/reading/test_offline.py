@@ -185,7 +185,7 @@ def test_a_receipt_of_no_event_is_noticed(case: Case) -> None:
 
 @pytest.mark.parametrize(("statement", "words"), [
     ("DELETE FROM unresolved", "intents are there"),
-    ("DELETE FROM intents WHERE seq = 4", "the tree has 20 leaves, and events and intents are 19"),
+    ("DELETE FROM intents WHERE seq = 10", "the tree has 20 leaves, and events and intents are 19"),
 ])  # fmt: skip
 def test_an_intent_that_was_made_to_vanish_is_noticed(case: Case, statement: str, words: str) -> None:
     case.execute(statement)

@@ -11,8 +11,8 @@ import pytest
 
 from ipc.evidence import VerifyReport
 from notary.ledger.head import Head
-from notary.reading.tree_walk import TreeWalk
-from notary.reading.verify import CHUNK, COLUMNS, Walk, walk_on
+from notary.reading.verify import CHUNK, COLUMNS, Walk
+from notary.reading.whole import WholeWalk
 from notary.tree.checkpoint import Checkpoint, parted
 from notary.tree.merkle import EMPTY_ROOT
 from tests.notary.conftest import StartNotary
@@ -156,10 +156,10 @@ def test_an_event_that_was_put_at_the_end_without_moving_the_head_is_noticed(led
 
 
 def test_a_well_linked_event_at_the_end_without_moving_the_head_is_noticed(ledger_file: Tampered) -> None:
-    last = json.loads(ledger_file.bytes[EVENTS])
+    note = json.loads(ledger_file.bytes[EVENTS - 1])
     link = b"sha256:" + sha256(ledger_file.bytes[EVENTS]).hexdigest().encode()
-    _insert_copy(ledger_file, EVENTS + 1, EVENTS)
-    ledger_file.put(EVENTS + 1, ledger_file.bytes[EVENTS].replace(last["prev_hash"].encode(), link))
+    _insert_copy(ledger_file, EVENTS + 1, EVENTS - 1)
+    ledger_file.put(EVENTS + 1, ledger_file.bytes[EVENTS - 1].replace(note["prev_hash"].encode(), link))
     report = ledger_file.verify()
     assert report.reason == "it has no place in the tree after that of the one before it"
     ledger_file.execute("UPDATE events SET leaf = (SELECT max(leaf) + 1 FROM events) WHERE seq = ?", EVENTS + 1)
@@ -218,9 +218,9 @@ def test_the_first_of_several_breaks_is_the_one_that_is_told(ledger_file: Tamper
     ledger_file.broken_at(11)
 
 
-def test_a_ledger_that_was_cut_shows_it_however_much_is_written_afterwards(notary: Running) -> None:
+def test_a_gap_shows_however_much_is_written_afterwards(notary: Running) -> None:
     write_events(notary)
-    Tampered(notary.path).execute("DELETE FROM events WHERE seq > ?", EVENTS - 2)
+    Tampered(notary.path).execute("DELETE FROM events WHERE seq = ?", EVENTS - 1)
     front = notary.start()
     for _ in range(3):
         front.ask(make_note())
@@ -237,15 +237,15 @@ def test_a_walk_goes_a_bounded_way_at_a_time_and_takes_along_what_is_appended_me
     for number in front.send(*[make_note()] * 2 * CHUNK):
         front.answer(number)
     query(front, limit=1)  # what is asked for is brought to its table first
-    walk, tree = Walk(), TreeWalk()
+    walk = WholeWalk()
     with closing(sqlite3.connect(notary.path)) as connection:
-        assert walk_on(connection, walk, tree) is None
-        assert walk.head.seq == CHUNK
-        assert walk_on(connection, walk, tree) is None
-        assert walk.head.seq == 2 * CHUNK
+        assert walk.step(connection)
+        assert walk.chain.head.seq == CHUNK
+        assert walk.step(connection)
+        assert walk.chain.head.seq == 2 * CHUNK
         front.ask(make_note())
-        report = walk_on(connection, walk, tree)
-    assert report is not None
+        assert not walk.step(connection)
+    report = walk.report()
     assert (report.intact, report.events_checked) == (True, 2 * CHUNK + 1)
 
 

@@ -9,11 +9,11 @@ import pytest
 from ipc.encoding import b64url_decode
 from ipc.messages import CheckKeys, FollowKeys, ReadCheckpoint, ShowReceipt
 from ipc.private_files import write_private
+from ipc.verifier_keys import key_id
 from notary.signing.keys import receipt_place, rotate
 from notary.signing.keysets import ListedKey, write_set
 from notary.signing.make_keys import make_keys
 from notary.tree.checkpoint import parted
-from notary.tree.notes import key_id
 from tests.notary.conftest import StartNotary
 from tests.notary.running import Running, query
 from tests.notary.samples import make_issue, record_call

@@ -2,12 +2,18 @@
 
 import sqlite3
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
-from notary.store import budgets, holds, proofs
+from ipc.messages import ListHolds
+from notary.store import budgets, holds, proofs, quotas
+from notary.store.hold_list import HoldList
+from notary.store.holds import Moment
 from tests.notary.running import Running
 from tests.notary.samples import NOW, changed, make_approval
+
+MOMENT = Moment(NOW, 0)
 
 
 @pytest.fixture
@@ -58,7 +64,22 @@ def test_approvals_that_ended_go_a_day_later_and_those_that_wait_or_run_stay(con
     assert not holds.sweep(connection, NOW + 299)
     assert count(connection, "approvals") == 6
     holds.sweep(connection, NOW + 300)
-    assert [record.approval_id for record in holds.newest(connection, None, 9)] == ["pending", "claimed"]
+    left = HoldList(connection, ListHolds(None, 9), MOMENT).records()
+    assert [record.approval_id for record in left] == ["pending", "claimed"]
+
+
+def test_quotas_keep_what_counts_and_little_more(connection: sqlite3.Connection) -> None:
+    minute = quotas.minute_of(NOW)
+    for number in range(quotas.SWEPT_AT_ONCE + 10):
+        quotas.count_call(connection, f"p-{number}", minute - 63)
+    quotas.note_hold(connection, "old", "p", minute - 63)
+    quotas.add_session(connection, "p", "old", 0, NOW - 61)
+    quotas.count_call(connection, "p", minute - 60)
+    quotas.note_hold(connection, "young", "p", minute - 60)
+    quotas.add_session(connection, "p", "young", 0, NOW - 59)
+    assert [quotas.sweep(connection, NOW) for _ in range(2)] == [True, False]
+    assert [count(connection, f"quota_{kind}") for kind in ("calls", "holds", "sessions")] == [1, 1, 1]
+    assert quotas.calls_of(connection, "p", NOW)[0] == 1
 
 
 def test_no_question_scans_a_table(connection: sqlite3.Connection) -> None:
@@ -72,15 +93,30 @@ def test_no_question_scans_a_table(connection: sqlite3.Connection) -> None:
     budgets.refund(connection, "s")
     budgets.sweep(connection, NOW)
     holds.store(connection, approval)
-    holds.pending(connection, "s", "a", "r", NOW)
-    holds.waiting(connection, "s", NOW)
-    holds.newest(connection, None, 5)
-    holds.newest(connection, ("pending", "claimed"), 5)
-    holds.due(connection, NOW, 5)
+    holds.pending(connection, "s", "a", "r", MOMENT)
+    holds.waiting_of_session(connection, "s", MOMENT)
+    holds.waiting_of(connection, "p", MOMENT)
+    holds.waiting(connection, MOMENT)
+    for states in (None, ("pending", "claimed")):
+        filters: dict[str, Any]
+        for filters in ({}, {"principal": "p"}, {"before": NOW}, {"action_id": "a"}):
+            wanted = HoldList(connection, ListHolds(states, 5, **filters), MOMENT)
+            wanted.records()
+            wanted.total()
+    holds.due(connection, MOMENT, 5)
     holds.claimed_by_others(connection, ("f",))
     holds.move(connection, approval.approval_id, "pending", "claimed", outcome="{}")
-    holds.count_pending(connection, NOW)
+    holds.count_pending(connection, MOMENT)
     holds.sweep(connection, NOW)
+    quotas.calls_of(connection, "p", NOW)
+    quotas.count_call(connection, "p", 1)
+    quotas.give_back(connection, "p", 1)
+    quotas.note_hold(connection, "a", "p", 1)
+    quotas.is_counted_hold(connection, "a")
+    quotas.give_back_hold(connection, "a")
+    quotas.sessions_of(connection, "p", 0, NOW)
+    quotas.add_session(connection, "p", "s", 0, NOW)
+    quotas.sweep(connection, NOW)
     connection.set_trace_callback(None)
     assert len(statements) > 16
     for statement in statements:

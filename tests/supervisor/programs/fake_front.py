@@ -40,7 +40,7 @@ class FakeFront:
         self.notary: socket.socket | None = None
         self.seen: dict[str, Any] = {
             "pid": os.getpid(), "fds": FDS_AT_START, "workers": {}, "gone": [], "policies": [], "notaries": [],
-            "loaded": [], "reloads": [], "reloaded": [], "operators": [], "edited": [], "finishes": [],
+            "loaded": [], "reloads": [], "reloaded": [], "operators": [], "edited": [], "finishes": [], "follows": [],
             "drained": False, "stopping": False, "environment": sorted(os.environ),
         }  # fmt: skip
         self.in_flight = 0
@@ -56,6 +56,7 @@ class FakeFront:
         setproctitle(f"gateway: front {start.number}")
         self.seen |= {
             "front_id": start.front_id, "live_fronts": start.live_fronts, "weakened": start.settings.weakened,
+            "started_with": [one.name for one in start.settings.operators],
             "listeners": [[one.kind, one.address] for one in start.listeners],
         }  # fmt: skip
         self.script = json.loads(read_script(Path(start.settings.state_dir)))
@@ -121,6 +122,10 @@ class FakeFront:
                 self.seen["finishes"].append(message.error)
                 error = message.error or self.finish_error
                 await self.channel.send(m.Reloaded(message.request_id, error, 7, "v1"))
+            case m.FollowSettings():
+                self.seen["follows"].append([one.name for one in message.reloadable.operators])
+                if not self.script.get("never_follows"):
+                    await self.channel.send(m.SettingsFollowed(message.request_id))
             case m.Reloaded():
                 self.seen["reloaded"].append([message.request_id, message.error, message.actions])
             case m.PolicyEdited():

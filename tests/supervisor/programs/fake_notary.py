@@ -1,8 +1,9 @@
 """A notary without a database: says that it is ready, keeps the channels of fronts, and leaves when it is told to.
 
 `fake-notary.json` in the state directory: `exit_at_start`, an exit code; `never_ready` and `never_stops`; `detaches`, a
-number of fronts that are told to be detached as soon as they are attached. Told to stop, it writes
-`notary-stopped.json` with the number of fronts whose channels are still open.
+number of fronts that are told to be detached as soon as they are attached; `never_follows`. Told to stop, it writes
+`notary-stopped.json` with the number of fronts whose channels are still open; told of settings, the operators' names
+to `notary-follows.json`.
 """
 
 import argparse
@@ -45,6 +46,10 @@ def serve(control: BlockingChannel[m.Message]) -> None:
                 fronts[front_id] = socket.socket(fileno=control.fds.popleft())
                 if len(fronts) <= script.get("detaches", 0):
                     control.send(m.FrontDetached(front_id))
+            case m.FollowSettings(request_id=request_id, reloadable=reloadable):
+                (folder / "notary-follows.json").write_text(json.dumps([one.name for one in reloadable.operators]))
+                if not script.get("never_follows"):
+                    control.send(m.SettingsFollowed(request_id))
             case m.StopNotary():
                 left = sum(is_open(channel) for channel in fronts.values())
                 (folder / "notary-stopped.json").write_text(json.dumps({"open_fronts": left}))

@@ -6,10 +6,13 @@ import os
 import sys
 from contextlib import ExitStack
 from dataclasses import replace
+from pathlib import Path
 
 import msgspec
 
 from ipc.settings import Settings
+from supervisor.config import Loaded
+from supervisor.document import Document
 from supervisor.launch import Prepared, launch, prepare_run
 from supervisor.logs import configure_logs
 from supervisor.programs import Programs
@@ -23,6 +26,13 @@ FAKES = Programs(
 )
 
 
+def reread(settings: Settings) -> Loaded:
+    """What a test has put into `settings.json` in the state directory, or the same settings again."""
+    file = Path(settings.state_dir) / "settings.json"
+    found = msgspec.json.decode(file.read_bytes(), type=Settings) if file.exists() else settings
+    return Loaded(Document(), (), found)
+
+
 def main() -> int:
     settings = msgspec.json.decode(sys.argv[1], type=Settings)
     programs = (
@@ -31,7 +41,8 @@ def main() -> int:
     configure_logs()
 
     def prepare(cleanup: ExitStack) -> Prepared:
-        return replace(prepare_run(settings)(cleanup), announce=lambda: print("ready", flush=True))
+        prepared = prepare_run(settings, lambda: reread(settings))(cleanup)
+        return replace(prepared, announce=lambda: print("ready", flush=True))
 
     try:
         return launch(prepare, os.environ, programs)

@@ -27,6 +27,7 @@ class Files:
         self.outside = folder / "outside"
         self.outside.mkdir()
         (self.outside / "secret").write_text("s3cret")
+        self.files_dir = str(folder)
         self.root = folder / "root"
         self.root.mkdir()
         self.meter = Meter(1000, time.monotonic() + 600)
@@ -36,7 +37,9 @@ class Files:
         **changes: Any,
     ) -> FileHost:  # fmt: skip
         values: dict[str, Any] = {"root": str(self.root), "allowed_operations": OPERATIONS, "allowed_paths": ("**",)}
-        return FileHost(FileAccess(**(values | changes)), meter or self.meter, approved, max_entries=max_entries)
+        return FileHost(
+            FileAccess(**(values | changes)), meter or self.meter, self.files_dir, approved, max_entries=max_entries
+        )
 
     def refused(self, operation: str, *arguments: str, host: FileHost | None = None) -> str:
         """Kind of the error with which an operation is refused; nothing of the outside is in its message."""
@@ -75,6 +78,24 @@ def test_folders_above_a_new_file_are_made_for_the_owner_only(files: Files) -> N
     files.host().write("a/b/c.txt", "x", "utf8")
     assert (files.root / "a").stat().st_mode & 0o777 == 0o700
     assert (files.root / "a" / "b").stat().st_mode & 0o777 == 0o700
+
+
+@pytest.mark.parametrize(
+    "root", ["{top}", "{top}/files-2", "{top}/files/..", "{top}/files//a", "{top}/files/link", "/", ""]
+)
+def test_a_root_elsewhere_than_in_the_folder_of_all_files_is_refused_and_touched_by_nothing(
+    files: Files, root: str
+) -> None:
+    """A plan may name any folder: a front that was taken over makes plans."""
+    top = files.files_dir
+    files.files_dir = f"{top}/files"
+    os.mkdir(files.files_dir)
+    os.symlink(f"{top}/root", f"{files.files_dir}/link")
+    host = files.host(root=root.format(top=top))
+    assert files.refused("write", "a", "x", "utf8", host=host) == "denied"
+    assert files.refused("list_folder", "", host=host) == "denied"
+    assert os.listdir(files.root) == []
+    assert os.listdir(files.files_dir) == ["link"]
 
 
 def test_a_root_that_does_not_exist_yet_is_made_by_the_first_write(files: Files) -> None:

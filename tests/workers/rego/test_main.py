@@ -101,7 +101,8 @@ def test_a_policy_that_can_not_be_remembered_says_why(lasting: PolicyPeer) -> No
     ("body", "problem"),
     [
         ("other := 1", "undefined"),
-        ("decision := 1 if input.missing", "undefined"),
+        ("decision := 1 if input.owner", "Expected `object`"),
+        ('decision := 1 if input.owner == "x"', "undefined"),
         ("decision := true", "Expected `object`"),
         (f"decision := {document(allow=json.dumps('yes'))}", "decision.allow"),
         (f"decision := {document(allow='1')}", "decision.allow"),

@@ -21,7 +21,7 @@ def judge(
     observations: tuple[Observation, ...] = (), output: dict[str, Any] | None = None, **changes: Any
 ) -> Verification:
     config = changes.pop("config", {})
-    return verify(make_plan(verification_config=text(config), **changes), output or {}, observations, lambda: None)
+    return verify(make_plan(verification_config=text(config), **changes), output or {}, observations, lambda: None, "")
 
 
 def test_nothing_to_verify_is_skipped_and_unverifiable_is_said() -> None:
@@ -92,7 +92,7 @@ def wrote(path: str, *, ok: bool = True, operation: str = "write") -> Observatio
 
 def judge_file(root: Path, observations: tuple[Observation, ...], request: Any, **config: Any) -> Verification:
     plan = file_plan(root, request=text(request), verifier_kind="fs_hash", verification_config=text(config))
-    return verify(plan, {"sha256": "what the provider says"}, observations, lambda: None)
+    return verify(plan, {"sha256": "what the provider says"}, observations, lambda: None, str(root))
 
 
 def test_fs_hash_reads_the_file_again(tmp_path: Path) -> None:
@@ -104,6 +104,13 @@ def test_fs_hash_reads_the_file_again(tmp_path: Path) -> None:
         "kind": "fs_hash", "path": "n/a", "bytes": 6,
         "sha256": "sha256:" + hashlib.sha256("héllo".encode()).hexdigest(),
     }  # fmt: skip
+
+
+def test_fs_hash_reads_no_file_outside_the_folder_of_all_files(tmp_path: Path) -> None:
+    (tmp_path / "a").write_text("x")
+    plan = file_plan(tmp_path, request=text({"path": "a", "content": "x"}), verifier_kind="fs_hash")
+    found = verify(plan, {}, (wrote("a"),), lambda: None, str(tmp_path / "files"))
+    assert found == Verification("verification_failed", "the file can't be read")
 
 
 @pytest.mark.parametrize(
@@ -188,7 +195,7 @@ def test_a_pattern_can_not_be_made_to_run_for_long() -> None:
 @pytest.mark.parametrize("config", ["[]", "5", "not json", '{"expected":null}'])
 def test_a_configuration_that_makes_no_sense_verifies_nothing(config: str) -> None:
     plan = make_plan(verifier_kind="http_status", verification_config=config)
-    assert verify(plan, {}, (http(),), lambda: None).outcome == "verification_failed"
+    assert verify(plan, {}, (http(),), lambda: None, "").outcome == "verification_failed"
 
 
 def test_a_verifier_that_runs_out_of_time_verifies_nothing(tmp_path: Path) -> None:
@@ -198,4 +205,6 @@ def test_a_verifier_that_runs_out_of_time_verifies_nothing(tmp_path: Path) -> No
         raise HostError("timeout", "the call's time is over")
 
     plan = file_plan(tmp_path, request=text({"path": "a", "content": "x"}), verifier_kind="fs_hash")
-    assert verify(plan, {}, (wrote("a"),), over) == Verification("verification_failed", "the call's time is over")
+    assert verify(plan, {}, (wrote("a"),), over, str(tmp_path)) == Verification(
+        "verification_failed", "the call's time is over"
+    )

@@ -1,11 +1,14 @@
 """Calls that wait for a person: list, show, approve, deny.
 
-Guarantees that what is approved is what was shown: the approval names one stored plan, and the answer's hash is held
-against the hash that was shown.
+Guarantees that what is approved is what was shown: the operator's signature names one stored plan and the hash of what
+this program showed of it, and the answer's hash is held against the hash that was shown.
 """
+
+from collections.abc import Iterator
 
 import click
 
+from gateway_client.approval_signatures import is_as_shown
 from gateway_client.cli.completing import held
 from gateway_client.cli.desk import Desk, Group, noun, pass_desk
 from gateway_client.cli.exits import Exit, Failure
@@ -13,8 +16,8 @@ from gateway_client.cli.output import note
 from gateway_client.cli.plan_view import PlanView
 from gateway_client.cli.results_view import ended, show_executed
 from gateway_client.cli.safe import safe
-from gateway_client.cli.times import countdown
-from gateway_client.errors import GatewayError, NotFound
+from gateway_client.cli.times import bound, countdown
+from gateway_client.errors import ActionFailed, GatewayError, NotFound
 from gateway_client.operator_results import ApprovalDetail
 from gateway_client.operators import OperatorClient
 
@@ -31,12 +34,20 @@ def add_to(cli: Group) -> None:
 
 @approvals.command("list")
 @click.option("--status", type=click.Choice(STATES), help="Only these; all of the last 24 hours without it.")
+@click.option("--principal", metavar="NAME", help="Only those of this principal.")
+@click.option("--action", "action_id", metavar="ACTION", help="Only calls of this action.")
+@click.option("--before", metavar="TIME", help="Only those created before it: for the next page, the last CREATED.")
 @click.option("--limit", type=click.IntRange(1, 200), default=50, show_default=True, help="The newest so many.")
 @pass_desk
-def list_(desk: Desk, status: str | None = None, limit: int = 50) -> None:
-    """List approvals, newest first."""
+def list_(
+    desk: Desk, status: str | None = None, principal: str | None = None, action_id: str | None = None,
+    before: str | None = None, limit: int = 50,
+) -> None:  # fmt: skip
+    """List approvals, newest first. Without --principal and --before each principal has its turn."""
     with desk.operator() as operator:
-        page = operator.approvals(status, limit)
+        page = operator.approvals(
+            status, limit, principal=principal, action_id=action_id, before=None if before is None else bound(before)
+        )
     if desk.is_json:
         desk.out.document(page.raw)
         return
@@ -49,7 +60,9 @@ def list_(desk: Desk, status: str | None = None, limit: int = 50) -> None:
     ]  # fmt: skip
     columns = ("APPROVAL", "STATE", "ACTION", "RISK", "ASKED BY", "LEFT", "CREATED")
     desk.out.table(columns, rows, "nothing waits" if status == "pending" else "no approvals")
-    if len(rows) == limit:
+    if page.total is not None and page.total > len(rows):
+        note(f"these are {len(rows)} of {page.total}; the others: --limit, --principal, --before")
+    elif page.total is None and len(rows) == limit:
         note(f"these are the newest {limit}; there may be more (--limit)")
 
 
@@ -83,18 +96,26 @@ def approve(
     """Show what will happen, ask once, and let it happen."""
     with desk.operator(execute_timeout=LONGEST) as operator:
         detail = _undecided(operator, approval_id)
+        shown = _to_sign(detail)
         view = PlanView(detail, full)
         if not desk.is_json:
             view.show(desk.out)
+        for warning in _not_needed(detail, learn_domain, learn_path):
+            note(warning)
         desk.confirm(_question(detail, view, learn_domain, learn_path), yes)
         try:
-            done = operator.approve(approval_id, learn_domain, learn_path)
+            done = operator.approve(approval_id, learn_domain, learn_path, shown=shown)
         except NotFound:
             raise _lost(operator, approval_id) from None
+        except ActionFailed:  # decided all the same
+            _tell_signed(desk, shown, operator.thumbprint)
+            raise
+        signer = operator.thumbprint
     if desk.is_json:
         desk.out.document(done.raw)
     else:
         show_executed(desk.out, done)
+    _tell_signed(desk, shown, signer)
     if done.approval is None or done.approval.approval_hash != detail.plan_hash:
         raise Failure(
             Exit.VERIFICATION_FAILED, "plan_mismatch", "the gateway executed another plan than the one shown",
@@ -110,15 +131,18 @@ def approve(
 def deny(desk: Desk, approval_id: str, reason: str | None) -> None:
     """End a held call without running it."""
     with desk.operator() as operator:
+        shown = _to_sign(operator.approval(approval_id))
         try:
-            denial = operator.deny(approval_id, reason)
+            denial = operator.deny(approval_id, reason, shown=shown)
         except NotFound:
             raise _lost(operator, approval_id) from None
+        signer = operator.thumbprint
     if desk.is_json:
         desk.out.document(denial.raw)
-        return
-    why = f": {safe(denial.deny_reason)}" if denial.deny_reason else ""
-    desk.out.line(f"denied by {safe(denial.denied_by)}  {safe(denial.action_id)}  {safe(denial.approval_id)}{why}")
+    else:
+        why = f": {safe(denial.deny_reason)}" if denial.deny_reason else ""
+        desk.out.line(f"denied by {safe(denial.denied_by)}  {safe(denial.action_id)}  {safe(denial.approval_id)}{why}")
+    _tell_signed(desk, shown, signer)
 
 
 def _undecided(operator: OperatorClient, approval_id: str) -> ApprovalDetail:
@@ -126,6 +150,26 @@ def _undecided(operator: OperatorClient, approval_id: str) -> ApprovalDetail:
     if detail.state != "pending":
         raise _decided(detail)
     return detail
+
+
+def _to_sign(detail: ApprovalDetail) -> ApprovalDetail | None:
+    """What the operator's signature is to be about; None when this gateway has no hash to sign."""
+    if detail.shown_hash is None:
+        return None
+    if not is_as_shown(detail):
+        raise Failure(
+            Exit.VERIFICATION_FAILED, "shown_mismatch", "not signed: what is shown does not hash to its shown_hash",
+            "something between you and the gateway changes what you see; nothing was decided",
+        )  # fmt: skip
+    return detail
+
+
+def _tell_signed(desk: Desk, shown: ApprovalDetail | None, signer: str) -> None:
+    said = "not signed: the gateway shows no shown_hash" if shown is None else f"signed by {signer}"
+    if desk.is_json:
+        note(said)
+    else:
+        desk.out.line(said)
 
 
 def _lost(operator: OperatorClient, approval_id: str) -> Failure | NotFound:
@@ -145,6 +189,19 @@ def _decided(detail: ApprovalDetail) -> Failure:
         Exit.NOT_FOUND, "already_decided", f"already decided: {detail.state}{by}",
         f"gatectl approvals show {detail.approval_id}",
     )  # fmt: skip
+
+
+def _not_needed(detail: ApprovalDetail, domain: str | None, path: str | None) -> Iterator[str]:
+    """What is to be learned and this very call does not wait for: a slip of the pen, perhaps."""
+    hosts = detail.unresolved_domains or ()
+    if domain is not None and not any(_covers(domain.lower(), host) for host in hosts):
+        yield f"warn  this call does not wait for the domain {domain}: it is learned all the same"
+    if path is not None and not detail.unresolved_paths:
+        yield f"warn  this call does not wait for a path: {path} is learned all the same"
+
+
+def _covers(domain: str, host: str) -> bool:
+    return host == domain or (domain.startswith("*.") and host.endswith(domain[1:]))
 
 
 def _question(detail: ApprovalDetail, view: PlanView, domain: str | None, path: str | None) -> str:

@@ -10,7 +10,7 @@ import click
 
 from gateway_client.chain import verify_chain
 from gateway_client.cli.desk import Desk, Group, noun, pass_desk
-from gateway_client.cli.exits import Exit, Failure, usage
+from gateway_client.cli.exits import Exit, Failure, nothing_verified, usage
 from gateway_client.cli.exporting import export, exported
 from gateway_client.cli.following import Follow
 from gateway_client.cli.output import Output, Progress, note
@@ -172,7 +172,10 @@ def _verify_export(desk: Desk, file: Path, head: str | None) -> None:
     finally:
         progress.end()
     is_intact, reason = report.intact, report.reason
-    if is_intact and head is not None and report.head_hash != head:
+    is_empty = is_intact and report.events_checked == 0
+    if is_empty:
+        is_intact, reason = False, "the export has no event"
+    elif is_intact and head is not None and report.head_hash != head:
         is_intact, reason = False, "the export does not end with the hash that --head names"
     if desk.is_json:
         desk.out.document({**asdict(report), "intact": is_intact, "reason": reason})
@@ -180,6 +183,8 @@ def _verify_export(desk: Desk, file: Path, head: str | None) -> None:
         begin = "from the first event ever" if report.first_prev_hash is None else f"from {report.first_prev_hash}"
         desk.out.line(f"{desk.out.mark('intact')}: {report.events_checked} events, {begin}")
         desk.out.line(f"head {safe(report.head_hash or '-')}")
+    if is_empty:
+        raise nothing_verified(file, "event")
     if not is_intact:
         raise _broken(report.broken_at, reason, report.events_checked)
 

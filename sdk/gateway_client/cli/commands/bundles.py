@@ -10,6 +10,7 @@ from gateway_client.cli.commands.receipts import receipts
 from gateway_client.cli.desk import Command, Desk, Group, pass_desk
 from gateway_client.cli.exits import Exit, Failure, usage
 from gateway_client.cli.files import json_of, read
+from gateway_client.cli.operator_keys import thumbprint_in, thumbprint_of
 from gateway_client.cli.output import Output
 from gateway_client.cli.safe import plain
 from gateway_client.cli.verifier_keys import key_of, keys_in
@@ -44,10 +45,16 @@ def bundle(desk: Desk, receipt_id: str | None, event_id: str | None, intent_id: 
 @click.option("--origin-key-file", "keys_file", type=_FILE, help="The same from a file, one key a line.")
 @click.option("--receipt-keys", "receipt_keys_file", type=_FILE, help="JWKS: check the receipt's own signature too.")
 @click.option("--witness-key", "witness_keys", metavar="VKEY", multiple=True, help="Who must have cosigned, too.")
+@click.option("--operator-jkt", "operator_jkts", metavar="JKT", multiple=True,
+              help="Thumbprint of an operator, one of whom must have signed the approval.")  # fmt: skip
+@click.option("--operator-key", "operator_files", type=_FILE, multiple=True,
+              help="The same by a file with the operator's public key, PEM or JWK.")  # fmt: skip
+@click.option("--witnesses", "count", metavar="N", type=click.IntRange(min=1),
+              help="At least so many of the --witness-key, instead of each.")  # fmt: skip
 @pass_desk
 def verify(
     desk: Desk, file: Path, given_keys: tuple[str, ...], keys_file: Path | None, receipt_keys_file: Path | None,
-    witness_keys: tuple[str, ...],
+    witness_keys: tuple[str, ...], operator_jkts: tuple[str, ...], operator_files: tuple[Path, ...], count: int | None,
 ) -> None:  # fmt: skip
     """Verify the bundle in FILE, - for standard input, without gateway and ledger. Exit 8 when it proves nothing."""
     origin_keys = [*map(key_of, given_keys), *(() if keys_file is None else keys_in(keys_file))]
@@ -61,7 +68,14 @@ def verify(
     for one in witness_keys:
         key_of(one, WITNESS)
     data = read(file, MAX_BYTES, "no bundle is")
-    verdict = verify_bundle(data, origin_keys=origin_keys, receipt_keys=jwks, witness_keys=witness_keys)
+    operators = [*map(thumbprint_of, operator_jkts), *map(thumbprint_in, operator_files)]
+    try:
+        verdict = verify_bundle(
+            data, origin_keys=origin_keys, receipt_keys=jwks, witness_keys=witness_keys, min_witnesses=count,
+            operator_keys=operators,
+        )  # fmt: skip
+    except ValueError as error:
+        raise usage(str(error), "--witness-key VKEY for each of them") from None
     if verdict.reason == "unreadable":
         raise usage(f"{file}: {verdict.sentence}".rstrip("."), "gatectl receipts bundle prints bundles")
     if desk.is_json:
@@ -75,6 +89,15 @@ def verify(
             Exit.VERIFICATION_FAILED, "bundle_not_proven", f"{verdict.reason}: {verdict.sentence}".rstrip("."),
             "the bundle proves nothing; docs/evidence.md",
         )  # fmt: skip
+
+
+def _approval_signature(call: ProvenCall) -> list[tuple[str, object]]:
+    if call.approved_by is None:
+        return []
+    if call.approval_key is None:
+        return [("signed", "not by the operator: the gateway alone says who approved")]
+    known = "the operator's own" if call.is_operator_known else "not compared (--operator-jkt)"
+    return [("signed", f"by the key {call.approval_key}, {known}")]
 
 
 def _show(out: Output, call: ProvenCall) -> None:
@@ -92,6 +115,7 @@ def _show(out: Output, call: ProvenCall) -> None:
         ("failure", call.failure_class),
         ("decision", f"{plain(call.decision)}, rule {plain(call.policy_rule)}, policy {plain(call.policy_version)}"),
         ("approved by", approved),
+        *_approval_signature(call),
         ("receipt", call.receipt_id),
         ("its signature", signature),
         ("event", f"{plain(call.event_id)}, entry {call.event_index}"),

@@ -2,7 +2,11 @@
 
 import click
 
+from gateway_client.cli import intent_view
+from gateway_client.cli.completing import unresolved
 from gateway_client.cli.desk import Desk, Group, noun, pass_desk
+from gateway_client.cli.exits import usage
+from gateway_client.cli.intent_view import sentence
 from gateway_client.cli.safe import safe
 from gateway_client.cli.times import span
 
@@ -33,16 +37,43 @@ def list_(desk: Desk, limit: int = 100, after: str | None = None) -> None:
     desk.out.table(columns, rows, "every call that was dispatched has its receipt")
 
 
-@intents.command("resolve")
-@click.argument("intent_id", metavar="INTENT")
-@click.option("--outcome", type=click.Choice(OUTCOMES), required=True, help="What came of it.")
-@click.option("--note", metavar="TEXT", help="How you found out; it goes into the audit event.")
+@intents.command("show")
+@click.argument("intent_id", metavar="INTENT", shell_complete=unresolved)
 @pass_desk
-def resolve(desk: Desk, intent_id: str, outcome: str, note: str | None) -> None:
-    """Say what came of one. It leaves the list; an audit event keeps your answer."""
+def show(desk: Desk, intent_id: str) -> None:
+    """Show what may have happened, what is known of it, and what you may do next."""
     with desk.operator() as operator:
-        found = operator.resolve_intent(intent_id, outcome, note)
+        found = operator.intent(intent_id)
     if desk.is_json:
         desk.out.document(found.raw)
     else:
+        intent_view.show(desk.out, found)
+
+
+@intents.command("resolve")
+@click.argument("intent_id", metavar="INTENT", shell_complete=unresolved)
+@click.option("--outcome", type=click.Choice(OUTCOMES), help="What came of it.")
+@click.option("--note", metavar="TEXT", help="How you found out; it goes into the audit event.")
+@click.option("--verify", is_flag=True, help="Have the action's verifier look again first; nothing is executed.")
+@pass_desk
+def resolve(desk: Desk, intent_id: str, outcome: str | None, note: str | None, verify: bool) -> None:
+    """Say what came of one. It leaves the list; an audit event keeps your answer.
+
+    With --verify alone the gateway looks again, keeps what it saw as an event, and the intent stays in the list: what
+    came of it is yours to say.
+    """
+    if outcome is None and not verify:
+        raise usage("say what came of it, or have its verifier look again", "add --outcome or --verify")
+    if outcome is None and note is not None:
+        raise usage("a note belongs to an outcome", "add --outcome")
+    with desk.operator() as operator:
+        looked = operator.verify_intent(intent_id) if verify else None
+        if looked is not None and not desk.is_json:
+            desk.out.line(f"{safe(looked.seen.verifier_kind)} looked again: {sentence(looked.seen)}")
+        found = None if outcome is None else operator.resolve_intent(intent_id, outcome, note)
+    if desk.is_json:
+        desk.out.document({**(looked.raw if looked else {}), **(found.raw if found else {})})
+    elif found is not None:
         desk.out.line(f"{safe(found.intent_id)} of {safe(found.action_id)}: {safe(found.outcome)}")
+    else:
+        desk.out.line(f"{safe(intent_id)} stays unresolved until you say what came of it: --outcome")

@@ -6,7 +6,7 @@ from typing import Any
 import click
 
 from gateway_client.cli.desk import Desk, Group, noun, pass_desk
-from gateway_client.cli.exits import Exit, Failure, usage
+from gateway_client.cli.exits import Exit, Failure, nothing_verified, usage
 from gateway_client.cli.files import json_of, read
 from gateway_client.cli.results_view import show_receipt
 from gateway_client.decoding import parse_json
@@ -68,6 +68,8 @@ def verify(desk: Desk, file: Path, keys_file: Path) -> None:
         )
     else:
         _show(desk, verdicts, bad)
+    if not verdicts:
+        raise nothing_verified(file, "receipt")
     if bad:
         raise _unproven(len(bad), len(verdicts), str(bad[0].status))
 

@@ -4,6 +4,7 @@ import os
 import secrets
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -11,9 +12,9 @@ from gateway_client.cli.desk import Command, Desk, Group, pass_desk
 from gateway_client.cli.exits import Exit, Failure, usage
 from gateway_client.cli.following import Follow
 from gateway_client.cli.output import Output, Progress
-from gateway_client.cli.safe import lines
+from gateway_client.cli.safe import lines, plain
 from gateway_client.cli.times import span
-from gateway_client.operator_results import Status
+from gateway_client.operator_results import LastCheckpoint, Status
 from gateway_client.operators import OperatorClient
 
 
@@ -59,6 +60,7 @@ def show_status(out: Output, found: Status) -> None:
         count = webhooks.pending_deliveries
         pending = "waiting deliveries not known" if count is None else f"{count} waiting"
         pairs.append(("webhooks", pending if webhooks.active or count else "none"))
+    pairs += _of_the_log(found.checkpoint)
     pairs += [
         ("policy version", found.policy_version),
         ("epoch", found.revocation_epoch),
@@ -67,6 +69,23 @@ def show_status(out: Output, found: Status) -> None:
         ("weakened", found.weakened),
     ]
     out.facts((lines(name), value) for name, value in pairs)
+
+
+def _of_the_log(last: LastCheckpoint | None) -> list[tuple[str, object]]:
+    """The last checkpoint, and which witnesses have cosigned it."""
+    if last is None:
+        return []
+    pairs: list[tuple[str, object]] = [
+        ("checkpoint", f"{last.size} entries, {span(max(0, last.age_seconds))} ago, root {plain(last.root)}")
+    ]
+    for one in last.witnesses:
+        name = f"witness {plain(one.name)}"
+        if one.has_cosigned:
+            pairs.append((name, f"cosigned, {plain(one.time)}"))
+        else:
+            until = "has cosigned nothing" if one.size is None else f"cosigned {one.size} entries, {plain(one.time)}"
+            pairs.append((name, until if one.problem is None else f"{until}; {plain(one.problem)}"))
+    return pairs
 
 
 @click.command(cls=Command)
@@ -112,15 +131,17 @@ def _drained(operator: OperatorClient, timeout: float) -> int:
 @click.command(cls=Command)
 @pass_desk
 def reload(desk: Desk) -> None:
-    """Put in force manifests and policy as they lie on the gateway's disk: all of it, or nothing."""
+    """Put in force manifests, policy, operators and principals as they lie on the gateway's disk: all, or nothing."""
     with desk.operator(execute_timeout=140.0) as operator:
         found = operator.reload()
     if desk.is_json:
         desk.out.document(found.raw)
     else:
-        desk.out.facts(
-            [("actions", found.manifests_loaded), ("policy", found.policy_version), ("at", found.reloaded_at)]
-        )
+        facts: list[tuple[str, Any]] = [
+            ("actions", found.manifests_loaded), ("policy", found.policy_version), ("at", found.reloaded_at),
+        ]  # fmt: skip
+        names = (("changed", found.changed), ("needs restart", found.needs_restart))
+        desk.out.facts(facts + [(label, ", ".join(settings)) for label, settings in names if settings])
 
 
 @click.command("revoke-all", cls=Command)

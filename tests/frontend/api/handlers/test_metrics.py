@@ -10,6 +10,7 @@ import pytest
 import trio
 from prometheus_client.openmetrics.parser import text_string_to_metric_families
 
+from frontend.actions.registry import Registry
 from frontend.errors import GateError
 from frontend.http.requests import Request
 from frontend.notary.client import NotaryUnavailable
@@ -18,6 +19,8 @@ from frontend.policy.measured import MeasuredPolicy
 from frontend.telemetry.families import FAMILIES
 from tests.frontend.webhooks.samples import hook, notifying_core, settled
 from tests.support.front_core import ALLOW, API_KEY, DENY, HOLD, Agent, Core, action, front_core, refuses, signed
+from tests.support.limiting import limiting
+from tests.support.proofs import Key
 from tests.support.webhook_receiver import holds, says, webhook_receiver
 from tests.support.worker_desk import until
 
@@ -68,6 +71,17 @@ def calls(action_id: str = "echo", *, policy: Any = ALLOW, times: int = 1, **cla
 def asks(method: str, path: str, body: bytes | object = b"") -> Drive:
     """Somebody without credentials."""
     return lambda core, agent: core.ask(method, path, body)
+
+
+def limits(quota: dict[str, int], drive: Drive) -> Drive:
+    """The same while policy data says this for all."""
+
+    async def limited(core: Core, agent: Agent) -> None:
+        core.services.configuration.policy_files = limiting(**quota)
+        await drive(core, agent)
+        core.services.configuration.policy_files = None
+
+    return limited
 
 
 def breaks(operation: str, drive: Drive) -> Drive:
@@ -128,10 +142,10 @@ async def expires(core: Core, agent: Agent) -> None:
     core.clock.ahead = 0
 
 
-async def revokes(core: Core, agent: Agent) -> None:
+async def loses_its_module(core: Core, agent: Agent) -> None:
     core.policy.answer = HOLD
     _, answer = await agent.call()
-    await core.raise_epoch()
+    core.services.configuration.registry = Registry()
     await core.operate("POST", f"/v1/approvals/{answer['approval_id']}/approve")
 
 
@@ -171,10 +185,14 @@ DRIVES: list[tuple[Drive, str, str, float]] = [
     (calls("die"), "gate_provider_executions_total", "action_id=die,outcome=worker_lost", 1),
     (calls("violates"), "gate_response_schema_violations_total", "action_id=violates", 1),
     (calls(times=4), "gate_budget_exhausted_total", "", 1),
+    (limits({"max_calls_per_hour": 1}, calls(times=3)), "gate_quota_exhausted_total", "quota=max_calls_per_hour", 2),
+    (limits({"max_sessions": 0}, asks("POST", "/v1/leases", {"scopes": ["tools:call"], "dpop_jwk": Key().jwk})),
+     "gate_quota_exhausted_total", "quota=max_sessions", 1),
     (asks("POST", PATH, {"n": 1}), "gate_dpop_rejections_total", "code=missing_auth_header", 1),
     (asks("GET", "/v1/approvals/apr_1/poll"), "gate_dpop_rejections_total", "code=missing_auth_header", 1),
     (calls(htm="GET"), "gate_dpop_rejections_total", "code=invalid_dpop", 1),
     (replays, "gate_dpop_rejections_total", "code=replay_detected", 1),
+    (asks("GET", "/v1/admin/status"), "gate_operator_auth_failures_total", "code=missing_auth_header", 1),
     (leases, "gate_leases_issued_total", "", 1),
     (asks("POST", "/v1/leases", {}), "gate_leases_refused_total", "code=invalid_request", 1),
     (calls(), "gate_policy_decisions_total", "decision=allow,rule=allow", 1),
@@ -210,13 +228,14 @@ DRIVES: list[tuple[Drive, str, str, float]] = [
     (connects, "gate_http_connections_accepted_total", "listener=client", 2),
     (connects, "gate_http_connections_refused_total", "listener=client", 1),
     (connects, "gate_http_answers_cut_total", "listener=client", 1),
-    (revokes, "gate_approvals_total", "outcome=failed", 1),  # the last one: it ends every lease
+    (loses_its_module, "gate_approvals_total", "outcome=failed", 1),  # the last one: it ends every action
 ]  # fmt: skip
 MOVED_ELSEWHERE = {
     "gate_policy_remembered_total": "tests/integration/test_metrics.py",
     "gate_rate_limited_total": "tests/frontend/test_pace.py",
     "gate_audit_verifications_total": "tests/integration/test_tampering.py",
     "gate_process_cpu_seconds_total": "tests/integration/test_metrics.py",
+    "gate_witness_requests_total": "tests/frontend/witnesses/test_follower.py",
     "gate_webhook_deliveries_total": "test_webhooks_are_counted_by_endpoint, and tests/frontend/webhooks",
     "gate_webhook_drops_total": "test_webhooks_are_counted_by_endpoint, and tests/frontend/webhooks",
 }
@@ -276,6 +295,7 @@ async def test_what_stands_still_is_read_at_the_moment_of_the_question(tmp_path:
         assert found["gate_pending_approvals", ""] == 3
         assert 60 <= found["gate_oldest_pending_approval_age_seconds", ""] < 600
         assert found["gate_unresolved_intents", ""] == 1
+        assert 0 < found["gate_oldest_unresolved_intent_age_seconds", ""] < 600
         assert found["gate_actions_registered", ""] == 2
         assert found["gate_build_info", f"version={core.services.settings.version}"] == 1
         assert found["gate_draining", ""] == found["gate_in_flight_calls", ""] == 0
@@ -328,15 +348,16 @@ async def test_webhooks_are_counted_by_endpoint(tmp_path: Path) -> None:
 
 async def test_what_can_not_be_told_is_absent_and_never_zero(tmp_path: Path) -> None:
     of_store = ("gate_pending_approvals", "gate_oldest_pending_approval_age_seconds", "gate_revocation_epoch")
+    of_ledger = ("gate_unresolved_intents", "gate_oldest_unresolved_intent_age_seconds")
     async with front_core(tmp_path, workers=0) as core:
         found = await scraped(core)
-        assert all((name, "") in found for name in (*of_store, "gate_unresolved_intents"))
+        assert all((name, "") in found for name in (*of_store, *of_ledger))
         headers = signed(core.operator_key, "GET", "/metrics", API_KEY)  # the store still takes this proof
         core.client.faults["ReadStore"] = refuses(GONE)
         core.client.faults["ReadLedger"] = refuses(FULL)
         answer = await core.ask("GET", "/metrics", b"", headers)
         found = samples(answer.body)
-        assert not [name for name in (*of_store, "gate_unresolved_intents") if (name, "") in found]
+        assert not [name for name in (*of_store, *of_ledger) if (name, "") in found]
         assert found["gate_dependency_up", "dependency=store"] == found["gate_dependency_up", "dependency=ledger"] == 0
         for name in of_store:
             assert f"# TYPE {name} gauge\n" in answer.body.decode(), "the family is there all the same"

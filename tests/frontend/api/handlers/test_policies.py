@@ -120,7 +120,7 @@ async def test_an_exception_lifts_the_hold_at_once_and_its_removal_brings_it_bac
 BINDING = {
     "denied action": ({"denied_actions": {"pay": "not today"}}, (403, "denied_action")),
     "acl": ({"acl": {ME: {"actions": ["echo"], "sinks": ["http_write"]}}}, (403, "acl")),
-    "sinks": ({"acl": {ME: {"actions": ["pay"], "sinks": ["http_read"]}}}, (403, "sinks")),
+    "sinks of a file": ({"acl": {ME: {"actions": ["pay"], "sinks": ["http_read"]}}}, (200, "allowlist")),
     "nothing": ({}, (200, "allowlist")),
 }
 
@@ -132,6 +132,19 @@ async def test_an_exception_lifts_nothing_but_the_hold(
     async with policed(tmp_path, is_real=True, data=data) as core:
         assert (await core.operate("POST", ALLOWLIST, {"action_id": "pay", "agent_id": ME}))[0] == 200
         assert await call(core, "pay") == outcome
+
+
+async def test_sinks_that_stand_in_a_file_are_never_believed(tmp_path: Path) -> None:
+    by_hand = {ME: {"actions": ["pay"], "sinks": ["http_write", "mail_send"]}, "idle": {"actions": [], "sinks": ["x"]}}
+    async with policed(tmp_path, is_real=True, data={"acl": by_hand}) as core:
+        _, shown = await core.operate("GET", "/v1/admin/policy")
+        assert {name: entry["sinks"] for name, entry in shown["principals"].items()} == {ME: ["http_write"], "idle": []}
+        assert shown["acl"][ME]["allowed_sinks"] == ["http_write"]
+        assert (await core.operate("POST", ALLOWLIST, {"action_id": "pay", "agent_id": ME}))[0] == 200
+        assert await call(core, "pay") == (200, "allowlist")
+        mails = action("pay", risk_level="critical", declared_side_effects=["http_write", "mail_send"])
+        core.services.configuration.registry = registry_of(tmp_path / "mails", mails)
+        assert await call(core, "pay") == (403, "sinks"), "the engine was given none of what the file lists"
 
 
 async def test_an_exception_lifts_neither_budget_nor_scope(core: Core, tmp_path: Path) -> None:
@@ -174,7 +187,9 @@ REFUSED: dict[str, tuple[str, str, Any, int, str]] = {
     "allow: a long agent": ("POST", ALLOWLIST, {"action_id": "pay", "agent_id": LONG}, 400, "invalid_input"),
     "allow: a strange agent": ("POST", ALLOWLIST, {"action_id": "pay", "agent_id": "a/b"}, 400, "invalid_input"),
     "allow: everybody": ("POST", ALLOWLIST, {"action_id": "pay", "agent_id": "*"}, 400, "invalid_input"),
-    "allow: a missing agent": ("POST", ALLOWLIST, {"action_id": "pay"}, 400, "invalid_request"),
+    "allow: a missing agent": ("POST", ALLOWLIST, {"action_id": "pay"}, 400, "invalid_input"),
+    "allow: a null": ("POST", ALLOWLIST, {"action_id": "pay", "agent_id": None}, 400, "invalid_input"),
+    "disallow: a missing agent": ("DELETE", ALLOWLIST, {"action_id": "pay"}, 400, "invalid_input"),
     "allow: no such action": ("POST", ALLOWLIST, {"action_id": "nope", "agent_id": "a"}, 404, "action_not_found"),
     "disallow: strange": ("DELETE", ALLOWLIST, {"action_id": "pay", "agent_id": " "}, 400, "invalid_input"),
     "disallow: nothing there": (

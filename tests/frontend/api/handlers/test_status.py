@@ -3,9 +3,10 @@
 from pathlib import Path
 
 from frontend.notary.client import NotaryUnavailable
-from tests.support.front_core import refuses
+from tests.support.front_core import API_KEY, front_core, refuses, signed
 from tests.support.held_calls import held
 from tests.support.policed import policed
+from tests.support.proofs import Key
 
 STATUS = ("GET", "/v1/admin/status")
 
@@ -18,6 +19,8 @@ async def test_the_status_tells_every_fact_and_leaves_no_event(tmp_path: Path) -
         status, body = await core.operate(*STATUS)
         assert status == 200
         assert isinstance(body.pop("uptime_seconds"), int)
+        checkpoint = body.pop("checkpoint")
+        assert checkpoint is None or (checkpoint["origin"], checkpoint["witnesses"]) == ("gate.test", [])
         assert body == {
             "status": "ok", "version": core.services.settings.version, "actions_registered": 4, "pending_approvals": 1,
             "revocation_epoch": 0, "unresolved_intents": 0, "draining": False, "in_flight_executions": 0,
@@ -68,3 +71,21 @@ async def test_a_drain_is_told_each_time_and_nothing_takes_it_back(tmp_path: Pat
         events = await core.events(event_type="AdminDrain")
         assert [(event["principal"], event["decision"]) for event in events] == [("operator:op", "allow")] * 2
         assert all(event["operator_sender_binding"] == core.operator_key.jkt for event in events)
+
+
+async def test_status_and_metrics_are_answered_while_the_store_is_down_to_whoever_proves_to_be_an_operator(
+    tmp_path: Path,
+) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        core.client.faults["Enter"] = refuses(NotaryUnavailable("gone"))
+        for path in ("/v1/admin/status", "/metrics"):
+            good = signed(core.operator_key, "GET", path, API_KEY)
+            assert (await core.ask("GET", path, b"", good)).status == 200
+            for headers in (
+                [], signed(Key(), "GET", path, API_KEY), signed(core.operator_key, "POST", path, API_KEY),
+                signed(core.operator_key, "GET", path, API_KEY, now=core.clock.right - 120),
+            ):  # fmt: skip
+                assert (await core.ask("GET", path, b"", headers)).status == 401
+        for method, path in (("GET", "/v1/approvals"), ("GET", "/v1/admin/epoch"), ("POST", "/v1/admin/drain")):
+            headers = signed(core.operator_key, method, path, API_KEY)
+            assert (await core.ask(method, path, b"", headers)).status == 503

@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from frontend.calls.approvals import states as s
-from ipc.approvals import MOVES
+from ipc.approvals import ENDED, MOVES
 
 ALLOWED = {
     ("pending", "claimed"),
@@ -26,7 +26,7 @@ def test_only_the_moves_of_the_table_are_moves(before: str, after: str) -> None:
 
 
 def test_what_has_ended_never_moves_again() -> None:
-    assert not [move for move in MOVES if move[0] in s.ENDED]
+    assert not [move for move in MOVES if move[0] in ENDED]
 
 
 def test_a_pending_record_is_expired_at_the_very_instant_of_its_time() -> None:

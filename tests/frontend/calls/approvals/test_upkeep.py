@@ -9,6 +9,7 @@ import trio
 
 from frontend.notary.client import NotarySilent, NotaryUnavailable
 from ipc.approvals import CLAIMED, FAILED, PENDING
+from ipc.messages import ListHolds
 from tests.support.front_core import ALLOW, action, does_and_says, front_core, refuses
 from tests.support.held_calls import claimed, corrupt, held, state_of, told
 from tests.support.notary_thread import shared_notary
@@ -77,7 +78,7 @@ async def test_no_failure_ends_the_upkeep(tmp_path: Path, operation: str, error:
         await core.services.upkeep.round()
         core.client.faults.clear()
         await core.services.upkeep.round()
-        assert [record.state for record in await core.real.approvals(None, 10)] == ["expired"]
+        assert [record.state for record in (await core.real.approvals(ListHolds(None, 10))).approvals] == ["expired"]
         core.clock.is_broken = True
         await core.services.upkeep.round()
 

@@ -44,7 +44,7 @@ def run(policy: Path, examiner: Examiner, capsys: pytest.CaptureFixture[str]) ->
     """Run one of the two; returns exit code and standard output."""
 
     def do(which: Callable[[argparse.Namespace, Examiner], int], **options: Any) -> tuple[int, str]:
-        given = {"folder": str(policy), "json": False} | options
+        given = {"folder": str(policy), "json": False, "asked_fd": None} | options
         code = which(argparse.Namespace(**given), examiner)
         return code, capsys.readouterr().out
 
@@ -78,7 +78,7 @@ def test_no_test_at_all_is_no_success(policy: Path, run: Run) -> None:
     ("body", "said"),
     [
         ("test_a if {\n\tdata.gateway.decision with input as {}\n}\n", "6  this evaluator can't replace all of input"),
-        ("test_a if {\n\ttrue\n}\n)\n", "5  Syntax error."),
+        ("test_a if {\n\ttrue\n}\n)\n", "8  this ) closes nothing."),
         (
             "test_a if {\n\tnot mispelt\n}\n",
             '6  data.gateway_test.test_a: "mispelt" in "not mispelt" never gets a value',

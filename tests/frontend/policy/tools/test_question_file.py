@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from frontend.files.problems import Report
 from frontend.policy.question import Question
-from frontend.policy.tools.question_file import FIELDS, QuestionRefused, parse_question, read_question
+from frontend.policy.tools.question_file import QuestionRefused, parse_question, read_question
 from frontend.policy.tools.testing import ORDINARY
+from ipc.question import FIELDS
 
 GOOD: dict[str, Any] = json.loads(msgspec.json.encode(ORDINARY.as_input()))
 TEXT = json.dumps(GOOD, indent=1)

@@ -11,7 +11,7 @@ from gateway_client.visible import visible as visible_to_clients
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontend.calls.approvals.visible import MOST_MARKS, in_ascii, visible
+from ipc.visible import MOST_MARKS, in_ascii, visible
 from tests.support.front_core import HOLD, front_core
 
 ESCAPE = re.compile(r"\\(?:\\|u([0-9a-f]{4})|U([0-9a-f]{8}))")

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from latchgate._crypto import _normalize_htu
 
-from frontend.auth.htu import normalise_htu
+from ipc.htu import normalise_htu
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,87 @@
+"""/v1/admin/intents: calls that were dispatched and have no receipt."""
+
+import msgspec
+
+from frontend.auth.authentication import OperatorCaller
+from frontend.calls.intents import why_not
+from frontend.contract.annotations import codes
+from frontend.contract.intents import (
+    IntentsQuery,
+    IntentVerifier,
+    IntentView,
+    ResolvedIntent,
+    ResolveRequest,
+    SeenFile,
+    UnresolvedIntent,
+    UnresolvedIntents,
+    VerifiedIntent,
+)
+from frontend.errors import GateError
+from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.services import Services
+from ipc.events import INTENT_RESOLVED
+from ipc.messages import ResolveIntent
+
+
+@codes("ledger_unavailable")
+async def listing(services: Services, query: IntentsQuery, _operator: OperatorCaller) -> UnresolvedIntents:
+    """List intents without a receipt: what was dispatched, and nobody knows what came of it."""
+    try:
+        found = await services.notary.unresolved(query.limit, query.after)
+        total = (await services.notary.ledger_status()).unresolved
+    except (NotaryUnavailable, NotaryRefused) as error:
+        raise GateError("ledger_unavailable", cause=str(error)) from None
+    shown = [UnresolvedIntent(**msgspec.structs.asdict(intent)) for intent in found]
+    return UnresolvedIntents(intents=shown, count=len(shown), total=total)
+
+
+@codes("intent_not_found", "ledger_unavailable")
+async def show(services: Services, _operator: OperatorCaller, intent_id: str) -> IntentView:
+    """Show all that is known of an intent without a receipt, and whether its verifier can look again."""
+    intent = await services.intents.show(intent_id)
+    fields = msgspec.to_builtins(intent)
+    reason = why_not(intent)
+    verifier = {
+        "can_look_again": reason is None and not intent.is_under_way, "reason": reason,
+        **{name: fields.pop(name) for name in ("verifier_kind", "expected", "last_look")},
+    }  # fmt: skip
+    return msgspec.convert(fields | {"verifier": msgspec.convert(verifier, IntentVerifier)}, IntentView)
+
+
+@codes(
+    "intent_not_found", "intent_under_way", "intent_not_verifiable", "overloaded", "ledger_unavailable",
+    "evidence_persistence_failed",
+)  # fmt: skip
+async def verify(services: Services, operator: OperatorCaller, intent_id: str) -> VerifiedIntent:
+    """Have the action's verifier look again at what an intent without a receipt was to leave.
+
+    Nothing is executed and nothing resolved: an audit event says what was seen. `fs_hash` can look again; others
+    can't without the side effect, and the answer says why (409).
+    """
+    looked = await services.intents.verify(intent_id, operator)
+    seen = msgspec.convert(looked.seen, SeenFile)
+    return VerifiedIntent(intent_id=intent_id, trace_id=looked.trace_id, action_id=looked.action_id, seen=seen)
+
+
+@codes("intent_not_found", "intent_under_way", "evidence_persistence_failed")
+async def resolve(
+    services: Services, body: ResolveRequest, operator: OperatorCaller, intent_id: str
+) -> ResolvedIntent:  # fmt: skip
+    """Say what came of an intent without a receipt.
+
+    It leaves the list and the gauge. One whose worker may still tell of its end is refused (409). The event also has
+    what the verifier saw, where it has looked again.
+    """
+    event = services.journal.operator_event(INTENT_RESOLVED, operator, reason=body.note)
+    try:
+        resolved = await services.notary.resolve_intent(ResolveIntent(intent_id, body.outcome, event))
+    except (NotaryUnavailable, NotaryRefused) as error:
+        raise GateError("evidence_persistence_failed", cause=str(error)) from None
+    if resolved is None:
+        raise GateError("intent_not_found")
+    if resolved.is_under_way:
+        raise GateError("intent_under_way")
+    return ResolvedIntent(
+        intent_id=intent_id, trace_id=resolved.trace_id, action_id=resolved.action_id, outcome=body.outcome,
+        resolved_by=operator.name,
+    )  # fmt: skip

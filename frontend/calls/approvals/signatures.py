@@ -1,0 +1,97 @@
+"""Operators' own signatures of their decisions: checked before anything is claimed (docs/evidence.md).
+
+Guarantees that what goes on from here was signed by the very key of the request's proof, for this hold as it is stored
+and shown, and asks for exactly what the request asks for. The notary checks it again; this front's part is to say what
+is wrong with it.
+"""
+
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives import hashes
+from cryptography.hazmat.primitives.asymmetric import ec
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+
+from frontend.auth.authentication import OperatorCaller
+from frontend.auth.keys import parse_point
+from frontend.calls.approvals.record import body_of, is_intact
+from frontend.clock import Clock
+from frontend.errors import GateError
+from frontend.telemetry.logs import log
+from ipc.jwk import KeyRefused
+from ipc.shown import hash_of, shown
+from ipc.signed_approvals import SignatureRefused, Signed, Subject, check_statement, read
+from ipc.store import ApprovalRecord
+
+_ES256 = ec.ECDSA(hashes.SHA256())
+
+
+class Asked(NamedTuple):
+    """What the request asks for, in the operator's words, and the signature that it brings."""
+
+    decision: str
+    learn_domain: str | None = None
+    learn_path: str | None = None
+    reason: str | None = None
+    signature: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Signatures:
+    """Checks signatures of decisions made at one gateway."""
+
+    clock: Clock
+    public_base_url: str
+    is_required: bool
+
+    def check(self, asked: Asked, approval: ApprovalRecord, operator: OperatorCaller) -> None:
+        """Raises GateError: approval_signature_required, invalid_approval_signature, plan_integrity for a stored plan
+        that nobody can have been shown, clock_error."""
+        if asked.signature is None:
+            if self.is_required:
+                raise _refused("approval_signature_required", approval, operator, _MEND)
+            return
+        body = body_of(approval)
+        if not is_intact(body):
+            raise GateError("plan_integrity", cause="the stored plan does not hash to its stored hash")
+        subject = Subject(
+            self.public_base_url, approval.approval_id, approval.action_id, body.plan_hash,
+            hash_of(shown(approval, body)) or "", operator.name,
+        )  # fmt: skip
+        now = self.clock.now()
+        try:
+            signed = read(asked.signature)
+            _check_key(signed, operator)
+            check_statement(signed.statement, subject, now)
+            _check_asked(signed, asked)
+        except SignatureRefused as refused:
+            message = f"the signature does not fit: {refused}; show the approval again and sign anew"
+            raise _refused("invalid_approval_signature", approval, operator, message) from None
+
+
+_MEND = "this gateway takes no decision without the operator's signature: send `signature`, as gatectl does"
+
+
+def _refused(code: str, approval: ApprovalRecord, operator: OperatorCaller, message: str) -> GateError:
+    log.warning(
+        "an operator's decision was refused for its signature", code=code, approval_id=approval.approval_id,
+        operator=operator.name, cause=message,
+    )  # fmt: skip
+    return GateError(code, message=message)
+
+
+def _check_key(signed: Signed, operator: OperatorCaller) -> None:
+    if signed.jkt != operator.jkt:
+        raise SignatureRefused("another key than that of the request's proof has signed it")
+    try:
+        key = parse_point(signed.x, signed.y)
+        key.verify(encode_dss_signature(signed.r, signed.s), signed.signed, _ES256)
+    except (KeyRefused, InvalidSignature):
+        raise SignatureRefused("its key has not signed it") from None
+
+
+def _check_asked(signed: Signed, asked: Asked) -> None:
+    for name in ("decision", "learn_domain", "learn_path", "reason"):
+        if getattr(signed.statement, name) != getattr(asked, name):
+            raise SignatureRefused(f"{name} is not what the request asks for")

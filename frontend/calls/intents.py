@@ -1,0 +1,83 @@
+"""Intents without a receipt: what is known of them, and a verifier that looks again at what they were to leave.
+
+A look executes nothing and decides nothing: the event says what was seen, the intent stays unresolved until an operator
+says what came of it. Which verifier can look again stands in `CANNOT_LOOK` and nowhere else.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from frontend.auth.authentication import OperatorCaller
+from frontend.calls.journal import Journal
+from frontend.errors import GateError
+from frontend.notary.client import NotaryRefused, NotarySilent, NotaryUnavailable
+from frontend.notary.operations import Notary
+from frontend.pool.pool import NoWorker, Pools
+from ipc import messages as m
+from ipc.events import INTENT_VERIFICATION
+from ipc.evidence import IntentDetail
+
+CANNOT_LOOK: Final = {
+    "http_status": "it judges the answers that the host saw, which are lost; to ask again would send the request again",
+    "response_schema": "it judges what the provider answered, which is lost",
+    "unverifiable": "the action declares that its effect can't be verified",
+    "none": "the action has no verifier",
+}
+"""Why a kind of verifier can't look again without the side effect."""
+NOTHING_KEPT: Final = "nothing to compare with was kept with the intent"
+
+
+@dataclass(frozen=True, slots=True)
+class Intents:
+    """Unresolved intents, of all fronts."""
+
+    notary: Notary
+    pools: Pools
+    journal: Journal
+    worker_wait_seconds: float
+
+    async def show(self, intent_id: str) -> IntentDetail:
+        """What is known of one. Raises GateError: intent_not_found, ledger_unavailable."""
+        try:
+            intent = await self.notary.intent(intent_id)
+        except (NotaryUnavailable, NotaryRefused) as error:
+            raise GateError("ledger_unavailable", cause=str(error)) from None
+        if intent is None:
+            raise GateError("intent_not_found")
+        return intent
+
+    async def verify(self, intent_id: str, operator: OperatorCaller) -> m.Looked:
+        """Have its verifier look again. Raises GateError: intent_not_found, intent_under_way, intent_not_verifiable,
+        overloaded, ledger_unavailable, evidence_persistence_failed."""
+        intent = await self.show(intent_id)
+        if intent.is_under_way:
+            raise GateError("intent_under_way")
+        if (why := why_not(intent)) is not None:
+            raise GateError("intent_not_verifiable", message=why)
+        event = self.journal.operator_event(INTENT_VERIFICATION, operator)
+        try:
+            # SECURITY: a worker that has run strangers' code may have been taken over, and would be believed.
+            async with self.pools.lease(
+                "fs", "process", self.worker_wait_seconds, (f"operator {operator.name}",)
+            ) as worker:  # fmt: skip
+                try:
+                    answer = await self.notary.verify_intent(m.VerifyIntent(intent_id, worker.worker_id, event))
+                except NotarySilent:
+                    self.pools.kill(worker, "it does not tell what it sees")
+                    raise
+        except NoWorker as error:
+            raise GateError("overloaded", cause=str(error)) from None
+        except (NotaryUnavailable, NotaryRefused) as error:
+            raise GateError("evidence_persistence_failed", cause=str(error)) from None
+        if isinstance(answer, m.NoSuchWorker):
+            raise GateError("overloaded", cause="the worker ended before it had told what it saw")
+        if isinstance(answer, m.Unverifiable):
+            raise GateError(answer.code)
+        return answer
+
+
+def why_not(intent: IntentDetail) -> str | None:
+    """Why its verifier can't look again; None where it can."""
+    if intent.expected is not None:
+        return None
+    return CANNOT_LOOK.get(intent.verifier_kind or "", NOTHING_KEPT)

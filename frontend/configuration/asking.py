@@ -1,0 +1,128 @@
+"""`python -m frontend.configuration.asking --asking-fd N --parent PID`: makes the input of `gateway policy explain`.
+
+Reads an Asking (ipc/checking.py) and writes an Asked to standard output. Manifests, learned rules and identity mappings
+are read by the code that a front reads them with, and the question is made as a call's is; what only a running gateway
+knows is assumed, and said. Serves nothing, opens no store, writes nothing else.
+"""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+import msgspec
+from setproctitle import setproctitle
+
+from frontend.actions.asked import question_of
+from frontend.actions.planning import draft
+from frontend.actions.registry import Action, Registry, load_manifests
+from frontend.actions.targets import NOTHING_LEARNED
+from frontend.actions.trust import BUILT_IN, load_trusted
+from frontend.auth.lease import Lease
+from frontend.egress.learned import FILE_NAME
+from frontend.egress.rulefile import learned_at
+from frontend.errors import GateError
+from frontend.files.problems import did_you_mean, shown
+from frontend.schemas.parser import parse_body
+from ipc.checking import Asked, Asking
+from ipc.exits import Exit
+from ipc.messages import ModuleVerdict
+from ipc.parent import die_with_parent, refuse_core_dumps
+from ipc.settings import PrincipalMapping, Settings
+
+_SCOPES: Final = ("tools:call",)
+_NO_DIGEST: Final = "sha256:" + "0" * 64
+_OTHER: Final = "this is another request: its hash is {found}, and that of the call was {wanted}."
+
+
+class CannotAsk(Exception):
+    """There is no question; a sentence says why."""
+
+
+def asked(asking: Asking) -> Asked:
+    """The question that a call like this would be."""
+    assumed: list[str] = []
+    try:
+        action = _action(asking.settings, asking.action_id, assumed)
+        body = _body(asking, assumed)
+        mapping = _mapping(asking.settings, asking.principal, assumed)
+        learned = learned_at(Path(asking.settings.state_dir) / FILE_NAME)
+        drafted = draft(
+            action, body, _lease(mapping, asking.calls_remaining), asking.calls_remaining, 0,
+            learned.get(action.action_id, NOTHING_LEARNED), settings=asking.settings,
+        )  # fmt: skip
+    except CannotAsk as problem:
+        return Asked({}, problem=str(problem))
+    except GateError as error:
+        why = error.extra.get("reason") or error.extra.get("deny_reason") or error.cause
+        more = " Give the whole request with --request FILE." if asking.request is None else ""
+        return Asked({}, problem=f"policy is not asked: the call is refused before, {error.code} ({why}).{more}")
+    if asking.request_hash not in {None, drafted.request_hash}:
+        if asking.request is not None:
+            return Asked({}, problem=_OTHER.format(found=drafted.request_hash, wanted=asking.request_hash))
+        assumed[0] = f"{assumed[0]} That of the call had another hash: give it with --request FILE."
+    return Asked(dict(question_of(drafted).as_input()), tuple(assumed))
+
+
+def _action(settings: Settings, action_id: str, assumed: list[str]) -> Action:
+    folder = Path(settings.manifests_dir)
+    manifests, problems = load_manifests(folder, has_proxy=settings.egress_proxy_url is not None)
+    trusted, more = load_trusted(folder)
+    if problems or more:
+        raise CannotAsk(f"the manifests have problems, and gateway check tells all of them: {[*problems, *more][0]}")
+    manifest = next((one for one in manifests if one.action_id == action_id), None)
+    if manifest is None:
+        mend = did_you_mean(action_id, (one.action_id for one in manifests))
+        raise CannotAsk(f"{folder} has no action {shown(action_id)}. {mend}")
+    reference = manifest.provider_module_digest
+    digest = _NO_DIGEST if reference.startswith(BUILT_IN) else reference
+    built = Registry.build([manifest], [ModuleVerdict(reference, "ok", digest)], trusted).get(action_id)
+    assert built is not None
+    if built.trust_verdict == "digest_ok":
+        assumed.append("The module is there and has its digest (gateway check looks).")
+    return built
+
+
+def _body(asking: Asking, assumed: list[str]) -> object:
+    if asking.request is None:
+        assumed.insert(0, "The request is {}.")
+        return {}
+    return parse_body(asking.request)
+
+
+def _mapping(settings: Settings, principal: str, assumed: list[str]) -> PrincipalMapping:
+    """What the configuration says of a principal; for one without a mapping what a lease has by default."""
+    found = next((one for one in settings.identity.principals.values() if one.principal == principal), None)
+    if found is not None:
+        assumed.append(f"The lease has every scope that it may have: {', '.join(found.scopes)}.")
+        return found
+    assumed.append(f"No identity mapping names this principal: no owner, and the scope {', '.join(_SCOPES)}.")
+    return PrincipalMapping(principal=principal, scopes=_SCOPES)
+
+
+def _lease(mapping: PrincipalMapping, calls_remaining: int | None) -> Lease:
+    return Lease(
+        session_id="", principal=mapping.principal, owner=mapping.owner, scopes=mapping.scopes, jti="", jkt="", epoch=0,
+        exp=0, has_budget=calls_remaining is not None, identity_method="",
+    )  # fmt: skip
+
+
+def main() -> int:
+    """Entry point; returns an exit code."""
+    parser = argparse.ArgumentParser(prog="frontend.configuration.asking", allow_abbrev=False)
+    parser.add_argument("--asking-fd", type=int, required=True)
+    parser.add_argument("--parent", type=int, required=True)
+    options = parser.parse_args()
+    die_with_parent(options.parent)
+    refuse_core_dumps()
+    setproctitle("gateway: policy command")
+    with os.fdopen(options.asking_fd, "rb") as file:
+        asking = msgspec.json.decode(file.read(), type=Asking)
+    sys.stdout.buffer.write(msgspec.json.encode(asked(asking)))
+    sys.stdout.buffer.flush()
+    return Exit.OK
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""Which refusals have a line of the log: so many of each user and code, and then their number.
+
+A refusal is what a caller caused, and a caller who repeats it must not fill the disk. Answers of the kind 5xx that have
+a cause are never left out: the log is where that is told (docs/contract.md, "Errors").
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from frontend.limits.windows import Window, Windows
+from frontend.telemetry.logs import log
+
+MAX_LINES: Final = 20
+"""Of one user and code in one window."""
+OTHERS: Final = -1
+
+Key = tuple[int | None, str]
+
+
+@dataclass(slots=True)
+class _Lines(Window):
+    """`count` is what was left out; `said` how many lines there were."""
+
+    said: int = 0
+
+
+class RefusalLines:
+    """Of one front. `seconds` is how long a window lasts."""
+
+    def __init__(self, seconds: float) -> None:
+        self._windows: Windows[Key, _Lines] = Windows(_Lines, lambda key: (OTHERS, key[1]), seconds)
+
+    def may_say(self, uid: int | None, code: str) -> bool:
+        """Whether a refusal of this user with this code has a line; one that has none is counted."""
+        _, window, _ = self._windows.of((uid, code))
+        if window.said < MAX_LINES:
+            window.said += 1
+            return True
+        window.count += 1
+        return False
+
+    def tell_due(self, now: float) -> None:
+        """Say how many were left out of windows that are over."""
+        for (uid, code), window in self._windows.due(now):
+            left_out, window.count, window.said = window.count, 0, 0
+            who = {"is_many_users": True} if uid == OTHERS else {} if uid is None else {"uid": uid}
+            log.warning("lines of refusals were left out", code=code, left_out=left_out, **who)

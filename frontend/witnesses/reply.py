@@ -1,0 +1,68 @@
+"""What a witness answered, and what that says about it and the log."""
+
+from typing import Final, NamedTuple, Protocol
+
+from ipc.messages import ToCosign
+
+COSIGNED: Final = "cosigned"
+INVALID: Final = "invalid"
+"""An answer that does not hold."""
+INCONSISTENT: Final = "inconsistent"
+"""What the witness remembers is not the beginning of this log: one of the two was put back or rewritten."""
+REFUSED: Final = "refused"
+UNREACHED: Final = "unreached"
+OUTCOMES: Final = (COSIGNED, INVALID, INCONSISTENT, REFUSED, UNREACHED)
+"""Of one request, as they are counted."""
+
+
+class Reply(NamedTuple):
+    """`status` is the HTTP status, None where there was no answer; `lines` are what a 200 brought, `told` the size
+    that a 409 named; `problem` is a sentence of ours."""
+
+    status: int | None = None
+    lines: str = ""
+    told: int | None = None
+    problem: str = ""
+
+
+class Submission(Protocol):
+    """Who makes requests to one witness (frontend/witnesses/submission.py)."""
+
+    async def submit(self, asked: ToCosign) -> Reply:
+        """Have it cosign this. Raises nothing but Cancelled."""
+
+
+class Verdict(NamedTuple):
+    """Why a witness has not cosigned: one of OUTCOMES, and a sentence."""
+
+    outcome: str
+    problem: str
+
+
+_REFUSALS: Final = {
+    400: Verdict(REFUSED, "it takes this for no request (400)"),
+    403: Verdict(REFUSED, "it does not trust the key that signs the checkpoints of this log (403)"),
+    404: Verdict(REFUSED, "it does not know this log, or nothing is served there (404)"),
+    422: Verdict(INCONSISTENT, "what it has cosigned is not the beginning of this log (422)"),
+}
+
+
+def judged(reply: Reply, asked: ToCosign) -> Verdict | None:
+    """What stands in the way; None for an answer whose signature lines are to be checked, and for a 409 that names a
+    size from which on the log can be proven."""
+    if reply.problem:
+        return Verdict(UNREACHED if reply.status is None else INVALID, reply.problem)
+    if reply.status == 200:
+        return None
+    if reply.status != 409:
+        return _REFUSALS.get(reply.status or 0) or Verdict(REFUSED, f"it answered {reply.status}")
+    if reply.told is None:
+        return Verdict(INVALID, "it answered 409 and did not say which size it knows")
+    if reply.told > asked.size:
+        return Verdict(
+            INCONSISTENT, f"it has cosigned {reply.told} entries of this log, which has {asked.size}: the log was cut"
+            " or put back, or the witness is wrong",
+        )  # fmt: skip
+    if reply.told == asked.old_size:
+        return Verdict(INCONSISTENT, f"it knows another log of {reply.told} entries by this name (409)")
+    return None

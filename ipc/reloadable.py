@@ -1,0 +1,67 @@
+"""The settings that follow a reload: what they are, what of two configurations differs, and what a process has then.
+
+Everything else is read once, when the gateway starts. Names are those of the configuration file, without any value:
+they are for logs, evidence and answers.
+"""
+
+from collections.abc import Iterator
+from typing import Final
+
+import msgspec
+
+from ipc.settings import OperatorSettings, PrincipalMapping, Settings
+
+OPERATORS: Final = "operators"
+PRINCIPALS: Final = "identity.peercred.principals"
+RELOADABLE: Final = frozenset({OPERATORS, PRINCIPALS})
+"""Names of what a reload puts in force."""
+
+_SPELT: Final = {
+    "identity.allow_unmapped": "identity.peercred.allow_unmapped",
+    "identity.principals": PRINCIPALS,
+}
+"""Where the file has a table that the struct does without."""
+_NOT_OF_THE_FILE: Final = frozenset({"dev_mode", "weakened", "version"})
+
+
+class Reloadable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Who may do what by the configuration file, and what that weakens."""
+
+    operators: tuple[OperatorSettings, ...]
+    principals: dict[str, PrincipalMapping]
+    weakened: tuple[str, ...]
+
+
+def reloadable_of(settings: Settings) -> Reloadable:
+    """What a reload may replace in these settings."""
+    return Reloadable(settings.operators, settings.identity.principals, settings.weakened)
+
+
+def with_reloadable(settings: Settings, fresh: Reloadable) -> Settings:
+    """These settings after a reload."""
+    identity = msgspec.structs.replace(settings.identity, principals=fresh.principals)
+    return msgspec.structs.replace(
+        settings, operators=fresh.operators, identity=identity, weakened=fresh.weakened
+    )  # fmt: skip
+
+
+def named_values(settings: Settings) -> Iterator[tuple[str, object]]:
+    """(name, value) of every setting of the file; arrays of tables and tables with free keys are one each."""
+    for name, value in _values(settings, ""):
+        if name not in _NOT_OF_THE_FILE:
+            yield _SPELT.get(name, name), value
+
+
+def differing(one: Settings, other: Settings) -> tuple[str, ...]:
+    """Names of the settings that differ, sorted."""
+    others = dict(named_values(other))
+    return tuple(sorted(name for name, value in named_values(one) if others[name] != value))
+
+
+def _values(table: msgspec.Struct, path: str) -> Iterator[tuple[str, object]]:
+    for field in table.__struct_fields__:
+        value, name = getattr(table, field), f"{path}{field}"
+        if isinstance(value, msgspec.Struct):
+            yield from _values(value, f"{name}.")
+        else:
+            yield name, value

@@ -1,0 +1,45 @@
+"""What a call is charged to: its session's budget and its principal's hour, both or neither."""
+
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from ipc.events import AuditEvent
+from ipc.messages import Hold, Open, Refusal
+from notary.operations.refusing import debited, refused
+from notary.store import quotas
+from notary.unit import Unit
+
+HOUR = "max_calls_per_hour"
+
+
+class Charged(NamedTuple):
+    """The event that tells what was left before and after. `minute`: where the call is counted, if it is."""
+
+    event: AuditEvent
+    minute: int | None
+
+
+def charged(unit: Unit, event: AuditEvent, asked: Open | Hold) -> Charged | Refusal:
+    """Take one call, or write the event of the refusal."""
+    principal, limit = event.principal or "", asked.calls_per_hour
+    before: dict[str, Any] = {}
+    after: dict[str, Any] = {}
+    minute = None
+    if limit is not None:
+        unit.part = "budget"
+        used, free_in = quotas.calls_of(unit.connection, principal, unit.now)
+        if used >= limit:
+            refusal = refused(unit, event, "budget_exhausted", f"{HOUR} of {principal}, {limit}, is used up")
+            return replace(refusal, retry_after=free_in, quota=HOUR)
+        minute = quotas.minute_of(unit.now)
+        before["calls_remaining_this_hour"], after["calls_remaining_this_hour"] = limit - used, limit - used - 1
+    if asked.has_budget:
+        taken = debited(unit, event, event.session_id or "")
+        if isinstance(taken, Refusal):
+            return taken
+        before["calls_remaining"], after["calls_remaining"] = taken
+    if minute is not None:
+        unit.part = "budget"
+        quotas.count_call(unit.connection, principal, minute)
+    return Charged(replace(event, budgets_before=before, budgets_after=after) if before else event, minute)

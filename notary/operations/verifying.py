@@ -1,0 +1,76 @@
+"""A verifier looks again at what an intent without a receipt was to leave. Nothing is executed, and nothing resolved.
+
+SECURITY: LookedAgain is no operation of a front. It is made here, of what a worker told over its channel: a front can't
+invent what was seen. What is compared with is what was kept with the intent, before anything was dispatched.
+"""
+
+from ipc.events import INTENT_VERIFICATION
+from ipc.expected import ExpectedFile
+from ipc.messages import Looked, NoSuchWorker, Operation, Seen, Unverifiable, VerifyIntent
+from notary.operations.allowed import check_event, check_worker
+from notary.reading import queries
+from notary.unit import Looking, NotAllowed, Unit
+
+NOT_FOUND, UNDER_WAY, NOT_VERIFIABLE = (
+    Unverifiable("intent_not_found"),
+    Unverifiable("intent_under_way"),
+    Unverifiable("intent_not_verifiable"),
+)
+
+
+class LookedAgain(Operation, frozen=True):
+    """What a worker saw that was asked to look; None where it ended before it had told. Answers as VerifyIntent."""
+
+    asked: VerifyIntent
+    seen: Seen | None
+
+
+def verify_intent(unit: Unit, asked: VerifyIntent) -> Looking | Unverifiable | NoSuchWorker:
+    """See VerifyIntent. Raises NotAllowed."""
+    check_event(asked.event, INTENT_VERIFICATION, frozenset({"allow"}))
+    if asked.event.change is not None:
+        raise NotAllowed("a look that changes something")
+    check_worker(unit, asked.worker_id)
+    unit.settle()
+    file = _file_of(unit, asked.intent_id)
+    if isinstance(file, Unverifiable):
+        return file
+    if asked.worker_id not in unit.state.workers:
+        return NoSuchWorker()
+    return Looking(asked.worker_id, file)
+
+
+def note_look(unit: Unit, told: LookedAgain) -> Looked | Unverifiable | NoSuchWorker:
+    """See LookedAgain. An intent that was resolved meanwhile is not there any more."""
+    if told.seen is None:
+        return NoSuchWorker()
+    unit.settle()
+    intent_id = told.asked.intent_id
+    row = queries.unresolved_intent(unit.connection, intent_id)
+    file = _file_of(unit, intent_id)
+    if row is None or isinstance(file, Unverifiable):
+        return NOT_FOUND
+    view, seen = row[0], _shown(file, told.seen)
+    unit.append(
+        told.asked.event, trace_id=view.trace_id, action_id=view.action_id, grant_id=view.grant_id,
+        intent_id=intent_id, seen=seen,
+    )  # fmt: skip
+    return Looked(view.trace_id, view.action_id, seen)
+
+
+def _file_of(unit: Unit, intent_id: str) -> ExpectedFile | Unverifiable:
+    """What an unresolved intent was to leave, or why nobody can look."""
+    if queries.unresolved_intent(unit.connection, intent_id) is None:
+        return NOT_FOUND
+    if unit.may_still_end(intent_id):
+        return UNDER_WAY
+    intent = unit.intent(intent_id)
+    file = None if intent is None else intent.terms.file
+    return NOT_VERIFIABLE if file is None else file
+
+
+def _shown(file: ExpectedFile, seen: Seen) -> dict[str, str]:
+    found = {} if seen.sha256 is None else {"sha256": seen.sha256}
+    return {
+        "verifier_kind": "fs_hash", "path": file.path, "expected_sha256": file.sha256, "state": seen.state, **found,
+    }  # fmt: skip

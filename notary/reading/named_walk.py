@@ -1,0 +1,137 @@
+"""What events name beside themselves: receipts, intents that ended, the epoch. Is it there, and what they say it is?
+
+Walks beside the walk along the chain (notary/reading/verify.py), in steps, with constant memory. The tables of receipts
+and of intents that wait are believed in nothing: a receipt is the one whose hash its event has, and an intent waits
+when no event ended it.
+"""
+
+import sqlite3
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from ipc.canonical import sha256_hex
+from ipc.events import INTENT_VERIFICATION
+from notary.ledger.journal import Entry
+from notary.ledger.receipts import decode_receipt
+from notary.reading.ends import RAISING, epoch_raised
+from notary.reading.verify import FIRST, Break, Stored
+from notary.signing.receipt_keys import ReceiptKeys
+
+Rows = Sequence[Sequence[Any]]
+"""Of events: EVENT_COLUMNS."""
+Receipts = Mapping[int, Sequence[Any]]
+"""Number -> receipt_id, approval_id, bytes."""
+
+_RECEIPTS: Final = "SELECT seq, receipt_id, approval_id, bytes FROM receipts WHERE seq BETWEEN ? AND ?"
+_NO_INTENT: Final = """
+SELECT unresolved.intent_id FROM unresolved LEFT JOIN intents USING (seq)
+WHERE intents.intent_id IS NOT unresolved.intent_id LIMIT 1
+"""
+# The event that ended an intent is one of its trace.
+_ENDED: Final = f"""
+SELECT events.seq, events.event_id, unresolved.intent_id
+FROM unresolved CROSS JOIN intents USING (seq) CROSS JOIN events ON events.trace_id = intents.trace_id
+WHERE json_extract(CAST(events.bytes AS TEXT), '$.intent_id') = unresolved.intent_id
+AND events.event_type <> '{INTENT_VERIFICATION}' LIMIT 1
+"""  # noqa: S608 - a name of ours
+
+SIGNATURE_PROBLEMS: Final = {
+    "unsigned": "has no signature",
+    "unknown_kid": "is signed by a key that the key file does not list",
+    "signature_invalid": "does not have the content that was signed",
+}
+
+
+class NamedWalk:
+    """Where a walk along one ledger has come to. Without `keys` signatures of receipts are not looked at."""
+
+    def __init__(self, keys: ReceiptKeys | None = None) -> None:
+        self.receipts = 0
+        """Found to be what their events say."""
+        self.unresolved = 0
+        self._keys = keys
+        self._ended = 0
+        self._next = FIRST
+        self._epoch = 0
+        self._raised_by: tuple[str, int] | None = None
+
+    def step(self, connection: sqlite3.Connection, rows: Rows, events: Sequence[Stored]) -> Break | None:
+        """Check what these events name, given their rows."""
+        if not events:
+            return None
+        last = rows[len(events) - 1][0]
+        receipts = {row[0]: row[1:] for row in connection.execute(_RECEIPTS, (self._next, last))}
+        self._next = last + 1
+        return self.check(rows, events, receipts)
+
+    def check(self, rows: Rows, events: Sequence[Stored], receipts: Receipts) -> Break | None:
+        """Check what these events name, given their rows and receipts."""
+        naming = [
+            (row, event) for row, event in zip(rows, events, strict=False)
+            if event.intent_id is not None or event.receipt_id is not None or row[0] in receipts
+            or event.event_type in RAISING
+        ]  # fmt: skip
+        for row, event in naming:
+            if event.intent_id is not None and event.event_type != INTENT_VERIFICATION:  # which only looked
+                self._ended += 1
+            if event.event_type in RAISING and (raised := epoch_raised(row[9])) > self._epoch:
+                self._epoch, self._raised_by = raised, (event.event_id, row[0])
+            if event.receipt_id is None and row[0] not in receipts:
+                continue
+            problem = self._problem_of(event, receipts.get(row[0], (None, None, None)))
+            if problem is not None:
+                return Break(event.event_id, row[0], problem)
+            self.receipts += 1
+        return None
+
+    def _problem_of(self, event: Stored, receipt: Sequence[Any]) -> str | None:
+        receipt_id, approval_id, stored = receipt
+        if receipt_id is None or receipt_id != event.receipt_id:
+            return f"it names the receipt {event.receipt_id}, and the one beside it is {receipt_id}"
+        if approval_id != event.approval_id:
+            return f"the columns of its receipt {receipt_id} do not say what the receipt and the event say"
+        is_named = isinstance(stored, bytes) and event.receipt_hash == sha256_hex(stored)
+        if is_named and self._keys is None:
+            return None
+        try:
+            told = decode_receipt(stored)
+        except (ValueError, TypeError):
+            return f"the bytes of its receipt {receipt_id} are not those of a receipt"
+        if told.receipt_id != receipt_id:
+            return f"the columns of its receipt {receipt_id} do not say what the receipt and the event say"
+        if self._keys is not None and (status := self._keys.status(told)) != "verified":
+            return f"its receipt {receipt_id} {SIGNATURE_PROBLEMS[status]}"
+        if event.receipt_hash is not None and not is_named:
+            return f"its receipt {receipt_id} is not the one whose hash it has"
+        return None
+
+    def end(self, connection: sqlite3.Connection, entries: Sequence[Entry]) -> Break | None:
+        """Check counts, and that what waits does wait; in the transaction of the last step."""
+        receipts, intents, unresolved = (
+            connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - names in this line
+            for table in ("receipts", "intents", "unresolved")
+        )
+        begun = sum(len(entry.intents) for entry in entries)
+        receipts += sum(len(entry.receipts) for entry in entries)
+        intents += begun
+        self.unresolved = unresolved + begun - sum(len(entry.resolved) for entry in entries)
+        if receipts != self.receipts:
+            return Break(None, None, f"receipts that belong to no event: {receipts - self.receipts}")
+        if (row := connection.execute(_NO_INTENT).fetchone()) is not None:
+            return Break(str(row[0]), None, "it waits for its end, and no intent with its number has this id")
+        if (row := connection.execute(_ENDED).fetchone()) is not None:
+            return Break(str(row[1]), row[0], f"it ended the intent {row[2]}, which is said to wait")
+        if intents != self._ended + self.unresolved:
+            return Break(
+                None, None, f"{intents} intents are there, {self._ended} resolved by events and {self.unresolved} open"
+            )
+        return None
+
+    def check_epoch(self, connection: sqlite3.Connection) -> Break | None:
+        """Check that the epoch in force is none that a revocation has ended."""
+        row = connection.execute("SELECT epoch FROM epochs").fetchone()
+        if row is not None and row[0] >= self._epoch:
+            return None
+        event_id, seq = self._raised_by or (None, None)
+        found = "none" if row is None else row[0]
+        return Break(event_id, seq, f"it raised the epoch to {self._epoch}, and the one in force is {found}")

@@ -1,0 +1,118 @@
+"""One walk along a whole ledger: its chain, its tree, and what its events name, in steps and with constant memory.
+
+Shared by the running gateway (notary/reader.py) and by the offline check (notary/reading/audit.py), which brings keys.
+Each step is one transaction of its caller; what is appended meanwhile is walked too. Stops at the first thing that does
+not fit. Never writes.
+"""
+
+import sqlite3
+from base64 import b64encode
+from collections.abc import Sequence
+
+from ipc.evidence import VerifyReport
+from notary.backends.sqlite import DatabaseGone
+from notary.ledger.head import read_head
+from notary.ledger.journal import Entry
+from notary.ledger.settling import head_with, unsettled
+from notary.reading.named_walk import NamedWalk
+from notary.reading.tree_walk import Misplaced, Proven, TreeWalk
+from notary.reading.verify import CHUNK, EVENT_COLUMNS, Break, Walk
+from notary.signing.receipt_keys import ReceiptKeys
+from notary.tree.notes import Keys
+
+_READ = f"SELECT {EVENT_COLUMNS} FROM events WHERE seq >= ? ORDER BY seq LIMIT {CHUNK}"  # noqa: S608
+_READ_WITHOUT_TREE = _READ.replace("leaf", "NULL")
+
+
+class WholeWalk:
+    """Where a walk along one ledger has come to. `broken` is the first thing that does not fit.
+
+    Without `keys` signatures of receipts are not looked at, without `signers` those of checkpoints.
+    """
+
+    def __init__(
+        self, keys: ReceiptKeys | None = None, signers: Keys | None = None, *, has_tree: bool = True
+    ) -> None:  # fmt: skip
+        self.chain = Walk()
+        self.named = NamedWalk(keys)
+        self.broken: Break | None = None
+        self.proven = Proven(0, None, None)
+        self.entries: list[Entry] = []
+        """Of the journal, once the walk has come to its end."""
+        self.tree = TreeWalk(signers) if has_tree else None
+        self._total = 0
+
+    def step(self, connection: sqlite3.Connection) -> bool:
+        """Check the next events, intents, tiles and checkpoints, in the transaction that is open; at the end of the
+        tables what concerns all of them, too. False when the walk has come to its end. Raises sqlite3.Error for what
+        is no damage."""
+        try:
+            if self._walked(connection):
+                return True
+            self.broken = self.broken or self._end(connection)
+        except Misplaced as error:
+            self.broken = Break(error.name, error.seq, error.reason)
+        except DatabaseGone as error:
+            self.broken = self._after(f"what comes after it can't be read: {error}")
+        except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
+            if not is_damage(error):
+                raise
+            self.broken = self._after(f"the file is damaged after it: {error}")
+        return False
+
+    def _walked(self, connection: sqlite3.Connection) -> bool:
+        rows = connection.execute(_READ if self.tree else _READ_WITHOUT_TREE, (self.chain.next_seq,)).fetchall()
+        broken = self.chain.step(rows)
+        self.broken = self.named.step(connection, rows, self.chain.events) or broken
+        if self.broken is None and self.tree is not None:
+            self.tree.step(connection, rows)
+        has_more = len(rows) == CHUNK or (self.tree is not None and self.tree.has_more)
+        if self.broken is not None or not has_more:
+            head = read_head(connection)
+            self._total = self.chain.head.seq if head is None else head.seq
+        return self.broken is None and has_more
+
+    def _end(self, connection: sqlite3.Connection) -> Break | None:
+        self.entries = unsettled(connection)
+        head = head_with(connection, self.entries)
+        self._total = self.chain.head.seq if head is None else head.seq
+        broken = self._journal(self.entries) or self.chain.end(head)
+        if broken is None and self.tree is not None:
+            self.proven = self.tree.end(connection, self.entries)
+        broken = broken or self.named.end(connection, self.entries)
+        return broken or (self.named.check_epoch(connection) if self.tree is not None else None)
+
+    def _journal(self, entries: Sequence[Entry]) -> Break | None:
+        rows = [row for entry in entries for row in entry.events]
+        broken = self.chain.step(rows)
+        receipts = {row[0]: row[1:] for entry in entries for row in entry.receipts}
+        return self.named.check(rows, self.chain.events, receipts) or broken
+
+    def _after(self, reason: str) -> Break:
+        return self.broken or Break(self.chain.last_id, self.chain.head.seq or None, reason)
+
+    def report(self) -> VerifyReport:
+        """The outcome in the interface's words."""
+        broken, chain, (size, root, note) = self.broken, self.chain, self.proven
+        return VerifyReport(
+            intact=broken is None,
+            events_checked=chain.head.seq,
+            broken_at=None if broken is None else (broken.event_id or "head"),
+            total_events=max(self._total, 0),
+            verified_links=chain.head.seq,
+            reason=None if broken is None else broken.reason,
+            head=chain.head.hash,
+            size=size,
+            root=None if root is None else b64encode(root).decode(),
+            checkpoint=note,
+        )
+
+
+def is_damage(error: sqlite3.DatabaseError | UnicodeDecodeError) -> bool:
+    """True when SQLite found a page that can't be one of its own, or Python's module a text that is none."""
+    if isinstance(error, UnicodeDecodeError):  # in what SQLite says of a damaged schema
+        return True
+    code = getattr(error, "sqlite_errorcode", None)
+    if code is None:  # of Python's module itself, which has one such error of its own while it reads
+        return isinstance(error, sqlite3.OperationalError)
+    return code & 0xFF in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB)

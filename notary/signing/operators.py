@@ -1,0 +1,38 @@
+"""Whether an operator signed a decision: the notary's own check, with keys that no front can change.
+
+SECURITY: a front says which operator has decided. With this it can't say so of one who has not: the signature is read
+anew here, and its key must be the one that the settings, which the notary has from the supervisor, name for them.
+"""
+
+from collections.abc import Iterable
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ec import ECDSA, SECP256R1, EllipticCurvePublicKey
+from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
+from cryptography.hazmat.primitives.hashes import SHA256
+
+from ipc.encoding import b64url_decode
+from ipc.settings import OperatorSettings
+from ipc.signed_approvals import SignatureRefused, Signed, read
+
+_ALGORITHM = ECDSA(SHA256())
+
+
+def signed_by(text: str, name: str, operators: Iterable[OperatorSettings]) -> Signed:
+    """What this operator's own key has signed. Raises SignatureRefused.
+
+    An operator without `dpop_jkt` has no key of their own, and exists in dev mode only: any key will do for them.
+    """
+    known = [one for one in operators if one.name == name]
+    if not known:
+        raise SignatureRefused("the settings have no operator of this name")
+    signed = read(text)
+    if known[0].dpop_jkt not in (None, signed.jkt):
+        raise SignatureRefused("another key than this operator's dpop_jkt has signed it")
+    try:
+        point = b"\x04" + b64url_decode(signed.x) + b64url_decode(signed.y)
+        key = EllipticCurvePublicKey.from_encoded_point(SECP256R1(), point)
+        key.verify(encode_dss_signature(signed.r, signed.s), signed.signed, _ALGORITHM)
+    except (InvalidSignature, ValueError):
+        raise SignatureRefused("its key has not signed it") from None
+    return signed

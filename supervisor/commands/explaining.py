@@ -1,0 +1,181 @@
+"""What `gateway policy explain` is asked: a question in a file, of a call that could be made, or of one that was.
+
+The question of a call is made by a program of the front out of configuration and manifests; what is known of an earlier
+call is read from the ledger by a program of the notary. Nothing of a running gateway is asked or changed.
+"""
+
+import argparse
+import os
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import msgspec
+
+from ipc.checking import Asked, Asking
+from ipc.exits import Exit
+from ipc.settings import Settings
+from supervisor.commands.named import add_gateway
+from supervisor.dev_policy import with_own_policy
+from supervisor.helpers import Helpers
+from supervisor.loading import load_for_production
+from supervisor.problems import report
+from supervisor.refusal import Refused
+from supervisor.rotation import load_named
+
+ASKING_SECONDS = 60.0
+MAX_REQUEST = 1_048_576
+"""Bytes of the largest request body (docs/contract.md, "Limits")."""
+
+
+@dataclass(frozen=True)
+class Question:
+    """Arguments and descriptors for the front's part; `folder` of the policy where the question's gateway has one."""
+
+    arguments: list[str]
+    folder: str | None = None
+    fds: tuple[int, ...] = ()
+
+
+class _Called(msgspec.Struct, frozen=True):
+    """What an audit event keeps of a call."""
+
+    event_type: str
+    principal: str | None = None
+    action_id: str | None = None
+    action_version: str | None = None
+    request_hash: str | None = None
+    budgets_before: dict[str, Any] | None = None
+    decision: str | None = None
+    policy_rule: str | None = None
+    policy_version: str | None = None
+    timestamp: str = ""
+
+
+def add_options(parser: argparse.ArgumentParser, default_folder: str) -> None:
+    """Put the three ways to ask among the options of `explain`."""
+    what = parser.add_mutually_exclusive_group(required=True)
+    what.add_argument("--input", type=Path, metavar="FILE", help="the input document (JSON)")
+    what.add_argument("--principal", metavar="NAME", help="a call of this principal; with --action")
+    what.add_argument("--trace", metavar="ID", help="a call that was made, by its trace id")
+    parser.add_argument("--action", metavar="ACTION", help="what the principal would call")
+    parser.add_argument("--request", type=Path, metavar="FILE", help="body of the call (JSON); {} without")
+    parser.add_argument("--calls-remaining", type=int, metavar="N", help="of a budget; without: a lease without one")
+    parser.add_argument("--policy", type=Path, metavar="DIR", help=f"policy folder (default {default_folder})")
+    add_gateway(parser)
+
+
+@contextmanager
+def question(options: argparse.Namespace, environ: Mapping[str, str]) -> Iterator[Question | None]:
+    """The question that the options ask, as long as the block lasts; None when the configuration does not hold, which
+    has been printed. Raises Refused."""
+    if options.policy is not None and (options.config is not None or options.state_dir is not None):
+        raise Refused(Exit.USAGE, "--policy names the folder, and so does the configuration: give one of them.")
+    if (options.action is None) is not (options.principal is None):
+        raise Refused(Exit.USAGE, "--principal and --action go together.")
+    if options.input is not None:
+        arguments = ["--input", str(options.input.absolute())]
+        is_named = options.config is not None or options.state_dir is not None
+        folder = _policy_dir(options, environ) if is_named else None
+        yield Question(arguments, folder) if folder or not is_named else None
+        return
+    settings = _settings(options, environ)
+    if settings is None:
+        yield None
+    else:
+        with Helpers(environ, ASKING_SECONDS) as helpers, tempfile.TemporaryFile() as file:
+            asked = _asked(options, settings, helpers)
+            file.write(msgspec.json.encode(asked))
+            file.seek(0)
+            yield Question(["--asked-fd", str(file.fileno())], settings.policy_dir, (file.fileno(),))
+
+
+def _policy_dir(options: argparse.Namespace, environ: Mapping[str, str]) -> str | None:
+    """What a configuration says of the policy, whatever else is wrong with it."""
+    if options.state_dir is not None:
+        settings = _settings(options, environ)
+        return None if settings is None else settings.policy_dir
+    loaded = load_for_production(options.config, environ)
+    if loaded.judged is None or not loaded.is_judged("policy_dir"):
+        print(report(loaded.problems), end="", file=sys.stderr)
+        return None
+    return loaded.judged.policy_dir
+
+
+def _settings(options: argparse.Namespace, environ: Mapping[str, str]) -> Settings | None:
+    loaded = load_named(options.config, options.state_dir, environ)
+    if loaded.settings is None:
+        print(report(loaded.problems), end="", file=sys.stderr)
+        return None
+    is_own = options.state_dir is not None and loaded.document.is_default(("policy_dir",))
+    return with_own_policy(loaded.settings) if is_own else loaded.settings
+
+
+def _asked(options: argparse.Namespace, settings: Settings, helpers: Helpers) -> Asked:
+    # SECURITY: who only asks is not handed what operators sign in with.
+    settings = msgspec.structs.replace(settings, operators=())
+    asking = Asking(settings, options.action, options.principal, _request(options.request), options.calls_remaining)
+    if options.trace is None:
+        return _made(asking, helpers)
+    call = _call_of(options.trace, settings, helpers)
+    left = (call.budgets_before or {}).get("calls_remaining")
+    asking = Asking(
+        settings, call.action_id or "", call.principal or "", asking.request, left, call.request_hash
+    )  # fmt: skip
+    made = _made(asking, helpers)
+    version = made.document.get("action_version", call.action_version)
+    then = f"At {call.timestamp} the answer was {call.decision}, rule {call.policy_rule}, policy {call.policy_version}."
+    told = [then, "What follows from the files of today is shown above."]
+    if version != call.action_version:
+        told.append(f"The action had version {call.action_version} then, and has {version} now.")
+    return msgspec.structs.replace(made, assumed=(*told, *made.assumed))
+
+
+def _request(path: Path | None) -> bytes | None:
+    if path is None:
+        return None
+    try:
+        with path.open("rb") as file:
+            body = file.read(MAX_REQUEST + 1)
+    except OSError as error:
+        raise Refused(Exit.USAGE, f"{path} cannot be read: {error.strerror}.") from None
+    if len(body) > MAX_REQUEST:
+        raise Refused(Exit.USAGE, f"{path} is larger than {MAX_REQUEST} bytes, which no request is.")
+    return body
+
+
+def _call_of(trace_id: str, settings: Settings, helpers: Helpers) -> _Called:
+    """The decision about the call of a trace: its first event. Raises Refused."""
+    told = _output(helpers, "notary.trace", (settings.ledger_file, trace_id), (), "the ledger could not be read")
+    calls = [one for one in msgspec.json.decode(told, type=list[_Called]) if one.event_type == "ActionCall"]
+    if not calls:
+        raise Refused(Exit.CONFIG, f"{settings.ledger_file} has no call with the trace {trace_id!a}.")
+    if calls[0].principal is None or calls[0].action_id is None:
+        raise Refused(Exit.CONFIG, f"the call of {trace_id!a} was refused before it was known who called what.")
+    return calls[0]
+
+
+def _made(asking: Asking, helpers: Helpers) -> Asked:
+    with tempfile.TemporaryFile() as file:
+        file.write(msgspec.json.encode(asking))
+        file.seek(0)
+        fd = file.fileno()
+        what = "the question could not be made"
+        told = _output(helpers, "frontend.configuration.asking", ("--asking-fd", str(fd)), (fd,), what)
+    return msgspec.json.decode(told, type=Asked)
+
+
+def _output(helpers: Helpers, module: str, arguments: tuple[str, ...], fds: tuple[int, ...], what: str) -> bytes:
+    """What a program prints. Raises Refused when it does not end well."""
+    with tempfile.TemporaryFile() as file:
+        printed: BinaryIO = file
+        code = helpers.wait(helpers.start(module, *arguments, fds=fds, stdout=printed.fileno()))
+        if code != Exit.OK:
+            known = code in {Exit.CONFIG, Exit.UNAVAILABLE}
+            raise Refused(Exit(code) if known else Exit.FAILED, f"{what}.")
+        file.seek(0)
+        return os.read(file.fileno(), os.fstat(file.fileno()).st_size)

@@ -1,0 +1,72 @@
+"""`gateway witness`: cosign the checkpoints of gateways and other logs (C2SP tlog-witness)."""
+
+import argparse
+import os
+import sys
+from pathlib import Path
+
+from ipc.exits import Exit
+from supervisor.addresses import split_address
+from supervisor.commands import Commands
+from supervisor.programs import INTERPRETER
+from supervisor.refusal import Refused
+from supervisor.sockets import CLIENT_MODE, Listener, listen_tcp, listen_unix
+
+_MODULE = "witness.main"
+
+
+def add(commands: Commands) -> None:
+    """Put `witness` beside the other commands."""
+    witness = commands.add_parser("witness", help="remember how far logs were, and cosign what continues them")
+    witness_commands = witness.add_subparsers(title="commands", required=True, metavar="COMMAND")
+    serving = witness_commands.add_parser(
+        "run",
+        help="serve POST /add-checkpoint",
+        description="Cosign checkpoints of the logs whose keys are named, as long as each continues the one before. "
+        "Run it on another host than the gateway, by other people; TLS is a reverse proxy's.",
+    )
+    key = witness_commands.add_parser("key", help="print the witness's verifier key, made where there is none yet")
+    for command in (serving, key):
+        command.add_argument("--state", type=Path, required=True, metavar="DIR", help="its key, and what it remembers")
+        command.add_argument(
+            "--name", metavar="NAME", help="of its key, when that is made: a URL without scheme; default HOST/witness"
+        )
+    place = serving.add_mutually_exclusive_group(required=True)
+    place.add_argument("--listen", metavar="ADDRESS:PORT", help="plain HTTP, for a reverse proxy")
+    place.add_argument("--socket", metavar="PATH", help="the same on a Unix socket")
+    serving.add_argument(
+        "--log-key", type=Path, action="append", required=True, metavar="FILE",
+        help="verifier keys of logs, one a line (gatectl audit checkpoint shows them); may be given again",
+    )  # fmt: skip
+    serving.set_defaults(run=_run)
+    key.set_defaults(run=_key)
+
+
+def _run(options: argparse.Namespace) -> int:
+    listener = _listener(options)
+    os.set_inheritable(listener.sock.fileno(), True)
+    command = ["run", *_common(options), "--listen-fd", str(listener.sock.fileno()), "--address", listener.address]
+    return _become([*command, *(part for file in options.log_key for part in ("--log-key", str(file)))])
+
+
+def _key(options: argparse.Namespace) -> int:
+    return _become(["key", *_common(options)])
+
+
+def _common(options: argparse.Namespace) -> list[str]:
+    return ["--state", str(options.state), *(("--name", options.name) if options.name is not None else ())]
+
+
+def _listener(options: argparse.Namespace) -> Listener:
+    if options.socket is not None:
+        return listen_unix("witness", options.socket, CLIENT_MODE)
+    try:
+        split_address(options.listen)
+    except ValueError:
+        raise Refused(Exit.USAGE, f"--listen {options.listen!a}: must be ADDRESS:PORT, like 127.0.0.1:8100.") from None
+    return listen_tcp(options.listen)
+
+
+def _become(arguments: list[str]) -> int:
+    sys.stdout.flush()
+    os.execv(sys.executable, [*INTERPRETER, _MODULE, *arguments])  # noqa: S606 - our own interpreter and module

@@ -1,0 +1,54 @@
+"""Settings that a reload has changed, brought to those that took no part in it: the notary, and fronts that were only
+starting.
+
+Guarantees that each of them has said that it decides by the new settings, or is gone, before the reload is answered:
+whoever is no operator any more is one for nobody. What starts later is given them with its first message.
+"""
+
+from collections.abc import Callable, Iterable
+
+import trio
+
+from ipc import messages as m
+from supervisor.fronts import Front
+from supervisor.logs import log
+from supervisor.notaries import NotaryKeeper
+from supervisor.state import State
+
+FOLLOW_SECONDS = 5.0
+"""The notary may have a unit on its way to the disk; what does not follow is killed, and its successor has them."""
+
+
+class Followers:
+    """Knows who must hear of new settings. `fronts()` are those that live at the moment."""
+
+    def __init__(self, state: State, notary: NotaryKeeper, fronts: Callable[[], list[Front]]) -> None:
+        self._state = state
+        self._notary = notary
+        self._fronts = fronts
+
+    async def follow(self, message: m.FollowSettings, but: Iterable[Front]) -> None:
+        """Returns once the notary and every front `but` these have followed; who does not say so in time is killed."""
+        known = set(but)
+        late = [front for front in self._fronts() if front not in known and front.child is not None]
+        for front in late:
+            front.post(message)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(self._notary.follow, message, FOLLOW_SECONDS)
+            for front in late:
+                nursery.start_soon(self._until_followed, front, message.request_id)
+
+    async def _until_followed(self, front: Front, request_id: str) -> None:
+        child = front.child
+        assert child is not None
+        with trio.move_on_after(FOLLOW_SECONDS):
+            await self._state.condition.until(lambda: front.followed == request_id or front not in self._fronts())
+            return
+        log.error(f"{front.name} is killed: it did not follow settings that were reloaded", pid=child.pid)
+        child.kill()
+        await child.wait()
+
+    def answer_followed(self, front: Front, message: m.SettingsFollowed) -> None:
+        """A front decides by them."""
+        front.followed = message.request_id
+        self._state.condition.notify_all()

@@ -1,0 +1,89 @@
+"""The configuration file read again while the gateway runs: what of it a reload puts in force, what needs a restart.
+
+Compares what the file said when it was read last with what it says now; what a start makes of it (sockets, keys, the
+shares of each front) does not count. Guarantees that nothing but what ipc/reloadable.py names ever follows. Settings go
+by their names here, never by their values.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import trio
+
+from ipc.reloadable import RELOADABLE, Reloadable, differing, reloadable_of, with_reloadable
+from ipc.settings import Settings
+from supervisor.config import Loaded
+from supervisor.in_force import keep_in_force
+from supervisor.problems import in_order
+from supervisor.production import weakened
+
+READ_SECONDS = 10.0
+"""For the file, and the files of operators' keys that it names."""
+MAX_PROBLEMS = 100
+"""Of one file, in one message."""
+
+Reread = Callable[[], Loaded]
+
+
+@dataclass(frozen=True)
+class Change:
+    """What the file says now. With `problems` nothing of it may be used."""
+
+    problems: tuple[str, ...] = ()
+    reloadable: Reloadable | None = None
+    """What every process must have after the reload; None when it is what they have."""
+    configured: Settings | None = None
+    """What is in force after it, as the file would say it."""
+    changed: tuple[str, ...] = ()
+    needs_restart: tuple[str, ...] = ()
+
+
+@dataclass
+class Rereading:
+    """Owns what the configuration file said that is in force. `reread` None: there is no file, and nothing changes."""
+
+    configured: Settings
+    reread: Reread | None = None
+
+    def keep(self, configured: Settings) -> None:
+        """This is in force now."""
+        self.configured = configured
+        keep_in_force(Path(configured.state_dir), configured)
+
+    async def look(self, settings: Settings) -> Change:
+        """Read it again; `settings` are those that the processes have."""
+        if self.reread is None:
+            return Change()
+        with trio.move_on_after(READ_SECONDS):
+            loaded = await trio.to_thread.run_sync(self._read, abandon_on_cancel=True)
+            if isinstance(loaded, str):
+                return Change((loaded,))
+            problems = tuple(str(problem) for problem in in_order(loaded.problems))
+            if loaded.settings is None or problems:
+                return Change(problems[:MAX_PROBLEMS] or ("the configuration file will not do",))
+            return self.change(settings, loaded.settings)
+        return Change((f"the configuration file was not read within {READ_SECONDS:g} s",))
+
+    def change(self, settings: Settings, found: Settings) -> Change:
+        """What `found`, a file's whole content, changes for processes that have `settings`."""
+        names = differing(self.configured, found)
+        changed = tuple(name for name in names if name in RELOADABLE)
+        needs_restart = tuple(name for name in names if name not in RELOADABLE)
+        if not changed:
+            return Change(needs_restart=needs_restart)
+        # Operators that no file names: `gateway dev` makes one.
+        made = settings.operators[len(self.configured.operators) :]
+        operators = (*found.operators, *made)
+        fresh = msgspec.structs.replace(reloadable_of(found), operators=operators)
+        fresh = msgspec.structs.replace(fresh, weakened=weakened(with_reloadable(settings, fresh)))
+        configured = with_reloadable(self.configured, reloadable_of(found))
+        return Change((), fresh, configured, changed, needs_restart)
+
+    def _read(self) -> Loaded | str:
+        assert self.reread is not None
+        try:
+            return self.reread()
+        except OSError as error:
+            return f"the configuration file can't be read: {error.strerror}"

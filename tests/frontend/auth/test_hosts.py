@@ -1,0 +1,67 @@
+"""Which Host and Origin a dev gateway takes for its own."""
+
+import pytest
+
+from frontend.auth.hosts import OwnHosts
+from frontend.errors import GateError
+from frontend.http.requests import Request
+from ipc.settings import Settings
+
+
+def is_own(listened: str, public: str, **headers: str) -> bool:
+    own = OwnHosts(Settings("/nowhere", public, listen_http_addr=listened, dev_mode=True))
+    request = Request("GET", "/", headers=list(headers.items()))
+    try:
+        own.check(request)
+    except GateError as error:
+        return error.status != 403
+    return True
+
+
+HERE = ("127.0.0.1:3000", "http://127.0.0.1:3000")
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1:3000", "localhost:3000", "LocalHost:3000", "[::1]:3000", "localhost", "127.0.0.1", "[::1]"]
+)
+def test_loopback_names_are_its_own(host: str) -> None:
+    assert is_own(*HERE, host=host)
+
+
+@pytest.mark.parametrize(
+    "host",
+    ["evil.test", "evil.test:3000", "localhost:3001", "127.0.0.1:80", "127.0.0.2:3000", "localhost.evil.test:3000",
+     "localhost:3000.evil.test", "x@localhost:3000", "localhost:3000/", "[::1]:3001", "0.0.0.0:3000", "", ":3000"],
+)  # fmt: skip
+def test_any_other_host_is_foreign(host: str) -> None:
+    assert not is_own(*HERE, host=host)
+
+
+@pytest.mark.parametrize("origin", ["http://127.0.0.1:3000", "http://localhost:3000", "http://[::1]:3000"])
+def test_its_own_pages_may_ask(origin: str) -> None:
+    assert is_own(*HERE, host="127.0.0.1:3000", origin=origin)
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["null", "", "http://evil.test", "https://127.0.0.1:3000", "http://localhost", "http://localhost:8080",
+     "http://localhost:3000.evil.test", "http://localhost:3000/", "file://", "127.0.0.1:3000"],
+)  # fmt: skip
+def test_pages_of_elsewhere_may_not(origin: str) -> None:
+    assert not is_own(*HERE, host="127.0.0.1:3000", origin=origin)
+
+
+def test_the_public_address_is_its_own_too() -> None:
+    there = ("0.0.0.0:3000", "https://gate.dev.test/base")
+    assert is_own(*there, host="gate.dev.test", origin="https://gate.dev.test")
+    assert is_own(*there, host="localhost:3000")
+    assert not is_own(*there, host="gate.dev.test:3000")
+    assert not is_own(*there, host="gate.dev.test", origin="http://gate.dev.test")
+
+
+def test_at_port_80_the_port_may_be_left_out() -> None:
+    assert is_own("127.0.0.1:80", "http://127.0.0.1", host="localhost", origin="http://localhost")
+
+
+def test_a_request_that_names_no_host_was_sent_by_no_page() -> None:
+    assert is_own(*HERE)

@@ -1,0 +1,227 @@
+"""Real gateways and real witnesses: what is cosigned, what a ledger that was put back meets, what kills leave."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from contrib.verify.verify import verify as verify_bundle
+from ipc.exits import Exit
+from tests.support.gateway import ANSWER_SECONDS, Gateway, gateway, wait_for
+from tests.support.logs_of_others import PlayedLog
+from tests.support.witness_process import WitnessProcess, run, witness_process, witnessed_config
+
+BASE = "http://gate.gateway.test"
+
+
+def checkpoint(gate: Gateway) -> dict[str, Any]:
+    """The last one, as status shows it."""
+    found: dict[str, Any] = gate.operator().get("/v1/admin/status").json()["checkpoint"]
+    return found
+
+
+def city(gate: Gateway) -> dict[str, Any]:
+    found: dict[str, Any] = checkpoint(gate)["witnesses"][0]
+    return found
+
+
+def until_cosigned(gate: Gateway) -> int:
+    """Wait until all that is there by now is cosigned, and nothing is wrong; how much that is."""
+    size = int(gate.operator().get("/v1/audit/checkpoint").json()["size"])
+    wait_for(lambda: city(gate)["size"] == size and city(gate)["problem"] is None, "a cosignature")
+    return size
+
+
+def know(witness: WitnessProcess, gate: Gateway) -> None:
+    """Tell the witness of the gateway's log."""
+    keys = gate.operator().get("/v1/audit/checkpoint").json()["keys"]
+    witness.log_keys.write_text("# of the gateway\n" + "\n".join(keys) + "\n")
+
+
+def config(witness: WitnessProcess, fronts: int = 1) -> str:
+    return witnessed_config(witness, f'public_base_url = "{BASE}"\nfront_processes = {fronts}')
+
+
+@pytest.mark.parametrize("fronts", [1, 2])
+def test_a_witness_that_comes_late_goes_away_and_comes_back_catches_up(tmp_path: Path, fronts: int) -> None:
+    """Status and metrics say the same whichever front answers."""
+    with witness_process(tmp_path / "w") as witness, gateway(tmp_path, config(witness, fronts)) as gate:
+        know(witness, gate)
+        wait_for(lambda: city(gate)["problem"] == "no connection could be made", "its absence in status")
+        witness.start()
+        until_cosigned(gate)
+        assert witness.stop() == Exit.OK
+        agent = gate.agent()
+        for number in range(3):
+            assert agent.execute("text_digest", {"text": str(number)}).status_code == 200
+        wait_for(lambda: city(gate)["problem"] is not None, "its absence in status")
+        behind = city(gate)
+        assert behind["has_cosigned"] is False
+        witness.start()
+        until_cosigned(gate)
+        assert city(gate)["size"] > behind["size"]
+        shown = gate.operator().get("/v1/audit/checkpoint").json()
+        assert shown["checkpoint"].count("\N{EM DASH} ") == 2
+        event = gate.events(event_type="ActionCall")[0]
+        bundle = gate.operator().get(f"/v1/audit/proof?event_id={event['event_id']}")
+        told = verify_bundle(bundle.content, shown["keys"][0], None, [witness.key])
+        assert any("witness.example/w" in line for line in told)
+        lines = (gate.state / "checkpoints").read_text().splitlines()
+        assert json.loads(lines[-1])["note"] == shown["checkpoint"]
+        metrics = gate.operator().get("/metrics").text
+        assert 'gate_witness_requests_total{outcome="cosigned",witness="city"}' in metrics
+        assert 'gate_witness_lag_seconds{witness="city"} 0.0' in metrics
+        assert f"gate_checkpoint_entries {float(shown['size'])}" in metrics
+
+
+def test_a_ledger_that_was_put_back_with_all_its_files_is_refused_by_the_witness(tmp_path: Path) -> None:
+    """The gateway itself can't know: its own file of checkpoints was put back, too."""
+    with witness_process(tmp_path / "w") as witness:
+        with gateway(tmp_path, config(witness)) as gate:
+            know(witness, gate)
+            witness.start()
+            until_cosigned(gate)
+            assert gate.stop() == 0
+        shutil.copytree(tmp_path / "state", tmp_path / "last-week", symlinks=True)
+        with gateway(tmp_path, config(witness)) as gate:
+            agent = gate.agent()
+            for number in range(5):
+                agent.execute("text_digest", {"text": str(number)})
+            size = until_cosigned(gate)
+            assert gate.stop() == 0
+        shutil.rmtree(tmp_path / "state")
+        (tmp_path / "last-week").rename(tmp_path / "state")
+        with gateway(tmp_path, config(witness)) as gate:
+            wait_for(lambda: f"cosigned {size} entries" in (city(gate)["problem"] or ""), "what the witness knows")
+            # Grown beyond what the witness has seen, it is still another log.
+            agent = gate.agent()
+            while checkpoint(gate)["size"] <= size:
+                agent.execute("text_digest", {"text": "again"})
+            wait_for(lambda: "(422)" in (city(gate)["problem"] or ""), "a refusal")
+            assert city(gate)["has_cosigned"] is False
+            log = gate.log.read_text()
+            assert '"outcome":"inconsistent"' in log
+        assert "a log is not what it was" in witness.log.read_text()
+
+
+class Shown:
+    """Two histories of one log, shown to a witness by turns as fast as it answers; only one can be cosigned."""
+
+    def __init__(self, witness: WitnessProcess) -> None:
+        self.witness = witness
+        self.base = PlayedLog().grown(1)
+        witness.log_keys.write_text(f"{self.base.key.text}\n")
+        self.cosigned: list[tuple[str, int]] = []
+        self._is_over = threading.Event()
+        self._threads = [threading.Thread(target=self._show, args=(word,)) for word in ("leaf", "other")]
+
+    def __enter__(self) -> "Shown":
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over.set()
+        for thread in self._threads:
+            thread.join(ANSWER_SECONDS)
+
+    def _show(self, word: str) -> None:
+        size, known = 2, 0
+        with httpx.Client(timeout=ANSWER_SECONDS, base_url=f"http://{self.witness.address}") as client:
+            while not self._is_over.is_set():
+                log = self.base.grown(size, word)
+                try:
+                    said = client.post("/add-checkpoint", content=log.request(known))
+                except httpx.TransportError:
+                    continue
+                if said.status_code == 200:
+                    self.cosigned.append((word, log.size))
+                    known, size = log.size, size + 1
+                elif said.status_code == 409:
+                    known = int(said.text)
+                    size = max(size, known)
+
+
+def test_a_witness_that_is_killed_again_and_again_never_cosigns_two_trees(tmp_path: Path) -> None:
+    with witness_process(tmp_path / "w") as witness:
+        histories = Shown(witness)
+        witness.start()
+        with histories as shown:
+            for _ in range(3):
+                count = len(shown.cosigned)
+                wait_for(lambda count=count: len(shown.cosigned) > count + 2, "more cosignatures")  # type: ignore[misc]
+                witness.stop(signal.SIGKILL)
+                witness.start()
+            count = len(shown.cosigned)
+            wait_for(lambda: len(shown.cosigned) > count, "another one")
+            witness.stop(signal.SIGKILL)
+        ((word, last),) = {(word, max(size for _, size in shown.cosigned)) for word, _ in shown.cosigned}
+        witness.start()
+        other = "other" if word == "leaf" else "leaf"
+        # Whoever comes first: what was cosigned before the kill is known after it.
+        assert int(witness.add(shown.base.grown(last + 9, other).request(0)).text) >= last
+        known = int(witness.add(shown.base.grown(last + 9, word).request(0)).text)
+        assert witness.add(shown.base.grown(last + 9, other).request(known)).status_code == 422
+        assert witness.add(shown.base.grown(last + 9, word).request(known)).status_code == 200
+
+
+def test_one_witness_at_a_time_is_in_a_folder_and_its_commands_say_what_is_wrong(tmp_path: Path) -> None:
+    with witness_process(tmp_path / "w") as witness:
+        log = PlayedLog()
+        witness.log_keys.write_text(f"{log.key.text}\n")
+        witness.start()
+        more: list[str | Path] = ["--log-key", witness.log_keys]
+        second = run("run", "--state", witness.state, "--listen", "127.0.0.1:0", *more)
+        assert (second.returncode, "another process" in second.stderr) == (Exit.LOCKED, True)
+        assert run("key", "--state", witness.state).stdout.strip() == witness.key
+        renamed = run("key", "--state", witness.state, "--name", "other")
+        assert (renamed.returncode, "witness.example/w" in renamed.stderr) == (Exit.CONFIG, True)
+        taken = run("run", "--state", tmp_path / "w2", "--listen", witness.address, *more)
+        assert (taken.returncode, "in use" in taken.stderr) == (Exit.UNAVAILABLE, True)
+        assert run("run", "--state", tmp_path / "w2", "--listen", "nowhere", *more).returncode == Exit.USAGE
+        wrong = tmp_path / "wrong.keys"
+        wrong.write_text(f"{log.key.text}\n{witness.key}\n")
+        refused = run("run", "--state", tmp_path / "w2", "--listen", "127.0.0.1:0", "--log-key", wrong)
+        assert (refused.returncode, f"{wrong}:2" in refused.stderr) == (Exit.CONFIG, True)
+        empty = run("run", "--state", tmp_path / "w2", "--listen", "127.0.0.1:0", "--log-key", "/dev/null")
+        assert (empty.returncode, "name no log" in empty.stderr) == (Exit.CONFIG, True)
+
+
+def test_a_witness_serves_on_a_unix_socket_and_takes_no_large_body(tmp_path: Path) -> None:
+    log = PlayedLog().grown(2)
+    keys, path = tmp_path / "log.keys", tmp_path / "witness.sock"
+    keys.write_text(f"{log.key.text}\n")
+    command = [
+        sys.executable, "-m", "supervisor.cli", "witness", "run", "--state", str(tmp_path / "w"), "--socket", str(path),
+        "--log-key", str(keys),
+    ]  # fmt: skip
+    with subprocess.Popen(command, stdin=subprocess.DEVNULL) as process:
+        try:
+            wait_for(path.exists, "a socket")
+            transport = httpx.HTTPTransport(uds=str(path))
+            with httpx.Client(transport=transport, base_url="http://witness", timeout=ANSWER_SECONDS) as client:
+                assert client.post("/add-checkpoint", content=log.request(0)).status_code == 200
+                assert client.post("/add-checkpoint", content=b"x" * 100_000).status_code == 413
+                assert client.get("/add-checkpoint").status_code == 405
+                assert client.get("/metrics").status_code == 404
+            assert oct(path.stat().st_mode & 0o777) == "0o660"
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(ANSWER_SECONDS) == Exit.OK
+
+
+@pytest.mark.parametrize("hidden", ["witness.key", "logs"])
+def test_a_folder_that_others_may_look_into_is_refused(tmp_path: Path, hidden: str) -> None:
+    with witness_process(tmp_path / "w") as witness:
+        witness.log_keys.write_text(f"{PlayedLog().key.text}\n")
+        (witness.state / hidden).chmod(0o755)
+        witness.state.chmod(0o755)
+        refused = run("run", "--state", witness.state, "--listen", "127.0.0.1:0", "--log-key", witness.log_keys)
+        assert (refused.returncode, "lets others in" in refused.stderr) == (Exit.CONFIG, True)

@@ -1,0 +1,40 @@
+"""What of a configuration follows a reload, and what two of them differ in."""
+
+from msgspec.structs import replace
+
+from ipc.reloadable import RELOADABLE, differing, named_values, reloadable_of, with_reloadable
+from ipc.settings import IdentitySettings, LimitSettings, OperatorSettings, PrincipalMapping, Settings, WebhookSettings
+from supervisor.schema import leaf_paths
+
+ONE = Settings("/state", "http://gateway.test")
+ANN = OperatorSettings("ann")
+
+
+def test_every_setting_has_the_name_that_the_file_gives_it() -> None:
+    of_later_versions = {"ledger.url"}
+    assert {name for name, _ in named_values(ONE)} == {".".join(path) for path in leaf_paths()} - of_later_versions
+    assert {name for name, _ in named_values(ONE)} >= RELOADABLE
+
+
+def test_what_differs_is_named_sorted_and_nothing_else() -> None:
+    other = replace(
+        ONE, operators=(ANN,), limits=LimitSettings(max_in_flight=1), webhooks=(WebhookSettings("w", "https://w"),),
+        identity=IdentitySettings(allow_unmapped=True, principals={"1": PrincipalMapping("p")}), dev_mode=True,
+        weakened=("dev_mode",),
+    )  # fmt: skip
+    named = (
+        "identity.peercred.allow_unmapped", "identity.peercred.principals", "limits.max_in_flight", "operators",
+        "webhooks",
+    )  # fmt: skip
+    assert (differing(ONE, other), differing(other, ONE), differing(other, other)) == (named, named, ())
+
+
+def test_nothing_but_what_follows_a_reload_is_taken_from_the_other() -> None:
+    other = replace(
+        ONE, operators=(ANN,), lease_ttl_seconds=1, weakened=("w",),
+        identity=IdentitySettings("none", allow_unmapped=True, principals={"1": PrincipalMapping("p")}),
+    )  # fmt: skip
+    identity = IdentitySettings(principals={"1": PrincipalMapping("p")})
+    assert with_reloadable(ONE, reloadable_of(other)) == replace(
+        ONE, operators=(ANN,), weakened=("w",), identity=identity
+    )  # fmt: skip

@@ -1,0 +1,73 @@
+"""What an operator is shown, and what its hash covers."""
+
+from typing import Any
+
+import msgspec
+import pytest
+import rfc8785
+
+from frontend.calls.approvals.record import detailed
+from ipc.approvals import Body, Outcome
+from ipc.canonical import sha256_hex
+from ipc.plan import plan_hash
+from ipc.shown import NOT_HASHED, hash_of, shown
+from ipc.store import ApprovalRecord
+from tests.support.plans import a_plan
+
+NOW = 1_000.0
+
+
+def a_held(request: str = '{"to":"acct"}', **given: Any) -> tuple[ApprovalRecord, Body]:
+    plan = a_plan(request=request, calls_remaining=3)
+    body = Body(plan, plan_hash(plan), "peercred", True)
+    fields: dict[str, Any] = {
+        "approval_id": "apr_1", "session_id": plan.session_id, "action_id": plan.action_id,
+        "request_hash": plan.request_hash, "state": "pending", "created_at": NOW, "expires_at": NOW + 300,
+        "body": msgspec.json.encode(body).decode(),
+    }  # fmt: skip
+    return ApprovalRecord(**fields | given), body
+
+
+def sent(record: ApprovalRecord) -> dict[str, Any]:
+    """The detail as it goes out."""
+    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(detailed(record, NOW)))
+    return found
+
+
+def test_the_detail_says_the_hash_of_what_it_shows_as_whoever_receives_it_computes_it() -> None:
+    record, _ = a_held('{"amount":1e-7,"n":[1.5,-2,true,null],"to":"a\\u202eb","\\u00e9":"\\ud83d\\ude00"}')
+    detail = sent(record)
+    canonical = rfc8785.dumps({name: value for name, value in detail.items() if name not in NOT_HASHED})
+    assert detail["shown_hash"] == sha256_hex(canonical)
+
+
+def test_every_member_of_the_detail_is_hashed_or_changes_while_it_is_decided() -> None:
+    record, body = a_held()
+    assert sent(record).keys() == shown(record, body).keys() | NOT_HASHED
+
+
+def test_the_hash_stays_while_a_decision_is_carried_out() -> None:
+    record, _ = a_held()
+    outcome = Outcome(
+        "ann", "2026-01-01T00:00:00.000Z", "2026-01-01T00:00:01.000Z", "rcpt_1", approval_signature="a.b.c"
+    )
+    decided = msgspec.structs.replace(record, state="claimed", outcome=msgspec.json.encode(outcome).decode())
+    assert sent(decided)["shown_hash"] == sent(record)["shown_hash"]
+    assert sent(decided)["approval_signature"] == "a.b.c"
+
+
+@pytest.mark.parametrize(
+    "changes", [{"approval_id": "apr_2"}, {"session_id": "ses_2"}, {"expires_at": NOW + 301}, {"request_hash": "x"}]
+)
+def test_another_hold_has_another_hash(changes: dict[str, Any]) -> None:
+    record, body = a_held()
+    assert hash_of(shown(msgspec.structs.replace(record, **changes), body)) != hash_of(shown(record, body))
+
+
+def test_another_request_has_another_hash() -> None:
+    assert len({hash_of(shown(*a_held(text))) for text in ('{"to":"acct"}', '{"to":"acct2"}', "{}")}) == 3
+
+
+def test_a_number_without_a_canonical_form_leaves_nothing_to_sign() -> None:
+    record, _ = a_held('{"n":10000000000000000}')
+    assert sent(record)["shown_hash"] is None

@@ -1,0 +1,29 @@
+"""Calls that nobody will ever tell the end of: their front and their worker are both gone."""
+
+import itertools
+from typing import Any
+
+from notary.unit import ENDED_SECONDS
+from tests.notary.running import Running
+from tests.notary.samples import make_open
+from tests.support.logs import capture_logs
+from tests.support.supervised import wait_until
+
+OVER = 3600.0 + ENDED_SECONDS
+"""Seconds after which nobody tells of any call."""
+_numbers = itertools.count(1)
+
+
+def lost_call(notary: Running, **terms: Any) -> str:
+    """The id of its intent."""
+    front = notary.attach(f"leaves-{next(_numbers)}")
+    call = make_open(terms=terms)
+    front.begin(call)
+    worker = notary.workers.of(call.intent_id)
+    worker.word()
+    with capture_logs() as lines:
+        front.close()
+        wait_until(lambda: [line for line in lines if line["event"] == "a front's channel ended"])
+        notary.workers.end(worker)
+        wait_until(lambda: [line for line in lines if line.get("intent_id") == call.intent_id])
+    return call.intent_id

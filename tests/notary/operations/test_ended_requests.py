@@ -1,0 +1,124 @@
+"""No byte of a request outlives its approval: not in the table, the journal, free pages, nor, soon, in the WAL."""
+
+import random
+import re
+from contextlib import closing
+from typing import Any
+
+import msgspec
+import pytest
+
+from ipc.approvals import read_remains, remains_of
+from ipc.messages import Approver
+from ipc.store import ApprovalRecord
+from notary.backends.sqlite import connect
+from notary.state import Limits
+from tests.notary.conftest import StartNotary
+from tests.notary.running import Running, stored
+from tests.notary.samples import (
+    DIGEST,
+    NOW,
+    make_approval,
+    make_claim,
+    make_denial,
+    make_expiry,
+    make_hold,
+    record_call,
+)
+from tests.support.notary_thread import SMALL_WAL
+from tests.support.supervised import wait_until
+
+SOON = Limits(database=SMALL_WAL, wal_seconds=0.0)
+
+
+def held(notary: Running, name: str, length: int, **given: Any) -> ApprovalRecord:
+    """A hold whose request says its name again and again."""
+    plan = {"principal": "uid:1000", "action_version": "1.0.0", "request": f"MARK-{name}-" * (length // 8 + 1)}
+    body = {"plan": plan, "plan_hash": DIGEST, "identity_method": "", "has_budget": False}
+    approval = make_approval(body=msgspec.json.encode(body).decode(), session_id=f"ses_{name}", **given)
+    notary.front.ask(make_hold(approval))
+    return approval
+
+
+def requests_in(notary: Running) -> set[str]:
+    """Whose requests can be found in any byte of the database's files."""
+    files = b"".join(one.read_bytes() for one in notary.folder.glob("ledger.sqlite3*"))
+    return {name.decode() for name in re.findall(rb"MARK-([a-z0-9]+)-", files)}
+
+
+@pytest.mark.parametrize("length", [10, 3_000, 300_000])
+def test_no_byte_of_a_request_is_left_in_any_file_soon_after_its_approval_has_ended(
+    start_notary: StartNotary, length: int
+) -> None:
+    notary = start_notary(limits=SOON)
+    front = notary.front
+    kept = {name: held(notary, name, length) for name in ("waits", "runs", "no", "yes")}
+    late = held(notary, "late", length, expires_at=NOW + 5)
+    for name in ("runs", "no", "yes"):
+        front.ask(make_claim(kept[name]))
+    assert requests_in(notary) == {*kept, "late"}
+    front.ask(make_denial(kept["no"]))
+    record_call(front, approver=Approver(kept["yes"].approval_id, "alice", "thumbprint", "jti"))
+    notary.clock.time = NOW + 6
+    front.ask(make_expiry(late))
+    wait_until(lambda: requests_in(notary) == {"waits", "runs"})
+    assert {read_remains(body).plan_hash for body in stored(notary.path, "SELECT body FROM approvals")} == {DIGEST}
+
+
+def test_nor_where_many_of_all_lengths_come_and_go(start_notary: StartNotary) -> None:
+    notary, chance = start_notary(limits=SOON), random.Random(7)
+    waiting: dict[str, ApprovalRecord] = {}
+    for number in range(80):
+        waiting[f"n{number}"] = held(notary, f"n{number}", chance.choice([20, 400, 1500, 3900, 9000]))
+        if chance.random() < 0.85:
+            approval = waiting.pop(chance.choice(sorted(waiting)))
+            notary.front.ask(make_claim(approval))
+            notary.front.ask(make_denial(approval))
+    wait_until(lambda: requests_in(notary) == set(waiting))
+
+
+def test_a_reader_that_needs_the_wal_holds_no_call_up_and_delays_only_what_is_cut(start_notary: StartNotary) -> None:
+    notary = start_notary(limits=SOON)
+    approval = held(notary, "no", 3_000)
+    with closing(connect(notary.path, writes=False)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM approvals").fetchone()
+        notary.front.ask(make_claim(approval))
+        notary.front.ask(make_denial(approval))
+        record_call(notary.front)
+        assert requests_in(notary) == {"no"}
+    wait_until(lambda: requests_in(notary) == set())
+
+
+def test_a_notary_that_follows_one_that_was_killed_finds_nothing_to_leave_in_the_wal(start_notary: StartNotary) -> None:
+    notary = start_notary(limits=Limits(database=SMALL_WAL))
+    approval = held(notary, "no", 3_000)
+    with closing(connect(notary.path, writes=False)) as reader:  # so that the end of the notary leaves the WAL
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM approvals").fetchone()
+        notary.front.ask(make_claim(approval))
+        notary.front.ask(make_denial(approval))
+        notary.stop()
+        assert requests_in(notary) == {"no"}
+        reader.execute("COMMIT")
+        notary.start()
+        wait_until(lambda: requests_in(notary) == set())
+
+
+def test_what_remains_has_neither_address_nor_path_nor_input() -> None:
+    targets = ["POST https://bank.example/a/SECRET?q=SECRET", "GET http://h.example?SECRET", "fs:write SECRET/x"]
+    plan = {
+        "principal": "p", "request": "SECRET", "provider_input": "SECRET", "http_request": {"url": "SECRET"},
+        "targets": targets, "unresolved_paths": ["SECRET"], "policy_rule": "hold",
+    }  # fmt: skip
+    left = remains_of(msgspec.json.encode({"plan": plan, "plan_hash": DIGEST, "has_budget": True}).decode())
+    assert "SECRET" not in left
+    kept = read_remains(left)
+    assert kept.plan.targets == ("POST https://bank.example", "GET http://h.example", "fs:write")
+    assert (kept.plan.principal, kept.plan.policy_rule, kept.plan_hash, kept.has_budget) == ("p", "hold", DIGEST, True)
+    assert remains_of(left) == left
+
+
+@pytest.mark.parametrize("body", ["", "{", "[]", '{"plan": 1}', "[" * 5000])
+def test_of_what_can_not_be_read_nothing_remains(body: str) -> None:
+    assert read_remains(remains_of(body)).plan_hash is None

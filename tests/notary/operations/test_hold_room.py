@@ -1,0 +1,120 @@
+"""How many holds may wait: of a principal and in all, by number and by bytes, and always some of those who have few."""
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from ipc.messages import Held, ListHolds, ReadBudget, ReadStore, Refusal
+from ipc.settings import ApprovalSettings
+from ipc.store import ApprovalRecord
+from tests.notary.conftest import StartNotary
+from tests.notary.running import Running
+from tests.notary.samples import NOW, make_approval, make_claim, make_hold, make_issue, make_revoke
+
+KEPT = 400
+"""Bytes of a small body, at most."""
+
+
+@pytest.fixture
+def tight(start_notary: StartNotary) -> Callable[..., Running]:
+    """A notary with these caps."""
+    return lambda **caps: start_notary("tight", approvals=ApprovalSettings(**caps))
+
+
+def hold_of(principal: str, session: str = "ses_1", **given: Any) -> ApprovalRecord:
+    return make_approval(principal=principal, session_id=session, **given)
+
+
+def flood(notary: Running, principal: str, tries: int, **given: Any) -> int:
+    """Ask for so many holds from as many sessions as it takes; how many were stored."""
+    asked = [make_hold(hold_of(principal, f"ses_{principal}_{n // 20}", **given)) for n in range(tries)]
+    return sum(isinstance(notary.front.ask(one), Held) for one in asked)
+
+
+def test_one_principal_with_many_sessions_can_not_keep_others_from_waiting(tight: Callable[..., Running]) -> None:
+    notary = tight(max_pending=40, max_pending_per_principal=20)
+    assert flood(notary, "flood", 60) == 20
+    assert flood(notary, "victim", 5) == 5
+    assert notary.front.ask(ReadStore()).pending == 25
+
+
+def test_the_caps_that_nobody_has_set_stop_a_flood_at_a_hundred(notary: Running) -> None:
+    assert flood(notary, "flood", 120) == 100
+    assert flood(notary, "victim", 1) == 1
+
+
+def test_many_principals_together_leave_the_last_quarter_to_those_who_have_few(tight: Callable[..., Running]) -> None:
+    notary = tight(max_pending=40, max_pending_per_principal=20)
+    assert [flood(notary, f"flood-{n}", 30) for n in range(3)] == [20, 10, 2]
+    assert [flood(notary, f"victim-{n}", 30) for n in range(4)] == [2, 2, 2, 2]
+    assert flood(notary, "late", 1) == 0, "the whole is full"
+
+
+def test_bytes_are_bounded_like_numbers(tight: Callable[..., Running]) -> None:
+    notary = tight(max_pending_bytes=400_000, max_pending_bytes_per_principal=200_000)
+
+    def large(principal: str) -> str:
+        return f'{{"plan":{{"principal":"{principal}","request":"{"é" * 30_000}"}}}}'
+
+    assert flood(notary, "flood", 9, body=large("flood")) == 3
+    assert flood(notary, "victim", 1, body=large("victim")) == 1
+    assert flood(notary, "flood", 1) == 1, "there is room for a small one"
+
+
+def test_a_refused_hold_costs_nothing_and_its_event_says_which_bound_and_for_how_long(
+    tight: Callable[..., Running],
+) -> None:
+    notary = tight(max_pending=4, max_pending_per_principal=2)
+    front, principal = notary.front, "uid:1000"
+    for later in (7, 9):
+        front.ask(make_hold(hold_of(principal, f"ses_{later}", expires_at=NOW + later)))
+    session_id = front.ask(make_issue(max_calls=3)).session_id
+    refused = front.ask(make_hold(hold_of(principal, session_id), has_budget=True))
+    assert isinstance(refused, Refusal)
+    assert (refused.code, refused.retry_after) == ("too_many_pending_approvals", 7)
+    event = notary.last_event()
+    assert (event["decision"], event["error_code"]) == ("deny", "too_many_pending_approvals")
+    assert event["reason"].startswith("2 holds of the principal wait")
+    assert front.ask(ReadBudget(session_id)).remaining == 3
+    assert front.ask(ListHolds(None, 9)).total == 2
+
+
+@pytest.mark.parametrize("end", ["claimed", "over", "revoked"])
+def test_what_waits_no_more_makes_room_at_once(tight: Callable[..., Running], end: str) -> None:
+    notary = tight(max_pending=4, max_pending_per_principal=1)
+    first = make_approval()
+    notary.front.ask(make_hold(first))
+    assert isinstance(notary.front.ask(make_hold()), Refusal)
+    epoch = 0
+    if end == "claimed":
+        notary.front.ask(make_claim(first))
+    elif end == "over":
+        notary.clock.time = NOW + 300
+    else:
+        notary.front.ask(make_revoke())
+        epoch = 1
+    assert isinstance(notary.front.ask(make_hold(make_approval(epoch=epoch, expires_at=notary.clock.time + 300))), Held)
+
+
+def test_several_fronts_share_one_count(tight: Callable[..., Running]) -> None:
+    notary = tight(max_pending=40, max_pending_per_principal=10)
+    fronts = [notary.front, notary.attach("another")]
+    asked = [
+        (front, front.send(*[make_hold(hold_of("flood", f"ses_{name}")) for _ in range(10)]))
+        for name, front in enumerate(fronts)
+    ]
+    held = [front.answer(number) for front, numbers in asked for number in numbers]
+    assert sum(isinstance(one, Held) for one in held) == 10
+
+
+def test_a_front_can_not_count_a_hold_as_another_principals(notary: Running) -> None:
+    approval = make_approval(principal="flood")
+    for changes in ({"principal": "victim"}, {"epoch": 1}, {"body": '{"plan":{"principal":"victim"}}'}):
+        asked = make_hold(approval)
+        with pytest.raises(Exception, match="another principal"):
+            notary.front.ask(type(asked)(asked.event, spoilt(approval, **changes), asked.epoch, asked.limit))
+
+
+def spoilt(approval: ApprovalRecord, **changes: Any) -> ApprovalRecord:
+    return make_approval(**{name: getattr(approval, name) for name in approval.__struct_fields__} | changes)

@@ -1,0 +1,75 @@
+"""The operator's list: filters and pages, and principals in turns, so that a flood hides nobody's hold."""
+
+from ipc.messages import ListedHolds, ListHolds, ReadStore
+from tests.notary.running import Running
+from tests.notary.samples import NOW, make_approval, make_claim, make_hold, make_revoke
+
+
+def fill(notary: Running, principal: str, number: int, since: float = NOW, action_id: str = "text_digest") -> list[str]:
+    """Holds a second apart; their ids."""
+    kept = [
+        make_approval(
+            principal=principal, session_id=f"ses_{principal}_{n // 20}", created_at=since + n, action_id=action_id
+        )
+        for n in range(number)
+    ]
+    for approval in kept:
+        notary.front.ask(make_hold(approval))
+    return [approval.approval_id for approval in kept]
+
+
+def listed(notary: Running, asked: ListHolds) -> list[str]:
+    return [one.approval_id for one in page(notary, asked).approvals]
+
+
+def page(notary: Running, asked: ListHolds) -> ListedHolds:
+    found: ListedHolds = notary.front.ask(asked)
+    return found
+
+
+def test_a_flood_by_one_principal_hides_no_other_ones_hold(notary: Running) -> None:
+    (victim,) = fill(notary, "victim", 1)
+    flood = fill(notary, "flood", 90, since=NOW + 1)
+    for states in (("pending",), None):
+        found = page(notary, ListHolds(states, 50))
+        assert [one.approval_id for one in found.approvals] == [*reversed(flood[-49:]), victim]
+        assert found.total == 91
+
+
+def test_more_principals_than_places_each_show_their_newest_and_the_newest_of_these_come(notary: Running) -> None:
+    kept = [fill(notary, f"agent-{n}", 3, since=NOW + 10 * n) for n in range(5)]
+    assert listed(notary, ListHolds(("pending",), 3)) == [kept[n][2] for n in (4, 3, 2)]
+    assert listed(notary, ListHolds(("pending",), 7)) == [
+        kept[4][2], kept[4][1], kept[3][2], kept[3][1], kept[2][2], kept[1][2], kept[0][2],
+    ]  # fmt: skip
+
+
+def test_a_list_can_be_of_a_principal_and_of_an_action(notary: Running) -> None:
+    fill(notary, "one", 2)
+    mails = fill(notary, "one", 2, since=NOW + 5, action_id="mail")
+    others = fill(notary, "other", 3, since=NOW + 10, action_id="mail")
+    assert listed(notary, ListHolds(None, 9, action_id="mail")) == [*reversed(mails + others)]
+    found = page(notary, ListHolds(("pending", "denied"), 9, principal="one", action_id="mail"))
+    assert ([one.approval_id for one in found.approvals], found.total) == ([*reversed(mails)], 2)
+    assert page(notary, ListHolds(None, 9, principal="nobody")) == ListedHolds([], 0)
+
+
+def test_pages_before_a_time_go_through_everything_once_and_newest_first(notary: Running) -> None:
+    flood = fill(notary, "flood", 7)
+    victim = fill(notary, "victim", 2, since=NOW + 2.5)
+    at, seen = NOW + 100, []
+    while found := page(notary, ListHolds(None, 4, before=at)).approvals:
+        seen += [one.approval_id for one in found]
+        at = found[-1].created_at
+    assert seen == [*reversed([*flood[:3], victim[0], flood[3], victim[1], *flood[4:]])]
+
+
+def test_what_waits_no_more_is_neither_listed_nor_counted_as_pending(notary: Running) -> None:
+    first, second = fill(notary, "agent", 2)
+    notary.front.ask(make_claim(make_approval(approval_id=first)))
+    assert page(notary, ListHolds(("pending",), 9)).total == notary.front.ask(ReadStore()).pending == 1
+    notary.front.ask(make_revoke())
+    assert page(notary, ListHolds(("pending",), 9)) == ListedHolds([], 0)
+    assert notary.front.ask(ReadStore()).pending == 0
+    states = {one.approval_id: one.state for one in page(notary, ListHolds(None, 9)).approvals}
+    assert states == {first: "claimed", second: "expired"}

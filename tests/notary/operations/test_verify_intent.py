@@ -1,0 +1,249 @@
+"""A worker looks again at what an intent without a receipt was to leave."""
+
+from typing import Any
+
+import pytest
+
+from ipc.events import AuditEvent
+from ipc.expected import ExpectedFile
+from ipc.messages import (
+    ListUnresolved,
+    Look,
+    Looked,
+    NoSuchWorker,
+    ReadLedger,
+    ResolveIntent,
+    Seen,
+    ShowIntent,
+    Unverifiable,
+    VerifyIntent,
+)
+from tests.notary.lost import OVER, lost_call
+from tests.notary.running import Running, walk
+from tests.notary.samples import DIGEST, make_open, record_call
+from tests.support.asking import Asker, Told
+from tests.support.played_workers import PlayedWorker
+from tests.support.supervised import wait_until
+
+FILE = ExpectedFile("/var/lib/files", "notes/a", DIGEST, 5)
+
+
+def act(**given: object) -> AuditEvent:
+    fields = {"event_type": "IntentVerification", "decision": "allow", "principal": "operator:ops"}
+    return AuditEvent(**fields | given)  # type: ignore[arg-type]
+
+
+def lost(notary: Running, file: ExpectedFile | None = FILE) -> str:
+    """A call that nobody will tell of any more, and whose end may be told by an operator."""
+    intent_id = lost_call(notary, file=file)
+    notary.clock.time += OVER
+    return intent_id
+
+
+def asked(worker: PlayedWorker, intent_id: str) -> VerifyIntent:
+    return VerifyIntent(intent_id, worker.worker_id, act())
+
+
+def heard(worker: PlayedWorker) -> Look:
+    """The look that it is asked for."""
+    while not isinstance(message := worker.hear(), Look):
+        pass
+    return message
+
+
+@pytest.fixture
+def worker(notary: Running) -> PlayedWorker:
+    """One that runs nothing."""
+    return notary.workers.start(notary.front.front_id)
+
+
+def look(notary: Running, worker: PlayedWorker, intent_id: str, state: str, sha256: str | None = None) -> Any:
+    """What comes of a look that finds this."""
+    (number,) = notary.front.send(asked(worker, intent_id))
+    told = heard(worker)
+    assert (told.number, told.file) == (number, FILE)
+    worker.tell(Seen(number, state, sha256))
+    return notary.front.answer(number)
+
+
+@pytest.mark.parametrize(
+    ("state", "sha256"),
+    [("matches", DIGEST), ("differs", "sha256:" + "e" * 64), ("absent", None), ("unreadable", None)],
+)
+def test_what_the_worker_saw_is_in_an_event_and_resolves_nothing(
+    notary: Running, worker: PlayedWorker, state: str, sha256: str | None
+) -> None:
+    intent_id = lost(notary)
+    (view,) = notary.front.ask(ListUnresolved(5))
+    seen = {"verifier_kind": "fs_hash", "path": "notes/a", "expected_sha256": DIGEST, "state": state}
+    seen |= {} if sha256 is None else {"sha256": sha256}
+    assert look(notary, worker, intent_id, state, sha256) == Looked(view.trace_id, view.action_id, seen)
+    event = notary.last_event()
+    assert event.items() >= {
+        "event_type": "IntentVerification", "intent_id": intent_id, "trace_id": view.trace_id, "seen": seen,
+        "grant_id": view.grant_id, "action_id": view.action_id, "principal": "operator:ops",
+    }.items()  # fmt: skip
+    assert [one.intent_id for one in notary.front.ask(ListUnresolved(5))] == [intent_id]
+    assert notary.stored("SELECT 1 FROM receipts") == []
+    last = notary.front.ask(ShowIntent(intent_id)).last_look
+    assert (last.event_id, last.seen) == (event["event_id"], seen)
+    assert walk(notary.front).intact
+
+
+def test_the_event_of_the_outcome_has_what_was_seen_last(notary: Running, worker: PlayedWorker) -> None:
+    other, intent_id = lost(notary), lost(notary)
+    look(notary, worker, other, "unreadable")
+    look(notary, worker, intent_id, "absent")
+    look(notary, worker, intent_id, "matches", DIGEST)
+    notary.restart()  # it is read from the ledger
+    notary.front.ask(ResolveIntent(intent_id, "happened", act(event_type="IntentResolved")))
+    event = notary.last_event()
+    assert (event["change"], event["seen"]["state"]) == ({"outcome": "happened"}, "matches")
+    unseen = lost(notary)
+    notary.front.ask(ResolveIntent(unseen, "unknown", act(event_type="IntentResolved")))
+    assert "seen" not in notary.last_event()
+
+
+def test_nobody_looks_where_nothing_was_kept_or_the_worker_may_still_tell(
+    notary: Running, worker: PlayedWorker
+) -> None:
+    without = lost(notary, None)
+    ended, _ = record_call(notary.front)
+    running = make_open(terms={"file": FILE})
+    notary.front.begin(running, notary.workers.start(notary.front.front_id))
+    for intent_id, code in (
+        (without, "intent_not_verifiable"), (running.intent_id, "intent_under_way"),
+        (ended.intent_id, "intent_not_found"), ("intent_x", "intent_not_found"),
+    ):  # fmt: skip
+        assert notary.front.ask(asked(worker, intent_id)) == Unverifiable(code)
+    assert not worker.has_news()
+    assert notary.front.ask(VerifyIntent(lost(notary), "worker-gone", act())) == NoSuchWorker()
+    assert "IntentVerification" not in {event["event_type"] for event in notary.events()}
+
+
+def test_of_a_worker_that_ends_while_it_looks_nothing_is_written(notary: Running, worker: PlayedWorker) -> None:
+    intent_id = lost(notary)
+    (number,) = notary.front.send(asked(worker, intent_id))
+    heard(worker)
+    notary.workers.end(worker)
+    assert notary.front.answer(number) == NoSuchWorker()
+    assert "IntentVerification" not in {event["event_type"] for event in notary.events()}
+
+
+def test_a_front_that_is_gone_leaves_no_look_behind(notary: Running) -> None:
+    intent_id = lost(notary)
+    leaver = notary.attach("leaver")
+    its_worker = notary.workers.start("leaver")
+    (number,) = leaver.send(asked(its_worker, intent_id))
+    heard(its_worker)
+    leaver.close()
+    wait_until(lambda: "leaver" not in _fronts(notary))
+    its_worker.tell(Seen(number, "matches", DIGEST))
+    assert notary.front.ask(ShowIntent(intent_id)).last_look is None
+
+
+def _fronts(notary: Running) -> set[str]:
+    assert notary.thread is not None
+    return set(notary.thread.state.fronts)
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["told after", "told before"])
+def test_a_notary_that_follows_has_the_worker_look_once_more(
+    notary: Running, worker: PlayedWorker, is_late: bool
+) -> None:
+    intent_id = lost(notary)
+    (number,) = notary.front.send(asked(worker, intent_id))
+    heard(worker)
+    notary.stop()
+    if is_late:  # what it told is in its channel
+        worker.tell(Seen(number, "absent"))
+    notary.start()
+    again = _same_front(notary, worker)
+    again.resend({number: asked(worker, intent_id)})
+    assert heard(worker).number == number
+    worker.tell(Seen(number, "matches", DIGEST))
+    answer = again.answer(number)
+    assert isinstance(answer, Looked)
+    if not is_late:
+        assert answer.seen["state"] == "matches"
+    assert len([one for one in notary.events() if one["event_type"] == "IntentVerification"]) == 1
+    assert look_by(again, worker, intent_id).seen["state"] == "differs"  # it is believed still
+
+
+def _same_front(notary: Running, worker: PlayedWorker) -> Asker:
+    return notary.attach(worker.front_id)
+
+
+def look_by(front: Asker, worker: PlayedWorker, intent_id: str) -> Looked:
+    (number,) = front.send(asked(worker, intent_id))
+    assert heard(worker).number == number
+    worker.tell(Seen(number, "differs", DIGEST))
+    answer = front.answer(number)
+    assert isinstance(answer, Looked)
+    return answer
+
+
+@pytest.mark.parametrize(
+    "told", [Seen(1, "verified", DIGEST), Seen(1, "matches", "sha256:ab"), Seen(1, "", None)],
+    ids=["a state of its own", "no hash", "no state"],
+)  # fmt: skip
+def test_a_worker_that_tells_what_cannot_be_is_believed_no_more(
+    notary: Running, worker: PlayedWorker, told: Seen
+) -> None:
+    intent_id = lost(notary)
+    (number,) = notary.front.send(asked(worker, intent_id))
+    heard(worker)
+    worker.tell(Seen(number, told.state, told.sha256))
+    wait_until(lambda: worker.worker_id not in _workers(notary))
+    notary.workers.end(worker)
+    assert notary.front.answer(number) == NoSuchWorker()
+
+
+def test_a_worker_that_tells_of_looks_that_nobody_asked_for_is_given_up(notary: Running, worker: PlayedWorker) -> None:
+    worker.tell(Seen(7, "matches", DIGEST))  # the notary before may have asked one
+    worker.tell(Seen(8, "matches", DIGEST))
+    wait_until(lambda: worker.worker_id not in _workers(notary))
+    assert notary.events() == []
+
+
+def _workers(notary: Running) -> set[str]:
+    assert notary.thread is not None
+    return set(notary.thread.state.workers)
+
+
+@pytest.mark.parametrize("wrong", [
+    {"decision": "deny"}, {"event_type": "IntentResolved"}, {"event_type": "AdminDrain"}, {"change": {"outcome": "x"}},
+    {"seen": {"state": "matches"}}, {"intent_id": "intent_2"},
+])  # fmt: skip
+def test_a_front_can_put_no_other_words_into_the_event(
+    notary: Running, worker: PlayedWorker, wrong: dict[str, Any]
+) -> None:
+    intent_id = lost(notary)
+    with pytest.raises(Told) as told:
+        notary.front.ask(VerifyIntent(intent_id, worker.worker_id, act(**wrong)))
+    assert told.value.problem == "refused"
+    assert not worker.has_news()
+
+
+def test_a_front_can_have_no_worker_of_another_look(notary: Running) -> None:
+    intent_id = lost(notary)
+    notary.attach("other")
+    theirs = notary.workers.start("other")
+    with pytest.raises(Told):
+        notary.front.ask(asked(theirs, intent_id))
+    assert not theirs.has_news()
+
+
+def test_the_age_of_the_oldest_is_of_those_that_no_worker_is_at_work_on(notary: Running) -> None:
+    assert notary.front.ask(ReadLedger()).oldest_unresolved is None
+    since = notary.clock.time
+    first = lost(notary)
+    notary.front.begin(make_open())
+    status = notary.front.ask(ReadLedger())
+    assert (status.unresolved, status.oldest_unresolved) == (2, since)
+    later = notary.clock.time
+    second = lost(notary)
+    notary.front.ask(ResolveIntent(first, "unknown", act(event_type="IntentResolved")))
+    assert notary.front.ask(ReadLedger()).oldest_unresolved == later
+    notary.front.ask(ResolveIntent(second, "unknown", act(event_type="IntentResolved")))
+    assert notary.front.ask(ReadLedger()).oldest_unresolved is None

@@ -1,0 +1,167 @@
+"""A ledger with something in every table, somebody who can write its folder, and what each check says of it then."""
+
+import shutil
+import sqlite3
+from collections.abc import Callable
+from contextlib import closing, redirect_stderr, redirect_stdout
+from io import StringIO
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from ipc.exits import Exit
+from ipc.messages import Approver, ReadCheckpoint
+from ipc.private_files import KeyFileError
+from ipc.settings import Settings
+from notary.backends.sqlite import DatabaseGone
+from notary.checkpoints import RolledBack
+from notary.offline import main
+from notary.opening import open_state
+from notary.state import Limits
+from tests.notary.running import HandClock, Running
+from tests.notary.samples import (
+    NOW_MS,
+    call_event,
+    changed,
+    claim,
+    held_and_claimed,
+    hooks,
+    make_hold,
+    make_issue,
+    make_note,
+    make_open,
+    make_revoke,
+    notify,
+    record_call,
+    settled,
+)
+from tests.support.notary_thread import LIMITS, SMALL_WAL
+
+NEVER_SETTLED = Limits(database=SMALL_WAL, quiet_seconds=3600.0, checkpoint_seconds=3600.0)
+LATE = NOW_MS + 3600_000
+EPOCH = 1
+
+
+class Found(NamedTuple):
+    """What the checks said: exit codes of the command alone, with the log's key, with a checkpoint that somebody kept,
+    and of a start; and the sentence of the first."""
+
+    alone: int
+    with_key: int
+    with_kept: int
+    start: int
+    words: str
+
+
+class Folder:
+    """A state folder of a stopped gateway: its ledger, keys and checkpoints, and a checkpoint that somebody kept."""
+
+    def __init__(self, path: Path, settings: Settings, verifier_key: str, early: Path) -> None:
+        self.path = path
+        self.early = early
+        """A copy of how it was before."""
+        self.ledger = path / "ledger.sqlite3"
+        self.keys = path / "receipt-keys.jwks.json"
+        self.given_keys = self.keys
+        """What the check is given."""
+        self.checkpoints = path / "checkpoints"
+        self.kept = path / "kept.json"
+        self.verifier_key = verifier_key
+        self.settings = msgspec.structs.replace(
+            settings, state_dir=str(path), receipt_keys_jwks_path=str(self.keys),
+            **{f"{one}_signing_key_path": str(path / "keys" / f"{one}.pem") for one in ("lease", "grant", "receipt")},
+        )  # fmt: skip
+
+    def copy(self, to: Path) -> "Folder":
+        """The same one elsewhere."""
+        shutil.copytree(self.path, to)
+        return Folder(to, self.settings, self.verifier_key, self.early)
+
+    def change(self, change: Callable[[sqlite3.Connection], object]) -> None:
+        """Change rows of the ledger."""
+        with closing(sqlite3.connect(self.ledger)) as connection, connection:
+            change(connection)
+
+    def rows(self, statement: str, *values: object) -> list[tuple[object, ...]]:
+        with closing(sqlite3.connect(f"file:{self.ledger}?mode=ro", uri=True)) as connection:
+            return connection.execute(statement, values).fetchall()
+
+    def verify(self, *more: object) -> tuple[int, str]:
+        """`gateway ledger verify`: its exit code and its last line."""
+        with redirect_stdout(StringIO()) as out, redirect_stderr(StringIO()) as err:
+            code = main([str(self.ledger), "--keys", str(self.given_keys), *map(str, more)])
+        return code, (out.getvalue() + err.getvalue()).splitlines()[-1]
+
+    def start(self) -> tuple[int, str]:
+        """What the notary of a gateway that starts here says: OK and nothing, or why it ends."""
+        try:
+            state, _ = open_state(self.settings, HandClock(), limits=LIMITS)
+        except RolledBack as error:
+            return Exit.ROLLED_BACK, str(error)
+        except DatabaseGone as error:
+            return Exit.UNAVAILABLE, str(error)
+        except KeyFileError as error:
+            return error.exit_code, str(error)
+        state.database.close()
+        return Exit.OK, ""
+
+    def judged(self) -> Found:
+        """All four. The start comes last: it may write."""
+        alone, words = self.verify()
+        with_key, _ = self.verify("--checkpoint-key", self.verifier_key)
+        with_kept, _ = self.verify("--checkpoint", self.kept)
+        return Found(alone, with_key, with_kept, self.start()[0], words)
+
+
+def recorded(folder: Path) -> Folder:
+    """Everything is settled, and the last checkpoint commits to all of it. Beside it lies `early`, a copy of before."""
+    notary = Running(folder, webhooks=hooks("chat", "pager"))
+    for number in range(4):
+        notary.clock.time += 1
+        record_call(notary.front)
+        notary.front.ask(make_note(reason=f"{number}"))
+        notary.front.ask(ReadCheckpoint())
+    notary.stop()
+    shutil.copytree(folder, folder.with_name("early"))
+    front = notary.start()
+    front.ask(make_issue(max_calls=5, max_sessions=9))
+    other = make_issue(max_calls=7, principal="uid:1001", max_sessions=9)
+    front.ask(changed(other, event=changed(other.event, principal="uid:1001")))
+    front.ask(make_open(event=call_event(principal="uid:1001"), calls_per_hour=9))
+    approved = held_and_claimed(front, front.front_id)
+    record_call(front, approver=Approver(approved.approval_id, "alice", "thumbprint", "jti"))
+    front.ask(make_hold(calls_per_hour=9))
+    front.ask(make_hold(calls_per_hour=9))
+    front.ask(make_revoke())
+    notify(front)
+    for delivery in claim(front, now=LATE, until=LATE + 1, limit=2):
+        front.ask(settled(delivery, error="gone", at=NOW_MS))
+    for number in range(3):
+        notary.clock.time += 1
+        record_call(front, epoch=EPOCH)
+        front.ask(make_note(reason=f"{number}"))
+    for _ in range(2):
+        front.begin(make_open(epoch=EPOCH))
+    told = front.ask(ReadCheckpoint())
+    notary.close()
+    (folder / "kept.json").write_bytes(msgspec.json.encode(told))
+    return Folder(folder, notary.settings, told.keys[0], folder.with_name("early"))
+
+
+def killed(folder: Path) -> Folder:
+    """As a kill leaves it: some calls are in the journal alone, and no checkpoint commits to them."""
+    notary = Running(folder / "running", limits=NEVER_SETTLED)
+    try:
+        record_call(notary.front)
+        notary.front.ask(make_note())
+        told = notary.front.ask(ReadCheckpoint())
+        for _ in range(2):
+            record_call(notary.front)
+        notary.front.begin(make_open())
+        notary.front.ask(make_note())
+        shutil.copytree(notary.folder, folder / "left")
+    finally:
+        notary.close()
+    (folder / "left" / "kept.json").write_bytes(msgspec.json.encode(told))
+    return Folder(folder / "left", notary.settings, told.keys[0], folder / "running")

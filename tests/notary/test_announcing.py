@@ -1,0 +1,209 @@
+"""Checkpoints that webhooks tell of: the newest, once, at most one in a pause, and none because of another."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import replace
+from math import inf
+from typing import Any
+
+import msgspec
+import pytest
+
+from ipc.events import ADMIN_DRAIN
+from ipc.messages import ReadCheckpoint
+from notary.announcing import KIND, Announcements
+from notary.checkpoints import public_keys
+from notary.ledger.message import MAX_BODY_BYTES
+from notary.opening import open_state
+from notary.state import State
+from notary.tree.notes import opened_checkpoint, signed
+from tests.notary.conftest import StartNotary
+from tests.notary.running import Running
+from tests.notary.samples import changed, claim_one, hooks, make_note, settled
+from tests.support.gateway import wait_for
+from tests.support.notary_thread import LIMITS
+
+PAUSE = LIMITS.announce_seconds
+TOLD = tuple(changed(row, events=(KIND,)) for row in hooks("chat"))
+_INSERT = "INSERT INTO checkpoints (size, time, note) VALUES (?, ?, ?)"
+
+
+def payloads(notary: Running) -> list[dict[str, Any]]:
+    """What is queued, oldest first."""
+    return [json.loads(row) for row in notary.stored("SELECT payload FROM outbox ORDER BY seq")]
+
+
+def sizes(notary: Running) -> list[int]:
+    return [payload["data"]["size"] for payload in payloads(notary)]
+
+
+@pytest.fixture
+def telling(start_notary: StartNotary) -> Running:
+    """A notary whose one endpoint asked for checkpoints, and which has a pause that no test lives to see the end of."""
+    return start_notary(webhooks=TOLD, limits=replace(LIMITS, announce_seconds=3600.0))
+
+
+def test_the_first_checkpoint_is_told_with_its_note_and_wakes_the_front(telling: Running) -> None:
+    telling.front.ask(make_note())
+    shown = telling.front.ask(ReadCheckpoint())
+    (told,) = wait_for(lambda: payloads(telling), "a delivery")
+    assert telling.thread is not None
+    made = opened_checkpoint(told["data"]["checkpoint"], public_keys(telling.thread.state.signers))
+    assert told == {
+        "type": KIND, "id": told["id"], "timestamp": made.time, "gateway_version": telling.settings.version,
+        "data": {
+            "checkpoint": shown.checkpoint, "origin": "localhost", "size": 1, "root": shown.root, "time": shown.time,
+            "unresolved_intents": 0,
+        },
+    }  # fmt: skip
+    assert told["id"].startswith("chk_")
+    wait_for(lambda: telling.front.ask(ReadCheckpoint()) and telling.front.woken, "a wake-up")
+    assert telling.front.woken == [("chat",)]
+    delivery = claim_one(telling.front)
+    assert (delivery.event_id, delivery.kind) == (told["id"], KIND)
+    assert len(delivery.payload) < MAX_BODY_BYTES
+
+
+def test_nobody_is_told_who_did_not_ask_for_it_by_name(start_notary: StartNotary) -> None:
+    notary = start_notary(webhooks=hooks("chat"))
+    notary.front.ask(make_note())
+    notary.stop()
+    assert payloads(notary) == []
+
+
+def test_a_quiet_gateway_stays_quiet_once_it_has_told(telling: Running) -> None:
+    """What is told has no event: it would make a checkpoint, which would be told, for ever."""
+    telling.front.ask(make_note())
+    wait_for(lambda: payloads(telling), "a delivery")
+    before = telling.front.ask(ReadCheckpoint())
+    telling.front.ask(settled(claim_one(telling.front)))
+    assert payloads(telling) == []
+    assert telling.front.ask(ReadCheckpoint()) == before
+    assert len(telling.events()) == before.size == 1
+    thread = telling.thread
+    assert thread is not None
+    assert thread._service._announcements.patience() == thread._service._checkpoints.patience() == inf
+    telling.restart()
+    telling.stop()
+    assert payloads(telling) == []
+
+
+def test_a_drain_is_told_before_the_pause_is_over_and_with_the_event_of_it(telling: Running) -> None:
+    telling.front.ask(make_note())
+    wait_for(lambda: payloads(telling), "a delivery")
+    telling.front.ask(make_note())
+    assert telling.front.ask(ReadCheckpoint()).size == 2
+    telling.front.ask(make_note(event_type=ADMIN_DRAIN))
+    wait_for(lambda: len(payloads(telling)) == 2, "another one")
+    assert sizes(telling) == [1, 3]
+
+
+def test_what_was_written_last_is_told_by_a_notary_that_stops_and_not_again_by_the_next(telling: Running) -> None:
+    telling.front.ask(make_note())
+    wait_for(lambda: payloads(telling), "a delivery")
+    telling.front.ask(make_note())
+    telling.stop()
+    assert sizes(telling) == [1, 2]
+    telling.start()
+    telling.stop()
+    assert sizes(telling) == [1, 2]
+
+
+class Still:
+    """Announcements in a folder in which nothing else is at work, and whose time the test moves."""
+
+    def __init__(self, notary: Running) -> None:
+        self.notary = notary
+        self.now = 1000.0
+        self.state, self.made = self._opened()
+
+    def _opened(self) -> tuple[State, Announcements]:
+        settings = msgspec.structs.replace(self.notary.settings, webhooks=TOLD)
+        state = open_state(settings, self.notary.clock, limits=LIMITS)[0]
+        return state, Announcements(state, lambda: self.now)
+
+    def open_again(self) -> None:
+        """As another notary does. It would not start over checkpoints that its tree and its file don't have."""
+        with self.state.database.unit() as connection:
+            connection.execute("DELETE FROM checkpoints WHERE size > (SELECT count(*) FROM events)")
+        self.state.database.close()
+        self.state, self.made = self._opened()
+
+    def pass_by(self, seconds: float) -> None:
+        """For both clocks."""
+        self.now += seconds
+        self.notary.clock.time += seconds
+
+    def checkpoint(self) -> int:
+        """Another one is signed; its size."""
+        state = self.state
+        assert state.checkpoint is not None
+        with state.database.unit() as connection:
+            (size,) = connection.execute("SELECT max(size) + 1 FROM checkpoints").fetchone()
+            made = msgspec.structs.replace(state.checkpoint, size=size, time=state.clock.iso())
+            note = signed(made.text, made.origin, state.signers.keys.checkpoint.private)
+            connection.execute(_INSERT, (made.size, made.time, note))
+        state.checkpoint = made
+        return made.size
+
+
+@pytest.fixture
+def still(notary: Running) -> Iterator[Still]:
+    notary.front.ask(make_note())
+    notary.stop()
+    opened = Still(notary)
+    yield opened
+    opened.state.database.close()
+
+
+def test_of_the_checkpoints_of_one_pause_the_newest_is_told_when_it_is_over(still: Still) -> None:
+    assert still.made.patience() == 0
+    assert still.made.tend() == ("chat",)
+    assert still.made.patience() == inf
+    for _ in range(3):
+        still.pass_by(1)
+        still.checkpoint()
+        assert still.made.tend() == ()
+    assert still.made.patience() == PAUSE - 3
+    still.pass_by(PAUSE - 3)
+    assert still.made.tend() == ("chat",)
+    assert sizes(still.notary) == [1, 4]
+    still.pass_by(10 * PAUSE)
+    assert still.made.tend() == ()
+
+
+def test_a_start_shortens_no_pause_and_a_clock_that_went_back_lengthens_none(still: Still) -> None:
+    still.made.tend()
+    still.checkpoint()
+    still.pass_by(PAUSE / 4)
+    still.open_again()
+    still.checkpoint()
+    assert still.made.patience() == PAUSE * 3 / 4
+    still.notary.clock.time -= 10 * PAUSE
+    still.open_again()
+    still.checkpoint()
+    assert still.made.patience() == PAUSE
+    still.notary.clock.time += 20 * PAUSE
+    still.open_again()
+    still.checkpoint()
+    assert still.made.patience() == 0
+
+
+def test_what_could_not_be_queued_is_tried_again_and_told_once(still: Still) -> None:
+    still.notary.clock.wrong = "stepped back"
+    assert still.made.tend() == ()
+    assert payloads(still.notary) == []
+    still.notary.clock.wrong = ""
+    still.pass_by(PAUSE)
+    assert still.made.tend() == ("chat",)
+    assert sizes(still.notary) == [1]
+
+
+def test_a_checkpoint_that_the_database_has_lost_is_not_told_by_an_older_one(still: Still) -> None:
+    still.made.tend()
+    assert still.state.checkpoint is not None
+    still.state.checkpoint = msgspec.structs.replace(still.state.checkpoint, size=7)
+    for _ in range(2):
+        still.pass_by(PAUSE)
+        assert still.made.tend() == ()
+    assert sizes(still.notary) == [1]

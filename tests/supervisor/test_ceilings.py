@@ -1,0 +1,62 @@
+"""Spare workers held against what the host allows: a configuration that can't be had is refused before it is tried."""
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ipc.exits import Exit
+from supervisor.ceilings import Ceiling, ceiling_problems, ceilings_here
+from supervisor.config import check, open_document
+from tests.support.checked import whole_configuration
+from tests.support.processes import GATEWAY
+
+NEEDED = 'state_dir = "state"\npublic_base_url = "https://gate.example"\n'
+
+
+def problems(folder: Path, more: str, *ceilings: Ceiling) -> list[str]:
+    file = folder / "gateway.toml"
+    file.write_text(NEEDED + more)
+    return [str(one).replace(f"{folder}/", "") for one in ceiling_problems(check(*open_document(file, {})), ceilings)]
+
+
+def tasks(most: int) -> Ceiling:
+    return Ceiling("processes and threads", most, 2, "pids.max of its control group", "TasksMax=")
+
+
+def test_the_spare_workers_of_all_pools_and_fronts_count(tmp_path: Path) -> None:
+    more = "front_processes = 2\n[workers.http]\nmin_spare = 7\nmax = 20\n[workers.fs]\nmin_spare = 0\n"
+    # 4 of http in each of 2 fronts, 1 of compute in each, none of fs.
+    assert problems(tmp_path, more, tasks(20)) == []
+    assert problems(tmp_path, more, tasks(19), tasks(1000), tasks(2)) == [
+        f"gateway.toml:5  workers.http.min_spare = 7: the 10 spare workers of all pools need 20 processes and threads, "
+        f"and {most} are allowed here (pids.max of its control group). Lower min_spare, or raise the limit (TasksMax=)."
+        for most in (19, 2)
+    ]
+
+
+def test_no_pool_that_was_not_understood_is_judged(tmp_path: Path) -> None:
+    assert problems(tmp_path, "[workers.http]\nmin_spare = -1\n", tasks(1)) == []
+    assert problems(tmp_path, "front_processes = 0\n", tasks(1)) == []
+
+
+def test_the_limits_of_this_process_are_found() -> None:
+    found = {one.source: one.most for one in ceilings_here()}
+    assert found.get("ulimit -n", 0) > 0
+    assert all(most > 0 for most in found.values())
+
+
+@pytest.mark.parametrize("command", ["check", "run"])
+def test_check_and_start_refuse_more_spare_workers_than_this_process_may_have(tmp_path: Path, command: str) -> None:
+    file = whole_configuration(tmp_path)
+    file.write_text(f"{file.read_text()}\n[workers.compute]\nmin_spare = 200\nmax = 200\n")
+    done = subprocess.run(
+        ["bash", "-c", f"ulimit -n 300; exec {GATEWAY} {command} --config gateway.toml"],
+        capture_output=True, text=True, timeout=300, cwd=tmp_path, env={"PATH": os.environ["PATH"]},
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    said = done.stdout or done.stderr
+    assert done.returncode == Exit.CONFIG, said
+    assert "workers.compute.min_spare = 200: the 202 spare workers of all pools need 404 open files, and 300" in said
+    assert "raise the limit (LimitNOFILE=)" in said

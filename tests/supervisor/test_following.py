@@ -1,0 +1,87 @@
+"""New operators reach what took no part in a reload before it is answered: the notary, and fronts that only start."""
+
+import json
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from ipc.settings import LimitSettings, OperatorSettings, PoolSettings, WorkerSettings
+from tests.support.supervised import Running, Start, is_alive, wait_until
+
+NONE = PoolSettings(min_spare=0, max=1)
+NO_WORKERS = WorkerSettings(compute=NONE, http=NONE, fs=NONE)
+ANN, BOB = (OperatorSettings(name, dpop_jkt=name, api_key_sha256=name) for name in ("ann", "bob"))
+
+
+def rewrite(gateway: Running, **changes: Any) -> None:
+    """The configuration file as the next reload finds it."""
+    found = msgspec.structs.replace(gateway.settings, **changes)
+    in_state(gateway, "settings.json").write_bytes(msgspec.json.encode(found))
+
+
+def in_state(gateway: Running, name: str) -> Path:
+    return Path(gateway.settings.state_dir) / name
+
+
+def reload(gateway: Running) -> dict[str, Any]:
+    """The log's line about it."""
+    before = len(gateway.told("reloaded"))
+    gateway.signal(signal.SIGHUP)
+    return wait_until(lambda: gateway.told("reloaded")[before:])[0]  # type: ignore[no-any-return]
+
+
+def states(gateway: Running) -> dict[str, dict[str, Any]]:
+    """What each of two fronts has seen, by its name."""
+    seen: dict[str, dict[str, Any]] = {}
+
+    def both() -> bool:
+        state = gateway.state()
+        seen[" ".join(state["front_id"].split("-")[:2])] = state
+        return len(seen) == 2
+
+    wait_until(both)
+    return seen
+
+
+def with_a_front_that_starts_for_ever(start: Start, script: dict[str, Any], **more: Any) -> Running:
+    """Two fronts, of which the second has a successor that is not ready."""
+    gateway = start(front_processes=2, operators=(ANN, BOB), workers=NO_WORKERS, **more)
+    gateway.wait_ready()
+    in_state(gateway, "fake-front.json").write_text(json.dumps({"never_ready": True} | script))
+    old = states(gateway)["front 2"]
+    os.kill(old["pid"], signal.SIGKILL)
+    wait_until(lambda: states(gateway)["front 2"]["front_id"] != old["front_id"])
+    return gateway
+
+
+def test_a_front_that_starts_while_an_operator_is_removed_and_the_notary_hear_of_it(start: Start) -> None:
+    gateway = with_a_front_that_starts_for_ever(start, {})
+    rewrite(gateway, operators=(ANN,))
+    assert reload(gateway)["settings"] == ["operators"]
+    late = states(gateway)["front 2"]
+    assert (late["started_with"], late["follows"], late["reloads"]) == (["ann", "bob"], [["ann"]], [])
+    assert json.loads(in_state(gateway, "notary-follows.json").read_text()) == ["ann"]
+
+
+def test_what_does_not_follow_is_dead_before_the_reload_is_answered_and_its_successor_has_it(start: Start) -> None:
+    gateway = with_a_front_that_starts_for_ever(start, {"never_follows": True}, notary={"never_follows": True})
+    late, notary = states(gateway)["front 2"]["pid"], gateway.family()["notary"]
+    in_state(gateway, "fake-front.json").write_text("{}")
+    rewrite(gateway, operators=(ANN,))
+    reload(gateway)
+    assert not is_alive(late)
+    assert not is_alive(notary)
+    gateway.eventually(lambda state: state["pid"] != late and state["started_with"] == ["ann"])
+
+
+def test_a_reload_without_other_operators_troubles_nobody_and_names_what_waits_for_a_restart(start: Start) -> None:
+    gateway = with_a_front_that_starts_for_ever(start, {})
+    rewrite(gateway, operators=(ANN, BOB), lease_ttl_seconds=77, limits=LimitSettings(max_in_flight=9))
+    assert "settings" not in reload(gateway)
+    named = ["lease_ttl_seconds", "limits.drain_seconds", "limits.max_in_flight"]
+    assert gateway.told("settings have changed that need a restart")[-1]["settings"] == named
+    assert states(gateway)["front 2"]["follows"] == []
+    assert not in_state(gateway, "notary-follows.json").exists()

@@ -1,0 +1,45 @@
+"""Witnesses of tests that live in the test's own process: keys, settings, and signature lines made on demand."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from ipc.settings import EvidenceSettings, WitnessSettings
+from ipc.verifier_keys import WITNESS, VerifierKey
+from notary.tree.checkpoint import parted
+from notary.tree.cosignatures import cosign
+
+
+@dataclass(frozen=True)
+class Cosigner:
+    """Whoever cosigns whatever it is given."""
+
+    name: str
+    seed: int = 1
+
+    @property
+    def private(self) -> Ed25519PrivateKey:
+        """Its key."""
+        return Ed25519PrivateKey.from_private_bytes(bytes([self.seed]) * 32)
+
+    @property
+    def key(self) -> VerifierKey:
+        """What it is verified with."""
+        return VerifierKey(f"{self.name}.example/w", WITNESS, self.private.public_key().public_bytes_raw())
+
+    def settings(self, **changes: Any) -> WitnessSettings:
+        """As a gateway knows it."""
+        return WitnessSettings(self.name, f"http://{self.name}.test", self.key.text, **changes)
+
+    def lines(self, note: str, time: float) -> str:
+        """Its cosignature of a note."""
+        return cosign(parted(note)[0], self.key.name, self.private, int(time))
+
+
+CITY, COAST = Cosigner("city", 1), Cosigner("coast", 2)
+
+
+def witnessed_by(*cosigners: Cosigner, interval: float = 0.01, **changes: Any) -> EvidenceSettings:
+    """Settings of a gateway with these witnesses."""
+    return EvidenceSettings(tuple(one.settings(**changes) for one in cosigners), interval)
