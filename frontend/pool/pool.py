@@ -142,6 +142,9 @@ class Pools:
             await channel.greet()
         except WorkerLost as error:
             pool.discard(channel, error.reason)
+        except trio.Cancelled:  # its pool may have forgotten it: then nothing else closes it
+            channel.close()
+            raise
         else:
             self._serves(channel.worker_id)
             pool.greeted(channel)

@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 from dataclasses import replace
 
 import pytest
@@ -11,6 +12,7 @@ from frontend.pool.channel import WorkerLost
 from frontend.pool.pool import Census
 from ipc.framing import FrameError
 from ipc.limits import MAX_CALL_FRAME
+from ipc.messages import AttachWorker
 from tests.support.echo_worker import HOSTILE
 from tests.support.patience import PATIENT
 from tests.support.worker_desk import Pooling, call, until
@@ -114,3 +116,15 @@ async def test_a_worker_that_dies_before_it_is_ready_is_given_up(pooling: Poolin
         desk.start(first="silence")
         desk.processes["compute-1"].kill()
         await until(lambda: desk.pools.census()["compute"] == Census(0, 0, 0))
+
+
+async def test_a_worker_that_is_gone_before_it_is_ready_leaves_no_open_channel_when_the_pools_stop(
+    pooling: Pooling,
+) -> None:
+    ours, theirs = socket.socketpair()
+    with theirs:
+        async with pooling() as desk:
+            desk.pools.attach(AttachWorker("compute-9", "compute", os.getpid(), 0), ours.detach())
+            desk.pools.gone("compute-9")
+        theirs.setblocking(False)
+        assert theirs.recv(1) == b""
