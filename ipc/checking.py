@@ -67,6 +67,9 @@ class Asked(msgspec.Struct, frozen=True):
     document: dict[str, Any]
     assumed: tuple[str, ...] = ()
     problem: str = ""
+    sinks: dict[str, tuple[str, ...]] | None = None
+    """Action -> the sinks that its manifest declares. None where no manifests are known: then policy data is shown with
+    the sinks that stand in its file."""
 
 
 class Examine(Message, frozen=True):

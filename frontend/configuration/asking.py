@@ -18,12 +18,13 @@ from frontend.actions.asked import question_of
 from frontend.actions.planning import draft
 from frontend.actions.registry import Action, Registry, load_manifests
 from frontend.actions.targets import NOTHING_LEARNED
-from frontend.actions.trust import BUILT_IN, load_trusted
+from frontend.actions.trust import BUILT_IN, Trusted, load_trusted
 from frontend.auth.lease import Lease
 from frontend.egress.learned import FILE_NAME
 from frontend.egress.rulefile import learned_at
 from frontend.errors import GateError
 from frontend.files.problems import did_you_mean, shown
+from frontend.manifests.manifest import Manifest
 from frontend.schemas.parser import parse_body
 from ipc.checking import Asked, Asking
 from ipc.exits import Exit
@@ -44,7 +45,8 @@ def asked(asking: Asking) -> Asked:
     """The question that a call like this would be."""
     assumed: list[str] = []
     try:
-        action = _action(asking.settings, asking.action_id, assumed)
+        manifests, trusted = _manifests(asking.settings)
+        action = _action(asking, manifests, trusted, assumed)
         body = _body(asking, assumed)
         mapping = _mapping(asking.settings, asking.principal, assumed)
         learned = learned_at(Path(asking.settings.state_dir) / FILE_NAME)
@@ -62,19 +64,25 @@ def asked(asking: Asking) -> Asked:
         if asking.request is not None:
             return Asked({}, problem=_OTHER.format(found=drafted.request_hash, wanted=asking.request_hash))
         assumed[0] = f"{assumed[0]} That of the call had another hash: give it with --request FILE."
-    return Asked(dict(question_of(drafted).as_input()), tuple(assumed))
+    sinks = {manifest.action_id: tuple(sorted(manifest.declared_side_effects)) for manifest in manifests}
+    return Asked(dict(question_of(drafted).as_input()), tuple(assumed), sinks=sinks)
 
 
-def _action(settings: Settings, action_id: str, assumed: list[str]) -> Action:
+def _manifests(settings: Settings) -> tuple[tuple[Manifest, ...], Trusted]:
     folder = Path(settings.manifests_dir)
     manifests, problems = load_manifests(folder, has_proxy=settings.egress_proxy_url is not None)
     trusted, more = load_trusted(folder)
     if problems or more:
         raise CannotAsk(f"the manifests have problems, and gateway check tells all of them: {[*problems, *more][0]}")
+    return manifests, trusted
+
+
+def _action(asking: Asking, manifests: tuple[Manifest, ...], trusted: Trusted, assumed: list[str]) -> Action:
+    action_id = asking.action_id
     manifest = next((one for one in manifests if one.action_id == action_id), None)
     if manifest is None:
         mend = did_you_mean(action_id, (one.action_id for one in manifests))
-        raise CannotAsk(f"{folder} has no action {shown(action_id)}. {mend}")
+        raise CannotAsk(f"{asking.settings.manifests_dir} has no action {shown(action_id)}. {mend}")
     reference = manifest.provider_module_digest
     digest = _NO_DIGEST if reference.startswith(BUILT_IN) else reference
     built = Registry.build([manifest], [ModuleVerdict(reference, "ok", digest)], trusted).get(action_id)

@@ -61,6 +61,19 @@ def test_a_call_that_was_never_made_is_explained_from_mapping_manifest_and_reque
     assert any("scope" in sentence for sentence in found["assumed"])
 
 
+def test_sinks_that_stand_in_the_file_are_believed_as_little_as_a_gateway_believes_them(folder: Path) -> None:
+    data = folder / "policy" / "data.json"
+    before = data.read_text()
+    entry = {"actions": ["payment_transfer"], "sinks": []}
+    data.write_text(json.dumps(json.loads(before) | {"acl": {"billing": entry}}))
+    try:
+        found = explained(folder, *BILLING, "--request", "request.json")
+    finally:
+        data.write_text(before)
+    assert found["decision"]["allow"]
+    assert found["decision"]["allowed_sinks"] == ["http_write"]
+
+
 def test_what_is_assumed_is_said(folder: Path) -> None:
     done = gateway(folder, "policy", "explain", "--config", "gateway.toml", "--principal", "who", "--action", "spin")
     assert done.returncode == Exit.OK

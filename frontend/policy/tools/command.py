@@ -15,9 +15,10 @@ import msgspec
 from setproctitle import setproctitle
 
 from frontend.files.problems import Problem, printable
-from frontend.policy.acl import read_policy
+from frontend.policy.acl import PolicyFiles, read_policy
 from frontend.policy.engine import PolicyRefused
 from frontend.policy.problems import policy_problems
+from frontend.policy.sinks import believed, for_engine
 from frontend.policy.tools.examiner import Examiner, ExaminerLost
 from frontend.policy.tools.explain import Explanation, Step, explain
 from frontend.policy.tools.question_file import QuestionRefused, read_question
@@ -68,7 +69,7 @@ def explain_question(options: argparse.Namespace, examiner: Examiner) -> int:
         return _refused(refused.problems, is_json=options.json)
     document = asked.document
     try:
-        policy = read_policy(options.folder)
+        policy = _believed(read_policy(options.folder), asked)
         found = explain(policy, document, examiner)
     except PolicyRefused as refused:
         return _refused(policy_problems(refused.problems, options.folder), is_json=options.json)
@@ -78,6 +79,15 @@ def explain_question(options: argparse.Namespace, examiner: Examiner) -> int:
     else:
         print("\n".join([*_explained(found, document, options.folder), *_assumed(asked)]))
     return Exit.OK if found.decision else Exit.FAILED
+
+
+def _believed(policy: PolicyFiles, asked: Asked) -> PolicyFiles:
+    """The policy as a gateway uses it, where the manifests are known: with the sinks that they declare."""
+    if asked.sinks is None:
+        return policy
+    declared = asked.sinks
+    files = believed(policy, lambda actions: frozenset(sink for name in actions for sink in declared.get(name, ())))
+    return msgspec.structs.replace(files, sources=for_engine(files))
 
 
 def _asked(options: argparse.Namespace) -> Asked:
