@@ -49,6 +49,24 @@ def names_in(path: Path) -> set[str]:
     return found
 
 
+def settings_of(page: Path) -> list[tuple[int, str]]:
+    """Number of the table and first cell, of every row that begins with a name in backticks."""
+    rows, table = [], 0
+    for line in page.read_text().splitlines():
+        if not line.startswith("|"):
+            table += 1
+        elif (cell := line.split("|")[1].strip()).startswith("`"):
+            rows.append((table, cell))
+    return rows
+
+
+@pytest.mark.parametrize("page", ["configuration", "gatectl", "manifests", "metrics"])
+def test_a_table_says_only_once_what_a_name_means(page: str) -> None:
+    rows = settings_of(ROOT / "docs" / f"{page}.md")
+    assert len(rows) > 20
+    assert [row for row in rows if rows.count(row) > 1] == []
+
+
 def test_every_file_that_the_architecture_names_exists() -> None:
     named = [path for path, _ in spans()]
     assert len(named) > 80
