@@ -50,7 +50,7 @@ from frontend.notary.readers import Readers
 from frontend.policy.embedded import EmbeddedPolicy
 from frontend.policy.file import PolicyFile
 from frontend.policy.measured import MeasuredPolicy
-from frontend.pool.pool import Pools
+from frontend.pool.pool import CORES, Pools
 from frontend.secrets.files import Secrets
 from frontend.services import Services
 from frontend.shared.memory import SharedMemory
@@ -87,8 +87,7 @@ def build_services(
     authentication = Authentication(clock, notary, known, leases, proofs, operators, sessions)
     policy = EmbeddedPolicy(control.replace_policy, metrics.policy_remembered.add, deadlines.policy)
     measured = MeasuredPolicy(policy, metrics)
-    kill = metrics.counting_kills(control.kill_worker)
-    pools = Pools(settings.workers, control.need_worker, kill, control.tell_serves, deadlines.pool)
+    pools = _pools(settings, control, metrics, deadlines)
     presence = Presence(memory)
     allow_list = AllowList(
         list_file(settings.egress.proxy_allowlist_file, Path(settings.state_dir), deadlines.files),
@@ -155,6 +154,15 @@ def _epoch_now(client: NotaryClient, known: Known) -> Callable[[], int]:
         return known.epoch
 
     return epoch_now
+
+
+def _pools(settings: Settings, control: Control, metrics: Metrics, deadlines: Deadlines) -> Pools:
+    """The workers of this front, which has its part of the processors."""
+    kill = metrics.counting_kills(control.kill_worker)
+    abreast = max(CORES // settings.front_processes, 1)
+    return Pools(
+        settings.workers, control.need_worker, kill, control.tell_serves, deadlines.pool, abreast=abreast
+    )  # fmt: skip
 
 
 def _limits(settings: Settings, metrics: Metrics, memory: SharedMemory) -> tuple[Admission, Rates, SessionRates]:

@@ -7,8 +7,8 @@ worker has not begun is resolved and its call given back. Never decides whether 
 """
 
 import time
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 
 import trio
@@ -17,13 +17,14 @@ from frontend.calls.asking import open_for, refusal, terms_of, unavailable, with
 from frontend.calls.deadlines import CallDeadlines
 from frontend.calls.executed import Executed
 from frontend.calls.record import CallRecord
+from frontend.calls.reserving import Reservation
 from frontend.clock import ClockError
 from frontend.errors import GateError
 from frontend.notary.client import NotaryRefused, NotarySilent, NotaryUnavailable
 from frontend.notary.operations import Notary
 from frontend.notary.waiting import Course, Waiter
 from frontend.pool.channel import WorkerChannel, WorkerLost
-from frontend.pool.pool import NoWorker, Pools
+from frontend.pool.pool import Pools
 from frontend.secrets.files import SecretMissing, Secrets, SecretsUnavailable
 from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import Metrics
@@ -66,7 +67,9 @@ class Execution:
         opened: m.Open | None = None
         try:
             for _ in range(self.deadlines.max_workers):
-                async with self._lease(plan, is_patient=may_wait and opened is None) as worker:
+                async with Reservation(
+                    self.pools, self.metrics, plan, self.worker_wait_seconds, is_patient=may_wait and opened is None
+                ) as worker:
                     self._look_again(plan, approver)
                     asked = opened or open_for(record, plan, terms, worker, has_budget, approver)
                     ended = await self._run_at(worker, record, plan, asked, values, is_open=opened is not None)
@@ -81,22 +84,6 @@ class Execution:
                 told = error if isinstance(error, GateError) else GateError("draining", cause=CUT)
                 await self._withdraw(record, opened, told)
             raise
-
-    @asynccontextmanager
-    async def _lease(self, plan: Plan, *, is_patient: bool) -> AsyncIterator[WorkerChannel]:
-        """A worker. Raises GateError."""
-        began = time.perf_counter()
-        owners = (f"principal {plan.principal}", f"session {plan.session_id}")
-        try:
-            async with self.pools.lease(
-                plan.profile, plan.isolation, self.worker_wait_seconds, owners, is_patient=is_patient
-            ) as worker:  # fmt: skip
-                self.metrics.worker_wait.observe(time.perf_counter() - began, plan.profile)
-                await trio.lowlevel.checkpoint_if_cancelled()  # nothing has been written: it may end here
-                yield worker
-        except NoWorker as error:
-            self.metrics.worker_wait.observe(time.perf_counter() - began, plan.profile)
-            raise GateError("overloaded", cause=str(error)) from None
 
     def _secret_values(self, plan: Plan) -> dict[str, str]:
         if not plan.secrets:
@@ -136,7 +123,7 @@ class Execution:
             return closed
         record.is_decided = True
         await trio.lowlevel.checkpoint_if_cancelled()  # a call that was cut has its evidence, and no answer
-        output = await self._output(worker, asked.intent_id, closed)
+        output = await self._output(worker, plan, asked.intent_id, closed)
         self.metrics.executed(plan.action_id, closed.outcome, time.perf_counter() - began)
         if closed.violation is not None:
             self.metrics.schema_violated(plan.action_id)
@@ -242,7 +229,7 @@ class Execution:
         except (NotaryUnavailable, ClockError) as problem:
             log.error("a call may have run without evidence", intent_id=asked.intent_id, cause=str(problem))
 
-    async def _output(self, worker: WorkerChannel, intent_id: str, closed: m.Closed) -> str | None:
+    async def _output(self, worker: WorkerChannel, plan: Plan, intent_id: str, closed: m.Closed) -> str | None:
         """What the worker answered, if it is what the evidence is about."""
         if closed.outcome in NO_RESULT:
             return None
@@ -251,6 +238,7 @@ class Execution:
         except WorkerLost as error:
             log.error("the output of a call did not arrive", receipt_id=closed.receipt_id, cause=str(error))
             return None
+        self.pools.brevity.note(plan.action_id, result.duration_us, result.fuel_consumed)
         if closed.kind != "success" or result.output is None:
             return None
         if sha256_hex(result.output.encode()) != closed.response_hash:

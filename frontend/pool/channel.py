@@ -71,6 +71,8 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
         """Tasks that hold it; kept by the pool."""
         self.is_shared = False
         """Its call allows others beside it."""
+        self.is_brief = False
+        """All the calls that it has been given are expected to end in a moment."""
         self.is_killed = False
         """The supervisor was asked to end it."""
         self.is_slow = False

@@ -4,6 +4,7 @@ Greets workers that come, and tends those that are idle. Never starts or ends a 
 supervisor: what is asked of it is queued by the front's control channel (frontend/control.py).
 """
 
+import os
 import socket
 from collections.abc import Callable
 from functools import partial
@@ -12,6 +13,7 @@ from typing import NamedTuple
 
 import trio
 
+from frontend.pool.brevity import Brevity
 from frontend.pool.channel import WorkerChannel, WorkerLost
 from frontend.pool.deadlines import PoolDeadlines
 from frontend.pool.profile import MAX_WAITERS, NoWorker, ProfilePool, Want
@@ -23,6 +25,8 @@ __all__ = ["Census", "Lease", "NoWorker", "Pools", "WorkerLost"]
 
 SHARED = frozenset({"compute"})
 """Profiles whose workers are given calls ahead: what waits for others outside must not hold up anybody."""
+
+CORES = len(os.sched_getaffinity(0))
 
 
 class Census(NamedTuple):
@@ -51,6 +55,10 @@ class Lease:
     async def __aexit__(
         self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
     ) -> None:
+        self.end()
+
+    def end(self) -> None:
+        """Give the worker back; once is enough."""
         channel, self._channel = self._channel, None
         if channel is not None:
             self._pool.release(channel, self._want, reuse=not (self._want.is_fresh and channel.calls))
@@ -62,16 +70,19 @@ class Pools:
     def __init__(
         self, settings: WorkerSettings, need: Callable[[str], None], kill: Callable[[str, str], None],
         serves: Callable[[str], None], deadlines: PoolDeadlines = PoolDeadlines(), max_waiters: int = MAX_WAITERS,
+        abreast: int = CORES,
     ) -> None:  # fmt: skip
         """`need(profile)` asks for a worker, `kill(id, reason)` for the end of one, `serves(id)` hears of each that was
-        greeted; none waits. `max_waiters`: calls that wait for one profile."""
+        greeted; none waits. `max_waiters`: calls that wait for one profile. `abreast`: workers of one profile that can
+        run at once; while so many are busy, brief calls wait behind theirs instead of waking another one."""
+        self.brevity = Brevity()
         self.deadlines = deadlines
         self._kill = kill
         self._serves = serves
         self._idle_seconds = settings.idle_seconds
         self._nursery: trio.Nursery | None = None
         self._pools = {
-            profile: ProfilePool(profile, sizes, partial(need, profile), kill, deadlines, max_waiters)
+            profile: ProfilePool(profile, sizes, partial(need, profile), kill, deadlines, max_waiters, abreast)
             for profile, sizes in (("compute", settings.compute), ("http", settings.http), ("fs", settings.fs))
         }
 
@@ -110,21 +121,21 @@ class Pools:
 
     def lease(
         self, profile: str, isolation: str, wait_seconds: float, owners: tuple[str, ...] = (), *,
-        is_patient: bool = False,
+        is_patient: bool = False, kind: str = "",
     ) -> Lease:  # fmt: skip
         """`async with pools.lease(…) as worker: await worker.give(call)`.
 
         `isolation` "process": a worker that has never served a call and never serves another. `owners` own the call,
         the larger group first: of those who wait, the least recently served is next. `is_patient`: a compute worker
-        that has other calls to run first will do. Raises NoWorker on
-        entering when none comes free in `wait_seconds`.
+        that has other calls to run first will do. `kind`: calls of one kind take about as long as each other; see
+        `brevity`. Raises NoWorker on entering when none comes free in `wait_seconds`.
         """
         pool = self._pools.get(profile)
         if pool is None:
             raise NoWorker(f"there are no {profile} workers")
         is_fresh = isolation == "process"
-        want = Want(owners, is_fresh, is_patient and not is_fresh and profile in SHARED)
-        return Lease(pool, want, wait_seconds)
+        is_patient = is_patient and not is_fresh and profile in SHARED
+        return Lease(pool, Want(owners, is_fresh, is_patient, is_patient and self.brevity.is_brief(kind)), wait_seconds)
 
     def kill(self, worker: WorkerChannel, reason: str) -> None:
         """End a worker that has a call: the notary hears of it, and ends the call."""

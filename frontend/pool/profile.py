@@ -37,6 +37,8 @@ class Want(NamedTuple):
     """A worker that has never served a call."""
     is_patient: bool = False
     """A worker will do that has other calls to run before it, as long as none of them takes long."""
+    is_brief: bool = False
+    """It is expected to end in a moment, and patient."""
 
 
 class _Waiter:
@@ -53,9 +55,10 @@ class ProfilePool:
 
     def __init__(
         self, profile: str, settings: PoolSettings, need: Callable[[], None], kill: Callable[[str, str], None],
-        deadlines: PoolDeadlines = PoolDeadlines(), max_waiters: int = MAX_WAITERS,
+        deadlines: PoolDeadlines = PoolDeadlines(), max_waiters: int = MAX_WAITERS, abreast: int = 1,
     ) -> None:  # fmt: skip
         self._profile = profile
+        self._abreast = abreast
         self._settings = settings
         self._need = need
         self._kill = kill
@@ -91,7 +94,8 @@ class ProfilePool:
         Returns at once, without a checkpoint, when one is idle, or has room for a call that is patient.
         """
         # A worker that comes free is offered to waiting calls first: while one is idle, no call waits for it.
-        channel = self._take(want.is_fresh) or (self._with_room() if want.is_patient else None)
+        channel = self._behind_brief_ones() if want.is_brief else None
+        channel = channel or self._take(want.is_fresh) or (self._with_room() if want.is_patient else None)
         if channel is not None:
             self._order.begin(want.owners)
             self._serve(channel, want)
@@ -250,14 +254,28 @@ class ProfilePool:
 
     def _with_room(self) -> WorkerChannel | None:
         """The worker that has the fewest calls to run, among those that can be given one more."""
-        ready = [one for one in self._members.values() if self._has_room(one)]
-        return min(ready, key=lambda one: one.users, default=None)
+        busy = [one for one in self._members.values() if one.users]
+        return self._least_busy(busy) if self._may_give_ahead else None
+
+    def _behind_brief_ones(self) -> WorkerChannel | None:
+        """Where as many workers are busy as can run at once: the one with the fewest calls, all of them brief. One more
+        that wakes up for such a call would only take the processor, and its caches, from those."""
+        busy = [one for one in self._members.values() if one.users]
+        if len(busy) < self._abreast or not self._may_give_ahead:
+            return None
+        return self._least_busy([one for one in busy if one.is_brief])
+
+    def _least_busy(self, busy: list[WorkerChannel]) -> WorkerChannel | None:
+        return min((one for one in busy if self._has_room(one)), key=lambda one: one.users, default=None)
+
+    @property
+    def _may_give_ahead(self) -> bool:
+        # A worker that were given calls ahead without end would never come free for a call that needs it alone.
+        return all(waiter.want.is_patient for waiter in self._waiters)
 
     def _has_room(self, channel: WorkerChannel) -> bool:
-        # A worker that were given calls ahead without end would never come free for a call that needs it alone.
         return (
-            not any(not waiter.want.is_patient for waiter in self._waiters)
-            and 0 < channel.users < MAX_AHEAD
+            0 < channel.users < MAX_AHEAD
             and channel.is_shared
             and not channel.is_slow
             and not channel.is_leaving
@@ -268,6 +286,7 @@ class ProfilePool:
     def _serve(self, channel: WorkerChannel, want: Want) -> None:
         channel.users += 1
         channel.is_shared = want.is_patient
+        channel.is_brief = want.is_brief and (channel.is_brief or channel.users == 1)
         self._order.serve(want.owners)
 
     def _hand(self, waiter: _Waiter, channel: WorkerChannel) -> None:
@@ -295,7 +314,7 @@ class ProfilePool:
 
     def _offer_room(self, channel: WorkerChannel) -> None:
         """A worker that has calls to run may have room for one more."""
-        while self._has_room(channel):
+        while self._has_room(channel) and self._may_give_ahead:
             waiter = next((one for one in self._in_turn() if one.want.is_patient), None)
             if waiter is None:
                 return

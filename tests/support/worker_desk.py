@@ -230,8 +230,8 @@ class Desk:
 
 
 Pooling = Callable[..., AbstractAsyncContextManager[Desk]]
-"""`async with pooling(workers, max=…, min_spare=…, idle_seconds=…, deadlines=…, max_waiters=…) as desk`: so many
-compute workers, ready."""
+"""`async with pooling(workers, max=…, min_spare=…, idle_seconds=…, deadlines=…, max_waiters=…, abreast=…) as
+desk`: so many compute workers, ready."""
 
 
 async def until(condition: Callable[[], bool]) -> None:

@@ -32,11 +32,11 @@ def pooling(processes: list[EchoProcess]) -> Pooling:
     @asynccontextmanager
     async def start(
         workers: int = 0, *, idle_seconds: float = 60.0, deadlines: PoolDeadlines = PATIENT.pool,
-        max_waiters: int = MAX_WAITERS, **sizes: int,
+        max_waiters: int = MAX_WAITERS, abreast: int = 1, **sizes: int,
     ) -> AsyncIterator[Desk]:  # fmt: skip
         desk = Desk()
         settings = WorkerSettings(compute=PoolSettings(**sizes), idle_seconds=idle_seconds)
-        desk.pools = Pools(settings, desk.need, desk.kill, desk.greeted.append, deadlines, max_waiters)
+        desk.pools = Pools(settings, desk.need, desk.kill, desk.greeted.append, deadlines, max_waiters, abreast)
         try:
             async with trio.open_nursery() as nursery:
                 await nursery.start(desk.pools.run)

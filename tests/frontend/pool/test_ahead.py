@@ -38,6 +38,42 @@ async def test_an_idle_worker_is_taken_before_a_busy_one_and_the_least_busy_of_t
             assert {(await leased(stack, desk)).worker_id for _ in range(2)} == {"compute-1", "compute-2"}
 
 
+async def brief(stack: AsyncExitStack, desk: Desk, kind: str = "brief", isolation: str = "pooled") -> WorkerChannel:
+    """A worker for a call of a kind that is known to be brief, at once or not at all."""
+    desk.pools.brevity.note("brief", 300, 1000)
+    desk.pools.brevity.note("long", 300, 10**9)
+    lease = desk.pools.lease("compute", isolation, 0.01, is_patient=True, kind=kind)
+    return await stack.enter_async_context(lease)
+
+
+async def test_while_as_many_workers_are_busy_as_can_run_at_once_a_brief_call_waits_behind_theirs(
+    pooling: Pooling,
+) -> None:
+    async with pooling(4, abreast=2) as desk, AsyncExitStack() as stack:
+        held = [(await brief(stack, desk)).worker_id for _ in range(2 * ROOM)]
+        assert len(set(held[:2])) == 2
+        assert {held.count(one) for one in held} == {ROOM}
+        assert (await brief(stack, desk)).worker_id not in held, "those have as many as one may"
+
+
+@pytest.mark.parametrize("kinds", ["brief long", "long brief", "brief new", "new brief"])
+async def test_a_call_takes_an_idle_worker_unless_it_and_those_before_it_are_brief(
+    pooling: Pooling, kinds: str
+) -> None:
+    async with pooling(2, abreast=1) as desk, AsyncExitStack() as stack:
+        held = {(await brief(stack, desk, kind)).worker_id for kind in kinds.split()}
+        assert len(held) == 2
+
+
+async def test_a_worker_that_has_been_given_one_long_call_is_no_place_for_brief_ones(pooling: Pooling) -> None:
+    async with pooling(1, abreast=1, max=2) as desk, AsyncExitStack() as stack:
+        first = await brief(stack, desk)
+        assert await brief(stack, desk, "long") is first
+        desk.start()
+        await until(lambda: desk.idle() == 1)
+        assert await brief(stack, desk) is not first
+
+
 @pytest.mark.parametrize("profile", ["http", "fs"])
 async def test_a_worker_that_waits_for_others_outside_has_one_call(pooling: Pooling, profile: str) -> None:
     async with pooling() as desk, AsyncExitStack() as stack:
