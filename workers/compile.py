@@ -13,11 +13,12 @@ from typing import NoReturn
 from wasmtime import Engine, WasmtimeError
 from wasmtime.component import Component
 
+from ipc.walls.limits import apply_limits, data_in_use
+from ipc.walls.privileges import refuse_new_privileges
 from workers.cache import MAX_CODE_BYTES, Cache, code_digest
 from workers.forking import Forked, fork, leave, settle
 from workers.runtime.contract import ContractBroken
 from workers.runtime.modules import as_module
-from workers.sandbox.limits import apply_limits, data_in_use, refuse_new_privileges
 
 COMPILE_SECONDS = 60.0
 _GIB = 1 << 30

@@ -13,6 +13,7 @@ import signal
 import socket
 import sys
 import time
+import traceback
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -32,12 +33,14 @@ from workers.host.connection import make_tls
 from workers.loading import Loader
 from workers.log import write_failure, write_line
 from workers.runtime.modules import make_engine
+from workers.sandbox.profiles import PROFILES
 from workers.worker import Birth, live
 
 SEND_SECONDS = 30.0
 """A supervisor that does not read for this long is gone for all purposes."""
 
 _M_ARENA_MAX = -8
+_NAME = "a.example"
 
 _Channel = BlockingChannel[m.StartTemplate | m.LoadModules | m.SpawnWorker | m.KillForked]
 
@@ -132,6 +135,7 @@ class Template:
                 worker_id=message.worker_id, profile=message.profile, title=message.title, descriptors=descriptors,
                 recycle_after_calls=self._start.recycle_after_calls, engine=self._engine,
                 modules=dict(self._loader.modules), tls=self._tls, files_dir=self._start.files_dir,
+                walls=self._start.walls,
             )  # fmt: skip
         _close(descriptors)
         self._workers[message.worker_id] = child
@@ -203,7 +207,13 @@ def main(arguments: list[str]) -> int:
 
 
 def _warm_up() -> None:
-    """Do once, here, what every worker would otherwise do for itself and pay for in memory of its own."""
+    """Do once, here, what every worker would otherwise do for itself and pay for in memory of its own, or could not do
+    behind its walls."""
+    for profile in PROFILES.values():
+        profile.warm_up()
+    _NAME.encode("idna")
+    time.tzset()
+    traceback.format_exception(LookupError(_NAME))
     msgspec.msgpack.Decoder(m.FrontToWorker)
     msgspec.msgpack.Decoder(m.NotaryToWorker)
     # One heap for all threads of a worker: a second one would cost it a hundred kilobytes.

@@ -21,6 +21,7 @@ from ipc.framing import FrameError
 from ipc.limits import MAX_CALL_FRAME, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
 from ipc.packets import PacketChannel
 from ipc.sessions import FRONT_TO_WORKER, NOTARY_TO_WORKER, ProtocolError
+from ipc.walls.given import Given
 from workers.desk import Desk, FrontChannel, NotaryChannel
 from workers.forking import settle
 from workers.host.outside import Outside
@@ -49,6 +50,7 @@ class Birth:
     modules: Mapping[str, Module]
     tls: ssl.SSLContext
     files_dir: str
+    walls: Given
 
 
 def live(birth: Birth) -> Exit:
@@ -57,15 +59,17 @@ def live(birth: Birth) -> Exit:
     setproctitle.setproctitle(birth.title)
     front, notary = _open_channels(birth.descriptors)
     try:
-        profile = prepare(birth.profile)
+        prepared = prepare(birth.profile, birth.walls, birth.files_dir)
         ticker = EpochTicker(birth.engine)
-        ticker.start()
-        outside = None
-        if "http" in profile.interfaces:
-            outside = Outside(Resolver(), birth.tls)
-            outside.resolver.start()
-        enter(profile)
-        runner = Runner(birth.engine, birth.modules, profile, ticker, outside, birth.files_dir)
+        outside = Outside(Resolver(), birth.tls) if "http" in prepared.profile.interfaces else None
+
+        def start_threads() -> None:
+            ticker.start()
+            if outside is not None:
+                outside.resolver.start()
+
+        enter(prepared, start_threads)
+        runner = Runner(birth.engine, birth.modules, prepared.profile, ticker, outside, birth.files_dir)
         desk = Desk(front, notary, runner, birth.recycle_after_calls)
         # A front that knows of this worker may name it to the notary: not before the notary knows it.
         desk.wait_tied()

@@ -4,15 +4,17 @@ from typing import ClassVar
 
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModulesLoaded
+from ipc.walls.given import Given
 
 
 class StartTemplate(Message, frozen=True):
     """First message to the template. `cache_dir` holds compiled modules; below `files_dir` lie the files of fs actions,
-    and no worker opens any other; a worker leaves after so many calls."""
+    and no worker opens any other; a worker leaves after so many calls; `walls` is what this kernel gives."""
 
     cache_dir: str
     files_dir: str
     recycle_after_calls: int
+    walls: Given = Given()
 
 
 class TemplateReady(Message, frozen=True):

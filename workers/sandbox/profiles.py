@@ -1,15 +1,24 @@
 """The walls of each worker profile: prepare, then enter, every failed step fatal.
 
-A profile is what a manifest's `required_imports` select: compute, http or fs. `prepare` runs while the process may
-still start threads and open files; after `enter` it may not get more than the profile needs. Rejected: a degraded mode
-that goes on without a wall; a worker that can't build its walls leaves with Exit.SANDBOX.
+A profile is what a manifest's `required_imports` select: compute, http or fs. `prepare` opens what must be opened while
+it can be; `enter` builds the walls around the start of the worker's threads. Rejected: a worker that goes on without a
+wall; one that can't build its walls leaves with Exit.SANDBOX. Only what the supervisor found missing, and was allowed
+to do without, is not built.
 """
 
 import os
 import resource
+import sys
+from collections.abc import Callable
 from dataclasses import dataclass
 
-from workers.sandbox.limits import Limits, apply_limits, is_root, refuse_new_privileges
+from ipc.walls import given as names
+from ipc.walls.confining import Confinement, Walls
+from ipc.walls.given import Given
+from ipc.walls.landlock import Place, Scope
+from ipc.walls.limits import Limits, can_forbid_files
+from workers.sandbox.filters import program_of
+from workers.sandbox.places import files_place, outside_places
 
 MIB = 1024 * 1024
 
@@ -23,6 +32,8 @@ MAX_GUEST_MEMORY_MB = 1024
 
 YIELDING = 15
 """Niceness of the thread that runs strangers' code: whatever it computes, the processes that decide go first."""
+
+_APART = frozenset({names.USER_NAMESPACE, names.IPC_NAMESPACE, names.MOUNT_NAMESPACE})
 
 
 class SandboxRefused(Exception):
@@ -44,10 +55,35 @@ class Profile:
             resource.RLIMIT_CORE: 0,
             resource.RLIMIT_DATA: WORKER_DATA_BYTES,
             resource.RLIMIT_NOFILE: self.open_files,
+            resource.RLIMIT_NPROC: 0,
         }
-        if not is_root():
-            limits[resource.RLIMIT_NPROC] = 0
+        if "fs" not in self.interfaces and can_forbid_files():
+            limits[resource.RLIMIT_FSIZE] = 0
         return limits
+
+    def warm_up(self) -> None:
+        """Compute once, in the template, what all workers of this profile have in common."""
+        program_of(self.interfaces)
+        if "http" in self.interfaces:
+            outside_places()
+
+    def walls(self, given: Given, files_dir: str) -> Walls:
+        """What the kernel is to build around a worker of this profile."""
+        has_network = "http" in self.interfaces
+        places: tuple[Place, ...] = ()
+        if has_network:
+            places = outside_places()
+        elif "fs" in self.interfaces:
+            places = (files_place(files_dir),)
+        return Walls(
+            filter=program_of(self.interfaces),
+            places=places,
+            scope=Scope(may_connect=has_network),
+            namespaces=_APART if has_network else _APART | {names.NETWORK_NAMESPACE},
+            # Files of actions are the gateway's user's.
+            user=None if "fs" in self.interfaces else given.user,
+            limits=self.limits,
+        )
 
 
 PROFILES = {
@@ -60,19 +96,34 @@ PROFILES = {
 }
 
 
-def prepare(name: str) -> Profile:
-    """The profile of this name. Raises SandboxRefused when there is none: no walls are known for it."""
+@dataclass(frozen=True)
+class Prepared:
+    """A profile whose walls can be built."""
+
+    profile: Profile
+    confinement: Confinement
+
+
+def prepare(name: str, given: Given, files_dir: str) -> Prepared:
+    """Open what the walls of this profile need. Raises SandboxRefused, also for a profile that does not exist."""
     profile = PROFILES.get(name)
     if profile is None:
         raise SandboxRefused(f"no profile {name!r}")
-    return profile
-
-
-def enter(profile: Profile) -> None:
-    """Build the walls, for good. Call once, after the last thread has started. Raises SandboxRefused."""
     try:
-        refuse_new_privileges()
-        apply_limits(profile.limits)
-        os.nice(YIELDING)
+        return Prepared(profile, Confinement(profile.walls(given, files_dir), given))
     except (OSError, ValueError) as error:
+        raise SandboxRefused(str(error)) from error
+
+
+def enter(prepared: Prepared, start_threads: Callable[[], None]) -> None:
+    """Build the walls, for good; the process must have one thread. `start_threads` starts all that it will ever have,
+    in the one moment when they can be started and have the walls. Raises SandboxRefused."""
+    try:
+        prepared.confinement.confine()
+        start_threads()
+        os.nice(YIELDING)
+        # A module that was not loaded by now can't be: said as ImportError, before the kernel is asked for a file.
+        sys.meta_path.clear()
+        prepared.confinement.seal()
+    except (OSError, ValueError, RuntimeError) as error:
         raise SandboxRefused(str(error)) from error

@@ -3,12 +3,19 @@
 import multiprocessing
 import os
 import resource
+import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 
+from ipc.walls import confining, namespaces
+from ipc.walls.given import NETWORK_NAMESPACE, USER_NAMESPACE, Given
+from ipc.walls.landlock import Place
+from ipc.walls.limits import apply_limits
+from ipc.walls.privileges import SYS_ADMIN, refuse_new_privileges
 from workers.sandbox import profiles
-from workers.sandbox.limits import apply_limits, refuse_new_privileges
+from workers.sandbox.filters import program_of
 from workers.sandbox.profiles import PROFILES, SandboxRefused, enter, prepare
 
 
@@ -17,42 +24,63 @@ def in_a_process(act: Callable[[], None]) -> None:
     process = multiprocessing.get_context("spawn").Process(target=act)
     process.start()
     process.join(30)
-    assert process.exitcode == 0
+    exitcode = process.exitcode
     process.close()
+    assert exitcode == 0
+
+
+def nothing() -> None:
+    """No thread is needed."""
+
+
+def entered(name: str) -> None:
+    """Build the walls of this profile around this process, with the folder of this very test as that of all files."""
+    enter(prepare(name, Given(), "/nowhere"), nothing)
+
+
+def leave(is_sound: bool) -> None:
+    """End a walled process: an interpreter that takes itself down would do what the filter kills for."""
+    os._exit(0 if is_sound else 1)
 
 
 def entered_compute() -> None:
-    enter(prepare("compute"))
-    assert resource.getrlimit(resource.RLIMIT_CORE) == (0, 0)
-    assert resource.getrlimit(resource.RLIMIT_NOFILE) == (8, 8)
-    opened: list[int] = []
+    limits = PROFILES["compute"].limits
+    entered("compute")
+    assert limits[resource.RLIMIT_CORE] == 0
+    assert limits[resource.RLIMIT_NOFILE] == 8
+    copies: list[int] = []
     try:
-        while len(opened) < 20:
-            opened.append(os.open("/dev/null", os.O_RDONLY))
+        while len(copies) < 20:
+            copies.append(os.dup(2))
     except OSError:
         pass
-    assert len(opened) < 8
     try:
         bytearray(profiles.WORKER_DATA_BYTES)
     except MemoryError:
-        return
-    raise AssertionError("the limit on data did not hold")
+        leave(len(copies) < 8)
+    leave(False)
 
 
-def entered_as_somebody() -> None:
-    if os.geteuid() != 0:
-        return
-    os.setgid(12345)
-    os.setuid(12345)
-    enter(prepare("fs"))
-    assert resource.getrlimit(resource.RLIMIT_NPROC) == (0, 0)
-    try:
-        pid = os.fork()
-    except OSError:
-        return
-    if pid == 0:
-        os._exit(0)
-    raise AssertionError("a new process could be started")
+def entered_with_threads() -> None:
+    ready, go_on = threading.Event(), threading.Event()
+    found: list[int] = []
+
+    def look() -> None:
+        ready.set()
+        go_on.wait(10)
+        found.append(Path("/proc/thread-self/status").read_text().count("Seccomp:\t2"))
+
+    thread = threading.Thread(target=look, daemon=True)
+    confinement = confining.Confinement(
+        confining.Walls(filter=program_of(frozenset({"fs"})), places=(Place("/proc", 0xC),)), Given()
+    )
+    confinement.confine()
+    thread.start()
+    ready.wait(10)
+    confinement.seal()
+    go_on.set()
+    thread.join(10)
+    leave(found == [1])
 
 
 def lowered_twice() -> None:
@@ -63,23 +91,74 @@ def lowered_twice() -> None:
     refuse_new_privileges()
 
 
-@pytest.mark.parametrize("act", [entered_compute, entered_as_somebody, lowered_twice])
+@pytest.mark.parametrize("act", [entered_compute, entered_with_threads, lowered_twice])
 def test_the_walls_hold(act: Callable[[], None]) -> None:
     in_a_process(act)
 
 
 def test_a_profile_that_nobody_knows_has_no_walls_and_is_refused() -> None:
     with pytest.raises(SandboxRefused):
-        prepare("smtp")
+        prepare("smtp", Given(), "/nowhere")
 
 
-def test_a_wall_that_can_not_be_built_is_fatal(monkeypatch: pytest.MonkeyPatch) -> None:
-    def refuse() -> None:
+STEPS = (
+    "become", "unshare", "see_no_files", "keep_capabilities", "refuse_new_privileges", "refuse_core_dumps",
+    "die_with_parent", "restrict", "apply_limits", "install",
+)  # fmt: skip
+
+
+def refused_at(step: str) -> None:
+    """End with 0 if a wall that fails at this step keeps the worker from serving."""
+
+    def refuse(*_: object) -> None:
         raise OSError(1, "no")
 
-    monkeypatch.setattr(profiles, "refuse_new_privileges", refuse)
-    with pytest.raises(SandboxRefused):
-        enter(PROFILES["compute"])
+    for name in STEPS:
+        setattr(confining, name, nothing_of)
+    setattr(confining, step, refuse)
+    given = Given(uid=65534, gid=65534)
+    try:
+        enter(prepare("compute", given, "/nowhere"), nothing)
+    except SandboxRefused:
+        leave(True)
+    leave(False)
+
+
+def nothing_of(*_: object) -> None:
+    """A step that does nothing, so that the one under test is reached whoever runs this."""
+
+
+@pytest.mark.parametrize("step", STEPS)
+def test_a_wall_that_can_not_be_built_is_fatal(step: str) -> None:
+    process = multiprocessing.get_context("spawn").Process(target=refused_at, args=(step,))
+    process.start()
+    process.join(30)
+    exitcode = process.exitcode
+    process.close()
+    assert exitcode == 0
+
+
+def kinds_without(missing: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Which namespaces a compute worker leaves where these are missing."""
+    left: list[int] = []
+    for name in STEPS:
+        monkeypatch.setattr(confining, name, nothing_of)
+    monkeypatch.setattr(confining, "keep_mounts_private", nothing)
+    monkeypatch.setattr(confining, "unshare", left.append)
+    monkeypatch.setattr(confining, "held", lambda: frozenset({SYS_ADMIN}))
+    given = Given(missing=missing)
+    confinement = confining.Confinement(PROFILES["compute"].walls(given, "/nowhere"), given)
+    before = dict(os.environ)
+    confinement.confine()
+    os.environ.update(before)
+    return left
+
+
+def test_only_what_was_found_missing_is_not_built(monkeypatch: pytest.MonkeyPatch) -> None:
+    others = namespaces.IPC | namespaces.MOUNT
+    assert kinds_without((), monkeypatch) == [namespaces.USER | others | namespaces.NETWORK]
+    assert kinds_without((NETWORK_NAMESPACE,), monkeypatch) == [namespaces.USER | others]
+    assert kinds_without((USER_NAMESPACE,), monkeypatch) == [others | namespaces.NETWORK]
 
 
 def test_profiles_have_the_imports_that_select_them_and_no_others() -> None:

@@ -1,0 +1,100 @@
+"""Building the walls of one process in the one order in which they can be built; every failed step is fatal.
+
+`Walls` says what a process gets. `confine` is called while it has one thread, `seal` after it has started its last one:
+the first takes away whom it is and what it sees, the second what it may ask of the kernel. Rejected: going on without a
+wall that fails. What the kernel lacks was found before (`ipc/walls/found.py`) and is named in `Given`, or it is fatal.
+"""
+
+import os
+from collections.abc import Collection
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ipc.parent import die_with_parent, refuse_core_dumps
+from ipc.walls import given as names
+from ipc.walls.given import Given
+from ipc.walls.landlock import Place, Scope, prepare, restrict
+from ipc.walls.limits import Limits, apply_limits
+from ipc.walls.namespaces import IPC, MOUNT, NETWORK, USER, keep_mounts_private, see_no_files, unshare
+from ipc.walls.privileges import SYS_ADMIN, User, become, held, keep_capabilities, refuse_new_privileges
+from ipc.walls.seccomp import install
+
+_KINDS = {names.NETWORK_NAMESPACE: NETWORK, names.IPC_NAMESPACE: IPC, names.MOUNT_NAMESPACE: MOUNT}
+
+
+@dataclass(frozen=True)
+class Walls:
+    """What one kind of process gets."""
+
+    filter: bytes
+    places: tuple[Place, ...] = ()
+    """Empty: it reaches no file at all."""
+    scope: Scope = field(default_factory=Scope)
+    namespaces: frozenset[str] = frozenset()
+    """Those of its own, by the names in `ipc/walls/given.py`."""
+    user: User | None = None
+    """Whom it becomes; None: it stays who it is."""
+    capabilities: Collection[int] = ()
+    """Those it keeps, where it has them."""
+    limits: Limits = field(default_factory=dict)
+    has_environment: bool = False
+
+
+class Confinement:
+    """The walls of this process, between their two steps. Raises OSError or ValueError where a step fails."""
+
+    def __init__(self, walls: Walls, given: Given) -> None:
+        """Opens what can't be opened later."""
+        self._walls = walls
+        self._given = given
+        self._ruleset = prepare(walls.places, walls.scope) if self._has(names.LANDLOCK) else None
+
+    def confine(self) -> None:
+        """All but limits and filter. One thread; nothing can be opened afterwards but in the places."""
+        parent = os.getppid()
+        self._leave_namespaces()
+        keep_capabilities(held().intersection(self._walls.capabilities))
+        refuse_new_privileges()
+        # SECURITY: whoever changes user or namespace is dumpable again, and has lost PDEATHSIG.
+        refuse_core_dumps()
+        die_with_parent(parent)
+        if self._ruleset is not None:
+            restrict(self._ruleset)
+        if not self._walls.has_environment:
+            os.environ.clear()
+
+    def seal(self) -> None:
+        """Limits and filter, on all threads. After this none can be started where the filter has no `clone`."""
+        apply_limits(self._walls.limits)
+        if self._has(names.SECCOMP):
+            install(self._walls.filter)
+
+    def _has(self, wall: str) -> bool:
+        return wall not in self._given.missing
+
+    @cached_property
+    def _wanted(self) -> int:
+        return sum(_KINDS[name] for name in self._walls.namespaces if name in _KINDS and self._has(name))
+
+    def _leave_namespaces(self) -> None:
+        user = self._walls.user
+        has_user_namespace = self._has(names.USER_NAMESPACE) and names.USER_NAMESPACE in self._walls.namespaces
+        if not has_user_namespace:
+            if self._wanted and SYS_ADMIN in held():
+                unshare(self._wanted)
+                self._leave_mounts()
+            if user is not None:
+                become(user)
+            return
+        if user is not None:
+            become(user)
+        unshare(USER | self._wanted)
+        self._leave_mounts()
+
+    def _leave_mounts(self) -> None:
+        if not self._wanted & MOUNT:
+            return
+        if self._has(names.EMPTY_ROOT) and not self._walls.places:
+            see_no_files()
+        else:
+            keep_mounts_private()
