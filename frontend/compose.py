@@ -73,7 +73,7 @@ def build_services(
     """Every service; `memory` is shared by fronts. Raises KeyFileError, OSError or ValueError with a clear sentence."""
     settings, front_id = start.settings, start.front_id
     memory = memory or SharedMemory.alone(Layout(1, Layout.of(settings).width))
-    weakened = Weakened(dev_mode=settings.dev_mode)
+    weakened = Weakened(settings.dev_mode, sandbox_degraded=bool(settings.walls.missing))
     metrics = Metrics(lambda: configuration.registry, memory)
     notary, known = Notary(client), Known()
     webhooks = _webhooks(start, clock, notary, metrics, deadlines.webhooks)

@@ -21,7 +21,7 @@ _SPELT: Final = {
     "identity.principals": PRINCIPALS,
 }
 """Where the file has a table that the struct does without."""
-_NOT_OF_THE_FILE: Final = frozenset({"dev_mode", "weakened", "version"})
+_NOT_OF_THE_FILE: Final = frozenset({"dev_mode", "weakened", "walls", "version"})
 
 
 class Reloadable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -48,7 +48,7 @@ def with_reloadable(settings: Settings, fresh: Reloadable) -> Settings:
 def named_values(settings: Settings) -> Iterator[tuple[str, object]]:
     """(name, value) of every setting of the file; arrays of tables and tables with free keys are one each."""
     for name, value in _values(settings, ""):
-        if name not in _NOT_OF_THE_FILE:
+        if name.partition(".")[0] not in _NOT_OF_THE_FILE:
             yield _SPELT.get(name, name), value
 
 

@@ -11,6 +11,7 @@ from typing import Final
 import msgspec
 
 from ipc.quotas import Quota
+from ipc.walls.given import Given
 
 
 class PrincipalMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -186,6 +187,13 @@ class ApprovalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_pending_bytes_per_principal: int = 16 * 1024 * 1024
 
 
+class SandboxSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[sandbox]`."""
+
+    user: str = "nobody"
+    """Whom processes become that need no file of the gateway, when root started it; otherwise it says nothing."""
+
+
 class CompatSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[compat]`."""
 
@@ -228,10 +236,15 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     compat: CompatSettings = CompatSettings()
     approvals: ApprovalSettings = ApprovalSettings()
     webhooks: tuple[WebhookSettings, ...] = ()
+    sandbox: SandboxSettings = SandboxSettings()
+    unsafe_degraded_sandbox: bool = False
+    """Serve although the machine lacks walls around workers."""
     dev_mode: bool = False
     """Set by `gateway dev`, never by a file."""
     weakened: tuple[str, ...] = ()
     """Names of what this configuration weakens; shown in status, logged at start, in every audit event."""
+    walls: Given = Given()
+    """What this machine gives for walls, as it was found at the start; never set by a file."""
     version: str = "0.1.0"
 
     @property

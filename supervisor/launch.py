@@ -30,6 +30,7 @@ from supervisor.sockets import ADMIN_MODE, CLIENT_MODE, Listener, listen_tcp, li
 from supervisor.state import State
 from supervisor.state_dir import hold_state_dir
 from supervisor.supervise import supervise
+from supervisor.walls import with_walls
 
 
 @dataclass(frozen=True)
@@ -69,7 +70,8 @@ def launch(prepare: Prepare, environ: Mapping[str, str], programs: Programs) -> 
 async def _launch(prepare: Prepare, environ: Mapping[str, str], programs: Programs) -> Exit:
     with trio.open_signal_receiver(*RECEIVED) as received, ExitStack() as cleanup:
         prepared = prepare(cleanup)
-        settings = msgspec.structs.replace(divided(prepared.settings), weakened=weakened(prepared.settings))
+        found = with_walls(prepared.settings)
+        settings = msgspec.structs.replace(divided(found), weakened=weakened(found))
         log.info("starting", pid=os.getpid(), state_dir=settings.state_dir, version=settings.version)
         if settings.weakened:
             log.warning("this configuration weakens the gateway", weakened=list(settings.weakened))

@@ -36,7 +36,8 @@ class PolicyKeeper:
             fronts_end, policys_end = socket.socketpair()
             self._was_asked = False
             born = trio.current_time()
-            program = (*self._state.programs.policy, "--number", str(self._number))
+            walls = str(self._state.settings.walls)
+            program = (*self._state.programs.policy, "--number", str(self._number), "--walls", walls)
             child = self._current = self._state.children.spawn(self._name, program, policys_end, "channel-fd")
             if child.status is None:
                 post(m.AttachPolicy(pid=child.pid), (fronts_end.detach(),))

@@ -149,9 +149,11 @@ WEAKNESSES: tuple[tuple[str, Callable[[Settings], bool]], ...] = (
         lambda settings: any(not one.url.startswith("https://") for one in settings.evidence.witnesses),
     ),
     ("response_schema_enforcement=warn", lambda settings: settings.response_schema_enforcement == "warn"),
+    ("unsafe_degraded_sandbox", lambda settings: settings.unsafe_degraded_sandbox),
 )
 
 
 def weakened(settings: Settings) -> tuple[str, ...]:
     """Names of what these settings weaken, for the log, status and every audit event."""
-    return tuple(name for name, is_weak in WEAKNESSES if is_weak(settings))
+    named = (name for name, is_weak in WEAKNESSES if is_weak(settings))
+    return (*named, *(f"sandbox without {wall}" for wall in settings.walls.missing))

@@ -83,6 +83,8 @@ SCHEMA = Table(
         "listen_admin_uds_path": Leaf(kinds.socket_path),
         "listen_http_addr": Leaf(addresses.listen_address),
         "unsafe_expose_http": Leaf(kinds.flag),
+        "unsafe_degraded_sandbox": Leaf(kinds.flag),
+        "sandbox": Table({"user": Leaf(kinds.name)}),
         "front_processes": Leaf(_front_processes),
         "manifests_dir": Leaf(kinds.path),
         "policy_dir": Leaf(kinds.path),

@@ -102,7 +102,9 @@ class TemplateKeeper:
         self._control, self._child = control, child
         settings = state.settings
         cache_dir = str(Path(settings.state_dir) / "modules-cache")
-        control.post(m.StartTemplate(cache_dir, settings.files_folder, settings.workers.recycle_after_calls))
+        control.post(
+            m.StartTemplate(cache_dir, settings.files_folder, settings.workers.recycle_after_calls, settings.walls)
+        )
         async with trio.open_nursery() as nursery:
             nursery.start_soon(state.expect_up, child, lambda: self._is_ready, READY_SECONDS)
             await control.serve_until_end(child, lambda message: self._answers[type(message)](message))

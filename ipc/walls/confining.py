@@ -15,7 +15,7 @@ from ipc.walls import given as names
 from ipc.walls.given import Given
 from ipc.walls.landlock import Place, Scope, prepare, restrict
 from ipc.walls.limits import Limits, apply_limits
-from ipc.walls.namespaces import IPC, MOUNT, NETWORK, USER, keep_mounts_private, see_no_files, unshare
+from ipc.walls.namespaces import IPC, MOUNT, NETWORK, USER, keep_mounts_private, see_itself, see_no_files, unshare
 from ipc.walls.privileges import SYS_ADMIN, User, become, held, keep_capabilities, refuse_new_privileges
 from ipc.walls.seccomp import install
 
@@ -37,6 +37,8 @@ class Walls:
     capabilities: Collection[int] = ()
     """Those it keeps, where it has them."""
     limits: Limits = field(default_factory=dict)
+    checks_owners: bool = False
+    """It looks at whose files are: in its user namespace it sees its own user as such."""
     has_environment: bool = False
 
 
@@ -88,7 +90,10 @@ class Confinement:
             return
         if user is not None:
             become(user)
+        whom = os.geteuid(), os.getegid()
         unshare(USER | self._wanted)
+        if self._walls.checks_owners:
+            see_itself(*whom)
         self._leave_mounts()
 
     def _leave_mounts(self) -> None:

@@ -13,8 +13,9 @@ NETWORK_NAMESPACE: Final = "network namespace"
 IPC_NAMESPACE: Final = "ipc namespace"
 MOUNT_NAMESPACE: Final = "mount namespace"
 EMPTY_ROOT: Final = "empty root"
+OWN_USER: Final = "user of its own"
 WALLS: Final = (
-    SECCOMP, LANDLOCK, USER_NAMESPACE, NETWORK_NAMESPACE, IPC_NAMESPACE, MOUNT_NAMESPACE, EMPTY_ROOT
+    SECCOMP, LANDLOCK, USER_NAMESPACE, NETWORK_NAMESPACE, IPC_NAMESPACE, MOUNT_NAMESPACE, EMPTY_ROOT, OWN_USER
 )  # fmt: skip
 """Those that a kernel, or what a container runtime leaves of it, may lack. All others every kernel has."""
 
@@ -26,6 +27,15 @@ class Given(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     uid: int | None = None
     """Of processes that need no file of the gateway, when root started it."""
     gid: int | None = None
+
+    def __str__(self) -> str:
+        """As an argument of a command line; `parse` reads it."""
+        return msgspec.json.encode(self).decode()
+
+    @classmethod
+    def parse(cls, text: str) -> "Given":
+        """Raises ValueError."""
+        return msgspec.json.decode(text, type=cls)
 
     @property
     def user(self) -> User | None:

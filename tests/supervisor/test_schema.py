@@ -10,7 +10,7 @@ from ipc.settings import OperatorSettings, PrincipalMapping, Settings, WebhookSe
 from supervisor.kind import Context, Wrong
 from supervisor.schema import SCHEMA, Leaf, Names, Rows, Table, leaf_paths, node_at, spellings
 
-SET_BY_THE_GATEWAY = {"dev_mode", "weakened", "version"}
+SET_BY_THE_GATEWAY = {"dev_mode", "weakened", "version", "walls.missing", "walls.uid", "walls.gid"}
 ONLY_IN_THE_FILE = {"ledger.url", "operators.api_key_file"}
 
 

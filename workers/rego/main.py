@@ -22,10 +22,13 @@ from ipc.messages import Ask, FrontToPolicy, LoadPolicy, PolicyCompiled, UsePoli
 from ipc.parent import die_with_parent, refuse_core_dumps
 from ipc.process_speed import leave
 from ipc.sessions import FRONT_TO_POLICY, ProtocolError
+from ipc.walls.given import Given
 from workers.rego.candidate import candidate
 from workers.rego.deadline import Deadline, be_ended_by_overtime
 from workers.rego.evaluator import CompiledPolicy, EvaluationError, PolicyError
 from workers.rego.values import NotAValue
+from workers.sandbox.policy import enter
+from workers.sandbox.profiles import SandboxRefused
 
 _MAX_ERROR = 4000
 
@@ -99,6 +102,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--channel-fd", type=int, required=True)
     parser.add_argument("--parent", type=int, required=True)
     parser.add_argument("--number", type=int, default=1, help="shown in the process title")
+    parser.add_argument("--walls", type=Given.parse, default=Given(), help="what this machine gives for them")
     options = parser.parse_args(arguments)
     die_with_parent(options.parent)
     refuse_core_dumps()
@@ -116,6 +120,11 @@ def main(arguments: list[str] | None = None) -> int:
             sock, FrontToPolicy, table=FRONT_TO_POLICY, start="empty",
             cap_in=MAX_POLICY_FRAME, cap_out=MAX_VERDICT_FRAME,
         )  # fmt: skip
+        try:
+            enter(options.walls)
+        except SandboxRefused as error:
+            print(f"policy: the operating system refused a wall: {error}", file=sys.stderr)
+            return Exit.SANDBOX
         return PolicyServer(channel).serve()
 
 

@@ -15,6 +15,7 @@ def main() -> None:
     parser.add_argument("--channel-fd", type=int, required=True)
     parser.add_argument("--parent", type=int, required=True)
     parser.add_argument("--number", type=int, required=True)
+    parser.add_argument("--walls")
     options = parser.parse_args()
     die_with_parent(options.parent)
     setproctitle(f"gateway: policy {options.number}")

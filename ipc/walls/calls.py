@@ -1,0 +1,84 @@
+"""System calls that several kinds of processes may make, or may not, as rules by name.
+
+`common` is what a process needs that only computes and talks over sockets it was given. `FORBIDDEN` is for processes
+that are too large for a list of what they may: what none of ours ever asks for, and what one that was taken over would.
+"""
+
+import errno
+from typing import Final
+
+from ipc.walls.bpf import KILL, Bits, OneOf, Rule
+from ipc.walls.bpf import errno as refusal
+
+_PROT_EXEC: Final = 4
+_FIONBIO, _FIONREAD = 0x5421, 0x541B
+_CLONE_THREAD: Final = 0x10000
+_F_DUPFD, _F_GETFD, _F_SETFD, _F_GETFL, _F_SETFL, _F_DUPFD_CLOEXEC = 0, 1, 2, 3, 4, 1030
+
+_ALLOWED: Final = (
+    "read readv write writev close munmap mremap brk madvise futex sigaltstack rt_sigreturn rt_sigprocmask exit "
+    "exit_group restart_syscall poll ppoll recvfrom recvmsg sendto sendmsg shutdown fstat clock_gettime clock_getres "
+    "clock_nanosleep nanosleep gettimeofday time getrandom getpid gettid sched_yield membarrier rseq getrusage "
+    "getsockname getpeername getsockopt"
+)
+"""Memory, threads that run already, sockets that are open, the clock and the log."""
+_NOT_EXECUTABLE: Final = Rule(conditions=(Bits(2, _PROT_EXEC),))
+_LOOKED_AT: Final = (
+    "stat lstat newfstatat statx access faccessat faccessat2 readlink readlinkat getcwd prctl prlimit64 uname "
+    "getuid geteuid getgid getegid getppid sched_getaffinity sysinfo"
+)
+"""What an interpreter looks at when it reports an error; refused, it reports without."""
+
+_EXECUTES: Final = "execve execveat fork vfork ptrace process_vm_readv process_vm_writev kcmp pidfd_getfd"
+_LEAVES: Final = (
+    "unshare setns mount umount2 pivot_root chroot mount_setattr open_tree move_mount fsopen fsconfig fsmount fspick "
+    "setuid setgid setreuid setregid setresuid setresgid setgroups setfsuid setfsgid"
+)
+_ADMINISTERS: Final = (
+    "bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register keyctl add_key request_key "
+    "init_module finit_module delete_module kexec_load kexec_file_load reboot swapon swapoff acct settimeofday "
+    "clock_settime adjtimex clock_adjtime sethostname setdomainname iopl ioperm open_by_handle_at quotactl syslog "
+    "vhangup lookup_dcookie nfsservctl personality fanotify_init modify_ldt uselib memfd_secret"
+)
+
+
+def allow(names: str) -> dict[str, Rule]:
+    """These calls are made."""
+    return dict.fromkeys(names.split(), Rule())
+
+
+def refuse(names: str, number: int) -> dict[str, Rule]:
+    """These calls fail with this error number."""
+    return dict.fromkeys(names.split(), Rule(action=refusal(number)))
+
+
+def kill_for(names: str) -> dict[str, Rule]:
+    """These calls end the process."""
+    return dict.fromkeys(names.split(), Rule(action=KILL))
+
+
+def common() -> dict[str, Rule]:
+    """What a process needs whose libraries are loaded and whose threads run: none makes executable memory."""
+    commands = (_F_DUPFD, _F_GETFD, _F_SETFD, _F_GETFL, _F_SETFL, _F_DUPFD_CLOEXEC)
+    return {
+        **refuse(_LOOKED_AT, errno.EACCES),
+        **allow(_ALLOWED),
+        "mmap": _NOT_EXECUTABLE,
+        "mprotect": _NOT_EXECUTABLE,
+        "ioctl": Rule(conditions=(OneOf(1, (_FIONBIO, _FIONREAD)),), otherwise=refusal(errno.ENOTTY)),
+        "fcntl": Rule(conditions=(OneOf(1, commands),)),
+    }
+
+
+def forbidden(*, forks: bool = False) -> dict[str, Rule]:
+    """A list of what is refused. `forks`: its children build walls of their own, and leave users and namespaces."""
+    rules = kill_for(_EXECUTES) | kill_for(_ADMINISTERS)
+    if not forks:
+        rules |= kill_for(_LEAVES)
+        # A thread is made by clone too; clone3 hides its flags from a filter, and the C library does without it.
+        rules["clone"] = Rule(conditions=(OneOf(0, (_CLONE_THREAD,), _CLONE_THREAD),))
+        rules["clone3"] = Rule(action=refusal(errno.ENOSYS))
+    else:
+        for name in ("fork", "vfork"):
+            del rules[name]
+    return rules
