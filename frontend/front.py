@@ -22,6 +22,7 @@ from frontend.notary.client import NotaryClient, NotaryRefused, NotaryUnavailabl
 from frontend.services import Services
 from frontend.shared.memory import SharedMemory
 from frontend.telemetry.logs import configure_logs, log
+from frontend.walls import WallRefused, enter
 from ipc import messages as m
 from ipc.blocking import ChannelClosed
 from ipc.exits import Exit
@@ -209,6 +210,11 @@ async def serve(control_socket: socket.socket) -> Exit:
     name = " ".join(start.front_id.split("-")[:2])
     setproctitle(f"gateway: {name}")
     configure_logs(name)
+    try:
+        enter(start.settings)
+    except WallRefused as error:
+        log.error("the operating system refused a wall", cause=str(error))
+        return Exit.SANDBOX
     try:
         shared = SharedMemory(memory, Layout.of(start.settings), start.number)
         services = build_services(start, control, NotaryClient(), SystemClock(0.0), shared)

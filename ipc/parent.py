@@ -36,6 +36,11 @@ def refuse_core_dumps() -> None:
     _prctl(_PR_SET_DUMPABLE, 0)
 
 
+def allow_core_dumps() -> None:
+    """Dumpable again, for a moment in which nothing secret is held."""
+    _prctl(_PR_SET_DUMPABLE, 1)
+
+
 def adopt_orphans() -> None:
     """Make this process the reaper of descendants whose own parent died."""
     _prctl(_PR_SET_CHILD_SUBREAPER, 1)

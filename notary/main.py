@@ -49,6 +49,7 @@ def run(sock: socket.socket) -> Exit:
     from notary.checkpoints import RolledBack
     from notary.opening import open_state
     from notary.service import Control, Service
+    from notary.walls import WallRefused, enter, notary_walls
 
     control: Control = BlockingChannel(
         sock, m.SupervisorToNotary, table=SUPERVISOR_TO_NOTARY, start="new", cap_in=MAX_CONTROL_FRAME,
@@ -57,6 +58,7 @@ def run(sock: socket.socket) -> Exit:
     try:
         start = control.receive()
         assert isinstance(start, m.StartNotary), "the session table lets nothing else come first"
+        enter(notary_walls(start.settings), start.settings.walls)
         state, remembered = open_state(start.settings)
         control.send(m.NotaryReady())
         release_collector()
@@ -68,6 +70,9 @@ def run(sock: socket.socket) -> Exit:
     except KeyFileError as error:
         log.error("the notary can't start", cause=str(error))
         return error.exit_code
+    except WallRefused as error:
+        log.error("the operating system refused a wall", cause=str(error))
+        return Exit.SANDBOX
     except RolledBack as error:
         log.error("the notary can't start: its ledger was put back, cut or rewritten", cause=str(error))
         return Exit.ROLLED_BACK

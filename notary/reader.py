@@ -26,6 +26,10 @@ from ipc.logs import Lines, log, write_lines
 from ipc.parent import die_with_parent, refuse_core_dumps
 from ipc.process_speed import leave
 from ipc.sessions import FRONT_TO_READER, ProtocolError
+from ipc.walls.given import Given
+from notary.backends.sqlite import connect
+from notary.reading.whole import WholeWalk
+from notary.walls import WallRefused, enter, reader_walls
 
 TELL_SECONDS = 1.0
 """Between two messages that tell how far a walk is; the end of the front is noticed as often."""
@@ -41,6 +45,7 @@ def main() -> None:
     parser.add_argument("--channel-fd", type=int, required=True)
     parser.add_argument("--parent", type=int, required=True)
     parser.add_argument("--file", type=Path, required=True)
+    parser.add_argument("--walls", type=Given.parse, default=Given())
     arguments = parser.parse_args()
     die_with_parent(arguments.parent)
     # SECURITY: what agents asked, and whom they are, passes through here.
@@ -49,15 +54,17 @@ def main() -> None:
     os.nice(NICE)
     write_lines(Lines(lambda: {"process": "reader"}, human=sys.stderr.isatty()))
     os.set_inheritable(arguments.channel_fd, False)
-    leave(run(socket.socket(fileno=arguments.channel_fd), arguments.file))
+    leave(run(socket.socket(fileno=arguments.channel_fd), arguments.file, arguments.walls))
 
 
-def run(sock: socket.socket, file: Path) -> Exit:
-    """Answer the front at the other end; return why it ended."""
+def run(sock: socket.socket, file: Path, walls: Given | None = None) -> Exit:
+    """Answer the front at the other end, behind walls of this kind; return why it ended."""
     channel: Channel = BlockingChannel(
         sock, m.FrontToReader, table=FRONT_TO_READER, start="new", cap_in=MAX_READER_FRAME, cap_out=MAX_READER_FRAME
     )
     try:
+        if walls is not None:
+            _enter(file, walls)
         channel.receive()  # the one question there is
         channel.send(m.Walking(0))
         channel.send(_answer(channel, file))
@@ -67,15 +74,20 @@ def run(sock: socket.socket, file: Path) -> Exit:
         return Exit.PROTOCOL
     except (ChannelClosed, OSError):
         return Exit.ORPHANED
+    except WallRefused as error:
+        log.error("the operating system refused a wall", cause=str(error))
+        return Exit.SANDBOX
     except Exception:
         log.exception("the reader ended by an error")
         return Exit.FAILED
 
 
-def _answer(channel: Channel, file: Path) -> m.ChainVerified | m.NotRead:
-    # Only now: what a reader is made of takes a while, and must not outlive its parent meanwhile.
-    from notary.backends.sqlite import connect
+def _enter(file: Path, walls: Given) -> None:
+    """Build the walls, once all is loaded. Raises WallRefused."""
+    enter(reader_walls(file), walls)
 
+
+def _answer(channel: Channel, file: Path) -> m.ChainVerified | m.NotRead:
     try:
         with closing(connect(file, writes=False)) as connection:
             return m.ChainVerified(_verify(connection, channel))
@@ -85,8 +97,6 @@ def _answer(channel: Channel, file: Path) -> m.ChainVerified | m.NotRead:
 
 def _verify(connection: sqlite3.Connection, channel: Channel) -> VerifyReport:
     """Walk to the end. Raises sqlite3.Error, OSError when the front is gone."""
-    from notary.reading.whole import WholeWalk
-
     walk, tell_at = WholeWalk(), time.monotonic() + TELL_SECONDS
     while True:
         # Events and the head that they end at must be those of one moment; a longer look would keep the log of the

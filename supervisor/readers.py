@@ -41,7 +41,8 @@ class ReaderKeeper:
                 await self._live(wanted, post)
 
     async def _live(self, wanted: m.NeedReader, post: Post) -> None:
-        program = (*self._state.programs.reader, "--file", self._state.settings.ledger_file)
+        settings = self._state.settings
+        program = (*self._state.programs.reader, "--file", settings.ledger_file, "--walls", str(settings.walls))
         fronts_end, readers_end = socket.socketpair()
         child = self._state.children.spawn("reader", program, readers_end, "channel-fd")
         if child.status is None:

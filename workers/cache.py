@@ -36,12 +36,12 @@ class Cache:
 
     def __init__(self, folder: str, *, is_for_looking: bool = False) -> None:
         """Make the folders if need be, and check them; for looking, nothing is made. Raises CacheRefused."""
-        self._folder = folder
+        self.folder = folder
         self._digests = f"{folder}.digests"
         self._name = f"-{runtime_version()}-{CONFIG_HASH}"
         if is_for_looking:
             return
-        for one in (self._folder, self._digests):
+        for one in (self.folder, self._digests):
             try:
                 os.makedirs(one, mode=0o700, exist_ok=True)
                 _check_folder(one)
@@ -54,7 +54,7 @@ class Cache:
 
     def path(self, digest: str) -> str:
         """Where the code of a module (`sha256:<hex>`) belongs."""
-        return os.path.join(self._folder, f"{digest.removeprefix('sha256:')}{self._name}.cwasm")
+        return os.path.join(self.folder, f"{digest.removeprefix('sha256:')}{self._name}.cwasm")
 
     def digest_path(self, digest: str) -> str:
         """Where the digest of that code belongs."""
@@ -63,7 +63,7 @@ class Cache:
     def read(self, digest: str) -> bytes | None:
         """The code of a module as it was compiled here, None when there is none. Raises NotTrusted."""
         try:
-            _check_folder(self._folder)
+            _check_folder(self.folder)
             code = _ours(self.path(digest), MAX_CODE_BYTES)
         except FileNotFoundError:
             return None
@@ -100,7 +100,7 @@ class Cache:
 
     def store(self, digest: str, code: bytes) -> None:
         """Write the code, whole or not at all. Raises OSError."""
-        temporary = os.path.join(self._folder, f"{_TEMPORARY}{os.getpid()}-{os.urandom(8).hex()}")
+        temporary = os.path.join(self.folder, f"{_TEMPORARY}{os.getpid()}-{os.urandom(8).hex()}")
         file = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
         try:
             view = memoryview(code)
@@ -110,7 +110,7 @@ class Cache:
         finally:
             os.close(file)
         os.rename(temporary, self.path(digest))
-        folder = os.open(self._folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
         try:
             os.fsync(folder)
         finally:

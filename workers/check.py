@@ -26,6 +26,8 @@ from ipc.messages import LoadModules, ModuleFile, ModulesLoaded, ModuleVerdict
 from ipc.parent import die_with_parent, refuse_core_dumps
 from ipc.process_speed import leave
 from ipc.sessions import ProtocolError
+from ipc.walls.found import missing_walls
+from ipc.walls.given import Given
 from workers.cache import Cache, NotTrusted
 from workers.compile import Compilation, NotCompiled, start_compilation
 from workers.loading import MAX_COMPILERS, ModuleRefused, examine
@@ -37,6 +39,7 @@ class ModuleChecker:
 
     def __init__(self, engine: Engine, cache: Cache | None) -> None:
         self._engine = engine
+        self._walls = Given(missing_walls(None))
         self._cache = cache
         self._known: dict[str, str | None] = {}
         """Digest -> what is wrong with the code, None for nothing."""
@@ -63,7 +66,7 @@ class ModuleChecker:
         while len(self._compiling) >= MAX_COMPILERS:
             self._collect()
         try:
-            self._compiling[digest] = start_compilation(self._engine, None, digest, data)
+            self._compiling[digest] = start_compilation(self._engine, None, digest, data, self._walls)
         except OSError as error:
             self._known[digest] = f"no compiler could be started: {os.strerror(error.errno or 0)}"
         return file.reference, digest

@@ -13,12 +13,13 @@ from typing import NoReturn
 from wasmtime import Engine, WasmtimeError
 from wasmtime.component import Component
 
+from ipc.walls.given import Given
 from ipc.walls.limits import apply_limits, data_in_use
-from ipc.walls.privileges import refuse_new_privileges
 from workers.cache import MAX_CODE_BYTES, Cache, code_digest
 from workers.forking import Forked, fork, leave, settle
 from workers.runtime.contract import ContractBroken
 from workers.runtime.modules import as_module
+from workers.sandbox.template import compiler_walls, enter
 
 COMPILE_SECONDS = 60.0
 _GIB = 1 << 30
@@ -64,10 +65,11 @@ class Compilation:
         raise NotCompiled(said or f"the compiler ended with {status}")
 
 
-def start_compilation(engine: Engine, cache: Cache | None, digest: str, data: bytes) -> Compilation:
+def start_compilation(engine: Engine, cache: Cache | None, digest: str, data: bytes, walls: Given) -> Compilation:
     """Fork a compiler for these bytes. Returns in the parent only. Raises OSError.
 
-    Without a cache nothing is kept: the compiler says whether the module could be used.
+    Without a cache nothing is kept: the compiler says whether the module could be used. `walls` is what this machine
+    gives for those around it.
     """
     reading, writing = os.pipe2(os.O_CLOEXEC)
     try:
@@ -77,28 +79,43 @@ def start_compilation(engine: Engine, cache: Cache | None, digest: str, data: by
         os.close(writing)
         raise
     if child is None:
-        _compile(engine, cache, digest, data, writing)
+        _live(_Work(engine, cache, digest, data), writing, walls)
     os.close(writing)
     return Compilation(digest, child, reading)
 
 
-def _compile(engine: Engine, cache: Cache | None, digest: str, data: bytes, report: int) -> NoReturn:
+@dataclass(frozen=True)
+class _Work:
+    """What one compiler is to do."""
+
+    engine: Engine
+    cache: Cache | None
+    digest: str
+    data: bytes
+
+
+def _live(work: _Work, report: int, walls: Given) -> NoReturn:
     """The child."""
     try:
         settle({report})
-        refuse_new_privileges()
-        apply_limits(_LIMITS | {resource.RLIMIT_DATA: data_in_use() + _DATA_BYTES})
-        try:
-            component = Component(engine, data)
-            if cache is None:
-                as_module(engine, digest, component)
-                leave(_DONE)
-            code = bytes(component.serialize())
-        except (WasmtimeError, ContractBroken) as error:
-            os.write(report, str(error).strip().encode()[:_REPORT_BYTES])
-            leave(_REFUSED)
-        cache.store(digest, code)
-        os.write(report, code_digest(code).encode())
-        leave(_DONE)
+        limits = _LIMITS | {resource.RLIMIT_DATA: data_in_use() + _DATA_BYTES}
+        enter(compiler_walls(None if work.cache is None else work.cache.folder), walls)
+        apply_limits(limits)
+        leave(_compile(work, report))
     except BaseException as error:
         leave(error)
+
+
+def _compile(work: _Work, report: int) -> int:
+    try:
+        component = Component(work.engine, work.data)
+        if work.cache is None:
+            as_module(work.engine, work.digest, component)
+            return _DONE
+        code = bytes(component.serialize())
+    except (WasmtimeError, ContractBroken) as error:
+        os.write(report, str(error).strip().encode()[:_REPORT_BYTES])
+        return _REFUSED
+    work.cache.store(work.digest, code)
+    os.write(report, code_digest(code).encode())
+    return _DONE

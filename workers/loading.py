@@ -19,6 +19,7 @@ from pathlib import Path
 from wasmtime import Engine
 
 from ipc.messages import LoadModules, ModuleFile, ModulesLoaded, ModuleVerdict
+from ipc.walls.given import Given
 from workers.cache import Cache, NotTrusted
 from workers.compile import Compilation, NotCompiled, start_compilation
 from workers.interfaces import INTERFACES
@@ -59,7 +60,9 @@ class _Job:
 class Loader:
     """Modules that are mapped, and those on the way."""
 
-    def __init__(self, engine: Engine, cache: Cache) -> None:
+    def __init__(self, engine: Engine, cache: Cache, walls: Given) -> None:
+        """`walls` is what this machine gives for those of compilers."""
+        self._walls = walls
         self.modules: dict[str, Module] = {}
         self.generation = 0
         self.compilations: dict[str, Compilation] = {}
@@ -148,7 +151,7 @@ class Loader:
                 job.has_new = True
                 return
             try:
-                self.compilations[digest] = start_compilation(self._engine, self._cache, digest, data)
+                self.compilations[digest] = start_compilation(self._engine, self._cache, digest, data, self._walls)
             except OSError as error:
                 raise ModuleRefused(
                     "refused", digest, f"no compiler could be started: {os.strerror(error.errno or 0)}"

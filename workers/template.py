@@ -14,6 +14,7 @@ import socket
 import sys
 import time
 import traceback
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NoReturn
 
@@ -33,7 +34,8 @@ from workers.host.connection import make_tls
 from workers.loading import Loader
 from workers.log import write_failure, write_line
 from workers.runtime.modules import make_engine
-from workers.sandbox.profiles import PROFILES
+from workers.sandbox.profiles import PROFILES, SandboxRefused
+from workers.sandbox.template import be_ended_first, enter, walls
 from workers.worker import Birth, live
 
 SEND_SECONDS = 30.0
@@ -106,7 +108,11 @@ class Template:
     def _answer_start(self, message: m.StartTemplate) -> Exit | None:
         self._start = message
         try:
-            self._loader = Loader(self._engine, Cache(message.cache_dir))
+            enter(walls(message.walls), message.walls)
+            self._loader = Loader(self._engine, Cache(message.cache_dir), message.walls)
+        except SandboxRefused as error:
+            write_line("error", "the operating system refused a wall", reason=str(error))
+            return Exit.SANDBOX
         except CacheRefused as error:
             write_line("error", "the folder of compiled modules is refused", reason=str(error))
             return Exit.NO_PERMISSION
@@ -184,6 +190,8 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write("usage: python -m workers.template --control-fd N --parent PID [--title TEXT]\n")
         return Exit.USAGE
     die_with_parent(options.parent)
+    with suppress(OSError):
+        be_ended_first()
     refuse_core_dumps()
     setproctitle.setproctitle(options.title)
     control = socket.socket(fileno=options.control_fd)

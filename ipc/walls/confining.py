@@ -10,7 +10,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from ipc.parent import die_with_parent, refuse_core_dumps
+from ipc.parent import allow_core_dumps, die_with_parent, refuse_core_dumps
 from ipc.walls import given as names
 from ipc.walls.given import Given
 from ipc.walls.landlock import Place, Scope, prepare, restrict
@@ -28,7 +28,9 @@ class Walls:
 
     filter: bytes
     places: tuple[Place, ...] = ()
-    """Empty: it reaches no file at all."""
+    """Empty: it reaches no file at all, unless it `has_files`."""
+    has_files: bool = False
+    """It reaches whatever its user may: there is no Landlock."""
     scope: Scope = field(default_factory=Scope)
     namespaces: frozenset[str] = frozenset()
     """Those of its own, by the names in `ipc/walls/given.py`."""
@@ -49,7 +51,9 @@ class Confinement:
         """Opens what can't be opened later."""
         self._walls = walls
         self._given = given
-        self._ruleset = prepare(walls.places, walls.scope) if self._has(names.LANDLOCK) else None
+        self._ruleset = (
+            prepare(walls.places, walls.scope) if self._has(names.LANDLOCK) and not walls.has_files else None
+        )
 
     def confine(self) -> None:
         """All but limits and filter. One thread; nothing can be opened afterwards but in the places."""
@@ -91,6 +95,8 @@ class Confinement:
         if user is not None:
             become(user)
         whom = os.geteuid(), os.getegid()
+        if self._walls.checks_owners:
+            allow_core_dumps()  # who is not dumpable can't say whom it maps; nothing is held yet
         unshare(USER | self._wanted)
         if self._walls.checks_owners:
             see_itself(*whom)

@@ -26,12 +26,9 @@ _SCOPE_ABSTRACT_UNIX, _SCOPE_SIGNAL = 1 << 0, 1 << 1
 
 READ: Final = _READ_FILE | _READ_DIR
 READ_FILES: Final = _READ_FILE
-LIST: Final = _READ_DIR
-RUN: Final = READ | _EXECUTE
-"""What a folder of programs and libraries needs: mapping a library for execution is reading it."""
+WRITE_FILES: Final = _WRITE_FILE | _TRUNCATE
 CHANGE: Final = READ | _WRITE_FILE | _REMOVE_DIR | _REMOVE_FILE | _MAKE_DIR | _MAKE_REG | _MAKE_SYM | _REFER | _TRUNCATE
 """Read, write, make and remove files and folders; no device, socket or FIFO is made."""
-CHANGE_AND_LISTEN: Final = CHANGE | _MAKE_SOCK
 _OF_FILES: Final = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 
 _FS_BY_ABI: Final = (0, (1 << 13) - 1, (1 << 14) - 1, (1 << 15) - 1, (1 << 15) - 1, (1 << 16) - 1)

@@ -2,6 +2,7 @@
 
 from wasmtime import Engine
 
+from ipc.walls.given import Given
 from tests.support.gateway import wait_for
 from tests.support.worker_plans import digest_of
 from workers.cache import Cache
@@ -10,7 +11,7 @@ from workers.compile import start_compilation
 
 def compiled(engine: Engine, cache: Cache, data: bytes) -> str:
     """Have `data` compiled into the cache; returns the digest of the code. Raises NotCompiled."""
-    compilation = start_compilation(engine, cache, digest_of(data), data)
+    compilation = start_compilation(engine, cache, digest_of(data), data, Given())
     wait_for(compilation.child.has_ended, "a compiler that ends", 300)
     return compilation.finish()
 

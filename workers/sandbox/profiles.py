@@ -17,8 +17,9 @@ from ipc.walls.confining import Confinement, Walls
 from ipc.walls.given import Given
 from ipc.walls.landlock import Place, Scope
 from ipc.walls.limits import Limits, can_forbid_files
+from ipc.walls.places import outside_places
 from workers.sandbox.filters import program_of
-from workers.sandbox.places import files_place, outside_places
+from workers.sandbox.places import files_place
 
 MIB = 1024 * 1024
 

@@ -1,0 +1,75 @@
+"""Places of this machine that several kinds of processes read: the interpreter and what names and certificates need."""
+
+import os
+import ssl
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
+from functools import cache
+from pathlib import Path
+
+from ipc.walls.landlock import CHANGE, READ, READ_FILES, Place
+
+_RESOLVER_FILES = (
+    "/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/gai.conf", "/etc/services",
+)  # fmt: skip
+_LIBRARIES = ("/usr/lib", "/usr/lib64", "/lib", "/lib64", "/usr/local/lib", "/usr/share/zoneinfo")
+_LIBRARY_FILES = ("/etc/ld.so.cache", "/etc/localtime", "/dev/urandom", "/dev/null")
+_OURS = ("ipc", "frontend", "notary", "workers", "docs")
+_MAX_FOLDERS = 16
+"""Of certificates: where their links lead to."""
+
+
+@cache
+def outside_places() -> tuple[Place, ...]:
+    """What looking up a name and verifying a certificate reads: their files, never a folder of others. Looked for
+    once."""
+    return (*(Place(path, READ_FILES) for path in _RESOLVER_FILES), *_certificates())
+
+
+def _certificates() -> Iterator[Place]:
+    paths = ssl.get_default_verify_paths()
+    if paths.cafile:
+        yield Place(paths.cafile, READ_FILES)
+    if not paths.capath:
+        return
+    yield Place(paths.capath, READ)
+    folders: set[str] = set()
+    with suppress(OSError), os.scandir(paths.capath) as entries:
+        for entry in entries:
+            if entry.is_symlink() and len(folders) < _MAX_FOLDERS:
+                folders.add(os.path.dirname(os.path.realpath(entry.path)))
+    for folder in sorted(folders - {os.path.realpath(paths.capath), "/"}):
+        yield Place(folder, READ_FILES)
+
+
+def program_places() -> tuple[Place, ...]:
+    """What an interpreter with our code reads. Nothing of it may be executed as a program."""
+    here = Path(__file__).resolve().parents[2]
+    folders = {sys.prefix, sys.base_prefix, *_LIBRARIES, *(str(here / name) for name in _OURS)}
+    folders |= {path for path in sys.path if "-packages" in path}
+    return (*(Place(path, READ) for path in sorted(folders)), *(Place(path, READ_FILES) for path in _LIBRARY_FILES))
+
+
+def homes(paths: Iterable[str | None], rights: int = READ) -> Iterator[Place]:
+    """The folders that these files lie in, so that they may be replaced; where links lead to something else, those
+    too."""
+    for path in paths:
+        if path is not None:
+            yield Place(os.path.dirname(path), rights)
+            yield Place(os.path.dirname(os.path.realpath(path)), rights)
+
+
+def folders(paths: Iterable[str | None], rights: int = READ) -> Iterator[Place]:
+    """These folders, and what they are replaced by: whatever lies beside them can be read."""
+    for path in paths:
+        if path is not None:
+            yield Place(path, rights)
+            yield from (one for one in homes([path], READ) if one.path != "/")
+
+
+def kept(paths: Iterable[str | None]) -> Iterator[Place]:
+    """Folders in which files are made and replaced."""
+    for path in paths:
+        if path is not None:
+            yield Place(path, CHANGE)

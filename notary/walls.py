@@ -1,0 +1,74 @@
+"""The walls of the notary and of a reader: files of their own, no network, no program, no capability.
+
+The notary opens keys that are rotated and files that are made while it runs, so it keeps whole folders; a reader has
+the database's three files and nothing else, and a short list of what it may ask of the kernel.
+"""
+
+import errno
+import os
+import resource
+from pathlib import Path
+
+from ipc.settings import Settings
+from ipc.walls import given as names
+from ipc.walls.bpf import Rule
+from ipc.walls.calls import allow, common, forbidden, refuse
+from ipc.walls.confining import Confinement, Walls
+from ipc.walls.given import Given
+from ipc.walls.landlock import READ_FILES, WRITE_FILES, Place
+from ipc.walls.places import homes, kept, program_places
+from ipc.walls.seccomp import Rules, compile_rules
+
+_ALONE = frozenset({names.USER_NAMESPACE, names.NETWORK_NAMESPACE, names.IPC_NAMESPACE})
+_READS = "openat stat lstat newfstatat statx lseek pread64 access faccessat faccessat2 readlink getcwd geteuid"
+_SHARES = "pwrite64 ftruncate"
+"""Of the file by which readers and the writer tell each other where they are."""
+
+
+class WallRefused(Exception):
+    """The operating system refused a wall. The process must leave with Exit.SANDBOX."""
+
+
+def reader_rules() -> Rules:
+    """What a reader may ask of the kernel."""
+    return {
+        **common(), **allow(_READS), **allow(_SHARES), **refuse("fchown fchmod", errno.EPERM), "fcntl": Rule()
+    }  # fmt: skip
+
+
+def notary_walls(settings: Settings) -> Walls:
+    """What the kernel is to build around the notary."""
+    keys = (
+        settings.lease_signing_key_path, settings.grant_signing_key_path, settings.receipt_signing_key_path,
+        settings.receipt_keys_jwks_path,
+    )  # fmt: skip
+    own = (settings.state_dir, os.path.dirname(settings.ledger_file), *(place.path for place in homes(keys)))
+    return Walls(
+        filter=compile_rules(forbidden(), is_list_of_refused=True),
+        places=(*program_places(), *kept(own)),
+        namespaces=_ALONE,
+        checks_owners=True,
+        limits={resource.RLIMIT_CORE: 0},
+        has_environment=True,
+    )
+
+
+def reader_walls(file: Path) -> Walls:
+    """What the kernel is to build around a reader of this database."""
+    beside = (Place(f"{file}-wal", READ_FILES), Place(f"{file}-shm", READ_FILES | WRITE_FILES))
+    return Walls(
+        filter=compile_rules(reader_rules()),
+        places=(Place(str(file), READ_FILES), *beside),
+        namespaces=_ALONE | {names.MOUNT_NAMESPACE},
+        limits={resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: 16, resource.RLIMIT_NPROC: 0},
+    )
+
+
+def enter(walls: Walls, given: Given) -> None:
+    """Build them, for good; the process must have one thread. Raises WallRefused."""
+    try:
+        confinement = Confinement(walls, given)
+        confinement.confine()
+        confinement.seal()
+    except (OSError, ValueError) as error:
+        raise WallRefused(str(error)) from error
