@@ -36,6 +36,7 @@ from workers.log import write_failure, write_line
 from workers.runtime.modules import make_engine
 from workers.sandbox.profiles import PROFILES, SandboxRefused
 from workers.sandbox.template import be_ended_first, enter, walls
+from workers.verifiers.schema import check_schema
 from workers.worker import Birth, live
 
 SEND_SECONDS = 30.0
@@ -43,6 +44,7 @@ SEND_SECONDS = 30.0
 
 _M_ARENA_MAX = -8
 _NAME = "a.example"
+_SCHEMA = '{"type": "object", "properties": {"a": {"type": "string", "pattern": "a+", "format": "date"}}}'
 
 _Channel = BlockingChannel[m.StartTemplate | m.LoadModules | m.SpawnWorker | m.KillForked]
 
@@ -219,6 +221,7 @@ def _warm_up() -> None:
     behind its walls."""
     for profile in PROFILES.values():
         profile.warm_up()
+    check_schema(_SCHEMA, {})
     _NAME.encode("idna")
     time.tzset()
     traceback.format_exception(LookupError(_NAME))

@@ -25,9 +25,9 @@ _ALLOWED: Final = (
 _NOT_EXECUTABLE: Final = Rule(conditions=(Bits(2, _PROT_EXEC),))
 _LOOKED_AT: Final = (
     "stat lstat newfstatat statx access faccessat faccessat2 readlink readlinkat getcwd prctl prlimit64 uname "
-    "getuid geteuid getgid getegid getppid sched_getaffinity sysinfo"
+    "getuid geteuid getgid getegid getppid sched_getaffinity sysinfo open openat"
 )
-"""What an interpreter looks at when it reports an error; refused, it reports without."""
+"""What an interpreter and libraries look at when they report an error or are used first; refused, they do without."""
 
 _EXECUTES: Final = "execve execveat fork vfork ptrace process_vm_readv process_vm_writev kcmp pidfd_getfd"
 _LEAVES: Final = (
