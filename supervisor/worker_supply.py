@@ -18,6 +18,7 @@ from ipc.exits import Exit
 from ipc.packets import packet_pair
 from ipc.settings import PoolSettings
 from supervisor.backoff import Backoff, reason_of
+from supervisor.cgroups import WorkerLimits, delegated_folder
 from supervisor.fronts import Front
 from supervisor.logs import log
 from supervisor.state import State
@@ -72,6 +73,7 @@ class WorkerSupply:
         }  # fmt: skip
         self._pausing: set[str] = set()
         self._is_open = False
+        self._cgroups = WorkerLimits(delegated_folder())
 
     # ----------------------------------------------------------------- fronts
 
@@ -151,6 +153,7 @@ class WorkerSupply:
         if worker is None:
             return
         worker.started.set()
+        self._cgroups.hold(worker.worker_id, message.pid)
         if worker.front is None or worker.channel is None or worker.is_asked_to_end:
             self._end(worker)
             return
@@ -250,6 +253,7 @@ class WorkerSupply:
     def _remove(self, worker: Worker, status: int) -> None:
         del self._workers[worker.worker_id]
         worker.started.set()
+        self._cgroups.forget(worker.worker_id)
         self._forget_channel(worker)
         for end in worker.attesting:
             end.close()

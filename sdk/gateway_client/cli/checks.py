@@ -29,6 +29,8 @@ OK, WARN, FAIL = "ok", "warn", "fail"
 CLOCK_WARN, CLOCK_FAIL = 2.0, 5.0
 """Seconds. Beyond 5 in the future, or 60 in the past, the gateway refuses proofs; its `Date` is whole seconds."""
 CLOCK_PAST = 55.0
+_WITHOUT = "sandbox without "
+"""How status names a wall that is missing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +178,12 @@ def _operated(desk: Desk) -> Iterator[Row]:
         yield Row("settings", WARN, f"weakened: {plain(status.weakened)}", "fine for trying; not in production")
     else:
         yield Row("settings", OK, "nothing is weakened")
+    missing = [name.removeprefix(_WITHOUT) for name in status.weakened if name.startswith(_WITHOUT)]
+    yield (
+        Row("sandbox", WARN, f"workers lack: {plain(missing)}", "run gateway doctor on its machine")
+        if missing
+        else Row("sandbox", OK, "all walls around workers stand")
+    )
     draining = f"{status.in_flight_executions} calls in flight"
     yield (
         Row("draining", WARN, f"refuses new work, {draining}", "start it again when it has stopped")
