@@ -1,6 +1,4 @@
-"""The filter's compiled program, run by a machine of our own: what each call gets, without a kernel."""
-
-import struct
+"""Filters as they are assembled, run by a machine of our own: what each call gets, without a kernel."""
 
 import pytest
 from hypothesis import given
@@ -8,6 +6,7 @@ from hypothesis import strategies as st
 
 from ipc.walls.bpf import ALLOW, KILL, Bits, Instruction, OneOf, Rule, assemble, errno
 from ipc.walls.syscalls import AUDIT_ARCH
+from tests.support.filters import outcome
 
 X86 = AUDIT_ARCH["x86_64"]
 RULES = {
@@ -19,28 +18,9 @@ RULES = {
 }
 
 
-def outcome(program: list[Instruction], number: int, *arguments: int, arch: int = X86) -> int:
-    """What the kernel would do with this call (a machine for the instructions that filters are made of)."""
-    filled = (*arguments, 0, 0, 0, 0, 0, 0)[:6]
-    data = struct.pack("=IIQ6Q", number, arch, 0, *filled)
-    accumulator = position = 0
-    while True:
-        code, if_true, if_false, value = program[position]
-        position += 1
-        match code:
-            case 0x20:
-                (accumulator,) = struct.unpack_from("=I", data, value)
-            case 0x54:
-                accumulator &= value
-            case 0x05:
-                position += value
-            case 0x06:
-                return value
-            case 0x15 | 0x35 | 0x45:
-                holds = {0x15: accumulator == value, 0x35: accumulator >= value, 0x45: bool(accumulator & value)}[code]
-                position += if_true if holds else if_false
-            case _:
-                raise AssertionError(f"no such instruction {code:#x}")
+def judged(program: list[Instruction], number: int, *arguments: int, arch: int = X86) -> int:
+    """What a filter for x86_64 does with a call there."""
+    return outcome(program, number, *arguments, arch=arch)
 
 
 @pytest.fixture(scope="module")
@@ -49,24 +29,24 @@ def program() -> list[Instruction]:
 
 
 def test_a_call_gets_what_its_rule_says_and_any_other_ends_the_process(program: list[Instruction]) -> None:
-    assert [outcome(program, number) for number in (0, 1, 40, 300)] == [ALLOW, ALLOW, errno(13), KILL]
-    assert {outcome(program, number) for number in range(500)} - {ALLOW, KILL, errno(13), errno(97)} == set()
-    assert [number for number in range(500) if outcome(program, number) == ALLOW] == [0, 1]
+    assert [judged(program, number) for number in (0, 1, 40, 300)] == [ALLOW, ALLOW, errno(13), KILL]
+    assert {judged(program, number) for number in range(500)} - {ALLOW, KILL, errno(13), errno(97)} == set()
+    assert [number for number in range(500) if judged(program, number) == ALLOW] == [0, 1]
 
 
 def test_an_argument_is_held_against_its_conditions(program: list[Instruction]) -> None:
-    assert outcome(program, 1, 0, 0, 3) == ALLOW
-    assert outcome(program, 1, 0, 0, 7) == KILL
-    assert outcome(program, 9, 10, 1 | 0o2000000) == ALLOW
-    assert outcome(program, 9, 2, 3) == outcome(program, 9, 1, 1) == errno(97)
+    assert judged(program, 1, 0, 0, 3) == ALLOW
+    assert judged(program, 1, 0, 0, 7) == KILL
+    assert judged(program, 9, 10, 1 | 0o2000000) == ALLOW
+    assert judged(program, 9, 2, 3) == judged(program, 9, 1, 1) == errno(97)
 
 
 def test_another_architecture_and_x32_end_the_process(program: list[Instruction]) -> None:
-    assert outcome(program, 0, arch=0x40000003) == KILL
-    assert outcome(program, 0x40000000) == KILL
+    assert judged(program, 0, arch=0x40000003) == KILL
+    assert judged(program, 0x40000000) == KILL
     unlisted = assemble({5: Rule(action=KILL)}, X86, ALLOW, has_x32=True)
-    assert outcome(unlisted, 0x40000001) == outcome(unlisted, 5) == KILL
-    assert outcome(unlisted, 6) == ALLOW
+    assert judged(unlisted, 0x40000001) == judged(unlisted, 5) == KILL
+    assert judged(unlisted, 6) == ALLOW
 
 
 @given(st.dictionaries(st.integers(0, 1000), st.sampled_from([Rule(), Rule(action=errno(1)), RULES[9]]), max_size=300))
@@ -75,7 +55,7 @@ def test_however_many_rules_there_are_each_call_meets_its_own(rules: dict[int, R
     for number in {*rules, 0, 500, 1000}:
         rule = rules.get(number, Rule(action=KILL))
         wanted = rule.otherwise if rule.conditions else rule.action  # arguments of 0 satisfy none of the conditions
-        assert outcome(made, number) == wanted
+        assert judged(made, number) == wanted
 
 
 def test_a_program_that_no_kernel_takes_is_refused() -> None:
