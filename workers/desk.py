@@ -28,6 +28,8 @@ MAX_PLANS = 2 * MAX_AHEAD
 """Plans that are kept: those that wait for a word, and as many that are about to be dropped."""
 DROP_SECONDS = 30.0
 """A sound front hears of a refusal within ten seconds and drops the call, or has this worker killed."""
+LOOK_SECONDS = 2.0
+"""Between two looks of an idle worker whether it can still look up names (workers/host/resolver.py)."""
 MAX_DROPPED = 64
 """Ids of dropped calls that are kept: a notary may speak of one late, or twice."""
 
@@ -66,8 +68,12 @@ class Desk:
 
     def serve(self) -> Exit:
         """Run what the notary names until the front retires this worker."""
+        outside = self._runner.outside
+        patience = None if outside is None else LOOK_SECONDS * 1000
         while True:
-            ready = dict(self._poll.poll())
+            ready = dict(self._poll.poll(patience))
+            if not ready and outside is not None and outside.resolver.is_outdated:
+                return Exit.RECYCLED
             if self._notary.fileno() in ready:
                 match self._said():
                     case m.Word() as word:

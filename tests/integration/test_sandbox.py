@@ -1,0 +1,152 @@
+"""The walls around the processes of a running gateway, as the kernel tells them from outside."""
+
+import os
+import pwd
+import re
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from ipc.walls.found import missing_walls
+from ipc.walls.privileges import KILL as CAP_KILL
+from ipc.walls.privileges import SETGID, SETUID, User
+from tests.support.gateway import Gateway, config_for, gateway
+from tests.support.manifests import patient
+from tests.support.processes import GATEWAY, limits, pids, status
+from tests.support.upstream import Upstream
+
+IS_ROOT = os.geteuid() == 0
+only_root = pytest.mark.skipif(not IS_ROOT, reason="only root may look into a process that is not dumpable")
+COMPUTE, HTTP, FS = "worker compute 1", "worker http 1", "worker fs 1"
+WORKERS = (COMPUTE, HTTP, FS)
+CHILDREN = (*WORKERS, "policy 1", "template", "notary", "front 1")
+NOBODY = pwd.getpwnam("nobody")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def all_walls() -> None:
+    """These tests say what there is on a machine that has every wall; the suite's own must."""
+    missing = missing_walls(User(NOBODY.pw_uid, NOBODY.pw_gid) if IS_ROOT else None)
+    if missing and os.environ.get("CI") != "true":
+        pytest.skip(f"this machine lacks {', '.join(missing)}")
+    assert not missing
+
+
+@pytest.fixture(scope="module")
+def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    folder: Path = tmp_path_factory.mktemp("walled")
+    with gateway(folder, config_for(up.address, patient(folder / "actions"))) as running:
+        agent = running.agent()
+        for action, body in (
+            ("text_digest", {"text": "x"}), ("file_write", {"path": "a", "content": "b"}),
+            ("http_post", {"path": "a", "message": "b"}),
+        ):  # fmt: skip
+            assert agent.execute(action, body).status_code == 200
+        yield running
+
+
+def own_namespaces(pid: int) -> set[str]:
+    return {
+        name for name in ("user", "net", "ipc", "mnt")
+        if os.readlink(f"/proc/{pid}/ns/{name}") != os.readlink(f"/proc/self/ns/{name}")
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CHILDREN)
+def test_every_child_has_a_filter_and_can_gain_nothing(gate: Gateway, name: str) -> None:
+    pid = pids(gate)[name]
+    assert (status(pid, "Seccomp"), status(pid, "NoNewPrivs")) == ("2", "1")
+    assert limits(pid)["Max core file size"] == ("0", "0")
+
+
+@pytest.mark.parametrize("name", [name for name in CHILDREN if name != "template"])
+def test_no_child_but_the_template_has_a_capability(gate: Gateway, name: str) -> None:
+    pid = pids(gate)[name]
+    found = {one: int(status(pid, one), 16) for one in ("CapInh", "CapPrm", "CapEff", "CapAmb")}
+    assert found == dict.fromkeys(found, 0)
+
+
+@pytest.mark.parametrize("name", [*WORKERS, "policy 1"])
+def test_those_that_run_what_others_wrote_have_no_capability_to_gain(gate: Gateway, name: str) -> None:
+    assert int(status(pids(gate)[name], "CapBnd"), 16) == 0
+
+
+@only_root
+def test_the_template_of_root_keeps_what_makes_workers_others_and_ends_them(gate: Gateway) -> None:
+    wanted = sum(1 << number for number in (SETUID, SETGID, CAP_KILL))
+    assert int(status(pids(gate)["template"], "CapPrm"), 16) == wanted
+
+
+@only_root
+def test_workers_see_no_network_no_mounts_and_no_users_of_the_host(gate: Gateway) -> None:
+    found = {name: own_namespaces(pids(gate)[name]) for name in CHILDREN}
+    apart = {"user", "ipc", "mnt"}
+    assert found == {
+        COMPUTE: {*apart, "net"}, FS: {*apart, "net"}, HTTP: apart, "policy 1": {*apart, "net"},
+        "notary": {"user", "ipc", "net"}, "front 1": set(), "template": set(),
+    }  # fmt: skip
+
+
+@only_root
+def test_two_workers_share_no_namespace(gate: Gateway) -> None:
+    known = pids(gate)
+    assert os.readlink(f"/proc/{known[COMPUTE]}/ns/user") != os.readlink(f"/proc/{known[FS]}/ns/user")
+
+
+@only_root
+def test_what_needs_no_file_of_the_gateway_is_a_user_that_owns_none(gate: Gateway) -> None:
+    known = pids(gate)
+    for name in (COMPUTE, HTTP, "policy 1"):
+        assert set(status(known[name], "Uid").split()) == {str(NOBODY.pw_uid)}
+        assert set(status(known[name], "Gid").split()) == {str(NOBODY.pw_gid)}
+        assert status(known[name], "Groups") == ""
+
+
+@only_root
+@pytest.mark.parametrize("name", [COMPUTE, "policy 1"])
+def test_the_root_of_what_needs_no_file_is_an_empty_folder(gate: Gateway, name: str) -> None:
+    assert os.listdir(f"/proc/{pids(gate)[name]}/root") == []
+
+
+@only_root
+@pytest.mark.parametrize("name", WORKERS)
+def test_a_worker_has_no_environment(gate: Gateway, name: str) -> None:
+    assert not Path(f"/proc/{pids(gate)[name]}/environ").read_bytes().strip(b"\0")
+
+
+def test_workers_are_ended_and_served_last(gate: Gateway) -> None:
+    known = pids(gate)
+    assert {Path(f"/proc/{known[name]}/oom_score_adj").read_text().strip() for name in WORKERS} == {"500"}
+    assert {Path(f"/proc/{known[name]}/stat").read_text().split()[18] for name in WORKERS} == {"15"}
+
+
+def test_a_worker_writes_no_file_and_starts_nothing_by_its_limits(gate: Gateway) -> None:
+    known = pids(gate)
+    assert {limits(known[name])["Max processes"] for name in WORKERS} == {("0", "0")}
+    assert limits(known[COMPUTE])["Max open files"] == ("8", "8")
+
+
+@pytest.mark.parametrize("name", WORKERS)
+def test_every_thread_of_a_worker_is_behind_the_filter(gate: Gateway, name: str) -> None:
+    threads = list(Path(f"/proc/{pids(gate)[name]}/task").iterdir())
+    assert len(threads) > 1
+    for thread in threads:
+        found = (thread / "status").read_text()
+        assert re.search(r"^Seccomp:\t2$", found, re.MULTILINE)
+        assert re.search(r"^CapEff:\t0+$", found, re.MULTILINE)
+
+
+def test_doctor_says_that_every_wall_stands() -> None:
+    done = subprocess.run([GATEWAY, "doctor"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stdout
+    assert "missing" not in done.stdout
+    for name in ("worker compute", "worker http", "worker fs", "policy", "notary", "front", "template", "reader"):
+        assert re.search(rf"^{name} +seccomp +ok$", done.stdout, re.MULTILINE)
+
+
+def test_a_gateway_with_all_walls_says_nothing_of_a_degraded_sandbox(gate: Gateway) -> None:
+    weakened = gate.operator().get("/v1/admin/status").json()["weakened"]
+    assert not [name for name in weakened if "sandbox" in name]
+    assert not [event for event in gate.events() if "sandbox_degraded" in event]
