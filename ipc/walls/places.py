@@ -56,15 +56,15 @@ def homes(paths: Iterable[str | None], rights: int = READ) -> Iterator[Place]:
     too."""
     for path in paths:
         if path is not None:
-            yield Place(os.path.dirname(path), rights)
-            yield Place(os.path.dirname(os.path.realpath(path)), rights)
+            yield Place(_there(os.path.dirname(path)), rights)
+            yield Place(_there(os.path.dirname(os.path.realpath(path))), rights)
 
 
 def folders(paths: Iterable[str | None], rights: int = READ) -> Iterator[Place]:
     """These folders, and what they are replaced by: whatever lies beside them can be read."""
     for path in paths:
         if path is not None:
-            yield Place(path, rights)
+            yield Place(_there(path), rights)
             yield from (one for one in homes([path], READ) if one.path != "/")
 
 
@@ -72,4 +72,11 @@ def kept(paths: Iterable[str | None]) -> Iterator[Place]:
     """Folders in which files are made and replaced."""
     for path in paths:
         if path is not None:
-            yield Place(path, CHANGE)
+            yield Place(_there(path), CHANGE)
+
+
+def _there(folder: str) -> str:
+    """The folder, or the nearest one above that exists: what is missing now may be made later, and must be reached."""
+    while folder != "/" and not os.path.isdir(folder):
+        folder = os.path.dirname(folder)
+    return folder

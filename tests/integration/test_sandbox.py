@@ -1,20 +1,25 @@
 """The walls around the processes of a running gateway, as the kernel tells them from outside."""
 
+import json
 import os
 import pwd
 import re
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import psutil
 import pytest
 
+from ipc.exits import Exit
 from ipc.walls.found import missing_walls
 from ipc.walls.privileges import KILL as CAP_KILL
 from ipc.walls.privileges import SETGID, SETUID, User
 from tests.support.gateway import Gateway, config_for, gateway
 from tests.support.manifests import patient
-from tests.support.processes import GATEWAY, limits, pids, status
+from tests.support.processes import GATEWAY, limits, pids, started, status
+from tests.support.production import PUBLIC_URL, make_keys
 from tests.support.upstream import Upstream
 
 IS_ROOT = os.geteuid() == 0
@@ -119,7 +124,7 @@ def test_a_worker_has_no_environment(gate: Gateway, name: str) -> None:
 def test_workers_are_ended_and_served_last(gate: Gateway) -> None:
     known = pids(gate)
     assert {Path(f"/proc/{known[name]}/oom_score_adj").read_text().strip() for name in WORKERS} == {"500"}
-    assert {Path(f"/proc/{known[name]}/stat").read_text().split()[18] for name in WORKERS} == {"15"}
+    assert {psutil.Process(known[name]).nice() for name in WORKERS} == {15}
 
 
 def test_a_worker_writes_no_file_and_starts_nothing_by_its_limits(gate: Gateway) -> None:
@@ -150,3 +155,67 @@ def test_a_gateway_with_all_walls_says_nothing_of_a_degraded_sandbox(gate: Gatew
     weakened = gate.operator().get("/v1/admin/status").json()["weakened"]
     assert not [name for name in weakened if "sandbox" in name]
     assert not [event for event in gate.events() if "sandbox_degraded" in event]
+
+
+# ------------------------------------------------------------------------------------------------ less than all walls
+
+WITHOUT_NAMESPACES = """#!{python}
+import os, sys
+sys.path.insert(0, {root!r})
+from ipc.walls.calls import refuse
+from ipc.walls.privileges import refuse_new_privileges
+from ipc.walls.seccomp import compile_rules, install
+refuse_new_privileges()
+install(compile_rules(refuse("unshare", 1), is_list_of_refused=True))
+os.execv({gateway!r}, [{gateway!r}, *sys.argv[1:]])
+"""
+
+
+@pytest.fixture(scope="module")
+def poor_machine(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A program that becomes the gateway on a machine that lets nobody have namespaces, as container runtimes do."""
+    program = tmp_path_factory.mktemp("poor") / "gateway"
+    root = str(Path(__file__).resolve().parents[2])
+    program.write_text(WITHOUT_NAMESPACES.format(python=sys.executable, root=root, gateway=GATEWAY))
+    program.chmod(0o755)
+    return str(program)
+
+
+def test_a_dev_gateway_without_all_walls_serves_with_the_rest_and_every_event_says_so(
+    poor_machine: str, up: Upstream, tmp_path: Path
+) -> None:
+    config = config_for(up.address, patient(tmp_path / "actions"))
+    with started(tmp_path, config, program=poor_machine) as gate:
+        assert gate.agent().execute("text_digest", {"text": "x"}).status_code == 200
+        weakened = gate.operator().get("/v1/admin/status").json()["weakened"]
+        assert "sandbox without user namespace" in weakened
+        events = gate.events()
+        assert events
+        assert [event["sandbox_degraded"] for event in events] == [True] * len(events)
+        worker = pids(gate)[COMPUTE]
+        assert (status(worker, "Seccomp"), int(status(worker, "CapPrm"), 16)) == ("2", 0)
+    assert "processes serve without walls that this machine lacks" in gate.log.read_text()
+
+
+def test_a_production_gateway_without_all_walls_does_not_start(poor_machine: str, tmp_path: Path) -> None:
+    made = make_keys(tmp_path / "keys")
+    file = tmp_path / "gateway.toml"
+    file.write_text(
+        made.settings + f'state_dir = "{tmp_path}/state"\npublic_base_url = "{PUBLIC_URL}"\n'
+        f'listen_uds_path = "{tmp_path}/c"\nlisten_admin_uds_path = "{tmp_path}/a"\n' + made.operators
+    )
+    done = subprocess.run(
+        [poor_machine, "run", "--config", str(file)], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.returncode == Exit.CONFIG, done.stderr
+    assert "user namespace" in done.stderr
+    assert "unsafe_degraded_sandbox" in done.stderr
+
+
+def test_doctor_names_what_is_missing_and_the_mend(poor_machine: str) -> None:
+    done = subprocess.run([poor_machine, "doctor", "--json"], capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == Exit.FAILED, done.stderr
+    rows = json.loads(done.stdout)["walls"]
+    missing = [row for row in rows if row["found"] == "missing"]
+    assert {row["wall"] for row in missing} >= {"user namespace", "network namespace", "empty root"}
+    assert all(row["mend"] for row in missing)
