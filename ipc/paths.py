@@ -51,6 +51,8 @@ def matches(segments: Sequence[str], patterns: Iterable[str]) -> bool:
 def _check(path: str) -> None:
     if not path:
         raise InvalidPath("empty")
+    if len(path) > MAX_PATH_BYTES:  # whatever else is asked of a path takes time in proportion to its length
+        raise InvalidPath("too_long")
     if _CONTROL.search(path):
         raise InvalidPath("control_character")
     if len(path.encode()) > MAX_PATH_BYTES:

@@ -109,8 +109,8 @@ def _live(work: _Work, report: int, walls: Given) -> NoReturn:
 def _compile(work: _Work, report: int) -> int:
     try:
         component = Component(work.engine, work.data)
+        as_module(work.engine, work.digest, component)
         if work.cache is None:
-            as_module(work.engine, work.digest, component)
             return _DONE
         code = bytes(component.serialize())
     except (WasmtimeError, ContractBroken) as error:

@@ -35,6 +35,7 @@ def test_a_plain_relative_path_is_taken(path: str) -> None:
         ("[a]", "wildcard_character"),
         ("a/" * 2048 + "ab", "too_long"),
         ("é" * 128, "too_long"),
+        ("\x00" * 4097, "too_long"),
     ],
 )
 def test_a_path_with_another_spelling_is_refused_by_rule(path: str, rule: str) -> None:

@@ -55,6 +55,13 @@ def test_a_feature_that_is_off_does_not_compile(engine: Engine, tmp_path: Path) 
         compiled(engine, Cache(str(tmp_path / "cache")), wat.provider(wat.SUCCEED, memories=2))
 
 
+def test_what_is_no_provider_is_refused_by_the_compiler_and_not_kept(engine: Engine, tmp_path: Path) -> None:
+    cache = Cache(str(tmp_path / "cache"))
+    with pytest.raises(NotCompiled, match="another type"):
+        compiled(engine, cache, wat.provider(wat.SUCCEED, result="string"))
+    assert os.listdir(tmp_path / "cache") == []
+
+
 def child_that(act: Callable[[], None]) -> Compilation:
     """A compilation whose child does something else."""
     reading, writing = os.pipe()

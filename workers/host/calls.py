@@ -13,6 +13,7 @@ from wasmtime import Engine, WasmtimeError
 from wasmtime.component import Linker, Record, Variant
 
 from ipc.messages import ProviderFailure
+from workers.host.arguments import define
 from workers.host.encoding import BASE64, UTF8, to_text
 from workers.host.fs import Entry, FileHost
 from workers.host.http import HttpHost, Request
@@ -54,7 +55,7 @@ class HostFunctions:
                 for name in sorted(interfaces):
                     with root.add_instance(INTERFACES[name]) as instance:
                         for function, act in table[name].items():
-                            instance.add_func(function, act)
+                            define(instance, function, act)
         return found
 
     def _table(self) -> dict[str, dict[str, Callable[..., Any]]]:

@@ -4,6 +4,8 @@ The linker of wasmtime's Python API takes a host function for any type that a gu
 here, once, when a module is mapped. Guarantees that host functions only ever see arguments of their own types.
 """
 
+from collections.abc import Iterator
+
 from wasmtime import Engine, component
 
 from workers.interfaces import ENTRY, ENTRY_TYPE, FUNCTIONS, INTERFACES, TYPES
@@ -16,22 +18,24 @@ _SCALARS: dict[type[object], str] = {
 _BY_NAME = {name: short for short, name in INTERFACES.items()}
 
 
+MAX_PARTS = 200
+"""Parts of a function's type that are looked at. The largest of the interface has fewer than fifty; a stranger's may
+have a hundred thousand in a few lines, by types that hold the one before twice."""
+
+
 class ContractBroken(Exception):
     """The component is no provider of this interface; the message says where it differs, for people."""
 
 
 def check_contract(engine: Engine, compiled: component.Component) -> frozenset[str]:
     """Short names of the interfaces it imports. Raises ContractBroken for any import or `run` of another type."""
-    try:
-        with compiled.type as shape:
-            found = [_interface(engine, name, item.ty) for name, item in shape.imports(engine).items()]
-            exported = shape.exports(engine).get(ENTRY)
-            if exported is None:
-                raise ContractBroken(f"exports no function {ENTRY!r}")
-            if describe(exported.ty) != ENTRY_TYPE:
-                raise ContractBroken(f"exports {ENTRY!r} with another type than the interface")
-    except RecursionError:
-        raise ContractBroken("its types are nested too deeply") from None
+    with compiled.type as shape:
+        found = [_interface(engine, name, item.ty) for name, item in shape.imports(engine).items()]
+        exported = shape.exports(engine).get(ENTRY)
+        if exported is None:
+            raise ContractBroken(f"exports no function {ENTRY!r}")
+        if describe(exported.ty) != ENTRY_TYPE:
+            raise ContractBroken(f"exports {ENTRY!r} with another type than the interface")
     return frozenset(name for name in found if name)
 
 
@@ -56,23 +60,30 @@ def _interface(engine: Engine, name: str, item: object) -> str | None:
 
 
 def describe(item: object) -> str:
-    """A type as text, close to WIT; `unknown` for what no provider needs (resources, streams, flags, variants)."""
+    """A type as text, close to WIT; `unknown` for what no provider needs (resources, streams, flags, variants). Raises
+    ContractBroken for one of more than MAX_PARTS."""
+    return _described(item, iter(range(MAX_PARTS)))
+
+
+def _described(item: object, left: Iterator[int]) -> str:
+    if next(left, None) is None:
+        raise ContractBroken("its types are too large")
     match item:
         case component.FuncType():
-            params = ", ".join(f"{name}: {describe(kind)}" for name, kind in item.params)
+            params = ", ".join(f"{name}: {_described(kind, left)}" for name, kind in item.params)
             result = item.result
-            return f"func({params})" + (f" -> {describe(result)}" if result is not None else "")
+            return f"func({params})" + (f" -> {_described(result, left)}" if result is not None else "")
         case component.RecordType():
-            return "record{" + ", ".join(f"{name}: {describe(kind)}" for name, kind in item.fields) + "}"
+            return "record{" + ", ".join(f"{name}: {_described(kind, left)}" for name, kind in item.fields) + "}"
         case component.EnumType():
             return "enum{" + ", ".join(item.names) + "}"
         case component.ResultType():
-            ok, err = item.ok, item.err
-            return f"result<{describe(ok) if ok is not None else '_'}, {describe(err) if err is not None else '_'}>"
+            cases = (_described(kind, left) if kind is not None else "_" for kind in (item.ok, item.err))
+            return f"result<{', '.join(cases)}>"
         case component.OptionType():
-            return f"option<{describe(item.payload)}>"
+            return f"option<{_described(item.payload, left)}>"
         case component.ListType():
-            return f"list<{describe(item.element)}>"
+            return f"list<{_described(item.element, left)}>"
         case component.TupleType():
-            return "tuple<" + ", ".join(describe(kind) for kind in item.elements) + ">"
+            return "tuple<" + ", ".join(_described(kind, left) for kind in item.elements) + ">"
     return _SCALARS.get(type(item), "unknown")

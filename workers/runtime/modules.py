@@ -12,6 +12,7 @@ from pathlib import Path
 
 import wasmtime
 from wasmtime import Config, Engine, WasmtimeError
+from wasmtime import _ffi as ffi
 from wasmtime.component import Component, ExportIndex
 
 from workers.interfaces import ENTRY
@@ -38,6 +39,10 @@ SETTINGS: dict[str, bool | int] = {
     "wasm_custom_page_sizes": False,
     "wasm_wide_arithmetic": False,
     "wasm_relaxed_simd": False,
+    "concurrency_support": False,
+    "wasm_component_model_async": False,
+    "wasm_component_model_async_stackful": False,
+    "wasm_component_model_more_async_builtins": False,
     "wasm_component_model_map": False,
     "wasm_component_model_implements": False,
 }
@@ -70,7 +75,8 @@ def make_engine() -> Engine:
     """A new engine. One a process: its epoch is that of every call in it."""
     config = Config()
     for name, value in SETTINGS.items():
-        setattr(config, name, value)
+        # The Python class does not have them all.
+        getattr(ffi, f"wasmtime_config_{name}_set")(config.ptr(), value)
     return Engine(config)
 
 

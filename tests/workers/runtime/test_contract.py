@@ -52,3 +52,14 @@ def test_types_with_a_function_in_it_are_refused(bench: Bench) -> None:
 
 def test_a_foreign_import_is_refused(bench: Bench) -> None:
     assert "evil" in broken(bench, wat.provider(wat.SUCCEED, imports='(import "evil" (func))'))
+
+
+@pytest.mark.parametrize("depth", [7, 17])
+def test_a_type_of_more_parts_than_any_of_the_interface_is_refused_before_all_are_looked_at(
+    bench: Bench, depth: int
+) -> None:
+    types = [wat.TYPES, "(type $t0 (tuple string string))"]
+    types += [f"(type $t{at} (tuple $t{at - 1} $t{at - 1}))" for at in range(1, depth)]
+    assert broken(bench, wat.provider(wat.SUCCEED, types="\n".join(types), result=f"$t{depth - 1}")) == (
+        "its types are too large"
+    )

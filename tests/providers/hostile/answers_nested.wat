@@ -1,0 +1,14 @@
+;; Answers a million opened brackets.
+(component
+  (;@types;)
+  (core module $m
+    (memory (export "memory") 1)
+    (;@realloc;)
+    (func (export "run") (param i32 i32) (result i32)
+      (drop (memory.grow (i32.const 16)))
+      (memory.fill (i32.const 4096) (i32.const 0x5b) (i32.const 1000000))
+      (i32.store (i32.const 20) (i32.const 4096))
+      (i32.store (i32.const 24) (i32.const 1000000))
+      (i32.const 16)))
+  (core instance $i (instantiate $m))
+  (;@lift;))

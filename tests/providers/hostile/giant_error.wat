@@ -1,0 +1,21 @@
+;; Fails with a message of 60 MB, and as many details.
+(component
+  (;@types;)
+  (core module $m
+    (memory (export "memory") 1)
+    (;@realloc;)
+    (data (i32.const 4096) "no")
+    (func (export "run") (param i32 i32) (result i32)
+      (drop (memory.grow (i32.const 1000)))
+      (memory.fill (i32.const 4096) (i32.const 0x41) (i32.const 60000000))
+      (i32.store8 (i32.const 16) (i32.const 1))
+      (i32.store8 (i32.const 20) (i32.const 7))
+      (i32.store (i32.const 24) (i32.const 4096))
+      (i32.store (i32.const 28) (i32.const 60000000))
+      (i32.store8 (i32.const 32) (i32.const 1))
+      (i32.store (i32.const 36) (i32.const 4096))
+      (i32.store (i32.const 40) (i32.const 60000000))
+      (i32.store8 (i32.const 44) (i32.const 1))
+      (i32.const 16)))
+  (core instance $i (instantiate $m))
+  (;@lift;))

@@ -1,0 +1,28 @@
+;; Sends a request with a hundred thousand headers, all of which are the same 30 MB.
+(component
+  (;@types;)
+  (;@http;)
+  (;@memory;)
+  (;@http-lowered;)
+  (core module $m
+    (import "host" "memory" (memory 1))
+    (func $send (import "host" "send") (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32))
+    (data (i32.const 4096) "GET")
+    (data (i32.const 4112) "http://upstream.gateway.test/a")
+    (func $ask (param $headers i32) (param $count i32)
+      (call $send (i32.const 4096) (i32.const 3) (i32.const 4112) (i32.const 30) (local.get $headers) (local.get $count)
+        (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 64)))
+    (func (export "run") (param i32 i32) (result i32)
+      (local $at i32)
+      (drop (memory.grow (i32.const 1000)))
+      (local.set $at (i32.const 65536))
+      (loop $more
+        (i32.store (local.get $at) (i32.const 2000000))
+        (i32.store offset=4 (local.get $at) (i32.const 30000000))
+        (i32.store offset=8 (local.get $at) (i32.const 2000000))
+        (i32.store offset=12 (local.get $at) (i32.const 30000000))
+        (local.set $at (i32.add (local.get $at) (i32.const 16)))
+        (br_if $more (i32.lt_u (local.get $at) (i32.const 1665536))))
+      (call $ask (i32.const 65536) (i32.const 100000)) unreachable))
+  (core instance $i (instantiate $m (with "host" (instance (export "memory" (memory $memory)) (export "send" (func $send))))))
+  (;@lift-shared;))

@@ -1,0 +1,2 @@
+;; Exports nothing.
+(component (;@types;))

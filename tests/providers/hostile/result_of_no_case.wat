@@ -1,0 +1,19 @@
+;; Answers neither success nor failure.
+(component
+  (;@types;)
+  (core module $m
+    (memory (export "memory") 1)
+    (;@realloc;)
+    (data (i32.const 4096) "no")
+    (func (export "run") (param i32 i32) (result i32)
+      (i32.store8 (i32.const 16) (i32.const 7))
+      (i32.store8 (i32.const 20) (i32.const 7))
+      (i32.store (i32.const 24) (i32.const 4096))
+      (i32.store (i32.const 28) (i32.const 2))
+      (i32.store8 (i32.const 32) (i32.const 0))
+      (i32.store (i32.const 36) (i32.const 0))
+      (i32.store (i32.const 40) (i32.const 0))
+      (i32.store8 (i32.const 44) (i32.const 1))
+      (i32.const 16)))
+  (core instance $i (instantiate $m))
+  (;@lift;))
