@@ -24,7 +24,7 @@ from workers.runtime.entry import TooLong, call_entry
 from workers.runtime.modules import Module
 from workers.runtime.output import BadOutput, parse_output
 from workers.runtime.ticker import EPOCH_DEADLINE, EpochTicker
-from workers.runtime.traps import classify, describe, remaining_fuel
+from workers.runtime.traps import classify, describe, memory_of, remaining_fuel
 from workers.sandbox.profiles import MAX_GUEST_MEMORY_MB, MIB, Profile
 from workers.verifiers.schema import SchemaViolated, check_schema
 from workers.verifiers.verify import FAILED_BEFORE, verify
@@ -127,10 +127,9 @@ class Runner:
 
     def _run_module(self, module: Module, plan: Plan, meter: Meter) -> _Ran:
         limits = plan.limits
-        memory = limits.memory_mb * MIB
         linker = self._functions.linker(frozenset(plan.required_imports))
         with Store(self._engine) as store:
-            store.set_limits(memory, MAX_TABLE_ELEMENTS, MAX_INSTANCES, MAX_TABLES, MAX_MEMORIES)
+            store.set_limits(limits.memory_mb * MIB, MAX_TABLE_ELEMENTS, MAX_INSTANCES, MAX_TABLES, MAX_MEMORIES)
             store.set_fuel(limits.fuel)
             store.set_epoch_deadline(EPOCH_DEADLINE)
             self._ticker.arm(meter.deadline)
@@ -140,7 +139,7 @@ class Runner:
                 assert entry is not None, "the module's run was found when it was mapped"
                 answer = call_entry(store, entry, plan.provider_input, plan.max_response_bytes)
             except WasmtimeError as error:
-                return self._trapped(store, plan, meter, memory, describe(error))
+                return self._trapped(store, plan, meter, describe(error))
             except TooLong:
                 problem = ProviderFailure("too-large", f"the output has more than {plan.max_response_bytes} bytes")
                 return _Ran("bad_output", failure=problem, fuel=limits.fuel - remaining_fuel(store))
@@ -151,14 +150,16 @@ class Runner:
             return _Ran("success", text=answer, fuel=fuel)
         return _failed(_Ran("provider_error", failure=answer, fuel=fuel), meter)
 
-    def _trapped(self, store: Store, plan: Plan, meter: Meter, memory: int, said: str) -> _Ran:
+    def _trapped(self, store: Store, plan: Plan, meter: Meter, said: str) -> _Ran:
         left = remaining_fuel(store)
         is_late = time.monotonic() >= meter.deadline
         used = None if is_late else plan.limits.fuel - left
         if used == 0 and not meter.io_calls:
             # Nothing was executed: the store's limits refused the instance before its first instruction.
             return _Ran("memory", failure=ProviderFailure("too-large", "the module needs more than its limits"), fuel=0)
-        outcome = classify(is_late=is_late, fuel_left=left, memory_limit=memory)
+        outcome = classify(
+            is_late=is_late, fuel_left=left, memory=memory_of(store), memory_limit=plan.limits.memory_mb * MIB
+        )
         if outcome in ("trap", "memory") or meter.is_exceeded:
             return _failed(_Ran(outcome, failure=ProviderFailure("internal", said), fuel=used), meter)
         return _Ran(outcome, fuel=used)

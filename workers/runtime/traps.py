@@ -5,13 +5,18 @@ verdict, then our own deadline, then fuel, then memory; the rest is a trap. Neve
 decide.
 """
 
-from pathlib import Path
+import mmap
 
 from wasmtime import Store, WasmtimeError
 
-_MAPS = Path("/proc/self/maps")
-_RESERVED_BYTES = 1 << 32
-"""What the engine reserves for one linear memory (32-bit wasm), its accessible part at the front."""
+from ipc.walls.limits import data_in_use
+
+_PROBED_BYTES = 1 << 31
+"""More than any worker may have."""
+_STEP_BYTES = 1 << 16
+"""A page of wasm."""
+_MAP_NORESERVE = 0x4000  # linux/mman.h
+_PRIVATE = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | _MAP_NORESERVE
 
 
 def remaining_fuel(store: Store) -> int:
@@ -28,8 +33,8 @@ def describe(error: WasmtimeError) -> str:
     return "".join(character for character in said if character.isprintable())[:200]
 
 
-def classify(*, is_late: bool, fuel_left: int, memory_limit: int) -> str:
-    """Outcome of a call that trapped: timeout, fuel, memory or trap. Call it before the store is closed.
+def classify(*, is_late: bool, fuel_left: int, memory: int, memory_limit: int) -> str:
+    """Outcome of a call that trapped and had so much memory: timeout, fuel, memory or trap.
 
     Memory is an estimate: growth that the limiter refuses leaves no trace, so a trap with more than half of the
     allowed memory in use counts as one for want of memory. Rejected: a memory creator of our own, which would tell
@@ -39,26 +44,32 @@ def classify(*, is_late: bool, fuel_left: int, memory_limit: int) -> str:
         return "timeout"
     if fuel_left == 0:
         return "fuel"
-    return "memory" if linear_memory_bytes() * 2 > memory_limit else "trap"
+    return "memory" if memory * 2 > memory_limit else "trap"
 
 
-def linear_memory_bytes() -> int:
-    """Bytes of the largest linear memory that is mapped now; 0 when that can't be read."""
+def memory_of(store: Store) -> int:
+    """Bytes of the memory that a store holds. Closes it: it is what this process gives back then."""
+    before = _data_held()
+    store.close()
+    return before - _data_held()
+
+
+def _data_held() -> int:
+    """Bytes of private memory that this process holds, but for a constant.
+
+    Behind its walls a worker can't read what the kernel says of it; there it is told from what RLIMIT_DATA leaves: the
+    largest mapping that the kernel would make, none of which is ever touched.
+    """
     try:
-        lines = _MAPS.read_text().splitlines()
+        return data_in_use()
     except OSError:
-        return 0
-    largest = 0
-    previous_end = accessible = 0
-    for line in lines:
-        span, rights, _ = line.split(maxsplit=2)
-        start, end = (int(part, 16) for part in span.split("-"))
-        if rights.startswith("rw"):
-            accessible = end - start if start != previous_end or not accessible else accessible + end - start
-        elif rights.startswith("---") and start == previous_end and accessible + end - start >= _RESERVED_BYTES:
-            largest = max(largest, accessible)
-            accessible = 0
-        else:
-            accessible = 0
-        previous_end = end
-    return largest
+        pass
+    least, most = 0, _PROBED_BYTES // _STEP_BYTES
+    while least < most:
+        middle = (least + most + 1) // 2
+        try:
+            mmap.mmap(-1, middle * _STEP_BYTES, flags=_PRIVATE).close()
+            least = middle
+        except OSError:
+            most = middle - 1
+    return -least * _STEP_BYTES

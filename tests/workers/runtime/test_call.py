@@ -1,18 +1,22 @@
 """One call, from plan to Result: every outcome, and what is known of it afterwards."""
 
+import resource
 import time
 from typing import Any
 
 import pytest
+from wasmtime import Limits as Limits32
+from wasmtime import Memory, MemoryType, Store
 
 from ipc.messages import Call, Result
 from ipc.plan import Limits
+from ipc.walls.limits import data_in_use
 from tests.support import worker_wat as wat
 from tests.support.worker_plans import builtin, call_of, digest_of, file_plan, make_plan, text, word_for
 from tests.support.worker_runner import Bench
 from workers.host import calls
+from workers.runtime import traps
 from workers.runtime.call import Runner
-from workers.runtime.traps import linear_memory_bytes
 
 NOT_VERIFIED = "provider_failed_before_verification"
 
@@ -128,7 +132,30 @@ def test_growth_beyond_the_limit_is_refused_to_the_guest(bench: Bench) -> None:
 
 def test_a_store_gives_its_memory_back(bench: Bench) -> None:
     run(bench, builtin("spin"), text({"memory_mb": 50}), required_imports=("clock",))
-    assert linear_memory_bytes() == 0
+    before = data_in_use()
+    for _ in range(3):
+        run(bench, builtin("spin"), text({"memory_mb": 50}), required_imports=("clock",))
+    assert data_in_use() - before < 2**20
+
+
+@pytest.mark.parametrize("can_read", [True, False], ids=["told by the kernel", "behind walls"])
+def test_the_memory_of_a_store_is_what_it_gives_back(
+    bench: Bench, can_read: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused() -> int:
+        raise PermissionError
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_DATA)
+    with Store(bench.engine) as store:
+        memory = Memory(store, MemoryType(Limits32(800, None)))
+        assert memory.size(store) == 800
+        if not can_read:
+            resource.setrlimit(resource.RLIMIT_DATA, (data_in_use() + 2**28, hard))
+            monkeypatch.setattr(traps, "data_in_use", refused)
+        try:
+            assert abs(traps.memory_of(store) - 800 * 65_536) < 2**20
+        finally:
+            resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
 
 
 def test_a_start_function_is_bound_by_the_same_limits(bench: Bench) -> None:
