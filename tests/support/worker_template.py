@@ -18,6 +18,7 @@ from ipc.blocking import BlockingChannel
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.packets import packet_pair
 from ipc.sessions import TEMPLATE_TO_SUPERVISOR
+from ipc.walls.given import Given
 from supervisor.programs import INTERPRETER
 from tests.support.worker_peers import WAIT_SECONDS, Worker
 from tests.support.worker_plans import post_plan
@@ -86,14 +87,17 @@ class Template:
 
 
 @contextmanager
-def template(folder: Path, *, recycle_after_calls: int = 1000, start: bool = True) -> Iterator[Template]:
+def template(
+    folder: Path, *, recycle_after_calls: int = 1000, start: bool = True, program: str = "workers.template",
+    walls: Given | None = None, files_dir: Path | None = None,
+) -> Iterator[Template]:  # fmt: skip
     """Run the template, started as the supervisor does, until the block ends. Its log goes to `folder/template.log`;
-    files of actions lie in folders beside `folder`."""
+    files of actions lie in `files_dir`, or in folders beside `folder`."""
     ours, theirs = socket.socketpair()
     with theirs, (folder / "template.log").open("ab") as log:
         process = subprocess.Popen(
             [
-                *INTERPRETER, "workers.template", "--control-fd", str(theirs.fileno()), "--parent", str(os.getpid()),
+                *INTERPRETER, program, "--control-fd", str(theirs.fileno()), "--parent", str(os.getpid()),
             ],
             stdin=subprocess.DEVNULL, stdout=2, stderr=log, pass_fds=(theirs.fileno(),), cwd="/",
             env={name: os.environ[name] for name in ("SSL_CERT_FILE", "LANG") if name in os.environ},
@@ -106,7 +110,9 @@ def template(folder: Path, *, recycle_after_calls: int = 1000, start: bool = Tru
     running = Template(process, ours, channel)
     try:
         if start:
-            channel.send(m.StartTemplate(str(folder / "modules-cache"), str(folder.parent), recycle_after_calls))
+            files = str(files_dir or folder.parent)
+            given = walls or Given()
+            channel.send(m.StartTemplate(str(folder / "modules-cache"), files, recycle_after_calls, given))
             running.receive(m.TemplateReady)
         yield running
     finally:

@@ -1,0 +1,152 @@
+"""What a provider that has taken over its worker can do: nothing of the escape table, in no profile.
+
+The worker is the product's, from the fork to its walls, and so is the user that it becomes; the test plays its front
+and notary. Each step has a worker of its own, since most of them end it.
+"""
+
+import json
+import os
+import signal
+import socket
+from collections import deque
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipc import messages as m
+from ipc.blocking import ChannelClosed
+from ipc.exits import Exit
+from ipc.settings import Settings
+from supervisor.walls import find_walls
+from tests.support.escape_steps import IS_X86
+from tests.support.escape_table import ALL, ROWS, Row
+from tests.support.worker_peers import Worker
+from tests.support.worker_plans import make_plan, text
+from tests.support.worker_template import Template, template
+
+pytestmark = pytest.mark.skipif(not IS_X86, reason="the steps know the numbers of system calls of x86_64 alone")
+
+AT_ONCE = 8
+"""Workers that try at the same time."""
+
+
+class Escapes:
+    """A template whose workers try to escape, and what they would be after."""
+
+    def __init__(self, running: Template, facts: dict[str, Any]) -> None:
+        self.running = running
+        self.facts = facts
+        self._exits: dict[str, int] = {}
+
+    def begin(self, profile: str, step: str) -> Worker:
+        """Have a new worker try a step."""
+        worker = self.running.born(profile)
+        request = text({"step": step, "facts": self.facts})
+        worker.start(make_plan(profile=profile, request=request), "c1")
+        return worker
+
+    def outcome(self, worker: Worker) -> str:
+        """How the kernel refused it: the name of an error number or of the signal that ended the worker; or what it
+        gained."""
+        try:
+            result = worker.receive(m.Result)
+        except (ChannelClosed, ConnectionError):
+            return signal.Signals(-self.exit_status(worker)).name
+        assert worker.attested() == result
+        worker.hang_up()
+        assert self.exit_status(worker) == Exit.RECYCLED
+        assert result.output is not None
+        told = json.loads(result.output)
+        return str(told.get("refused") or f"gained {told['got']}")
+
+    def exit_status(self, worker: Worker) -> int:
+        """Wait for a worker to end, while others do."""
+        while worker.worker_id not in self._exits:
+            exited = self.running.receive(m.WorkerExited)
+            self._exits[exited.worker_id] = exited.status
+        return self._exits[worker.worker_id]
+
+    def outcomes(self, profile: str, rows: list[Row]) -> dict[str, str]:
+        """What came of each."""
+        found: dict[str, str] = {}
+        trying: deque[tuple[Row, Worker]] = deque()
+        for row in rows:
+            trying.append((row, self.begin(profile, row.name)))
+            if len(trying) == AT_ONCE:
+                one, worker = trying.popleft()
+                found[one.name] = self.outcome(worker)
+        return found | {one.name: self.outcome(worker) for one, worker in trying}
+
+
+@pytest.fixture(scope="module")
+def escapes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Escapes]:
+    """The walls that a gateway would build here, and around them what they keep away."""
+    outside: Path = tmp_path_factory.mktemp("escape")
+    files = outside / "files"
+    for folder in (files, outside / "keys"):
+        folder.mkdir()
+    for name in ("gateway.toml", "ledger.sqlite3", "keys/receipt.pem", "keys/spare", "files/mine"):
+        (outside / name).write_text("secret")
+    (files / "link").symlink_to(outside / "keys" / "receipt.pem")
+    abstract = f"escape-{os.getpid()}"
+    with ExitStack() as stack:
+        port = 0
+        for family, kind, address in (
+            (socket.AF_INET, socket.SOCK_STREAM, "127.0.0.1"), (socket.AF_INET6, socket.SOCK_STREAM, "::1"),
+            (socket.AF_INET, socket.SOCK_DGRAM, "127.0.0.1"),
+        ):  # fmt: skip
+            sock = stack.enter_context(socket.socket(family, kind))
+            sock.bind((address, port))
+            port = sock.getsockname()[1]
+            if kind == socket.SOCK_STREAM:
+                sock.listen()
+        for name in (str(outside / "socket"), f"\0{abstract}"):
+            sock = stack.enter_context(socket.socket(socket.AF_UNIX))
+            sock.bind(name)
+            sock.listen()
+        running = stack.enter_context(
+            template(
+                outside, program="tests.support.escape_template", files_dir=files, recycle_after_calls=1,
+                walls=find_walls(Settings(state_dir=str(outside), public_base_url="http://h")),
+            )
+        )  # fmt: skip
+        facts = {
+            "outside": str(outside), "files": str(files), "key": str(outside / "keys" / "receipt.pem"),
+            "new": str(files / "new"), "code": __file__, "socket": str(outside / "socket"), "abstract": abstract,
+            "port": port, "parent": running.process.pid, "front": os.getpid(),
+        }  # fmt: skip
+        before = sorted(outside.rglob("*"))
+        yield Escapes(running, facts)
+        assert running.process.poll() is None, "what is outside of a worker lives"
+        assert {path for path in outside.rglob("*") if "modules-cache" not in str(path)} == {
+            path for path in before if "modules-cache" not in str(path)
+        }
+        assert (outside / "keys" / "receipt.pem").read_text() == "secret"
+
+
+@pytest.fixture(scope="module")
+def outcomes(escapes: Escapes) -> dict[str, dict[str, str]]:
+    """What came of every row in each profile."""
+    return {profile: escapes.outcomes(profile, [row for row in ROWS if profile in row.profiles]) for profile in ALL}
+
+
+CASES = [pytest.param(profile, row, id=f"{profile}: {row.name}") for row in ROWS for profile in row.profiles]
+
+
+@pytest.mark.parametrize(("profile", "row"), CASES)
+def test_no_worker_escapes(outcomes: dict[str, dict[str, str]], profile: str, row: Row) -> None:
+    assert outcomes[profile][row.name] in row.allowed
+
+
+@pytest.mark.parametrize("profile", ALL)
+def test_a_worker_has_its_channels_and_the_standard_ones_alone(escapes: Escapes, profile: str) -> None:
+    said = escapes.outcome(escapes.begin(profile, "descriptors"))
+    assert said == "gained ['other', 'other', 'other', 'packets', 'stream']"
+
+
+@pytest.mark.parametrize("profile", ALL)
+def test_a_worker_has_no_environment(escapes: Escapes, profile: str) -> None:
+    assert escapes.outcome(escapes.begin(profile, "environment")) == "gained [{}, False]"
