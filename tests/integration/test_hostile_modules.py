@@ -15,7 +15,7 @@ import pytest
 from tests.support.background import Background
 from tests.support.gateway import Gateway, config_for, gateway, wait_for
 from tests.support.hostile_modules import ANSWERED, REFUSED, Answered, Refused, wasm
-from tests.support.manifests import open_policy, patient, put_module, trust, write_manifests
+from tests.support.manifests import open_policy, patient, plain_action, put_module, trust, write_manifests
 from tests.support.upstream import Upstream
 
 RECEIPTS = {
@@ -34,32 +34,6 @@ NAMES = {one.name for one in ANSWERED} | {one.name for one in REFUSED}
 STAYING = ("front", "notary", "template", "policy")
 
 
-def manifest(action_id: str, digest: str, imports: tuple[str, ...], **more: Any) -> dict[str, Any]:
-    """An action that runs a module, with more fuel and time than it needs unless `more` says otherwise."""
-    limits = {"fuel": 10**14, "timeout_seconds": 300, "max_io_calls": 10} | more.pop("resource_limits", {})
-    made: dict[str, Any] = {
-        "action_id": action_id, "version": "1.0.0", "provider_module_digest": digest, "required_imports": list(imports),
-        "risk_level": "low", "resource_limits": limits, "verifier_kind": "none",
-        "io": {"max_response_bytes": 65_536} | more.pop("io", {}),
-    }  # fmt: skip
-    if "http" in imports:
-        made["declared_side_effects"] = ["http_read"]
-        domains = ["upstream.gateway.test"]
-        made["egress"] = {"profile": "direct_allowlist", "allowed_domains": domains, "allowed_methods": ["GET"]}
-    if "fs" in imports:
-        made["declared_side_effects"] = ["fs_write"]
-        made["fs"] = {
-            "root": "files",
-            "operation": "write",
-            "allowed_operations": ["write", "stat"],
-            "allowed_paths": ["**"],
-        }
-        made["io"]["request_schema"] = {
-            "type": "object", "required": ["path"], "properties": {"path": {"type": "string"}},
-        }  # fmt: skip
-    return made | more
-
-
 @pytest.fixture(scope="module")
 def actions(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of manifests."""
@@ -75,7 +49,7 @@ def gate(up: Upstream, actions: Path) -> Iterator[Gateway]:
     for one in ANSWERED:
         io = {"response_schema": dict(one.response)} if one.response else {}
         more = {"resource_limits": dict(one.limits), "io": io}
-        write_manifests(actions, manifest(one.action_id, digests[one.name], one.imports, **more))
+        write_manifests(actions, plain_action(one.action_id, digests[one.name], one.imports, **more))
     top += f'policy_dir = "{open_policy(folder / "policy", *(one.action_id for one in ANSWERED))}"\n'
     with gateway(folder, config_for(up.address, top)) as running:
         before = {title: running.child(title).pid for title in STAYING}
@@ -123,7 +97,7 @@ def refusals(gate: Gateway, actions: Path) -> list[str]:
     before = len(gate.log.read_text())
     for one in REFUSED:
         digest = f"sha256:{hashlib.sha256(wasm(one.name)).hexdigest()}"
-        write_manifests(actions, manifest(one.action_id, digest, one.imports))
+        write_manifests(actions, plain_action(one.action_id, digest, one.imports))
     answer = gate.operator().post("/v1/admin/reload")
     assert (answer.status_code, answer.json()) == (500, {"error": "reload_failed"})
     for one in REFUSED:

@@ -1,7 +1,8 @@
 """The template of the product whose workers try to escape: `python -m tests.support.escape_template`.
 
 All that happens before a worker's first call is the product's: fork, descriptors, walls, channels. Only its Runner is
-exchanged: a plan whose input names a step of tests/support/escape_table.py is answered with what the step gained.
+exchanged: a plan whose input names a step (tests/support/escape_table.py) or a lie (tests/support/escape_frames.py) is
+answered with what came of it.
 """
 
 import ctypes
@@ -12,23 +13,21 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-import workers.worker
 from ipc.messages import Call, Result, Verification, Word
+from tests.support.escape_frames import LIES
 from tests.support.escape_steps import IS_X86
 from tests.support.escape_table import STEPS
-from workers import template
+from workers import template, worker
 from workers.runtime.call import Runner
 
-_INT_80 = b"\xb8\x14\x00\x00\x00\xcd\x80\xc3"  # mov eax, 20 (getpid of 32 bits); int 0x80; ret
+_CODE = b"\xb8\x14\x00\x00\x00\xcd\x80\xc3"  # mov eax, 20 (getpid of 32 bits); int 0x80; ret
+_PAGE = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=7)
 
 
 def int80() -> Any:
     """Code for a 32-bit system call, made while that is possible."""
-    page = mmap.mmap(-1, 4096, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS, prot=7)
-    page.write(_INT_80)
-    found = ctypes.CFUNCTYPE(ctypes.c_long)(ctypes.addressof(ctypes.c_char.from_buffer(page)))
-    found.page = page
-    return found
+    _PAGE.write(_CODE)
+    return ctypes.CFUNCTYPE(ctypes.c_long)(ctypes.addressof(ctypes.c_char.from_buffer(_PAGE)))
 
 
 class EscapingRunner(Runner):
@@ -41,7 +40,7 @@ class EscapingRunner(Runner):
             return super().run(call, word, secrets)
         facts = request["facts"] | {"int80": INT_80, "call_id": call.call_id}
         try:
-            got = {"got": STEPS[request["step"]](facts)}
+            got = {"got": (STEPS | LIES)[request["step"]](facts)}
         except OSError as error:
             got = {"refused": errno.errorcode.get(error.errno or 0, str(error))}
         return Result(
@@ -53,5 +52,5 @@ class EscapingRunner(Runner):
 INT_80 = int80() if IS_X86 else None
 
 if __name__ == "__main__":
-    workers.worker.Runner = EscapingRunner  # type: ignore[misc]
+    setattr(worker, "Runner", EscapingRunner)  # noqa: B010
     sys.exit(template.main(sys.argv[1:]))

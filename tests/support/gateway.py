@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -29,6 +29,7 @@ from tests.support.documented import check_answer
 from tests.support.pace import Pace, Paces
 from tests.support.readable import readable
 
+PROGRAM = (str(Path(sys.executable).with_name("gateway")),)
 START_SECONDS = 300
 """How long a start may take before it has failed. Like every deadline here it costs nothing when all is well."""
 ANSWER_SECONDS = 120
@@ -205,17 +206,19 @@ class Gateway:
 
 
 @contextmanager
-def gateway(folder: Path, config: str = "", **environment: str) -> Iterator[Gateway]:
-    """Run `gateway dev` in `folder` until the block ends. `config` is the text of a TOML file."""
+def gateway(
+    folder: Path, config: str = "", *, program: Sequence[str] = PROGRAM, **environment: str
+) -> Iterator[Gateway]:  # fmt: skip
+    """Run `gateway dev` in `folder` until the block ends. `config` is the text of a TOML file; `program` is what does
+    as the command line."""
     arguments = ["dev", "--listen", "127.0.0.1:0", "--state-dir", str(folder / "state")]
     if config:
         (folder / "gateway.toml").write_text(config)
         arguments += ["--config", str(folder / "gateway.toml")]
     log = folder / "gateway.log"
-    command = [str(Path(sys.executable).with_name("gateway")), *arguments]
     with log.open("ab") as errors:
         process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL, text=True,
+            [*program, *arguments], stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL, text=True,
             env=os.environ | environment,
         )  # fmt: skip
     assert process.stdout is not None

@@ -52,6 +52,33 @@ def patient(folder: Path, **changes: dict[str, Any]) -> str:
     return f'manifests_dir = "{all_examples(folder, **slow)}"\nlease_ttl_seconds = 3600\n'
 
 
+def plain_action(action_id: str, digest: str, imports: tuple[str, ...], **more: Any) -> dict[str, Any]:
+    """An action that runs a module, with more fuel and time than it needs unless `more` says otherwise, and with what
+    its imports are for: GET from the examples' upstream, files of its own."""
+    limits = {"fuel": 10**14, "timeout_seconds": 300, "max_io_calls": 10} | more.pop("resource_limits", {})
+    made: dict[str, Any] = {
+        "action_id": action_id, "version": "1.0.0", "provider_module_digest": digest, "required_imports": list(imports),
+        "risk_level": "low", "resource_limits": limits, "verifier_kind": "none",
+        "io": {"max_response_bytes": 65_536} | more.pop("io", {}),
+    }  # fmt: skip
+    if "http" in imports:
+        made["declared_side_effects"] = ["http_read"]
+        domains = ["upstream.gateway.test"]
+        made["egress"] = {"profile": "direct_allowlist", "allowed_domains": domains, "allowed_methods": ["GET"]}
+    if "fs" in imports:
+        made["declared_side_effects"] = ["fs_write"]
+        made["fs"] = {
+            "root": "files",
+            "operation": "write",
+            "allowed_operations": ["write", "stat"],
+            "allowed_paths": ["**"],
+        }
+        made["io"]["request_schema"] = {
+            "type": "object", "required": ["path"], "properties": {"path": {"type": "string"}},
+        }  # fmt: skip
+    return made | more
+
+
 def put_module(folder: Path, data: bytes, *, as_digest: str | None = None) -> str:
     """Write a provider into `folder/modules` under its digest (or under another's); returns that digest."""
     digest = as_digest or hashlib.sha256(data).hexdigest()
