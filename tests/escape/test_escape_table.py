@@ -5,12 +5,9 @@ and notary. Each step has a worker of its own, since most of them end it.
 """
 
 import json
-import os
 import signal
-import socket
 from collections import deque
 from collections.abc import Iterator
-from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +19,7 @@ from ipc.exits import Exit
 from ipc.settings import Settings
 from supervisor.walls import find_walls
 from tests.support.escape_steps import IS_X86
+from tests.support.escape_surroundings import surroundings
 from tests.support.escape_table import ALL, ROWS, Row
 from tests.support.worker_peers import Worker
 from tests.support.worker_plans import make_plan, text
@@ -85,46 +83,16 @@ class Escapes:
 def escapes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Escapes]:
     """The walls that a gateway would build here, and around them what they keep away."""
     outside: Path = tmp_path_factory.mktemp("escape")
-    files = outside / "files"
-    for folder in (files, outside / "keys"):
-        folder.mkdir()
-    for name in ("gateway.toml", "ledger.sqlite3", "keys/receipt.pem", "keys/spare", "files/mine"):
-        (outside / name).write_text("secret")
-    (files / "link").symlink_to(outside / "keys" / "receipt.pem")
-    abstract = f"escape-{os.getpid()}"
-    with ExitStack() as stack:
-        port = 0
-        for family, kind, address in (
-            (socket.AF_INET, socket.SOCK_STREAM, "127.0.0.1"), (socket.AF_INET6, socket.SOCK_STREAM, "::1"),
-            (socket.AF_INET, socket.SOCK_DGRAM, "127.0.0.1"),
-        ):  # fmt: skip
-            sock = stack.enter_context(socket.socket(family, kind))
-            sock.bind((address, port))
-            port = sock.getsockname()[1]
-            if kind == socket.SOCK_STREAM:
-                sock.listen()
-        for name in (str(outside / "socket"), f"\0{abstract}"):
-            sock = stack.enter_context(socket.socket(socket.AF_UNIX))
-            sock.bind(name)
-            sock.listen()
-        running = stack.enter_context(
-            template(
-                outside, program="tests.support.escape_template", files_dir=files, recycle_after_calls=1,
-                walls=find_walls(Settings(state_dir=str(outside), public_base_url="http://h")),
-            )
-        )  # fmt: skip
-        facts = {
-            "outside": str(outside), "files": str(files), "key": str(outside / "keys" / "receipt.pem"),
-            "new": str(files / "new"), "code": __file__, "socket": str(outside / "socket"), "abstract": abstract,
-            "port": port, "parent": running.process.pid, "front": os.getpid(),
-        }  # fmt: skip
-        before = sorted(outside.rglob("*"))
-        yield Escapes(running, facts)
-        assert running.process.poll() is None, "what is outside of a worker lives"
-        assert {path for path in outside.rglob("*") if "modules-cache" not in str(path)} == {
-            path for path in before if "modules-cache" not in str(path)
-        }
-        assert (outside / "keys" / "receipt.pem").read_text() == "secret"
+    walls = find_walls(Settings(state_dir=str(outside), public_base_url="http://h"))
+    with (
+        surroundings(outside) as facts,
+        template(
+            outside, program="tests.support.escape_template", files_dir=outside / "files", recycle_after_calls=1,
+            walls=walls,
+        ) as running,
+    ):  # fmt: skip
+        yield Escapes(running, facts | {"parent": running.process.pid})
+        assert running.process.poll() is None, "the template lives"
 
 
 @pytest.fixture(scope="module")

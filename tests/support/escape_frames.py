@@ -72,6 +72,7 @@ LIES: dict[str, Step] = {
     "to the front: a message of another direction": _said(FRONT, b"\0\0\0\x0d\x81\xa4type\xa6Retire"),
     "to the front: that it is ready, again": _said(FRONT, _frame(WorkerReady("worker-compute-1", 1, "compute"))),
     "to the front: a result of another call": _said(FRONT, lambda f: _frame(_result(f, "other"))),
+    "to the front: a result of a call of another worker": _said(FRONT, lambda f: _frame(_result(f, "theirs"))),
     "to the front: a result that the notary does not hear": _said(FRONT, lambda f: _frame(_result(f, "call_id"))),
     "to the front: its result twice": _said(FRONT, *[lambda f: _frame(_result(f, "call_id"))] * 2),
     "to the notary: garbage": _said(NOTARY, b"\x03abc"),
@@ -87,7 +88,7 @@ LIES: dict[str, Step] = {
     ),
     "to the notary: a result of another call": _said(NOTARY, lambda f: _packet(_result(f, "other"))),
     "to the notary: a result of a call of another worker": _said(NOTARY, lambda f: _packet(_result(f, "theirs"))),
-    "to the notary: another result than to the front": _said(NOTARY, lambda f: _packet(_result(f, "call_id"))),
+    "to the front: another result than to the notary": _said(NOTARY, lambda f: _packet(_result(f, "call_id"))),
     "to the notary: an outcome of no worker": _said(
         NOTARY, lambda f: _packet(_result(f, "call_id", outcome="worker_lost", output=None))
     ),

@@ -42,6 +42,10 @@ NO_FAMILY = ("EAFNOSUPPORT",)
 _AT = -100
 
 
+OLD_CALL = "a call of 32 bits"
+"""Needs code that the template has."""
+
+
 @dataclass(frozen=True)
 class Row:
     """One step."""
@@ -259,7 +263,7 @@ KERNEL = (
     Row("choose its signal", call("fcntl", 3, 10, 9)),
     Row("a lease on a file", call("fcntl", 0, 1024, 1)),
     Row("a call of the x32 kind", lambda _: raw(0x40000000 | 39)),
-    Row("a call of 32 bits", old_call, ("SIGSEGV",)),  # of a kernel that has none
+    Row(OLD_CALL, old_call, ("SIGSEGV",)),  # of a kernel that has none
 )  # fmt: skip
 
 ROWS = (*FILES, *NETWORK, *PROCESSES, *MEMORY, *KERNEL)

@@ -1,0 +1,69 @@
+"""What a policy process or a reader that was taken over can do: nothing of the escape table but what it is there for.
+
+The program is the product's up to its walls, and so are they: see tests/support/escape_program.py.
+"""
+
+import json
+import os
+import socket
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ipc.settings import Settings
+from supervisor.programs import INTERPRETER
+from supervisor.walls import find_walls
+from tests.support.escape_steps import IS_X86
+from tests.support.escape_surroundings import surroundings
+from tests.support.escape_table import OLD_CALL, ROWS, Row
+
+pytestmark = pytest.mark.skipif(not IS_X86, reason="the steps know the numbers of system calls of x86_64 alone")
+
+MAY = {
+    # SQLite reads its file; the policy process sets the timer that ends it, whose signal has a default.
+    "workers.rego.main": {"catch the signal of the filter"},
+    "notary.reader": {"open the ledger"},
+}
+CASES = [
+    pytest.param(program, row, id=f"{program}: {row.name}")
+    for program, own in MAY.items()
+    for row in ROWS
+    if row.name not in own | {OLD_CALL}
+]
+
+
+@pytest.fixture(scope="module")
+def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
+    """What came of every row in each program."""
+    found = {}
+    for program in MAY:
+        outside: Path = tmp_path_factory.mktemp("escape")
+        more = ("--file", str(outside / "ledger.sqlite3")) if program == "notary.reader" else ()
+        with surroundings(outside) as facts:
+            found[program] = tried(program, facts, *more)
+    return found
+
+
+def tried(program: str, facts: dict[str, object], *more: str) -> dict[str, str]:
+    """Start a program that tries every row."""
+    walls = find_walls(Settings(state_dir=str(facts["outside"]), public_base_url="http://h"))
+    ours, theirs = socket.socketpair()
+    reading, writing = os.pipe()
+    with ours, theirs, os.fdopen(reading) as report:
+        process = subprocess.Popen(
+            [
+                *INTERPRETER, "tests.support.escape_program", str(writing), json.dumps(facts), program, "--channel-fd",
+                str(theirs.fileno()), "--parent", str(os.getpid()), "--walls", str(walls), *more,
+            ],
+            pass_fds=(theirs.fileno(), writing), cwd="/", stdin=subprocess.DEVNULL,
+        )  # fmt: skip
+        os.close(writing)
+        found: dict[str, str] = json.loads(report.read())
+        assert process.wait(60) == 0
+    return found
+
+
+@pytest.mark.parametrize(("program", "row"), CASES)
+def test_no_program_escapes(outcomes: dict[str, dict[str, str]], program: str, row: Row) -> None:
+    assert outcomes[program][row.name] in row.allowed

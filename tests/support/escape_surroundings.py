@@ -1,0 +1,55 @@
+"""What an escape would be after: files beside those of actions, and sockets of others."""
+
+import os
+import socket
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+FILES = ("gateway.toml", "ledger.sqlite3", "keys/receipt.pem", "keys/spare", "files/mine")
+CONTENT = "secret"
+
+
+@contextmanager
+def surroundings(outside: Path) -> Iterator[dict[str, Any]]:
+    """Facts for the steps of the escape table, all but `parent`. At the end nothing of it may have changed."""
+    for folder in ("files", "keys", "modules-cache"):
+        (outside / folder).mkdir(0o700)
+    for name in FILES:
+        (outside / name).write_text(CONTENT)
+    files, key = outside / "files", outside / "keys" / "receipt.pem"
+    (files / "link").symlink_to(key)
+    abstract = f"escape-{os.getpid()}"
+    with ExitStack() as stack:
+        port = _listening(stack, abstract, str(outside / "socket"))
+        before = _tree(outside)
+        yield {
+            "outside": str(outside), "files": str(files), "key": str(key), "new": str(files / "new"), "code": __file__,
+            "socket": str(outside / "socket"), "abstract": abstract, "port": port, "front": os.getpid(),
+        }  # fmt: skip
+        assert _tree(outside) == before
+        assert {(outside / name).read_text() for name in FILES} == {CONTENT}
+
+
+def _tree(folder: Path) -> set[Path]:
+    return {path for path in folder.rglob("*") if path.parent.name in (folder.name, "files", "keys")}
+
+
+def _listening(stack: ExitStack, abstract: str, path: str) -> int:
+    """Sockets of every kind; the port of those of the internet."""
+    port = 0
+    for family, kind, address in (
+        (socket.AF_INET, socket.SOCK_STREAM, "127.0.0.1"), (socket.AF_INET6, socket.SOCK_STREAM, "::1"),
+        (socket.AF_INET, socket.SOCK_DGRAM, "127.0.0.1"),
+    ):  # fmt: skip
+        sock = stack.enter_context(socket.socket(family, kind))
+        sock.bind((address, port))
+        port = sock.getsockname()[1]
+        if kind == socket.SOCK_STREAM:
+            sock.listen()
+    for name in (path, f"\0{abstract}"):
+        sock = stack.enter_context(socket.socket(socket.AF_UNIX))
+        sock.bind(name)
+        sock.listen()
+    return int(port)
