@@ -11,8 +11,7 @@ from pathlib import Path
 
 from ipc.settings import Settings
 from ipc.walls import given as names
-from ipc.walls.bpf import Rule
-from ipc.walls.calls import allow, common, forbidden, refuse
+from ipc.walls.calls import allow, common, file_locks, forbidden, refuse
 from ipc.walls.confining import Confinement, Walls
 from ipc.walls.given import Given
 from ipc.walls.landlock import READ_FILES, WRITE_FILES, Place
@@ -32,7 +31,7 @@ class WallRefused(Exception):
 def reader_rules() -> Rules:
     """What a reader may ask of the kernel."""
     return {
-        **common(), **allow(_READS), **allow(_SHARES), **refuse("fchown fchmod", errno.EPERM), "fcntl": Rule()
+        **common(), **allow(_READS), **allow(_SHARES), **refuse("fchown fchmod", errno.EPERM), **file_locks()
     }  # fmt: skip
 
 

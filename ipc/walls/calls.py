@@ -14,6 +14,8 @@ _PROT_EXEC: Final = 4
 _FIONBIO, _FIONREAD = 0x5421, 0x541B
 _CLONE_THREAD: Final = 0x10000
 _F_DUPFD, _F_GETFD, _F_SETFD, _F_GETFL, _F_SETFL, _F_DUPFD_CLOEXEC = 0, 1, 2, 3, 4, 1030
+_F_GETLK, _F_SETLK, _F_SETLKW = 5, 6, 7
+_COMMANDS: Final = (_F_DUPFD, _F_GETFD, _F_SETFD, _F_GETFL, _F_SETFL, _F_DUPFD_CLOEXEC)
 
 _ALLOWED: Final = (
     "read readv write writev close munmap mremap brk madvise futex sigaltstack rt_sigreturn rt_sigprocmask exit "
@@ -59,15 +61,19 @@ def kill_for(names: str) -> dict[str, Rule]:
 
 def common() -> dict[str, Rule]:
     """What a process needs whose libraries are loaded and whose threads run: none makes executable memory."""
-    commands = (_F_DUPFD, _F_GETFD, _F_SETFD, _F_GETFL, _F_SETFL, _F_DUPFD_CLOEXEC)
     return {
         **refuse(_LOOKED_AT, errno.EACCES),
         **allow(_ALLOWED),
         "mmap": _NOT_EXECUTABLE,
         "mprotect": _NOT_EXECUTABLE,
         "ioctl": Rule(conditions=(OneOf(1, (_FIONBIO, _FIONREAD)),), otherwise=refusal(errno.ENOTTY)),
-        "fcntl": Rule(conditions=(OneOf(1, commands),)),
+        "fcntl": Rule(conditions=(OneOf(1, _COMMANDS),)),
     }
+
+
+def file_locks() -> dict[str, Rule]:
+    """Locks on files beside what `common` has: none that has another process signalled."""
+    return {"fcntl": Rule(conditions=(OneOf(1, (*_COMMANDS, _F_GETLK, _F_SETLK, _F_SETLKW)),))}
 
 
 def forbidden(*, forks: bool = False) -> dict[str, Rule]:
