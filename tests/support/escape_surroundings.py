@@ -33,7 +33,8 @@ def surroundings(outside: Path) -> Iterator[dict[str, Any]]:
 
 
 def _tree(folder: Path) -> set[Path]:
-    return {path for path in folder.rglob("*") if path.parent.name in (folder.name, "files", "keys")}
+    """All but what a template keeps there."""
+    return {path for path in folder.rglob("*") if not path.name.startswith(("modules-cache", "template."))}
 
 
 def _listening(stack: ExitStack, abstract: str, path: str) -> int:
