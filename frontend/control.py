@@ -59,7 +59,7 @@ class Hears(Protocol):
     def policy_edited(self, message: m.PolicyEdited) -> None:
         """Another front has changed the policy's data."""
 
-    def drain(self) -> None:
+    def drain(self, message: m.Drain) -> None:
         """Refuse new work."""
 
     def reload(self, message: m.Reload) -> None:
@@ -193,7 +193,7 @@ class Control:
             case m.PolicyEdited():
                 listener.policy_edited(message)
             case m.Drain():
-                listener.drain()
+                listener.drain(message)
             case m.Reload():
                 listener.reload(message)
             case m.FinishReload():

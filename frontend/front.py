@@ -40,6 +40,8 @@ LOOK_SECONDS = 0.02
 NOTARY_SECONDS = 60.0
 """For the notary to open its database and keys."""
 BEGIN_AGAIN_SECONDS = 1.0
+NEW_SECONDS = 2.0
+"""For a client whose connection was accepted to send its first request, when the gateway leaves."""
 CLOSE_SECONDS = 2.0
 """How long answers under way may take to reach slow readers once nothing is in flight."""
 CUT_SECONDS = 0.1
@@ -57,6 +59,8 @@ class Front:
         self._nursery = nursery
         self._stop_within: float | None = None
         self._stopping = trio.Event()
+        self._left: trio.Event | None = None
+        """Set once sockets that outlive this gateway are left; None: they are not to be."""
 
     def attach_notary(self, message: m.AttachNotary, sock: socket.socket) -> None:
         """Ask the fresh notary from now on."""
@@ -83,9 +87,20 @@ class Front:
         self._services.processes.worker_gone(message.worker_id)
         self._services.metrics.worker_ended(message.worker_id, message.reason)
 
-    def drain(self) -> None:
-        """Refuse new work, and say how much is in flight."""
+    def drain(self, message: m.Drain) -> None:
+        """Refuse new work, or leave it to the next gateway where there will be one, and say how much is in flight."""
+        if message.is_leaving and self._server.may_be_left:
+            if self._left is None:
+                self._left = trio.Event()
+                self._nursery.start_soon(self._leave, self._left)
+            return
         self._services.admission.drain()
+        self._services.control.post(m.Draining(self._services.admission.in_flight))
+
+    async def _leave(self, left: trio.Event) -> None:
+        """Nothing is refused meanwhile: what was accepted is served, and nothing is accepted."""
+        await self._server.leave(NEW_SECONDS)
+        left.set()
         self._services.control.post(m.Draining(self._services.admission.in_flight))
 
     def reload(self, message: m.Reload) -> None:
@@ -183,8 +198,10 @@ class Front:
     async def until_stopped(self) -> Exit:
         """Wait for Stop, let calls finish, close the door. Exit.KILLED when calls had to be cut."""
         await self._stopping.wait()
-        self._services.admission.drain()
         with trio.move_on_after(self._stop_within or 0) as scope:
+            if self._left is not None:
+                await self._left.wait()
+            self._services.admission.drain()
             await self._services.admission.wait_idle()
         if scope.cancelled_caught:
             log.error("stopped with calls in flight", in_flight=self._services.admission.in_flight)
@@ -231,7 +248,9 @@ async def serve(control_socket: socket.socket) -> Exit:
 
 
 async def _live(services: Services, control: Control, start: m.StartFront, listeners: list[socket.socket]) -> Exit:
-    doors = [ListeningSocket(told.kind, sock) for told, sock in zip(start.listeners, listeners, strict=True)]
+    doors = [
+        ListeningSocket(told.kind, sock, told.stays_open) for told, sock in zip(start.listeners, listeners, strict=True)
+    ]
     server = Server(doors, Dispatch(services).respond, start.settings.limits, services.metrics)
     async with trio.open_nursery() as nursery:
         front = Front(services, server, nursery)

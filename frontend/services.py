@@ -167,12 +167,15 @@ class Services:
 
     def front_status(self) -> m.FrontStatus:
         """What the supervisor shows in its status line; minus one for what can't be told. Asks nobody."""
-        store_status, ledger_status, _ = self.dependencies.last()
+        store_status, ledger_status, has_proxy = self.dependencies.last()
+        proxy = {} if has_proxy is None else {"egress_proxy": has_proxy}
         return m.FrontStatus(
             self.admission.in_flight,
             store_status.held if store_status else -1,
             ledger_status.unresolved if ledger_status else -1,
             len(self.registry),
+            self.admission.oldest_seconds(),
+            {"redis": store_status is not None, "opa": self.policy.is_available, **proxy},
         )
 
     def close(self) -> None:

@@ -73,12 +73,12 @@ FRONT_TO_SUPERVISOR: Table = {("starting", m.FrontReady): "serving"} | {
 
 # What the supervisor may send, as the template sees it.
 SUPERVISOR_TO_TEMPLATE: Table = {("new", m.StartTemplate): "started"} | {
-    ("started", kind): "started" for kind in (m.LoadModules, m.SpawnWorker, m.KillForked)
+    ("started", kind): "started" for kind in (m.LoadModules, m.SpawnWorker, m.KillForked, m.Ping)
 }
 
 # What the template may send, as the supervisor sees it.
 TEMPLATE_TO_SUPERVISOR: Table = {("starting", m.TemplateReady): "ready"} | {
-    ("ready", kind): "ready" for kind in (m.ModulesLoaded, m.WorkerStarted, m.WorkerExited)
+    ("ready", kind): "ready" for kind in (m.ModulesLoaded, m.WorkerStarted, m.WorkerExited, m.Pong)
 }
 
 # What a front may send, as the policy process sees it.
@@ -103,6 +103,7 @@ SUPERVISOR_TO_NOTARY: Table = {
     ("started", m.TieWorker): "started",
     ("started", m.WorkerEnded): "started",
     ("started", m.FollowSettings): "started",
+    ("started", m.Ping): "started",
     ("started", m.StopNotary): "stopping",
     ("stopping", m.WorkerEnded): "stopping",
 }
@@ -113,6 +114,7 @@ NOTARY_TO_SUPERVISOR: Table = {
     ("ready", m.FrontDetached): "ready",
     ("ready", m.WorkerBroke): "ready",
     ("ready", m.SettingsFollowed): "ready",
+    ("ready", m.Pong): "ready",
 }
 
 # What a front may send, as the notary sees it.

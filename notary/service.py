@@ -34,7 +34,9 @@ IDLE_SECONDS = 0.5
 
 _decode_end = msgspec.msgpack.Decoder(m.Closed | m.Refusal | m.NoSuchWorker | m.Unbegun).decode
 
-Control = BlockingChannel[m.StartNotary | m.AttachFront | m.TieWorker | m.WorkerEnded | m.FollowSettings | m.StopNotary]
+Control = BlockingChannel[
+    m.StartNotary | m.AttachFront | m.TieWorker | m.WorkerEnded | m.FollowSettings | m.Ping | m.StopNotary
+]
 
 
 class Service:
@@ -110,6 +112,8 @@ class Service:
                     # Between two units: whoever is no operator any more has signed nothing from the next one on.
                     self._state.settings = with_reloadable(self._state.settings, message.reloadable)
                     self._control.send(m.SettingsFollowed(message.request_id))
+                case m.Ping():
+                    self._control.send(m.Pong())
                 case m.StopNotary():
                     self._is_stopping = True
 

@@ -23,6 +23,7 @@ from supervisor.policies import PolicyKeeper
 from supervisor.readers import ReaderKeeper
 from supervisor.sockets import Listener
 from supervisor.state import State
+from supervisor.watchdog import Pulse
 
 READY_SECONDS = 300.0
 """From start to FrontReady. Long, because modules that were never seen are compiled first."""
@@ -43,6 +44,10 @@ class Front:
         self.is_ready = False
         self.is_drained = False
         self.in_flight = 0
+        self.status: m.FrontStatus | None = None
+        """What it said last."""
+        self.pulse = Pulse()
+        self._has_answered_drain = False
         self.followed = ""
         """The last reload whose settings it said to have followed, having taken no part in it."""
         self._state = state
@@ -53,10 +58,20 @@ class Front:
         """Queue a message; see Control.post."""
         self._control.post(message, fds)
 
-    def note_in_flight(self, in_flight: int) -> None:
-        """What the front says is in flight; once it drains, none means drained."""
+    def note_status(self, status: m.FrontStatus) -> None:
+        """What the front says once a second."""
+        self.status = status
+        self.pulse.expect()
+        self._note_in_flight(status.in_flight)
+
+    def note_draining(self, draining: m.Draining) -> None:
+        """The front takes no new work from now on; before, none in flight did not mean that none comes."""
+        self._has_answered_drain = True
+        self._note_in_flight(draining.in_flight)
+
+    def _note_in_flight(self, in_flight: int) -> None:
         self.in_flight = in_flight
-        self.is_drained = in_flight == 0 and self._state.lifecycle.is_draining
+        self.is_drained = in_flight == 0 and self._has_answered_drain and self._state.lifecycle.is_draining
         self._state.condition.notify_all()
 
     async def live(
@@ -72,7 +87,7 @@ class Front:
         self.post(self._start(listeners, live_fronts), handed)
         attach(self)
         if self._state.lifecycle.is_draining:
-            self.post(m.Drain())
+            self.post(m.Drain(is_leaving=self._state.is_leaving))
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self.policy.run, self.post)
             nursery.start_soon(self.reader.run, self.post)
@@ -82,7 +97,7 @@ class Front:
         return await self.child.wait()
 
     def _start(self, listeners: tuple[Listener, ...], live_fronts: tuple[str, ...]) -> m.StartFront:
-        handed = tuple(m.Listener(kind=one.kind, address=one.address) for one in listeners)
+        handed = tuple(m.Listener(one.kind, one.address, one.stays_open) for one in listeners)
         live = (*live_fronts, self.front_id)
         return m.StartFront(
             self.front_id, live, self._state.settings, handed, number=self.number, is_successor=self._is_successor

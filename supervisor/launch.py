@@ -17,9 +17,11 @@ from setproctitle import setproctitle
 from ipc.exits import Exit
 from ipc.parent import adopt_orphans, refuse_core_dumps
 from ipc.settings import Settings
+from supervisor.activation import NAMES, activated
 from supervisor.children import Children, kill_everything
 from supervisor.in_force import forget_at_end
 from supervisor.logs import configure_logs, log
+from supervisor.notify import Notifier
 from supervisor.pool_shares import divided
 from supervisor.production import weakened
 from supervisor.programs import Programs
@@ -31,6 +33,7 @@ from supervisor.state import State
 from supervisor.state_dir import hold_state_dir
 from supervisor.supervise import supervise
 from supervisor.walls import with_walls
+from supervisor.watchdog import watchdog_seconds
 
 
 @dataclass(frozen=True)
@@ -75,7 +78,11 @@ async def _launch(prepare: Prepare, environ: Mapping[str, str], programs: Progra
         log.info("starting", pid=os.getpid(), state_dir=settings.state_dir, version=settings.version)
         if settings.weakened:
             log.warning("this configuration weakens the gateway", weakened=list(settings.weakened))
-        state = State(settings, programs, Children(environ), _rereading(prepared, cleanup))
+        notifier = Notifier.of(environ)
+        _keep_open(prepared.listeners, notifier, environ)
+        state = State(
+            settings, programs, Children(environ), _rereading(prepared, cleanup), notifier, watchdog_seconds(environ)
+        )  # fmt: skip
         code = await supervise(state, prepared.listeners, received, prepared.announce)
         log.info("stopped", exit=code.name)
         # Sockets and lock are given back only when nobody uses them any more.
@@ -92,16 +99,33 @@ def _rereading(prepared: Prepared, cleanup: ExitStack) -> Rereading | None:
     return rereading
 
 
-def listen(settings: Settings, cleanup: ExitStack) -> tuple[Listener, ...]:
-    """Open the Unix sockets of these settings; they are closed and unlinked at the end. Raises Refused."""
+def _keep_open(listeners: tuple[Listener, ...], notifier: Notifier, environ: Mapping[str, str]) -> None:
+    """Have a service manager that keeps descriptors keep the sockets that were bound here, until the next start."""
+    if not notifier.is_heard or not environ.get("FDSTORE", "").isdecimal():
+        return
+    for listener in listeners:
+        if not listener.stays_open:
+            notifier.keep(NAMES[listener.kind], listener.sock.fileno())
+            listener.inode, listener.stays_open = None, True
+
+
+def listen(settings: Settings, cleanup: ExitStack, given: tuple[Listener, ...] = ()) -> tuple[Listener, ...]:
+    """Open the Unix sockets of these settings that are not among `given`; they are closed and unlinked at the end.
+    Raises Refused."""
     listeners = []
     for kind, path, mode in (
         ("client", settings.listen_uds_path, CLIENT_MODE),
         ("admin", settings.listen_admin_uds_path, ADMIN_MODE),
     ):
+        if any(one.kind == kind for one in given):
+            continue
         listeners.append(listen_unix(kind, path, mode))
         cleanup.callback(listeners[-1].close)
     return tuple(listeners)
+
+
+def _in_order(listeners: tuple[Listener, ...]) -> tuple[Listener, ...]:
+    return tuple(sorted(listeners, key=lambda one: tuple(NAMES).index(one.kind)))
 
 
 def listen_merged(address: str, cleanup: ExitStack) -> Listener:
@@ -111,13 +135,18 @@ def listen_merged(address: str, cleanup: ExitStack) -> Listener:
     return listener
 
 
-def prepare_run(settings: Settings, reread: Reread | None = None) -> Prepare:
-    """What `gateway run` makes ready: state directory, lock and sockets. `reread` is for reloads."""
+def prepare_run(settings: Settings, reread: Reread | None = None, environ: Mapping[str, str] | None = None) -> Prepare:
+    """What `gateway run` makes ready: state directory, lock and sockets. `reread` is for reloads; `environ` may name
+    sockets that a service manager has bound."""
 
     def prepare(cleanup: ExitStack) -> Prepared:
-        merged = () if settings.listen_http_addr is None else (listen_merged(settings.listen_http_addr, cleanup),)
+        given = activated(settings, environ or {})
+        for one in given:
+            cleanup.callback(one.close)
+        is_bound = any(one.kind == "merged" for one in given) or settings.listen_http_addr is None
+        bound = () if is_bound else (listen_merged(settings.listen_http_addr or "", cleanup),)
         hold_state_dir(Path(settings.state_dir), cleanup, is_mended=False)
-        listeners = (*listen(settings, cleanup), *merged)
+        listeners = _in_order((*given, *listen(settings, cleanup, given), *bound))
         lease_key = settings.lease_signing_key_path or str(Path(settings.state_dir) / "keys" / "lease.pem")
         final = msgspec.structs.replace(settings, lease_signing_key_path=lease_key)
         sockets = [one.address for one in listeners]

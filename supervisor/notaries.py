@@ -18,6 +18,7 @@ from supervisor.control import Control
 from supervisor.fronts import Front
 from supervisor.logs import log
 from supervisor.state import State
+from supervisor.watchdog import Pulse
 
 DETACHED_SECONDS = 5.0
 """For a front to exit once its channel with the notary has ended, as it does last of all when it leaves."""
@@ -40,11 +41,13 @@ class NotaryKeeper:
         """A fresh notary may be told what it must know before any front is tied to it."""
         self.on_broken: Callable[[m.WorkerBroke], None] = _nothing
         """A worker broke its word."""
+        self.pulse = Pulse()
         self._state = state
         self._fronts = fronts
         self._control: Control[m.Message] | None = None
         self._child: Child | None = None
         self._is_ready = False
+        self._is_stopping = False
         self._followed = ""
 
     async def run(self) -> None:
@@ -54,6 +57,7 @@ class NotaryKeeper:
             child = await self._live()
             had_served, self._is_ready = self._is_ready, False
             self._control = self._child = None
+            self.pulse.settle()
             self._state.condition.notify_all()
             if await self._state.after_end("notary", child, backoff, had_served=had_served):
                 continue
@@ -105,10 +109,18 @@ class NotaryKeeper:
         child.kill()
         await child.wait()
 
+    def ping(self) -> None:
+        """Ask whether it is alive, unless an answer is owed or none can come."""
+        if self._control is not None and self._is_ready and not self._is_stopping and not self.pulse.is_owed:
+            self.pulse.expect()
+            self._control.post(m.Ping())
+
     async def stop(self) -> None:
         """Have the notary finish and leave; one that does not is killed."""
         if self._child is None or self._control is None:
             return
+        self._is_stopping = True
+        self.pulse.settle()
         self._control.post(m.StopNotary())
         with trio.move_on_after(LEAVE_SECONDS):
             await self._child.wait()
@@ -139,6 +151,8 @@ class NotaryKeeper:
             case m.SettingsFollowed():
                 self._followed = message.request_id
                 self._state.condition.notify_all()
+            case m.Pong():
+                self.pulse.settle()
             case m.NotaryReady():
                 self._is_ready = True
                 self._state.condition.notify_all()

@@ -8,6 +8,7 @@ successor reads the files.
 """
 
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import NoReturn
 
@@ -39,12 +40,17 @@ class _Reload:
 
 
 Follow = Callable[[m.FollowSettings, list[Front]], Awaitable[None]]
+Around = Callable[[], AbstractContextManager[object]]
 
 
 class Reloads:
     """Serialises reloads. `follow` brings new settings to all but the fronts that took part."""
 
     def __init__(self, state: State, follow: Follow) -> None:
+        self.around: Around = nullcontext
+        """Entered for each reload, and left with it; set before `run`."""
+        self.last_error: str | None = None
+        """Why the last reload changed nothing."""
         self._state = state
         self._follow = follow
         self._queue, self._queued = trio.open_memory_channel[_Reload](MAX_WAITING)
@@ -80,7 +86,9 @@ class Reloads:
         """Take one reload after the other."""
         while True:
             self._active = reload = await self._queued.receive()
-            outcome = await self._perform(reload, trio.current_time() + RELOAD_SECONDS)
+            with self.around():
+                outcome = await self._perform(reload, trio.current_time() + RELOAD_SECONDS)
+                self.last_error = outcome.error
             self._active = None
             self._tell(reload, outcome)
 

@@ -1,7 +1,7 @@
 """Listening sockets: bound once, kept through every restart of a front, unlinked at the end.
 
-A listener that the supervisor bound itself owns its path; a listener from socket activation owns none, and is used
-alike. Everything is close-on-exec; a front gets duplicates.
+A listener that the supervisor bound itself owns its path; one that a service manager holds (supervisor/activation.py)
+owns none, and is used alike. Everything is close-on-exec; a front gets duplicates.
 """
 
 import errno
@@ -31,6 +31,8 @@ class Listener:
     sock: socket.socket
     inode: tuple[int, int] | None = None
     """Device and inode of the socket file that we made."""
+    stays_open: bool = False
+    """A service manager holds this socket too: who connects when the gateway is gone waits for the next one."""
 
     def close(self) -> None:
         """Close, and unlink the path unless another process has put its own socket there."""

@@ -15,6 +15,7 @@ from supervisor.children import Child, Children
 from supervisor.condition import Condition
 from supervisor.lifecycle import Lifecycle
 from supervisor.logs import log
+from supervisor.notify import Notifier
 from supervisor.programs import Programs
 from supervisor.rereading import Rereading
 
@@ -28,6 +29,10 @@ class State:
     children: Children
     rereading: Rereading | None = None
     """What the configuration file says; None where there is none."""
+    notifier: Notifier = field(default_factory=lambda: Notifier(None))
+    """Whoever started the gateway, where that is a service manager."""
+    watchdog_seconds: float | None = None
+    """After so long without a beat it ends the gateway; None: never."""
     lifecycle: Lifecycle = field(default_factory=Lifecycle)
     condition: Condition = field(default_factory=Condition)
     is_leaving: bool = False
@@ -37,6 +42,8 @@ class State:
     """A front ended by itself while it should have drained or stopped."""
     has_cut_calls: bool = False
     """A front left in time, with calls that did not end in time."""
+    last_call_at: float | None = None
+    """When calls in flight are cut (trio clock), once the gateway leaves."""
     patience: trio.CancelScope = field(default_factory=trio.CancelScope)
     """Cancelled when what is left must end now."""
 

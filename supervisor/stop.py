@@ -26,6 +26,7 @@ async def stop_fronts(state: State, fronts: Callable[[], list[Front]]) -> Exit:
     began = trio.current_time()
     is_halted = state.halted is not None
     last_call = began if is_halted else began + state.settings.limits.drain_seconds
+    state.last_call_at = last_call
     hard_end = last_call + (HALT_SECONDS if is_halted else LEAVING_SECONDS)
     with state.patience:
         if state.halted is None:
@@ -55,7 +56,7 @@ def begin_drain(state: State, fronts: list[Front]) -> None:
         log.info("draining", in_flight=sum(front.in_flight for front in fronts))
         state.condition.notify_all()
     for front in fronts:
-        front.post(m.Drain())
+        front.post(m.Drain(is_leaving=state.is_leaving))
 
 
 async def _kill_rest(state: State, fronts: Callable[[], list[Front]]) -> Exit:

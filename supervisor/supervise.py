@@ -23,7 +23,9 @@ from supervisor.signals import answer_signals
 from supervisor.sockets import Listener
 from supervisor.state import State
 from supervisor.stop import begin_drain, stop_fronts
+from supervisor.telling import Telling
 from supervisor.templates import TemplateKeeper
+from supervisor.watchdog import Pulse, Watchdog
 
 M = TypeVar("M", bound=m.Message)
 
@@ -60,6 +62,8 @@ class _Gateway:
         self.notary = NotaryKeeper(state, self.fronts)
         self.followers = Followers(state, self.notary, self.fronts)
         self.reloads = Reloads(state, self.followers.follow)
+        self.telling = Telling(state, self.statuses, lambda: self.reloads.last_error is not None)
+        self.reloads.around = self.telling.reload
         self.template = TemplateKeeper(state, nursery, self.notary.tell)
         self.notary.on_start = self.template.supply.tie_all
         self.notary.on_broken = self.template.supply.kill_broken
@@ -68,6 +72,10 @@ class _Gateway:
         self.keepers = [FrontKeeper(state, number, listeners, memory) for number in range(1, count + 1)]
 
     def start(self, nursery: trio.Nursery) -> None:
+        nursery.start_soon(self.telling.run)
+        if self.state.watchdog_seconds is not None:
+            watchdog = Watchdog(self.state.notifier, self.state.watchdog_seconds, self.ping, self.pulses)
+            nursery.start_soon(watchdog.run)
         nursery.start_soon(self.reloads.run)
         nursery.start_soon(self.notary.run)
         nursery.start_soon(self.template.run)
@@ -94,6 +102,22 @@ class _Gateway:
             announce()
         except Refused as refused:
             self.state.halt(refused.code, refused.sentence)
+        else:
+            self.telling.ready()
+
+    # ----------------------------------------------------------------- the service manager
+
+    def statuses(self) -> list[m.FrontStatus]:
+        return [front.status for front in self.fronts() if front.is_ready and front.status is not None]
+
+    def ping(self) -> None:
+        self.notary.ping()
+        self.template.ping()
+
+    def pulses(self) -> dict[str, Pulse]:
+        return {front.name: front.pulse for front in self.fronts()} | {
+            "notary": self.notary.pulse, "template": self.template.pulse,
+        }  # fmt: skip
 
     # ----------------------------------------------------------------- signals
 
@@ -127,8 +151,8 @@ class _Gateway:
         supply = self.template.supply
         return {
             m.FrontReady: self.answer_ready,
-            m.FrontStatus: _typed(m.FrontStatus, lambda front, status: front.note_in_flight(status.in_flight)),
-            m.Draining: _typed(m.Draining, lambda front, draining: front.note_in_flight(draining.in_flight)),
+            m.FrontStatus: _typed(m.FrontStatus, Front.note_status),
+            m.Draining: _typed(m.Draining, Front.note_draining),
             m.RequestDrain: lambda _front, _message: begin_drain(self.state, self.fronts()),
             m.LoadModules: _typed(m.LoadModules, self.template.load),
             m.NeedWorker: _typed(m.NeedWorker, lambda front, need: supply.need(front, need.profile)),

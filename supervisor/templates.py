@@ -18,6 +18,7 @@ from supervisor.control import Control
 from supervisor.fronts import Front
 from supervisor.logs import log
 from supervisor.state import State
+from supervisor.watchdog import Pulse
 from supervisor.worker_supply import Tell, WorkerSupply
 
 MAX_REMEMBERED = 10_000
@@ -45,6 +46,7 @@ class TemplateKeeper:
     def __init__(self, state: State, nursery: trio.Nursery, tell: Tell) -> None:
         """`tell` posts to the notary."""
         self.supply = WorkerSupply(state, nursery, self._send, self._kill_stuck, tell)
+        self.pulse = Pulse()
         self._state = state
         self._control: Control[m.Message] | None = None
         self._child: Child | None = None
@@ -59,6 +61,7 @@ class TemplateKeeper:
             m.ModulesLoaded: self._answer_loaded,
             m.WorkerStarted: self._answer_started,
             m.WorkerExited: self._answer_exited,
+            m.Pong: lambda _: self.pulse.settle(),
         }
 
     async def run(self) -> None:
@@ -87,6 +90,12 @@ class TemplateKeeper:
         self._loads = {key: load for key, load in self._loads.items() if load.front is not front}
         self.supply.remove_front(front)
 
+    def ping(self) -> None:
+        """Ask whether it is alive, unless an answer is owed or none can come."""
+        if self._is_ready and not self.pulse.is_owed:
+            self.pulse.expect()
+            self._send(m.Ping(), ())
+
     async def stop(self) -> None:
         """End the template, and with it every worker. It holds nothing that an end at once could harm."""
         if self._child is not None:
@@ -114,6 +123,7 @@ class TemplateKeeper:
     def _forget_life(self) -> None:
         self._control = self._child = None
         self._is_ready = False
+        self.pulse.settle()
         self._earlier_generations = self._generation
         self.supply.close()
         for load_id, load in list(self._loads.items()):

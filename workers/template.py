@@ -46,7 +46,7 @@ _M_ARENA_MAX = -8
 _NAME = "a.example"
 _SCHEMA = '{"type": "object", "properties": {"a": {"type": "string", "pattern": "a+", "format": "date"}}}'
 
-_Channel = BlockingChannel[m.StartTemplate | m.LoadModules | m.SpawnWorker | m.KillForked]
+_Channel = BlockingChannel[m.StartTemplate | m.LoadModules | m.SpawnWorker | m.KillForked | m.Ping]
 
 
 @dataclass(frozen=True)
@@ -105,6 +105,8 @@ class Template:
                 worker = self._workers.get(message.worker_id)
                 if worker is not None:
                     worker.kill()
+            case m.Ping():
+                self._channel.send(m.Pong())
         return None
 
     def _answer_start(self, message: m.StartTemplate) -> Exit | None:

@@ -49,6 +49,8 @@ class Connection:
         self._peer = peer
         self._is_waiting = False
         self._is_last = False
+        self._is_new = True
+        self._is_spared = False
         self.idle_since = trio.current_time()
         """Trio clock; meaningful while `is_idle`."""
 
@@ -62,10 +64,12 @@ class Connection:
         """True while no byte of a next request has been seen and nobody has asked to finish."""
         return self._is_waiting and not self._is_last
 
-    def finish(self) -> None:
-        """Close at once when idle, otherwise with the answer that is under way."""
+    def finish(self, *, spares_new: bool = False) -> None:
+        """Close at once when idle, otherwise with the answer that is under way. With `spares_new` a connection that has
+        brought no request yet may bring one."""
         self._is_last = True
-        if self._is_waiting:
+        self._is_spared = spares_new and self._is_new
+        if self._is_waiting and not self._is_spared:
             self._wire.interrupt()
 
     async def run(self) -> None:
@@ -104,13 +108,14 @@ class Connection:
                     return None
             except TooLate:
                 raise GateError("request_timeout") from None
+        self._is_new = self._is_spared = False
         head = bytes(memoryview(buffer)[:size])
         del buffer[:size]
         return parse_head(head)
 
     async def _wait_idle(self) -> None:
         """Until bytes come, or the end of the stream, or `finish`: the buffer is empty then. Raises OSError."""
-        if not self._is_last:
+        if not self._is_last or self._is_spared:
             self.idle_since = trio.current_time()
             self._is_waiting = True
             try:

@@ -45,6 +45,13 @@ class ListeningSocket(NamedTuple):
 
     kind: str
     sock: socket.socket
+    stays_open: bool = False
+    """It outlives this gateway: who is not accepted any more is served by the next one."""
+
+    @property
+    def is_left_early(self) -> bool:
+        """Whether it is left before the gateway refuses anything; operators see a drain to its end."""
+        return self.stays_open and self.kind != "admin"
 
 
 class Server:
@@ -62,6 +69,7 @@ class Server:
         self._traffic = traffic or Unwatched()
         self._unsent = Unsent(limits.max_unsent_bytes)
         self._accepting = trio.CancelScope()
+        self._early = trio.CancelScope()
         self._serving = trio.CancelScope()
         self._ended = trio.Event()
         self._room = trio.Event()
@@ -83,6 +91,26 @@ class Server:
                     await self._accept_until_drained(nursery)
         finally:
             self._ended.set()
+
+    @property
+    def may_be_left(self) -> bool:
+        """True if every socket that takes calls outlives this gateway: then no call has to be refused."""
+        return all(listener.is_left_early or listener.kind == "admin" for listener in self._listeners)
+
+    async def leave(self, seconds: float) -> None:
+        """Accept nothing more on sockets that outlive this gateway, and serve one more request of each connection that
+        was accepted and has brought none. Returns once these connections are closed; after `seconds` with those of
+        them that wait for a request closed as well."""
+        self._early.cancel()
+        left = [self._connections[i] for i, one in enumerate(self._listeners) if one.is_left_early]
+        for connection in itertools.chain.from_iterable(left):
+            connection.finish(spares_new=True)
+        with trio.move_on_after(seconds):
+            while any(left):
+                self._room = trio.Event()
+                await self._room.wait()
+        for connection in itertools.chain.from_iterable(left):
+            connection.finish()
 
     async def drain(self, seconds: float) -> bool:
         """Stop accepting, let answers under way finish, close idle connections now, cut what is left after `seconds`.
@@ -107,11 +135,20 @@ class Server:
                 async with trio.open_nursery() as acceptors:
                     for index, listener in enumerate(self._listeners):
                         self._connections[index] = set()
-                        acceptors.start_soon(self._accept_all, index, listener, nursery)
+                        if not listener.is_left_early:
+                            acceptors.start_soon(self._accept_all, index, listener, nursery)
                     acceptors.start_soon(self._end_idle)
+                    acceptors.start_soon(self._accept_until_left, nursery)
         finally:
             for listener in self._listeners:
                 listener.sock.close()
+
+    async def _accept_until_left(self, nursery: trio.Nursery) -> None:
+        with self._early:
+            async with trio.open_nursery() as acceptors:
+                for index, listener in enumerate(self._listeners):
+                    if listener.is_left_early:
+                        acceptors.start_soon(self._accept_all, index, listener, nursery)
 
     async def _accept_all(self, index: int, listener: ListeningSocket, nursery: trio.Nursery) -> None:
         endpoint = Endpoint(listener.kind, self._respond, self._limits, self._unsent, self._traffic)
@@ -185,6 +222,8 @@ class Server:
         if self._accepting.cancel_called:
             # Accepted in the very moment in which drain began.
             connection.finish()
+        elif self._early.cancel_called and endpoint.kind != "admin":
+            connection.finish(spares_new=True)
         connections.add(connection)
         self._traffic.opened(endpoint.kind)
         nursery.start_soon(self._run, connection, endpoint, connections)

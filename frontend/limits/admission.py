@@ -8,6 +8,7 @@ Principals share the places, and their sessions what is theirs (frontend/limits/
 another from being served, however many calls it makes or how slowly it sends them.
 """
 
+import time
 from collections.abc import Callable
 from types import TracebackType
 from typing import NoReturn
@@ -32,12 +33,13 @@ def _nobody(_: str) -> None:
 class Place:
     """One call's place among those in flight; `with` gives it back at its end."""
 
-    __slots__ = ("_admission", "is_left", "owners")
+    __slots__ = ("_admission", "is_left", "owners", "since")
 
     def __init__(self, admission: "Admission") -> None:
         self._admission = admission
         self.owners: tuple[str, ...] = ()
         self.is_left = False
+        self.since = time.monotonic()
 
     def __enter__(self) -> "Place":
         return self
@@ -71,6 +73,8 @@ class Admission:
         self._peers = Peers(memory or SharedMemory.alone())
         self._in_flight = 0
         self._held: dict[str, int] = {}
+        self._places: dict[Place, None] = {}
+        """In the order in which they were given."""
         self._idle = trio.Event()
         self._idle.set()
         self._is_closed = False
@@ -118,7 +122,9 @@ class Admission:
             return self._refuse("ceiling", "overloaded")
         if self._in_flight == 1:
             self._idle = trio.Event()
-        return Place(self)
+        place = Place(self)
+        self._places[place] = None
+        return place
 
     def _refuse(self, reason: str, code: str) -> NoReturn:
         self._count(self._in_flight - 1)
@@ -150,6 +156,7 @@ class Admission:
         if place.is_left:
             return
         place.is_left = True
+        del self._places[place]
         self._count(self._in_flight - 1)
         for owner in place.owners:
             self._peers.note_place(owner, -1)
@@ -158,6 +165,11 @@ class Admission:
                 del self._held[owner]
         if self._in_flight == 0:
             self._idle.set()
+
+    def oldest_seconds(self) -> float:
+        """For how long the oldest of this front's calls has been in flight; 0 when there is none."""
+        oldest = next(iter(self._places), None)
+        return 0.0 if oldest is None else time.monotonic() - oldest.since
 
     async def wait_idle(self) -> None:
         """Until nothing is in flight. The caller brings the deadline."""

@@ -119,6 +119,7 @@ from ipc.messages.notary_frames import (
     Woken,
 )
 from ipc.messages.operation import Operation
+from ipc.messages.pinging import Ping, Pong
 from ipc.messages.proving import (
     Cosign,
     LastCheckpoint,
@@ -256,9 +257,11 @@ __all__ = [
     "Open",
     "Operation",
     "OrphanedHolds",
+    "Ping",
     "PolicyCompiled",
     "PolicyEdited",
     "PolicyToFront",
+    "Pong",
     "Proof",
     "Prove",
     "ProveConsistency",

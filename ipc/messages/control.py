@@ -15,6 +15,8 @@ class Listener(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     kind: str
     address: str
+    stays_open: bool = False
+    """It outlives the gateway, with all that wait to be accepted: a service manager holds it too."""
 
 
 class StartFront(Message, frozen=True):
@@ -72,7 +74,13 @@ class WorkerGone(Message, frozen=True):
 
 
 class Drain(Message, frozen=True):
-    """Take no new work. Answered by Draining."""
+    """Take no new work. Answered by Draining.
+
+    With `is_leaving` the gateway goes. Where all sockets for calls stay open nothing is refused then: what was accepted
+    is served, and the rest waits there for the next gateway. Draining is said once that is so.
+    """
+
+    is_leaving: bool = False
 
 
 class Reload(Message, frozen=True):
@@ -221,6 +229,10 @@ class FrontStatus(Message, frozen=True):
     held: int
     unresolved: int
     actions: int
+    oldest_seconds: float = 0.0
+    """For how long the oldest call in flight has been."""
+    dependencies: dict[str, bool] = msgspec.field(default_factory=dict)
+    """By their names in the status: whether each answers."""
 
 
 SupervisorToFront = (

@@ -5,6 +5,7 @@ from typing import ClassVar
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModulesLoaded
 from ipc.walls.given import Given
+from ipc.messages.pinging import Ping, Pong
 
 
 class StartTemplate(Message, frozen=True):
@@ -55,5 +56,5 @@ class KillForked(Message, frozen=True):
     worker_id: str
 
 
-SupervisorToTemplate = StartTemplate | LoadModules | SpawnWorker | KillForked
-TemplateToSupervisor = TemplateReady | ModulesLoaded | WorkerStarted | WorkerExited
+SupervisorToTemplate = StartTemplate | LoadModules | SpawnWorker | KillForked | Ping
+TemplateToSupervisor = TemplateReady | ModulesLoaded | WorkerStarted | WorkerExited | Pong

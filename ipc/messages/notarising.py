@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from ipc.messages.control import FollowSettings, SettingsFollowed
 from ipc.messages.message import Message
+from ipc.messages.pinging import Ping, Pong
 from ipc.settings import Settings
 
 
@@ -60,5 +61,5 @@ class WorkerBroke(Message, frozen=True):
     reason: str
 
 
-SupervisorToNotary = StartNotary | AttachFront | TieWorker | WorkerEnded | FollowSettings | StopNotary
-NotaryToSupervisor = NotaryReady | FrontDetached | WorkerBroke | SettingsFollowed
+SupervisorToNotary = StartNotary | AttachFront | TieWorker | WorkerEnded | FollowSettings | Ping | StopNotary
+NotaryToSupervisor = NotaryReady | FrontDetached | WorkerBroke | SettingsFollowed | Pong

@@ -30,4 +30,4 @@ def _run(options: argparse.Namespace) -> int:
     def reread() -> Loaded:
         return load_for_production(options.config, os.environ)
 
-    return leave(launch(prepare_run(loaded.settings, reread), os.environ, options.programs))
+    return leave(launch(prepare_run(loaded.settings, reread, os.environ), os.environ, options.programs))

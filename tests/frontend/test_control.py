@@ -45,7 +45,7 @@ class Listener:
     def policy_edited(self, message: m.PolicyEdited) -> None:
         self.heard.append(message)
 
-    def drain(self) -> None:
+    def drain(self, message: m.Drain) -> None:
         self.heard.append("drain")
 
     def reload(self, message: m.Reload) -> None:

@@ -32,7 +32,7 @@ def opened(drain_seconds: float) -> tuple[State, Posted, list[Front]]:
     state = State(settings, Programs(), Children({}))
     state.lifecycle.move("ready")
     front = Posted(state)
-    front.note_in_flight(1)
+    front.note_draining(m.Draining(1))
     return state, front, [front]
 
 
@@ -68,7 +68,7 @@ async def test_a_front_that_has_no_call_left_is_stopped_at_once(mock_clock: Mock
         nursery.start_soon(stop_fronts, state, lambda: fronts)
         await wait_all_tasks_blocked()
         mock_clock.jump(12.0)
-        front.note_in_flight(0)
+        front.note_draining(m.Draining(0))
         await wait_all_tasks_blocked()
         assert front.told[1:] == [(m.Stop(seconds=18.0), 12.0)], "the rest of its time is told to it"
         fronts.clear()

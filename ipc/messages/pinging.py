@@ -1,0 +1,11 @@
+"""Supervisor, and a process that says nothing by itself: is its loop alive?"""
+
+from ipc.messages.message import Message
+
+
+class Ping(Message, frozen=True):
+    """Answer. Never a second one before the first is answered."""
+
+
+class Pong(Message, frozen=True):
+    """Answers a Ping, in its turn among all other work."""
