@@ -2,7 +2,8 @@
 
 A line is one write, so that lines of several processes on one pipe never mix, and a log that nobody reads never ends a
 call. Every call says a line, so nothing stands between it and its bytes: no record, no walk through the stack for a
-place that no line shows. A stack trace only for what we caused, never for what a caller caused, and without the
+place that no line shows. Where standard error is the system's journal, a line is an entry of it (ipc/journal.py) with
+its fields as fields. A stack trace only for what we caused, never for what a caller caused, and without the
 variables of its frames. SECURITY: callers pass identifiers, numbers and codes, never tokens, proofs or bodies.
 """
 
@@ -16,6 +17,8 @@ from datetime import UTC, datetime
 
 import msgspec
 
+from ipc.journal import Journal
+
 Fields = Mapping[str, object]
 Sink = Callable[[str, str, Fields, BaseException | None], None]
 """Takes level, message, fields and the exception to show with them. Never raises."""
@@ -28,10 +31,14 @@ _encode = msgspec.json.Encoder(enc_hook=repr).encode
 
 
 class Lines:
-    """Says events on standard error: as JSON, or for a person. `bound` gives what every line carries besides."""
+    """Says events on standard error: as JSON, or for a person. `bound` gives what every line carries besides; `journal`
+    takes them instead, where it can."""
 
-    def __init__(self, bound: Callable[[], Fields] = dict, *, human: bool = False) -> None:
+    def __init__(
+        self, bound: Callable[[], Fields] = dict, *, human: bool = False, journal: Journal | None = None
+    ) -> None:  # fmt: skip
         self._bound = bound
+        self._journal = journal
         self._shown = _for_people if human else _as_json
 
     def write(self, level: str, message: str, fields: Fields, error: BaseException | None) -> None:
@@ -41,7 +48,10 @@ class Lines:
         """
         try:
             trace = "" if error is None else "".join(traceback.format_exception(error)).removesuffix("\n")
-            line = self._shown(level, message, {**self._bound(), **fields}, trace)
+            whole = {**self._bound(), **fields}
+            if self._journal is not None and self._journal.write(level, _message(message, whole), _texts(whole, trace)):
+                return
+            line = self._shown(level, message, whole, trace)
         except Exception as problem:
             about = {"about": message, "why": type(problem).__name__}
             line = _as_json("error", "a line could not be written", about, "")
@@ -101,6 +111,17 @@ def _for_people(level: str, message: str, fields: Fields, trace: str) -> bytes:
     colour = "" if "NO_COLOR" in os.environ else _COLOURS.get(level, "")
     line = f"{start} {colour}{level:<7}{_PLAIN if colour else ''} {visible(message):<{_MESSAGE_COLUMNS}}  {shown}"
     return "\n".join([line.rstrip(), *map(visible, trace.splitlines()), ""]).encode(errors="backslashreplace")
+
+
+def _message(message: str, fields: Fields) -> str:
+    """What a person reads in the journal without the fields."""
+    return visible(_columns(fields)) if "decision" in fields else message
+
+
+def _texts(fields: Fields, trace: str) -> dict[str, str]:
+    """Fields as the journal has them: texts as they are, everything else as JSON."""
+    texts = {name: value if isinstance(value, str) else _encode(value).decode() for name, value in fields.items()}
+    return texts | {"exception": trace} if trace else texts
 
 
 def _columns(fields: Fields) -> str:

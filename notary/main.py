@@ -16,6 +16,7 @@ from ipc import messages as m
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.exits import Exit
 from ipc.framing import FrameError
+from ipc.journal import own_journal
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.logs import Lines, log, write_lines
 from ipc.parent import die_with_parent, refuse_core_dumps
@@ -37,7 +38,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     hold_collector()
     setproctitle("gateway: notary")
-    write_lines(Lines(lambda: {"process": "notary"}, human=sys.stderr.isatty()))
+    write_lines(Lines(lambda: {"process": "notary"}, human=sys.stderr.isatty(), journal=own_journal()))
     os.set_inheritable(arguments.control_fd, False)
     leave(run(socket.socket(fileno=arguments.control_fd)))
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from ipc.exits import Exit
 from ipc.settings import Settings
-from supervisor.commands import check, dev, doctor, keys, ledger, policy, run, schema, witness
+from supervisor.commands import check, dev, doctor, init, keys, ledger, policy, run, schema, witness
 from supervisor.programs import Programs
 from supervisor.refusal import Refused
 
@@ -21,7 +21,7 @@ _EXITS = """exit codes:
   137 calls were cut by the hard deadline · 1 a policy test failed, a policy gives no decision, or something nobody
   foresaw; the log says what"""
 
-_GROUPS = (run, dev, check, doctor, policy, schema, keys, ledger, witness)
+_GROUPS = (init, run, dev, check, doctor, policy, schema, keys, ledger, witness)
 """In the order in which `gateway --help` shows them."""
 
 

@@ -2,6 +2,7 @@
 
 import sys
 
+from ipc.journal import own_journal
 from ipc.logs import Lines, log, write_lines
 
 __all__ = ["configure_logs", "log"]
@@ -10,4 +11,4 @@ __all__ = ["configure_logs", "log"]
 def configure_logs(*, to_terminal: bool | None = None) -> None:
     """Call once, before the first line."""
     human = sys.stderr.isatty() if to_terminal is None else to_terminal
-    write_lines(Lines(lambda: {"process": "supervisor"}, human=human))
+    write_lines(Lines(lambda: {"process": "supervisor"}, human=human, journal=own_journal()))

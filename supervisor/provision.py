@@ -1,4 +1,4 @@
-"""`gateway keys make`: everything that a production configuration must name, made once in a folder.
+"""`gateway keys make` and `gateway init`: the keys that a production configuration must name, made once in a folder.
 
 Keys are made by the process that makes them for `gateway dev` too (supervisor/keys.py); the API key is a random text
 that is shown once, while its hash goes into the configuration. What is there already is kept.
@@ -8,6 +8,7 @@ import hashlib
 import re
 import secrets
 from collections.abc import Callable
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import msgspec
@@ -41,8 +42,24 @@ class _Made(msgspec.Struct):
     operator_jkt: str
 
 
+@dataclass(frozen=True)
+class Provisioned:
+    """Where keys are, and an operator's credential. `api_key` is shown once and kept nowhere."""
+
+    folder: Path
+    name: str
+    digest: str
+    jkt: str
+    api_key: str
+
+
 def provision(folder: Path, name: str, make_keys: Callable[[Path], str]) -> str:
     """Make keys and an operator's credential; return what to tell. Raises Refused."""
+    return _TOLD.format(**asdict(make_credentials(folder, name, make_keys)))
+
+
+def make_credentials(folder: Path, name: str, make_keys: Callable[[Path], str]) -> Provisioned:
+    """Make keys and an operator's credential; keep keys that are there. Raises Refused."""
     if not _NAME.fullmatch(name):
         raise Refused(Exit.USAGE, f"{name!r} is no operator name; use lower-case letters, digits, _ and . (no dash).")
     whole = folder.absolute()
@@ -56,4 +73,4 @@ def provision(folder: Path, name: str, make_keys: Callable[[Path], str]) -> str:
         raise Refused(Exit.FAILED, f"the keys in {whole} could not be made: {error}.") from None
     api_key = f"key-{name}-{secrets.token_hex(16)}"
     digest = hashlib.sha256(api_key.encode()).hexdigest()
-    return _TOLD.format(folder=whole, name=name, digest=digest, jkt=jkt, api_key=api_key)
+    return Provisioned(whole, name, digest, jkt, api_key)

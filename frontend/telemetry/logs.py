@@ -4,6 +4,7 @@ import sys
 from contextvars import ContextVar
 
 from ipc.identifiers import new
+from ipc.journal import own_journal
 from ipc.logs import Fields, Lines, log, write_lines
 
 __all__ = ["begin_trace", "configure_logs", "log", "trace_id", "trace_now"]
@@ -29,4 +30,4 @@ def configure_logs(process: str, *, to_terminal: bool | None = None) -> None:
         found = trace_id.get()
         return {"process": process} if found is None else {"process": process, "trace_id": found}
 
-    write_lines(Lines(bound, human=sys.stderr.isatty() if to_terminal is None else to_terminal))
+    write_lines(Lines(bound, human=sys.stderr.isatty() if to_terminal is None else to_terminal, journal=own_journal()))

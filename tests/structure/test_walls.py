@@ -51,7 +51,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
     "supervisor": (
         ("cli",),
         ("commands",),
-        ("checking", "dev_start"),
+        ("checking", "dev_start", "founding"),
         ("launch", "rollback"),
         ("rotation",),
         ("supervise", "dev"),
