@@ -12,7 +12,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -102,19 +102,15 @@ class Box:
         command = ["nsenter", "-t", str(self.pid), "-a", "journalctl", "--no-pager", "-n", "60"]
         return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False).stdout
 
-    def pid_here(self, inside: int) -> int:
-        """A pid of the box, as this machine has it."""
-        for status in Path("/proc").glob("[0-9]*/status"):
-            try:
-                found = re.search(r"^NSpid:\t(\d+)\t(\d+)$", status.read_text(), re.MULTILINE)
-                if found and int(found[2]) == inside and status.parent.joinpath("ns/pid").readlink() == self._pids():
-                    return int(found[1])
-            except OSError:
-                continue
-        raise AssertionError(f"no process {inside} in the box")
-
-    def _pids(self) -> Path:
-        return Path(f"/proc/{self.pid}/ns/pid").readlink()
+    def processes(self, unit: str) -> dict[int, str]:
+        """Pid, as the box has it, and title of every process of a unit."""
+        group = self.show(unit, "ControlGroup")
+        found: dict[int, str] = {}
+        with suppress(OSError):
+            listed = self.run("cat", f"/sys/fs/cgroup{group}/cgroup.procs", check=False).stdout
+            for pid in map(int, listed.split() if group else ()):
+                found[pid] = self.path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0 ").decode()
+        return found
 
 
 @contextmanager
@@ -152,8 +148,8 @@ class Installed(Gateway):
 
 @contextmanager
 def installed(inside: Box) -> Iterator[Installed]:
-    """Install the gateway in the box, as its documentation says; with one agent who may call text_digest. Nothing is
-    started."""
+    """Install the gateway in the box, as its documentation says; with one agent who may call text_digest and spin.
+    Nothing is started."""
     # This machine's Python may lie in a home, which the service does not see: it has the same one elsewhere.
     interpreter = f"{INTERPRETER}/bin/python{sys.version_info.major}.{sys.version_info.minor}"
     inside.put(f"{PYTHON}/pyvenv.cfg", f"home = {INTERPRETER}/bin\ninclude-system-site-packages = false\n")
@@ -167,9 +163,11 @@ def installed(inside: Box) -> Iterator[Installed]:
     assert key is not None, said
     config = inside.path("/etc/gateway/gateway.toml")
     agent = f'[identity.peercred.principals.{os.geteuid()}]\nprincipal = "agent"\nscopes = ["tools:call"]\n'
-    config.write_text(config.read_text() + f"\n{agent}owner = \"team\"\n")
+    config.write_text(config.read_text() + f'\n{agent}owner = "team"\n')
+    inside.put("/etc/gateway/actions/spin.yaml", (ROOT / "contrib/examples/actions/spin.yaml").read_text())
     policy = inside.path("/etc/gateway/policy/data.json")
-    data = json.loads(policy.read_text()) | {"acl": {"agent": {"actions": ["text_digest"], "sinks": []}}}
+    acl = {"agent": {"actions": ["text_digest", "spin"], "sinks": []}}
+    data = json.loads(policy.read_text()) | {"acl": acl}
     policy.write_text(json.dumps(data))
     ready = {
         "public_base_url": PUBLIC_URL, "state_dir": str(inside.path("/var/lib/gateway")),

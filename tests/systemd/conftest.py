@@ -1,0 +1,51 @@
+"""One systemd for all of these tests, with the gateway installed in it as docs/operations.md says."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.systemd_box import Box, Installed, box, installed, missing
+
+
+@pytest.fixture(scope="session")
+def inside() -> Iterator[Box]:
+    """A systemd. Where this machine can't boot one the tests are skipped with the reason; in CI they fail."""
+    if reason := missing():
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"no systemd to test with: {reason}")
+        pytest.skip(reason)
+    with box() as booted:
+        yield booted
+
+
+@pytest.fixture(scope="session")
+def gate(inside: Box) -> Iterator[Installed]:
+    """The gateway, installed and not started."""
+    with installed(inside) as gateway:
+        yield gateway
+
+
+@pytest.fixture
+def serving(gate: Installed, inside: Box) -> Installed:
+    """The gateway, started by its sockets and its unit as they came, whatever a test before left."""
+    if changes(inside):
+        reset(inside)
+    inside.run("systemctl", "start", "gateway.socket", "gateway-admin.socket", "gateway.service")
+    return gate
+
+
+def changes(inside: Box) -> list[Path]:
+    """What a test has changed of the unit."""
+    return list(inside.path("/etc/systemd/system/gateway.service.d").glob("test-*.conf"))
+
+
+def reset(inside: Box) -> None:
+    """Stop it, and take back what a test changed of the unit."""
+    inside.run("systemctl", "stop", "gateway.socket", "gateway-admin.socket", "gateway.service")
+    inside.run("systemctl", "reset-failed", check=False)
+    if found := changes(inside):
+        for one in found:
+            one.unlink()
+        inside.run("systemctl", "daemon-reload")
