@@ -29,7 +29,7 @@ def start(tmp_path: Path) -> Iterator[Start]:
 @contextmanager
 def starting(folder: Path) -> Iterator[Start]:
     """What starts supervisors in a folder: `front`, `notary` and `template` are the scripts of the fakes, the rest are
-    settings.
+    settings; `environ` is added to the environment.
 
     With `is_real` only front and notary are fakes. All of them are gone at the end.
     """
@@ -37,7 +37,8 @@ def starting(folder: Path) -> Iterator[Start]:
 
     def begin(
         *, front: dict[str, Any] | None = None, notary: dict[str, Any] | None = None,
-        template: dict[str, Any] | None = None, is_real: bool = False, **changes: Any,
+        template: dict[str, Any] | None = None, is_real: bool = False, environ: dict[str, str] | None = None,
+        **changes: Any,
     ) -> Running:  # fmt: skip
         state_dir = folder / "state"
         state_dir.mkdir(mode=0o700, exist_ok=True)
@@ -58,7 +59,8 @@ def starting(folder: Path) -> Iterator[Start]:
             arguments = [msgspec.json.encode(settings).decode(), *(["real"] if is_real else [])]
             process = subprocess.Popen(
                 [*RUN_GATEWAY, *arguments],
-                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True, env=os.environ,
+                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, text=True,
+                env=os.environ | (environ or {}),
             )  # fmt: skip
         started.append(Running(process, settings, log_file))
         return started[-1]

@@ -50,6 +50,8 @@ def serve(control: BlockingChannel[m.Message]) -> None:
                 (folder / "notary-follows.json").write_text(json.dumps([one.name for one in reloadable.operators]))
                 if not script.get("never_follows"):
                     control.send(m.SettingsFollowed(request_id))
+            case m.Ping():
+                control.send(m.Pong())
             case m.StopNotary():
                 left = sum(is_open(channel) for channel in fronts.values())
                 (folder / "notary-stopped.json").write_text(json.dumps({"open_fronts": left}))

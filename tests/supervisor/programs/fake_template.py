@@ -83,6 +83,8 @@ class FakeTemplate:
                 self.load(message)
             case m.SpawnWorker():
                 self.spawn(message)
+            case m.Ping():
+                self.channel.send(m.Pong())
             case m.KillForked():
                 for pid, worker_id in self.alive.items():
                     if worker_id == message.worker_id:
