@@ -31,4 +31,5 @@ if [ "$version" -ge 253 ]; then
   install -D -m 0644 "$here/gateway.service.d/notify-reload.conf" /etc/systemd/system/gateway.service.d/notify-reload.conf
 fi
 systemctl daemon-reload
-echo "Installed. When gateway.toml says what you want: systemctl enable --now gateway.socket gateway-admin.socket gateway"
+echo "Installed. When gateway.toml says what you want: $here/check.sh, then"
+echo "systemctl enable --now gateway.socket gateway-admin.socket gateway"

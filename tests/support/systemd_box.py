@@ -39,7 +39,7 @@ def missing() -> str | None:
     """What this machine lacks for a box; None when nothing is."""
     if os.geteuid() != 0:
         return "booting a systemd needs root"
-    needed = ("systemctl", "nsenter", "unshare", "setpriv", "pivot_root", "ip", "hostname")
+    needed = ("systemctl", "nsenter", "unshare", "setpriv", "pivot_root", "ip", "hostname", "runuser", "curl")
     if lacking := [name for name in needed if shutil.which(name) is None]:
         return f"there is no {', '.join(lacking)}"
     if not Path("/lib/systemd/systemd").exists():
@@ -174,7 +174,7 @@ def installed(inside: Box) -> Iterator[Installed]:
         "client_socket": str(inside.path(CLIENT)), "admin_socket": str(inside.path(ADMIN)),
         "operator": {"name": "ann", "key": key[1], "private_key_file": str(inside.path("/etc/gateway/operator.pem"))},
     }  # fmt: skip
-    with over(ready["client_socket"]) as http, over(ready["admin_socket"]) as admin:
+    with over(str(ready["client_socket"])) as http, over(str(ready["admin_socket"])) as admin:
         nobody = subprocess.Popen(["true"], text=True)
         nobody.wait()
         yield Installed(nobody, ready, Path("/dev/null"), http, box=inside, admin=admin)

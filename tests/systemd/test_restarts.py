@@ -5,12 +5,12 @@ from tests.support.systemd_box import Box, Installed
 from tests.systemd.load import load
 
 REQUESTS = 10_000
-RESTARTS = 3
+RESTARTS = 2
 RELOADS = 4
 LOAD_SECONDS = 400.0
 
 
-def test_of_ten_thousand_requests_through_three_restarts_none_fails(serving: Installed, inside: Box) -> None:
+def test_of_ten_thousand_requests_through_two_restarts_none_fails(serving: Installed, inside: Box) -> None:
     pids = {inside.show("gateway", "MainPID")}
     with load(serving, REQUESTS) as clients:
         for number in range(1, RESTARTS + 1):

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ipc.exits import Exit
 from tests.support.gateway import wait_for
 from tests.support.systemd_box import SOURCE, Box, Installed, wait_state
 from tests.systemd.conftest import reset
@@ -133,6 +134,16 @@ def test_installing_again_changes_neither_keys_nor_configuration(inside: Box, ga
     said = inside.run(f"{SOURCE}/contrib/systemd/install.sh", "ann").stdout
     assert [inside.path(one).read_bytes() for one in kept] == before
     assert "key-ann-" not in said
+
+
+def test_check_looks_at_the_configuration_as_the_service_does(serving: Installed, inside: Box) -> None:
+    said = inside.run(f"{SOURCE}/contrib/systemd/check.sh").stdout
+    assert said == "/etc/gateway/gateway.toml: no problems, 2 actions, policy version 1.\n"
+    inside.run("mv", "/etc/gateway/keys/grant.pem", "/etc/gateway/keys/aside.pem")
+    inside.run("cp", "/etc/gateway/keys/receipt.pem", "/etc/gateway/keys/grant.pem")
+    refused = inside.run(f"{SOURCE}/contrib/systemd/check.sh", check=False)
+    inside.run("mv", "/etc/gateway/keys/aside.pem", "/etc/gateway/keys/grant.pem")
+    assert (refused.returncode, "grant_signing_key_path" in refused.stdout) == (int(Exit.CONFIG), True), refused.stdout
 
 
 def test_the_installer_refuses_whoever_is_not_root(inside: Box) -> None:

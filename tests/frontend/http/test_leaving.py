@@ -11,10 +11,12 @@ import trio
 
 from frontend.http.server import ListeningSocket, serve
 from ipc.settings import LimitSettings
-from tests.frontend.http.conftest import PATIENT
 from tests.support.http_socket import Running, connected, echo, get, until
 
 LONG = 600.0
+LIMITS = LimitSettings(
+    header_timeout_seconds=LONG, body_timeout_seconds=LONG, idle_timeout_seconds=LONG, send_timeout_seconds=LONG
+)
 
 
 def listening(path: Path) -> socket.socket:
@@ -31,7 +33,7 @@ async def kept(folder: Path, *, stays_open: bool = True) -> AsyncIterator[Runnin
     with client, admin:
         doors = [ListeningSocket("client", client.dup(), stays_open), ListeningSocket("admin", admin.dup(), True)]
         async with trio.open_nursery() as nursery:
-            server = await nursery.start(serve, doors, echo, LimitSettings(**PATIENT))
+            server = await nursery.start(serve, doors, echo, LIMITS)
             yield Running(server, ("", 0), str(folder / "client"))
             nursery.cancel_scope.cancel()
 
@@ -63,7 +65,7 @@ async def test_who_connects_then_is_not_accepted_and_is_served_by_whoever_accept
             async with trio.open_nursery() as nursery:
                 # The next gateway: the same socket, from the one who holds it.
                 held = socket.socket(fileno=_descriptor(running.path))
-                await nursery.start(serve, [ListeningSocket("client", held, True)], echo, LimitSettings(**PATIENT))
+                await nursery.start(serve, [ListeningSocket("client", held, True)], echo, LIMITS)
                 assert (await waiting.reply()).json["path"] == "/next"
                 nursery.cancel_scope.cancel()
 
