@@ -10,6 +10,8 @@ is added here is the one folder that this file was installed with.
 import os
 import runpy
 import sys
+import traceback
+import types
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -22,7 +24,46 @@ def main() -> int:
     return command_line()
 
 
+def library_that_failed(error: Exception) -> str | None:
+    """The library, none of ours, that could not be imported; None when the error is another one."""
+    if isinstance(error, ImportError) and error.name:
+        library = error.name.partition(".")[0]
+        return None if _is_ours(library) else library
+    frames = [frame for frame, _ in traceback.walk_tb(error.__traceback__)]
+    ours = max(place for place, frame in enumerate(frames) if _is_ours(_package(frame)))
+    # The body of a module, right below code of ours: that is an import.
+    is_import = len(frames) > ours + 1 and frames[ours + 1].f_code.co_name == "<module>"
+    return _package(frames[ours + 1]) if is_import else None
+
+
+def _package(frame: types.FrameType) -> str:
+    return str(frame.f_globals.get("__name__")).partition(".")[0]
+
+
+def _is_ours(name: str) -> bool:
+    return name == "__main__" or os.path.exists(os.path.join(HERE, name)) or os.path.exists(f"{HERE}/{name}.py")
+
+
+def run(program: str) -> None:
+    """Become a program of ours. A library that can't be loaded is one sentence and an exit code, not a trace."""
+    try:
+        runpy.run_module(program, run_name="__main__", alter_sys=True)
+    except Exception as error:
+        library = library_that_failed(error)
+        if library is None:
+            raise
+        from ipc.exits import Exit
+        from ipc.logs import log
+
+        log.error(
+            f"{program} can't start: the library {library} can't be loaded. Install the gateway's requirements again, "
+            "for this machine and this Python",
+            cause=str(error),
+        )
+        sys.exit(Exit.UNAVAILABLE)
+
+
 if __name__ == "__main__":
     sys.path.insert(0, HERE)
     del sys.argv[0]
-    runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    run(sys.argv[0])

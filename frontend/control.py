@@ -62,6 +62,9 @@ class Hears(Protocol):
     def drain(self, message: m.Drain) -> None:
         """Refuse new work."""
 
+    def note_crash_loops(self, message: m.CrashLoops) -> None:
+        """Tell readiness."""
+
     def reload(self, message: m.Reload) -> None:
         """Read the configuration again, in a task of its own."""
 
@@ -194,6 +197,8 @@ class Control:
                 listener.policy_edited(message)
             case m.Drain():
                 listener.drain(message)
+            case m.CrashLoops():
+                listener.note_crash_loops(message)
             case m.Reload():
                 listener.reload(message)
             case m.FinishReload():

@@ -103,6 +103,10 @@ class Front:
         left.set()
         self._services.control.post(m.Draining(self._services.admission.in_flight))
 
+    def note_crash_loops(self, message: m.CrashLoops) -> None:
+        """Readiness fails while there is any."""
+        self._services.crash_loops = message.children
+
     def reload(self, message: m.Reload) -> None:
         """Reload in a task of its own: calls go on with what they have."""
         self._nursery.start_soon(self._services.reloads.perform, message)
@@ -151,7 +155,7 @@ class Front:
         except ConfigurationRefused as error:
             for problem in error.problems:
                 log.error("configuration refused", problem=problem)
-            return Exit.CONFIG
+            return Exit.UNAVAILABLE if error.is_passing else Exit.CONFIG
         except ClockError as error:
             log.error("the clock is wrong: everything is refused until it is right again", cause=error.cause)
             self._nursery.start_soon(self._begin_later, live_fronts)

@@ -1,13 +1,12 @@
 """The front process: `python -m frontend.main --control-fd N --parent PID`, started by the supervisor.
 
 Ties itself to its parent before anything else, then becomes frontend/front.py. Ends with an exit code of ipc/exits.py;
-SIGTERM and SIGINT are the supervisor's business and ignored here.
+signals to the whole service are the supervisor's business and ignored here.
 """
 
 import argparse
-import signal
 
-from ipc.parent import die_with_parent, refuse_core_dumps
+from ipc.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
 from ipc.process_speed import hold_collector, leave, yield_soon
 
 
@@ -19,8 +18,7 @@ def main() -> None:
     arguments = parser.parse_args()
     die_with_parent(arguments.parent)
     refuse_core_dumps()
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    leave_signals_to_parent()
     hold_collector()
     yield_soon()
     # Only now: all that a front is made of takes a while, and must not outlive its parent meanwhile.

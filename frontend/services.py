@@ -90,6 +90,8 @@ class Services:
     presence: Presence
     scraping: trio.Lock = field(default_factory=trio.Lock)
     """Held by whoever writes the metrics down."""
+    crash_loops: tuple[str, ...] = ()
+    """Children of the supervisor that end again and again; readiness fails while there is any."""
     describe: Callable[[], dict[str, Any]] = field(init=False)
     """The interface as an OpenAPI document; said by whoever serves it (frontend/api/dispatch.py)."""
 
@@ -135,13 +137,14 @@ class Services:
             "checkpoint": _shown(ledger_status.checkpoint if ledger_status else None),
             "policy_version": self.policy.policy_version,
             "policy_memo": memo,
+            "crash_loops": list(self.crash_loops),
             "weakened": list(self.configuration.settings.weakened),
         }
 
     def health_of(self, look: Look) -> Health:
         """What a look makes of the whole."""
         has_store, has_ledger = look.store_status is not None, look.ledger_status is not None
-        return Health(has_store, self.policy.is_available, has_ledger, look.proxy, len(self.registry))
+        return Health(has_store, self.policy.is_available, has_ledger, look.proxy, len(self.registry), self.crash_loops)
 
     def worker_gauges(self) -> dict[f.Family, dict[Labels, float]]:
         """How this front's pools stand."""
@@ -169,13 +172,17 @@ class Services:
         """What the supervisor shows in its status line; minus one for what can't be told. Asks nobody."""
         store_status, ledger_status, has_proxy = self.dependencies.last()
         proxy = {} if has_proxy is None else {"egress_proxy": has_proxy}
+        pools = self.pools.census()
         return m.FrontStatus(
             self.admission.in_flight,
             store_status.held if store_status else -1,
             ledger_status.unresolved if ledger_status else -1,
             len(self.registry),
-            self.admission.oldest_seconds(),
-            {"redis": store_status is not None, "opa": self.policy.is_available, **proxy},
+            oldest_seconds=self.admission.oldest_seconds(),
+            dependencies={"redis": store_status is not None, "opa": self.policy.is_available, **proxy},
+            waiting={name: one.waiting for name, one in pools.items() if one.waiting},
+            busy={name: one.members - one.idle for name, one in pools.items() if one.members > one.idle},
+            unanswered=self.client.unanswered,
         )
 
     def close(self) -> None:

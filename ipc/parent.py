@@ -31,6 +31,13 @@ def die_with_parent(expected_parent: int) -> None:
         sys.exit(Exit.ORPHANED)
 
 
+def leave_signals_to_parent() -> None:
+    """Ignore what is sent to a whole group or service (`systemctl kill`, a terminal): the supervisor alone answers it,
+    and ends its children itself."""
+    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
+        signal.signal(number, signal.SIG_IGN)
+
+
 def refuse_core_dumps() -> None:
     """Not dumpable: no core file, no ptrace by the same user, /proc/PID owned by root. SECURITY: secrets live here."""
     _prctl(_PR_SET_DUMPABLE, 0)

@@ -51,13 +51,13 @@ SUPERVISOR_TO_FRONT: Table = {("new", m.StartFront): "started"} | {
     ("started", kind): "started"
     for kind in (
         m.AttachNotary, m.AttachPolicy, m.AttachReader, m.AttachWorker, m.WorkerGone, m.ModulesLoaded, m.Drain,
-        m.Reload, m.FinishReload, m.FollowSettings, m.Reloaded, m.PolicyEdited,
+        m.CrashLoops, m.Reload, m.FinishReload, m.FollowSettings, m.Reloaded, m.PolicyEdited,
     )
 } | {("started", m.Stop): "stopping"} | {
     ("stopping", kind): "stopping"
     for kind in (
         m.AttachNotary, m.AttachPolicy, m.AttachReader, m.AttachWorker, m.WorkerGone, m.ModulesLoaded, m.Drain,
-        m.FinishReload, m.FollowSettings, m.Reloaded, m.Stop,
+        m.CrashLoops, m.FinishReload, m.FollowSettings, m.Reloaded, m.Stop,
     )
 }  # fmt: skip
 

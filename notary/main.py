@@ -6,7 +6,6 @@ SIGINT are the supervisor's business and ignored here.
 
 import argparse
 import os
-import signal
 import socket
 import sys
 
@@ -19,7 +18,7 @@ from ipc.framing import FrameError
 from ipc.journal import own_journal
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.logs import Lines, log, write_lines
-from ipc.parent import die_with_parent, refuse_core_dumps
+from ipc.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
 from ipc.private_files import KeyFileError
 from ipc.process_speed import hold_collector, leave, release_collector
 from ipc.sessions import SUPERVISOR_TO_NOTARY, ProtocolError
@@ -34,8 +33,7 @@ def main() -> None:
     die_with_parent(arguments.parent)
     # SECURITY: every signing key lives here.
     refuse_core_dumps()
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    leave_signals_to_parent()
     hold_collector()
     setproctitle("gateway: notary")
     write_lines(Lines(lambda: {"process": "notary"}, human=sys.stderr.isatty(), journal=own_journal()))

@@ -23,7 +23,7 @@ from ipc.exits import Exit
 from ipc.framing import FrameError
 from ipc.limits import MAX_READER_FRAME
 from ipc.logs import Lines, log, write_lines
-from ipc.parent import die_with_parent, refuse_core_dumps
+from ipc.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
 from ipc.process_speed import leave
 from ipc.sessions import FRONT_TO_READER, ProtocolError
 from ipc.walls.given import Given
@@ -48,6 +48,7 @@ def main() -> None:
     parser.add_argument("--walls", type=Given.parse, default=Given())
     arguments = parser.parse_args()
     die_with_parent(arguments.parent)
+    leave_signals_to_parent()
     # SECURITY: what agents asked, and whom they are, passes through here.
     refuse_core_dumps()
     setproctitle("gateway: reader")

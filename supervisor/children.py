@@ -5,6 +5,7 @@ adopts what its children leave behind, and `kill_everything` ends whatever is le
 processes, since PDEATHSIG follows the thread.
 """
 
+import contextlib
 import os
 import select
 import signal
@@ -29,6 +30,7 @@ class Child:
         self.pid = process.pid if process else 0
         self.status: int | None = None
         """Exit code, or minus a signal; None while it lives."""
+        self._born = time.monotonic()
         self._process = process
         self._ended = trio.Event()
 
@@ -38,6 +40,11 @@ class Child:
         if self._process is not None:
             self._process.returncode = status
         self._ended.set()
+
+    @property
+    def age(self) -> float:
+        """Seconds since it was started."""
+        return time.monotonic() - self._born
 
     async def wait(self) -> int:
         """Wait for the end and return the status."""
@@ -106,6 +113,10 @@ class Children:
 def kill_everything(seconds: float = 5.0) -> None:
     """SIGKILL every child and every adopted grandchild until none is left. Blocks up to `seconds`; for the very end."""
     deadline = time.monotonic() + seconds
+    if os.getpid() == 1:
+        # The first process of a container: its end is the end of all others in it, whatever /proc shows or does not.
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(-1, signal.SIGKILL)
     while pids := _direct_children():
         for pid in pids:
             handle = os.pidfd_open(pid)

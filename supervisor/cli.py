@@ -9,19 +9,19 @@ from collections.abc import Sequence
 
 from ipc.exits import Exit
 from ipc.settings import Settings
-from supervisor.commands import check, dev, doctor, init, keys, ledger, policy, run, schema, witness
+from supervisor.commands import check, dev, doctor, init, keys, ledger, policy, run, running, schema, witness
 from supervisor.programs import Programs
 from supervisor.refusal import Refused
 
 _EXITS = """exit codes:
   0 stopped as asked, or nothing is wrong · 2 the command line does not parse · 8 a ledger does not verify
   9 the ledger does not continue its last checkpoint
-  69 a port or a dependency is not available · 75 another gateway holds the state directory
+  69 a port or a dependency is not available, or no gateway runs · 75 another gateway holds the state directory
   77 a folder can't be used · 78 the configuration, a policy or a question is refused
-  137 calls were cut by the hard deadline · 1 a policy test failed, a policy gives no decision, or something nobody
-  foresaw; the log says what"""
+  137 calls were cut by the hard deadline · 1 a policy test failed, a policy gives no decision, the running gateway is
+  not ready or has refused a reload, or an unexpected error; the log says what"""
 
-_GROUPS = (init, run, dev, check, doctor, policy, schema, keys, ledger, witness)
+_GROUPS = (init, run, dev, running, check, doctor, policy, schema, keys, ledger, witness)
 """In the order in which `gateway --help` shows them."""
 
 

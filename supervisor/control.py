@@ -55,6 +55,11 @@ class Control(Generic[M]):
             if isinstance(error, trio.WouldBlock):
                 self._break("does not take its messages")
 
+    @property
+    def queued(self) -> int:
+        """Messages that the child has not taken."""
+        return self._queue.statistics().current_buffer_used
+
     async def serve(self, answer: Callable[[M], None]) -> str:
         """Send what is posted and hand every received message to `answer`, until the channel ends; say why it ended."""
         async with trio.open_nursery() as nursery:

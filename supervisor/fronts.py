@@ -45,7 +45,7 @@ class Front:
         self.is_drained = False
         self.in_flight = 0
         self.status: m.FrontStatus | None = None
-        """What it said last."""
+        """What it said last of itself."""
         self.pulse = Pulse()
         self._has_answered_drain = False
         self.followed = ""
@@ -58,8 +58,13 @@ class Front:
         """Queue a message; see Control.post."""
         self._control.post(message, fds)
 
+    @property
+    def queued(self) -> int:
+        """Messages that it has not taken."""
+        return self._control.queued
+
     def note_status(self, status: m.FrontStatus) -> None:
-        """What the front says once a second."""
+        """What the front says of itself once a second."""
         self.status = status
         self.pulse.expect()
         self._note_in_flight(status.in_flight)
@@ -83,9 +88,12 @@ class Front:
         `attach` ties the front to the notary.
         """
         self.child = self._state.children.spawn(self.name, self._state.programs.front, self._control.child_end)
+        self._state.standings.started(self.name, self.child.pid)
         handed = (*(os.dup(one.sock.fileno()) for one in listeners), memory.handed())
         self.post(self._start(listeners, live_fronts), handed)
         attach(self)
+        if self._state.standings.crash_loops:
+            self.post(m.CrashLoops(self._state.standings.crash_loops))
         if self._state.lifecycle.is_draining:
             self.post(m.Drain(is_leaving=self._state.is_leaving))
         async with trio.open_nursery() as nursery:

@@ -19,6 +19,7 @@ from ipc.parent import adopt_orphans, refuse_core_dumps
 from ipc.settings import Settings
 from supervisor.activation import NAMES, activated
 from supervisor.children import Children, kill_everything
+from supervisor.command_socket import listen_for_commands
 from supervisor.in_force import forget_at_end
 from supervisor.logs import configure_logs, log
 from supervisor.notify import Notifier
@@ -83,7 +84,8 @@ async def _launch(prepare: Prepare, environ: Mapping[str, str], programs: Progra
         state = State(
             settings, programs, Children(environ), _rereading(prepared, cleanup), notifier, watchdog_seconds(environ)
         )  # fmt: skip
-        code = await supervise(state, prepared.listeners, received, prepared.announce)
+        commands = listen_for_commands(Path(settings.state_dir), cleanup)
+        code = await supervise(state, prepared.listeners, received, prepared.announce, commands)
         log.info("stopped", exit=code.name)
         # Sockets and lock are given back only when nobody uses them any more.
         kill_everything()

@@ -27,6 +27,9 @@ READY_SECONDS = 60.0
 LEAVE_SECONDS = 5.0
 """For what has arrived to be written, once no front is left."""
 
+HURRIED_SECONDS = 0.5
+"""The same after a second signal."""
+
 
 def _nothing(*_: object) -> None:
     """Nobody listens yet."""
@@ -116,13 +119,14 @@ class NotaryKeeper:
             self._control.post(m.Ping())
 
     async def stop(self) -> None:
-        """Have the notary finish and leave; one that does not is killed."""
+        """Have the notary finish and leave; one that does not is killed, at once when the gateway is to end now."""
         if self._child is None or self._control is None:
             return
         self._is_stopping = True
         self.pulse.settle()
         self._control.post(m.StopNotary())
-        with trio.move_on_after(LEAVE_SECONDS):
+        is_hurried = self._state.patience.cancel_called
+        with trio.move_on_after(HURRIED_SECONDS if is_hurried else LEAVE_SECONDS):
             await self._child.wait()
         self._child.kill()
         await self._child.wait()
@@ -132,6 +136,7 @@ class NotaryKeeper:
         control: Control[m.Message] = Control(m.NotaryToSupervisor, NOTARY_TO_SUPERVISOR, "starting")
         child = state.children.spawn("notary", state.programs.notary, control.child_end)
         self._control, self._child = control, child
+        state.standings.started(child.name, child.pid)
         control.post(m.StartNotary(state.settings))
         self.on_start()
         for front in self._fronts():

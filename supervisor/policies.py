@@ -35,21 +35,31 @@ class PolicyKeeper:
         while True:
             fronts_end, policys_end = socket.socketpair()
             self._was_asked = False
-            born = trio.current_time()
             walls = str(self._state.settings.walls)
             program = (*self._state.programs.policy, "--number", str(self._number), "--walls", walls)
             child = self._current = self._state.children.spawn(self._name, program, policys_end, "channel-fd")
+            self._state.standings.started(self._name, child.pid)
             if child.status is None:
                 post(m.AttachPolicy(pid=child.pid), (fronts_end.detach(),))
             fronts_end.close()
+            is_over = False
             try:
-                await child.wait()
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._follow_service, child)
+                    await child.wait()
+                    nursery.cancel_scope.cancel()
+                is_over = True
             finally:
                 child.kill()
-            age = trio.current_time() - born
-            had_served = self._was_asked or child.status == -signal.SIGPROF or age > SERVED_AFTER_SECONDS
+                if not is_over:
+                    self._state.standings.stopped(self._name)
+            had_served = self._was_asked or child.status == -signal.SIGPROF or child.age > SERVED_AFTER_SECONDS
             if not await self._state.after_end("policy", child, backoff, had_served=had_served):
                 return
+
+    async def _follow_service(self, child: Child) -> None:
+        await trio.sleep(SERVED_AFTER_SECONDS)
+        await self._state.follow_service(child)
 
     def replace(self, message: m.ReplacePolicy) -> None:
         """The front is done with this process. A pid that is not the current one's has been replaced already."""

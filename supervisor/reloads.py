@@ -32,6 +32,8 @@ RELOAD_SECONDS = 120.0
 class _Reload:
     request: m.RequestReload
     asker: Front | None
+    heard: Callable[[m.Reloaded], None] | None = None
+    """Told of the outcome, besides the front that asked."""
     change: Change = Change()
     """What the configuration file says."""
     prepared: set[str] = field(default_factory=set)
@@ -62,9 +64,11 @@ class Reloads:
         self._fronts = fronts
         self._state.condition.notify_all()
 
-    def request(self, request: m.RequestReload, asker: Front | None) -> None:
-        """Ask for a reload; the answer goes to `asker`, if there is one, and to the log."""
-        reload = _Reload(request, asker)
+    def request(
+        self, request: m.RequestReload, asker: Front | None, heard: Callable[[m.Reloaded], None] | None = None
+    ) -> None:
+        """Ask for a reload; the answer goes to `asker` and `heard`, if there are any, and to the log."""
+        reload = _Reload(request, asker, heard)
         try:
             self._queue.send_nowait(reload)
         except trio.WouldBlock:
@@ -173,6 +177,8 @@ class Reloads:
             log.error("reload failed, the earlier state stays active", error=outcome.error, by=by)
         if reload.asker is not None:
             reload.asker.post(outcome)
+        if reload.heard is not None:
+            reload.heard(outcome)
 
 
 def _failed(reload: _Reload, error: str) -> m.Reloaded:

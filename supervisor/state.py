@@ -10,7 +10,7 @@ import trio
 
 from ipc.exits import Exit
 from ipc.settings import Settings
-from supervisor.backoff import Backoff, fatal_exit, reason_of
+from supervisor.backoff import HEALTHY_SECONDS, Backoff, fatal_exit, reason_of
 from supervisor.children import Child, Children
 from supervisor.condition import Condition
 from supervisor.lifecycle import Lifecycle
@@ -18,6 +18,7 @@ from supervisor.logs import log
 from supervisor.notify import Notifier
 from supervisor.programs import Programs
 from supervisor.rereading import Rereading
+from supervisor.standings import Standings
 
 
 @dataclass
@@ -35,6 +36,7 @@ class State:
     """After so long without a beat it ends the gateway; None: never."""
     lifecycle: Lifecycle = field(default_factory=Lifecycle)
     condition: Condition = field(default_factory=Condition)
+    standings: Standings = field(default_factory=Standings)
     is_leaving: bool = False
     """Asked to stop: fronts that end get no successor."""
     halted: Exit | None = None
@@ -63,9 +65,11 @@ class State:
         """Log an end and wait as long as the back-off says. True: start a successor."""
         assert child.status is not None
         if not self.lifecycle.may_replace:
+            self.standings.ended(child.name, reason_of(child.status), is_loop=False, is_storm=False)
             return False
-        delay = backoff.delay(trio.current_time(), had_served=had_served)
+        delay = backoff.delay(trio.current_time(), had_served=had_served, lived=child.age)
         reason = reason_of(child.status)
+        self.standings.ended(child.name, reason, is_loop=backoff.is_loop, is_storm=backoff.is_storm)
         log.warning(f"{child.name} ended", reason=reason, pid=child.pid, restart_in=delay)
         if self.ends_all(kind, child.name, child.status, backoff):
             return False
@@ -74,12 +78,21 @@ class State:
         return self.lifecycle.may_replace
 
     async def expect_up(self, child: Child, is_up: Callable[[], bool], seconds: float) -> None:
-        """Kill a child that is not up in time; its keeper then replaces it."""
+        """Kill a child that is not up in time; its keeper then replaces it. Follows one that is to its healthy minute;
+        cancelled when the child ends."""
         with trio.move_on_after(seconds) as deadline:
             await self.condition.until(is_up)
         if deadline.cancelled_caught:
             log.error(f"{child.name} is killed: it was not ready within {seconds:.0f} s", pid=child.pid)
             child.kill()
+        else:
+            await self.follow_service(child)
+
+    async def follow_service(self, child: Child) -> None:
+        """A child serves from now on; cancelled when it ends."""
+        self.standings.serves(child.name)
+        await trio.sleep(HEALTHY_SECONDS)
+        self.standings.healthy(child.name)
 
     def ends_all(self, kind: str, name: str, status: int, backoff: Backoff) -> bool:
         """True if a restart can't mend the end of this process; the gateway halts then."""

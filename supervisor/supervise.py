@@ -4,7 +4,9 @@ Everything is decided in one step per event by the parts (`fronts`, `templates`,
 this module only connects them.
 """
 
+import os
 import signal
+import socket
 from collections.abc import AsyncIterator, Callable
 from typing import TypeVar, cast
 
@@ -12,6 +14,8 @@ import trio
 
 from ipc import messages as m
 from ipc.exits import Exit
+from supervisor import census
+from supervisor.command_socket import Answer, answer_commands
 from supervisor.following import Followers
 from supervisor.front_memory import FrontMemory
 from supervisor.fronts import Answers, Front, FrontKeeper
@@ -29,21 +33,28 @@ from supervisor.watchdog import Pulse, Watchdog
 
 M = TypeVar("M", bound=m.Message)
 
+_ASKED_BY = {"hangup": "signal", "command": "command"}
+"""What evidence says of who asked for a reload."""
+
 
 async def supervise(
     state: State,
     listeners: tuple[Listener, ...],
     received: AsyncIterator[int],
     announce: Callable[[], None],
+    commands: socket.socket | None = None,
 ) -> Exit:
     """Run the gateway until it is asked to stop or can't go on; return why. `announce` is called once, when it serves.
 
-    `received` are signals as `trio.open_signal_receiver` gives them, opened with `signals.RECEIVED`.
+    `commands` is where `gateway status` and its like ask. `received` are signals as `trio.open_signal_receiver` gives
+    them, opened with `signals.RECEIVED`.
     """
     async with trio.open_nursery() as nursery:
         gateway = _Gateway(state, listeners, nursery)
         nursery.start_soon(answer_signals, received, gateway.signal_answers())
         gateway.start(nursery)
+        if commands is not None:
+            nursery.start_soon(answer_commands, commands, gateway.command_answers())
         nursery.start_soon(gateway.announce_when_ready, announce)
         await state.condition.until(lambda: state.is_leaving)
         code = await stop_fronts(state, gateway.fronts)
@@ -58,7 +69,8 @@ async def supervise(
 class _Gateway:
     def __init__(self, state: State, listeners: tuple[Listener, ...], nursery: trio.Nursery) -> None:
         self.state = state
-        self.hangups = 0
+        self.reloads_asked = 0
+        state.standings.on_change = self.tell_crash_loops
         self.notary = NotaryKeeper(state, self.fronts)
         self.followers = Followers(state, self.notary, self.fronts)
         self.reloads = Reloads(state, self.followers.follow)
@@ -125,24 +137,73 @@ class _Gateway:
         return {
             signal.SIGCHLD: self.state.children.reap,
             signal.SIGTERM: self.answer_term,
-            signal.SIGINT: self.answer_int,
+            signal.SIGINT: self.answer_term,
             signal.SIGHUP: self.answer_hup,
+            signal.SIGUSR1: self.answer_usr1,
         }
 
     def answer_term(self) -> None:
-        log.info("asked to stop")
-        self.state.leave()
-
-    def answer_int(self) -> None:
         if self.state.is_leaving:
             log.warning("asked to stop now")
             self.state.patience.cancel()
         else:
-            self.answer_term()
+            log.info("asked to stop")
+            self.state.leave()
 
     def answer_hup(self) -> None:
-        self.hangups += 1
-        self.reloads.request(m.RequestReload(f"hangup-{self.hangups}", "signal"), None)
+        self.reload("hangup", None)
+
+    def answer_usr1(self) -> None:
+        log.info("the gateway", **self.whole())
+        for row in census.rows(self.state, self.fronts(), self.template.supply.all()):
+            log.info("child", **row)
+
+    # ----------------------------------------------------------------- commands
+
+    def command_answers(self) -> dict[str, Answer]:
+        return {
+            "status": self.answer_status, "ps": self.answer_ps, "reload": self.answer_reload,
+            "drain": self.answer_drain,
+        }  # fmt: skip
+
+    def whole(self) -> census.Whole:
+        return census.whole(self.state, self.fronts(), os.getpid())
+
+    async def answer_status(self) -> census.Whole:
+        return self.whole()
+
+    async def answer_ps(self) -> dict[str, object]:
+        return {
+            "supervisor": os.getpid(),
+            "processes": census.rows(self.state, self.fronts(), self.template.supply.all()),
+        }
+
+    async def answer_reload(self) -> dict[str, object]:
+        told: list[m.Reloaded] = []
+
+        def heard(outcome: m.Reloaded) -> None:
+            told.append(outcome)
+            self.state.condition.notify_all()
+
+        self.reload("command", heard)
+        await self.state.condition.until(lambda: bool(told))
+        return {
+            "error": told[0].error, "actions": told[0].actions, "policy_version": told[0].policy_version,
+            "changed": list(told[0].changed), "needs_restart": list(told[0].needs_restart),
+        }  # fmt: skip
+
+    async def answer_drain(self) -> census.Whole:
+        log.info("asked to drain")
+        begin_drain(self.state, self.fronts())
+        return self.whole()
+
+    def reload(self, way: str, heard: Callable[[m.Reloaded], None] | None) -> None:
+        self.reloads_asked += 1
+        self.reloads.request(m.RequestReload(f"{way}-{self.reloads_asked}", _ASKED_BY[way]), None, heard)
+
+    def tell_crash_loops(self) -> None:
+        for front in self.fronts():
+            front.post(m.CrashLoops(self.state.standings.crash_loops))
 
     # ----------------------------------------------------------------- fronts
 

@@ -109,6 +109,7 @@ class TemplateKeeper:
         control: Control[m.Message] = Control(m.TemplateToSupervisor, TEMPLATE_TO_SUPERVISOR, "starting")
         child = state.children.spawn("template", state.programs.template, control.child_end)
         self._control, self._child = control, child
+        state.standings.started(child.name, child.pid)
         settings = state.settings
         cache_dir = str(Path(settings.state_dir) / "modules-cache")
         control.post(

@@ -49,6 +49,8 @@ class Worker:
     is_asked_to_end: bool = False
     has_served: bool = False
     """Its front was greeted by it. One that ends before probably could not work at all."""
+    pid: int = 0
+    """Once it is forked."""
     started: trio.Event = field(default_factory=trio.Event)
 
 
@@ -109,6 +111,7 @@ class WorkerSupply:
         worker = self._workers.get(message.worker_id)
         if worker is not None and worker.front is front:
             worker.has_served = True
+            self._state.standings.worker_serves(f"worker {worker.profile}")
 
     def kill(self, front: Front, message: m.KillWorker) -> None:
         """A front gives up one of its own workers."""
@@ -128,6 +131,10 @@ class WorkerSupply:
         """A fresh notary: give it the channels of all workers."""
         for worker in self._workers.values():
             self._tie(worker)
+
+    def all(self) -> list[Worker]:
+        """Every worker, in the order in which they were ordered."""
+        return list(self._workers.values())
 
     def has_spares(self, front: Front) -> bool:
         """Whether the front holds as many workers of every profile as its pools have at least."""
@@ -154,6 +161,7 @@ class WorkerSupply:
             return
         worker.started.set()
         self._cgroups.hold(worker.worker_id, message.pid)
+        worker.pid = message.pid
         if worker.front is None or worker.channel is None or worker.is_asked_to_end:
             self._end(worker)
             return
@@ -177,6 +185,9 @@ class WorkerSupply:
             delay = max(delay, ORPHANED_SECONDS)
         if not is_expected and self._state.lifecycle.may_replace:
             log.warning(f"worker {worker.worker_id} ended", reason=reason_of(status), pid=message.pid)
+            self._state.standings.worker_ended(
+                f"worker {worker.profile}", reason_of(status), is_loop=backoff.is_loop, is_storm=backoff.is_storm
+            )
         if self._state.ends_all("worker", f"worker {worker.worker_id}", status, backoff) or front is None:
             return
         if delay:

@@ -9,7 +9,6 @@ import ctypes
 import gc
 import os
 import selectors
-import signal
 import socket
 import sys
 import time
@@ -26,7 +25,7 @@ from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.exits import Exit
 from ipc.framing import FrameError
 from ipc.limits import MAX_CONTROL_FRAME
-from ipc.parent import die_with_parent, refuse_core_dumps
+from ipc.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
 from ipc.sessions import SUPERVISOR_TO_TEMPLATE, ProtocolError
 from workers.cache import Cache, CacheRefused
 from workers.forking import Forked, fork, leave
@@ -232,9 +231,7 @@ def _warm_up() -> None:
     # One heap for all threads of a worker: a second one would cost it a hundred kilobytes.
     ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
     # The parent's death is how a worker learns to stop; an interrupt is none of its business.
-    # Signals to the whole group are the supervisor's business: calls under way end well.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    leave_signals_to_parent()
     gc.collect()
     gc.freeze()
 

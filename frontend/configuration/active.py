@@ -48,11 +48,13 @@ T = TypeVar("T")
 
 
 class ConfigurationRefused(Exception):
-    """The files will not do. `problems` are sentences with their places, sorted."""
+    """The files will not do. `problems` are sentences with their places, sorted. `is_passing`: nothing is wrong with
+    the files; who would have looked at them could not."""
 
-    def __init__(self, problems: list[str]) -> None:
+    def __init__(self, problems: list[str], *, is_passing: bool = False) -> None:
         super().__init__("; ".join(problems))
         self.problems = problems
+        self.is_passing = is_passing
 
 
 @dataclass(frozen=True, slots=True)
@@ -235,7 +237,8 @@ class Configuration:
         try:
             return await self.notary.check_keys()
         except (NotaryUnavailable, NotaryRefused) as error:
-            raise ConfigurationRefused([f"the signing keys can't be looked at: {error}"]) from None
+            told = [f"the signing keys can't be looked at: {error}"]
+            raise ConfigurationRefused(told, is_passing=True) from None
 
     async def _prepare(self, fresh: Fresh) -> tuple[Registry, int]:
         settings, within = self.settings, self.deadlines.read_seconds
@@ -246,7 +249,7 @@ class Configuration:
         try:
             loaded = await self.control.load_modules(module_files(manifests, modules_dir))
         except SupervisorSilent as error:
-            raise ConfigurationRefused([str(error)]) from None
+            raise ConfigurationRefused([str(error)], is_passing=True) from None
         refused = [str(problem) for problem in module_problems(manifests, loaded.verdicts, modules_dir)]
         if refused:
             raise ConfigurationRefused(refused)
@@ -298,4 +301,4 @@ async def _in_thread(read: Callable[[], T], seconds: float) -> T:
             return await trio.to_thread.run_sync(read, abandon_on_cancel=True)
         except OSError as error:
             raise ConfigurationRefused([f"the configuration can't be read: {error}"]) from None
-    raise ConfigurationRefused([f"the configuration was not read within {seconds:g} s"])
+    raise ConfigurationRefused([f"the configuration was not read within {seconds:g} s"], is_passing=True)

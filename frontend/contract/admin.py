@@ -96,6 +96,8 @@ class AdminStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The last signed checkpoint of the log; null before the first, and while the ledger can't tell."""
     policy_version: str
     policy_memo: PolicyMemo
+    crash_loops: list[str]
+    """Processes of the gateway that end again and again; readiness fails while there is any."""
     weakened: list[str]
     """Settings that make the gateway less safe than production asks for."""
 

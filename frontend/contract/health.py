@@ -22,6 +22,8 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
     egress_proxy: bool | None
     """Null where no proxy is configured."""
     actions_registered: int
+    crash_loops: list[str]
+    """Processes of the gateway that end again and again, by name."""
 
 
 class NotReady(Readiness, frozen=True, kw_only=True):

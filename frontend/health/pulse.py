@@ -96,11 +96,13 @@ class Health:
     ledger: bool
     egress_proxy: bool | None
     actions: int
+    crash_loops: tuple[str, ...] = ()
+    """Processes of the gateway that end again and again."""
 
     @property
     def is_ready(self) -> bool:
-        """Core dependencies work; a broken egress proxy only degrades."""
-        return self.store and self.policy and self.ledger
+        """Core dependencies and processes work; a broken egress proxy only degrades."""
+        return self.store and self.policy and self.ledger and not self.crash_loops
 
     @property
     def dependencies(self) -> dict[str, bool]:
@@ -119,8 +121,9 @@ class Health:
             "approval_store": self.store,
             "egress_proxy": self.egress_proxy,
             "actions_registered": self.actions,
+            "crash_loops": list(self.crash_loops),
         }
 
     def status(self, *, draining: bool) -> str:
         """`status` of the admin status: ok, degraded or draining."""
-        return "draining" if draining else "ok" if self.store and self.policy else "degraded"
+        return "draining" if draining else "ok" if self.store and self.policy and not self.crash_loops else "degraded"

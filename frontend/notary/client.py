@@ -74,6 +74,11 @@ class NotaryClient:
 
     # ------------------------------------------------------------------ asking
 
+    @property
+    def unanswered(self) -> int:
+        """Operations without an answer."""
+        return len(self._waiting)
+
     async def ask(self, operation: m.Operation, answer: type[T], *, seconds: float | None = None) -> T:
         """Ask and wait. Raises NotaryUnavailable, NotaryRefused, ClockError: then nothing was written. Raises
         NotarySilent past the deadline: then it may be done, or may still be."""

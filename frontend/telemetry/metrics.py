@@ -23,8 +23,8 @@ from ipc.exits import Exit
 
 DPOP_CODES = ("missing_auth_header", "invalid_dpop", "replay_detected")
 OPERATOR_CODES = (*DPOP_CODES, "invalid_operator_token")
-REASONS = ("store", "policy", "ledger", "egress_proxy")
-"""Dependencies of readiness."""
+REASONS = ("store", "policy", "ledger", "egress_proxy", "crash_loop")
+"""Dependencies of readiness, and a process of the gateway that ends again and again."""
 PROFILES = ("compute", "http", "fs")
 RATES = ("lease", "unidentified", "write", "read", "session")
 REFUSALS = ("draining", "ceiling", "share", "rate")

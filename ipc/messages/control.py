@@ -83,6 +83,12 @@ class Drain(Message, frozen=True):
     is_leaving: bool = False
 
 
+class CrashLoops(Message, frozen=True):
+    """Names of the children that are in a crash loop now; with any of them readiness fails."""
+
+    children: tuple[str, ...]
+
+
 class Reload(Message, frozen=True):
     """Read manifests and policy again, swap both or neither, and what the configuration file says anew with them.
     Answered by Reloaded.
@@ -233,11 +239,17 @@ class FrontStatus(Message, frozen=True):
     """For how long the oldest call in flight has been."""
     dependencies: dict[str, bool] = msgspec.field(default_factory=dict)
     """By their names in the status: whether each answers."""
+    waiting: dict[str, int] = msgspec.field(default_factory=dict)
+    """Profile -> calls that wait for a worker."""
+    busy: dict[str, int] = msgspec.field(default_factory=dict)
+    """Profile -> workers with a call."""
+    unanswered: int = 0
+    """Operations that the notary has not answered."""
 
 
 SupervisorToFront = (
-    StartFront | AttachNotary | AttachPolicy | AttachReader | AttachWorker | WorkerGone | ModulesLoaded | Drain | Reload
-    | FinishReload | FollowSettings | Reloaded | PolicyEdited | Stop
+    StartFront | AttachNotary | AttachPolicy | AttachReader | AttachWorker | WorkerGone | ModulesLoaded | Drain
+    | CrashLoops | Reload | FinishReload | FollowSettings | Reloaded | PolicyEdited | Stop
 )  # fmt: skip
 FrontToSupervisor = (
     FrontReady | NeedWorker | WorkerServes | KillWorker | ReplacePolicy | NeedReader | LoadModules | RequestDrain

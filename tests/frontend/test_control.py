@@ -48,6 +48,9 @@ class Listener:
     def drain(self, message: m.Drain) -> None:
         self.heard.append("drain")
 
+    def note_crash_loops(self, message: m.CrashLoops) -> None:
+        self.heard.append(message)
+
     def reload(self, message: m.Reload) -> None:
         self.heard.append(message)
 

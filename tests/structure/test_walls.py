@@ -55,7 +55,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("launch", "rollback"),
         ("rotation",),
         ("supervise", "dev"),
-        ("following", "reloads", "stop", "telling", "templates"),
+        ("census", "following", "reloads", "stop", "telling", "templates"),
         ("notaries", "worker_supply"),
         ("fronts",),
         ("activation",),

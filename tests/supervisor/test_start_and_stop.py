@@ -99,26 +99,30 @@ def test_calls_that_outlive_the_drain_time_are_cut_and_the_exit_code_says_so(sta
     assert not [title for title, pid in family.items() if is_alive(pid)]
 
 
-def test_a_stop_waits_for_the_calls_in_flight_and_a_second_term_changes_nothing(start: Start) -> None:
+def test_a_stop_waits_for_the_calls_in_flight(start: Start) -> None:
     gateway = start()
     gateway.wait_ready()
     gateway.ask(do="busy", in_flight=2)
+    gateway.signal(signal.SIGTERM)
     for in_flight in (2, 1):
         gateway.ask(do="busy", in_flight=in_flight)
-        gateway.signal(signal.SIGTERM)
         gateway.eventually(lambda state: state["drained"])
         assert gateway.process.poll() is None
     gateway.ask(do="busy", in_flight=0)
     assert gateway.wait() == Exit.OK
 
 
-def test_int_drains_like_term_and_a_second_one_ends_it_now(start: Start) -> None:
+@pytest.mark.parametrize("first", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("second", [signal.SIGINT, signal.SIGTERM])
+def test_term_and_int_drain_and_a_second_one_of_either_ends_it_now(
+    start: Start, first: signal.Signals, second: signal.Signals
+) -> None:
     gateway = start()
     gateway.wait_ready()
     gateway.ask(do="busy", in_flight=1)
-    gateway.signal(signal.SIGINT)
+    gateway.signal(first)
     gateway.eventually(lambda state: state["drained"])
-    gateway.signal(signal.SIGINT)
+    gateway.signal(second)
     assert gateway.wait() == Exit.KILLED
 
 
@@ -173,11 +177,19 @@ def test_a_notary_that_never_comes_up_is_given_up_after_a_few_tries(start: Start
     assert len(gateway.told("notary ended")) == 5
 
 
-def test_a_front_that_is_refused_its_configuration_later_stops_the_gateway(start: Start) -> None:
-    gateway = start()
+def test_a_front_that_is_refused_its_configuration_later_tries_again_and_others_go_on(start: Start) -> None:
+    gateway = start(front_processes=2)
     gateway.wait_ready()
     gateway.ask(do="exit", code=int(Exit.CONFIG))
-    assert gateway.wait() == Exit.CONFIG
+    wait_until(lambda: len(gateway.told("front 1 is ready")) + len(gateway.told("front 2 is ready")) == 3)
+    assert gateway.process.poll() is None
+
+
+def test_a_front_that_has_lost_its_rights_later_stops_the_gateway(start: Start) -> None:
+    gateway = start()
+    gateway.wait_ready()
+    gateway.ask(do="exit", code=int(Exit.NO_PERMISSION))
+    assert gateway.wait() == Exit.NO_PERMISSION
 
 
 def test_a_front_that_never_comes_up_is_given_up_after_a_few_tries(start: Start) -> None:

@@ -5,7 +5,6 @@ import signal
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
-import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
@@ -111,7 +110,8 @@ async def test_workers_that_never_serve_are_replaced_ever_more_slowly(autojump_c
             while len(one.spawned) == known:  # noqa: ASYNC110 (a clock that jumps)
                 await trio.sleep(0.01)
             waits.append(trio.current_time() - began)
-        assert waits == pytest.approx([0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0], abs=0.011)
+        longest = [0.0, 0.05, 0.1, 0.2, 0.4, 0.8, 1.0]
+        assert all(0.75 * most <= wait < most + 0.011 for wait, most in zip(waits, longest, strict=True)), waits
 
 
 async def test_a_front_speaks_for_its_own_workers_alone() -> None:

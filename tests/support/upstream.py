@@ -2,6 +2,7 @@
 
 import json
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -59,6 +60,8 @@ class _Handler(BaseHTTPRequestHandler):
         status, answer = 200, {"ok": True, "path": self.path}
         if parts[0] == "status":
             status = int(parts[1])
+        elif parts[0] == "slow":
+            time.sleep(float(parts[1]) / 1000)
         elif parts[0] == "wait":
             (up.held(parts[1]) if len(parts) > 1 else up.hold).wait(HOLD_SECONDS)
         elif self.path == "/v1/transfers":

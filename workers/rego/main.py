@@ -7,7 +7,6 @@ evaluation that passes its deadline ends the process, whatever the front does. O
 
 import argparse
 import os
-import signal
 import socket
 import sys
 from typing import assert_never
@@ -19,7 +18,7 @@ from ipc.exits import Exit
 from ipc.framing import FrameError
 from ipc.limits import MAX_POLICY_FRAME, MAX_VERDICT_FRAME
 from ipc.messages import Ask, FrontToPolicy, LoadPolicy, PolicyCompiled, UsePolicy, Verdict
-from ipc.parent import die_with_parent, refuse_core_dumps
+from ipc.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
 from ipc.process_speed import leave
 from ipc.sessions import FRONT_TO_POLICY, ProtocolError
 from ipc.walls.given import Given
@@ -110,9 +109,7 @@ def main(arguments: list[str] | None = None) -> int:
     # Rego's print() writes to standard output, which belongs to the gateway's one line of JSON.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     be_ended_by_overtime()
-    # Signals to the whole group are the supervisor's business: calls under way end well.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    leave_signals_to_parent()
     with socket.socket(fileno=options.channel_fd) as sock:
         sock.setblocking(True)
         os.set_inheritable(sock.fileno(), False)

@@ -96,6 +96,7 @@ VALUES: dict[str, Any] = {
     "verifier_kind": "unverifiable",
     "version": "1.0.0",
     "policy_memo": {"in_use": True, "reason": None, "entries": 12},
+    "crash_loops": [],
     "weakened": [],
     "x": "l8tFrhx-34tV3hRICRDY9zCkDlpBhF42UQUfWVAWBFs",
     "y": "9VE4jf_Ok_o64zbTTlcuNJajHmt6v9TDVrU0CdvGRDA",

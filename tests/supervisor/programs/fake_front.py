@@ -41,7 +41,7 @@ class FakeFront:
         self.seen: dict[str, Any] = {
             "pid": os.getpid(), "fds": FDS_AT_START, "workers": {}, "gone": [], "policies": [], "notaries": [],
             "loaded": [], "reloads": [], "reloaded": [], "operators": [], "edited": [], "finishes": [], "follows": [],
-            "drained": False, "stopping": False, "environment": sorted(os.environ),
+            "crash_loops": [], "drained": False, "stopping": False, "environment": sorted(os.environ),
         }  # fmt: skip
         self.in_flight = 0
         self.reload_error: str | None = None
@@ -128,6 +128,8 @@ class FakeFront:
                     await self.channel.send(m.SettingsFollowed(message.request_id))
             case m.Reloaded():
                 self.seen["reloaded"].append([message.request_id, message.error, message.actions])
+            case m.CrashLoops():
+                self.seen["crash_loops"] = message.children
             case m.PolicyEdited():
                 self.seen["edited"].append(message.digest)
             case m.Stop():
@@ -164,6 +166,14 @@ class FakeFront:
                 if command["text"] == "fds":
                     await trio.lowlevel.wait_readable(sock)
                     return json.loads(sock.recv(4096))
+            case "connect":
+                with socket.socket(socket.AF_UNIX) as sock:
+                    sock.settimeout(60)
+                    sock.connect(command["path"])
+                    sock.sendall(command["line"].encode())
+                    return sock.recv(4096).decode()
+            case "orphan":
+                return make_orphan()
             case "busy":
                 self.in_flight = command["in_flight"]
                 await self.channel.send(m.FrontStatus(self.in_flight, 0, 0, 1))
@@ -172,6 +182,23 @@ class FakeFront:
                     assert hasattr(self, name)
                     setattr(self, name, value)
         return "done"
+
+
+def make_orphan() -> int:
+    """A grandchild whose parent ends at once: whoever reaps for this front inherits it. It lives until it is killed."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if child == 0:
+        if os.fork() == 0:
+            os.write(writing, str(os.getpid()).encode())
+            signal.pause()
+        os._exit(0)
+    os.waitpid(child, 0)
+    try:
+        return int(os.read(reading, 32))
+    finally:
+        os.close(reading)
+        os.close(writing)
 
 
 def read_script(state_dir: Path) -> str:

@@ -1,0 +1,116 @@
+"""What the supervisor knows of its processes at this moment: a row a process, and the whole in a few words.
+
+Told by `gateway ps` and `gateway status`, and in the log on SIGUSR1. Reads what children have said; asks none of them.
+"""
+
+from collections.abc import Iterable
+from typing import TypedDict
+
+from supervisor import lifecycle
+from supervisor.fronts import Front
+from supervisor.standings import Standing
+from supervisor.state import State
+from supervisor.worker_supply import Worker
+
+
+class Row(TypedDict):
+    """One process, or one that is missing (`pid` 0)."""
+
+    name: str
+    pid: int
+    state: str
+    in_flight: int | None
+    """Calls, of a front; of others null: they are counted by their front."""
+    queues: dict[str, int]
+    """What waits at it, by what it waits for; those that are empty are left out."""
+    ends: int
+    """How often it ended by a fault."""
+    last_error: str
+    last_error_seconds_ago: float | None
+
+
+class Whole(TypedDict):
+    """The gateway in a few words."""
+
+    state: str
+    is_ready: bool
+    """It serves, and no child is in a crash loop."""
+    pid: int
+    version: str
+    state_dir: str
+    fronts: int
+    in_flight: int
+    actions: int | None
+    held: int | None
+    unresolved: int | None
+    crash_loops: list[str]
+    weakened: list[str]
+
+
+def rows(state: State, fronts: Iterable[Front], workers: Iterable[Worker]) -> list[Row]:
+    """A row for each process of the gateway but the supervisor itself."""
+    standings = state.standings
+    by_name = {front.name: front for front in fronts}
+    found = []
+    for one in standings.all.values():
+        row = _row(one, standings.ago(one))
+        front = by_name.get(one.name)
+        if front is not None:
+            row["in_flight"], row["queues"] = front.in_flight, _queues(front)
+        if not one.name.startswith("worker ") or one.is_failing:
+            found.append(row)
+    return [*found, *(_worker(one, standings.all.get(f"worker {one.profile}")) for one in workers)]
+
+
+def whole(state: State, fronts: Iterable[Front], pid: int) -> Whole:
+    """`pid` is the supervisor's."""
+    living = list(fronts)
+    said = [front.status for front in living if front.status is not None]
+    crash_loops = list(state.standings.crash_loops)
+    return {
+        "state": state.lifecycle.state,
+        "is_ready": state.lifecycle.state == lifecycle.SERVING and not crash_loops and len(said) > 0,
+        "pid": pid,
+        "version": state.settings.version,
+        "state_dir": state.settings.state_dir,
+        "fronts": sum(front.is_ready for front in living),
+        "in_flight": sum(front.in_flight for front in living),
+        "actions": said[0].actions if said else None,
+        "held": _told(one.held for one in said),
+        "unresolved": _told(one.unresolved for one in said),
+        "crash_loops": crash_loops,
+        "weakened": list(state.settings.weakened),
+    }
+
+
+def _told(values: Iterable[int]) -> int | None:
+    """All fronts say the same of stores that they share; minus one is said by those that can't tell."""
+    known = [value for value in values if value >= 0]
+    return max(known) if known else None
+
+
+def _row(one: Standing, ago: float) -> Row:
+    return {
+        "name": one.name, "pid": one.pid, "state": one.state, "in_flight": None, "queues": {}, "ends": one.ends,
+        "last_error": one.last_error, "last_error_seconds_ago": round(ago, 1) if one.last_error else None,
+    }  # fmt: skip
+
+
+def _worker(worker: Worker, standing: Standing | None) -> Row:
+    state = "ending" if worker.is_asked_to_end else "serving" if worker.has_served else "starting"
+    ends = standing.ends if standing else 0
+    return {
+        "name": f"worker {worker.profile} {worker.worker_id.rpartition('-')[2]}", "pid": worker.pid, "state": state,
+        "in_flight": None, "queues": {}, "ends": ends, "last_error": standing.last_error if standing else "",
+        "last_error_seconds_ago": None,
+    }  # fmt: skip
+
+
+def _queues(front: Front) -> dict[str, int]:
+    """Calls that wait for a worker, workers with a call, operations at the notary, messages to the front itself."""
+    found = {"control": front.queued}
+    if front.status is not None:
+        found |= {f"waiting {profile}": count for profile, count in front.status.waiting.items()}
+        found |= {f"busy {profile}": count for profile, count in front.status.busy.items()}
+        found["notary"] = front.status.unanswered
+    return {name: count for name, count in found.items() if count}

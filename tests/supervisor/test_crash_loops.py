@@ -1,0 +1,77 @@
+"""Children that end again and again: readiness hears of it and why, restarts are bounded, and it ends by itself."""
+
+import json
+import os
+import signal
+from pathlib import Path
+
+import pytest
+
+from tests.support.supervised import Running, Start, wait_until
+
+
+def break_kind(gateway: Running, kind: str) -> Path:
+    """The next processes of this kind leave before they serve; removing the file mends it."""
+    script = Path(gateway.settings.state_dir) / f"fake-{kind}.json"
+    script.write_text(json.dumps({"exit_at_start": 1}))
+    return script
+
+
+@pytest.mark.parametrize(("kind", "name"), [("template", "template"), ("notary", "notary")])
+def test_a_crash_loop_fails_readiness_and_says_why_until_it_serves_again(start: Start, kind: str, name: str) -> None:
+    gateway = start()
+    gateway.wait_ready()
+    family = gateway.whole_family()
+    script = break_kind(gateway, kind)
+    os.kill(family[name], signal.SIGKILL)
+    gateway.eventually(lambda state: state["crash_loops"] == [name])
+    (told,) = gateway.told(f"readiness fails: {name} is in a crash loop")
+    assert (told["level"], told["last_error"]) == ("error", "FAILED")
+    pauses = [ended["restart_in"] for ended in gateway.told(f"{name} ended")]
+    assert all(after > 0 for after in pauses[2:]), "it must not spin"
+    script.unlink()
+    gateway.eventually(lambda state: not state["crash_loops"])
+    assert gateway.told(f"{name} is in no crash loop any more")
+
+
+def test_another_front_says_that_a_front_is_in_a_crash_loop(start: Start) -> None:
+    gateway = start(front_processes=2)
+    gateway.wait_ready()
+    first = gateway.state()["pid"]
+    script = break_kind(gateway, "front")
+    names = {pid: title for title, pid in gateway.family().items()}
+    gateway.ask(do="exit", code=1)
+    wait_until(lambda: gateway.told(f"readiness fails: {names[first]} is in a crash loop"))
+    assert gateway.eventually(lambda state: state["crash_loops"])["crash_loops"] == [names[first]]
+    script.unlink()
+    gateway.eventually(lambda state: not state["crash_loops"])
+
+
+def test_workers_that_no_front_is_greeted_by_fail_readiness(start: Start) -> None:
+    gateway = start(front={"greeted_by_none": True})
+    gateway.wait_ready()
+
+    def end_one() -> bool:
+        state = gateway.state()
+        for worker_id, (profile, *_) in state["workers"].items():
+            if profile == "http":
+                gateway.ask(do="worker", worker_id=worker_id, text="exit 1")
+        return bool(state["crash_loops"])
+
+    wait_until(end_one)
+    assert gateway.state()["crash_loops"] == ["worker http"]
+
+
+def test_a_policy_process_that_dies_at_once_again_and_again_fails_readiness(start: Start) -> None:
+    gateway = start()
+    gateway.wait_ready()
+
+    def end_it() -> bool:
+        state = gateway.state()
+        if not state["crash_loops"]:
+            gateway.ask(do="policy", text="exit 1")
+        return bool(state["crash_loops"])
+
+    wait_until(end_it)
+    assert gateway.state()["crash_loops"] == ["policy 1"]
+    gateway.eventually(lambda state: not state["crash_loops"])
