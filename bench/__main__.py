@@ -11,23 +11,38 @@ from typing import Any
 
 from bench import ourselves, stages, system_calls
 from bench.generator import generator
-from bench.report import report
+from bench.kills import BOUNDS_MS, after_kills
+from bench.report import report, table
 from bench.subjects import fresh_gate
 from bench.targets import targets
 
 RESULTS = Path(__file__).parent / "results"
 UNITS = {"us": 1, "ms": 1000, "s": 1_000_000}
 TRACED_CALLS = 300
+KILLS = 15
 
 
 def main() -> int:
     """Measure, print, keep."""
-    results = measured(options())
+    chosen = options()
+    if chosen.kills:
+        return kills_alone(chosen.kills)
+    results = measured(chosen)
     print(report(results))
     RESULTS.mkdir(exist_ok=True)
     kept = RESULTS / f"{time.strftime('%Y%m%dT%H%M%S')}.json"
     kept.write_text(json.dumps(results, indent=1))
     print(f"\nall samples: {kept}")
+    return 0
+
+
+def kills_alone(times: int) -> int:
+    """Measure, print."""
+    with fresh_gate() as plain:
+        found = after_kills(plain, times)
+    rows = [("SIGKILL → served, ms", "median", "to reach"), *((kind, f"{ms:.0f}", f"<= {BOUNDS_MS[kind]}")
+            for kind, ms in found.items())]  # fmt: skip
+    print("\n".join(table(rows)))
     return 0
 
 
@@ -44,6 +59,8 @@ def measured(chosen: argparse.Namespace) -> dict[str, Any]:
         results["memory"] = ourselves.memory(plain)
         stages.progress("kills of all computing workers")
         results["after_a_kill"] = ourselves.after_a_kill(plain, scope.kills)
+        stages.progress("kills of policy, template, notary and front")
+        results["after_kills"] = after_kills(plain, scope.kills, [kind for kind in BOUNDS_MS if "worker" not in kind])
         if chosen.strace:
             stages.progress("system calls")
             reason = system_calls.unavailable()
@@ -84,6 +101,10 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
     parser.add_argument(
         "--strace", type=int, nargs="?", const=TRACED_CALLS, default=0, metavar="CALLS", help="count system calls"
     )
+    parser.add_argument(
+        "--kills", type=int, nargs="?", const=KILLS, default=0, metavar="TIMES",
+        help="only how soon calls are served after a kill of each kind of process",
+    )  # fmt: skip
     parser.add_argument("--growth", action="store_true", help="ledgers of a thousand and a million events; takes long")
     return parser.parse_args(arguments)
 

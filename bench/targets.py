@@ -4,6 +4,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Literal
 
+from bench.kills import BOUNDS_MS
 from bench.rounds import ratio
 from bench.system_calls import grouped
 
@@ -68,6 +69,10 @@ def _system_calls(results: Mapping[str, Any]) -> Iterator[Target]:
 def _others(results: Mapping[str, Any]) -> Iterator[Target]:
     yield Target("idle compute worker, MB PSS", _or_not(results["memory"].get("worker compute")), "<=", 6)
     yield Target("SIGKILL of all compute workers → served, ms", results["after_a_kill"]["served_ms"], "<=", 30)
+    for kind, bound in BOUNDS_MS.items():
+        if kind != "worker compute":
+            found = results.get("after_kills", {}).get(kind)
+            yield Target(f"SIGKILL of the {kind} → served, ms", _or_not(found), "<=", bound)
 
 
 def _growth(results: Mapping[str, Any]) -> Iterator[Target]:

@@ -34,7 +34,7 @@ class Whole(TypedDict):
 
     state: str
     is_ready: bool
-    """It serves, and no child is in a crash loop."""
+    """It serves, by one front at least, and no child is in a crash loop."""
     pid: int
     version: str
     state_dir: str
@@ -69,7 +69,9 @@ def whole(state: State, fronts: Iterable[Front], pid: int) -> Whole:
     crash_loops = list(state.standings.crash_loops)
     return {
         "state": state.lifecycle.state,
-        "is_ready": state.lifecycle.state == lifecycle.SERVING and not crash_loops and len(said) > 0,
+        "is_ready": state.lifecycle.state == lifecycle.SERVING
+        and not crash_loops
+        and any(front.is_ready for front in living),
         "pid": pid,
         "version": state.settings.version,
         "state_dir": state.settings.state_dir,

@@ -27,6 +27,8 @@ SEND_SECONDS = 10.0
 """A child that does not take a message for this long is stuck."""
 CLOSING_SECONDS = 10.0
 """How long a child may take to exit once it has closed its channel."""
+AFTER_END_SECONDS = 1.0
+"""How long the channel of a child that has ended may stay open."""
 
 _Item = tuple[Message, tuple[int, ...]]
 
@@ -74,7 +76,10 @@ class Control(Generic[M]):
     ) -> None:
         """Serve until the child has ended. One that closed its channel gets `closing_seconds` to exit, others none."""
         try:
-            fault = await self.serve(answer)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(self._follow_end, child)
+                fault = await self.serve(answer)
+                nursery.cancel_scope.cancel()
             with trio.move_on_after(closing_seconds if self.was_closed else 0):
                 await child.wait()
             if child.status is None:
@@ -83,6 +88,13 @@ class Control(Generic[M]):
             child.kill()
             self.close()
         await child.wait()
+
+    async def _follow_end(self, child: Child) -> None:
+        """What a child said last is heard. The end of its channel follows its own end, unless something that it started
+        holds the other end; that is not waited for."""
+        await child.wait()
+        await trio.sleep(AFTER_END_SECONDS)
+        self._break("left its channel to another process")
 
     def close(self) -> None:
         """Close the socket and every descriptor that is still queued."""

@@ -96,15 +96,16 @@ def _agree(answer: Answer, event: dict[str, Any]) -> bool:
 
 
 def _one_receipt_an_execution(ledger: Ledger, seen: Seen) -> Iterator[str]:
-    ended = Counter(event["intent_id"] for event in ledger.events if event.get("receipt_id") and event.get("intent_id"))
+    ended = Counter(event["intent_id"] for event in ledger.events if event.get("intent_id"))
+    named = [event["receipt_id"] for event in ledger.events if event.get("receipt_id") and event.get("intent_id")]
     intents = {intent_id for intent_id, *_ in ledger.intents}
-    yield from (f"{intent_id} has {times} receipts" for intent_id, times in ended.items() if times > 1)
-    yield from (f"{intent_id} has a receipt and waits for one" for intent_id in ledger.unresolved & set(ended))
-    yield from (f"{intent_id} has neither receipt nor place among the unresolved" for intent_id in
+    yield from (f"{intent_id} ended {times} times" for intent_id, times in ended.items() if times > 1)
+    yield from (f"{intent_id} has ended and waits for its end" for intent_id in ledger.unresolved & set(ended))
+    yield from (f"{intent_id} has neither an end nor a place among the unresolved" for intent_id in
                 intents - set(ended) - ledger.unresolved)  # fmt: skip
-    if len(ledger.receipts) != len(ended):
-        yield f"{len(ledger.receipts)} receipts for {len(ended)} intents that ended"
     known = {receipt["receipt_id"] for receipt in ledger.receipts}
+    if len(ledger.receipts) != len(known) or known != set(named) or len(named) != len(known):
+        yield f"{len(ledger.receipts)} receipts, and events name {len(named)}"
     for answer in (*seen.answers, *seen.approved):
         if answer.status == 200 and "receipt_id" in answer.body and answer.body["receipt_id"] not in known:
             yield f"{answer.kind} {answer.mark} was answered with a receipt that nobody keeps"
@@ -137,11 +138,12 @@ def _mark(path: str, body: bytes) -> str:
 
 
 def _budgets(ledger: Ledger, seen: Seen) -> Iterator[str]:
-    """What a session has left is what it began with less its intents; who was refused had used all of it."""
-    of_intent = {event["intent_id"]: event.get("session_id") for event in ledger.events if event.get("intent_id")}
+    """What a session has left is what it began with less its intents, but for those that never reached a worker."""
+    ended = {event["intent_id"] for event in ledger.events if event.get("intent_id")}
+    of_intent = {one["intent_id"]: one.get("session_id") for one in ledger.events if one.get("receipt_id")}
     unresolved: Counter[str] = Counter()
     for intent_id, _, _, _, context in ledger.intents:
-        if intent_id not in of_intent and context is not None:
+        if intent_id not in ended and context is not None:
             unresolved[_session_of(context)] += 1
     used = Counter(of_intent.values())
     for session_id, begun in seen.budgets.items():

@@ -171,7 +171,10 @@ class FakeFront:
                     sock.settimeout(60)
                     sock.connect(command["path"])
                     sock.sendall(command["line"].encode())
-                    return sock.recv(4096).decode()
+                    try:
+                        return sock.recv(4096).decode()
+                    except ConnectionResetError:
+                        return ""
             case "orphan":
                 return make_orphan()
             case "busy":
