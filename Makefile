@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 # What Python has compiled it may keep: everything here starts many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test quick mutants servers lint types bench run openapi conformance providers providers-check lock clean setup
+.PHONY: help demo test quick chaos mutants servers lint types bench run openapi conformance providers providers-check lock clean setup
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -28,6 +28,9 @@ test: $(READY) servers ## every test, in two processes (about 7 minutes on 2 cor
 
 quick: $(READY) ## what to run between two edits: no gateway, no process, no property (under a minute)
 	@bash scripts/quick.sh $(BIN)/python
+
+chaos: $(READY) ## kill, freeze and starve a gateway under load, and hold its evidence against the truth (N=10000 SEED=7)
+	@$(BIN)/python -u -m tests.chaos --events $(or $(N),200) $(if $(SEED),--seed $(SEED)) $(ARGS)
 
 mutants: $(READY) ## change the code a little, again and again: does a test notice? (hours; ONLY=notary/operations for a part)
 	@$(BIN)/python -u -m mutants $(ONLY) $(ARGS)

@@ -279,7 +279,9 @@ async def _live(services: Services, control: Control, start: m.StartFront, liste
 
 
 def run(control_fd: int) -> Exit:
-    """Serve whoever is at the other end of this descriptor; return why it ended."""
+    """Serve whoever is at the other end of this descriptor; return why it ended. Until the first message this may be
+    a front that is kept ready for another one's end."""
+    setproctitle("gateway: spare front")
     configure_logs("front")
     try:
         return trio.run(partial(serve, inherited(control_fd)), strict_exception_groups=True)

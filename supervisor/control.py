@@ -30,14 +30,16 @@ CLOSING_SECONDS = 10.0
 AFTER_END_SECONDS = 1.0
 """How long the channel of a child that has ended may stay open."""
 
+Pair = tuple[socket.socket, socket.socket]
 _Item = tuple[Message, tuple[int, ...]]
 
 
 class Control(Generic[M]):
-    """Both directions of a socket pair. `child_end` is the child's; the code that starts the child closes it."""
+    """Both directions of a socket pair. `child_end` is the child's; the code that starts the child closes it. A
+    `pair`, ours first, is that of a child which has been started already."""
 
-    def __init__(self, union: Any, table: Table, start: str) -> None:
-        ours, self.child_end = socket.socketpair()
+    def __init__(self, union: Any, table: Table, start: str, pair: Pair | None = None) -> None:
+        ours, self.child_end = socket.socketpair() if pair is None else pair
         # SECURITY: no descriptors are read from a child; the kernel drops any that it sends.
         self._channel: TrioChannel[M] = TrioChannel(
             ours, union, table=table, start=start, cap_in=MAX_CONTROL_FRAME, cap_out=MAX_CONTROL_FRAME

@@ -52,7 +52,9 @@ class Front:
         """The last reload whose settings it said to have followed, having taken no part in it."""
         self._state = state
         self._is_successor = is_successor
-        self._control: Control[m.Message] = Control(m.FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting")
+        self._spare = state.spares.take()
+        pair = None if self._spare is None else self._spare.pair
+        self._control: Control[m.Message] = Control(m.FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting", pair)
 
     def post(self, message: m.Message, fds: tuple[int, ...] = ()) -> None:
         """Queue a message; see Control.post."""
@@ -87,7 +89,7 @@ class Front:
 
         `attach` ties the front to the notary.
         """
-        self.child = self._state.children.spawn(self.name, self._state.programs.front, self._control.child_end)
+        self.child = self._started()
         self._state.standings.started(self.name, self.child.pid)
         handed = (*(os.dup(one.sock.fileno()) for one in listeners), memory.handed())
         self.post(self._start(listeners, live_fronts), handed)
@@ -103,6 +105,13 @@ class Front:
             await self._control.serve_until_end(self.child, lambda message: answers[type(message)](self, message))
             nursery.cancel_scope.cancel()
         return await self.child.wait()
+
+    def _started(self) -> Child:
+        """A process of its own, or the one that was ready for it."""
+        if self._spare is None:
+            return self._state.children.spawn(self.name, self._state.programs.front, self._control.child_end)
+        self._spare.child.name = self.name
+        return self._spare.child
 
     def _start(self, listeners: tuple[Listener, ...], live_fronts: tuple[str, ...]) -> m.StartFront:
         handed = tuple(m.Listener(one.kind, one.address, one.stays_open) for one in listeners)

@@ -33,11 +33,9 @@ class PolicyKeeper:
         """Start, attach through `post`, wait for the end, again. Cancelled, the process is killed."""
         backoff = Backoff()
         while True:
-            fronts_end, policys_end = socket.socketpair()
             self._was_asked = False
-            walls = str(self._state.settings.walls)
-            program = (*self._state.programs.policy, "--number", str(self._number), "--walls", walls)
-            child = self._current = self._state.children.spawn(self._name, program, policys_end, "channel-fd")
+            child, fronts_end = self._started()
+            self._current = child
             self._state.standings.started(self._name, child.pid)
             if child.status is None:
                 post(m.AttachPolicy(pid=child.pid), (fronts_end.detach(),))
@@ -56,6 +54,16 @@ class PolicyKeeper:
             had_served = self._was_asked or child.status == -signal.SIGPROF or child.age > SERVED_AFTER_SECONDS
             if not await self._state.after_end("policy", child, backoff, had_served=had_served):
                 return
+
+    def _started(self) -> tuple[Child, socket.socket]:
+        """A process of its own, or the one that was ready for it; and the front's end of its channel."""
+        spare = self._state.policy_spares[self._number].take()
+        if spare is not None:
+            spare.child.name = self._name
+            return spare.child, spare.pair[0]
+        fronts_end, policys_end = socket.socketpair()
+        program = self._state.policy_program(self._number)
+        return self._state.children.spawn(self._name, program, policys_end, "channel-fd"), fronts_end
 
     async def _follow_service(self, child: Child) -> None:
         await trio.sleep(SERVED_AFTER_SECONDS)

@@ -18,6 +18,7 @@ from supervisor.logs import log
 from supervisor.notify import Notifier
 from supervisor.programs import Programs
 from supervisor.rereading import Rereading
+from supervisor.spares import Spares
 from supervisor.standings import Standings
 
 
@@ -37,6 +38,10 @@ class State:
     lifecycle: Lifecycle = field(default_factory=Lifecycle)
     condition: Condition = field(default_factory=Condition)
     standings: Standings = field(default_factory=Standings)
+    spares: Spares = field(init=False)
+    """Of fronts."""
+    policy_spares: dict[int, Spares] = field(init=False)
+    """By the number of the front."""
     is_leaving: bool = False
     """Asked to stop: fronts that end get no successor."""
     halted: Exit | None = None
@@ -48,6 +53,18 @@ class State:
     """When calls in flight are cut (trio clock), once the gateway leaves."""
     patience: trio.CancelScope = field(default_factory=trio.CancelScope)
     """Cancelled when what is left must end now."""
+
+    def __post_init__(self) -> None:
+        self.spares = Spares(self.children, self.condition, "front", self.programs.front, "control-fd")
+        self.policy_spares = {
+            number: Spares(self.children, self.condition, f"policy {number}",
+                           self.policy_program(number), "channel-fd")
+            for number in range(1, self.settings.front_processes + 1)
+        }  # fmt: skip
+
+    def policy_program(self, number: int) -> tuple[str, ...]:
+        """What is started as the policy process of a front."""
+        return (*self.programs.policy, "--number", str(number), "--walls", str(self.settings.walls))
 
     def halt(self, code: Exit, sentence: str) -> None:
         """Stop the gateway with `code`, without draining: it can't serve."""

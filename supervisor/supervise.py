@@ -19,6 +19,7 @@ from supervisor.command_socket import Answer, answer_commands
 from supervisor.following import Followers
 from supervisor.front_memory import FrontMemory
 from supervisor.fronts import Answers, Front, FrontKeeper
+from supervisor.lifecycle import SERVING
 from supervisor.logs import log
 from supervisor.notaries import NotaryKeeper
 from supervisor.refusal import Refused
@@ -89,6 +90,8 @@ class _Gateway:
             watchdog = Watchdog(self.state.notifier, self.state.watchdog_seconds, self.ping, self.pulses)
             nursery.start_soon(watchdog.run)
         nursery.start_soon(self.reloads.run)
+        for spares in (self.state.spares, *self.state.policy_spares.values()):
+            nursery.start_soon(spares.run, self.is_calm)
         nursery.start_soon(self.notary.run)
         nursery.start_soon(self.template.run)
         for keeper in self.keepers:
@@ -104,6 +107,10 @@ class _Gateway:
         fronts = self.fronts()
         all_there = len(fronts) == len(self.keepers)
         return all_there and all(front.is_ready and self.template.supply.has_spares(front) for front in fronts)
+
+    def is_calm(self) -> bool:
+        """It serves, and nothing is being replaced."""
+        return self.state.lifecycle.state == SERVING and not self.state.is_leaving and self.is_ready()
 
     async def announce_when_ready(self, announce: Callable[[], None]) -> None:
         await self.state.condition.until(self.is_ready)

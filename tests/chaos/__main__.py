@@ -1,12 +1,15 @@
 """`make chaos N=10000`: kills, freezes and starves a gateway under load, and holds its evidence against the truth.
 
-A run is rounds of events, each with its seed; `--seed S --rounds 1` of a round that failed plays the same events again.
+A run is rounds of events, each with its seed: `make chaos SEED=S N=100 ARGS="--fronts F"` plays one of them again.
+Interrupted, it ends after the round that it is at, with the summary of those that it has played.
 """
 
 import argparse
 import os
+import signal
 import sys
 import tempfile
+import threading
 from collections import Counter
 from pathlib import Path
 
@@ -24,6 +27,9 @@ def main() -> int:
     chosen = _options()
     adopt_orphans()
     most_descriptors()
+    enough = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: enough.set())
     is_root = own_mounts()
     if not is_root:
         _say("no small disk: that needs root; the event `full disk` is left out")
@@ -41,7 +47,7 @@ def main() -> int:
             outcomes.append(play(plan, shims, _shown, is_root=is_root))
             for problem in outcomes[-1].problems:
                 _say(f"PROBLEM in seed {plan.seed}: {problem}")
-            if outcomes[-1].problems and not chosen.go_on:
+            if enough.is_set() or (outcomes[-1].problems and not chosen.go_on):
                 break
     print(summary(outcomes))
     return 1 if any(outcome.problems for outcome in outcomes) else 0

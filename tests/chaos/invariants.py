@@ -89,7 +89,7 @@ def _may_be_unwritten(answer: Answer) -> bool:
 
 def _agree(answer: Answer, event: dict[str, Any]) -> bool:
     if answer.status == 200:
-        return event["decision"] == "allow" and event["receipt_id"] == answer.body["receipt_id"]
+        return bool(event["decision"] == "allow" and event["receipt_id"] == answer.body["receipt_id"])
     if answer.status == 202:
         return bool(event["approval_id"] == answer.body["approval_id"])
     return answer.status != 403 or event["decision"] in ("deny", "error")

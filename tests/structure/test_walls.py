@@ -61,7 +61,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("activation",),
         ("policies", "readers", "control", "sockets"),
         ("state",),
-        ("rereading",),
+        ("rereading", "spares"),
         ("ceilings", "children", "config", "keys", "loading", "overlaps", "places"),
         ("document", "in_force", "production"),
         ("describe", "schema"),

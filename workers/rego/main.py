@@ -37,8 +37,10 @@ Channel = BlockingChannel[FrontToPolicy]
 class PolicyServer:
     """Answers the messages of one front."""
 
-    def __init__(self, channel: Channel) -> None:
+    def __init__(self, channel: Channel, title: str = "") -> None:
+        """`title` is what ps shows from the first message on; before, this may be a spare."""
         self._channel = channel
+        self._title = title
         self._active: CompiledPolicy | None = None
         self._candidate: tuple[str, CompiledPolicy] | None = None
         self._deadline = Deadline()
@@ -46,6 +48,10 @@ class PolicyServer:
     def serve(self) -> Exit:
         """Answer until the channel closes. Returns why it ended."""
         try:
+            first = self._channel.receive()
+            if self._title:
+                setproctitle.setproctitle(self._title)
+            self._answer(first)
             while True:
                 self._answer(self._channel.receive())
         except (FrameError, ProtocolError) as error:
@@ -105,7 +111,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     die_with_parent(options.parent)
     refuse_core_dumps()
-    setproctitle.setproctitle(f"gateway: policy {options.number}")
+    setproctitle.setproctitle(f"gateway: spare policy {options.number}")
     # Rego's print() writes to standard output, which belongs to the gateway's one line of JSON.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     be_ended_by_overtime()
@@ -122,7 +128,7 @@ def main(arguments: list[str] | None = None) -> int:
         except SandboxRefused as error:
             print(f"policy: the operating system refused a wall: {error}", file=sys.stderr)
             return Exit.SANDBOX
-        return PolicyServer(channel).serve()
+        return PolicyServer(channel, f"gateway: policy {options.number}").serve()
 
 
 if __name__ == "__main__":

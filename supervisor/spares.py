@@ -1,0 +1,83 @@
+"""Processes that are started before they are needed: they have imported what they are made of, and wait for their
+first message, as every process of their kind does.
+
+So a front, and with it its policy process, is replaced in the time that it takes to open the door, and not in that of
+fresh interpreters (most of a second of processor time). One spare front for all fronts, a spare policy process for
+each; started once the gateway serves, so that they take nothing from a start. A spare holds no listening socket, no
+setting and no channel but its own, and has the code that this gateway was started with, whatever an update has put on
+the disk since.
+"""
+
+import socket
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import trio
+
+from supervisor.backoff import Backoff, reason_of
+from supervisor.children import Child, Children
+from supervisor.condition import Condition
+from supervisor.logs import log
+
+
+@dataclass(frozen=True)
+class Spare:
+    """A process, and both ends of its control channel, ours first; the process has the other one."""
+
+    child: Child
+    pair: tuple[socket.socket, socket.socket]
+
+
+class Spares:
+    """Keeps one process ready."""
+
+    def __init__(
+        self, children: Children, condition: Condition, name: str, program: tuple[str, ...], option: str
+    ) -> None:  # fmt: skip
+        """`program` is what is started, its channel given by `option`."""
+        self._children = children
+        self._condition = condition
+        self._name = f"spare {name}"
+        self._program = program
+        self._option = option
+        self._spare: Spare | None = None
+
+    def take(self) -> Spare | None:
+        """The spare, which is the caller's from now on; None where there is none that lives."""
+        spare, self._spare = self._spare, None
+        self._condition.notify_all()
+        if spare is None or spare.child.status is None:
+            return spare
+        spare.pair[0].close()
+        return None
+
+    async def run(self, is_calm: Callable[[], bool]) -> None:
+        """Start one whenever there is none and the gateway is calm. Cancelled, it is ended."""
+        backoff = Backoff(step=1.0, ceiling=60.0)
+        try:
+            while True:
+                await self._condition.until(is_calm)
+                ours, theirs = socket.socketpair()
+                child = self._children.spawn(self._name, self._program, theirs, self._option)
+                spare = self._spare = Spare(child, (ours, theirs))
+                async with trio.open_nursery() as nursery:
+                    nursery.start_soon(self._note_end, child)
+                    await self._until_gone(spare)
+                    nursery.cancel_scope.cancel()
+                if self._spare is spare and child.status is not None:
+                    self._spare = None
+                    ours.close()
+                    delay = backoff.delay(trio.current_time(), had_served=False)
+                    log.warning(f"{self._name} ended", reason=reason_of(child.status), restart_in=delay)
+                    await trio.sleep(delay)
+        finally:
+            if self._spare is not None:
+                self._spare.child.kill()
+                self._spare.pair[0].close()
+
+    async def _until_gone(self, spare: Spare) -> None:
+        await self._condition.until(lambda: self._spare is not spare or spare.child.status is not None)
+
+    async def _note_end(self, child: Child) -> None:
+        await child.wait()
+        self._condition.notify_all()
