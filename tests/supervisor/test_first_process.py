@@ -79,3 +79,14 @@ def outside(first: psutil.Process, pid: int) -> psutil.Process:
         if next(line for line in lines if line.startswith("NSpid:")).split()[-1] == str(pid):
             return one
     raise AssertionError(f"no process {pid}")
+
+
+def test_a_front_whose_channel_another_process_holds_is_missed_when_it_ends(start: Start) -> None:
+    gateway = start()
+    gateway.wait_ready()
+    first = gateway.whole_family()["front 1"]
+    orphan = int(gateway.ask(do="orphan"))
+    os.kill(first, signal.SIGKILL)
+    wait_until(lambda: gateway.told("front 1 ended"))
+    os.kill(orphan, signal.SIGKILL)
+    gateway.eventually(lambda state: state["pid"] != first)

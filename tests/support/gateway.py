@@ -173,7 +173,9 @@ class Gateway:
         found = []
         for process in psutil.Process(self.process.pid).children(recursive=True):
             try:
-                if " ".join(process.cmdline()).startswith(f"gateway: {title}"):
+                name = " ".join(process.cmdline())
+                # Spares come once all is calm; they are no part of what a test looks at.
+                if name.startswith(f"gateway: {title}") and not name.startswith("gateway: spare"):
                     found.append(process)
             except psutil.Error:
                 continue

@@ -97,14 +97,19 @@ def is_running(pid: int) -> bool:
 
 
 def family(pid: int) -> dict[int, str]:
-    """pid -> title of every process below one, however deep."""
+    """pid -> title of every process below one, however deep. Spares are left out: they come once all is calm."""
     found = {}
     for child in psutil.Process(pid).children(recursive=True):
         try:
             found[child.pid] = title(child.pid)
         except OSError:
             continue
-    return found
+    return {pid: name for pid, name in found.items() if not is_spare(name)}
+
+
+def is_spare(name: str) -> bool:
+    """Whether this is the title of a process that waits for its first message, or has none yet."""
+    return name.startswith("gateway: spare") or any(kind in name for kind in ("frontend.main", "workers.rego.main"))
 
 
 def pids(gate: Gateway) -> dict[str, int]:

@@ -140,3 +140,15 @@ async def test_the_log_says_once_that_a_dependency_is_down_and_once_that_it_is_b
         ("warning", "it is down"),
         ("info", "it answers again"),
     ]
+
+
+async def test_a_process_in_a_crash_loop_fails_readiness_and_is_named(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        object.__setattr__(core.services, "policy", core.policy)
+        core.services.crash_loops = ("template",)
+        status, body = await ready(core)
+        assert (status, body["status"], body["crash_loops"], body["ledger"]) == (503, "not_ready", ["template"], True)
+        _, found = await core.operate("GET", "/v1/admin/status")
+        assert (found["status"], found["crash_loops"]) == ("degraded", ["template"])
+        core.services.crash_loops = ()
+        assert (await ready(core))[0] == 200
