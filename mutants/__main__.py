@@ -12,7 +12,8 @@ from pathlib import Path
 from mutants import accepted, rooms
 from mutants.changes import Change, changes_of
 from mutants.kept import Kept
-from mutants.trials import Trials, trials
+from mutants.lines import function_of, lines_around
+from mutants.trials import Baseline, Trials, trials
 
 RESULTS = rooms.ROOT / "build" / "mutants" / "outcomes.jsonl"
 
@@ -54,16 +55,30 @@ def _try(changes: list[Change], kept: Kept, jobs: int) -> None:
 
 
 def _try_room(ready: Trials, room: str, changes: list[Change], kept: Kept) -> None:
-    seconds, failed = ready.baseline(rooms.FOLDERS[room])
-    print(f"{room}: {len(changes)} changes; its tests take {sum(seconds.values()):.0f} s without one", flush=True)
-    for test in failed:
+    files = dict.fromkeys(change.path for change in changes)
+    before = ready.baseline(rooms.FOLDERS[room], files)
+    took = sum(spent for name, spent in before.seconds.items() if "::" not in name)
+    print(f"{room}: {len(changes)} changes; its tests take {took:.0f} s without one", flush=True)
+    for test in before.failed:
         print(f"  left out, it fails without any change: {test}", flush=True)
-    left_out = [f"--deselect={test}" for test in failed]
-    tests = {change.path: [[*part, *left_out] for part in rooms.tests_of(change.path)] for change in changes}
-    for number, (change, by) in enumerate(ready.run(changes, tests, seconds), 1):
+    tests = {change.name: _tests_of(change, before) for change in changes}
+    for number, (change, by) in enumerate(ready.run(changes, tests, before.seconds), 1):
         kept.note(change, by)
         if not by:
             print(f"  {number}/{len(changes)} survived {change.path}:{change.line}  {change.after}", flush=True)
+
+
+def _tests_of(change: Change, before: Baseline) -> list[list[str]]:
+    """Arguments of pytest, in parts: the functions that run what is changed, the quickest first, or whole files where
+    it is run as the module is loaded."""
+    parts = rooms.tests_of(change.path)
+    left_out = [f"--deselect={test}" for test in before.failed]
+    lines = lines_around((rooms.ROOT / change.path).read_bytes(), change.line)
+    if lines is not None:
+        functions = sorted(before.lines.tests_of(change.path, lines), key=lambda one: before.seconds.get(one, 0.0))
+        functions = [one for one in functions if one not in map(function_of, before.failed)]
+        parts = [[one for one in functions if one.partition("::")[0] in part] for part in parts]
+    return [[*part, *left_out] for part in parts if part]
 
 
 def _tell(changes: list[Change], files: set[str], kept: Kept, accepts: dict[str, str]) -> int:

@@ -17,7 +17,7 @@ import tempfile
 import time
 import traceback
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -26,12 +26,13 @@ import pytest
 
 from mutants.changes import Change
 from mutants.kept import COLLECTION, DEADLINE, SURVIVED
+from mutants.lines import Lines, Recorder, function_of
 
 LOADED = ("cryptography.x509", "jsonschema", "jsonschema_rs", "jwt", "msgspec", "prometheus_client", "trio",
           "trio.testing", "yaml", "psutil", "idna")  # fmt: skip
 """What is loaded before a fork. Not what brings a plugin of pytest along, as httpx does: pytest loads those itself."""
 PATIENCE = 5.0
-PATIENCE_SECONDS = 20.0
+PATIENCE_SECONDS = 60.0
 """A trial may take so many times as long as without a change, and so much more: the machine may be busy."""
 BASELINE_SECONDS = 1800.0
 _NOT_RUN = 70
@@ -52,6 +53,15 @@ class _Listener:
             file.write(f"{int(report.failed)} {report.duration:.3f} {report.nodeid}\n")
 
 
+@dataclass(frozen=True)
+class Baseline:
+    """Of the tests without a change: seconds by file and by function, what failed, and who runs which line."""
+
+    seconds: dict[str, float]
+    failed: list[str]
+    lines: Lines
+
+
 @dataclass
 class _Running:
     pid: int
@@ -66,6 +76,7 @@ class Copy:
     def __init__(self, root: Path, folder: Path) -> None:
         self.tree = folder / "tree"
         self._tests = folder / "tests"
+        self._lines = folder / "lines"
         self._said = folder / "said"
         self._temporary = folder / "t"
         self._running: _Running | None = None
@@ -91,8 +102,10 @@ class Copy:
         assert self._running is not None
         return self._running.deadline
 
-    def begin(self, change: Change | None, arguments: list[str], seconds: float) -> None:
-        """Run pytest with these arguments on the changed tree."""
+    def begin(
+        self, change: Change | None, arguments: list[str], seconds: float, watched: Iterable[str] = ()
+    ) -> None:  # fmt: skip
+        """Run pytest with these arguments on the changed tree; write down which tests run which lines of `watched`."""
         if change is not None:
             path = self.tree / change.path
             source = path.read_bytes()
@@ -102,10 +115,10 @@ class Copy:
         began = time.monotonic()
         pid = os.fork()
         if pid == 0:
-            self._be_a_trial(arguments, writes=change is None)
+            self._be_a_trial(arguments, list(watched), writes=change is None)
         self._running = _Running(pid, os.pidfd_open(pid), began + seconds, began)
 
-    def _be_a_trial(self, arguments: list[str], *, writes: bool) -> None:
+    def _be_a_trial(self, arguments: list[str], watched: list[str], *, writes: bool) -> None:
         code = _NOT_RUN
         try:
             os.setsid()
@@ -118,9 +131,11 @@ class Copy:
             sys.dont_write_bytecode = not writes
             os.environ |= {} if writes else {"PYTHONDONTWRITEBYTECODE": "1"}
             sys.path[:] = [str(self.tree), *(one for one in sys.path if one and not _is_ours(one))]
-            listener: Any = _Listener(self._tests)
+            plugins: list[Any] = [_Listener(self._tests)]
+            if watched:
+                plugins.append(Recorder(self.tree, watched, self._lines))
             options = ["-p", "no:cacheprovider", "--hypothesis-seed=0", f"--basetemp={self._temporary}"]
-            code = int(pytest.main([*options, *arguments], plugins=[listener]))
+            code = int(pytest.main([*options, *arguments], plugins=plugins))
         except Exception:
             traceback.print_exc()
         finally:
@@ -161,11 +176,16 @@ class Copy:
         return [test for has_failed, _, test in self._heard() if has_failed == "1"]
 
     def seconds(self) -> dict[str, float]:
-        """How long the tests of each file took in the last trial."""
+        """How long the tests of each file, and of each function, took in the last trial."""
         found: defaultdict[str, float] = defaultdict(float)
         for _, seconds, test in self._heard():
             found[test.partition("::")[0]] += float(seconds)
+            found[function_of(test)] += float(seconds)
         return found
+
+    def lines(self) -> Lines:
+        """What was written down of watched files."""
+        return Lines(self._lines)
 
     def _heard(self) -> list[list[str]]:
         lines = self._tests.read_text().splitlines() if self._tests.is_file() else []
@@ -176,14 +196,16 @@ def _is_ours(folder: str) -> bool:
     return Path(folder).resolve() == Path(__file__).resolve().parents[1]
 
 
-def _hopeful_first(parts: list[list[str]], file: str | None) -> list[list[str]]:
-    """The same tests, those of the file that found the last change of the same source before all others."""
-    if not any(file in part for part in parts):
+def _hopeful_first(parts: list[list[str]], hope: str | None) -> list[list[str]]:
+    """The same tests, the one that found the last change of the same source before all others."""
+    if not any(hope in part for part in parts):
         return parts
-    assert file is not None
+    assert hope is not None
     options = [argument for argument in parts[0] if argument.startswith("-")]
-    others = [[one for one in part if one != file] for part in parts]
-    return [[file, *options], *(part for part in others if part != options)]
+    others = [[one for one in part if one != hope] for part in parts]
+    if hope in parts[0]:
+        return [[hope, *others[0]], *others[1:]]
+    return [[hope, *options], *(part for part in others if part != options)]
 
 
 class Trials:
@@ -192,32 +214,39 @@ class Trials:
     def __init__(self, copies: list[Copy]) -> None:
         self._copies = copies
 
-    def baseline(self, tests: tuple[str, ...]) -> tuple[dict[str, float], list[str]]:
-        """Run tests of an unchanged tree in every copy at once: the seconds that each file took, and which failed."""
+    def baseline(self, tests: tuple[str, ...], watched: Iterable[str] = ()) -> Baseline:
+        """Run tests of an unchanged tree in every copy at once; of `watched` files it is told who runs which line."""
         for copy in self._copies:
-            copy.begin(None, list(tests), BASELINE_SECONDS)
+            copy.begin(None, list(tests), BASELINE_SECONDS, watched)
         failed: dict[str, None] = {}
         for copy in self._copies:
             select.select([copy.descriptor], [], [], BASELINE_SECONDS)
             if copy.end(is_late=False) == COLLECTION:
                 raise NotRun(copy.said())
             failed |= dict.fromkeys(copy.failed())
-        seconds = {file: max(copy.seconds()[file] for copy in self._copies) for file in self._copies[0].seconds()}
-        return seconds, list(failed)
+        first = self._copies[0]
+        seconds = {name: max(copy.seconds()[name] for copy in self._copies) for name in first.seconds()}
+        return Baseline(seconds, list(failed), first.lines())
 
     def run(
         self, changes: list[Change], tests: dict[str, list[list[str]]], seconds: dict[str, float]
     ) -> Iterator[tuple[Change, str]]:  # fmt: skip
-        """Each change, and what found it, as they end. `tests` are arguments of pytest by path, in parts: the next one
-        is run when nothing was found by the one before. `seconds` is how long each file takes without a change."""
-        waiting: list[tuple[Change, list[list[str]] | None]] = [(change, None) for change in reversed(changes)]
+        """Each change, and what found it, as they end. `tests` are arguments of pytest by a change's name, in parts:
+        the next one is run when nothing was found by the one before; a change without any has survived. `seconds` is
+        how long each file or function takes without a change."""
+        for change in changes:
+            if not tests[change.name]:
+                yield change, SURVIVED
+        waiting: list[tuple[Change, list[list[str]] | None]] = [
+            (change, None) for change in reversed(changes) if tests[change.name]
+        ]
         free, running = list(self._copies), dict[Copy, tuple[Change, list[list[str]]]]()
         last: dict[str, str] = {}
         while waiting or running:
             while waiting and free:
                 copy, (change, left) = free.pop(), waiting.pop()
-                first, *rest = left or _hopeful_first(tests[change.path], last.get(change.path))
-                usual = sum(seconds.get(argument.partition("::")[0], 0.0) for argument in first)
+                first, *rest = left or _hopeful_first(tests[change.name], last.get(change.path))
+                usual = sum(seconds.get(argument, 0.0) for argument in first)
                 copy.begin(change, ["-x", *first], usual * PATIENCE + PATIENCE_SECONDS)
                 running[copy] = change, rest
             patience = min(copy.deadline for copy in running) - time.monotonic()
@@ -230,7 +259,7 @@ class Trials:
                     if by == SURVIVED and rest:
                         waiting.append((change, rest))
                     else:
-                        last[change.path] = by.partition("::")[0]
+                        last[change.path] = function_of(by)
                         yield change, by
 
 

@@ -7,6 +7,7 @@ import pytest
 
 from mutants.changes import Change, changes_of
 from mutants.kept import DEADLINE, SURVIVED, Kept
+from mutants.lines import lines_around
 from mutants.trials import NotRun, _hopeful_first, trials
 
 SOURCE = """
@@ -18,10 +19,30 @@ def is_over(count):
 def unnoticed():
     return 7.0
 
+def never_run():
+    return 8.0
+
 def count_down(count):
     while count > 0:
         count = count - 1
     return count
+"""
+MORE = """
+X = (
+    1,
+)
+
+class C:
+    def f(self, a=1):
+        if (
+            a
+        ):
+            b = [
+                a,
+            ]
+        elif b:
+            pass
+        return b
 """
 TEST = """
 from small import LIMIT, count_down, is_over
@@ -35,6 +56,11 @@ def test_down():
 def test_is_red_without_any_change():
     assert LIMIT == 9
 """
+
+
+def line_of(text: str) -> int:
+    """Where it stands in the source, from 1."""
+    return 1 + next(number for number, line in enumerate(SOURCE.splitlines()) if text in line)
 
 
 @pytest.fixture
@@ -54,13 +80,17 @@ def test_trials_tell_what_found_each_change_and_leave_the_checkout_alone(tree: P
     source = (tree / "small.py").read_bytes()
     changes = changes_of("small.py", source)
     with trials(tree, 2) as ready:
-        seconds, failed = ready.baseline(("tests",))
-        assert set(seconds) == {"tests/test_small.py"}
-        assert failed == ["tests/test_small.py::test_is_red_without_any_change"]
-        tests = {"small.py": [["tests/test_small.py", f"--deselect={failed[0]}"]]}
-        found = {change.after: by for change, by in ready.run(changes, tests, seconds)}
+        before = ready.baseline(("tests",), ["small.py"])
+        assert {name for name in before.seconds if "::" not in name} == {"tests/test_small.py"}
+        assert before.failed == ["tests/test_small.py::test_is_red_without_any_change"]
+        down = "tests/test_small.py::test_down"
+        assert before.lines.tests_of("small.py", [line_of("while count")]) == {down}
+        assert down in before.seconds
+        arguments = ["tests/test_small.py", f"--deselect={before.failed[0]}"]
+        tests = {change.name: [] if "8.0" in change.before else [arguments] for change in changes}
+        found = {change.after: by for change, by in ready.run(changes, tests, before.seconds)}
     assert found["return count >= LIMIT"] == found["LIMIT = 4"] == "tests/test_small.py::test_it"
-    assert found["return 70.0"] == SURVIVED
+    assert found["return 70.0"] == found["return 80.0"] == SURVIVED
     assert len(found) == len({change.after for change in changes})
     assert (tree / "small.py").read_bytes() == source
     assert not list(tree.rglob("__pycache__"))
@@ -71,8 +101,8 @@ def test_a_change_that_makes_the_tests_run_for_ever_is_found_by_the_deadline(tre
     endless = Change(**{**vars(endless), "text": "0"})
     with trials(tree, 1) as ready:
         ready.baseline(("tests",))
-        only = {"small.py": [["tests/test_small.py::test_down"]]}
-        assert [by for _, by in ready.run([endless], only, {"tests/test_small.py": -3.6})] == [DEADLINE]
+        test = "tests/test_small.py::test_down"
+        assert [by for _, by in ready.run([endless], {endless.name: [[test]]}, {test: -11.6})] == [DEADLINE]
 
 
 def test_tests_that_can_not_be_run_are_no_find(tree: Path) -> None:
@@ -103,7 +133,15 @@ def test_an_outcome_holds_until_its_file_or_what_found_it_changes(tree: Path) ->
 
 
 def test_what_found_the_last_change_of_a_file_is_asked_first_and_nothing_is_left_out() -> None:
-    parts = [["a", "--deselect=x"], ["b", "c", "--deselect=x"]]
+    parts = [["a", "d", "--deselect=x"], ["b", "c", "--deselect=x"]]
     assert _hopeful_first(parts, None) == _hopeful_first(parts, DEADLINE) == parts
-    assert _hopeful_first(parts, "c") == [["c", "--deselect=x"], ["a", "--deselect=x"], ["b", "--deselect=x"]]
-    assert _hopeful_first(parts, "a") == [["a", "--deselect=x"], ["b", "c", "--deselect=x"]]
+    assert _hopeful_first(parts, "c") == [["c", "--deselect=x"], ["a", "d", "--deselect=x"], ["b", "--deselect=x"]]
+    assert _hopeful_first(parts, "d") == [["d", "a", "--deselect=x"], ["b", "c", "--deselect=x"]]
+
+
+def test_a_change_belongs_to_the_lines_of_its_statement_alone_and_outside_of_functions_to_none() -> None:
+    around = [lines_around(MORE.encode(), number) for number in range(1, MORE.count("\n") + 1)]
+    assert around[:7] == [None] * 7
+    assert around[7:10] == [range(8, 11)] * 3
+    assert around[10:13] == [range(11, 14)] * 3
+    assert around[13:] == [range(14, 15), range(15, 16), range(16, 17)]

@@ -1,0 +1,91 @@
+"""Which tests run which lines: told by the trial without a change, so that a change is tried on those tests alone.
+
+A test that never runs a changed line can't notice it. Only code within functions is told apart; whatever runs when a
+module is loaded (constants, defaults, fields) belongs to every test of the room. What a test does in another process is
+not seen: no room has such tests of its own code.
+"""
+
+import ast
+import json
+import sys
+import threading
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+
+class Recorder:
+    """A plugin of pytest: writes down, test by test, the lines that it ran of these files."""
+
+    def __init__(self, tree: Path, paths: Iterable[str], out: Path) -> None:
+        self._paths = {str(tree / path): path for path in paths}
+        self._out = out
+        self._seen: set[tuple[str, int]] = set()
+
+    @pytest.hookimpl(hookwrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
+        self._seen = set()
+        threading.settrace(self._call)
+        sys.settrace(self._call)
+        try:
+            yield
+        finally:
+            sys.settrace(None)
+            threading.settrace(None)  # type: ignore[arg-type]
+        lines: defaultdict[str, list[int]] = defaultdict(list)
+        for path, line in self._seen:
+            lines[path].append(line)
+        with self._out.open("a") as out:
+            out.write(json.dumps([function_of(item.nodeid), lines]) + "\n")
+
+    def _call(self, frame: FrameType, event: str, argument: Any) -> Any:
+        path = self._paths.get(frame.f_code.co_filename)
+        if path is None:
+            return None
+
+        def line(frame: FrameType, _event: str, _argument: Any) -> Any:
+            self._seen.add((path, frame.f_lineno))
+            return line
+
+        return line(frame, event, argument)
+
+
+class Lines:
+    """What a Recorder wrote down."""
+
+    def __init__(self, out: Path) -> None:
+        self._tests: defaultdict[tuple[str, int], set[str]] = defaultdict(set)
+        for entry in out.read_text().splitlines() if out.is_file() else []:
+            test, lines = json.loads(entry)
+            for path, numbers in lines.items():
+                for number in numbers:
+                    self._tests[path, number].add(test)
+
+    def tests_of(self, path: str, lines: Iterable[int]) -> set[str]:
+        """Tests that ran any of these lines."""
+        return set().union(*(self._tests.get((path, line), ()) for line in lines))
+
+
+def function_of(test: str) -> str:
+    """A test without its parameters."""
+    return test.partition("[")[0]
+
+
+def lines_around(source: bytes, line: int) -> range | None:
+    """The lines of the statement that this line belongs to, without those within it; None outside of functions."""
+    found: range | None = None
+    for function in ast.walk(ast.parse(source)):
+        if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
+            continue
+        for node in ast.walk(ast.Module(function.body, [])):
+            if isinstance(node, ast.stmt):
+                body = getattr(node, "body", None)
+                end = body[0].lineno - 1 if isinstance(body, list) else node.end_lineno or node.lineno
+                lines = range(node.lineno, max(end, node.lineno) + 1)
+                if line in lines and (found is None or len(lines) <= len(found)):
+                    found = lines
+    return found
