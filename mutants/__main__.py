@@ -78,7 +78,9 @@ def _tests_of(change: Change, before: Baseline) -> list[list[str]]:
         functions = sorted(before.lines.tests_of(change.path, lines), key=lambda one: before.seconds.get(one, 0.0))
         functions = [one for one in functions if one not in map(function_of, before.failed)]
         parts = [[one for one in functions if one.partition("::")[0] in part] for part in parts]
-    return [[*part, *left_out] for part in parts if part]
+    # What was added to the checkout since the copies were made is none of them.
+    known = [[one for one in part if one in before.seconds] for part in parts]
+    return [[*part, *left_out] for part in known if part]
 
 
 def _tell(changes: list[Change], files: set[str], kept: Kept, accepts: dict[str, str]) -> int:

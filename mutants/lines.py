@@ -9,13 +9,16 @@ import ast
 import json
 import sys
 import threading
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import pytest
+
+MAX_CALLS = 300
+"""Of a function that one test calls more often, the first ones tell enough: to trace is slow."""
 
 
 class Recorder:
@@ -25,17 +28,19 @@ class Recorder:
         self._paths = {str(tree / path): path for path in paths}
         self._out = out
         self._seen: set[tuple[str, int]] = set()
+        self._calls: Counter[CodeType] = Counter()
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[None]:
         self._seen = set()
+        self._calls.clear()
         threading.settrace(self._call)
         sys.settrace(self._call)
         try:
             yield
         finally:
             sys.settrace(None)
-            threading.settrace(None)  # type: ignore[arg-type]
+            threading.settrace(None)
         lines: defaultdict[str, list[int]] = defaultdict(list)
         for path, line in self._seen:
             lines[path].append(line)
@@ -45,6 +50,9 @@ class Recorder:
     def _call(self, frame: FrameType, event: str, argument: Any) -> Any:
         path = self._paths.get(frame.f_code.co_filename)
         if path is None:
+            return None
+        self._calls[frame.f_code] += 1
+        if self._calls[frame.f_code] > MAX_CALLS:
             return None
 
         def line(frame: FrameType, _event: str, _argument: Any) -> Any:

@@ -28,9 +28,16 @@ from mutants.changes import Change
 from mutants.kept import COLLECTION, DEADLINE, SURVIVED
 from mutants.lines import Lines, Recorder, function_of
 
-LOADED = ("cryptography.x509", "jsonschema", "jsonschema_rs", "jwt", "msgspec", "prometheus_client", "trio",
-          "trio.testing", "yaml", "psutil", "idna")  # fmt: skip
-"""What is loaded before a fork. Not what brings a plugin of pytest along, as httpx does: pytest loads those itself."""
+LOADED = ("cryptography.x509", "hypothesis.strategies", "jsonschema", "jsonschema_rs", "jwt", "msgspec", "outcome",
+          "prometheus_client", "psutil", "pyrage", "pytest_trio.plugin", "sqlite3", "trio", "trio.testing",
+          "unittest.mock", "wasmtime", "yaml", "idna")  # fmt: skip
+"""What is loaded before a fork."""
+OPTIONS = (
+    "-p", "no:cacheprovider", "-p", "no:schemathesis", "-p", "no:anyio", "--hypothesis-seed=0",
+    "-W", "ignore::pytest.PytestAssertRewriteWarning",
+)  # fmt: skip
+"""No test of a room uses the plugins that are left out, which would be loaded anew for each trial; what is loaded
+already can't be rewritten, as pytest would with its plugins."""
 PATIENCE = 5.0
 PATIENCE_SECONDS = 60.0
 """A trial may take so many times as long as without a change, and so much more: the machine may be busy."""
@@ -134,7 +141,7 @@ class Copy:
             plugins: list[Any] = [_Listener(self._tests)]
             if watched:
                 plugins.append(Recorder(self.tree, watched, self._lines))
-            options = ["-p", "no:cacheprovider", "--hypothesis-seed=0", f"--basetemp={self._temporary}"]
+            options = [*OPTIONS, f"--basetemp={self._temporary}"]
             code = int(pytest.main([*options, *arguments], plugins=plugins))
         except Exception:
             traceback.print_exc()
@@ -269,7 +276,7 @@ def trials(root: Path, at_once: int) -> Iterator[Trials]:
     for name in LOADED:
         importlib.import_module(name)
     memory = "/dev/shm"
-    with tempfile.TemporaryDirectory(prefix="m", dir=memory if os.access(memory, os.W_OK) else None) as folder:
+    with tempfile.TemporaryDirectory(prefix="trial", dir=memory if os.access(memory, os.W_OK) else None) as folder:
         copies = []
         for number in range(at_once):
             place = Path(folder) / str(number)

@@ -16,7 +16,8 @@ from frontend.shared.memory import SharedMemory
 from ipc import front_memory as at
 
 _RECORD: Final = struct.Struct("<ddddq")
-_KEYS_BYTES: Final = at.SESSION_WAYS * at.KEY_BYTES
+_KEYS: Final = struct.Struct(f"{at.KEY_BYTES}s" * at.SESSION_WAYS)
+_EMPTY: Final = bytes(at.SESSION_BYTES)
 assert _RECORD.size == at.SESSION_BYTES
 
 
@@ -50,35 +51,21 @@ class Sessions:
         key = blake2b(session_id.encode(), digest_size=at.KEY_BYTES).digest()
         start = int.from_bytes(key[:4], "little") % self._sets * at.SET_BYTES
         with self._memory.lock(at.SESSIONS + start):
-            place, is_new = self._place(start, key)
-            session = Session((0.0, 0.0, 0.0, 0.0, 0) if is_new else _RECORD.unpack_from(self._table, place))
+            place = self._place(start, key)
+            session = Session(_RECORD.unpack_from(self._table, place))
             session.seen = self._clock()
             try:
                 yield session
             finally:
                 _RECORD.pack_into(self._table, place, *session.record())
 
-    def seen_since(self, moment: float) -> int:
-        """How many sessions have been seen since then."""
-        return sum(
-            _RECORD.unpack_from(self._table, _record_at(start, way))[2] > moment
-            for start in range(0, self._sets * at.SET_BYTES, at.SET_BYTES)
-            for way in range(at.SESSION_WAYS)
-        )
-
-    def _place(self, start: int, key: bytes) -> tuple[int, bool]:
-        """Where the session's record lies, or may begin."""
-        keys = bytes(self._table[start : start + _KEYS_BYTES])
-        found = keys.find(key)
-        while found >= 0 and found % at.KEY_BYTES:
-            found = keys.find(key, found + 1)
-        if found >= 0:
-            return _record_at(start, found // at.KEY_BYTES), False
-        records = [_record_at(start, way) for way in range(at.SESSION_WAYS)]
+    def _place(self, start: int, key: bytes) -> int:
+        """Where the session's record lies: one of zeros, if the set did not have it."""
+        keys = _KEYS.unpack_from(self._table, start)
+        records = [start + _KEYS.size + way * at.SESSION_BYTES for way in range(at.SESSION_WAYS)]
+        if key in keys:
+            return records[keys.index(key)]
         way = min(range(at.SESSION_WAYS), key=lambda way: _RECORD.unpack_from(self._table, records[way])[2])
+        self._table[records[way] : records[way] + at.SESSION_BYTES] = _EMPTY
         self._table[start + way * at.KEY_BYTES : start + (way + 1) * at.KEY_BYTES] = key
-        return records[way], True
-
-
-def _record_at(start: int, way: int) -> int:
-    return start + _KEYS_BYTES + way * at.SESSION_BYTES
+        return records[way]

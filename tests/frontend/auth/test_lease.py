@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frontend.auth.lease import CACHED_LEASES, Lease, LeaseVerifier
-from frontend.clock import SystemClock
+from frontend.clock import STEP_TOLERANCE_SECONDS, SystemClock
 from frontend.errors import GateError
 from frontend.notary.in_force import NOTHING
 from ipc.clock import iso
@@ -123,6 +123,14 @@ def test_a_small_correction_of_the_clock_does_not_refuse_a_new_lease() -> None:
     by, issued = stepping(wall), issue()
     wall[0] -= 4
     by.verify(issued.token)
+
+
+def test_a_lease_holds_from_five_seconds_before_its_time() -> None:
+    time, issued = Time(), issue(at=NOW - 0.75)
+    time.wall = NOW - 0.75 - STEP_TOLERANCE_SECONDS
+    verifier(time).verify(issued.token)
+    time.wall -= 0.25
+    assert code_of(lambda: verifier(time).verify(issued.token)) == "invalid_lease"
 
 
 def test_before_the_notary_has_said_anything_every_lease_is_invalid() -> None:
@@ -251,9 +259,9 @@ def test_a_lease_of_the_key_before_is_accepted_until_it_expires() -> None:
 def test_a_key_of_which_no_lease_can_be_alive_verifies_nothing() -> None:
     time = Time()
     by = verifier(time, both(NOW))
-    time.wall = NOW + LEASE_KEY_KEPT_SECONDS - 1
+    time.wall = NOW + LEASE_KEY_KEPT_SECONDS - 0.25
     by.verify(issue(at=time.wall).token)
-    time.wall += 2
+    time.wall += 0.25
     assert code_of(lambda: by.verify(issue(at=time.wall).token)) == "invalid_lease"
 
 
@@ -283,6 +291,7 @@ def test_what_the_notary_repeats_costs_no_known_lease() -> None:
 
 def test_a_lease_that_outlives_every_lease_is_refused() -> None:
     """Nobody issues one; a key that verifies for an hour after its time must not let through what lives longer."""
+    assert verifier().verify(issue(ttl=3600).token).exp == int(NOW) + 3600
     long = jwt.decode(issue(ttl=3600).token, options={"verify_signature": False}) | {"exp": int(NOW) + 3601}
     token = jwt.encode(long, SIGNING_KEY, "ES256", headers={"typ": "gateway-lease+jwt", "kid": KID})
     assert code_of(lambda: verifier().verify(token)) == "invalid_lease"
