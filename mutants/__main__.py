@@ -12,7 +12,7 @@ from pathlib import Path
 from mutants import accepted, rooms
 from mutants.changes import Change, changes_of
 from mutants.kept import Kept
-from mutants.lines import function_of, lines_around
+from mutants.lines import constant_at, function_of, lines_around
 from mutants.trials import Baseline, Trials, trials
 
 RESULTS = rooms.ROOT / "build" / "mutants" / "outcomes.jsonl"
@@ -70,14 +70,18 @@ def _try_room(ready: Trials, room: str, changes: list[Change], kept: Kept) -> No
 
 def _tests_of(change: Change, before: Baseline) -> list[list[str]]:
     """Arguments of pytest, in parts: the functions that run what is changed, the quickest first, or whole files where
-    it is run as the module is loaded."""
+    it is run as the module is loaded, and those that name the constant that is changed."""
     parts = rooms.tests_of(change.path)
     left_out = [f"--deselect={test}" for test in before.failed]
-    lines = lines_around((rooms.ROOT / change.path).read_bytes(), change.line)
+    source = (rooms.ROOT / change.path).read_bytes()
+    lines = lines_around(source, change.line)
     if lines is not None:
         functions = sorted(before.lines.tests_of(change.path, lines), key=lambda one: before.seconds.get(one, 0.0))
         functions = [one for one in functions if one not in map(function_of, before.failed)]
-        parts = [[one for one in functions if one.partition("::")[0] in part] for part in parts]
+        constant = constant_at(source, change.line)
+        naming = [file for part in parts for file in part if constant and constant in (rooms.ROOT / file).read_text()]
+        parts = [[one for one in functions if one.partition("::")[0] in {*part} - {*naming}] for part in parts]
+        parts = [naming, *parts]
     # What was added to the checkout since the copies were made is none of them.
     known = [[one for one in part if one in before.seconds] for part in parts]
     return [[*part, *left_out] for part in known if part]

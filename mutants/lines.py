@@ -83,17 +83,42 @@ def function_of(test: str) -> str:
     return test.partition("[")[0]
 
 
-def lines_around(source: bytes, line: int) -> range | None:
-    """The lines of the statement that this line belongs to, without those within it; None outside of functions."""
-    found: range | None = None
-    for function in ast.walk(ast.parse(source)):
+def lines_around(source: bytes, line: int) -> set[int] | None:
+    """The lines of the statement that this line belongs to, without those within it; of a constant of the module those
+    that use it. None where every test may notice: of classes, and of what no function uses."""
+    statements = list(_statements(ast.parse(source)))
+    around: list[range] = [lines for _, lines in statements if line in lines]
+    if not around:
+        return _uses(statements, constant_at(source, line))
+    shortest: range = min(around, key=len)
+    return set(shortest)
+
+
+def constant_at(source: bytes, line: int) -> str | None:
+    """The constant of the module that is set in this line."""
+    for node in ast.parse(source).body:
+        if node.lineno <= line <= (node.end_lineno or node.lineno):
+            match node:
+                case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
+                    return name
+    return None
+
+
+def _uses(statements: list[tuple[ast.stmt, range]], name: str | None) -> set[int] | None:
+    used = set[int]()
+    for node, lines in statements:
+        if any(isinstance(one, ast.Name) and one.id == name and one.lineno in lines for one in ast.walk(node)):
+            used |= set(lines)
+    return used or None
+
+
+def _statements(tree: ast.Module) -> Iterator[tuple[ast.stmt, range]]:
+    """Statements within functions, and their lines without those of what is within them."""
+    for function in ast.walk(tree):
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             continue
         for node in ast.walk(ast.Module(function.body, [])):
             if isinstance(node, ast.stmt):
                 body = getattr(node, "body", None)
                 end = body[0].lineno - 1 if isinstance(body, list) else node.end_lineno or node.lineno
-                lines = range(node.lineno, max(end, node.lineno) + 1)
-                if line in lines and (found is None or len(lines) <= len(found)):
-                    found = lines
-    return found
+                yield node, range(node.lineno, max(end, node.lineno) + 1)

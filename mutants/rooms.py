@@ -11,12 +11,13 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDERS = {
     "frontend/auth": (
         "tests/frontend/auth", "tests/frontend/api/handlers/test_leases.py", "tests/frontend/test_pace.py",
-        "tests/frontend/calls/test_pipeline.py", "tests/frontend/calls/approvals/test_signatures.py",
+        "tests/frontend/calls/test_pipeline.py", "tests/frontend/calls/test_refused_operators.py",
+        "tests/frontend/calls/approvals/test_signatures.py",
     ),
     "frontend/limits": ("tests/frontend/limits", "tests/frontend/test_pace.py"),
     "frontend/policy/question.py": ("tests/frontend/policy/test_question.py",),
     "frontend/calls/approvals": ("tests/frontend/calls/approvals",),
-    "frontend/calls": ("tests/frontend/calls",),
+    "frontend/calls": ("tests/frontend/calls", "tests/frontend/test_pace.py"),
     "notary/operations": ("tests/notary/operations",),
     "notary/store": ("tests/notary/store", "tests/notary/operations"),
     "notary/signing": ("tests/notary/signing", "tests/notary/operations/test_open.py"),

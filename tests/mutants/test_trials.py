@@ -38,7 +38,7 @@ class C:
             a
         ):
             b = [
-                a,
+                X,
             ]
         elif b:
             pass
@@ -139,9 +139,10 @@ def test_what_found_the_last_change_of_a_file_is_asked_first_and_nothing_is_left
     assert _hopeful_first(parts, "d") == [["d", "a", "--deselect=x"], ["b", "c", "--deselect=x"]]
 
 
-def test_a_change_belongs_to_the_lines_of_its_statement_alone_and_outside_of_functions_to_none() -> None:
+def test_a_change_belongs_to_the_lines_of_its_statement_alone_or_to_the_uses_of_its_constant() -> None:
     around = [lines_around(MORE.encode(), number) for number in range(1, MORE.count("\n") + 1)]
-    assert around[:7] == [None] * 7
-    assert around[7:10] == [range(8, 11)] * 3
-    assert around[10:13] == [range(11, 14)] * 3
-    assert around[13:] == [range(14, 15), range(15, 16), range(16, 17)]
+    assert around[:1] + around[4:7] == [None] * 4
+    assert around[1:4] == [{11, 12, 13}] * 3
+    assert around[7:10] == [{8, 9, 10}] * 3
+    assert around[10:13] == [{11, 12, 13}] * 3
+    assert around[13:] == [{14}, {15}, {16}]

@@ -208,8 +208,10 @@ def test_a_proof_may_have_4096_characters_and_no_more() -> None:
     spare = 4096 - len(good(note=""))
     fitting = good(note="n" * (spare * 3 // 4))
     assert len(fitting) == 4096
+    longer = good(note="n" * (spare * 3 // 4 + 1))
     check(fitting)
-    assert "too long" in refusal(good(note="n" * (spare * 3 // 4 + 1)))
+    assert "too long" in refusal(longer)
+    assert [DpopVerifier(BASE).signer_of(one) for one in (fitting, longer)] == [KEY.jkt, None]
 
 
 def test_replay_keys_are_short_and_tell_jti_and_key_apart() -> None:

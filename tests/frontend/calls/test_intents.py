@@ -1,10 +1,20 @@
 """Every kind of verifier that a manifest may name can look again, or the operator is told why not."""
 
+from pathlib import Path
+from typing import Any
+
+import msgspec
 import pytest
 
+from frontend.auth.authentication import OperatorCaller
 from frontend.calls.intents import CANNOT_LOOK, NOTHING_KEPT, why_not
+from frontend.errors import GateError
 from frontend.manifests.sections import VERIFIERS
+from frontend.notary.client import NotaryRefused, NotarySilent, NotaryUnavailable
+from ipc import messages as m
 from ipc.evidence import ExpectedEffect, IntentDetail
+from tests.support.front_core import Core, Fault, front_core, refuses
+from tests.support.worker_desk import until
 
 FILE = ExpectedEffect(path="a", sha256="sha256:00", bytes=1)
 
@@ -29,3 +39,97 @@ def test_a_kind_that_can_t_look_again_says_why(kind: str) -> None:
 def test_one_that_could_needs_what_was_kept() -> None:
     assert why_not(detail("fs_hash", FILE)) is None
     assert why_not(detail("fs_hash")) == why_not(detail(None)) == NOTHING_KEPT
+
+
+# ------------------------------------------------------------------ looking again
+
+OPERATOR = OperatorCaller("ada", "jkt", "jti")
+LOOKED = m.Looked("trc_1", "a", {"state": "as_expected"})
+
+
+def says(answer: object) -> Fault:
+    """The notary answers this."""
+
+    async def fault(_operation: Any, _args: Any, _kwargs: Any) -> Any:
+        return answer
+
+    return fault
+
+
+async def with_worker(core: Core) -> str:
+    """One fs worker that has run nothing: its id."""
+    before = set(core.desk.processes)
+    core.desk.start("fs")
+    await until(lambda: core.services.pools.census()["fs"].idle == 1)
+    (worker_id,) = set(core.desk.processes) - before
+    return worker_id
+
+
+async def code_of(core: Core) -> str:
+    with pytest.raises(GateError) as refused:
+        await core.services.intents.verify("intent_1", OPERATOR)
+    return refused.value.code
+
+
+async def test_a_worker_that_has_run_nothing_looks_and_the_event_is_the_operator_s_act(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        worker_id = await with_worker(core)
+        asked: list[m.VerifyIntent] = []
+
+        async def hears(_operation: Any, args: Any, _kwargs: Any) -> m.Looked:
+            asked.append(args[0])
+            return LOOKED
+
+        core.client.faults |= {"ShowIntent": says(detail("fs_hash", FILE)), "VerifyIntent": hears}
+        assert await core.services.intents.verify("intent_1", OPERATOR) == LOOKED
+        (question,) = asked
+        assert (question.intent_id, question.worker_id) == ("intent_1", worker_id)
+        assert (question.event.event_type, question.event.principal) == ("IntentVerification", "operator:ada")
+        assert (question.event.operator_sender_binding, question.event.operator_proof_jti) == ("jkt", "jti")
+        assert core.desk.kills == []
+
+
+async def test_what_is_not_there_is_under_way_or_has_nothing_to_look_at_is_not_looked_at(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        assert await code_of(core) == "intent_not_found"
+        for error in (NotaryUnavailable("gone"), NotaryRefused("it is not open")):
+            core.client.faults["ShowIntent"] = refuses(error)
+            assert await code_of(core) == "ledger_unavailable"
+        under_way = msgspec.structs.replace(detail("fs_hash", FILE), is_under_way=True)
+        core.client.faults["ShowIntent"] = says(under_way)
+        assert await code_of(core) == "intent_under_way"
+        core.client.faults["ShowIntent"] = says(detail("http_status"))
+        with pytest.raises(GateError, match="intent_not_verifiable") as refused:
+            await core.services.intents.verify("intent_1", OPERATOR)
+        assert refused.value.extra == {"message": CANNOT_LOOK["http_status"]}
+        assert "VerifyIntent" not in core.client.asked
+
+
+@pytest.mark.parametrize(
+    ("answer", "code", "is_killed"),
+    [
+        (says(m.NoSuchWorker()), "overloaded", False),
+        (says(m.Unverifiable("intent_under_way")), "intent_under_way", False),
+        (refuses(NotaryUnavailable("the disk is full")), "evidence_persistence_failed", False),
+        (refuses(NotaryRefused("it is not open")), "evidence_persistence_failed", False),
+        (refuses(NotarySilent("late")), "evidence_persistence_failed", True),
+    ],
+    ids=["the worker ended", "it cannot be verified", "no evidence", "refused", "silence"],
+)
+async def test_a_look_without_an_answer_is_none_and_a_worker_that_may_hang_is_killed(
+    tmp_path: Path, answer: Fault, code: str, is_killed: bool
+) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        worker_id = await with_worker(core)
+        core.client.faults |= {"ShowIntent": says(detail("fs_hash", FILE)), "VerifyIntent": answer}
+        assert await code_of(core) == code
+        assert core.desk.kills == ([(worker_id, "it does not tell what it sees")] if is_killed else [])
+
+
+async def test_without_a_worker_nothing_is_asked(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        core.client.faults["ShowIntent"] = says(detail("fs_hash", FILE))
+        core.desk.answers_needs = False
+        object.__setattr__(core.services.intents, "worker_wait_seconds", 0.0)
+        assert await code_of(core) == "overloaded"
+        assert "VerifyIntent" not in core.client.asked

@@ -3,8 +3,18 @@
 import msgspec
 import pytest
 
-from frontend.calls.approvals.record import body_of, detailed, encode, is_intact, listed, polled
+from frontend.calls.approvals.record import (
+    body_of,
+    call_record_of,
+    detailed,
+    encode,
+    is_intact,
+    listed,
+    outcome_of,
+    polled,
+)
 from frontend.errors import GateError
+from frontend.telemetry.weakened import Weakened
 from ipc.approvals import Body, Outcome
 from ipc.plan import plan_hash
 from ipc.store import ApprovalRecord
@@ -55,6 +65,69 @@ def test_each_state_is_polled_in_its_own_words(state: str, outcome: Outcome, sho
 
 def test_a_pending_record_whose_time_is_over_is_polled_as_expired() -> None:
     assert polled(a_record(), NOW + 300).state == "expired"
+
+
+def test_an_agent_is_shown_nothing_that_has_not_come_to_be() -> None:
+    assert msgspec.to_builtins(polled(a_record(), NOW)) == {
+        "approval_id": "apr_1", "action_id": "a", "state": "pending", "status": "pending", "retry_after_seconds": 2,
+    }  # fmt: skip
+    approved = a_record("approved", Outcome(claimed_by="ann", receipt_id="rcpt_1"))
+    assert msgspec.to_builtins(polled(approved, NOW)) == {
+        "approval_id": "apr_1", "action_id": "a", "state": "approved", "status": "approved", "receipt_id": "rcpt_1",
+    }  # fmt: skip
+    assert msgspec.to_builtins(polled(a_record("denied"), NOW))["deny_reason"] is None
+
+
+def test_an_operator_s_list_tells_of_each_approval_what_its_plan_says_and_how_it_stands() -> None:
+    record = a_record("claimed")
+    plan = msgspec.structs.replace(body_of(record).plan, owner="team", request_hash=record.request_hash)
+    record = msgspec.structs.replace(record, body=encode(msgspec.structs.replace(body_of(record), plan=plan)))
+    assert msgspec.to_builtins(listed(record, NOW)) == {
+        "approval_id": "apr_1", "action_id": "a", "action_version": "1.0.0", "state": "claimed", "status": "pending",
+        "principal": "p", "session_id": "ses_1", "owner": "team", "risk_level": "low", "request_hash": "sha256:11",
+        "created_at": "1970-01-01T00:16:40.000Z", "expires_at": "1970-01-01T00:21:40.000Z",
+    }  # fmt: skip
+    assert (listed(a_record(), NOW + 299.9).state, listed(a_record(), NOW + 300).state) == ("pending", "expired")
+
+
+def test_the_detail_tells_how_far_it_has_come_and_of_one_that_has_ended_has_no_request() -> None:
+    claimed = detailed(a_record("claimed", Outcome(claimed_by="ann", claimed_at="now")), NOW)
+    assert (claimed.state, claimed.status, claimed.claimed_by, claimed.claimed_at) == (
+        "claimed", "pending", "ann", "now",
+    )  # fmt: skip
+    assert (claimed.request, claimed.shown_hash is None) == ({"to": "acct"}, False)
+    for state in ("approved", "denied", "expired", "failed"):
+        ended = detailed(a_record(state), NOW)
+        assert (ended.state, ended.status) == (state, state)
+        assert (ended.request, ended.request_json, ended.approved_request, ended.shown_hash) == (None,) * 4
+        assert ended.unresolved_paths == []
+        assert ended.plan_hash == claimed.plan_hash
+
+
+@pytest.mark.parametrize("state", ["pending", "approved"])
+def test_what_is_not_whole_is_not_shown_in_detail(state: str) -> None:
+    record = a_record(state)
+    for body in ("{", '{"plan": {}}', "[" * 5000):
+        with pytest.raises(GateError, match="plan_integrity"):
+            detailed(msgspec.structs.replace(record, body=body), NOW)
+    changed = msgspec.structs.replace(a_record(), body=record.body.replace("acct", "acc7"))
+    with pytest.raises(GateError, match="plan_integrity"):
+        detailed(changed, NOW)
+
+
+def test_an_outcome_that_can_not_be_read_is_empty_and_the_state_rules() -> None:
+    for outcome in ("{", "[" * 5000, '{"claimed_by": 1}'):
+        record = msgspec.structs.replace(a_record("denied"), outcome=outcome)
+        assert outcome_of(record) == Outcome()
+        assert polled(record, NOW).state == "denied"
+
+
+def test_a_held_call_is_opened_again_with_what_its_plan_says_or_without_it_by_its_id_alone() -> None:
+    record = call_record_of(a_record(), Weakened())
+    assert (record.trace_id, record.action_id, record.identity_method) == ("trc_1", "a", "peercred")
+    assert record.plan == body_of(a_record()).plan
+    unreadable = call_record_of(msgspec.structs.replace(a_record(), body="{"), Weakened())
+    assert (unreadable.action_id, unreadable.plan, unreadable.identity_method) == ("a", None, None)
 
 
 def test_the_list_has_no_request_and_the_detail_all_of_it() -> None:

@@ -1,0 +1,93 @@
+"""What the notary is asked about a call, and what its answers and its silence mean for the caller."""
+
+import pytest
+
+from frontend.calls.asking import open_for, refusal, terms_of, unavailable, withdrawal
+from frontend.calls.record import CallRecord
+from frontend.errors import GateError
+from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.pool.channel import WorkerChannel
+from frontend.telemetry.metrics import Metrics
+from frontend.telemetry.weakened import Weakened
+from ipc import messages as m
+from ipc.plan import Limits, SecretUse, hash_of, plan_bytes
+from tests.support.plans import a_plan
+
+LIMITS = Limits(fuel=1, memory_mb=2, timeout_seconds=3.0, max_io_calls=4)
+PLAN = a_plan(limits=LIMITS, max_response_bytes=5, epoch=6, verifier_kind="http_status")
+TERMS = terms_of(PLAN, hash_of(plan_bytes(PLAN)))
+
+
+class Worker(WorkerChannel):
+    """As much of a worker as a question names."""
+
+    def __init__(self) -> None:
+        pass
+
+    @property
+    def worker_id(self) -> str:
+        return "compute-1"
+
+
+def asked(proof: m.Proof | None = None, **changes: object) -> m.Open:
+    plan = a_plan(**changes)
+    record = CallRecord.of_plan(plan, "peercred", Weakened())
+    record.proof, record.calls_per_hour = proof, 7
+    return open_for(record, plan, TERMS, Worker(), True, None)
+
+
+def test_the_notary_keeps_of_a_plan_what_its_result_is_judged_by() -> None:
+    assert m.Terms(
+        plan_hash=hash_of(plan_bytes(PLAN)), module_digest="sha256:00", epoch=6, verifier_kind="http_status",
+        max_response_bytes=5, fuel=1, memory_mb=2, timeout_seconds=3.0, max_io_calls=4,
+    ) == TERMS  # fmt: skip
+
+
+def test_each_call_is_opened_under_an_intent_of_its_own_with_its_event_as_far_as_it_is_known() -> None:
+    first, second = asked(m.Proof("key")), asked()
+    assert first.intent_id != second.intent_id
+    assert first.intent_id.startswith("intent_")
+    assert (first.worker_id, first.terms, first.proof, first.has_budget) == ("compute-1", TERMS, m.Proof("key"), True)
+    assert (first.calls_per_hour, first.event.decision, first.event.principal) == (7, "allow", "p")
+    assert second.proof is None
+
+
+def test_the_begin_of_a_call_is_awaited_where_its_worker_must_get_secrets_then() -> None:
+    assert [asked().wants_begun, asked(secrets=(SecretUse("token"),)).wants_begun] == [False, True]
+
+
+@pytest.mark.parametrize(("code", "decision"), [("internal_error", "error"), ("draining", "error"),
+                                                ("invalid_lease", "deny"), ("plan_integrity", "deny")])  # fmt: skip
+def test_a_call_that_is_given_up_is_withdrawn_as_what_it_ended_with(code: str, decision: str) -> None:
+    given_up = asked()
+    told = withdrawal(given_up, GateError(code, cause="so it is"))
+    assert told == m.Withdraw(given_up.intent_id, decision, code, "so it is")
+
+
+@pytest.mark.parametrize(
+    ("error", "proof", "code"),
+    [
+        (NotaryUnavailable("x", "budget"), m.Proof("key"), "budget_store_unavailable"),
+        (NotaryUnavailable("x", "budget"), None, "budget_store_unavailable"),
+        (NotaryUnavailable("x", "store"), m.Proof("key"), "replay_cache_unavailable"),
+        (NotaryUnavailable("x", "store"), None, "evidence_persistence_failed"),
+        (NotaryRefused("x"), m.Proof("key"), "replay_cache_unavailable"),
+        (NotaryRefused("x"), None, "evidence_persistence_failed"),
+    ],
+)
+def test_what_a_caller_hears_of_a_call_that_was_not_opened_is_the_store_that_failed(
+    error: NotaryUnavailable | NotaryRefused, proof: m.Proof | None, code: str
+) -> None:
+    told = unavailable(asked(proof), error)
+    assert (told.code, told.cause) == (code, "x")
+
+
+def test_a_refusal_by_a_quota_names_and_counts_it_and_says_when_to_come_again() -> None:
+    metrics = Metrics(dict)
+    told = refusal(m.Refusal("budget_exhausted", "used up", 60, "max_calls_per_hour"), metrics)
+    assert (told.code, told.cause, told.retry_after) == ("budget_exhausted", "used up", 60)
+    assert told.body() == {"error": "budget_exhausted", "reason": "max_calls_per_hour"}
+    assert metrics.quota_exhausted.value("max_calls_per_hour") == 1
+    told = refusal(m.Refusal("budget_exhausted", "none left", 5), metrics)
+    assert (told.cause, told.retry_after, told.body()) == ("none left", 5, {"error": "budget_exhausted"})
+    assert metrics.quota_exhausted.value("max_calls_per_hour") == 1

@@ -1,0 +1,54 @@
+"""The answer of a call that ran."""
+
+from typing import Any
+
+import msgspec
+import pytest
+
+from frontend.calls.executed import Executed
+from ipc import messages as m
+from tests.support.plans import a_plan
+
+CLOSED = m.Closed(
+    receipt_id="rcpt_1", grant_id="grant_1", outcome="success", kind="success", reason=None,
+    verification_outcome="verified", runtime={"duration_ms": 1, "exit_code": 0, "fuel_consumed": 2},
+)  # fmt: skip
+
+
+def executed(output: str | None = '{"n":1}', **changes: Any) -> Executed:
+    return Executed(a_plan(), msgspec.structs.replace(CLOSED, **changes), output)
+
+
+def test_an_answer_has_the_output_the_evidence_and_what_it_took() -> None:
+    assert executed().succeeded
+    assert msgspec.to_builtins(executed().body()) == {
+        "decision": "executed", "trace_id": "trc_1", "action_id": "a", "grant_id": "grant_1", "receipt_id": "rcpt_1",
+        "output": {"n": 1}, "verification_outcome": "verified",
+        "verification": {"outcome": "verified", "is_fully_successful": True},
+        "runtime": {"duration_ms": 1, "exit_code": 0, "fuel_consumed": 2},
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("outcome", "is_fully_successful"),
+    [("verified", True), ("unverifiable_declared", True), ("verification_failed", False),
+     ("provider_failed_before_verification", False)],
+)  # fmt: skip
+def test_what_was_verified_or_declared_to_be_unverifiable_is_a_whole_success(
+    outcome: str, is_fully_successful: bool
+) -> None:
+    body = executed(verification_outcome=outcome).body()
+    assert (body.verification_outcome, body.verification.outcome) == (outcome, outcome)
+    assert body.verification.is_fully_successful is is_fully_successful
+
+
+def test_a_call_that_failed_is_answered_with_its_receipt() -> None:
+    failed = executed(None, outcome="trap")
+    assert not failed.succeeded
+    error = failed.failure()
+    assert (error.code, error.cause, error.receipt_id) == ("action_execution_failed", "trap", "rcpt_1")
+
+
+def test_an_output_that_is_empty_text_is_a_success_without_members() -> None:
+    assert executed("").succeeded
+    assert executed("").body().output == {}
