@@ -48,8 +48,6 @@ from ipc.settings import Settings
 from ipc.store import ApprovalRecord
 
 TRUST_CODES = {"mismatch": "action_digest_mismatch", "not_registered": "action_not_registered"}
-MAX_BODY_BYTES = 1_048_576
-"""docs/contract.md, "Limits"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,7 +123,7 @@ class Pipeline:
         record.calls_per_hour = self.quotas.of(lease.principal).max_calls_per_hour
         epoch = self.authentication.in_force(lease)
         action = self._resolve(record)
-        sent = await request.read_body(min(MAX_BODY_BYTES, action.max_request_bytes))
+        sent = await request.read_body(action.max_request_bytes)
         body = await self.large_bodies.run(len(sent), place.owners, partial(parse_body, sent))
         record.calls_before = await self.budgets.snapshot(lease)
         learned = self.learned(action.action_id)
@@ -165,7 +163,7 @@ class Pipeline:
         await self.use_newest_policy()
         decision = record.decision = await self.policy.decide(question_of(drafted))
         if not decision.allow:
-            raise GateError("policy_denied", deny_reason=decision.deny_reason or "denied by policy")
+            raise GateError("policy_denied", deny_reason=decision.deny_reason)
         if not set(drafted.sinks) <= set(decision.allowed_sinks):
             raise GateError("policy_denied", deny_reason="policy does not allow every sink of this action")
         return decision

@@ -35,7 +35,6 @@ class CallRecord:
     decision: Decision | None = None
     plan: Plan | None = None
     calls_before: int | None = None
-    calls_after: int | None = None
     calls_per_hour: int | None = None
     """What its principal may do in an hour."""
     identity_method: str | None = None
@@ -143,6 +142,4 @@ class CallRecord:
         return {}
 
     def _budgets(self) -> dict[str, Any]:
-        before = None if self.calls_before is None else {"calls_remaining": self.calls_before}
-        after = None if self.calls_after is None else {"calls_remaining": self.calls_after}
-        return {"budgets_before": before, "budgets_after": after}
+        return {} if self.calls_before is None else {"budgets_before": {"calls_remaining": self.calls_before}}
