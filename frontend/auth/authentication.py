@@ -71,12 +71,12 @@ class Authentication:
         claim = self.claim(request)
         proof = self.check(request, claim)
         try:
-            epoch = await self._enter(proof)
+            await self._enter(proof)
         except GateError as error:
             if error.code == "replay_detected":
                 self.not_its_own(claim.lease, proof.key)
             raise
-        return Caller(claim.lease, self.in_force(claim.lease, epoch))
+        return Caller(claim.lease, self.in_force(claim.lease))
 
     def claim(self, request: Request) -> Claim:
         """The lease that a request comes with. Its sender has proven nothing yet: for evidence of refusals."""
@@ -96,9 +96,9 @@ class Authentication:
         self.sessions.take(claim.lease.session_id)
         return m.Proof(key)
 
-    def in_force(self, lease: Lease, epoch: int | None = None) -> int:
+    def in_force(self, lease: Lease) -> int:
         """The epoch of a lease, if it is the one in force, as far as this front knows. Raises invalid_lease."""
-        in_force = self.known.epoch if epoch is None else epoch
+        in_force = self.known.epoch
         if lease.epoch != in_force:  # a store that lost its epoch must not bring revoked leases back
             raise GateError("invalid_lease", cause=f"epoch {lease.epoch} of the lease, {in_force} is in force")
         return in_force
@@ -139,8 +139,8 @@ class Authentication:
             text, method=request.method, path=request.path, access_token=token, expected_jkt=jkt, now=now
         )
 
-    async def _enter(self, proof: m.Proof) -> int:
-        """Use a proof once; the epoch in force."""
+    async def _enter(self, proof: m.Proof) -> None:
+        """Use a proof once; from then on the epoch in force is known."""
         try:
             entered = await self.notary.enter(proof)
         except (NotaryUnavailable, NotaryRefused) as error:
@@ -148,4 +148,3 @@ class Authentication:
         self.known.note_epoch(entered.epoch)
         if not entered.is_fresh:
             raise GateError("replay_detected")
-        return entered.epoch

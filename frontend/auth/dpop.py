@@ -200,7 +200,7 @@ class DpopVerifier:
     def _check_signature(self, signed: str, signature: str, named: _NamedKey) -> None:
         der = _der_signature(signature)
         try:
-            self.keys.public_key(named.x, named.y).verify(der, signed.encode("ascii"), _ES256)
+            self.keys.public_key(named.x, named.y).verify(der, signed.encode(), _ES256)
         except KeyRefused as error:
             _refuse(f"jwk: {error}")
         except InvalidSignature:

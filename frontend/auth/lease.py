@@ -77,7 +77,7 @@ class LeaseVerifier:
         now = self._clock.now()
         if len(token) > MAX_TOKEN_CHARACTERS or not token.isascii():
             raise _refuse("lease is too long or not ASCII")
-        place = hashlib.sha256(token.encode("ascii")).digest()
+        place = hashlib.sha256(token.encode()).digest()
         lease = self._known.pop(place, None)
         if lease is None:
             lease = self._verified(token, now)

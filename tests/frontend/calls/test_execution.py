@@ -13,7 +13,10 @@ import trio
 from frontend.deadlines import Deadlines
 from ipc import messages as m
 from ipc.limits import AHEAD_BYTES
-from tests.support.front_core import Agent, Core, action, front_core
+from ipc.private_files import write_private
+from ipc.settings import SecretSettings
+from tests.support.front_core import ALLOW, Agent, Core, action, front_core
+from tests.support.held_calls import held
 from tests.support.logs import capture_logs
 from tests.support.patience import PATIENT
 from tests.support.worker_desk import until
@@ -187,3 +190,81 @@ async def test_a_notary_that_is_silent_about_the_end_of_a_call_makes_it_a_failur
         assert core.desk.kills == [("compute-1", "no result in time")]
         assert await core.remaining(agent) == 2
         assert "Withdraw" not in core.client.asked, "it has begun"
+
+
+# ------------------------------------------------------------------ secrets, and revocation while a call waits
+
+
+def with_secrets(folder: Path) -> SecretSettings:
+    """A file that has the one secret of the action `secrets`."""
+    file = folder / "secrets.json"
+    write_private(file, b'{"token":"s3cret"}')
+    return SecretSettings(str(file))
+
+
+def needing(**changes: Any) -> dict[str, Any]:
+    """An action whose worker answers with the secrets that it was given."""
+    return action("secrets", secrets=[{"name": "token"}], **changes)
+
+
+async def test_a_worker_gets_the_secrets_of_its_call_and_of_no_other(tmp_path: Path) -> None:
+    async with front_core(tmp_path, action(), needing(), secrets=with_secrets(tmp_path)) as core:
+        agent = await core.agent()
+        status, body = await agent.call("secrets")
+        assert (status, body["output"]) == (200, {"token": "s3cret"})
+        assert (await agent.call())[1]["output"] == {"n": 1}
+
+
+async def test_secrets_that_can_not_be_read_are_a_fault_of_ours_and_nothing_is_opened(tmp_path: Path) -> None:
+    async with front_core(tmp_path, needing(), secrets=with_secrets(tmp_path)) as core:
+        (tmp_path / "secrets.json").chmod(0o644)
+        assert await (await core.agent()).call("secrets") == (500, {"error": "internal_error"})
+        assert "Open" not in core.client.asked
+        (event,) = await core.events(event_type="ActionCall")
+        assert event["error_code"] == "internal_error"
+        assert "secrets.json" in event["reason"]
+
+
+async def test_a_call_with_secrets_is_not_given_ahead_and_is_refused_if_it_was_revoked_while_it_waited(
+    tmp_path: Path,
+) -> None:
+    async with front_core(tmp_path, needing(), action("wait"), secrets=with_secrets(tmp_path)) as core:
+        agent = await core.agent()
+        answers: list[tuple[int, Any]] = []
+
+        async def call() -> None:
+            answers.append(await agent.call("secrets"))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(agent.call, "wait")
+            await until(lambda: core.desk.idle() == 0)
+            nursery.start_soon(call)
+            await until(lambda: core.services.pools.census()["compute"].waiting == 1)
+            assert core.client.asked.count("Open") == 1
+            await core.raise_epoch()
+            await until(lambda: core.services.authentication.known.epoch == 1)
+            core.desk.go_on("compute-1")
+        assert answers == [(401, {"error": "invalid_lease"})]
+        assert core.client.asked.count("Open") == 1
+
+
+async def test_an_approved_call_that_was_revoked_while_it_waited_for_a_worker_is_not_run(tmp_path: Path) -> None:
+    async with front_core(tmp_path, needing(), action("wait"), secrets=with_secrets(tmp_path)) as core:
+        _, approval_id = await held(core, action_id="secrets")
+        core.policy.answer = ALLOW
+        agent = await core.agent()
+        answers: list[tuple[int, Any]] = []
+
+        async def approve() -> None:
+            answers.append(await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(agent.call, "wait")
+            await until(lambda: core.desk.idle() == 0)
+            nursery.start_soon(approve)
+            await until(lambda: core.services.pools.census()["compute"].waiting == 1)
+            await core.raise_epoch()
+            await until(lambda: core.services.authentication.known.epoch == 1)
+            core.desk.go_on("compute-1")
+        assert answers == [(409, {"error": "plan_integrity"})]
+        assert core.client.asked.count("Open") == 1
