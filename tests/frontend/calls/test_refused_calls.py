@@ -1,0 +1,133 @@
+"""Refusals of calls: what is told of them once, in evidence and in the log, whatever happens meanwhile."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import trio
+import trio.testing
+
+from frontend.http.requests import CompleteBody, Request
+from frontend.notary.client import NotaryUnavailable
+from frontend.policy.question import Decision, Question
+from ipc.settings import LimitSettings
+from tests.support.front_core import ALLOW, DENY, Agent, Core, action, front_core, refuses, signed
+from tests.support.logs import capture_logs
+
+GONE = NotaryUnavailable("the database is gone", "store")
+PATH = "/v1/actions/echo/execute"
+
+
+class AllowsSinks:
+    """A policy that allows every call, and these effects alone."""
+
+    policy_version = "p1"
+
+    def __init__(self, *sinks: str) -> None:
+        self.sinks = sinks
+        self.requested: tuple[str, ...] = ()
+
+    async def decide(self, question: Question) -> Decision:
+        await trio.lowlevel.checkpoint()
+        self.requested = question.requested_sinks
+        return msgspec.structs.replace(ALLOW, allowed_sinks=self.sinks)
+
+
+async def test_a_call_is_denied_unless_policy_allows_every_effect_of_its_action(tmp_path: Path) -> None:
+    async with front_core(tmp_path, action(declared_side_effects=["file_write"])) as core:
+        agent = await core.agent()
+        policy = AllowsSinks()
+        object.__setattr__(core.services.pipeline, "policy", policy)
+        status, body = await agent.call()
+        reason = "policy does not allow every sink of this action"
+        assert (status, body) == (403, {"error": "policy_denied", "deny_reason": reason})
+        (event,) = await core.events(event_type="ActionCall")
+        assert (event["deny_reason"], event["allowed_sinks"]) == (reason, [])
+        assert policy.requested == ("file_write",)
+        policy.sinks = ("another", *policy.requested)
+        assert (await agent.call())[0] == 200
+
+
+async def test_an_error_has_one_line_of_the_log(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        agent = await core.agent()
+        core.policy.answer = RuntimeError("ours")
+        with capture_logs() as lines:
+            assert (await agent.call())[0] == 500
+        assert [one["event"].partition(" ")[0] for one in lines] == ["a", "error"], "what went wrong, and the call's"
+        core.client.faults["ReadBudget"] = refuses(GONE)
+        budgeted = await core.agent(max_calls=1)
+        with capture_logs() as lines:
+            assert (await budgeted.call())[0] == 503
+        assert [one.get("code") for one in lines] == ["budget_store_unavailable"]
+
+
+async def test_a_refusal_without_evidence_is_told_as_what_prevented_it(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        agent = await core.agent()
+        core.policy.answer = DENY
+        core.client.faults["Refuse"] = refuses(GONE)
+        with capture_logs() as lines:
+            assert await agent.call() == (503, {"error": "replay_cache_unavailable"})
+        assert [(one.get("code"), one.get("decision")) for one in lines] == [
+            ("policy_denied", None), ("replay_cache_unavailable", "error"),
+        ]  # fmt: skip
+        assert lines[0]["cause"] == "the database is gone"
+        assert core.services.metrics.calls.value("echo", "error", "replay_cache_unavailable") == 1
+
+
+async def test_a_refusal_by_rate_uses_no_proof_so_that_what_prevents_its_event_is_the_ledger(tmp_path: Path) -> None:
+    few = LimitSettings(worker_wait_seconds=60.0, session_requests_per_second=1)
+    async with front_core(tmp_path, limits=few) as core:
+        core.services.authentication.sessions._sessions._clock = lambda: 1000.0  # stands still
+        agent = await core.agent()
+        assert (await agent.call())[0] == 200
+        core.client.faults["Refuse"] = refuses(GONE)
+        assert (await agent.call())[0] == 429
+        assert core.services.metrics.calls.value("echo", "error", "evidence_persistence_failed") == 1
+        assert core.services.metrics.calls_refused.value("rate") == 1
+
+
+async def test_a_refusal_that_is_decided_is_in_evidence_though_its_task_ends_meanwhile(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        agent, scope = await core.agent(), trio.CancelScope()
+        core.policy.answer = DENY
+        entered, go_on = trio.Event(), trio.Event()
+
+        async def slow(operation: Any, args: Any, kwargs: Any) -> Any:
+            entered.set()
+            await go_on.wait()
+            return await operation(*args, **kwargs)
+
+        core.client.faults["Refuse"] = slow
+
+        async def call() -> None:
+            with scope:
+                await agent.call()
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(call)
+            await entered.wait()
+            scope.cancel()
+            await trio.testing.wait_all_tasks_blocked()
+            go_on.set()
+        (event,) = await core.events(event_type="ActionCall")
+        assert (event["decision"], event["error_code"]) == ("deny", "policy_denied")
+
+
+async def test_the_cause_of_a_refusal_is_in_evidence_where_there_is_one(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        agent = await core.agent()
+        _, body = await agent.call(body={"m": 1})
+        assert (await core.events(event_type="ActionCall"))[0]["reason"] == body["reason"]
+        await _copied(core, agent)
+        assert "reason" not in (await core.events(event_type="ActionCall"))[0]
+
+
+async def _copied(core: Core, agent: Agent) -> None:
+    """The same call twice."""
+    core.policy.answer = DENY
+    headers = signed(agent.key, "POST", PATH, agent.token)
+    for status in (403, 401):
+        answer = await core.dispatch.respond(Request("POST", PATH, headers=headers, body=CompleteBody(b'{"n":1}')))
+        assert answer.status == status
