@@ -95,7 +95,7 @@ def parse_decision(document: str) -> Decision:
         decision = _decoder.decode(document)
         # Every name is followed by a colon: with as many as there are fields, and every field found, none comes twice.
         if len(_NAME_END.findall(document)) != _FIELDS:
-            json.loads(document, object_pairs_hook=_without_duplicates)
+            json.loads(document, object_pairs_hook=_refuse_duplicates)
     except (ValueError, RecursionError) as error:
         raise _no_decision(str(error)) from None
     if not (_is_name(decision.rule) and _is_name(decision.policy_version)):
@@ -115,9 +115,7 @@ def _no_decision(cause: str) -> GateError:
     return GateError("policy_engine_unavailable", cause=f"not a decision document: {cause}")
 
 
-def _without_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def _refuse_duplicates(pairs: list[tuple[str, Any]]) -> None:
     # SECURITY: two `allow` in one document, and parsers differ over which of them counts.
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    if len(dict(pairs)) != len(pairs):
         raise ValueError("a name appears twice in one object")
-    return found

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from frontend.errors import GateError
-from frontend.policy.question import Decision, Question, parse_decision
+from frontend.policy.question import ATTRIBUTES, Decision, Question, parse_decision
 from ipc.texts import clean_reason
 from tests.support.policy import question
 
@@ -68,6 +68,14 @@ def test_what_is_no_object_is_none(document: str) -> None:
 )
 def test_a_name_that_comes_twice_makes_it_none(document: str) -> None:
     assert "twice" in refused(document)
+
+
+@pytest.mark.parametrize("name", ["rule", "policy_version"])
+def test_a_name_has_1_to_128_characters(name: str) -> None:
+    for value in ("x", "x" * 128):
+        assert getattr(parse_decision(json.dumps(WHOLE | {name: value})), name) == value
+    for value in ("", "x" * 129, "a\tb"):
+        assert "1 to 128" in refused(json.dumps(WHOLE | {name: value}))
 
 
 def test_fields_that_the_policy_adds_are_ignored() -> None:
@@ -136,3 +144,11 @@ def test_the_input_document_holds_every_field_of_the_question_even_when_it_is_nu
     assert set(document) == fields
     assert document["budgets_before"] == {"calls_remaining": None}
     assert json.loads(msgspec.json.encode(document))["scopes"] == ["tools:call"]
+
+
+@pytest.mark.parametrize("field", question().as_input())
+def test_each_field_of_the_document_is_made_of_one_attribute_and_of_nothing_else(field: str) -> None:
+    before = question()
+    changed = msgspec.structs.replace(before, **{ATTRIBUTES[field]: object()}).as_input()
+    assert {name for name, value in before.as_input().items() if changed[name] != value} == {field}
+    assert len(ATTRIBUTES) == len(changed)
