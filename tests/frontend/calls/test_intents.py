@@ -14,6 +14,7 @@ from frontend.notary.client import NotaryRefused, NotarySilent, NotaryUnavailabl
 from ipc import messages as m
 from ipc.evidence import ExpectedEffect, IntentDetail
 from tests.support.front_core import Core, Fault, front_core, refuses
+from tests.support.held_calls import filing
 from tests.support.worker_desk import until
 
 FILE = ExpectedEffect(path="a", sha256="sha256:00", bytes=1)
@@ -87,6 +88,18 @@ async def test_a_worker_that_has_run_nothing_looks_and_the_event_is_the_operator
         assert (question.event.event_type, question.event.principal) == ("IntentVerification", "operator:ada")
         assert (question.event.operator_sender_binding, question.event.operator_proof_jti) == ("jkt", "jti")
         assert core.desk.kills == []
+
+
+async def test_a_worker_that_has_run_a_call_is_not_asked_to_look(tmp_path: Path) -> None:
+    async with front_core(tmp_path, filing(), workers=0) as core:
+        await with_worker(core)
+        core.desk.answers_needs = False
+        agent = await core.agent()
+        assert (await agent.call(body={"path": "known/a"}))[0] == 200
+        await until(lambda: core.services.pools.census()["fs"].idle == 1)
+        object.__setattr__(core.services.intents, "worker_wait_seconds", 0.0)
+        core.client.faults |= {"ShowIntent": says(detail("fs_hash", FILE)), "VerifyIntent": says(LOOKED)}
+        assert await code_of(core) == "overloaded"
 
 
 async def test_what_is_not_there_is_under_way_or_has_nothing_to_look_at_is_not_looked_at(tmp_path: Path) -> None:

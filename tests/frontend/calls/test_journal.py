@@ -1,0 +1,73 @@
+"""Evidence that has no receipt: whose act it was, how it ended, and that it is durable or fails."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from frontend.auth.authentication import OperatorCaller
+from frontend.calls.journal import bounded
+from frontend.errors import GateError
+from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from ipc.events import ACTION_CALL, ADMIN_DRAIN, GATEWAY_STARTED, LEASE_ISSUED
+from tests.support.front_core import Core, front_core, refuses
+
+
+async def newest(core: Core, *names: str) -> tuple[Any, ...]:
+    """These fields of the newest event."""
+    event = (await core.events())[0]
+    return tuple(event.get(name) for name in names)
+
+
+async def test_what_an_operator_did_names_the_operator_the_key_and_the_proof(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        await core.services.journal.operator_act(ADMIN_DRAIN, OperatorCaller("ada", "jkt", "jti"), reason="why")
+        assert await newest(core, "event_type", "principal", "identity_method", "decision", "reason") == (
+            "AdminDrain", "operator:ada", "operator", "allow", "why",
+        )  # fmt: skip
+        assert await newest(core, "operator_sender_binding", "operator_proof_jti") == ("jkt", "jti")
+
+
+async def test_what_the_gateway_did_is_its_own_and_says_what_this_installation_weakens(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        await core.services.journal.own(GATEWAY_STARTED)
+        assert await newest(core, "event_type", "principal", "decision", "dev_mode", "reason") == (
+            "GatewayStarted", "gateway", "allow", True, None,
+        )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("code", "decision"),
+    [("identity_forbidden", "deny"), ("internal_error", "error"), ("identity_provider_unavailable", "error")],
+)
+async def test_a_refused_lease_is_denied_or_an_error_of_ours_and_tells_whom_it_would_have_been_for(
+    tmp_path: Path, code: str, decision: str
+) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        for uid, principal in ((7, "uid:7"), (None, None)):
+            await core.services.journal.lease_refused(GateError(code, cause="so it is"), uid)
+            assert await newest(core, "event_type", "decision", "error_code", "reason", "principal") == (
+                LEASE_ISSUED, decision, code, "so it is", principal,
+            )  # fmt: skip
+
+
+@pytest.mark.parametrize(("event_type", "operation"), [(ACTION_CALL, "Refuse"), (LEASE_ISSUED, "Note")])
+async def test_what_can_not_be_written_is_no_evidence(tmp_path: Path, event_type: str, operation: str) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        journal = core.services.journal
+        for error in (NotaryUnavailable("the disk is full"), NotaryRefused("it is not open")):
+            core.client.faults[operation] = refuses(error)
+            with pytest.raises(GateError, match="evidence_persistence_failed") as refused:
+                await journal.refused(journal.event(event_type, decision="deny", error_code="invalid_lease"))
+            assert refused.value.cause == str(error)
+        core.client.faults.clear()
+        await journal.refused(journal.event(event_type, decision="deny", error_code="invalid_lease"))
+        assert await newest(core, "event_type", "decision") == (event_type, "deny")
+
+
+def test_texts_that_others_wrote_are_cut_and_cleaned_and_nothing_else_is() -> None:
+    strange = "a\x00\u202eb" + "c" * 600
+    fields = {"reason": strange, "deny_reason": strange, "error_code": "x\x00", "attempts": {"count": 1}}
+    clean = "ab" + "c" * 498
+    assert bounded(fields) == {"reason": clean, "deny_reason": clean, "error_code": "x\x00", "attempts": {"count": 1}}
+    assert bounded({"reason": None}) == {"reason": None}
