@@ -26,23 +26,19 @@ class Expiry:
     transitions: Transitions
     weakened: Weakened
 
-    async def expire(self) -> int:
-        """One round; returns how many. Raises NotaryUnavailable, NotaryRefused, GateError: the next round goes on where
-        this ended. One that can't be ended keeps those that came with it from nothing."""
-        count = 0
-        while due := await self.notary.due(AT_ONCE):
-            moved, problem = 0, None
+    async def expire(self) -> None:
+        """One round. Raises NotaryUnavailable, NotaryRefused, GateError: the next round goes on where this ended. One
+        that can't be ended keeps those that came with it from nothing."""
+        has_moved = True
+        while has_moved and (due := await self.notary.due(AT_ONCE)):
+            has_moved, problem = False, None
             for approval in due:
                 try:
-                    moved += await self._end(approval)
+                    has_moved |= await self._end(approval)
                 except GateError as error:
                     problem = error
-            count += moved
             if problem is not None:
                 raise problem
-            if not moved:
-                break
-        return count
 
     async def _end(self, approval: ApprovalRecord) -> bool:
         record, body = call_record_of(approval, self.weakened), readable_body(approval)

@@ -41,19 +41,18 @@ class Recovery:
     weakened: Weakened
     transitions: Transitions
 
-    async def at_start(self, live_fronts: tuple[str, ...]) -> int:
-        """End approvals that a front claimed and did not live to settle. Returns how many."""
-        count = 0
-        while ended := await self._end_all(await self.notary.orphaned(live_fronts)):
-            count += ended
-        return count
+    async def at_start(self, live_fronts: tuple[str, ...]) -> None:
+        """End approvals that a front claimed and did not live to settle."""
+        while await self._end_all(await self.notary.orphaned(live_fronts)):
+            pass
 
-    async def of_own(self) -> int:
-        """End approvals of this front that no task of it is settling any more. Returns how many."""
-        return await self._end_all(await self.transitions.unresolved_claims())
+    async def of_own(self) -> None:
+        """End approvals of this front that no task of it is settling any more."""
+        await self._end_all(await self.transitions.unresolved_claims())
 
-    async def _end_all(self, approvals: list[ApprovalRecord]) -> int:
-        return sum([await self._finish(approval, await self._end_of(approval)) for approval in approvals])
+    async def _end_all(self, approvals: list[ApprovalRecord]) -> bool:
+        """True if any has ended by this call."""
+        return any([await self._finish(approval, await self._end_of(approval)) for approval in approvals])
 
     async def _end_of(self, approval: ApprovalRecord) -> _End:
         trace = await self.notary.trace_of_approval(approval.approval_id)
