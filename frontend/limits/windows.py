@@ -5,7 +5,7 @@ with `due`. A key that has stayed quiet for a whole window is forgotten. Neither
 """
 
 from collections.abc import Callable, Hashable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 import trio
@@ -17,7 +17,7 @@ Key = TypeVar("Key", bound=Hashable)
 class Window:
     """What is counted of one key and not told yet. `until` is Trio's time."""
 
-    until: float = 0.0
+    until: float = field(init=False)
     count: int = 0
 
 

@@ -76,6 +76,14 @@ async def test_a_refusal_without_evidence_is_told_as_what_prevented_it(tmp_path:
         assert core.services.metrics.calls.value("echo", "error", "replay_cache_unavailable") == 1
 
 
+async def test_an_error_of_ours_without_evidence_stays_what_it_is(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        agent = await core.agent()
+        core.client.faults["Refuse"] = refuses(GONE)
+        core.policy.answer = RuntimeError("ours")
+        assert await agent.call() == (500, {"error": "internal_error"})
+
+
 async def test_a_refusal_by_rate_uses_no_proof_so_that_what_prevents_its_event_is_the_ledger(tmp_path: Path) -> None:
     few = LimitSettings(worker_wait_seconds=60.0, session_requests_per_second=1)
     async with front_core(tmp_path, limits=few) as core:
