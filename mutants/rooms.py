@@ -16,7 +16,10 @@ FOLDERS = {
     ),
     "frontend/limits": ("tests/frontend/limits", "tests/frontend/test_pace.py"),
     "frontend/policy/question.py": ("tests/frontend/policy/test_question.py",),
-    "frontend/calls/approvals": ("tests/frontend/calls/approvals",),
+    "frontend/calls/approvals": (
+        "tests/frontend/calls/approvals", "tests/frontend/calls/test_pipeline.py",
+        "tests/frontend/calls/test_record.py",
+    ),
     "frontend/calls": ("tests/frontend/calls", "tests/frontend/test_pace.py"),
     "notary/operations": ("tests/notary/operations",),
     "notary/store": ("tests/notary/store", "tests/notary/operations"),

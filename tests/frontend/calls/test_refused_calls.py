@@ -96,6 +96,16 @@ async def test_a_refusal_by_rate_uses_no_proof_so_that_what_prevents_its_event_i
         assert core.services.metrics.calls_refused.value("rate") == 1
 
 
+async def test_a_refused_call_is_its_session_s_to_pay_for_and_a_copy_of_one_is_not(tmp_path: Path) -> None:
+    few = LimitSettings(worker_wait_seconds=60.0, session_requests_per_second=3)
+    async with front_core(tmp_path, workers=0, limits=few) as core:
+        core.services.authentication.sessions._sessions._clock = lambda: 1000.0  # stands still
+        agent = await core.agent()
+        await _copied(core, agent)
+        assert core.services.metrics.calls.value("echo", "deny", "replay_detected") == 1
+        assert [(await agent.call())[0] for _ in range(3)] == [403, 403, 429]
+
+
 async def test_a_refusal_that_is_decided_is_in_evidence_though_its_task_ends_meanwhile(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         agent, scope = await core.agent(), trio.CancelScope()

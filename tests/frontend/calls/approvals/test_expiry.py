@@ -59,8 +59,9 @@ async def test_a_round_ends_though_another_front_has_ended_all_that_was_due(tmp_
 
 async def test_the_event_of_an_expired_hold_says_why_it_is_over(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0, lease_ttl_seconds=3600) as core:
+        core.clock.stop()
         _, late = await held(core)
-        core.clock.ahead = 300
+        core.clock.ahead = 300  # the very instant
         with capture_logs() as lines:
             await core.services.upkeep.round()
         assert [(one["decision"], one["code"]) for one in lines if "code" in one] == [("deny", "approval_expired")]
