@@ -1,0 +1,61 @@
+"""What an answer tells of a lesson: learned, or why it was not, whatever went wrong while it was kept."""
+
+import pytest
+import trio
+
+from frontend.auth.authentication import OperatorCaller
+from frontend.calls.approvals.learning import NO_WISH, Learning, Wish
+from frontend.calls.executed import Executed
+from frontend.egress.learned import LearnedRules
+from frontend.egress.rules import Kind
+from frontend.errors import GateError
+from ipc import messages as m
+from tests.support.plans import a_plan
+
+OPERATOR = OperatorCaller("ada", "jkt", "jti")
+BOTH = Wish("api.new.example", "new/**")
+
+
+class Rules(LearnedRules):
+    """Keeps what it is told to, or breaks."""
+
+    def __init__(self, error: Exception | None = None) -> None:
+        self.error = error
+        self.added: list[tuple[str, str, str, str, str]] = []
+
+    async def add(
+        self, kind: Kind, action_id: str, text: str, operator: OperatorCaller, approval_id: str | None = None
+    ) -> bool:
+        await trio.lowlevel.checkpoint()
+        if self.error is not None:
+            raise self.error
+        self.added.append((kind.noun, action_id, text, operator.name, approval_id or ""))
+        return True
+
+
+async def told(rules: Rules, verification: str = "verified", wish: Wish = BOTH) -> dict[str, str]:
+    closed = m.Closed("grant_1", "rcpt_1", "success", "success", verification, {}, None)
+    return await Learning(rules).learn(wish, Executed(a_plan(), closed, "{}"), OPERATOR, "apr_1")
+
+
+async def test_what_was_wished_for_is_learned_for_the_action_with_who_wished_it() -> None:
+    rules = Rules()
+    assert await told(rules) == {"learned_domain": "api.new.example", "learned_path": "new/**"}
+    assert rules.added == [
+        ("domain", "a", "api.new.example", "ada", "apr_1"), ("path", "a", "new/**", "ada", "apr_1"),
+    ]  # fmt: skip
+    assert await told(rules, wish=NO_WISH) == {}
+
+
+async def test_nothing_is_learned_from_an_effect_that_was_not_the_wanted_one() -> None:
+    rules = Rules()
+    assert await told(rules, "verification_failed") == {"learn_error": "verification_failed"}
+    assert rules.added == []
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [(GateError("too_many_rules"), "too_many_rules"), (RuntimeError("ours"), "internal_error")],
+)
+async def test_a_lesson_that_is_not_kept_is_told_beside_the_result(error: Exception, code: str) -> None:
+    assert await told(Rules(error)) == {"learn_error": code}
