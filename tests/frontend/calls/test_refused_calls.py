@@ -136,8 +136,9 @@ async def test_a_refusal_that_is_decided_is_in_evidence_though_its_task_ends_mea
 async def test_the_cause_of_a_refusal_is_in_evidence_where_there_is_one(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         agent = await core.agent()
-        _, body = await agent.call(body={"m": 1})
-        assert (await core.events(event_type="ActionCall"))[0]["reason"] == body["reason"]
+        for sent in ({"m": 1}, b"{"):
+            _, body = await agent.call(body=sent)
+            assert (await core.events(event_type="ActionCall"))[0]["reason"] == body["reason"]
         await _copied(core, agent)
         assert "reason" not in (await core.events(event_type="ActionCall"))[0]
 

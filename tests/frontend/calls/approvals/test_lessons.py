@@ -10,6 +10,7 @@ from frontend.egress.learned import LearnedRules
 from frontend.egress.rules import Kind
 from frontend.errors import GateError
 from ipc import messages as m
+from ipc.plan import Egress, FileAccess
 from tests.support.plans import a_plan
 
 OPERATOR = OperatorCaller("ada", "jkt", "jti")
@@ -21,7 +22,11 @@ class Rules(LearnedRules):
 
     def __init__(self, error: Exception | None = None) -> None:
         self.error = error
+        self.looked: list[tuple[str, str, str]] = []
         self.added: list[tuple[str, str, str, str, str]] = []
+
+    def check_room(self, kind: Kind, action_id: str, text: str) -> None:
+        self.looked.append((kind.noun, action_id, text))
 
     async def add(
         self, kind: Kind, action_id: str, text: str, operator: OperatorCaller, approval_id: str | None = None
@@ -59,3 +64,16 @@ async def test_nothing_is_learned_from_an_effect_that_was_not_the_wanted_one() -
 )
 async def test_a_lesson_that_is_not_kept_is_told_beside_the_result(error: Exception, code: str) -> None:
     assert await told(Rules(error)) == {"learn_error": code}
+
+
+def test_an_action_is_taught_only_what_it_may_use_and_where_there_is_room() -> None:
+    rules = Rules()
+    learning = Learning(rules)
+    for wish, code in ((Wish(domain="api.new.example"), "invalid_domain"), (Wish(path="new/**"), "invalid_path")):
+        with pytest.raises(GateError, match=code) as refused:
+            learning.check(wish, a_plan())
+        assert "this action may have no" in refused.value.extra["message"]
+    assert rules.looked == []
+    files = FileAccess("/files", ("write",), ("known/**",), (), 1000)
+    learning.check(BOTH, a_plan(egress=Egress("direct_allowlist"), files=files))
+    assert rules.looked == [("domain", "a", "api.new.example"), ("path", "a", "new/**")]

@@ -1,0 +1,91 @@
+"""How a claim ends that no task settles: by what the ledger holds of its call, told once, at the right price."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import trio
+
+from ipc import messages as m
+from ipc.store import ApprovalRecord
+from tests.support.front_core import Core, Fault, front_core
+from tests.support.held_calls import claimed, held, state_of, told
+from tests.support.logs import capture_logs
+
+
+def says(answer: object) -> Fault:
+    """The notary answers this."""
+
+    async def fault(_operation: Any, _args: Any, _kwargs: Any) -> Any:
+        await trio.lowlevel.checkpoint()
+        return answer
+
+    return fault
+
+
+async def recover(core: Core) -> list[dict[str, Any]]:
+    """What is said of approvals that a front which is gone has left."""
+    with capture_logs() as lines, trio.fail_after(60):
+        await core.services.upkeep.at_start(("front-1-a",))
+    return [one for one in lines if one["event"] == "an approval was left claimed"]
+
+
+async def test_a_claim_whose_call_has_a_receipt_is_approved_with_it_and_stays_paid(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        _, approval_id = await held(core)
+        await claimed(core, approval_id, "front-0-dead")
+        record = await core.real.approval(approval_id)
+        assert record is not None
+        asked: list[m.MoveHold] = []
+
+        async def hears(_operation: Any, args: Any, _kwargs: Any) -> ApprovalRecord | None:
+            await trio.lowlevel.checkpoint()
+            asked.append(args[0])
+            return msgspec.structs.replace(record, state=args[0].to_state) if len(asked) == 1 else None
+
+        core.client.faults["TraceOfApproval"] = says(m.ApprovalTrace(has_intent=True, receipt_id="rcpt_1"))
+        core.client.faults["MoveHold"] = hears
+        (line,) = await recover(core)
+        assert (line["approval_id"], line["holder"], line["ends"]) == (approval_id, "front-0-dead", "approved")
+        move = asked[0]
+        assert (move.approval_id, move.from_state, move.to_state) == (approval_id, "claimed", "approved")
+        assert msgspec.json.decode(move.outcome)["receipt_id"] == "rcpt_1"
+        assert (move.event, move.refunds) == (None, False), "the event of its end is there with its receipt"
+
+
+async def test_a_claim_whose_call_may_have_run_fails_without_evidence_and_stays_paid(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        agent, approval_id = await held(core)
+        await claimed(core, approval_id, "front-0-dead")
+        core.client.faults["TraceOfApproval"] = says(m.ApprovalTrace(has_intent=True, receipt_id=None))
+        assert [one["ends"] for one in await recover(core)] == ["failed"]
+        (event, *_) = await core.events(event_type="ActionCall")
+        assert (event["decision"], event["error_code"], event["reason"]) == (
+            "error", "evidence_persistence_failed", "left claimed by a front that did not settle it",
+        )  # fmt: skip
+        assert (event["approval_id"], event["session_id"]) == (approval_id, agent.session_id)
+        polled = msgspec.json.decode((await agent.send("GET", f"/v1/approvals/{approval_id}/poll")).body)
+        assert polled["reason"] == "evidence_persistence_failed"
+        assert await core.remaining(agent) == 2
+
+
+async def test_an_end_that_an_event_has_told_already_is_not_told_again(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        agent, approval_id = await held(core)
+        await claimed(core, approval_id, "front-0-dead")
+        (pending,) = await core.events(event_type="ActionCall")
+        ended = msgspec.json.encode(pending | {"decision": "error"})
+        core.client.faults["QueryEvents"] = says([msgspec.json.encode(pending), b"[]", ended])
+        await recover(core)
+        assert await state_of(core, approval_id) == "failed"
+        assert [one[0] for one in await told(core, approval_id)] == ["ActionCall"]
+        assert await core.remaining(agent) == 3
+
+
+async def test_a_claim_that_another_front_has_ended_meanwhile_is_none_of_this_one_s(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        _, approval_id = await held(core)
+        await claimed(core, approval_id, "front-0-dead")
+        core.client.faults["MoveHold"] = says(None)
+        assert await recover(core) == []
+        assert core.client.asked.count("MoveHold") == 1
