@@ -26,11 +26,10 @@ def issue(unit: Unit, asked: Issue) -> Issued | TooManySessions:
     lease = sign_lease(
         state.signers.keys.lease, asked, epoch=unit.epoch, now=unit.now, ttl=state.settings.lease_ttl_seconds
     )  # fmt: skip
+    unit.part = "budget"
     if asked.max_calls is not None:
-        unit.part = "budget"
         budgets.open_budget(unit.connection, lease.session_id, asked.max_calls, lease.exp)
     if asked.max_sessions is not None:
-        unit.part = "budget"
         quotas.add_session(unit.connection, asked.principal, lease.session_id, unit.epoch, lease.exp)
     unit.append(asked.event, session_id=lease.session_id, lease_jti=lease.lease_jti)
     return Issued(lease.token, lease.session_id, lease.lease_jti, lease.expires_at)
