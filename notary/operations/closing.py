@@ -154,8 +154,8 @@ def _end_approval(
         return
     unit.part = "approvals"
     approval: ApprovalRecord | None = holds.get(unit.connection, intent.approver.approval_id)
-    if approval is None or approval.state != CLAIMED:
+    if approval is None:
         return
     outcome = ended(approval, iso(unit.now), receipt.receipt_id if receipt else None, error_code)
-    holds.move(unit.connection, approval.approval_id, CLAIMED, state, outcome=outcome)
-    unit.erase()
+    if holds.move(unit.connection, approval.approval_id, CLAIMED, state, outcome=outcome) is not None:
+        unit.erase()

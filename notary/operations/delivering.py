@@ -14,7 +14,7 @@ def claim_deliveries(unit: Unit, asked: ClaimDeliveries) -> list[Delivery]:
 def settle_delivery(unit: Unit, asked: SettleDelivery) -> None:
     """See SettleDelivery."""
     row = unit.connection.execute("SELECT endpoint FROM outbox WHERE seq = ?", (asked.seq,)).fetchone()
-    if outbox.settle(unit.connection, asked) and row is not None:
+    if outbox.settle(unit.connection, asked):  # then it was there
         unit.after(lambda: unit.state.backlog.less(row[0]))
 
 

@@ -229,8 +229,8 @@ def test_what_was_claimed_without_a_signature_ends_no_other_way_once_they_are_re
     lenient.stop()
     lenient.settings = changed(lenient.settings, approvals=ApprovalSettings(require_signature=True))
     lenient.start()
-    same = lenient.attach("front-1")  # it lived on
-    with pytest.raises(Told, match="without the operator's signature"):
-        same.ask(approved_call(approved))
-    assert "without the operator's signature" in refusal(lenient, denial(denied, None, "no"))
+    front = lenient.attach("front-1")  # it lived on
+    for asked in (approved_call(approved), denial(denied, None, "no")):
+        with pytest.raises(Told, match="without the operator's signature"):
+            front.ask(asked)
     assert state_of(lenient, denied) == "claimed"

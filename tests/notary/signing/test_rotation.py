@@ -1,6 +1,7 @@
 """Keys in force: what a notary does when the files of its signing keys change under it."""
 
 import json
+import re
 from pathlib import Path
 
 import jwt
@@ -76,6 +77,7 @@ def test_each_key_is_followed_with_its_event_and_told_to_every_front_before_anyt
         (event,) = [one for one in rotations(front) if one["key_id"] == next_id]
         assert (event["key_purpose"], event["previous_key_id"]) == (purpose, before[purpose])
         assert (event["principal"], event["decision"]) == ("gateway", "allow")
+        assert re.fullmatch(r"trc_[0-9a-f-]{36}", event["trace_id"])
     assert status(other, called.receipt_id) == "verified"
     assert other.in_force[-1] == front.in_force[-1]
     assert len(other.in_force) == 1 + len(PURPOSES)
