@@ -45,7 +45,7 @@ def what_is_full(unit: Unit, approval: ApprovalRecord, moment: Moment, of_sessio
         return Full(f"{own.number} holds of the principal wait, with {own.bytes} bytes", own.free_at)
     whole = _Bound(settings.max_pending, settings.max_pending_bytes)
     every = holds.waiting(connection, moment)
-    few = _Bound(max(1, part.number // FEW), part.bytes // FEW)
+    few = _Bound(part.number // FEW, part.bytes // FEW)
     shared = _Bound(whole.number - whole.number // 4, whole.bytes - whole.bytes // 4)
     is_small = own.number == 0 or few.takes(own, size)
     if not (whole if is_small else shared).takes(every, size):

@@ -102,6 +102,13 @@ def of_approval(approval: ApprovalRecord, event_type: str, decision: str, **give
     return call_event(event_type=event_type, decision=decision, approval_id=approval.approval_id, **given)
 
 
+def test_what_is_said_of_a_false_event_repeats_its_words_in_bounds_and_without_control_characters(
+    notary: Running,
+) -> None:
+    answered = notary.front.heard(notary.front.send(make_note(event_type="x\x1b" * 200, decision=None))[0])
+    assert answered.cause == f"an event {'x' * 64} with the decision none"
+
+
 @pytest.mark.parametrize("field", OF_DECISIONS)
 def test_a_call_that_no_operator_has_decided_on_names_none(notary: Running, field: str) -> None:
     asked = make_hold()
@@ -199,7 +206,7 @@ def test_a_call_is_approved_by_the_claim_of_this_front_for_this_plan_and_once(no
         approved_call(own, event=call_event(decision="deny")),
         approved_call(own, event=call_event(event_type="GatewayStarted")),
     )  # fmt: skip
-    notary.front.begin(approved_call(own))
+    notary.front.begin(approved_call(own, event=call_event(decision="allow")))
     assert_refused(notary, approved_call(own))
 
 

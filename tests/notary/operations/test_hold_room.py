@@ -62,6 +62,21 @@ def test_bytes_are_bounded_like_numbers(tight: Callable[..., Running]) -> None:
     assert flood(notary, "flood", 1) == 1, "there is room for a small one"
 
 
+def test_the_last_quarter_of_all_bytes_is_for_those_who_have_few(tight: Callable[..., Running]) -> None:
+    notary = tight(max_pending_bytes=400_000, max_pending_bytes_per_principal=200_000)
+    floods = [
+        flood(notary, name, 9, body=f'{{"plan":{{"principal":"{name}","request":"{"x" * 60_000}"}}}}')
+        for name in ("one", "two", "three", "four", "five")
+    ]
+    assert floods == [3, 1, 1, 1, 0], "beyond 300,000 bytes each has its first one, as long as that fits"
+
+
+def test_bytes_may_be_used_to_the_last_one(tight: Callable[..., Running]) -> None:
+    bodies = [f'{{"plan":{{"principal":"uid:{size}","request":"{"x" * size}"}}}}' for size in (100, 101)]
+    notary = tight(max_pending_bytes_per_principal=len(bodies[0]))
+    assert [flood(notary, f"uid:{size}", 1, body=body) for size, body in zip((100, 101), bodies, strict=True)] == [1, 0]
+
+
 def test_a_refused_hold_costs_nothing_and_its_event_says_which_bound_and_for_how_long(
     tight: Callable[..., Running],
 ) -> None:

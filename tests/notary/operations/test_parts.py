@@ -89,7 +89,7 @@ DAMAGED: list[tuple[str, Prepare, str]] = [
     (gone("budgets"), lambda _: make_hold(has_budget=True), "budget"),
     (gone("quota_calls"), lambda front: begun(front, make_open(calls_per_hour=1)), "budget"),
     (gone("quota_holds"), lambda front: make_denial(held_and_claimed(front)), "budget"),
-    (gone("intents"), approved_call, "ledger"),
+    ("ALTER TABLE intents RENAME COLUMN approval_id TO elsewhere", approved_call, "ledger"),
     (gone("journal"), lambda _: make_open(), "ledger"),
 ]  # fmt: skip
 
