@@ -30,6 +30,11 @@ def test_a_grant_says_what_may_run_and_until_when() -> None:
     assert (header["alg"], header["typ"]) == ("ES256", "gateway-grant+jwt")
 
 
+def test_a_grant_outlives_the_deadline_of_its_call_by_less_than_a_minute() -> None:
+    ends = read(SIGNER.sign(TERMS, "trc_1", "grant_1", now=NOW, approver=None))["exp"]
+    assert 1 <= ends - (NOW + TERMS.timeout_seconds) < 60
+
+
 def test_an_approved_grant_binds_the_operator() -> None:
     binding = Approver("apr_1", "alice", "thumbprint", "jti-1")
     token = SIGNER.sign(TERMS, "trc_1", "grant_1", now=NOW, approver=binding)

@@ -21,7 +21,7 @@ from ipc.exits import Exit
 from ipc.leases import LEASE_KEY_KEPT_SECONDS
 from ipc.private_files import KeyFileError, hold_folder, write_private
 from notary.signing.keyfiles import load_p256, write_private_key
-from notary.signing.keys import HeldKey, KeyPlaces, open_key, read_key, rotate
+from notary.signing.keys import HeldKey, KeyPlaces, make_first, open_key, read_key, rotate
 from notary.signing.keysets import public_jwk
 from notary.signing.leases import lease_keys, sign_lease
 from notary.signing.make_keys import make_keys
@@ -241,6 +241,26 @@ def test_a_folder_that_somebody_keeps_is_waited_for_and_then_given_up(places: Ke
     assert places.lease.key.read_bytes() == before
     with hold_folder(places.lease.key.parent):
         open_key(places.lease)  # nothing is to be written: nobody's turn is needed
+
+
+def test_a_key_is_made_where_there_never_was_one_and_nowhere_else(places: KeyPlaces) -> None:
+    place = places.checkpoint
+    assert place.set is not None
+    before = place.key.read_bytes()
+    make_first(place)
+    place.set.unlink()
+    make_first(place)
+    assert place.key.read_bytes() == before, "it is there"
+    open_key(place)
+    place.key.unlink()
+    make_first(place)
+    assert not place.key.exists(), "its set says that it was: it is lost"
+    place.set.unlink()
+    make_first(place)
+    assert place.key.read_bytes() != before
+    places.grant.key.unlink()
+    make_first(places.grant)
+    assert not places.grant.key.exists(), "nothing says whether it ever was"
 
 
 def _as_link(path: Path) -> None:
