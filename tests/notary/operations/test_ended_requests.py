@@ -2,6 +2,7 @@
 
 import random
 import re
+from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
@@ -9,7 +10,7 @@ import msgspec
 import pytest
 
 from ipc.approvals import read_remains, remains_of
-from ipc.messages import Approver
+from ipc.messages import Approver, Withdraw
 from ipc.store import ApprovalRecord
 from notary.backends.sqlite import connect
 from notary.state import Limits
@@ -23,6 +24,7 @@ from tests.notary.samples import (
     make_denial,
     make_expiry,
     make_hold,
+    make_open,
     record_call,
 )
 from tests.support.notary_thread import SMALL_WAL
@@ -63,6 +65,32 @@ def test_no_byte_of_a_request_is_left_in_any_file_soon_after_its_approval_has_en
     front.ask(make_expiry(late))
     wait_until(lambda: requests_in(notary) == {"waits", "runs"})
     assert {read_remains(body).plan_hash for body in stored(notary.path, "SELECT body FROM approvals")} == {DIGEST}
+
+
+def runs(notary: Running, approval: ApprovalRecord) -> None:
+    record_call(notary.front, approver=Approver(approval.approval_id, "alice", "thumbprint", "jti"))
+
+
+def is_withdrawn(notary: Running, approval: ApprovalRecord) -> None:
+    asked = make_open(approver=Approver(approval.approval_id, "alice", "thumbprint", "jti"), proof=None)
+    notary.front.begin(asked)
+    notary.front.ask(Withdraw(asked.intent_id, "error", "overloaded"))
+
+
+def is_denied(notary: Running, approval: ApprovalRecord) -> None:
+    notary.front.ask(make_denial(approval))
+
+
+@pytest.mark.parametrize("ends", [runs, is_withdrawn, is_denied])
+def test_nor_whichever_way_one_ends_that_is_the_only_one(
+    start_notary: StartNotary, ends: Callable[[Running, ApprovalRecord], None]
+) -> None:
+    notary = start_notary(limits=SOON)
+    approval = held(notary, "only", 3_000)
+    notary.front.ask(make_claim(approval))
+    assert requests_in(notary) == {"only"}
+    ends(notary, approval)
+    wait_until(lambda: requests_in(notary) == set())
 
 
 def test_nor_where_many_of_all_lengths_come_and_go(start_notary: StartNotary) -> None:

@@ -11,9 +11,11 @@ from ipc.messages import (
     DueHolds,
     Enter,
     FollowKeys,
+    GetHold,
     ListHolds,
     OrphanedHolds,
     Proof,
+    ReadBudget,
     ReadStore,
     UnsettledHolds,
     Withdraw,
@@ -30,6 +32,7 @@ from tests.notary.samples import (
     make_hold,
     make_issue,
     make_open,
+    make_refuse,
 )
 from tests.support.asking import Asker, Told
 
@@ -71,6 +74,8 @@ DAMAGED: list[tuple[str, Prepare, str]] = [
     (gone("proofs"), lambda _: Enter(Proof("p")), "store"),
     (gone("proofs"), lambda _: ReadStore(), "store"),
     (gone("approvals"), lambda _: ReadStore(), "approvals"),
+    (gone("approvals"), lambda _: GetHold("apr_1"), "approvals"),
+    (gone("approvals"), lambda _: make_refuse(unless_held=True), "approvals"),
     (gone("approvals"), lambda _: ListHolds(None, 5), "approvals"),
     (gone("approvals"), lambda _: DueHolds(5), "approvals"),
     (gone("approvals"), lambda _: OrphanedHolds(()), "approvals"),
@@ -84,6 +89,7 @@ DAMAGED: list[tuple[str, Prepare, str]] = [
     (gone("quota_sessions"), lambda _: make_issue(max_sessions=1), "budget"),
     (unwritable("INSERT ON quota_sessions"), lambda _: make_issue(max_sessions=1), "budget"),
     (unwritable("INSERT ON budgets"), lambda _: make_issue(max_calls=1), "budget"),
+    (gone("budgets"), lambda _: ReadBudget("ses_1"), "budget"),
     (gone("quota_calls"), lambda _: make_open(calls_per_hour=1), "budget"),
     (unwritable("INSERT ON quota_calls"), lambda _: make_open(calls_per_hour=1), "budget"),
     (gone("budgets"), lambda _: make_hold(has_budget=True), "budget"),

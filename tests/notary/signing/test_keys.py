@@ -240,7 +240,8 @@ def test_a_folder_that_somebody_keeps_is_waited_for_and_then_given_up(places: Ke
     assert refused.value.exit_code == Exit.LOCKED
     assert places.lease.key.read_bytes() == before
     with hold_folder(places.lease.key.parent):
-        open_key(places.lease)  # nothing is to be written: nobody's turn is needed
+        for place in places.each():
+            open_key(place, wait_seconds=0.0)  # nothing is to be written: nobody's turn is needed
 
 
 def test_a_key_is_made_where_there_never_was_one_and_nowhere_else(places: KeyPlaces) -> None:
@@ -261,6 +262,11 @@ def test_a_key_is_made_where_there_never_was_one_and_nowhere_else(places: KeyPla
     places.grant.key.unlink()
     make_first(places.grant)
     assert not places.grant.key.exists(), "nothing says whether it ever was"
+
+
+def test_a_folder_that_others_may_look_into_and_not_write_to_will_do(places: KeyPlaces) -> None:
+    places.lease.key.parent.chmod(0o755)
+    assert rotate(places.lease)[1].kid == open_key(places.lease).kid
 
 
 def _as_link(path: Path) -> None:
