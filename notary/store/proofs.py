@@ -51,7 +51,7 @@ def epoch(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT epoch FROM epochs").fetchone()[0])
 
 
-def raise_epoch(connection: sqlite3.Connection, above: int = 0) -> tuple[int, int]:
+def raise_epoch(connection: sqlite3.Connection, above: int) -> tuple[int, int]:
     """(previous, current)."""
     previous = epoch(connection)
     current = max(previous, above) + 1

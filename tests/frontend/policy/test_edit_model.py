@@ -133,7 +133,7 @@ class Authority(RuleBasedStateMachine):
 
     @rule()
     def revoke_all(self) -> None:
-        assert proofs.raise_epoch(self.tables) == (self.epoch, self.epoch + 1)
+        assert proofs.raise_epoch(self.tables, 0) == (self.epoch, self.epoch + 1)
         self.epoch += 1
 
     @rule(lease=leases)

@@ -64,6 +64,18 @@ def test_pages_before_a_time_go_through_everything_once_and_newest_first(notary:
     assert seen == [*reversed([*flood[:3], victim[0], flood[3], victim[1], *flood[4:]])]
 
 
+def test_pages_lose_none_of_those_that_were_made_a_millisecond_apart(notary: Running) -> None:
+    kept = [held_at(notary, NOW + n / 1000) for n in range(3)]
+    assert listed(notary, ListHolds(None, 9, before=NOW + 0.002)) == [kept[1], kept[0]]
+    assert listed(notary, ListHolds(None, 9, before=NOW + 0.0021)) == [kept[1], kept[0]], "it is shown as the bound"
+
+
+def held_at(notary: Running, time: float) -> str:
+    approval = make_approval(created_at=time)
+    notary.front.ask(make_hold(approval))
+    return approval.approval_id
+
+
 def test_what_waits_no_more_is_neither_listed_nor_counted_as_pending(notary: Running) -> None:
     first, second = fill(notary, "agent", 2)
     notary.front.ask(make_claim(make_approval(approval_id=first)))

@@ -18,6 +18,8 @@ MOMENT = Moment(NOW, 0)
 
 @pytest.fixture
 def connection(notary: Running) -> Iterator[sqlite3.Connection]:
+    """To the file of a notary that has ended: a living one would sweep it, too."""
+    notary.stop()
     with notary.stranger() as connection:
         yield connection
 
@@ -42,6 +44,20 @@ def test_a_proof_that_can_still_be_shown_outlives_every_sweep(connection: sqlite
     for later in range(0, int(proofs.REPLAY_SECONDS), 20):
         proofs.sweep(connection, NOW + later)
         assert proofs.is_used(connection, "p", NOW + later)
+
+
+def test_a_proof_is_forgotten_some_minutes_after_nobody_can_show_it_any_more(connection: sqlite3.Connection) -> None:
+    connection.execute(proofs.INSERT_PROOF, proofs.row_of("p", NOW))
+    assert proofs.is_used(connection, "p", NOW + 125), "a proof lives for a minute, and a clock may be ahead"
+    assert not proofs.is_used(connection, "p", NOW + 300)
+    proofs.sweep(connection, NOW + 300)
+    assert count(connection, "proofs") == 0
+
+
+def test_a_clock_that_was_set_back_a_little_forgets_no_proof(connection: sqlite3.Connection) -> None:
+    for second in range(0, 60, 7):
+        connection.execute(proofs.INSERT_PROOF, proofs.row_of(f"p{second}", NOW + second))
+        assert proofs.is_used(connection, f"p{second}", NOW + second - 30)
 
 
 def test_budgets_of_sessions_that_are_over_go_and_others_stay(connection: sqlite3.Connection) -> None:
