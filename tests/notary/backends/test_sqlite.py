@@ -39,6 +39,54 @@ def test_every_commit_reaches_the_disk(database: Database) -> None:
         assert connection.execute("PRAGMA synchronous").fetchone() == (2,)
 
 
+def flushed(database: Database, **how: bool) -> bool:
+    """Whether a unit like this one is flushed to the disk with its commit."""
+    with database.unit(**how) as connection:
+        return bool(connection.execute("PRAGMA synchronous").fetchone() == (2,))
+
+
+def test_only_what_may_be_lost_with_the_machine_goes_without_a_flush_and_only_itself(database: Database) -> None:
+    assert not flushed(database, is_durable=False)
+    assert flushed(database)
+    with pytest.raises(ZeroDivisionError), database.unit(is_durable=False):
+        raise ZeroDivisionError
+    assert flushed(database, writes=False)
+    with pytest.raises(DatabaseGone), database.unit(is_durable=False) as connection:
+        connection.execute("INSERT INTO nowhere VALUES (1)")
+    assert flushed(database)
+    assert flushed(database, writes=False, is_durable=False), "there is nothing to flush"
+
+
+def test_a_wal_is_cut_to_nothing_unless_a_reader_needs_it_and_then_lengthened_again(tmp_path: Path) -> None:
+    database = Database(tmp_path / "db", table, FileLimits(reserved_pages=400))
+    database.open()
+    wal = tmp_path / "db-wal"
+    whole = wal.stat().st_size
+    assert not database.has_old_frames, "it was not there"
+    put(database, "a")
+    with closing(sqlite3.connect(database.path, isolation_level=None)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT * FROM things").fetchall()
+        put(database, "b")
+        assert not database.cut_wal()
+        assert wal.stat().st_size >= whole
+        reader.execute("ROLLBACK")
+    assert database.cut_wal()
+    assert wal.stat().st_size == 0
+    database.tend()
+    assert wal.stat().st_size == whole
+    assert names(database) == ["a", "b"]
+    with closing(sqlite3.connect(database.path)) as reader:  # so that the end of the first leaves the WAL
+        reader.execute("SELECT * FROM things").fetchall()
+        database.close()
+        following = Database(tmp_path / "db", table, FileLimits(reserved_pages=0))
+        following.open()
+        assert following.has_old_frames
+    assert following.cut_wal()
+    assert not following.has_old_frames
+    following.close()
+
+
 def test_its_files_are_for_their_owner_alone(database: Database) -> None:
     put(database, "a")
     modes = {path.suffix: stat.S_IMODE(path.stat().st_mode) for path in database.path.parent.iterdir()}
