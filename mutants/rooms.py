@@ -21,7 +21,11 @@ FOLDERS = {
         "tests/frontend/calls/test_record.py",
     ),
     "frontend/calls": ("tests/frontend/calls", "tests/frontend/test_pace.py"),
-    "notary/operations": ("tests/notary/operations",),
+    "notary/operations": (
+        "tests/notary/operations", "tests/notary/signing/test_rotation.py", "tests/notary/test_unit.py",
+        "tests/notary/test_checkpoints.py", "tests/notary/test_announcing.py", "tests/notary/test_answers_again.py",
+        "tests/notary/test_under_way.py", "tests/notary/ledger/test_outbox.py", "tests/notary/reading/test_queries.py",
+    ),
     "notary/store": ("tests/notary/store", "tests/notary/operations"),
     "notary/signing": ("tests/notary/signing", "tests/notary/operations/test_open.py"),
     "notary/ledger": ("tests/notary/ledger", "tests/notary/operations"),
