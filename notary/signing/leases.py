@@ -56,7 +56,6 @@ def lease_keys(held: HeldKey[EllipticCurvePrivateKey]) -> tuple[LeaseKey, ...]:
     """What fronts verify leases with, the key that signs first."""
     keys = []
     for one in held.listed:
-        is_current = one.kid == held.kid or one.retired_at is None
-        over_at = None if is_current else parse_iso(one.retired_at or "") + LEASE_KEY_KEPT_SECONDS
+        over_at = None if one.retired_at is None else parse_iso(one.retired_at) + LEASE_KEY_KEPT_SECONDS
         keys.append(LeaseKey(one.kid, one.jwk["x"], one.jwk["y"], over_at))
     return tuple(sorted(keys, key=lambda key: key.kid != held.kid))

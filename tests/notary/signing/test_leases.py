@@ -1,5 +1,6 @@
 """Leases as they are signed."""
 
+import re
 from typing import Any
 
 import jwt
@@ -35,8 +36,8 @@ def test_a_lease_carries_exactly_the_claims_that_are_documented() -> None:
         "budgets": {"max_calls": 12}, "cnf": {"jkt": "thumbprint"}, "epoch": 3, "owner": "team-billing",
         "identity_method": "none",
     }  # fmt: skip
-    assert lease.lease_jti.startswith("lea_")
-    assert lease.session_id.startswith("ses_")
+    assert re.fullmatch(r"lea_[0-9a-f-]{36}", lease.lease_jti)
+    assert re.fullmatch(r"ses_[0-9a-f-]{36}", lease.session_id)
     assert (lease.exp, lease.expires_at) == (int(NOW) + 300, iso(int(NOW) + 300))
 
 

@@ -162,6 +162,15 @@ def test_a_file_or_folder_of_somebody_else_is_refused(tmp_path: Path, name: str)
     assert "belongs to user id 65534" in done.stderr
 
 
+def test_others_may_look_into_the_state_directory_and_not_into_the_folder_of_keys(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    assert run(tmp_path).returncode == Exit.OK
+    (tmp_path / "keys").chmod(0o750)
+    done = run(tmp_path)
+    assert (done.returncode, done.stdout) == (Exit.CONFIG, "")
+    assert done.stderr == f"{tmp_path / 'keys'}: mode 0750 lets others in. Use chmod 0700.\n"
+
+
 def test_a_state_directory_that_cannot_be_made_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for folder in (tmp_path / "file", tmp_path / "file" / "below"):
