@@ -62,7 +62,7 @@ def test_the_public_key_holds_nothing_private() -> None:
 
 
 def test_a_key_on_another_curve_is_refused() -> None:
-    with pytest.raises(KeyRefused, match='^crv: must be "P-256"'):
+    with pytest.raises(KeyRefused, match=r'^crv: must be "P-256"'):
         GrantSigner(ec.generate_private_key(ec.SECP384R1()))
 
 

@@ -3,6 +3,7 @@
 import json
 import stat
 from pathlib import Path
+from typing import Any
 
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -38,6 +39,9 @@ def test_statuses() -> None:
     assert signature_status(receipt, {"keys": []}) == "unknown_kid"
     assert signature_status(changed(receipt, receipt_signature="00" * 64), jwks) == "signature_invalid"
     assert signature_status(changed(receipt, receipt_signature="not hex"), jwks) == "signature_invalid"
+    assert signature_status(changed(receipt, result_hash="sha256:" + "0" * 64), jwks) == "signature_invalid"
+    assert signature_status(changed(receipt, receipt_signature=None), jwks) == "unsigned"
+    assert signature_status(changed(receipt, signing_key_id=None), jwks) == "unknown_kid"
     # A key that is listed, and did not sign.
     both = {"keys": [*jwks["keys"], *other.jwks()["keys"]]}
     assert signature_status(changed(receipt, signing_key_id=other.kid), both) == "signature_invalid"
@@ -94,9 +98,15 @@ def test_keys_of_other_kinds_in_a_jwks_are_passed_over() -> None:
     good = JWKS["keys"][0]
     others: list[dict[str, object]] = [
         {"kty": "EC", "kid": "a"}, {**good, "x": "AA", "kid": "a"}, {**good, "kid": 7},
-        {"kty": "OKP", "crv": "Ed25519", "kid": "b"},
+        {"kty": "OKP", "crv": "Ed25519", "kid": "b"}, {**good, "kty": "EC", "kid": "c"},
+        {**good, "crv": "Ed448", "kid": "d"}, {**good, "kid": ["e"]}, {**good, "x": 7, "kid": "f"},
     ]  # fmt: skip
     keys = ReceiptKeys({"keys": [*others, good]})
     assert make_held().kid in keys
-    assert "a" not in keys
-    assert "b" not in keys
+    assert not [kid for kid in ("a", "b", "c", "d", "f") if kid in keys]
+
+
+@pytest.mark.parametrize("jwks", [{}, {"keys": {}}, {"keys": "x"}, {"keys": [1]}, {"keys": [{}, None]}])
+def test_what_is_no_set_of_keys_is_said_to_be_none(jwks: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="not a JWKS"):
+        ReceiptKeys(jwks)
