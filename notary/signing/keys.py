@@ -8,7 +8,7 @@ take turns by a lock on the key's folder. A private key that was followed by ano
 import os
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Generic, TypeVar
 
@@ -63,7 +63,8 @@ class KeyPlace(Generic[K]):
 class HeldKey(Generic[K]):
     """A key that signs, and the set that verifies, its own public half included."""
 
-    private: K
+    private: K = field(compare=False)
+    """Read again it is another object; `kid` says which key it is."""
     kid: str
     listed: tuple[ListedKey, ...]
 

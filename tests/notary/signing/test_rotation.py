@@ -194,7 +194,19 @@ def test_a_key_that_comes_back_signs_again_even_where_no_times_were_kept(
 def test_a_key_that_stays_is_no_event(notary: Running) -> None:
     before = signing(notary)
     follow(notary.front)
+    told = list(notary.front.in_force)
     places_in(notary.folder).lease.key.touch()
     assert follow(notary.front) == []
     assert signing(notary) == before
     assert rotations(notary.front) == []
+    assert notary.front.in_force == told, "no front hears of it again"
+
+
+def test_a_rotation_is_in_the_log_with_the_ids_of_both_keys(notary: Running) -> None:
+    before = signing(notary)["grant"]
+    next_id = turn(notary, "grant")
+    with capture_logs() as lines:
+        follow(notary.front)
+        notary.front.ask(CheckKeys())
+    (line,) = [line for line in lines if line["event"] == "another key signs from now on"]
+    assert (line["key_purpose"], line["key_id"], line["previous_key_id"]) == ("grant", next_id, before)
