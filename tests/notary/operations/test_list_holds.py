@@ -76,6 +76,14 @@ def held_at(notary: Running, time: float) -> str:
     return approval.approval_id
 
 
+def test_a_page_of_several_states_has_the_newest_of_all_of_them(notary: Running) -> None:
+    kept = fill(notary, "one", 5)
+    for approval_id in (kept[0], kept[3]):
+        notary.front.ask(make_claim(make_approval(approval_id=approval_id)))
+    for states in (("pending", "claimed"), ("claimed", "pending")):
+        assert listed(notary, ListHolds(states, 3, principal="one")) == [kept[n] for n in (4, 3, 2)]
+
+
 def test_what_waits_no_more_is_neither_listed_nor_counted_as_pending(notary: Running) -> None:
     first, second = fill(notary, "agent", 2)
     notary.front.ask(make_claim(make_approval(approval_id=first)))
