@@ -210,6 +210,15 @@ def test_a_call_is_approved_by_the_claim_of_this_front_for_this_plan_and_once(no
     assert_refused(notary, approved_call(own))
 
 
+@pytest.mark.parametrize("body", ["{", "", "[]", "[" * 5000])
+def test_of_a_hold_that_can_not_be_read_nothing_runs_and_nothing_is_given_back(notary: Running, body: str) -> None:
+    own = held_and_claimed(notary.front, has_budget=True)
+    with notary.stranger() as stranger:
+        stranger.execute("UPDATE approvals SET body = ?", (body,))
+    assert_refused(notary, approved_call(own), make_denial(own, refunds=True))
+    assert notary.front.ask(make_denial(own)).state == "denied"
+
+
 def test_a_hold_is_that_of_its_call_and_begins_undecided(notary: Running) -> None:
     asked = make_hold()
     kept = make_approval()

@@ -84,6 +84,14 @@ def test_approvals_that_ended_go_a_day_later_and_those_that_wait_or_run_stay(con
     assert [record.approval_id for record in left] == ["pending", "claimed"]
 
 
+def test_approvals_that_ended_go_a_few_at_a_time(connection: sqlite3.Connection) -> None:
+    connection.execute("BEGIN")
+    for _ in range(holds.SWEPT_AT_ONCE + 10):
+        holds.store(connection, changed(make_approval(), state="denied"))
+    assert [holds.sweep(connection, NOW + 300) for _ in range(2)] == [True, False]
+    assert count(connection, "approvals") == 0
+
+
 def test_quotas_keep_what_counts_and_little_more(connection: sqlite3.Connection) -> None:
     minute = quotas.minute_of(NOW)
     for number in range(quotas.SWEPT_AT_ONCE + 10):
