@@ -29,14 +29,12 @@ class FrontChannel:
     def __init__(self, front_id: str, sock: socket.socket, limits: Limits) -> None:
         sock.setblocking(False)
         self.front_id = front_id
-        self.watched = 0
-        """Events of epoll that are waited for; kept by who waits."""
         self.tasks: deque[Task] = deque()
         """Asked and not performed yet, in order."""
         self.unheard: Remembered = {}
         """Answers to operations that wrote, as long as something waits for the socket: they may not have left."""
         self.watched = select.EPOLLIN
-        """What epoll looks for now."""
+        """What epoll looks for now; kept by who waits."""
         self._sock = sock
         self._decoder: Decoder[m.Asked] = Decoder(m.FrontToNotary, MAX_NOTARY_FRAME)
         self._session, self._sending = sessions_of(FRONT_TO_NOTARY, "open")

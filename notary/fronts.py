@@ -46,7 +46,6 @@ class Fronts:
         front = FrontChannel(front_id, sock, self._state.limits)
         self._state.fronts.add(front_id)
         self._channels[front.fileno()] = front
-        front.watched = select.EPOLLIN
         self._poll.register(front.fileno(), front.watched)
         self._send(front, told)
 

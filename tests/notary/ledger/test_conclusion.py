@@ -5,9 +5,17 @@ from typing import Any
 import msgspec
 import pytest
 
-from ipc.canonical import canonical_bytes
+from ipc.canonical import MAX_SAFE_INTEGER, canonical_bytes, sha256_hex
 from ipc.messages import FAILED_OUTCOMES, Approver, ProviderFailure, Result, Verification
-from notary.ledger.conclusion import CONCLUSIONS, CUT, NOT_VERIFIED, conclude, conclude_lost, receipt_of
+from notary.ledger.conclusion import (
+    CONCLUSIONS,
+    CUT,
+    MAX_EVIDENCE_CHARACTERS,
+    NOT_VERIFIED,
+    conclude,
+    conclude_lost,
+    receipt_of,
+)
 from notary.ledger.intents import OpenIntent
 from notary.ledger.receipts import receipt_fields
 from tests.notary.samples import SIGNER, call_event, make_terms
@@ -34,6 +42,94 @@ def test_every_outcome_that_a_worker_may_report_has_a_row(outcome: str) -> None:
     assert (conclusion.kind, conclusion.failure_class) == CONCLUSIONS[outcome]
     assert (conclusion.kind == "success") == (outcome == "success")
     assert (conclusion.verification == NOT_VERIFIED) == (outcome != "success")
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "kind", "failure_class"),
+    [
+        (("provider_error", "host_io", "trap", "bad_output"), "provider_failure", "provider_error"),
+        (("fuel", "memory", "io_calls", "response_schema"), "provider_failure", "policy_violation"),
+        (("timeout",), "timeout", "timeout"),
+        (("plan_refused", "module_missing"), "internal_error", "internal_error"),
+    ],
+)
+def test_a_failure_is_the_providers_a_limits_times_or_ours(
+    outcomes: tuple[str, ...], kind: str, failure_class: str
+) -> None:
+    for outcome in outcomes:
+        receipt = receipt_of(conclude(result(outcome), TERMS), INTENT, NOW, SIGNER)
+        assert (receipt.normalized_result["kind"], receipt.failure_class) == (kind, failure_class)
+
+
+def test_a_call_that_the_end_of_the_gateway_cut_was_cancelled_by_us() -> None:
+    receipt = receipt_of(CUT, INTENT, NOW, SIGNER)
+    assert receipt.normalized_result == {"kind": "cancelled", "reason": "the gateway stopped before the call ended"}
+    assert receipt.failure_class == "internal_error"
+    assert receipt.provider_receipt == {"outcome": "cut"}
+    assert CUT.runtime == {"duration_ms": 0, "exit_code": -1, "fuel_consumed": 0}
+
+
+def test_a_success_has_its_output_and_its_hash_and_a_failure_has_neither() -> None:
+    done = conclude(result(duration_us=1999), TERMS)
+    assert (done.output, done.response_hash) == ({"a": 1}, sha256_hex(b'{"a":1}'))
+    assert done.runtime == {"duration_ms": 1, "exit_code": 0, "fuel_consumed": 7}
+    assert (done.reason, done.violation) == (None, None)
+    receipt = receipt_of(done, INTENT, NOW, SIGNER)
+    assert receipt.normalized_result == {"kind": "success", "summary": "text_digest 1.0.0 executed"}
+    failed = conclude(result("trap", output='{"a":1}', fuel_consumed=None), TERMS)
+    assert (failed.output, failed.response_hash, failed.evidence) == (None, None, [])
+    assert failed.runtime == {"duration_ms": 1, "exit_code": 1, "fuel_consumed": 0}
+    told = {"kind": "internal", "message": "it broke"}
+    failure = receipt_of(failed, INTENT, NOW, SIGNER).provider_receipt
+    assert (failure["outcome"], failure["io_calls"]) == ("trap", 1)
+    assert failure["failure"].items() >= told.items()
+
+
+def test_a_success_without_output_is_none() -> None:
+    assert conclude(result(output=None), TERMS).detail == {"outcome": "worker_lost"}
+    assert conclude(result(output=""), TERMS).detail == {"outcome": "worker_lost"}
+
+
+@pytest.mark.parametrize(
+    ("outcome", "reason"),
+    [
+        ("fuel", "fuel limit of 1000000 reached"), ("memory", "memory limit of 64 MB reached"),
+        ("timeout", "time limit of 30 s reached"), ("io_calls", "I/O call limit of 8 reached"), ("trap", "trap"),
+    ],
+)  # fmt: skip
+def test_a_failure_says_which_limit_was_reached_and_what_the_provider_said(outcome: str, reason: str) -> None:
+    assert conclude(result(outcome, failure=None), TERMS).reason == reason
+    assert conclude(result(outcome), TERMS).reason == f"{reason}: internal: it broke"
+
+
+def test_a_call_whose_time_ran_out_while_it_waited_for_its_upstream_is_a_timeout() -> None:
+    waited = result("host_io", failure=ProviderFailure("timeout", "no answer"), duration_us=27_000_000)
+    assert conclude(waited, TERMS).kind == "timeout"
+    # The provider's own, shorter limit is its affair, and so is another failure of its upstream.
+    for other in (
+        msgspec.structs.replace(waited, duration_us=26_999_999),
+        msgspec.structs.replace(waited, failure=ProviderFailure("refused", "no")),
+        msgspec.structs.replace(waited, failure=None), msgspec.structs.replace(waited, outcome="provider_error"),
+    ):  # fmt: skip
+        assert conclude(other, TERMS).failure_class == "provider_error"
+
+
+def test_what_breaks_a_response_schema_that_only_warns_is_told_of_a_success() -> None:
+    assert conclude(result(violation="/a: must be\x1b a string"), TERMS).violation == "/a: must be a string"
+    assert conclude(result("trap", violation="/a: must be a string"), TERMS).violation is None
+
+
+def test_a_result_at_its_limits_is_one() -> None:
+    text = '{"a":"' + "x" * (1000 - 8) + '"}'
+    evidence = ('"' + "e" * (MAX_EVIDENCE_CHARACTERS - 2) + '"',)
+    largest = result(
+        output=text, verification=Verification("verified", evidence=evidence), duration_us=MAX_SAFE_INTEGER, io_calls=0
+    )
+    assert conclude(largest, TERMS).kind == "success"
+    more = Verification("verified", evidence=(*evidence, "1"))
+    assert conclude(msgspec.structs.replace(largest, verification=more), TERMS).kind == "internal_error"
+    longer = msgspec.structs.replace(largest, output=text + " ")
+    assert conclude(longer, TERMS).kind == "internal_error"
 
 
 def test_a_success_that_failed_its_verification_says_so_in_the_receipt() -> None:
@@ -93,11 +189,15 @@ def test_the_receipt_says_whose_call_it_was_of_what_and_why_it_was_allowed() -> 
         result(fuel_consumed=2**60),
         result(duration_us=2**62),
         result("fuel", io_calls=2**60),
+        result(io_calls=-1),
+        result("worker_lost"),
+        result("cut"),
     ],
     ids=[
         "half output", "deep output", "unknown verification", "half evidence", "unknown outcome", "no object",
         "too much output", "too much evidence", "verification left out", "verification declared away",
         "verification of a failure", "endless fuel", "endless time", "endless calls",
+        "less than no calls", "not the worker's to tell", "nor this",
     ],
 )  # fmt: skip
 def test_a_result_that_makes_no_sense_counts_as_a_lost_worker(lie: Result) -> None:
@@ -118,7 +218,7 @@ def test_what_a_provider_says_of_its_failure_is_cut_and_cleaned_before_it_is_evi
     assert conclusion.reason is not None
     assert conclusion.reason.isprintable()
     assert len(conclusion.reason) <= 500
-    assert len(str(conclusion.detail)) < 5000
+    assert len(conclusion.detail["failure"]["message"]) == len(conclusion.detail["failure"]["details"]) == 2000
     assert len(str(receipt_of(conclusion, INTENT, NOW, SIGNER))) < 10_000
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from contrib.verify import oracle
 from ipc.verifier_keys import WITNESS, VerifierKey
 from notary.tree.checkpoint import MAX_NOTE, NoteRefused, parted
-from notary.tree.cosignatures import cosign, cosignature_in, count_cosignatures, with_cosignature
+from notary.tree.cosignatures import MAX_LINES, cosign, cosignature_in, count_cosignatures, with_cosignature
 from notary.tree.notes import signed
 
 NAME, PRIVATE = "witness.example/w1", Ed25519PrivateKey.from_private_bytes(b"w" * 32)
@@ -35,6 +35,16 @@ def test_a_cosignature_is_one_to_others_and_theirs_is_one_to_us() -> None:
 
 def test_the_one_that_counts_is_found_among_those_of_others() -> None:
     lines = cosign(TEXT, NAME, OTHER, TIME) + cosign(TEXT, "witness.example/w2", PRIVATE, TIME) + LINE
+    assert cosignature_in(lines, TEXT, KEY) == (LINE, TIME)
+
+
+def test_an_answer_at_its_bounds_is_read() -> None:
+    others = [cosign(TEXT, f"witness.example/{number}", OTHER, TIME) for number in range(MAX_LINES - 2)]
+    rest = MAX_NOTE - len("".join(others) + LINE)
+    signature = "A" * ((rest - 100) // 4 * 4)
+    long = f"— {'x' * (rest - len(signature) - 4)} {signature}\n"
+    lines = long + "".join(others) + LINE
+    assert (len(lines), lines.count("\n")) == (MAX_NOTE, MAX_LINES)
     assert cosignature_in(lines, TEXT, KEY) == (LINE, TIME)
 
 
