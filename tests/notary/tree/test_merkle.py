@@ -103,6 +103,14 @@ def test_a_proof_of_inclusion_holds_for_nothing_else(data: st.DataObject) -> Non
             check_inclusion(*case)
 
 
+def test_the_only_leaf_of_a_tree_has_one_place(tree: Tree) -> None:
+    leaf = leaf_hash(LEAVES[0])
+    check_inclusion(leaf, 0, 1, [], tree.root(1))
+    for index in (1, -1):
+        with pytest.raises(ProofRefused):
+            check_inclusion(leaf, index, 1, [], tree.root(1))
+
+
 @given(data=st.data())
 def test_no_proof_of_consistency_hides_a_history_that_was_changed(data: st.DataObject) -> None:
     size = data.draw(st.integers(2, len(LEAVES)))

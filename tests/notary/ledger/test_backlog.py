@@ -1,0 +1,68 @@
+"""How much waits for each endpoint: bounded, counted once it is durable, and said once a minute."""
+
+import msgspec
+import pytest
+
+from notary.ledger.outbox import Backlog, Queued
+from tests.notary.samples import hooks
+from tests.support.logs import capture_logs
+
+
+@pytest.fixture
+def now() -> list[float]:
+    return [5.0]
+
+
+@pytest.fixture
+def backlog(now: list[float]) -> Backlog:
+    off = msgspec.structs.replace(hooks("off")[0], disable=True)
+    return Backlog((*hooks("chat", "pager"), off), "1.2.3", lambda: now[0], max_waiting=3)
+
+
+def queue(backlog: Backlog, name: str, count: int) -> Queued:
+    """What a transaction counts that writes so many deliveries."""
+    queued = Queued()
+    for _ in range(count):
+        backlog.has_room(name, queued)
+    return queued
+
+
+def test_an_endpoint_that_is_disabled_is_none(backlog: Backlog) -> None:
+    assert [row.name for row in backlog.endpoints] == ["chat", "pager"]
+    assert backlog.waiting == backlog.dropped == {"chat": 0, "pager": 0}
+
+
+def test_ten_thousand_wait_for_an_endpoint_at_most() -> None:
+    assert Backlog(hooks("chat"), "1.2.3").max_waiting == 10_000
+
+
+def test_what_comes_when_it_is_full_is_dropped_and_counted(backlog: Backlog) -> None:
+    queued = queue(backlog, "chat", 5)
+    assert (queued.written, queued.dropped) == ({"chat": 3}, {"chat": 2})
+    assert backlog.waiting == {"chat": 0, "pager": 0}, "nothing is durable yet"
+    backlog.follow(queued)
+    assert (backlog.waiting, backlog.dropped) == ({"chat": 3, "pager": 0}, {"chat": 2, "pager": 0})
+    assert queue(backlog, "chat", 1).dropped == {"chat": 1}
+    backlog.less("chat")
+    assert queue(backlog, "chat", 2) == Queued({"chat": 1}, {"chat": 1})
+    assert queue(backlog, "pager", 3) == Queued({"pager": 3}, {})
+
+
+def test_what_waits_is_what_the_outbox_says_and_never_less_than_nothing(backlog: Backlog) -> None:
+    backlog.found({"chat": 2, "gone": 7})
+    assert backlog.waiting == {"chat": 2, "pager": 0}
+    backlog.less("chat", 5)
+    backlog.less("gone")
+    assert backlog.waiting == {"chat": 0, "pager": 0}
+
+
+def test_a_flood_of_drops_is_one_line_a_minute_for_each_endpoint(
+    backlog: Backlog, now: list[float]
+) -> None:  # fmt: skip
+    with capture_logs() as lines:
+        backlog.follow(queue(backlog, "chat", 5))
+        for moment in (5.0, 64.9, 65.0):
+            now[0] = moment
+            backlog.follow(queue(backlog, "chat", 1))
+        backlog.follow(Queued({}, {"pager": 1}))
+    assert [(line["endpoint"], line["dropped"]) for line in lines] == [("chat", 2), ("chat", 5), ("pager", 1)]
