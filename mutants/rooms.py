@@ -35,7 +35,7 @@ FOLDERS = {
     "notary": tuple(
         f"tests/notary/test_{name}.py"
         for name in (
-            "accept_rollback", "announcing", "answers_again", "checkpoints", "reader", "remembering", "service",
+            "accept_rollback", "announcing", "answers_again", "checkpoint_file", "checkpoints", "reader", "remembering", "service",
             "under_way", "unit", "worker_faults",
         )
     ),

@@ -108,7 +108,7 @@ def _last(connection: sqlite3.Connection, level: int) -> tuple[int, bytes]:
     if row is None:
         return 0, b""
     number, hashes = row
-    if number < 0 or len(hashes) % HASH_BYTES or not 0 < len(hashes) <= TILE_BYTES:
+    if number < 0 or len(hashes) % HASH_BYTES or not HASH_BYTES <= len(hashes) <= TILE_BYTES:
         raise TilesDamaged(f"tile {number} of level {level} is not a tile")
     return number, hashes
 

@@ -146,6 +146,9 @@ def test_a_leaf_beyond_the_tree_has_no_proof(tree: Tree) -> None:
     "UPDATE tiles SET hashes = substr(hashes, 1, 64) WHERE level = 0 AND number = 0",
     "UPDATE tiles SET hashes = substr(hashes, 1, 33) WHERE level = 0 AND number = 1",
     "UPDATE tiles SET hashes = x'' WHERE level = 0 AND number = 1",
+    "UPDATE tiles SET number = number - 2 WHERE level = 0",
+    "UPDATE tiles SET hashes = CAST(hashes || x'00' AS BLOB) WHERE level = 0 AND number = 1",
+    "UPDATE tiles SET hashes = zeroblob(257 * 32) WHERE level = 0 AND number = 1",
 ])  # fmt: skip
 def test_tiles_that_make_no_tree_are_damage_and_no_answer(damage: str) -> None:
     connection = sqlite3.connect(":memory:", isolation_level=None)
@@ -154,3 +157,19 @@ def test_tiles_that_make_no_tree_are_damage_and_no_answer(damage: str) -> None:
     connection.execute(damage)
     with pytest.raises(TilesDamaged):
         Tree(connection).inclusion_proof(7, 300)
+
+
+@pytest.mark.parametrize("hashes", [1, 2, 4, 5])
+def test_a_subtree_that_a_tile_has_not_all_hashes_of_is_damage(hashes: int) -> None:
+    connection = sqlite3.connect(":memory:", isolation_level=None)
+    connection.execute(tiles.TABLE)
+    tiles.append(connection, [bytes(32)] * 300)
+    connection.execute("UPDATE tiles SET hashes = substr(hashes, 1, ?) WHERE level = 0 AND number = 0", (32 * hashes,))
+    tree = Tree(connection)
+    for height in range(8):
+        for index in range(8):
+            if (index + 1) << height <= hashes:
+                tree.node(height, index)
+            else:
+                with pytest.raises(TilesDamaged):
+                    tree.node(height, index)
