@@ -33,10 +33,11 @@ FOLDERS = {
     "notary/reading": ("tests/notary/reading",),
     "notary/backends": ("tests/notary/backends", "tests/notary/ledger"),
     "notary": tuple(
-        f"tests/notary/test_{name}.py"
+        f"tests/notary/{name}.py"
         for name in (
-            "accept_rollback", "announcing", "answers_again", "checkpoint_file", "checkpoints", "reader", "remembering", "service",
-            "under_way", "unit", "worker_faults",
+            "test_accept_rollback", "test_announcing", "test_answers_again", "test_checkpoint_file", "test_checkpoints",
+            "test_reader", "test_remembering", "test_service", "test_under_way", "test_unit", "test_upkeep",
+            "test_worker_faults", "reading/test_offline",
         )
     ),
 }  # fmt: skip

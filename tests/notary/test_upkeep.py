@@ -1,0 +1,172 @@
+"""Upkeep: when the journal is settled, what is over is forgotten, keys are followed and the WAL is cut."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ipc.messages import FollowKeys, Operation
+from notary.backends.sqlite import connect
+from notary.ledger.settling import SETTLED_AT
+from notary.opening import open_state
+from notary.operations.table import HANDLERS, WRITING
+from notary.state import State
+from notary.store import proofs
+from notary.unit import Task
+from notary.units import Units
+from notary.upkeep import Upkeep
+from tests.notary.running import HandClock, settings_in
+from tests.notary.samples import make_note
+from tests.support.logs import capture_logs
+from tests.support.notary_thread import LIMITS
+
+QUIET = 0.5
+
+
+class Kept:
+    """A notary without channels, whose time the test sets."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clock, self.now = HandClock(), 100.0
+        limits = replace(LIMITS, quiet_seconds=QUIET, wal_seconds=60.0)
+        self.state: State = open_state(settings_in(folder), self.clock, limits=limits)[0]
+        self.units = Units(self.state, HANDLERS, frozenset(WRITING))
+        self.perform(FollowKeys())  # the key set that was just published is news, too
+        self.upkeep = Upkeep(self.state, lambda: self.now)
+
+    def perform(self, *operations: Operation) -> None:
+        self.units.perform([Task("front-1", number, one) for number, one in enumerate(operations, 1)])
+
+    @property
+    def unsettled(self) -> int:
+        """Units that are in the journal alone."""
+        assert self.state.unsettled is not None
+        return len(self.state.unsettled.entries)
+
+    def used(self) -> int:
+        assert self.state.unsettled is not None
+        return self.state.unsettled.used
+
+
+@pytest.fixture
+def kept(tmp_path: Path) -> Iterator[Kept]:
+    made = Kept(tmp_path)
+    yield made
+    made.state.database.close()
+
+
+def test_a_round_is_made_once_a_second(kept: Kept) -> None:
+    assert kept.upkeep.patience() == 1.0
+    kept.now += 0.75
+    assert kept.upkeep.patience() == 0.25
+    assert kept.upkeep.due() is None
+    kept.now += 0.25
+    assert kept.upkeep.patience() == 0.0
+    assert kept.upkeep.due() is None, "no key is new"
+    assert kept.upkeep.patience() == 1.0
+    kept.now += 9.0
+    assert kept.upkeep.patience() == 0.0
+
+
+def test_the_journal_is_settled_when_no_unit_has_come_for_a_while(kept: Kept) -> None:
+    kept.perform(make_note())
+    kept.upkeep.due()
+    assert (kept.unsettled, kept.upkeep.patience()) == (1, QUIET)
+    kept.now += 0.25
+    kept.perform(make_note())
+    kept.upkeep.due()
+    kept.now += 0.25
+    kept.upkeep.due()
+    assert (kept.unsettled, kept.upkeep.patience()) == (2, 0.25)
+    kept.now += 0.25
+    kept.upkeep.due()
+    assert (kept.unsettled, kept.used()) == (0, 0)
+
+
+def test_a_journal_that_is_half_full_is_settled_however_many_units_come(kept: Kept) -> None:
+    kept.perform(make_note())
+    kept.upkeep.due()
+    while kept.used() < SETTLED_AT - 1:
+        kept.perform(make_note())
+    kept.upkeep.due()
+    assert kept.unsettled > 0
+    kept.perform(make_note())
+    kept.upkeep.due()
+    assert kept.unsettled == 0
+
+
+def test_a_journal_that_can_not_be_settled_is_tried_again_a_second_later(kept: Kept) -> None:
+    kept.perform(make_note())
+    kept.upkeep.due()
+    with connect(kept.state.database.path, writes=True) as stranger:
+        stranger.execute("ALTER TABLE events RENAME TO elsewhere")
+        kept.now += QUIET
+        with capture_logs() as lines:
+            kept.upkeep.due()
+        assert [line["event"] for line in lines] == ["the journal could not be settled"]
+        assert (kept.state.is_failing, kept.state.head, kept.state.unsettled) == (True, None, None)
+        stranger.execute("ALTER TABLE elsewhere RENAME TO events")
+    stranger.close()
+    kept.perform(make_note())  # which settles what is there
+    kept.perform(make_note())
+    assert (kept.state.is_failing, kept.unsettled) == (False, 1)
+    kept.upkeep.due()
+    kept.now += 0.75
+    assert (kept.upkeep.due(), kept.unsettled) == (None, 1)
+    assert kept.upkeep.patience() == 0.25
+    kept.now += 0.25
+    assert (kept.upkeep.due(), kept.unsettled) == (None, 0)
+
+
+def test_new_keys_are_a_task_of_their_own(kept: Kept) -> None:
+    (Path(kept.state.settings.state_dir) / "keys" / "lease.pem").touch()
+    kept.now += 1.0
+    assert kept.upkeep.due() == Task("", 0, FollowKeys())
+
+
+def test_what_is_over_is_forgotten_at_once_while_there_is_more(kept: Kept) -> None:
+    old = [(int(kept.clock.time // 60) - 100, f"{number:05}", 0.0) for number in range(2 * proofs.SWEPT_AT_ONCE)]
+    with kept.state.database.unit() as connection:
+        connection.executemany("INSERT INTO proofs VALUES (?, ?, ?)", old)
+    kept.now += 1.0
+    for left, patience in ((1, 0.0), (0, 0.0), (0, 1.0)):
+        kept.upkeep.due()
+        with kept.state.database.unit(writes=False) as connection:
+            assert connection.execute("SELECT count(*) FROM proofs").fetchone() == (left * proofs.SWEPT_AT_ONCE,)
+        assert kept.upkeep.patience() == patience
+
+
+def test_nothing_is_forgotten_by_a_clock_that_tells_no_time(kept: Kept) -> None:
+    kept.clock.wrong = "it is wrong"
+    kept.now += 1.0
+    with capture_logs() as lines:
+        kept.upkeep.due()
+    assert [line["event"] for line in lines] == ["what is over could not be forgotten"]
+    assert kept.upkeep.patience() == 1.0
+
+
+def test_what_was_erased_leaves_the_wal_at_most_once_a_minute(kept: Kept) -> None:
+    wal = kept.state.database.path.with_name("ledger.sqlite3-wal")
+    for later, is_cut in ((1.0, True), (59.0, False), (1.0, True)):
+        kept.perform(make_note())
+        kept.state.has_erased = True
+        assert wal.stat().st_size > 0
+        kept.now += later
+        kept.upkeep.due()
+        assert (not kept.state.has_erased, wal.stat().st_size == 0) == (is_cut, is_cut)
+
+
+def test_a_wal_in_which_nothing_was_erased_is_left_alone(kept: Kept) -> None:
+    assert not kept.state.has_erased
+    kept.now += 1.0
+    kept.upkeep.due()
+    wal = kept.state.database.path.with_name("ledger.sqlite3-wal")
+    assert wal.stat().st_size > 0
+
+
+def test_a_notary_that_ends_leaves_nothing_in_the_journal(kept: Kept) -> None:
+    kept.perform(make_note())
+    assert kept.unsettled == 1
+    kept.upkeep.close()
+    assert kept.unsettled == 0
