@@ -1,5 +1,6 @@
 """From worker outcomes to receipts: every row of the table, and results that are none."""
 
+import re
 from typing import Any
 
 import msgspec
@@ -18,7 +19,7 @@ from notary.ledger.conclusion import (
 )
 from notary.ledger.intents import OpenIntent
 from notary.ledger.receipts import receipt_fields
-from tests.notary.samples import SIGNER, call_event, make_terms
+from tests.notary.samples import DIGEST, SIGNER, call_event, make_terms
 
 TERMS = make_terms(max_response_bytes=1000)
 NOW = "2026-01-01T00:00:00.000Z"
@@ -66,13 +67,14 @@ def test_a_call_that_the_end_of_the_gateway_cut_was_cancelled_by_us() -> None:
     assert receipt.normalized_result == {"kind": "cancelled", "reason": "the gateway stopped before the call ended"}
     assert receipt.failure_class == "internal_error"
     assert receipt.provider_receipt == {"outcome": "cut"}
-    assert CUT.runtime == {"duration_ms": 0, "exit_code": -1, "fuel_consumed": 0}
+    for unfinished in (CUT, conclude_lost("died")):
+        assert unfinished.runtime == {"duration_ms": 0, "exit_code": -1, "fuel_consumed": 0}
 
 
 def test_a_success_has_its_output_and_its_hash_and_a_failure_has_neither() -> None:
-    done = conclude(result(duration_us=1999), TERMS)
+    done = conclude(result(duration_us=2000), TERMS)
     assert (done.output, done.response_hash) == ({"a": 1}, sha256_hex(b'{"a":1}'))
-    assert done.runtime == {"duration_ms": 1, "exit_code": 0, "fuel_consumed": 7}
+    assert done.runtime == {"duration_ms": 2, "exit_code": 0, "fuel_consumed": 7}
     assert (done.reason, done.violation) == (None, None)
     receipt = receipt_of(done, INTENT, NOW, SIGNER)
     assert receipt.normalized_result == {"kind": "success", "summary": "text_digest 1.0.0 executed"}
@@ -164,8 +166,9 @@ def test_the_receipt_says_whose_call_it_was_of_what_and_why_it_was_allowed() -> 
     assert fields.items() >= {
         "receipt_version": 2, "principal": event.principal, "action_id": event.action_id, "action_version": "1.2.3",
         "request_hash": "sha256:1", "plan_hash": TERMS.plan_hash, "trace_id": "trc_9", "epoch": TERMS.epoch,
-        "policy_rule": "grants", "policy_version": "7", "grant_id": "grant_1",
+        "policy_rule": "grants", "policy_version": "7", "grant_id": "grant_1", "provider_module_digest": DIGEST,
     }.items()  # fmt: skip
+    assert re.fullmatch(r"rcpt_[0-9a-f]{8}-[0-9a-f-]{27}", fields["receipt_id"])
     assert fields["approval"] == {
         "approval_id": "apr_1", "approved_by": "ops", "operator_jkt": "thumbprint", "operator_proof_jti": "jti_1",
     }  # fmt: skip
