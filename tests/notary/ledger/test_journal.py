@@ -49,6 +49,12 @@ def entry_of(number: int, size: int = 1) -> Entry:
     return Entry(proofs=[(number, "p" * size, 1.5)], answers=[("front-1", number, b"answer", None, None, None)])
 
 
+@pytest.mark.parametrize("rows", ["proofs", "intents", "resolved", "events"])
+def test_a_unit_with_rows_of_any_table_is_to_be_settled_and_one_with_answers_alone_is_not(rows: str) -> None:
+    assert Entry(answers=entry_of(1).answers).is_settled is True
+    assert Entry(**{rows: ["a row"]}).is_settled is False
+
+
 def kept(entry: Entry) -> list[Any]:
     return [entry.proofs, entry.answers]
 
