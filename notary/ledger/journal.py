@@ -112,17 +112,15 @@ def _found(settled: int, slots: Iterable[tuple[int, bytes]]) -> Found:
         number, piece, count, size = _HEADER.unpack_from(data)
         units.setdefault(number, {})[piece] = (slot, data[_HEADER.size :], count, size)
         last = max(last, number)
-    if last < settled:  # the newest unit was too large to be here
+    if not last or last < settled:  # none yet, or the newest unit was too large to be here
         return Found([], settled, settled, 0, None)
-    if last == 0:
-        return Found([], 0, 0, 0, None)
     entries = [_entry(units.get(number, {}), number) for number in range(min(settled + 1, last), last + 1)]
     slot, _, count, _ = units[last][0]
     return Found(entries if last > settled else [], settled, last, (slot + count) % SLOTS, entries[-1].answers)
 
 
 def _entry(pieces: dict[int, Any], number: int) -> Entry:
-    _, _, count, size = pieces.get(0, (0, b"", 0, 0))
-    if not count or sorted(pieces) != list(range(count)):
+    if 0 not in pieces or sorted(pieces) != list(range(pieces[0][2])):
         raise ValueError(f"unit {number} is not whole")
+    _, _, count, size = pieces[0]
     return _decode(b"".join(pieces[at][1] for at in range(count))[:size])

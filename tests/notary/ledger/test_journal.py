@@ -49,6 +49,18 @@ def entry_of(number: int, size: int = 1) -> Entry:
     return Entry(proofs=[(number, "p" * size, 1.5)], answers=[("front-1", number, b"answer", None, None, None)])
 
 
+def test_a_journal_of_which_all_is_settled_goes_on_after_its_newest_unit_and_has_its_answers(
+    connection: sqlite3.Connection,
+) -> None:
+    assert journal.read(connection) == ([], 0, 0, 0, None)
+    entries = [entry_of(number) for number in (1, 2)]
+    for slot, entry in enumerate(entries):
+        journal.write(connection, pieces_of(entry, slot + 1), slot)
+    assert journal.read(connection)[1:] == (0, 2, 2, entries[1].answers)
+    settle(connection, entries, 2)
+    assert journal.read(connection) == ([], 2, 2, 2, entries[1].answers)
+
+
 @pytest.mark.parametrize("rows", ["proofs", "intents", "resolved", "events"])
 def test_a_unit_with_rows_of_any_table_is_to_be_settled_and_one_with_answers_alone_is_not(rows: str) -> None:
     assert Entry(answers=entry_of(1).answers).is_settled is True
