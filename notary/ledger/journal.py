@@ -123,4 +123,8 @@ def _entry(pieces: dict[int, Any], number: int) -> Entry:
     if 0 not in pieces or sorted(pieces) != list(range(pieces[0][2])):
         raise ValueError(f"unit {number} is not whole")
     _, _, count, size = pieces[0]
-    return _decode(b"".join(pieces[at][1] for at in range(count))[:size])
+    entry = _decode(b"".join(pieces[at][1] for at in range(count))[:size])
+    places = (len(entry.event_leaves), len(entry.intent_leaves))
+    if places not in ((len(entry.events), len(entry.intents)), (0, 0)):
+        raise ValueError(f"unit {number} has not a place in the tree for each event and intent")
+    return entry

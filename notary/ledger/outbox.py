@@ -127,7 +127,7 @@ def _text(value: Sequence[object]) -> str:
 
 
 def _sentence(error: str) -> str:
-    return error[:MAX_ERROR_CHARACTERS].encode("utf-8", "backslashreplace").decode()
+    return error[:MAX_ERROR_CHARACTERS]
 
 
 class Queued(msgspec.Struct):

@@ -97,6 +97,8 @@ class TreeWalk:
                                         f"{self._events + self.intents}")  # fmt: skip
         if self._events < look.history.events or self.intents < look.history.intents:
             raise Misplaced(None, None, "the ledger says that more is from before there was a tree than there is")
+        if any((entry.events or entry.intents) and not entry.event_leaves + entry.intent_leaves for entry in entries):
+            raise Misplaced(None, None, "the journal does not say where in the tree its events and intents are")
         places = [place for place, _ in leaves_of(entries)]
         if places != list(range(size, size + len(places))):
             raise Misplaced(None, None, f"the journal does not go on at leaf {size}, where the tree ends")

@@ -135,6 +135,29 @@ def test_what_is_given_up_is_kept_with_a_sentence(telling: Running) -> None:
     assert telling.stored(GIVEN_UP) == [(event["event_id"], "chat", 2, NOW_MS + 7, "x" * 500)]
 
 
+def test_what_waits_is_counted_down_when_a_delivery_has_left_and_once(telling: Running) -> None:
+    assert telling.thread is not None
+    front, backlog = telling.front, telling.thread.state.backlog
+    for _ in range(3):
+        notify(front)
+    first, second, third = claim(front)
+    for said, left in (
+        (settled(first, due=NOW_MS), 3), (settled(second), 2), (settled(second), 2), (settled(second, error="late"), 2),
+        (settled(third, error="no"), 1), (settled(third), 1),
+    ):  # fmt: skip
+        front.ask(said)
+        assert backlog.waiting == {"chat": left, "pager": 3}
+    assert waiting(front) == backlog.waiting
+    assert telling.stored(GIVEN_UP)[0][3] == 0, "nobody said when"
+
+
+@pytest.mark.parametrize("limit", [0, -1])
+def test_who_asks_for_none_gets_none(telling: Running, limit: int) -> None:
+    notify(telling.front)
+    assert claim(telling.front, limit=limit) == []
+    assert len(claim(telling.front)) == 1
+
+
 def test_everything_of_an_endpoint_is_given_up_a_part_at_a_time_claimed_or_not(telling: Running) -> None:
     front = telling.front
     count = 2 * GIVEN_UP_AT_ONCE + 30

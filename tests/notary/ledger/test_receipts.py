@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from notary.ledger.receipts import (
     NOT_SIGNED,
+    Approval,
     Receipt,
     Signature,
     build_receipt,
@@ -97,6 +98,15 @@ def test_what_has_no_canonical_form_elsewhere_keeps_its_shape() -> None:
     assert receipt.normalized_result == {"kind": "provider_failure", "reason": "\\udfff"}
     assert receipt.effect_evidence == [{"rows": str(2**64)}]
     assert SIGNER.status(receipt) == "verified"
+
+
+def test_nor_does_it_keep_out_who_approved_the_call() -> None:
+    approval = Approval("apr_1", "ops", "thumbprint", "jti_1")
+    receipt = make_receipt(attested=changed(ATTESTED, approval=approval), provider_receipt={"rows": 2**64})
+    again = decode_receipt(encode_receipt(receipt))
+    assert (again.approval, again.provider_receipt) == (approval, {"rows": str(2**64)})
+    assert SIGNER.status(again) == "verified"
+    assert receipt.hash == "sha256:" + hashlib.sha256(rfc8785.dumps(json.loads(encode_receipt(receipt)))).hexdigest()
 
 
 @settings(max_examples=50)

@@ -153,6 +153,16 @@ def change_intent(entry: Entry) -> bool:
     return True
 
 
+def give_a_place_too_many(entry: Entry) -> bool:
+    entry.event_leaves.append(max(entry.event_leaves, default=0) + 1)
+    return bool(entry.events)
+
+
+def take_places(entry: Entry) -> bool:
+    entry.event_leaves, entry.intent_leaves = [], []
+    return bool(entry.events)
+
+
 def cut_what_waits(folder: Folder) -> None:
     with closing(sqlite3.connect(folder.ledger)) as file, file:
         last = journal.read(file).last

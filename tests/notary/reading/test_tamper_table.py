@@ -30,6 +30,7 @@ from tests.notary.reading.tamper_changes import (
     deliver_twice,
     exchange_own_key,
     exchange_receipt_key,
+    give_a_place_too_many,
     give_other_keys,
     hide,
     put_back,
@@ -39,6 +40,7 @@ from tests.notary.reading.tamper_changes import (
     shorten,
     sign_another_receipt,
     sql,
+    take_places,
 )
 from tests.notary.reading.tampering import EPOCH, Folder, killed, recorded
 from tests.notary.running import ROOT
@@ -368,6 +370,10 @@ OF_THE_KILLED: dict[str, tuple[str, Callable[[Folder], object], str]] = {
     "an event": (IN_JOURNAL, lambda folder: change_journal(folder, change_event), COLUMN),
     "a receipt": (IN_JOURNAL, lambda folder: change_journal(folder, change_receipt), "content that was signed"),
     "an intent": (INTENT_IN_JOURNAL, lambda folder: change_journal(folder, change_intent), ""),
+    "a place in the tree too many": (
+        KEPT_GONE, lambda folder: change_journal(folder, give_a_place_too_many), "the journal makes no sense"
+    ),
+    "no places": (KEPT_GONE, lambda folder: change_journal(folder, take_places), "where in the tree"),
     "all of it": (UNCOMMITTED, cut_what_waits, ""),
 }  # fmt: skip
 
