@@ -41,8 +41,7 @@ def overwrite_free(connection: sqlite3.Connection) -> None:
     (free,) = connection.execute("PRAGMA freelist_count").fetchone()
     (page,) = connection.execute("PRAGMA page_size").fetchone()
     connection.execute("CREATE TABLE zeros (bytes BLOB)")
-    left = free * page
-    while left > 0:
-        connection.execute("INSERT INTO zeros VALUES (zeroblob(?))", (min(left, _ZEROS),))
-        left -= _ZEROS
+    many, rest = divmod(free * page, _ZEROS)
+    for size in (*[_ZEROS] * many, rest):
+        connection.execute("INSERT INTO zeros VALUES (zeroblob(?))", (size,))
     connection.execute("DROP TABLE zeros")
