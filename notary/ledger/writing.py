@@ -40,7 +40,9 @@ def write_deliveries(
 ) -> tuple[str, ...]:
     """Queue what endpoints are to hear of an event; their names. `queued` counts what this transaction does."""
     kinds = kinds_of(event) if backlog.endpoints else ()
-    moment = milliseconds(event.timestamp) if kinds else 0
+    if not kinds:
+        return ()
+    moment = milliseconds(event.timestamp)
     return queue_deliveries(
         connection, backlog, queued, event.event_id or "", kinds, moment,
         lambda kind: body_of(event, kind, backlog.version),
@@ -55,7 +57,7 @@ def queue_deliveries(
     special first; names of those endpoints."""
     bodies: dict[str, str] = {}
     told = []
-    for endpoint in backlog.endpoints if kinds else ():
+    for endpoint in backlog.endpoints:
         kind = next((kind for kind in kinds if kind in endpoint.events), None)
         if kind is None or not backlog.has_room(endpoint.name, queued):
             continue
