@@ -20,7 +20,9 @@ from ipc.messages import Approver
 from ipc.settings import LedgerSettings
 from notary.ledger.receipts import encode_receipt
 from notary.offline import main
+from notary.reading.audit import CannotCheck, check, open_read_only
 from notary.signing.keys import rotate
+from notary.signing.receipt_keys import ReceiptKeys
 from notary.store import holds
 from tests.notary.running import ROOT, Running
 from tests.notary.samples import NOW, make_approval, make_note, make_open, make_receipt, outcome_text, record_call
@@ -216,6 +218,14 @@ def test_damaged_pages_are_a_break_and_no_trace(case: Case) -> None:
     assert done.returncode == 8, done.stdout + done.stderr
     assert "is broken" in done.stdout
     assert "Traceback" not in done.stderr
+
+
+def test_a_file_that_can_not_be_read_to_its_end_is_no_broken_ledger(case: Case) -> None:
+    keys = ReceiptKeys(json.loads(case.keys.read_bytes()))
+    with closing(open_read_only(case.file)) as connection:
+        connection.set_progress_handler(lambda: 1, 500)
+        with pytest.raises(CannotCheck, match="could not be read to its end: interrupted"):
+            check(connection, keys, lambda done, total: None)
 
 
 def test_a_copy_beside_its_wal_and_one_without_are_both_fine(case: Case, tmp_path: Path) -> None:

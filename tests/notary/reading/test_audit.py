@@ -1,0 +1,98 @@
+"""What the offline check counts, and what it says of ledgers without a tree and of files that it can't read."""
+
+import json
+import sqlite3
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from notary import checkpoint_file
+from notary.checkpoints import Checkpoints, public_keys
+from notary.opening import open_state
+from notary.operations.table import HANDLERS, WRITING
+from notary.reading.audit import Findings, check, neighbours, open_read_only
+from notary.reading.ends import epoch_raised
+from notary.reading.kept_checkpoints import keys_by_name, read_kept
+from notary.signing.receipt_keys import ReceiptKeys
+from notary.tree.notes import Keys, verifier_key
+from notary.unit import Task
+from notary.units import Units
+from tests.notary.running import HandClock, settings_in
+from tests.notary.samples import make_note
+from tests.support.notary_thread import LIMITS
+
+
+@dataclass
+class Audited:
+    """A ledger of three events, two checkpoints over two of them, and the log's key."""
+
+    folder: Path
+    signers: Keys
+
+    def execute(self, *statements: str) -> None:
+        with closing(sqlite3.connect(self.folder / "ledger.sqlite3")) as connection, connection:
+            for statement in statements:
+                connection.execute(statement)
+
+    def check(self, *, has_kept: bool = False, has_signers: bool = False) -> Findings:
+        """Without the journal's help: the key of receipts is none, since there are none."""
+        signers = self.signers if has_signers else None
+        kept = read_kept(self.folder / checkpoint_file.FILE_NAME, self.signers) if has_kept else []
+        with closing(open_read_only(self.folder / "ledger.sqlite3")) as connection:
+            return check(connection, ReceiptKeys({"keys": []}), lambda done, total: None, kept, signers)
+
+
+@pytest.fixture
+def audited(tmp_path: Path) -> Audited:
+    state, _ = open_state(settings_in(tmp_path), HandClock(), limits=LIMITS)
+    units, checkpoints = Units(state, HANDLERS, frozenset(WRITING)), Checkpoints(state)
+    for number in range(3):
+        units.perform([Task("front-1", number, make_note())])
+        if number < 2:
+            checkpoints.make()
+    (key,) = public_keys(state.signers)
+    state.database.close()
+    return Audited(tmp_path, keys_by_name([verifier_key("localhost", key)]))
+
+
+def test_checkpoints_count_where_they_were_compared_with_a_key(audited: Audited) -> None:
+    alone = audited.check()
+    assert (alone.broken, alone.events, alone.signed, alone.unsigned_leaves, alone.continued) == (None, 3, 0, 0, 0)
+    found = audited.check(has_signers=True, has_kept=True)
+    assert (found.broken, found.signed, found.unsigned_leaves, found.continued) == (None, 2, 1, 2)
+
+
+def test_a_broken_ledger_counts_none(audited: Audited) -> None:
+    audited.execute("UPDATE events SET action_id = 'other' WHERE seq = 1")
+    found = audited.check(has_signers=True)
+    assert found.broken is not None
+    assert (found.signed, found.unsigned_leaves) == (0, 0)
+
+
+def test_a_ledger_whose_tree_was_taken_out_is_none_of_before_for_whoever_kept_a_checkpoint(audited: Audited) -> None:
+    audited.execute("UPDATE meta SET value = '4' WHERE key = 'schema'")
+    broken = audited.check().broken
+    assert broken is not None
+    assert "of schema 4, which had no tree, and it has one" in broken.reason
+    audited.execute("DROP TABLE tiles", "DROP TABLE checkpoints")
+    found = audited.check()
+    assert (found.broken, found.events, found.signed) == (None, 3, 0)
+    broken = audited.check(has_kept=True).broken
+    assert broken is not None
+    assert "its tree was taken out" in broken.reason
+
+
+def test_what_can_not_be_read_has_no_neighbours() -> None:
+    with closing(sqlite3.connect(":memory:")) as connection:
+        assert neighbours(connection, 1) == []
+
+
+@pytest.mark.parametrize(
+    ("stored", "epoch"),
+    [({"change": {"current_epoch": 7}}, 7), ({}, 0), ({"change": None}, 0), ({"change": {}}, 0), ({"change": 1}, 0)],
+)
+def test_an_event_that_raised_the_epoch_says_to_what_or_nothing(stored: dict[str, object], epoch: int) -> None:
+    assert epoch_raised(json.dumps(stored).encode()) == epoch
+    assert epoch_raised(b"{") == 0
