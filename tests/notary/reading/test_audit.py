@@ -10,17 +10,22 @@ import pytest
 
 from notary import checkpoint_file
 from notary.checkpoints import Checkpoints, public_keys
+from notary.ledger.journal import Entry
 from notary.opening import open_state
 from notary.operations.table import HANDLERS, WRITING
 from notary.reading.audit import Findings, check, neighbours, open_read_only
 from notary.reading.ends import epoch_raised
-from notary.reading.kept_checkpoints import keys_by_name, read_kept
+from notary.reading.kept_checkpoints import Kept, keys_by_name, problem_of, read_kept
 from notary.signing.receipt_keys import ReceiptKeys
+from notary.tree import tiles
+from notary.tree.checkpoint import Checkpoint
+from notary.tree.merkle import leaf_hash
 from notary.tree.notes import Keys, verifier_key
 from notary.unit import Task
 from notary.units import Units
 from tests.notary.running import HandClock, settings_in
 from tests.notary.samples import make_note
+from tests.support.naive_tree import naive_root
 from tests.support.notary_thread import LIMITS
 
 
@@ -96,3 +101,45 @@ def test_what_can_not_be_read_has_no_neighbours() -> None:
 def test_an_event_that_raised_the_epoch_says_to_what_or_nothing(stored: dict[str, object], epoch: int) -> None:
     assert epoch_raised(json.dumps(stored).encode()) == epoch
     assert epoch_raised(b"{") == 0
+
+
+NOTE = Checkpoint("gate.example", 1, bytes(32), "2026-11-23T05:00:00.000Z", 0).text + "\n— gate.example aWRfX3M=\n"
+LINE = json.dumps({"time": "2026", "note": NOTE})
+
+
+@pytest.mark.parametrize(
+    ("lines", "count"),
+    [
+        ([LINE], 1), ([LINE, LINE, '{"time":"20'], 2), ([LINE, '{"time":"20', "", LINE], 2), ([LINE, '{"time":"}'], 1),
+        ([LINE, '{"time":"}', LINE], None), (['{"time":"20', '{"time":"20'], None),
+    ],
+)  # fmt: skip
+def test_lines_that_crashes_cut_are_passed_over_and_other_lines_that_are_none_are_not(
+    tmp_path: Path, lines: list[str], count: int | None
+) -> None:
+    path = tmp_path / "checkpoints"
+    path.write_text("\n".join(lines))
+    if count is None:
+        with pytest.raises(ValueError, match=r"no JSON object|no checkpoint"):
+            read_kept(path, {})
+    else:
+        assert [one.checkpoint.size for one in read_kept(path, {})] == [1] * count
+
+
+def test_a_checkpoint_over_what_lies_in_the_journal_alone_is_continued_too() -> None:
+    """A crash undoes settling, which needs no flush, and no checkpoint that was signed after it."""
+    stored = [b"event %d" % number for number in range(14)]
+    waiting = Entry(events=[(1 + at, "", "", 0, None, None, None, None, None, stored[at]) for at in range(5, 14)])
+    waiting.event_leaves += range(5, 14)
+    with closing(sqlite3.connect(":memory:", isolation_level=None)) as connection:
+        connection.execute(tiles.TABLE)
+        tiles.append(connection, map(leaf_hash, stored[:5]))
+
+        def problem(size: int, root: bytes) -> str | None:
+            made = Checkpoint("gate.example", size, root, "2026-11-23T05:00:00.000Z", 0)
+            return problem_of(connection, [waiting], [Kept(Path("kept"), made)])
+
+        for size in range(1, 15):
+            assert problem(size, naive_root(stored[:size])) is None
+            assert "it was rewritten" in (problem(size, bytes(32)) or "")
+        assert "it was cut" in (problem(15, bytes(32)) or "")
