@@ -63,8 +63,9 @@ def test_a_journal_of_which_all_is_settled_goes_on_after_its_newest_unit_and_has
 
 @pytest.mark.parametrize("rows", ["proofs", "intents", "resolved", "events"])
 def test_a_unit_with_rows_of_any_table_is_to_be_settled_and_one_with_answers_alone_is_not(rows: str) -> None:
+    some: dict[str, Any] = {rows: ["a row"]}
     assert Entry(answers=entry_of(1).answers).is_settled is True
-    assert Entry(**{rows: ["a row"]}).is_settled is False
+    assert Entry(**some).is_settled is False
 
 
 def kept(entry: Entry) -> list[Any]:
