@@ -4,8 +4,8 @@ from typing import ClassVar
 
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModulesLoaded
-from ipc.walls.given import Given
 from ipc.messages.pinging import Ping, Pong
+from ipc.walls.given import Given
 
 
 class StartTemplate(Message, frozen=True):
