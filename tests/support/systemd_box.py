@@ -107,7 +107,10 @@ class Box:
         group = self.show(unit, "ControlGroup")
         found: dict[int, str] = {}
         with suppress(OSError):
-            listed = self.run("cat", f"/sys/fs/cgroup{group}/cgroup.procs", check=False).stdout
+            # Its processes may lie in control groups of their own below the unit's.
+            listed = self.run(
+                "find", f"/sys/fs/cgroup{group}", "-name", "cgroup.procs", "-exec", "cat", "{}", "+", check=False
+            ).stdout  # fmt: skip
             for pid in map(int, listed.split() if group else ()):
                 found[pid] = self.path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0 ").decode()
         return found

@@ -21,7 +21,7 @@ DRAINING = r"draining · 1 in flight · oldest \d+\.\d s · \d+ s left"
 HANG_SECONDS = 6
 WAIT_SECONDS = 200.0
 MOST_EXPOSED = 1.5
-MOST_EXPOSED_WITH_WALLS = 2.3
+MOST_EXPOSED_WITH_WALLS = 2.4
 
 
 def test_systemctl_status_says_how_the_gateway_stands(serving: Installed, inside: Box) -> None:
