@@ -133,6 +133,15 @@ def test_a_lease_holds_from_five_seconds_before_its_time() -> None:
     assert code_of(lambda: verifier(time).verify(issued.token)) == "invalid_lease"
 
 
+def test_the_times_of_a_lease_are_judged_by_the_gateway_s_clock_and_by_no_other() -> None:
+    time = Time()
+    time.wall = NOW + 50 * 365 * 86_400  # the machine's own has not come that far
+    by, issued = verifier(time), issue(at=time.wall)
+    assert by.verify(issued.token).exp == issued.exp
+    time.wall = issued.exp
+    assert code_of(lambda: by.verify(issued.token)) == "lease_expired"
+
+
 def test_before_the_notary_has_said_anything_every_lease_is_invalid() -> None:
     by = LeaseVerifier(Time().clock(), lambda: None)
     assert code_of(lambda: by.verify(issue().token)) == "invalid_lease"

@@ -9,7 +9,7 @@ import trio
 from ipc import messages as m
 from ipc.store import ApprovalRecord
 from tests.support.front_core import Core, Fault, front_core
-from tests.support.held_calls import claimed, held, state_of, told
+from tests.support.held_calls import claimed, corrupt, held, state_of, told
 from tests.support.logs import capture_logs
 
 
@@ -80,6 +80,29 @@ async def test_an_end_that_an_event_has_told_already_is_not_told_again(tmp_path:
         assert await state_of(core, approval_id) == "failed"
         assert [one[0] for one in await told(core, approval_id)] == ["ActionCall"]
         assert await core.remaining(agent) == 3
+
+
+async def test_the_end_of_a_claim_that_can_not_be_read_is_told_too(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        _, approval_id = await held(core)
+        await claimed(core, approval_id, "front-0-dead")
+        await corrupt(core, approval_id, "{")
+        await recover(core)
+        assert (await told(core, approval_id))[-1] == ("ActionCall", "error", "interrupted")
+
+
+async def test_claims_are_ended_however_many_answers_they_take(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        holds = [(await held(core))[1] for _ in range(3)]
+        for approval_id in holds:
+            await claimed(core, approval_id, "front-0-dead")
+
+        async def one_at_a_time(operation: Any, args: Any, kwargs: Any) -> Any:
+            return (await operation(*args, **kwargs))[:1]
+
+        core.client.faults["OrphanedHolds"] = one_at_a_time
+        assert len(await recover(core)) == 3
+        assert [await state_of(core, one) for one in holds] == ["failed"] * 3
 
 
 async def test_a_claim_that_another_front_has_ended_meanwhile_is_none_of_this_one_s(tmp_path: Path) -> None:
