@@ -28,9 +28,9 @@ class Executed:
         return self.output is not None
 
     def failure(self) -> GateError:
-        """What is answered where the provider did not succeed."""
+        """What is answered where the provider did not succeed; the call's own line of the log has told it."""
         error = GateError("action_execution_failed", cause=self.closed.outcome)
-        error.receipt_id = self.closed.receipt_id
+        error.receipt_id, error.is_told = self.closed.receipt_id, True
         return error
 
     def body(self) -> ExecutionResult:

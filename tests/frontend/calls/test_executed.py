@@ -47,6 +47,7 @@ def test_a_call_that_failed_is_answered_with_its_receipt() -> None:
     assert not failed.succeeded
     error = failed.failure()
     assert (error.code, error.cause, error.receipt_id) == ("action_execution_failed", "trap", "rcpt_1")
+    assert error.is_told, "its call has a line of its own"
 
 
 def test_an_output_that_is_empty_text_is_a_success_without_members() -> None:

@@ -48,6 +48,14 @@ async def test_a_call_is_denied_unless_policy_allows_every_effect_of_its_action(
         assert (await agent.call())[0] == 200
 
 
+async def test_a_call_whose_provider_failed_has_one_line_of_the_log(tmp_path: Path) -> None:
+    async with front_core(tmp_path, action("die")) as core:
+        agent = await core.agent()
+        with capture_logs() as lines:
+            assert (await agent.call("die"))[0] == 502
+        assert [one["code"] for one in lines if "code" in one] == ["action_execution_failed"]
+
+
 async def test_an_error_has_one_line_of_the_log(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         agent = await core.agent()
