@@ -22,6 +22,7 @@ from ipc.limits import MAX_AHEAD
 from ipc.packets import PacketChannel
 from ipc.sessions import ProtocolError
 from workers.runtime.call import Runner, broken_result
+from workers.sandbox.places import Standing
 from workers.verifiers.fs_hash import look_at
 
 MAX_PLANS = 2 * MAX_AHEAD
@@ -29,7 +30,7 @@ MAX_PLANS = 2 * MAX_AHEAD
 DROP_SECONDS = 30.0
 """A sound front hears of a refusal within ten seconds and drops the call, or has this worker killed."""
 LOOK_SECONDS = 2.0
-"""Between two looks of an idle worker whether it can still look up names (workers/host/resolver.py)."""
+"""Between two looks of an idle worker whether what it may open is still there (workers/sandbox/places.py)."""
 MAX_DROPPED = 64
 """Ids of dropped calls that are kept: a notary may speak of one late, or twice."""
 
@@ -42,12 +43,13 @@ class Desk:
 
     def __init__(
         self, front: FrontChannel, notary: NotaryChannel, runner: Runner, recycle_after_calls: int, *,
-        drop_seconds: float = DROP_SECONDS,
+        standing: Standing | None = None, drop_seconds: float = DROP_SECONDS,
     ) -> None:  # fmt: skip
         self._front = front
         self._notary = notary
         self._runner = runner
         self._left = recycle_after_calls
+        self._standing = standing or Standing(None)
         self._drop_seconds = drop_seconds
         self._plans: dict[str, m.Call] = {}
         self._secrets: dict[str, Mapping[str, str]] = {}
@@ -68,11 +70,10 @@ class Desk:
 
     def serve(self) -> Exit:
         """Run what the notary names until the front retires this worker."""
-        outside = self._runner.outside
-        patience = None if outside is None else LOOK_SECONDS * 1000
+        patience = LOOK_SECONDS * 1000 if self._standing.is_watched else None
         while True:
             ready = dict(self._poll.poll(patience))
-            if not ready and outside is not None and outside.resolver.is_outdated:
+            if not ready and self._standing.has_gone():
                 return Exit.RECYCLED
             if self._notary.fileno() in ready:
                 match self._said():

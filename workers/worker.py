@@ -70,7 +70,7 @@ def live(birth: Birth) -> Exit:
 
         enter(prepared, start_threads)
         runner = Runner(birth.engine, birth.modules, prepared.profile, ticker, outside, birth.files_dir)
-        desk = Desk(front, notary, runner, birth.recycle_after_calls)
+        desk = Desk(front, notary, runner, birth.recycle_after_calls, standing=prepared.standing)
         # A front that knows of this worker may name it to the notary: not before the notary knows it.
         desk.wait_tied()
         front.send(m.WorkerReady(birth.worker_id, os.getpid(), birth.profile))

@@ -89,7 +89,7 @@ class Template:
 @contextmanager
 def template(
     folder: Path, *, recycle_after_calls: int = 1000, start: bool = True, program: str = "workers.template",
-    walls: Given | None = None, files_dir: Path | None = None,
+    walls: Given | None = None, files_dir: str | None = None,
 ) -> Iterator[Template]:  # fmt: skip
     """Run the template, started as the supervisor does, until the block ends. Its log goes to `folder/template.log`;
     files of actions lie in `files_dir`, or in folders beside `folder`."""
@@ -110,7 +110,7 @@ def template(
     running = Template(process, ours, channel)
     try:
         if start:
-            files = str(files_dir or folder.parent)
+            files = files_dir or str(folder.parent)
             given = walls or Given()
             channel.send(m.StartTemplate(str(folder / "modules-cache"), files, recycle_after_calls, given))
             running.receive(m.TemplateReady)

@@ -5,7 +5,6 @@ Guarantees one lookup at a time and no thread but that one. A lookup that outliv
 replaced (`is_stuck`).
 """
 
-import os
 import socket
 import threading
 import time
@@ -14,16 +13,12 @@ from queue import Empty, SimpleQueue
 from workers.host.meter import HostError
 
 _STACK_BYTES = 512 * 1024
-SERVERS_FILE = "/etc/resolv.conf"
-"""The C library opens it again when it has changed. A worker may open the file that was there, not another one."""
 
 
 class Resolver:
     """One a worker. `start` before the walls close; `resolve` from the one thread that serves calls."""
 
-    def __init__(self, servers_file: str = SERVERS_FILE) -> None:
-        self._servers_file = servers_file
-        self._servers = _identity(servers_file)
+    def __init__(self) -> None:
         self._questions: SimpleQueue[tuple[int, str]] = SimpleQueue()
         self._answers: SimpleQueue[tuple[int, list[str] | None]] = SimpleQueue()
         self._asked = 0
@@ -33,11 +28,6 @@ class Resolver:
     def is_stuck(self) -> bool:
         """True while a lookup is under way that nobody waits for any more."""
         return self._asked != self._answered
-
-    @property
-    def is_outdated(self) -> bool:
-        """True once another file says which servers to ask: this worker may not open that."""
-        return _identity(self._servers_file) != self._servers
 
     def start(self) -> None:
         """Start the thread. It never ends before the process does."""
@@ -77,11 +67,3 @@ class Resolver:
             except (OSError, UnicodeError):
                 addresses = None
             self._answers.put((asked, addresses))
-
-
-def _identity(path: str) -> tuple[int, int] | None:
-    try:
-        found = os.stat(path)
-    except OSError:
-        return None
-    return found.st_dev, found.st_ino

@@ -6,6 +6,32 @@ from contextlib import suppress
 from ipc.walls.landlock import CHANGE, Place
 
 
+class Standing:
+    """Whether what walls were built around is still what has that name: a worker can't open what takes its place."""
+
+    def __init__(self, path: str | None) -> None:
+        """None: nothing that this worker opens may be replaced."""
+        self._path = path
+        self._found = _identity(path)
+
+    @property
+    def is_watched(self) -> bool:
+        """Whether there is anything to look at."""
+        return self._path is not None
+
+    def has_gone(self) -> bool:
+        """True once another file or folder has the name, or one that had none."""
+        return _identity(self._path) != self._found
+
+
+def _identity(path: str | None) -> tuple[int, int] | None:
+    try:
+        found = os.stat(path) if path is not None else None
+    except OSError:
+        return None
+    return None if found is None else (found.st_dev, found.st_ino)
+
+
 def files_place(files_dir: str) -> Place:
     """The folder of the actions' files, which is made where it is missing. It may be that it can't be: then a worker
     reaches no file, and its calls say so."""

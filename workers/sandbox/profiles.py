@@ -19,7 +19,7 @@ from ipc.walls.landlock import Place, Scope
 from ipc.walls.limits import Limits, can_forbid_files
 from ipc.walls.places import outside_places
 from workers.sandbox.filters import program_of
-from workers.sandbox.places import files_place
+from workers.sandbox.places import Standing, files_place
 
 MIB = 1024 * 1024
 
@@ -34,6 +34,8 @@ MAX_GUEST_MEMORY_MB = 1024
 YIELDING = 15
 """Niceness of the thread that runs strangers' code: whatever it computes, the processes that decide go first."""
 
+SERVERS_FILE = "/etc/resolv.conf"
+"""The C library opens it again when it has changed."""
 _APART = frozenset({names.USER_NAMESPACE, names.IPC_NAMESPACE, names.MOUNT_NAMESPACE})
 
 
@@ -67,6 +69,12 @@ class Profile:
         program_of(self.interfaces)
         if "http" in self.interfaces:
             outside_places()
+
+    def opens(self, files_dir: str) -> str | None:
+        """What a worker of this profile opens by a name under which something else may lie later."""
+        if "http" in self.interfaces:
+            return SERVERS_FILE
+        return files_dir if "fs" in self.interfaces else None
 
     def walls(self, given: Given, files_dir: str) -> Walls:
         """What the kernel is to build around a worker of this profile."""
@@ -103,6 +111,8 @@ class Prepared:
 
     profile: Profile
     confinement: Confinement
+    standing: Standing
+    """What this worker opens by name, looked at before the walls stood."""
 
 
 def prepare(name: str, given: Given, files_dir: str) -> Prepared:
@@ -111,7 +121,8 @@ def prepare(name: str, given: Given, files_dir: str) -> Prepared:
     if profile is None:
         raise SandboxRefused(f"no profile {name!r}")
     try:
-        return Prepared(profile, Confinement(profile.walls(given, files_dir), given))
+        confinement = Confinement(profile.walls(given, files_dir), given)
+        return Prepared(profile, confinement, Standing(profile.opens(files_dir)))
     except (OSError, ValueError) as error:
         raise SandboxRefused(str(error)) from error
 

@@ -2,7 +2,6 @@
 
 import socket
 import threading
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -51,14 +50,3 @@ def test_a_lookup_that_hangs_ends_at_the_deadline_and_its_answer_is_not_taken_fo
     release.set()
     assert resolver.resolve("other.test", 120) == ["other.test-address"]
     assert not resolver.is_stuck
-
-
-def test_a_resolver_notices_that_another_file_names_its_servers(tmp_path: Path) -> None:
-    file = tmp_path / "resolv.conf"
-    file.write_text("nameserver 192.0.2.1\n")
-    resolver = Resolver(str(file))
-    file.write_text("nameserver 192.0.2.2\n")
-    assert not resolver.is_outdated  # the same file, which the walls let it open
-    (tmp_path / "new").write_text("nameserver 192.0.2.3\n")
-    (tmp_path / "new").rename(file)
-    assert resolver.is_outdated
