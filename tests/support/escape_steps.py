@@ -47,8 +47,8 @@ NUMBERS = {
 _libc = ctypes.CDLL(None, use_errno=True)
 _libc.syscall.restype = ctypes.c_long
 _buffer = ctypes.create_string_buffer(4096)
-_AT_FDCWD = -100
-_RX, _RWX = 5, 7
+SIGNAL_INFO = ctypes.create_string_buffer(b"\0" * 8 + b"\xff" * 4, 128)
+"""One that may be sent to others: si_code is below zero."""
 _ANONYMOUS = 0x22
 
 

@@ -10,7 +10,7 @@ import socket
 from dataclasses import dataclass
 
 from tests.support.escape_steps import (
-    Step,
+    SIGNAL_INFO, Step,
     bound,
     call,
     cloned,
@@ -164,7 +164,7 @@ PROCESSES = (
     Row("signal its own group", call("kill", 0, 0)),
     Row("signal a thread", call("tkill", "@front", 0)),
     Row("signal a thread of a process", call("tgkill", "@front", "@front", 0)),
-    Row("signal with a value", call("rt_sigqueueinfo", "@front", 0, ...)),
+    Row("signal with a value", call("rt_sigqueueinfo", "@front", 0, SIGNAL_INFO)),
     Row("a handle of the parent", call("pidfd_open", "@parent", 0)),
     Row("a handle of the front", call("pidfd_open", "@front", 0)),
     Row("signal by a handle", call("pidfd_send_signal", 3, 0, 0, 0)),
@@ -204,7 +204,7 @@ MEMORY = (
     Row("attach shared memory", call("shmat", 0, 0, 0o100000)),
     Row("a queue of messages", call("msgget", 0x6573, 0o1600)),
     Row("semaphores", call("semget", 0x6573, 1, 0o1600)),
-    Row("a queue of POSIX", call("mq_open", "/escape", 0o102, 0o600, 0)),
+    Row("a queue of POSIX", call("mq_open", "escape", 0o102, 0o600, 0)),
 )  # fmt: skip
 
 KERNEL = (
@@ -259,6 +259,7 @@ KERNEL = (
     Row("asynchronous reading", call("io_setup", 1, ...)),
     Row("type into a terminal", call("ioctl", 0, 0x5412, ...), ("ENOTTY",)),
     Row("paste into a console", call("ioctl", 0, 0x541C, ...), ("ENOTTY",)),
+    Row("close a descriptor at the next program", call("ioctl", 0, 0x5451, 0), ("ENOTTY",)),
     Row("have another signalled", call("fcntl", 3, 8, "@front")),
     Row("choose its signal", call("fcntl", 3, 10, 9)),
     Row("a lease on a file", call("fcntl", 0, 1024, 1)),
