@@ -87,7 +87,7 @@ def escapes(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Escapes]:
     with (
         surroundings(outside) as facts,
         template(
-            outside, program="tests.support.escape_template", files_dir=outside / "files", recycle_after_calls=1,
+            outside, program="tests.support.escape_template", files_dir=str(outside / "files"), recycle_after_calls=1,
             walls=walls,
         ) as running,
     ):  # fmt: skip

@@ -10,7 +10,8 @@ import socket
 from dataclasses import dataclass
 
 from tests.support.escape_steps import (
-    SIGNAL_INFO, Step,
+    SIGNAL_INFO,
+    Step,
     bound,
     call,
     cloned,
