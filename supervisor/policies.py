@@ -57,7 +57,8 @@ class PolicyKeeper:
 
     def _started(self) -> tuple[Child, socket.socket]:
         """A process of its own, or the one that was ready for it; and the front's end of its channel."""
-        spare = self._state.policy_spares[self._number].take()
+        spares = self._state.policy_spares.get(self._number)
+        spare = None if spares is None else spares.take()
         if spare is not None:
             spare.child.name = self._name
             return spare.child, spare.pair[0]

@@ -28,5 +28,7 @@ class Programs:
     front: tuple[str, ...] = ("frontend.main",)
     notary: tuple[str, ...] = ("notary.main",)
     policy: tuple[str, ...] = ("workers.rego.main",)
+    spare_policy: tuple[str, ...] = ("workers.rego.main", "--spare")
+    """The same, kept ready; empty: none is."""
     reader: tuple[str, ...] = ("notary.reader",)
     template: tuple[str, ...] = ("workers.template",)

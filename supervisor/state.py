@@ -56,10 +56,14 @@ class State:
 
     def __post_init__(self) -> None:
         self.spares = Spares(self.children, self.condition, "front", self.programs.front, "control-fd")
+        program = self.programs.spare_policy
+        numbers = range(1, self.settings.front_processes + 1 if program else 1)
         self.policy_spares = {
-            number: Spares(self.children, self.condition, f"policy {number}",
-                           self.policy_program(number), "channel-fd")
-            for number in range(1, self.settings.front_processes + 1)
+            number: Spares(
+                self.children, self.condition, f"policy {number}",
+                (*program, "--number", str(number), "--walls", str(self.settings.walls)), "channel-fd",
+            )
+            for number in numbers
         }  # fmt: skip
 
     def policy_program(self, number: int) -> tuple[str, ...]:

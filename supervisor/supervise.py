@@ -117,6 +117,7 @@ class _Gateway:
         if self.state.is_leaving:
             return
         self.state.lifecycle.move("ready")
+        self.state.condition.notify_all()
         try:
             announce()
         except Refused as refused:

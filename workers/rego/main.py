@@ -108,10 +108,12 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--parent", type=int, required=True)
     parser.add_argument("--number", type=int, default=1, help="shown in the process title")
     parser.add_argument("--walls", type=Given.parse, default=Given(), help="what this machine gives for them")
+    parser.add_argument("--spare", action="store_true", help="it waits for another one's end, and its title says so")
     options = parser.parse_args(arguments)
     die_with_parent(options.parent)
     refuse_core_dumps()
-    setproctitle.setproctitle(f"gateway: spare policy {options.number}")
+    title = f"gateway: policy {options.number}"
+    setproctitle.setproctitle(title.replace("policy", "spare policy") if options.spare else title)
     # Rego's print() writes to standard output, which belongs to the gateway's one line of JSON.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     be_ended_by_overtime()
@@ -128,7 +130,7 @@ def main(arguments: list[str] | None = None) -> int:
         except SandboxRefused as error:
             print(f"policy: the operating system refused a wall: {error}", file=sys.stderr)
             return Exit.SANDBOX
-        return PolicyServer(channel, f"gateway: policy {options.number}").serve()
+        return PolicyServer(channel, title).serve()
 
 
 if __name__ == "__main__":

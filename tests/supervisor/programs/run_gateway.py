@@ -22,6 +22,7 @@ FAKES = Programs(
     front=("tests.supervisor.programs.fake_front",),
     notary=("tests.supervisor.programs.fake_notary",),
     policy=("tests.supervisor.programs.fake_policy",),
+    spare_policy=(),
     template=("tests.supervisor.programs.fake_template",),
 )
 
