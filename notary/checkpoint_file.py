@@ -45,6 +45,8 @@ def append(path: Path, time: str, note: str, *, max_bytes: int = MAX_BYTES) -> N
         is_torn = size > 0 and os.pread(descriptor, 1, size - 1) != b"\n"
         data = (b"\n" if is_torn else b"") + _encode(Line(time, note)) + b"\n"
         if os.write(descriptor, data) != len(data):
+            # A full disk: the part is taken back, which needs no room.
+            os.ftruncate(descriptor, size)
             raise OSError(errno.ENOSPC, "the line was written in part")
         os.fdatasync(descriptor)
     finally:

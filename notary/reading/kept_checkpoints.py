@@ -46,7 +46,8 @@ def read_kept(path: Path, keys: Keys) -> list[Kept]:
     if path.stat().st_size > MAX_FILE_BYTES:
         raise ValueError("is too large to hold checkpoints")
     found = []
-    for note in _notes_in(path.read_bytes().decode()):
+    # A line may have been cut within a character; what is replaced is signed by nobody.
+    for note in _notes_in(path.read_bytes().decode(errors="replace")):
         found.append(Kept(path, Checkpoint.parse(opened(note, keys) if keys else parted(note)[0])))
     if not found:
         raise ValueError("holds no checkpoint")

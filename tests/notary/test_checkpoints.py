@@ -1,6 +1,8 @@
 """Checkpoints of a running notary, the file beside its database, and proofs that strangers check."""
 
 import json
+import resource
+import signal
 import sqlite3
 from base64 import b64decode
 from collections.abc import Callable
@@ -236,6 +238,22 @@ def test_a_line_that_was_half_written_by_a_crash_is_no_checkpoint_and_spoils_non
     assert [json.loads(line)["note"] for line in lines[: len(before)]] == before
     assert lines[len(before)].startswith(b'{"time":"2026-11-23T05:00:00.000Z","note":"localh')
     assert json.loads(lines[-1])["note"] == checkpoint_file.newest(file_of(notary))
+
+
+def test_a_line_that_a_full_disk_took_in_part_leaves_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "checkpoints"
+    checkpoint_file.append(path, "2026-11-23T05:00:00.000Z", "one")
+    whole = path.read_bytes()
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (len(whole) + 10, hard))
+    try:
+        with pytest.raises(OSError, match="in part"):
+            checkpoint_file.append(path, "2026-11-23T06:00:00.000Z", "two")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    assert path.read_bytes() == whole
 
 
 def test_a_crash_between_file_and_database_is_made_good_by_the_next_checkpoint(notary: Running) -> None:

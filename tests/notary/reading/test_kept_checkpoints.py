@@ -165,6 +165,16 @@ def test_a_checkpoint_by_another_key_is_none_where_the_key_is_known(
     assert "kept.json: the note has no signature that holds, by a known key." in said
 
 
+def test_a_line_that_was_cut_within_a_character_spoils_no_other(
+    ledger: Ledger, capsys: pytest.CaptureFixture[str]
+) -> None:
+    line = json.dumps({"note": ledger.told["checkpoint"]}, ensure_ascii=False).encode()
+    cut = line[: line.index("\u2014".encode()) + 2]
+    ledger.kept.write_bytes(cut + b"\n" + line + b"\n" + cut)
+    code, said = run(ledger, "--checkpoint", ledger.kept, capsys=capsys)
+    assert (code, said.endswith(" It continues 1 checkpoint.\n")) == (Exit.OK, True)
+
+
 @pytest.mark.parametrize(("content", "words"), [
     ("", "no signed note"), ("{}", "neither a checkpoint nor a note"), ('{"a":1}\nx}\n{}', "no JSON object"),
     ("x\n\n", "no signed note"), ('{"note":"x"}', "no signed note"), ("[]", "no signed note"),
