@@ -44,19 +44,15 @@ def bring_store_over(database: Database, old: Path) -> None:
 
 
 def _bring(connection: sqlite3.Connection, old: Path) -> None:
+    """Whoever closes the connection ends a transaction that failed, and lets go of the old file."""
     connection.execute("ATTACH DATABASE ? AS old", (file_uri(old, "rw"),))
-    try:
-        (version,) = connection.execute("PRAGMA old.user_version").fetchone()
-        if version != _OLD_SCHEMA:
-            raise DatabaseGone(f"{old}: not a store of an earlier version: its schema is {version}")
-        connection.execute("BEGIN IMMEDIATE")
-        for table, columns in _TABLES.items():
-            connection.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM old.{table}")  # noqa: S608
-        holds.bring(connection, "old.approvals")
-        connection.execute("UPDATE main.epochs SET epoch = (SELECT epoch FROM old.epochs)")
-        connection.execute("INSERT INTO main.meta (key, value) VALUES ('store', 'here')")
-        connection.execute("COMMIT")
-    finally:
-        if connection.in_transaction:
-            connection.execute("ROLLBACK")
-        connection.execute("DETACH DATABASE old")
+    (version,) = connection.execute("PRAGMA old.user_version").fetchone()
+    if version != _OLD_SCHEMA:
+        raise DatabaseGone(f"{old}: not a store of an earlier version: its schema is {version}")
+    connection.execute("BEGIN IMMEDIATE")
+    for table, columns in _TABLES.items():
+        connection.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM old.{table}")  # noqa: S608
+    holds.bring(connection, "old.approvals")
+    connection.execute("UPDATE main.epochs SET epoch = (SELECT epoch FROM old.epochs)")
+    connection.execute("INSERT INTO main.meta (key, value) VALUES ('store', 'here')")
+    connection.execute("COMMIT")

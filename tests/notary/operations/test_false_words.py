@@ -1,6 +1,7 @@
 """What no front may have written, taken over or not: each of it is refused, alone, and leaves no trace.
 
-The same rules against a notary that is a process: tests/integration/test_hostile_*.py.
+The same rules against a notary that is a process: tests/integration/test_hostile_evidence.py and
+tests/integration/test_hostile_approvals.py.
 """
 
 from typing import Any
