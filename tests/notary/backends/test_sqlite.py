@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from notary.backends import sqlite
 from notary.backends.sqlite import Database, DatabaseGone, FileLimits
 from tests.notary.backends.children import table
 from tests.notary.backends.conftest import Start, line_of
@@ -85,6 +86,24 @@ def test_a_wal_is_cut_to_nothing_unless_a_reader_needs_it_and_then_lengthened_ag
     assert following.cut_wal()
     assert not following.has_old_frames
     following.close()
+
+
+def test_where_the_disk_is_nearly_full_no_room_is_taken_beforehand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sqlite, "SPARE_BYTES", 1 << 62)
+    database = Database(tmp_path / "db", table, FileLimits(reserved_pages=4500))
+    database.open()
+    put(database, "a")
+    database.tend()
+    put(database, "b")
+    assert names(database) == ["a", "b"]
+    assert (tmp_path / "db-wal").stat().st_size < 100_000
+    database.close()
+
+
+def test_room_that_can_not_be_taken_is_not_asked_for_again(tmp_path: Path) -> None:
+    assert sqlite._reserve(tmp_path / "not there", 500) == 500
 
 
 def test_its_files_are_for_their_owner_alone(database: Database) -> None:
