@@ -42,7 +42,8 @@ def test_it_leaves_an_event_ends_every_lease_and_keeps_the_file_of_before(notary
     front = notary.start()
     (event,) = [json.loads(one) for one in query(front, event_type="RollbackAccepted")]
     assert event["reason"].startswith(f"{REASON} (the ledger has 9 leaves, and at ")
-    assert (event["principal"], event["change"]["size"]) == ("gateway", 9)
+    assert (event["principal"], event["decision"], event["change"]["size"]) == ("gateway", "allow", 9)
+    assert event["change"].keys() == {"previous_epoch", "current_epoch", "size"}
     assert front.ask(ReadEpoch()) == event["change"]["current_epoch"] > 1_700_000_000
     (kept,) = notary.folder.glob("checkpoints.until-*")
     assert [json.loads(line)["note"] for line in kept.read_text().splitlines()] == before
