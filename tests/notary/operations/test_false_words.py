@@ -113,7 +113,7 @@ def test_what_is_said_of_a_false_event_repeats_its_words_in_bounds_and_without_c
 @pytest.mark.parametrize("field", OF_DECISIONS)
 def test_a_call_that_no_operator_has_decided_on_names_none(notary: Running, field: str) -> None:
     asked = make_hold()
-    named = {field: "x"}
+    named: dict[str, Any] = {field: "x"}
     assert_refused(
         notary, make_open(event=call_event(**named)), make_refuse(**named),
         changed(asked, event=changed(asked.event, **named)),
@@ -121,7 +121,7 @@ def test_a_call_that_no_operator_has_decided_on_names_none(notary: Running, fiel
 
 
 def test_a_signature_stands_in_the_events_of_decisions_alone(notary: Running) -> None:
-    signed = {"approval_signature": "a.b.c"}
+    signed: dict[str, Any] = {"approval_signature": "a.b.c"}
     assert_refused(notary, make_note(**signed), make_refuse(**signed), make_open(event=call_event(**signed)))
 
 
@@ -226,7 +226,8 @@ def test_a_hold_is_that_of_its_call_and_begins_undecided(notary: Running) -> Non
     notary.front.ask(make_hold(kept))
 
     def spoilt(**changes: Any) -> Hold:
-        return changed(asked, approval=changed(asked.approval, **changes))
+        hold: Hold = changed(asked, approval=changed(asked.approval, **changes))
+        return hold
 
     assert_refused(
         notary, *(spoilt(**{name: "other"}) for name in ("session_id", "action_id", "request_hash", "principal")),

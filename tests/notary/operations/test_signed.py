@@ -58,7 +58,8 @@ def held(notary: Running, *, body: Callable[[Body], Body] = lambda body: body, *
 
 
 def signed(detail: Detail, key: Key = ANN, **claims: Any) -> str:
-    return signature_of(key, detail, **({"aud": "http://localhost", "iat": NOW} | claims))
+    given: dict[str, Any] = {"aud": "http://localhost", "iat": NOW} | claims
+    return signature_of(key, detail, **given)
 
 
 def claim(detail: Detail, signature: str | None, by: str = "ann", **of_event: Any) -> m.MoveHold:
@@ -150,7 +151,7 @@ def test_a_signature_counts_for_its_own_operator_and_its_own_event(strict: Runni
 
 
 @pytest.mark.parametrize("rule", [{"learn_domain": "new.example"}, {"learn_path": "/new"}])
-def test_an_approval_learns_what_its_operator_has_signed(strict: Running, rule: dict[str, str]) -> None:
+def test_an_approval_learns_what_its_operator_has_signed(strict: Running, rule: dict[str, Any]) -> None:
     detail = held(strict)
     signature = signed(detail, **rule)
     refusal(strict, claim(detail, signature))
