@@ -33,7 +33,8 @@ from workers.host.connection import make_tls
 from workers.loading import Loader
 from workers.log import write_failure, write_line
 from workers.runtime.modules import make_engine
-from workers.sandbox.profiles import PROFILES, SandboxRefused
+from workers.sandbox.profiles import PROFILES
+from workers.sandbox.refused import SandboxRefused
 from workers.sandbox.template import be_ended_first, enter, walls
 from workers.verifiers.schema import check_schema
 from workers.worker import Birth, live

@@ -30,7 +30,8 @@ from workers.log import write_failure, write_line
 from workers.runtime.call import Runner
 from workers.runtime.modules import Module
 from workers.runtime.ticker import EpochTicker
-from workers.sandbox.profiles import SandboxRefused, enter, prepare
+from workers.sandbox.profiles import enter, prepare
+from workers.sandbox.refused import SandboxRefused
 
 SEND_SECONDS = 30
 """A peer that does not take a result for this long will not take it at all."""

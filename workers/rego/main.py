@@ -27,7 +27,7 @@ from workers.rego.deadline import Deadline, be_ended_by_overtime
 from workers.rego.evaluator import CompiledPolicy, EvaluationError, PolicyError
 from workers.rego.values import NotAValue
 from workers.sandbox.policy import enter
-from workers.sandbox.profiles import SandboxRefused
+from workers.sandbox.refused import SandboxRefused
 
 _MAX_ERROR = 4000
 

@@ -12,7 +12,7 @@ from ipc.walls.confining import Confinement, Walls
 from ipc.walls.given import Given
 from ipc.walls.limits import can_forbid_files
 from ipc.walls.seccomp import Rules, compile_rules
-from workers.sandbox.profiles import SandboxRefused
+from workers.sandbox.refused import SandboxRefused
 
 _TIMER = "setitimer getitimer rt_sigaction"
 _NAMESPACES = frozenset(

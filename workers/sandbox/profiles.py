@@ -20,6 +20,7 @@ from ipc.walls.limits import Limits, can_forbid_files
 from ipc.walls.places import outside_places
 from workers.sandbox.filters import program_of
 from workers.sandbox.places import Standing, files_place
+from workers.sandbox.refused import SandboxRefused
 
 MIB = 1024 * 1024
 
@@ -37,10 +38,6 @@ YIELDING = 15
 SERVERS_FILE = "/etc/resolv.conf"
 """The C library opens it again when it has changed."""
 _APART = frozenset({names.USER_NAMESPACE, names.IPC_NAMESPACE, names.MOUNT_NAMESPACE})
-
-
-class SandboxRefused(Exception):
-    """The operating system refused a wall. The process must leave with Exit.SANDBOX."""
 
 
 @dataclass(frozen=True)

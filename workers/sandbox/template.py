@@ -14,7 +14,7 @@ from ipc.walls.given import Given
 from ipc.walls.landlock import CHANGE, Place
 from ipc.walls.privileges import KILL, SETGID, SETPCAP, SETUID, SYS_ADMIN, SYS_CHROOT
 from ipc.walls.seccomp import compile_rules
-from workers.sandbox.profiles import SandboxRefused
+from workers.sandbox.refused import SandboxRefused
 
 OOM_SCORE = 500
 """Before every process that decides or records: what strangers' code uses up is taken from those who run it."""

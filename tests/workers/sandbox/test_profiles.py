@@ -16,7 +16,8 @@ from ipc.walls.limits import apply_limits
 from ipc.walls.privileges import SYS_ADMIN, refuse_new_privileges
 from workers.sandbox import profiles
 from workers.sandbox.filters import program_of
-from workers.sandbox.profiles import PROFILES, SandboxRefused, enter, prepare
+from workers.sandbox.profiles import PROFILES, enter, prepare
+from workers.sandbox.refused import SandboxRefused
 
 
 def in_a_process(act: Callable[[], None]) -> None:

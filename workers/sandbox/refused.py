@@ -1,0 +1,5 @@
+"""Why a process of ours leaves instead of working without a wall."""
+
+
+class SandboxRefused(Exception):
+    """The operating system refused a wall. The process must leave with Exit.SANDBOX."""
