@@ -93,7 +93,10 @@ def _print(
     if set(answer) == {"error"}:
         print(f"gateway: {answer['error']}.", file=sys.stderr)
         return Exit.FAILED
-    print(json.dumps(answer) if options.json else shown(answer))
+    try:
+        print(json.dumps(answer) if options.json else shown(answer), flush=True)
+    except BrokenPipeError:  # of `gateway ps | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return Exit.OK if is_well(answer) else Exit.FAILED
 
 

@@ -172,8 +172,8 @@ def test_a_word_taken_back_at_the_last_moment_leaves_the_worker_attentive_to_its
     real = desk._poll
 
     class TakenBack:
-        def poll(self) -> list[tuple[int, int]]:
-            ready = real.poll()
+        def poll(self, milliseconds: float | None) -> list[tuple[int, int]]:
+            ready = real.poll(milliseconds)
             peers.take_back()
             return ready
 
