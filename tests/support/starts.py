@@ -4,17 +4,23 @@ A test does when its function, or a fixture that it asks for, names `subprocess`
 processes, or a helper or class of the tests or of the benchmark that does.
 """
 
+import ctypes.util
 import inspect
 import subprocess
 from collections.abc import Iterator
 from types import CodeType, FunctionType, ModuleType
 from typing import Any
 
+from ipc.walls import found
 from supervisor.children import Children
 from supervisor.helpers import Helpers
+from supervisor.walls import find_walls, with_walls
 from workers.compile import start_compilation
 
-STARTERS = (subprocess, Children, Helpers, start_compilation)
+STARTERS = (
+    subprocess, Children, Helpers, start_compilation, find_walls, with_walls, found.missing_walls, found.can_become,
+    ctypes.util.find_library,
+)  # fmt: skip
 FORKS = "fork"
 FOLLOWED = ("tests", "bench")
 
@@ -50,6 +56,8 @@ def _named(variables: dict[str, Any], names: set[str]) -> Iterator[Any]:
     for name in names & variables.keys():
         value = variables[name]
         yield value
+        if value is ctypes:
+            yield from (getattr(ctypes.util, member) for member in names if hasattr(ctypes.util, member))
         if isinstance(value, ModuleType) and _is_followed(value.__name__):
             yield from (getattr(value, member) for member in names if hasattr(value, member))
 
