@@ -24,6 +24,8 @@ _ALWAYS: Final = 0x05  # BPF_JMP | BPF_JA
 _RETURN: Final = 0x06  # BPF_RET | BPF_K
 _NR, _ARCH, _ARGUMENTS = 0, 4, 16
 _X32_BIT: Final = 0x40000000
+_NO_CALL: Final = 0xFFFFFFFF
+"""What a tracer makes of a call that it skips: it does nothing, and is as all that is not listed."""
 MAX_INSTRUCTIONS: Final = 4096
 _MAX_JUMP: Final = 255
 _LEAVES: Final = 4
@@ -71,7 +73,7 @@ def assemble(rules: Mapping[int, Rule], arch: int, default: int, *, has_x32: boo
     """The program. `rules` by the number of the call. Raises ValueError for one that the kernel would not take."""
     program: list[Instruction] = [(_LOAD, 0, 0, _ARCH), (_EQUAL, 1, 0, arch), _returns(KILL), (_LOAD, 0, 0, _NR)]
     if has_x32:
-        program += [(_AT_LEAST, 0, 1, _X32_BIT), _returns(KILL)]
+        program += [(_EQUAL, 2, 0, _NO_CALL), (_AT_LEAST, 0, 1, _X32_BIT), _returns(KILL)]
     program += _tree(sorted(rules.items()), default)
     if len(program) > MAX_INSTRUCTIONS:
         raise ValueError(f"a filter of {len(program)} instructions")

@@ -3,9 +3,10 @@
 import os
 import signal
 import socket
+import sqlite3
 import subprocess
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -25,15 +26,18 @@ EVENTS = 600
 
 
 @pytest.fixture(scope="module")
-def ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A ledger of some chunks of events."""
+def ledger(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    """A ledger of some chunks of events, open as a notary has it: its write-ahead log is there."""
     folder: Path = tmp_path_factory.mktemp("ledger")
     with played_supervisor(folder) as supervisor:
         front = supervisor.attach("front-1-a")
         for _ in range(EVENTS):
             front.value(m.Note(AuditEvent(event_type="AdminDrain", trace_id="trc_1", decision="allow")))
         supervisor.stop()
-    return folder / "state" / "ledger.sqlite3"
+    file = folder / "state" / "ledger.sqlite3"
+    with closing(sqlite3.connect(file)) as notarys:
+        notarys.execute("SELECT count(*) FROM events").fetchone()
+        yield file
 
 
 class PlayedFront:

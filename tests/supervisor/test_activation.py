@@ -1,5 +1,6 @@
 """Sockets that a service manager hands over: taken by their names, and refused when they are not what settings name."""
 
+import fcntl
 import os
 import re
 import socket
@@ -43,12 +44,11 @@ Listening = Callable[..., socket.socket]
 
 def start(settings: Settings, sockets: list[socket.socket], names: str, pid: str = "own") -> str:
     """A process that is handed these sockets as descriptors 3 and on; what it says."""
-    script = "".join(f"exec {3 + index}<&{100 + index} {100 + index}<&-;" for index in range(len(sockets)))
-    numbers = []
+    numbers: list[int] = []
     try:
-        for index, sock in enumerate(sockets):
-            os.dup2(sock.fileno(), 100 + index)
-            numbers.append(100 + index)
+        for sock in sockets:
+            numbers.append(fcntl.fcntl(sock.fileno(), fcntl.F_DUPFD_CLOEXEC, 100))
+        script = "".join(f"exec {3 + index}<&{number} {number}<&-;" for index, number in enumerate(numbers))
         done = subprocess.run(
             ["bash", "-c", f'{script} exec "$@"', "_", sys.executable, "-c", PROGRAM, str(ROOT),
              msgspec.json.encode(settings).decode()],
