@@ -1,6 +1,7 @@
 """The slow disk reaches the programs that the supervisor starts, and waits at every flush."""
 
 import json
+import os
 import subprocess
 from dataclasses import fields
 from pathlib import Path
@@ -19,6 +20,8 @@ def library(tmp_path_factory: pytest.TempPathFactory) -> Path:
     try:
         return built(tmp_path_factory.mktemp("shim"))
     except NoCompilerError as error:
+        if os.environ.get("CI") == "true":
+            raise
         pytest.skip(str(error))
 
 

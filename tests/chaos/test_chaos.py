@@ -18,7 +18,7 @@ NO_COMPILER = 2
 def test_nothing_is_lost_or_done_twice_whatever_happens_to_the_processes(fronts: int) -> None:
     command = [sys.executable, "-m", "tests.chaos", "--events", str(EVENTS // len(FRONTS)), "--fronts", str(fronts)]
     done = subprocess.run(command, cwd=REPOSITORY, capture_output=True, text=True, check=False)
-    if done.returncode == NO_COMPILER:
+    if done.returncode == NO_COMPILER and os.environ.get("CI") != "true":
         pytest.skip("needs a C compiler, to step clocks and slow disks")
     print(done.stdout)
     assert done.returncode == 0, f"{done.stdout}\n{done.stderr[-4000:]}"
