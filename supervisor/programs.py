@@ -30,5 +30,7 @@ class Programs:
     policy: tuple[str, ...] = ("workers.rego.main",)
     spare_policy: tuple[str, ...] = ("workers.rego.main", "--spare")
     """The same, kept ready; empty: none is."""
+    spares_after_seconds: float = 2.0
+    """For so long a gateway has served before anything is kept ready: one that is asked a few calls pays for none."""
     reader: tuple[str, ...] = ("notary.reader",)
     template: tuple[str, ...] = ("workers.template",)

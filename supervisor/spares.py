@@ -3,9 +3,9 @@ first message, as every process of their kind does.
 
 So a front, and with it its policy process, is replaced in the time that it takes to open the door, and not in that of
 fresh interpreters (most of a second of processor time). One spare front for all fronts, a spare policy process for
-each; started once the gateway serves, so that they take nothing from a start. A spare holds no listening socket, no
-setting and no channel but its own, and has the code that this gateway was started with, whatever an update has put on
-the disk since.
+each; started once the gateway has served for a little, so that they take nothing from a start or from the first calls.
+A spare holds no listening socket, no setting and no channel but its own, and has the code that this gateway was started
+with, whatever an update has put on the disk since.
 """
 
 import socket
@@ -32,14 +32,17 @@ class Spares:
     """Keeps one process ready."""
 
     def __init__(
-        self, children: Children, condition: Condition, name: str, program: tuple[str, ...], option: str
+        self, children: Children, condition: Condition, name: str, program: tuple[str, ...], option: str,
+        after_seconds: float,
     ) -> None:  # fmt: skip
-        """`program` is what is started, its channel given by `option`."""
+        """`program` is what is started, its channel given by `option`; the first one so many seconds after all is
+        calm."""
         self._children = children
         self._condition = condition
         self._name = f"spare {name}"
         self._program = program
         self._option = option
+        self._after_seconds = after_seconds
         self._spare: Spare | None = None
 
     def take(self) -> Spare | None:
@@ -55,6 +58,8 @@ class Spares:
         """Start one whenever there is none and the gateway is calm. Cancelled, it is ended."""
         backoff = Backoff(step=1.0, ceiling=60.0)
         try:
+            await self._condition.until(is_calm)
+            await trio.sleep(self._after_seconds)
             while True:
                 await self._condition.until(is_calm)
                 ours, theirs = socket.socketpair()

@@ -55,13 +55,17 @@ class State:
     """Cancelled when what is left must end now."""
 
     def __post_init__(self) -> None:
-        self.spares = Spares(self.children, self.condition, "front", self.programs.front, "control-fd")
+        after_seconds = self.programs.spares_after_seconds
+        self.spares = Spares(
+            self.children, self.condition, "front", self.programs.front, "control-fd", after_seconds
+        )  # fmt: skip
         program = self.programs.spare_policy
         numbers = range(1, self.settings.front_processes + 1 if program else 1)
         self.policy_spares = {
             number: Spares(
                 self.children, self.condition, f"policy {number}",
                 (*program, "--number", str(number), "--walls", str(self.settings.walls)), "channel-fd",
+                after_seconds,
             )
             for number in numbers
         }  # fmt: skip

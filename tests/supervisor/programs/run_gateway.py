@@ -23,6 +23,7 @@ FAKES = Programs(
     notary=("tests.supervisor.programs.fake_notary",),
     policy=("tests.supervisor.programs.fake_policy",),
     spare_policy=(),
+    spares_after_seconds=0.0,
     template=("tests.supervisor.programs.fake_template",),
 )
 
