@@ -8,13 +8,13 @@ READY := $(VENV)/.ready
 # What Python has compiled it may keep: everything here starts many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test quick chaos mutants servers lint types bench run openapi conformance providers providers-check lock clean setup
+.PHONY: help demo test quick chaos mutants servers lint bench run openapi conformance docs docs-serve providers providers-check lock release clean setup
 .DEFAULT_GOAL := help
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 18
 
-setup: $(READY)
+setup: $(READY) ## the virtual environment in .venv, from the lock file; every other target makes it too
 
 $(READY): requirements-dev.lock pyproject.toml sdk/pyproject.toml scripts/setup.sh
 	@PYTHON="$(PYTHON)" bash scripts/setup.sh "$(VENV)"
@@ -35,7 +35,7 @@ chaos: $(READY) ## kill, freeze and starve a gateway under load, and hold its ev
 mutants: $(READY) ## change the code a little, again and again: does a test notice? (hours; ONLY=notary/operations for a part)
 	@$(BIN)/python -u -m mutants $(ONLY) $(ARGS)
 
-servers: $(READY)
+servers: $(READY) ## servers that tests run for real, fetched where they are missing
 	@bash scripts/servers.sh "$(VENV)/servers"
 
 lint: $(READY) ## ruff and mypy --strict
@@ -55,6 +55,12 @@ openapi: $(READY) ## docs/openapi.json anew, from the table of endpoints
 conformance: $(READY) ## docs/conformance.md anew, from the rows of the contract and their tests
 	@$(BIN)/python -m tests.conformance.report
 
+docs: $(READY) ## the documents as a site, in build/site, every link checked
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --clean
+
+docs-serve: $(READY) ## the same on http://127.0.0.1:8000, made anew whenever a page changes
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs serve
+
 providers: ## build the built-in WebAssembly providers (needs node and npm)
 	@PYTHON="$(PYTHON)" bash providers/build.sh
 
@@ -64,6 +70,9 @@ providers-check: ## build them again elsewhere and compare the bytes
 lock: ## resolve the lock files anew (needs uv)
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate pyproject.toml -o requirements.lock
 	uv pip compile -q --universal --python-version 3.11 --generate-hashes --no-header --no-annotate pyproject.toml --group dev -o requirements-dev.lock
+
+release: $(READY) ## source archives, wheels, bill of materials and checksums of this commit, in dist; publishes nothing
+	@bash scripts/release.sh $(BIN)/python dist
 
 clean: ## remove what the other targets made
 	rm -rf $(VENV) build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis providers/.build bench/results
