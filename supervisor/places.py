@@ -15,6 +15,8 @@ from supervisor.problems import Problem
 from supervisor.state_dir import state_dir_trouble
 
 _OTHERS_WRITE = 0o022
+_SQLITE = b"SQLite format 3\0"
+"""The first bytes of a database file (https://www.sqlite.org/fileformat.html, "Magic Header String")."""
 
 
 def place_problems(loaded: Loaded) -> list[Problem]:
@@ -40,6 +42,10 @@ def _places(settings: Settings, loaded: Loaded) -> Iterator[tuple[str, Path, Loo
     """(setting, path, what to look for) of everything that is named well enough to be looked at."""
     if loaded.is_judged("state_dir"):
         yield "state_dir", Path(settings.state_dir), partial(_state_dir, is_mended=settings.dev_mode)
+        yield "state_dir", Path(settings.state_dir) / "modules-cache", _compiled
+        if loaded.is_judged("ledger", "path"):
+            name = "state_dir" if settings.ledger.path is None else "ledger.path"
+            yield name, Path(settings.ledger_file), _database
     if settings.ledger.path is not None and loaded.is_judged("ledger", "path"):
         yield "ledger.path", Path(settings.ledger.path).parent, _usable
     if settings.egress.proxy_allowlist_file is not None and loaded.is_judged("egress", "proxy_allowlist_file"):
@@ -59,6 +65,23 @@ def _state_dir(folder: Path, *, is_mended: bool) -> Iterator[tuple[str, str]]:
     trouble = state_dir_trouble(folder, status, is_mended=is_mended)
     if trouble is not None:
         yield trouble
+
+
+def _compiled(folder: Path) -> Iterator[tuple[str, str]]:
+    """The folder of compiled modules: without it the runtime does not get ready."""
+    if folder.exists() and not folder.is_dir():
+        yield f"{folder} is not a folder", "Move it away: the gateway makes it."
+
+
+def _database(file: Path) -> Iterator[tuple[str, str]]:
+    """Whether what is there can be a database at all; whether it is whole, the notary looks at the start."""
+    try:
+        with file.open("rb") as opened:
+            head = opened.read(len(_SQLITE))
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    if head and head != _SQLITE:  # an empty one is what SQLite leaves before the first write
+        yield f"{file} is not a SQLite database", "Put the ledger back from a backup (docs/operations.md)."
 
 
 def _ours(folder: Path, status: os.stat_result) -> Iterator[tuple[str, str]]:

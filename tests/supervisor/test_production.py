@@ -1,5 +1,6 @@
 """What refuses to start outside dev mode: one test a rule; and what a configuration weakens."""
 
+from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -58,13 +59,13 @@ BROKEN: list[tuple[dict[str, Any], tuple[str | int, ...], str]] = [
     (
         {"webhooks": (HOOK, msgspec.structs.replace(HOOK, name="plain", url="http://hooks.example/"))},
         ("webhooks", 1, "url"),
-        'webhooks[1].url of "plain": http is not allowed in production. Use https.',
+        'webhooks[1].url of "plain": http is not allowed in production. ',
     ),
     ({"limits": LimitSettings(drain_seconds=29.9)}, ("limits", "drain_seconds"), "under 30 is not allowed"),
     (
         {"evidence": EvidenceSettings((msgspec.structs.replace(WITNESS, url="http://witness.example"),))},
         ("evidence", "witnesses", 0, "url"),
-        'evidence.witnesses[0].url of "city": http is not allowed in production. Use https.',
+        'evidence.witnesses[0].url of "city": http is not allowed in production. ',
     ),
 ]
 
@@ -72,6 +73,16 @@ BROKEN: list[tuple[dict[str, Any], tuple[str | int, ...], str]] = [
 def test_a_safe_configuration_breaks_no_rule() -> None:
     assert broken_rules(SAFE) == []
     assert weakened(SAFE) == ()
+
+
+def test_the_page_on_production_has_every_rule_with_its_reason_in_order() -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "production.md").read_text()
+    table = page.partition("## What a start refuses")[2].partition("\n## ")[0]
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in table.splitlines() if line.startswith("| `")]
+    (of_manifests,) = [row for row in rows if row[0] == "`egress.profile` of a manifest"]
+    rows.remove(of_manifests)
+    assert [(row[0].strip("`"), row[2]) for row in rows] == [(rule.setting, rule.reason) for rule in RULES]
+    assert all(refused and instead for _, refused, _, instead in rows)
 
 
 def test_every_rule_has_a_row_here() -> None:
