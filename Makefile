@@ -37,6 +37,7 @@ mutants: $(READY) ## change the code a little, again and again: does a test noti
 
 servers: $(READY) ## servers that tests run for real, fetched where they are missing
 	@bash scripts/servers.sh "$(VENV)/servers"
+	@bash scripts/go_programs.sh "$(VENV)/go"
 
 lint: $(READY) ## ruff and mypy --strict
 	@$(BIN)/ruff check .

@@ -91,7 +91,7 @@ class Execution:
         try:
             return self.secrets.for_plan(plan.secrets)
         except SecretMissing as error:
-            raise GateError("policy_denied", cause=str(error), deny_reason=str(error)) from None
+            raise GateError("action_execution_failed", cause=str(error)) from None
         except SecretsUnavailable as error:
             raise GateError("internal_error", cause=str(error)) from None
 

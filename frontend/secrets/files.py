@@ -1,4 +1,4 @@
-"""Secret values from one file: JSON, plain with mode 0600 or encrypted with age.
+"""Secret values from one file: JSON, plain with mode 0600, or encrypted with age, whole or by SOPS.
 
 Guarantees that only a regular file of our own user that nobody else can read is believed, and that no value shows in a
 repr, an exception or its context. Values leave only through `for_plan`, for the names that a plan declares.
@@ -14,6 +14,7 @@ from typing import Any
 
 import pyrage
 
+from frontend.secrets import sops
 from frontend.secrets.cache import FileCache, FileKey, file_key
 from ipc.plan import SecretUse
 from ipc.settings import SecretSettings
@@ -95,11 +96,14 @@ class Secrets:
         identity_path = self._settings.age_identity_file
         identities = _identities(identity_path) if identity_path is not None else None
         data, key = _read_private(path, MAX_FILE_BYTES)
-        if identities is not None:
-            try:
-                data = bytes(pyrage.decrypt(data, identities))
-            except pyrage.DecryptError:
-                return key, f"cannot be decrypted with {identity_path}"
+        if identities is None:
+            return key, _parsed(data)
+        if data.lstrip()[:1] == b"{":  # an age file begins with its own name
+            return key, _of_sops(data, identities)
+        try:
+            data = bytes(pyrage.decrypt(data, identities))
+        except pyrage.DecryptError:
+            return key, f"cannot be decrypted with {identity_path}"
         return key, _parsed(data)
 
 
@@ -149,25 +153,38 @@ def _identity(text: str) -> pyrage.x25519.Identity | None:
         return None
 
 
+def _of_sops(data: bytes, identities: list[pyrage.x25519.Identity]) -> _Values | str:
+    """The values of a SOPS file, or what is wrong with them."""
+    document = _object(data)
+    if document is None or sops.MEMBER not in document:
+        return "is neither encrypted with age nor a SOPS file of JSON, whole and each name once"
+    values = sops.opened(document, identities)
+    return values if isinstance(values, str) else _usable(values)
+
+
 def _parsed(data: bytes) -> _Values | str:
     """The values of `{name: value}`, or what is wrong: returned, since the parser's exceptions hold the text."""
-    values = _loaded(data)
-    if values is None:
+    values = _object(data)
+    if values is not None and isinstance(values.get(sops.MEMBER), dict):
+        return "is a SOPS file, and secrets.age_identity_file does not say with which key to open it"
+    if values is None or not all(isinstance(value, str) for value in values.values()):
         return "is not a JSON object of texts, each name once"
+    return _usable(values)
+
+
+def _usable(values: dict[str, str]) -> _Values | str:
     for name, value in values.items():
         if len(value) > MAX_VALUE_CHARACTERS or not _VALUE.fullmatch(value):
             return f"the value of {name!r} is not printable ASCII of at most {MAX_VALUE_CHARACTERS} characters"
     return _Values(values)
 
 
-def _loaded(data: bytes) -> dict[str, str] | None:
+def _object(data: bytes) -> dict[str, Any] | None:
     try:
         loaded = json.loads(data.decode("utf-8"), object_pairs_hook=_once)
     except (ValueError, RecursionError):
         return None
-    if not isinstance(loaded, dict) or not all(isinstance(value, str) for value in loaded.values()):
-        return None
-    return loaded
+    return loaded if isinstance(loaded, dict) else None
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

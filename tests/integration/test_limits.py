@@ -157,14 +157,14 @@ def test_a_request_over_the_actions_own_size_is_413(gate: Gateway) -> None:
     assert agent.execute("small_request", {"text": "x"}).status_code == 200
 
 
-def test_a_required_secret_that_nobody_gave_is_denied_by_name_before_anything_is_sent(
+def test_a_required_secret_that_nobody_gave_fails_the_call_by_name_before_anything_is_sent(
     gate: Gateway, up: Upstream
 ) -> None:
     agent = gate.agent(max_calls=1)
     before = len(up.seen)
     answer = agent.execute("no_such_secret", POST)
-    assert (answer.status_code, answer.json()["error"]) == (403, "policy_denied")
-    assert "never_given" in answer.json()["deny_reason"]
+    assert (answer.status_code, answer.json()) == (502, {"error": "action_execution_failed"})
+    assert "never_given" in gate.events(session_id=agent.session_id, decision="error")[0]["reason"]
     assert agent.execute("optional_secret", POST).status_code == 200
     assert len(up.seen) == before + 1
     assert "authorization" not in up.seen[-1].headers

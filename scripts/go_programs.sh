@@ -1,0 +1,37 @@
+#!/usr/bin/env bash
+# Builds the Go programs that tests run for real: sops, age and age-keygen, each of one fixed version. What is on the
+# PATH or stands in FOLDER already is used, so that the second run is quick; sops takes some minutes, once. Without Go
+# nothing is built and tests that need one are skipped, which CI takes for a failure.
+# Usage: go_programs.sh FOLDER     afterwards FOLDER has each of them that is not on the PATH
+set -euo pipefail
+folder=$(realpath -m "$1")
+declare -A module=(
+  [age]=filippo.io/age/cmd/age@v1.2.1
+  [age-keygen]=filippo.io/age/cmd/age-keygen@v1.2.1
+  [sops]=github.com/getsops/sops/v3/cmd/sops@v3.9.4
+)
+
+say() { printf '%s\n' "$*" >&2; }
+is_there() { command -v "$1" >/dev/null || [ -x "$folder/$1" ]; }
+
+missing=()
+for one in "${!module[@]}"; do is_there "$one" || missing+=("$one"); done
+[ ${#missing[@]} -gt 0 ] || exit 0
+command -v go >/dev/null || {
+  say "go_programs: no ${missing[*]} found, and no Go to build it with; tests that need one are skipped"
+  [ -z "${CI:-}" ]; exit; }
+
+mkdir -p "$folder"
+exec 9< "$folder"
+flock -w 1800 9 || { say "go_programs: another build has not ended for half an hour"; exit 1; }
+for one in "${missing[@]}"; do
+  is_there "$one" && continue
+  say "go_programs: building $one for the tests (not installed; once)"
+  made=$(mktemp -d "$folder/.XXXXXX")
+  # Into a folder of its own first: what stands in FOLDER is whole.
+  GOBIN=$made GOFLAGS=-mod=mod go install "${module[$one]}" || {
+    rm -rf "$made"
+    say "go_programs: $one could not be built; see what go says above, or install $one and try again"; exit 1; }
+  mv "$made/$one" "$folder/$one"
+  rmdir "$made"
+done
