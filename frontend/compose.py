@@ -42,6 +42,7 @@ from frontend.egress.proxy_list import AllowList, list_file
 from frontend.health.dependencies import Dependencies
 from frontend.limits.admission import Admission
 from frontend.limits.rates import Rates, SessionRates
+from frontend.limits.room import Room
 from frontend.limits.sessions import Sessions
 from frontend.notary.client import NotaryClient
 from frontend.notary.in_force import Known
@@ -108,6 +109,7 @@ def build_services(
     )  # fmt: skip
     expiry, recovery = Expiry(clock, notary, transitions, weakened), Recovery(notary, weakened, transitions)
     quotas = Quotas(lambda: configuration.settings.identity, lambda: configuration.policy_files)
+    ask_proxy = asker(settings.egress_proxy_url, deadlines.egress)
     pipeline = Pipeline(
         settings, clock, weakened, admission, authentication, lambda: configuration.registry, measured,
         Budgets(notary), Holds(clock, notary, metrics), execution, notary, learned.for_action, sessions, metrics,
@@ -124,7 +126,7 @@ def build_services(
         learned=learned, allow_list=allow_list, rates=rates, metrics=metrics, memory=memory, presence=presence,
         witnesses=Witnesses(settings, notary, metrics, deadlines.witnesses, is_followed=start.number == 1),
         pipeline=pipeline, webhooks=webhooks, processes=Processes(start.number, settings.front_processes),
-        dependencies=Dependencies(notary, asker(settings.egress_proxy_url, deadlines.egress), deadlines.health),
+        dependencies=Dependencies(notary, ask_proxy, deadlines.health, admission.room),
     )  # fmt: skip
 
 
@@ -169,7 +171,7 @@ def _limits(settings: Settings, metrics: Metrics, memory: SharedMemory) -> tuple
     """What the gateway takes, through all fronts together."""
     limits, limited = settings.limits, metrics.rate_limited.add
     return (
-        Admission(limits.max_in_flight, metrics.calls_refused.add, memory),
+        Admission(limits.max_in_flight, metrics.calls_refused.add, memory, Room(settings.ledger.min_free_bytes)),
         Rates(limited, memory),
         SessionRates(limits.session_requests_per_second, limited, Sessions(memory)),
     )

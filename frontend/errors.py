@@ -76,6 +76,7 @@ STATUS: dict[str, int] = {
     "approval_store_unavailable": 503,
     "epoch_store_unavailable": 503,
     "ledger_unavailable": 503,
+    "ledger_full": 503,
     "learned_rules_unavailable": 503,
     "clock_error": 503,
     "identity_provider_unavailable": 503,
@@ -83,6 +84,7 @@ STATUS: dict[str, int] = {
 
 RETRY_AFTER: dict[str, int] = {
     "overloaded": 1, "rate_limit_exceeded": 1, "too_many_pending_approvals": 1, "draining": 5,
+    "ledger_full": 5,
     "policy_engine_timeout": 1,
 }  # fmt: skip
 """Seconds in `Retry-After` where whoever raises does not know better; other 503 answers carry none, nobody knows."""

@@ -134,6 +134,11 @@ class Services:
                 "active": self.webhooks.is_active,
                 "pending_deliveries": ledger_status.deliveries if ledger_status else None,
             },
+            "ledger_volume": {
+                "free_bytes": ledger_status.free_bytes if ledger_status else None,
+                "min_free_bytes": self.admission.room.least,
+                "is_full": health.is_ledger_full,
+            },
             "checkpoint": _shown(ledger_status.checkpoint if ledger_status else None),
             "policy_version": self.policy.policy_version,
             "policy_memo": memo,
@@ -144,7 +149,10 @@ class Services:
     def health_of(self, look: Look) -> Health:
         """What a look makes of the whole."""
         has_store, has_ledger = look.store_status is not None, look.ledger_status is not None
-        return Health(has_store, self.policy.is_available, has_ledger, look.proxy, len(self.registry), self.crash_loops)
+        return Health(
+            has_store, self.policy.is_available, has_ledger, look.proxy, len(self.registry), self.crash_loops,
+            self.admission.room.is_short,
+        )  # fmt: skip
 
     def worker_gauges(self) -> dict[f.Family, dict[Labels, float]]:
         """How this front's pools stand."""

@@ -60,6 +60,9 @@ class LedgerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[ledger]`: evidence. Default `state_dir/ledger.sqlite3`."""
 
     path: str | None = None
+    min_free_bytes: int = 32 * 1024 * 1024
+    """With less free on the ledger's volume no call begins: room for the evidence of those that run. 0: whatever is
+    free."""
 
 
 class WitnessSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

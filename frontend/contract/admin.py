@@ -76,6 +76,16 @@ class LastCheckpoint(msgspec.Struct, frozen=True, kw_only=True):
     """In the order of the configuration."""
 
 
+class LedgerVolume(msgspec.Struct, frozen=True, kw_only=True):
+    """Room for evidence. A call and a lease are refused (503 `ledger_full`) while it is full."""
+
+    free_bytes: int | None
+    """What the gateway may still write there; null where that can't be told."""
+    min_free_bytes: int
+    """`ledger.min_free_bytes` of the configuration."""
+    is_full: bool
+
+
 class AdminStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The facts of the running gateway. Null is what a store that is down can't tell."""
 
@@ -92,6 +102,7 @@ class AdminStatus(msgspec.Struct, frozen=True, kw_only=True):
     dependencies: Dependencies
     backends: Backends
     webhooks: Webhooks
+    ledger_volume: LedgerVolume
     checkpoint: LastCheckpoint | None
     """The last signed checkpoint of the log; null before the first, and while the ledger can't tell."""
     policy_version: str

@@ -24,6 +24,8 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
     actions_registered: int
     crash_loops: list[str]
     """Processes of the gateway that end again and again, by name."""
+    ledger_full: bool
+    """The ledger's volume has too little room for a call to begin."""
 
 
 class NotReady(Readiness, frozen=True, kw_only=True):

@@ -12,7 +12,9 @@ import trio
 
 from frontend.health.deadlines import HealthDeadlines
 from frontend.health.pulse import Pulse
+from frontend.limits.room import Room
 from frontend.notary.operations import Notary
+from frontend.telemetry.logs import log
 from ipc.messages import LastCheckpoint
 
 
@@ -36,6 +38,8 @@ class LedgerStatus(NamedTuple):
     """Seconds since the oldest of these intents was dispatched that no worker is at work on; 0 when there is none."""
     checkpoint: LastCheckpoint | None = None
     """None before the first."""
+    free_bytes: int | None = None
+    """On its volume; None where that can't be told."""
 
 
 class Look(NamedTuple):
@@ -48,13 +52,15 @@ class Look(NamedTuple):
 
 
 class Dependencies:
-    """The pulses of one front. `ask_proxy` raises when the proxy does not answer; None where there is none."""
+    """The pulses of one front. `ask_proxy` raises when the proxy does not answer; None where there is none. `room`
+    hears at each answer of the ledger what is free on its volume."""
 
     def __init__(
         self, notary: Notary, ask_proxy: Callable[[], Awaitable[None]] | None,
-        deadlines: HealthDeadlines = HealthDeadlines(),
+        deadlines: HealthDeadlines = HealthDeadlines(), room: Room | None = None,
     ) -> None:  # fmt: skip
         self._notary = notary
+        self._room = room or Room(0)
         self._pulses: dict[str, Pulse[Any]] = {
             "store_status": Pulse("the key-value store", self._store_status, deadlines=deadlines),
             "ledger_status": Pulse("the ledger", self._ledger_status, deadlines=deadlines),
@@ -95,8 +101,20 @@ class Dependencies:
 
     async def _ledger_status(self) -> LedgerStatus:
         status = await self._notary.ledger_status()
+        self._hear_room(status.free_bytes)
         age = _age_of(status.oldest_unresolved)
-        return LedgerStatus(status.unresolved, sum(status.waiting.values()), age, status.checkpoint)
+        return LedgerStatus(
+            status.unresolved, sum(status.waiting.values()), age, status.checkpoint, status.free_bytes
+        )  # fmt: skip
+
+    def _hear_room(self, free: int | None) -> None:
+        """One line of the log for each change."""
+        if not self._room.heard(free):
+            return
+        if self._room.is_short:
+            log.warning("the ledger's volume is full: no call begins", free_bytes=free, min_free_bytes=self._room.least)
+        else:
+            log.info("the ledger's volume has room again", free_bytes=free)
 
 
 def _age_of(since: float | None) -> float:

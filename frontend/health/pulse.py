@@ -98,11 +98,13 @@ class Health:
     actions: int
     crash_loops: tuple[str, ...] = ()
     """Processes of the gateway that end again and again."""
+    is_ledger_full: bool = False
+    """Its volume has too little room for a call to begin."""
 
     @property
     def is_ready(self) -> bool:
         """Core dependencies and processes work; a broken egress proxy only degrades."""
-        return self.store and self.policy and self.ledger and not self.crash_loops
+        return self.store and self.policy and self.ledger and not self.crash_loops and not self.is_ledger_full
 
     @property
     def dependencies(self) -> dict[str, bool]:
@@ -122,8 +124,10 @@ class Health:
             "egress_proxy": self.egress_proxy,
             "actions_registered": self.actions,
             "crash_loops": list(self.crash_loops),
+            "ledger_full": self.is_ledger_full,
         }
 
     def status(self, *, draining: bool) -> str:
         """`status` of the admin status: ok, degraded or draining."""
-        return "draining" if draining else "ok" if self.store and self.policy and not self.crash_loops else "degraded"
+        is_ok = self.store and self.policy and not self.crash_loops and not self.is_ledger_full
+        return "draining" if draining else "ok" if is_ok else "degraded"

@@ -18,6 +18,7 @@ import trio
 from frontend.errors import GateError
 from frontend.limits.peers import Peers
 from frontend.limits.rates import TooMuch
+from frontend.limits.room import Room
 from frontend.limits.shares import may_have_another
 from frontend.shared.memory import SharedMemory
 
@@ -63,11 +64,13 @@ class Place:
 
 class Admission:
     """Counts what is in flight and refuses what would be too much. `refused` hears why; `memory` is shared with the
-    other fronts, where there are any."""
+    other fronts, where there are any; `room` is that for evidence."""
 
     def __init__(
-        self, max_in_flight: int, refused: Callable[[str], None] = _nobody, memory: SharedMemory | None = None
+        self, max_in_flight: int, refused: Callable[[str], None] = _nobody, memory: SharedMemory | None = None,
+        room: Room | None = None,
     ) -> None:  # fmt: skip
+        self.room = room or Room(0)
         self._ceiling = max_in_flight
         self._refused = refused
         self._peers = Peers(memory or SharedMemory.alone())
@@ -103,13 +106,14 @@ class Admission:
         """Refuse operators too: the process is exiting, and a call that began now would be cut."""
         self._is_closed = True
 
-    def refuse_when_draining(self) -> None:
-        """Raises GateError draining."""
+    def refuse_new_leases(self) -> None:
+        """Raises GateError draining or ledger_full."""
         if self.is_draining:
             raise GateError("draining")
+        self.room.refuse_when_short()
 
     def enter(self, *, while_draining: bool = False) -> Place:
-        """A place for one call, to be held by `with`. Raises GateError draining or overloaded.
+        """A place for one call, to be held by `with`. Raises GateError draining, ledger_full or overloaded.
 
         `while_draining` is for operators: admin endpoints stay operational (docs/contract.md, "Gate lifecycle").
         """
@@ -118,6 +122,8 @@ class Admission:
         self._count(self._in_flight + 1)
         if self.is_draining and (self._is_closed or not while_draining):
             return self._refuse("draining", "draining")
+        if self.room.is_short:
+            return self._refuse("ledger_full", "ledger_full")
         if self.in_flight_everywhere > self._ceiling:
             return self._refuse("ceiling", "overloaded")
         if self._in_flight == 1:

@@ -48,7 +48,7 @@ CALL_SECONDS = Family(
 CALLS_REFUSED = Family(
     "gate_calls_refused_total", "counter",
     "Calls refused without being decided: draining, ceiling (all places taken), share (the caller's part of the places"
-    " taken), rate (the session's requests per second).",
+    " taken), rate (the session's requests per second), ledger_full (no room for evidence).",
     ("reason",),
 )  # fmt: skip
 IN_FLIGHT = Family(
@@ -137,6 +137,7 @@ VERIFICATIONS = Family(
     "gate_audit_verifications_total", "counter", "Walks along the whole chain of events: intact or broken.",
     ("outcome",),
 )  # fmt: skip
+LEDGER_FREE = Family("gate_ledger_free_bytes", "gauge", "What is free on the volume of the ledger.", across="once")
 UNRESOLVED = Family(
     "gate_unresolved_intents", "gauge", "Intents without a receipt: dispatched, and nobody knows more.", across="once"
 )

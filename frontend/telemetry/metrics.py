@@ -23,11 +23,11 @@ from ipc.exits import Exit
 
 DPOP_CODES = ("missing_auth_header", "invalid_dpop", "replay_detected")
 OPERATOR_CODES = (*DPOP_CODES, "invalid_operator_token")
-REASONS = ("store", "policy", "ledger", "egress_proxy", "crash_loop")
+REASONS = ("store", "policy", "ledger", "egress_proxy", "crash_loop", "ledger_full")
 """Dependencies of readiness, and a process of the gateway that ends again and again."""
 PROFILES = ("compute", "http", "fs")
 RATES = ("lease", "unidentified", "write", "read", "session")
-REFUSALS = ("draining", "ceiling", "share", "rate")
+REFUSALS = ("draining", "ceiling", "share", "rate", "ledger_full")
 HELD, ENDS = "held", ("approved", "denied", "expired", "failed")
 WRITES = INTENT, RECEIPT, EVENT = ("intent", "receipt", "event")
 ASKS = DECIDE, LOAD = ("decide", "load")

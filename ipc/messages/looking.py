@@ -91,6 +91,8 @@ class LedgerStatus(msgspec.Struct, frozen=True):
     oldest_unresolved: float | None
     """When the oldest intent was dispatched that no worker is at work on any more (Unix seconds)."""
     checkpoint: LastCheckpoint | None = None
+    free_bytes: int | None = None
+    """What an unprivileged process may still write to the ledger's volume; None where that can't be told."""
 
 
 class ShowReceipt(Operation, frozen=True):

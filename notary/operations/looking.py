@@ -1,5 +1,6 @@
 """Operations that only look: budgets, approvals, receipts, intents, events, and how store and ledger are."""
 
+import os
 import time
 from base64 import b64encode
 from typing import Any
@@ -94,7 +95,17 @@ def read_ledger(unit: Unit, _asked: m.ReadLedger) -> m.LedgerStatus:
     unit.state.backlog.found(waiting)
     unresolved = unit.count_unresolved()
     dropped = dict(unit.state.backlog.dropped)
-    return m.LedgerStatus(unresolved, waiting, dropped, unit.oldest_unresolved(), _last_checkpoint(unit))
+    free = _free_bytes(unit.state.settings.ledger_file)
+    return m.LedgerStatus(unresolved, waiting, dropped, unit.oldest_unresolved(), _last_checkpoint(unit), free)
+
+
+def _free_bytes(file: str) -> int | None:
+    """What is free on the volume of the ledger, of what is not kept for root."""
+    try:
+        volume = os.statvfs(os.path.dirname(file))
+    except OSError:
+        return None
+    return volume.f_bavail * volume.f_frsize
 
 
 def _last_checkpoint(unit: Unit) -> m.LastCheckpoint | None:

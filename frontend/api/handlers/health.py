@@ -23,6 +23,8 @@ async def readyz(services: Services) -> Readiness | Annotated[NotReady, Status(5
     for name, is_up in health.dependencies.items():
         if not is_up:
             services.metrics.readiness_degraded.add(name)
+    if health.is_ledger_full:
+        services.metrics.readiness_degraded.add("ledger_full")
     if health.crash_loops:
         services.metrics.readiness_degraded.add("crash_loop")
     return Readiness(**health.readiness()) if health.is_ready else NotReady(**health.readiness())

@@ -23,6 +23,7 @@ from ipc.messages import Issue, TooManySessions
 @codes(
     "draining", "identity_forbidden", "scope_not_permitted", "identity_provider_unavailable", "clock_error",
     "budget_exhausted", "budget_store_unavailable", "replay_cache_unavailable", "evidence_persistence_failed",
+    "ledger_full",
 )  # fmt: skip
 async def issue(services: Services, request: Annotated[Request, Reads(LeaseRequest)]) -> Lease:
     """Issue a lease, bound to the caller's key.
@@ -30,7 +31,7 @@ async def issue(services: Services, request: Annotated[Request, Reads(LeaseReque
     Not authenticated: who calls is told by the socket. Issuing works while the key-value store is down, unless the
     lease has budgets to store.
     """
-    services.admission.refuse_when_draining()
+    services.admission.refuse_new_leases()
     identity = await _identified(services, request)
     wanted = parse_body(LeaseRequest, await request.read_body(MAX_BODY_BYTES))
     key = _key_of(wanted.dpop_jwk)

@@ -47,6 +47,8 @@ def readings(services: Services, look: Look) -> Readings:
         found[f.UNRESOLVED] = {(): look.ledger_status.unresolved}
         found[f.OLDEST_UNRESOLVED] = {(): look.ledger_status.oldest_age}
         found[f.OUTBOX] = {(): look.ledger_status.deliveries}
+        if look.ledger_status.free_bytes is not None:
+            found[f.LEDGER_FREE] = {(): look.ledger_status.free_bytes}
         found |= of_the_log(services, look.ledger_status.checkpoint)
     if look.store_status is not None:
         found[f.PENDING] = {(): look.store_status.held}

@@ -28,7 +28,7 @@ async def test_what_broke_this_moment_shows_in_the_next_answer(tmp_path: Path) -
         core.client.faults["ReadStore"] = refuses(NotaryUnavailable("gone"))
         assert (await ready(core))[1] | {"status": "", "actions_registered": 0} == {
             "status": "", "redis": False, "opa": True, "ledger": True, "approval_store": False, "egress_proxy": None,
-            "actions_registered": 0, "crash_loops": [],
+            "actions_registered": 0, "crash_loops": [], "ledger_full": False,
         }  # fmt: skip
         core.client.faults.clear()
         core.client.faults["ReadLedger"] = refuses(NotaryUnavailable("gone"))

@@ -48,13 +48,13 @@ def test_draining_refuses_agents_and_not_operators() -> None:
 def test_a_closed_door_refuses_operators_too_and_says_why() -> None:
     reasons: list[str] = []
     admission = Admission(2, reasons.append)
-    admission.refuse_when_draining()
+    admission.refuse_new_leases()
     admission.close()
     assert code_of(admission, while_draining=True) == code_of(admission) == "draining"
     assert reasons == ["draining", "draining"]
     assert admission.in_flight == 0
     with pytest.raises(GateError) as refused:
-        admission.refuse_when_draining()
+        admission.refuse_new_leases()
     assert refused.value.code == "draining"
 
 

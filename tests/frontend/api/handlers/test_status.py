@@ -21,6 +21,8 @@ async def test_the_status_tells_every_fact_and_leaves_no_event(tmp_path: Path) -
         assert isinstance(body.pop("uptime_seconds"), int)
         checkpoint = body.pop("checkpoint")
         assert checkpoint is None or (checkpoint["origin"], checkpoint["witnesses"]) == ("gate.test", [])
+        volume = body.pop("ledger_volume")
+        assert (volume["is_full"], volume["min_free_bytes"]) == (False, core.services.settings.ledger.min_free_bytes)
         assert body == {
             "status": "ok", "version": core.services.settings.version, "actions_registered": 4, "pending_approvals": 1,
             "revocation_epoch": 0, "unresolved_intents": 0, "draining": False, "in_flight_executions": 0,

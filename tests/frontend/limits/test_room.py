@@ -1,0 +1,31 @@
+"""The gate of free space: what begins, and what is said when that changes."""
+
+import pytest
+
+from frontend.errors import GateError
+from frontend.limits.admission import Admission
+from frontend.limits.room import Room
+
+
+def test_calls_and_leases_begin_while_enough_is_free() -> None:
+    admission, was_refused = Admission(5, room=Room(100)), False
+    for free, is_refused in ((100, False), (99, True), (0, True), (100, False), (None, False)):
+        assert admission.room.heard(free) is (is_refused != was_refused)
+        was_refused = is_refused
+        if not is_refused:
+            admission.refuse_new_leases()
+            with admission.enter():
+                pass
+            continue
+        for ask in (admission.refuse_new_leases, admission.enter, lambda: admission.enter(while_draining=True)):
+            with pytest.raises(GateError, match="ledger_full") as refused:
+                ask()
+            assert (refused.value.status, refused.value.retry_after) == (503, 5)
+        assert admission.in_flight == 0
+
+
+def test_without_a_bound_a_full_volume_refuses_nothing_by_itself() -> None:
+    room = Room(0)
+    room.heard(0)
+    room.refuse_when_short()
+    assert not room.is_short

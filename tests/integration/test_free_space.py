@@ -1,0 +1,73 @@
+"""A ledger's volume that runs full: no call begins, whoever asks is told why, and it is over by itself."""
+
+import os
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.support.gateway import Gateway, config_for, gateway, wait_for
+from tests.support.manifests import patient
+from tests.support.upstream import Upstream
+
+MIB = 1 << 20
+TRANSFER = {"to": "acct-7", "amount_cents": 25000, "currency": "EUR"}
+
+
+@pytest.fixture
+def volume(tmp_path: Path) -> Iterator[Path]:
+    """A folder on a disk of its own of 48 MiB."""
+    folder = tmp_path / "volume"
+    folder.mkdir(mode=0o700)
+    command = ["mount", "-t", "tmpfs", "-o", f"size={48 * MIB},mode=0700", "test", str(folder)]
+    if os.geteuid() != 0 or subprocess.run(command, check=False, capture_output=True).returncode != 0:
+        pytest.skip("only root may mount")
+    try:
+        yield folder
+    finally:
+        subprocess.run(["umount", "-l", str(folder)], check=False)
+
+
+@pytest.fixture
+def gate(up: Upstream, tmp_path: Path, volume: Path) -> Iterator[Gateway]:
+    tables = f'[ledger]\npath = "{volume / "ledger.sqlite3"}"\nmin_free_bytes = {16 * MIB}\n'
+    with gateway(tmp_path, config_for(up.address, patient(tmp_path / "actions")) + tables) as running:
+        yield running
+
+
+def test_a_full_volume_refuses_calls_leases_and_approvals_before_anything_runs_and_recovers_by_itself(
+    gate: Gateway, volume: Path, up: Upstream
+) -> None:
+    agent, operator = gate.agent(), gate.operator()
+    held = agent.execute("payment_transfer", TRANSFER).json()["approval_id"]
+    assert agent.execute("http_post", {"path": "/a", "message": "m"}).status_code == 200
+    before, ballast = len(up.seen), volume / "ballast"
+    ballast.write_bytes(bytes(40 * MIB))
+    wait_for(lambda: gate.http.get("/readyz").status_code == 503, "a gateway that is not ready")
+    readiness = gate.http.get("/readyz").json()
+    assert (readiness["status"], readiness["ledger_full"], readiness["ledger"]) == ("not_ready", True, True)
+    answer = agent.execute("http_post", {"path": "/b", "message": "m"})
+    assert (answer.status_code, answer.json()) == (503, {"error": "ledger_full"})
+    assert answer.headers["retry-after"] == "5"
+    assert operator.post(f"/v1/approvals/{held}/approve").json() == {"error": "ledger_full"}
+    lease = gate.http.post("/v1/leases", json={"scopes": ["tools:call"], "dpop_jwk": agent.prover.jwk})
+    assert (lease.status_code, lease.json()) == (503, {"error": "ledger_full"})
+    status = operator.get("/v1/admin/status").json()
+    assert status["status"] == "degraded"
+    assert status["ledger_volume"]["min_free_bytes"] == 16 * MIB
+    assert 0 <= status["ledger_volume"]["free_bytes"] < 16 * MIB
+    assert status["ledger_volume"]["is_full"] is True
+    metrics = operator.get("/metrics").text
+    assert 'gate_calls_refused_total{reason="ledger_full"} 2.0' in metrics
+    assert "gate_ledger_free_bytes " in metrics
+    assert agent.get(f"/v1/approvals/{held}/poll").json()["state"] == "pending"
+    assert len(up.seen) == before
+    assert "the ledger's volume is full: no call begins" in gate.log.read_text()
+
+    ballast.unlink()
+    wait_for(gate.is_ready, "a gateway that is ready again")
+    assert operator.post(f"/v1/approvals/{held}/approve").status_code == 200
+    assert len(up.seen) == before + 1
+    assert operator.get("/v1/admin/status").json()["ledger_volume"]["is_full"] is False
+    assert operator.get("/v1/audit/verify").json()["intact"] is True
