@@ -11,6 +11,7 @@ import trio
 from frontend.actions.registry import Registry
 from frontend.auth.authentication import Authentication
 from frontend.auth.dpop import DpopVerifier
+from frontend.auth.hosts import loopback_aliases
 from frontend.auth.lease import LeaseVerifier
 from frontend.auth.operators import Operators
 from frontend.calls.approvals.expiry import Expiry
@@ -84,7 +85,7 @@ def build_services(
     admission, rates, sessions = _limits(settings, metrics, memory)
     journal = Journal(weakened, notary)
     refusals, operators = Refusals(journal, deadlines.calls), Operators(settings.operators)
-    proofs = DpopVerifier(settings.public_base_url)
+    proofs = DpopVerifier(settings.public_base_url, loopback_aliases(settings))
     authentication = Authentication(clock, notary, known, leases, proofs, operators, sessions)
     policy = EmbeddedPolicy(control.replace_policy, metrics.policy_remembered.add, deadlines.policy)
     measured = MeasuredPolicy(policy, metrics)

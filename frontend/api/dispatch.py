@@ -98,6 +98,8 @@ class Dispatch:
         try:
             answer = await self._answer(request, matches)
         except GateError as error:
+            if self._own is not None and error.status == 401 and error.cause is not None:
+                error.extra.setdefault("reason", error.cause)  # dev mode: whoever writes a client learns what to mend
             answer = error_answer(error)
             if error.status >= 500 and not error.is_told and self._has_line(request, error):
                 shown = request.path[:MAX_SHOWN_PATH]

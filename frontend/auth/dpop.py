@@ -8,6 +8,7 @@ That a proof is used once is for the store: see `replay_key`. Never reads `Host`
 """
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, NoReturn
 
@@ -121,11 +122,13 @@ def _der_signature(segment: str) -> bytes:
 class DpopVerifier:
     """Checks proofs for requests to one `public_base_url`, the only place a request's URI comes from.
 
-    Raises ValueError when that is not an absolute http or https URI.
+    `aliases` are other base URLs of the same address (frontend/auth/hosts.py `loopback_aliases`). Raises ValueError
+    when one of them is not an absolute http or https URI.
     """
 
-    def __init__(self, public_base_url: str) -> None:
+    def __init__(self, public_base_url: str, aliases: Sequence[str] = ()) -> None:
         self._base = normalise_htu(public_base_url).rstrip("/")
+        self._aliases = tuple(normalise_htu(one).rstrip("/") for one in aliases)
         self.keys = KeyCache()
         self.headers: dict[str, _NamedKey] = {}
         """By exact header segment, least recently used first: only headers of proofs whose signature held."""
@@ -192,8 +195,8 @@ class DpopVerifier:
                 htu = normalise_htu(htu)
             except ValueError:
                 _refuse("htu is not an absolute URI")
-            if htu != expected:
-                _refuse("htu is not the request's URI")
+            if htu != expected and htu not in [alias + without_query(path) for alias in self._aliases]:
+                _refuse(f"htu is not the request's URI, which begins with {self._base}/")
         if payload.get("ath") != b64url_encode(hashlib.sha256(access_token.encode()).digest()):
             _refuse("ath is not the token's hash")
 

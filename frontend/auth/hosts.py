@@ -13,6 +13,17 @@ from ipc.settings import Settings
 LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
 
 
+def loopback_aliases(settings: Settings) -> tuple[str, ...]:
+    """The base URLs that are one address with `public_base_url`, itself not among them: in dev mode, where that is a
+    loopback name with the port that is listened at, the other such names. Nothing of a request is read for it."""
+    if not settings.dev_mode:
+        return ()
+    port = (settings.listen_http_addr or "").rpartition(":")[2]
+    named = [f"http://{name}:{port}" for name in LOOPBACK]
+    base = normalise_htu(settings.public_base_url).rstrip("/")
+    return tuple(one for one in named if one != base) if base in named else ()
+
+
 class OwnHosts:
     """The values that Host and Origin may have."""
 

@@ -5,6 +5,7 @@ from typing import Any
 
 from tests.conformance.deployment import Caller, Deployment
 from tests.conformance.marks import rows
+from tests.support.coded import Coded
 from tests.support.gateway import b64
 from tests.support.proofs import ABSENT, Key, proof
 
@@ -30,4 +31,4 @@ def test_the_claim_is_needed_and_must_be_right(gate: Deployment, agent: Caller, 
     assert send().status_code == 200
     for value in WRONG[case]:
         answer = send(**{case: value})
-        assert (answer.status_code, answer.json()) == (401, {"error": "invalid_dpop"}), (case, value)
+        assert (answer.status_code, answer.json()) == (401, Coded("invalid_dpop")), (case, value)

@@ -2,6 +2,7 @@
 
 from tests.conformance.deployment import Deployment
 from tests.conformance.marks import row
+from tests.support.coded import Coded
 
 
 @row("epoch-moves/raises-by-one")
@@ -24,7 +25,7 @@ def test_older_leases_are_invalid_on_every_route_of_agents(gate: Deployment) -> 
         agent.get(f"/v1/approvals/{approval_id}/poll"),
         agent.get(f"/v1/receipts/{receipt_id}"),
     ):
-        assert (answer.status_code, answer.json()) == (401, {"error": "invalid_lease"})
+        assert (answer.status_code, answer.json()) == (401, Coded("invalid_lease"))
 
 
 @row("epoch-moves/older-grants")

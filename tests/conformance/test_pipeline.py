@@ -2,6 +2,7 @@
 
 from tests.conformance.deployment import Caller, Deployment
 from tests.conformance.marks import row
+from tests.support.coded import Coded
 
 BODY = {"text": "x"}
 
@@ -10,7 +11,7 @@ BODY = {"text": "x"}
 def test_authentication_comes_before_anything_else(gate: Deployment) -> None:
     for action in ("text_digest", "unknown", "forbidden_export", "nothing"):
         answer = gate.client.post(f"/v1/actions/{action}/execute", json=BODY)
-        assert (answer.status_code, answer.json()) == (401, {"error": "missing_auth_header"})
+        assert (answer.status_code, answer.json()) == (401, Coded("missing_auth_header"))
 
 
 @row("pipeline/2-policy-allows")

@@ -4,6 +4,7 @@ import pytest
 
 from tests.conformance.deployment import Caller, Deployment
 from tests.conformance.marks import row
+from tests.support.coded import Coded
 
 
 @pytest.fixture(scope="module")
@@ -17,7 +18,7 @@ def test_the_proof_is_for_this_receipt(gate: Deployment, agent: Caller, receipt_
     path = f"/v1/receipts/{receipt_id}"
     for method, other in (("GET", "/v1/receipts/rcpt_other"), ("POST", path), ("GET", "/v1/receipts/")):
         answer = gate.client.get(path, headers=agent.headers(method, other))
-        assert (answer.status_code, answer.json()) == (401, {"error": "invalid_dpop"})
+        assert (answer.status_code, answer.json()) == (401, Coded("invalid_dpop"))
     assert gate.client.get(path, headers=agent.headers("GET", path)).status_code == 200
 
 

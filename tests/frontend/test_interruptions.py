@@ -16,6 +16,7 @@ from frontend.actions.registry import Registry
 from frontend.notary.client import NotarySilent, NotaryUnavailable
 from ipc.messages import ListHolds
 from ipc.settings import LimitSettings
+from tests.support.coded import Coded
 from tests.support.front_core import (
     ALLOW,
     DENY,
@@ -339,7 +340,7 @@ async def test_what_waits_for_a_worker_while_the_epoch_rises_is_not_dispatched(
             await until(lambda: core.services.pools.census()["compute"].waiting == 1)
             assert (await core.operate("POST", "/v1/admin/revoke-all"))[0] == 200
             core.desk.start()
-        expected = (409, {"error": "plan_integrity"}) if is_approved else (401, {"error": "invalid_lease"})
+        expected = (409, {"error": "plan_integrity"}) if is_approved else (401, Coded("invalid_lease"))
         assert answers == [expected]
         assert core.desk.idle() == 1
         assert await core.unresolved() == 0

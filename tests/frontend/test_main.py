@@ -21,6 +21,7 @@ from ipc import messages as m
 from ipc.exits import Exit
 from ipc.reloadable import reloadable_of
 from ipc.settings import LimitSettings
+from tests.support.coded import Coded
 from tests.support.front_core import Core, ScriptedPolicy, front_core, lose_store, refuses
 
 NOTHING = Fresh()
@@ -99,7 +100,7 @@ async def test_a_front_that_is_told_of_settings_while_it_starts_refuses_who_is_n
         none = msgspec.structs.replace(reloadable_of(core.services.settings), operators=())
         front.follow_settings(m.FollowSettings("r-1", none))
         assert core.services.control._unsent_out.receive_nowait() == m.SettingsFollowed("r-1")
-        assert await core.operate("GET", "/v1/admin/epoch") == (401, {"error": "invalid_operator_token"})
+        assert await core.operate("GET", "/v1/admin/epoch") == (401, Coded("invalid_operator_token"))
 
 
 async def test_a_list_of_a_thousand_problems_is_evidence_of_bounded_size(tmp_path: Path) -> None:

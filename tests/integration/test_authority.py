@@ -10,6 +10,7 @@ import httpx
 import pytest
 
 from tests.support.background import HeldCall
+from tests.support.coded import Coded
 from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
 from tests.support.manifests import patient
 from tests.support.pace import Paces
@@ -51,7 +52,7 @@ def test_revoking_everything_ends_leases_and_holds_and_lets_calls_under_way_end_
     before = operator.get("/v1/admin/epoch").json()["current_epoch"]
     answer = operator.post("/v1/admin/revoke-all")
     assert (answer.status_code, answer.json()) == (200, {"previous_epoch": before, "current_epoch": before + 1})
-    assert idle.execute("text_digest", {"text": "x"}).json() == {"error": "invalid_lease"}
+    assert idle.execute("text_digest", {"text": "x"}).json() == Coded("invalid_lease")
     assert idle.get(f"/v1/approvals/{hold['approval_id']}/poll").status_code == 401
     approved = operator.post(f"/v1/approvals/{hold['approval_id']}/approve")
     assert (approved.status_code, approved.json()["error"]) == (404, "approval_not_found")

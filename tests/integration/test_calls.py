@@ -7,6 +7,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.coded import Coded
 from tests.support.gateway import Bearer, Gateway, Prover
 from tests.support.upstream import Upstream
 
@@ -200,10 +201,10 @@ def test_missing_headers_are_told_apart_from_bad_ones(gate: Gateway, agent: Bear
     whole = agent.headers("POST", path)
     for missing in ("Authorization", "DPoP"):
         answer = gate.http.post(path, headers={k: v for k, v in whole.items() if k != missing}, json={"text": ""})
-        assert (answer.status_code, answer.json()) == (401, {"error": "missing_auth_header"})
+        assert (answer.status_code, answer.json()) == (401, Coded("missing_auth_header"))
         assert answer.headers["www-authenticate"] == "DPoP"
     answer = gate.http.post(path, headers=whole | {"Authorization": "DPoP nonsense"}, json={"text": ""})
-    assert (answer.status_code, answer.json()) == (401, {"error": "invalid_lease"})
+    assert (answer.status_code, answer.json()) == (401, Coded("invalid_lease"))
 
 
 def test_a_proof_is_good_once(gate: Gateway, agent: Bearer) -> None:
@@ -230,20 +231,20 @@ def test_a_proof_is_good_once(gate: Gateway, agent: Bearer) -> None:
 def test_a_proof_for_something_else_is_refused(gate: Gateway, agent: Bearer, changes: dict[str, Any]) -> None:
     path = "/v1/actions/text_digest/execute"
     answer = gate.http.post(path, headers=agent.headers("POST", path, **changes), json={"text": ""})
-    assert (answer.status_code, answer.json()) == (401, {"error": "invalid_dpop"})
+    assert (answer.status_code, answer.json()) == (401, Coded("invalid_dpop"))
 
 
 def test_a_stolen_lease_is_worth_nothing_without_its_key(gate: Gateway, agent: Bearer) -> None:
     thief = Bearer(gate.http, gate.base, agent.token, Prover())
     answer = thief.execute("text_digest", {"text": ""})
-    assert (answer.status_code, answer.json()) == (401, {"error": "invalid_dpop"})
+    assert (answer.status_code, answer.json()) == (401, Coded("invalid_dpop"))
 
 
 def test_an_operator_key_is_no_lease_and_a_lease_is_no_operator_key(
     gate: Gateway, agent: Bearer, operator: Bearer
 ) -> None:
-    assert operator.execute("text_digest", {"text": ""}).json() == {"error": "invalid_lease"}
-    assert agent.get("/v1/admin/status").json() == {"error": "invalid_operator_token"}
+    assert operator.execute("text_digest", {"text": ""}).json() == Coded("invalid_lease")
+    assert agent.get("/v1/admin/status").json() == Coded("invalid_operator_token")
 
 
 def test_discovery_shows_actions_without_their_insides(gate: Gateway) -> None:

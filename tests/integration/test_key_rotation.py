@@ -17,6 +17,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ipc.exits import Exit
 from tests.support.background import Background, in_flight
+from tests.support.coded import Coded
 from tests.support.gateway import Bearer, Gateway, gateway, wait_for
 from tests.support.key_files import (
     PURPOSES,
@@ -200,7 +201,7 @@ def test_leases_of_earlier_keys_end_at_once_when_they_are_forgotten(gate: Produc
     rotate(gate, "lease", "--forget-previous")
 
     answer = old.execute("text_digest", {"text": "x"})
-    assert (answer.status_code, answer.json()) == (401, {"error": "invalid_lease"})
+    assert (answer.status_code, answer.json()) == (401, Coded("invalid_lease"))
     assert len(lease_key_ids(gate)) == 1
     assert gate.agent().execute("text_digest", {"text": "x"}).status_code == 200
 

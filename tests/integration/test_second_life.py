@@ -14,6 +14,7 @@ from typing import Any
 import psutil
 import pytest
 
+from tests.support.coded import Coded
 from tests.support.gateway import STOP_SECONDS, Bearer, Gateway, gateway
 from tests.support.manifests import PATIENT, example, open_policy, patient, write_manifests
 from tests.support.processes import attempt
@@ -124,7 +125,7 @@ def test_leases_budgets_holds_and_receipts_are_still_there(life: Life, operator:
 
 def test_what_was_revoked_and_granted_still_is(life: Life, agent: Bearer, operator: Bearer) -> None:
     assert operator.get("/v1/admin/epoch").json() == {"current_epoch": 1}
-    assert life.left.revoked.execute("text_digest", {"text": "x"}).json() == {"error": "invalid_lease"}
+    assert life.left.revoked.execute("text_digest", {"text": "x"}).json() == Coded("invalid_lease")
     assert agent.execute("text_digest", {"text": "x"}).status_code == 200
     assert agent.execute("spin", {"seconds": 0.01}).status_code == 403
     assert operator.get("/v1/admin/policy").json() == life.left.policy

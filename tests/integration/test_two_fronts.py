@@ -13,6 +13,7 @@ import httpx
 import pytest
 
 from tests.support.background import HeldCall
+from tests.support.coded import Coded
 from tests.support.fronts import clients_of, through
 from tests.support.gateway import Bearer, Gateway, config_for, gateway
 from tests.support.manifests import example, limit_all, open_policy, patient, write_manifests
@@ -130,7 +131,7 @@ def test_a_revocation_that_one_front_has_answered_is_in_force_in_the_other(gate:
         before = through(second, gate.agent())
         held = before.execute("payment_transfer", PAYMENT).json()
         assert through(first, gate.operator()).post("/v1/admin/revoke-all").status_code == 200
-        assert before.execute("text_digest", {"text": "x"}).json() == {"error": "invalid_lease"}
+        assert before.execute("text_digest", {"text": "x"}).json() == Coded("invalid_lease")
         assert before.get(f"/v1/approvals/{held['approval_id']}/poll").status_code == 401
         after = through(first, gate.agent(http=second))
         assert after.execute("text_digest", {"text": "x"}).status_code == 200

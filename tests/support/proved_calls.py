@@ -4,6 +4,7 @@ from typing import Any
 
 import httpx
 
+from tests.support.coded import Coded
 from tests.support.gateway import Gateway
 from tests.support.proofs import Key, proof
 
@@ -27,7 +28,7 @@ def call(gate: Gateway, token: str, proof_text: str) -> httpx.Response:
 
 def refused(answer: httpx.Response, code: str) -> None:
     """Assert that the credentials were refused, and with which code."""
-    assert (answer.status_code, answer.json()) == (401, {"error": code})
+    assert (answer.status_code, answer.json()) == (401, Coded(code))
     assert answer.headers["www-authenticate"] == "DPoP"
 
 

@@ -19,6 +19,7 @@ from frontend.http.answers import Answer
 from frontend.http.requests import CompleteBody, Request
 from frontend.limits.rates import Rates
 from frontend.notary.client import NotaryUnavailable
+from tests.support.coded import Coded
 from tests.support.front_core import API_KEY, HOLD, front_core, refuses, signed
 from tests.support.held_calls import held
 
@@ -241,7 +242,7 @@ async def test_without_credentials_it_is_401_whatever_path_query_and_body_say(tm
     async with front_core(tmp_path, workers=0) as core:
         for target in (path, f"{path}?limit=nonsense&limit=2", odd):
             answer = await core.ask(route.method, target, b"{" if route.method != "GET" else b"")
-            assert (answer.status, body_of(answer)) == (401, {"error": "missing_auth_header"}), target
+            assert (answer.status, body_of(answer)) == (401, Coded("missing_auth_header")), target
             assert dict(answer.headers)["WWW-Authenticate"] == "DPoP"
 
 

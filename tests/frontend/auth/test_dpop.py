@@ -302,3 +302,13 @@ def compact_claims(changes: dict[str, Any]) -> bytes:
 
 def test_absent_really_leaves_a_claim_out() -> None:
     assert "htm" in refusal(good(htm=ABSENT))
+
+
+@pytest.mark.parametrize("said", ["http://localhost:3000", "HTTP://LocalHost:3000"])
+def test_another_name_of_the_same_address_holds_only_where_it_is_one(said: str) -> None:
+    named = proof(KEY, "POST", said + PATH, TOKEN, now=NOW)
+    both = DpopVerifier(BASE, ["http://localhost:3000"])
+    assert check(named, verifier=both).jkt == KEY.jkt
+    assert check(good(), verifier=both).jkt == KEY.jkt
+    assert refusal(named) == f"htu is not the request's URI, which begins with {BASE}/"
+    assert refusal(proof(KEY, "POST", "http://localhost:3001" + PATH, TOKEN, now=NOW), verifier=both)

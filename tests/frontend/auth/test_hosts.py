@@ -2,7 +2,7 @@
 
 import pytest
 
-from frontend.auth.hosts import OwnHosts
+from frontend.auth.hosts import OwnHosts, loopback_aliases
 from frontend.errors import GateError
 from frontend.http.requests import Request
 from ipc.settings import Settings
@@ -65,3 +65,23 @@ def test_at_port_80_the_port_may_be_left_out() -> None:
 
 def test_a_request_that_names_no_host_was_sent_by_no_page() -> None:
     assert is_own(*HERE)
+
+
+def aliases(listened: str, public: str, *, dev_mode: bool = True) -> set[str]:
+    settings = Settings("/nowhere", public, listen_http_addr=listened, dev_mode=dev_mode)
+    return set(loopback_aliases(settings))
+
+
+@pytest.mark.parametrize("public", ["http://127.0.0.1:3000", "http://localhost:3000/", "http://[::1]:3000"])
+def test_in_dev_mode_the_loopback_names_with_its_port_are_one_address(public: str) -> None:
+    names = {f"http://{name}:3000" for name in ("127.0.0.1", "localhost", "[::1]")}
+    assert aliases("127.0.0.1:3000", public) == names - {public.rstrip("/")}
+
+
+@pytest.mark.parametrize("public", ["https://gate.test", "http://localhost:3001", "https://localhost:3000"])
+def test_another_public_address_has_no_other_name(public: str) -> None:
+    assert aliases("127.0.0.1:3000", public) == set()
+
+
+def test_outside_dev_mode_nothing_has_two_names() -> None:
+    assert aliases(*HERE, dev_mode=False) == set()

@@ -15,6 +15,7 @@ from ipc import messages as m
 from ipc.limits import AHEAD_BYTES
 from ipc.private_files import write_private
 from ipc.settings import SecretSettings
+from tests.support.coded import Coded
 from tests.support.front_core import ALLOW, Agent, Core, action, front_core
 from tests.support.held_calls import held
 from tests.support.logs import capture_logs
@@ -244,7 +245,7 @@ async def test_a_call_with_secrets_is_not_given_ahead_and_is_refused_if_it_was_r
             await core.raise_epoch()
             await until(lambda: core.services.authentication.known.epoch == 1)
             core.desk.go_on("compute-1")
-        assert answers == [(401, {"error": "invalid_lease"})]
+        assert answers == [(401, Coded("invalid_lease"))]
         assert core.client.asked.count("Open") == 1
 
 

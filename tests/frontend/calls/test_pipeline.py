@@ -13,6 +13,7 @@ from frontend.errors import GateError
 from frontend.http.requests import CompleteBody, Request
 from frontend.notary.client import NotaryRefused, NotaryUnavailable
 from ipc.messages import ReadBudget
+from tests.support.coded import Coded
 from tests.support.front_core import DENY, HOLD, Core, action, front_core, refuses, registry_of, signed
 from tests.support.proofs import Key
 
@@ -167,7 +168,7 @@ async def test_who_has_no_lease_leaves_an_event_too(tmp_path: Path) -> None:
             ([("authorization", "DPoP x"), ("dpop", "y")], "invalid_lease"),
         ):
             answer = await core.ask("POST", PATH, {"n": 1}, headers)
-            assert (answer.status, msgspec.json.decode(answer.body)) == (401, {"error": code})
+            assert (answer.status, msgspec.json.decode(answer.body)) == (401, Coded(code))
             assert dict(answer.headers)["WWW-Authenticate"] == "DPoP"
             event = (await core.events(event_type="ActionCall"))[0]
             assert event["error_code"] == code
@@ -178,7 +179,7 @@ async def test_a_lease_that_is_over_or_revoked_is_named_in_the_event(tmp_path: P
     async with front_core(tmp_path) as core:
         agent = await core.agent()
         await core.raise_epoch()
-        assert await agent.call() == (401, {"error": "invalid_lease"})
+        assert await agent.call() == (401, Coded("invalid_lease"))
         assert (await core.events(event_type="ActionCall"))[0]["session_id"] == agent.session_id
         core.clock.ahead = 400
         assert await agent.call() == (401, {"error": "lease_expired"})
@@ -220,7 +221,7 @@ async def test_a_refusal_that_leaves_no_evidence_is_a_failure(tmp_path: Path) ->
         core.client.faults["Refuse"] = refuses(GONE)
         core.policy.answer = DENY
         assert await agent.call() == (503, {"error": "replay_cache_unavailable"})
-        assert await agent.call(htm="GET") == (401, {"error": "invalid_dpop"}), "who has proven nothing gets in nowhere"
+        assert await agent.call(htm="GET") == (401, Coded("invalid_dpop")), "who has proven nothing gets in nowhere"
         core.policy.answer = GateError("policy_engine_timeout")
         assert await agent.call() == (503, {"error": "policy_engine_timeout"})
 

@@ -11,6 +11,7 @@ import trio
 
 from frontend.errors import GateError
 from frontend.notary.client import NotaryRefused, NotarySilent, NotaryUnavailable
+from tests.support.coded import Coded
 from tests.support.front_core import HOLD, Agent, Core, does_and_says, front_core, lose_store, refuses, then
 from tests.support.held_calls import held, state_of
 from tests.support.worker_desk import until
@@ -19,7 +20,7 @@ REVOKE = ("POST", "/v1/admin/revoke-all")
 EPOCH = ("GET", "/v1/admin/epoch")
 FULL = NotaryUnavailable("the disk is full")
 GONE = NotaryUnavailable("gone")
-DEAD = (401, {"error": "invalid_lease"})
+DEAD = (401, Coded("invalid_lease"))
 
 
 class Answers:

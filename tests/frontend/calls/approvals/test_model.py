@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule, run_state_machine_as_test
 
 from ipc.approvals import CLAIMED, PENDING, TTL_SECONDS
+from tests.support.coded import Coded
 from tests.support.front_core import ALLOW, HOLD, Agent, Core, front_core
 from tests.support.held_calls import claimed, state_of
 
@@ -150,7 +151,7 @@ class Histories(RuleBasedStateMachine):
         waiting = self.pending(session, body)
         status, answer = self.town.do(session.agent.call, "echo", {"n": body})
         if session.epoch != self.epoch:
-            assert (status, answer) == (401, {"error": "invalid_lease"})
+            assert (status, answer) == (401, Coded("invalid_lease"))
         elif waiting is not None and (is_held or session.left == 0):
             assert (status, answer["approval_id"]) == (202, waiting)
         elif session.left == 0:

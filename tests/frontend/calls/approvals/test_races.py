@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 import trio
 
+from tests.support.coded import Coded
 from tests.support.front_core import DIGEST, Core, action, front_core, hangs, registry_of, then
 from tests.support.held_calls import held, state_of, told
 from tests.support.proofs import Key
@@ -146,7 +147,7 @@ async def test_a_second_operator_with_a_key_of_their_own_is_told_who_won_in_the_
         assert (detail["deny_reason"], detail["error_code"]) == (None, None)
         core.operator_key = Key()
         status, body = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
-        assert (status, body) == (401, {"error": "invalid_dpop"})
+        assert (status, body) == (401, Coded("invalid_dpop"))
 
 
 async def test_a_record_is_kept_for_a_day_after_its_end_and_then_forgotten(tmp_path: Path) -> None:
