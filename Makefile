@@ -47,8 +47,8 @@ lint: $(READY) ## ruff and mypy --strict
 bench: $(READY) ## floors and ourselves in one run, as ratios; make bench ARGS="--quick", --help lists them
 	@$(BIN)/python -m bench $(ARGS)
 
-run: $(READY) ## a dev gateway in the foreground
-	@$(BIN)/gateway dev
+run: $(READY) ## a dev gateway in the foreground; ARGS="--listen 127.0.0.1:3001" and the like, ARGS=--help lists them
+	@$(BIN)/gateway dev $(ARGS)
 
 openapi: $(READY) ## docs/openapi.json anew, from the table of endpoints
 	@$(BIN)/python -m frontend.api.describe

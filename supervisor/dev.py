@@ -35,6 +35,8 @@ class DevOptions:
     state_dir: Path | None = None
     config: Path | None = None
     ready_file: Path | None = None
+    has_upstream: bool = True
+    """Serve upstream.gateway.test, unless the configuration sends that name elsewhere."""
 
 
 def default_state_dir(environ: Mapping[str, str]) -> Path:

@@ -6,7 +6,10 @@ Refusals come before anything serves. The settings that this mode weakens are na
 import hashlib
 import ipaddress
 import os
+import shlex
+import socket
 import tempfile
+import textwrap
 from collections.abc import Mapping
 from contextlib import ExitStack
 from pathlib import Path
@@ -15,16 +18,18 @@ import msgspec
 
 from ipc.exits import Exit
 from ipc.settings import Settings
+from supervisor import upstream
 from supervisor.addresses import split_address
 from supervisor.config import Loaded
-from supervisor.dev import LABEL, DevOptions, load_dev
+from supervisor.dev import LABEL, DevOptions, default_state_dir, load_dev
 from supervisor.dev_policy import own_policy
 from supervisor.keys import OPERATOR, DevCredentials, dev_credentials, make_keys
 from supervisor.kinds import MAX_SOCKET_PATH
 from supervisor.launch import Prepare, Prepared, listen, listen_merged
 from supervisor.production import weakened
-from supervisor.ready import Ready, ReadyOperator, announcer, prepare_ready_file
+from supervisor.ready import Ready, ReadyOperator, announcer, forget_running, prepare_ready_file
 from supervisor.refusal import Refused
+from supervisor.sockets import Listener, PortInUse, free_port
 from supervisor.state_dir import hold_state_dir
 
 _SOCKETS = ("gate.sock", "gate-admin.sock")
@@ -40,13 +45,14 @@ def prepare_dev(loaded: Loaded, options: DevOptions, environ: Mapping[str, str])
 
     def prepare(cleanup: ExitStack) -> Prepared:
         assert settings.listen_http_addr is not None
-        merged = listen_merged(settings.listen_http_addr, cleanup)
+        merged = _listen(settings.listen_http_addr, cleanup)
         for folder in (settings.manifests_dir, settings.policy_dir):
             if not Path(folder).is_dir():
                 raise Refused(Exit.CONFIG, f"{folder} is not a folder.")
         state_dir = Path(settings.state_dir)
         hold_state_dir(state_dir, cleanup, is_mended=True)
         prepare_ready_file(options.ready_file, cleanup)
+        forget_running(state_dir, cleanup)
         credentials = dev_credentials(state_dir, make_keys)
         base_url = f"http://{_reachable(merged.address)}"
         chosen = msgspec.structs.replace(settings, listen_http_addr=merged.address)
@@ -56,12 +62,44 @@ def prepare_dev(loaded: Loaded, options: DevOptions, environ: Mapping[str, str])
             chosen = msgspec.structs.replace(chosen, public_base_url=base_url)
         final = _with_credentials(chosen, credentials)
         final = _with_sockets(final, loaded, environ, cleanup)
+        final, world = _with_upstream(final, options, cleanup)
         listeners = (merged, *listen(final, cleanup))
         ready = _ready(final, credentials, base_url)
-        announce = announcer(ready, friendly_lines(final, ready), options.ready_file)
-        return Prepared(final, listeners, announce, settings, lambda: load_dev(options, environ))
+        is_found = state_dir == default_state_dir(environ)
+        announce = announcer(ready, friendly_lines(final, ready, is_found=is_found), options.ready_file)
+        return Prepared(final, listeners, announce, settings, lambda: load_dev(options, environ), world)
 
     return prepare
+
+
+def _listen(address: str, cleanup: ExitStack) -> Listener:
+    """The TCP listener. Raises Refused; where the port is in use, with one that is free."""
+    try:
+        return listen_merged(address, cleanup)
+    except PortInUse:
+        host, port = split_address(address)
+        free = free_port(host, port)
+        shown = f"[{host}]" if ":" in host else host
+        choose = f"try --listen {shown}:{free}, which is free" if free else "choose another with --listen"
+        raise Refused(Exit.UNAVAILABLE, f"{address} is in use by another program; {choose}.") from None
+
+
+def _with_upstream(
+    settings: Settings, options: DevOptions, cleanup: ExitStack
+) -> tuple[Settings, socket.socket | None]:
+    """The examples' upstream at a socket of our own, where the configuration names no other. Raises Refused."""
+    mapped = settings.egress.unsafe_resolve
+    if not options.has_upstream or upstream.NAME in mapped:
+        return settings, None
+    try:
+        sock = upstream.listen_upstream()
+    except OSError as error:
+        raise Refused(Exit.UNAVAILABLE, f"cannot listen for {upstream.NAME}: {error.strerror}.") from None
+    cleanup.callback(sock.close)
+    egress = msgspec.structs.replace(
+        settings.egress, unsafe_resolve={**mapped, upstream.NAME: upstream.address_of(sock)}
+    )
+    return msgspec.structs.replace(settings, egress=egress), sock
 
 
 def _is_default(loaded: Loaded, name: str) -> bool:
@@ -134,18 +172,31 @@ def _ready(settings: Settings, credentials: DevCredentials, base_url: str) -> Re
         state_dir=settings.state_dir,
         client_socket=settings.listen_uds_path,
         admin_socket=settings.listen_admin_uds_path,
-        operator=ReadyOperator(OPERATOR, credentials.api_key, str(credentials.private_key_file)),
+        operator=ReadyOperator(
+            OPERATOR, credentials.api_key, f"{settings.state_dir}/operator.key", str(credentials.private_key_file)
+        ),
     )
 
 
-def friendly_lines(settings: Settings, ready: Ready) -> str:
-    """Five lines for a person: addresses, state, operator, what is weakened, what to try."""
-    key, proofs = f"{ready.state_dir}/operator.key", ready.operator.private_key_file
+def friendly_lines(settings: Settings, ready: Ready, *, is_found: bool) -> str:
+    """Lines for a person: addresses, state, operator, what is weakened, what to try. `is_found`: gatectl finds this
+    gateway by itself."""
+    named = "" if is_found else f"GATECTL_DEV_STATE_DIR={shlex.quote(ready.state_dir)} "
     lines = (
-        f"gateway dev serves {ready.base_url}, {ready.client_socket} and {ready.admin_socket}",
-        f"  state     {ready.state_dir}",
-        f"  operator  {ready.operator.name}: key in {key}, proofs by {proofs}",
-        f"  WEAKENED  {', '.join(weakened(settings))}: never for production",
-        f"  try       curl -s {ready.base_url}/v1/actions",
+        f"gateway dev serves {ready.base_url}",
+        f"  agents    {ready.client_socket}",
+        f"  admin     {ready.admin_socket}",
+        f"  operator  {ready.operator.name}: key in {ready.operator.key_file}",
+        f"  proofs    {ready.operator.private_key_file}",
+        *textwrap.wrap(
+            f"  WEAKENED  never for production: {', '.join(weakened(settings))}",
+            79,
+            subsequent_indent=" " * 12,
+            break_long_words=False,
+            break_on_hyphens=False,
+            drop_whitespace=True,
+        ),
+        f"  try       {named}gatectl execute text_digest text=hello",
+        f"            curl -s {ready.base_url}/v1/actions",
     )
     return "\n".join(lines) + "\n"

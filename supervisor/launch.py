@@ -5,6 +5,7 @@ middle, a stop and a crash leave nothing behind: no process, no socket file, no 
 """
 
 import os
+import socket
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -47,6 +48,8 @@ class Prepared:
     configured: Settings | None = None
     """What the configuration said, before anything was made of it; with `reread`, which says what it says now."""
     reread: Reread | None = None
+    upstream: socket.socket | None = None
+    """What a dev gateway's own upstream is to serve; None: there is none."""
 
 
 Prepare = Callable[[ExitStack], Prepared]
@@ -82,7 +85,8 @@ async def _launch(prepare: Prepare, environ: Mapping[str, str], programs: Progra
         notifier = Notifier.of(environ)
         _keep_open(prepared.listeners, notifier, environ)
         state = State(
-            settings, programs, Children(environ), _rereading(prepared, cleanup), notifier, watchdog_seconds(environ)
+            settings, programs, Children(environ), _rereading(prepared, cleanup), notifier, watchdog_seconds(environ),
+            prepared.upstream,
         )  # fmt: skip
         commands = listen_for_commands(Path(settings.state_dir), cleanup)
         code = await supervise(state, prepared.listeners, received, prepared.announce, commands)

@@ -34,3 +34,5 @@ class Programs:
     """For so long a gateway has served before anything is kept ready: one that is asked a few calls pays for none."""
     reader: tuple[str, ...] = ("notary.reader",)
     template: tuple[str, ...] = ("workers.template",)
+    upstream: tuple[str, ...] = ("contrib.bank.main",)
+    """Of `gateway dev` alone."""

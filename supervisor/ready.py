@@ -1,6 +1,8 @@
-"""What is told when a dev gateway serves: one line of JSON for programs, five lines for a person on a terminal.
+"""What is told when a dev gateway serves: one line of JSON for programs, a few lines for a person on a terminal.
 
-SECURITY: the JSON line holds the operator's key of this dev gateway, so the ready file has mode 0600.
+SECURITY: the JSON line holds the operator's key of this dev gateway, so the ready file has mode 0600, and no terminal
+ever gets the line: what stands on one is seen by others, and kept. `running.json` in the state directory, by which
+gatectl finds the gateway, names the files with keys and holds none.
 """
 
 import os
@@ -21,6 +23,7 @@ class ReadyOperator(msgspec.Struct, frozen=True):
 
     name: str
     key: str
+    key_file: str
     private_key_file: str
 
 
@@ -34,6 +37,21 @@ class Ready(msgspec.Struct, frozen=True, tag_field="event", tag="ready"):
     client_socket: str
     admin_socket: str
     operator: ReadyOperator
+
+
+RUNNING = "running.json"
+"""In the state directory while the gateway serves."""
+
+
+class _Running(msgspec.Struct, frozen=True):
+    """What gatectl needs (sdk/gateway_client/cli/running_dev.py)."""
+
+    pid: int
+    public_base_url: str
+    client_socket: str
+    admin_socket: str
+    operator_key_file: str
+    private_key_file: str
 
 
 def prepare_ready_file(file: Path | None, cleanup: ExitStack) -> None:
@@ -59,26 +77,48 @@ def _forget(file: Path) -> None:
 
 
 def announcer(ready: Ready, friendly: str, file: Path | None) -> Callable[[], None]:
-    """What to call when the gateway serves: ready file, standard output, and `friendly` on a terminal.
+    """What to call when the gateway serves: `running.json`, ready file, standard output, and `friendly` on a terminal.
 
-    Raises Refused when the ready file can't be written any more.
+    Raises Refused when one of the files can't be written any more.
     """
 
     def announce() -> None:
-        line = msgspec.json.encode(ready) + b"\n"
+        line = msgspec.json.encode(ready).decode() + "\n"
+        _write(Path(ready.state_dir) / RUNNING, msgspec.json.encode(_running(ready)).decode() + "\n")
         if file is not None:
-            try:
-                write_private(file, line.decode())
-            except OSError as error:
-                raise Refused(Exit.NO_PERMISSION, f"ready file {file} can't be written: {error.strerror}.") from None
+            _write(file, line)
+        is_seen = sys.stdout.isatty()
         try:
-            sys.stdout.buffer.write(line)
-            sys.stdout.buffer.flush()
+            sys.stdout.write("" if is_seen else line)
+            sys.stdout.flush()
         except BrokenPipeError:
             # Nobody reads it: no reason not to serve. What stays in the buffer must not fail again at exit.
             os.dup2(2, sys.stdout.fileno())
-        if sys.stderr.isatty():
-            sys.stderr.write(friendly)
-            sys.stderr.flush()
+        for stream in (sys.stderr, sys.stdout):
+            if stream.isatty():
+                stream.write(friendly)
+                stream.flush()
+                return
 
     return announce
+
+
+def forget_running(state_dir: Path, cleanup: ExitStack) -> None:
+    """Remove what a gateway that was killed left in the state directory, and at the end what this one will have."""
+    _forget(state_dir / RUNNING)
+    cleanup.callback(_forget, state_dir / RUNNING)
+
+
+def _running(ready: Ready) -> _Running:
+    operator = ready.operator
+    return _Running(
+        ready.pid, ready.public_base_url, ready.client_socket, ready.admin_socket, operator.key_file,
+        operator.private_key_file,
+    )  # fmt: skip
+
+
+def _write(file: Path, text: str) -> None:
+    try:
+        write_private(file, text)
+    except OSError as error:
+        raise Refused(Exit.NO_PERMISSION, f"ready file {file} can't be written: {error.strerror}.") from None

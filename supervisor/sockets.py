@@ -22,6 +22,10 @@ ADMIN_MODE = 0o600
 FOLDER_MODE = 0o755
 
 
+class PortInUse(Refused):
+    """Another program listens there."""
+
+
 @dataclass
 class Listener:
     """A listening socket. `kind`: client, admin or merged; `address`: a path or host:port."""
@@ -60,11 +64,25 @@ def listen_tcp(address: str) -> Listener:
     except OSError as error:
         sock.close()
         if error.errno == errno.EADDRINUSE:
-            raise Refused(Exit.UNAVAILABLE, f"{address} is in use by another program; choose another port.") from None
+            raise PortInUse(Exit.UNAVAILABLE, f"{address} is in use by another program; choose another port.") from None
         code = Exit.NO_PERMISSION if isinstance(error, PermissionError) else Exit.UNAVAILABLE
         raise Refused(code, f"cannot listen on {address}: {error.strerror}.") from None
     port = sock.getsockname()[1]
     return Listener("merged", f"[{host}]:{port}" if ":" in host else f"{host}:{port}", sock)
+
+
+def free_port(host: str, taken: int) -> int | None:
+    """A port near `taken` that nothing listens on at this moment; None when there is none among the next fifty."""
+    for port in range(taken + 1, min(taken + 51, 65536)):
+        with socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM) as sock:
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                sock.bind((host, port))
+                sock.listen(1)
+            except OSError:
+                continue
+            return port
+    return None
 
 
 def listen_unix(kind: str, path: str, mode: int) -> Listener:

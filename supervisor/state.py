@@ -3,6 +3,7 @@
 Owns no process. `halt` is how any part says that the gateway can't go on; the reason that came first counts.
 """
 
+import socket
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -35,6 +36,8 @@ class State:
     """Whoever started the gateway, where that is a service manager."""
     watchdog_seconds: float | None = None
     """After so long without a beat it ends the gateway; None: never."""
+    upstream: socket.socket | None = None
+    """What the upstream of a dev gateway serves; None: there is none."""
     lifecycle: Lifecycle = field(default_factory=Lifecycle)
     condition: Condition = field(default_factory=Condition)
     standings: Standings = field(default_factory=Standings)

@@ -30,6 +30,7 @@ from supervisor.state import State
 from supervisor.stop import begin_drain, stop_fronts
 from supervisor.telling import Telling
 from supervisor.templates import TemplateKeeper
+from supervisor.upstream import keep_upstream
 from supervisor.watchdog import Pulse, Watchdog
 
 M = TypeVar("M", bound=m.Message)
@@ -94,6 +95,8 @@ class _Gateway:
             nursery.start_soon(spares.run, self.is_calm)
         nursery.start_soon(self.notary.run)
         nursery.start_soon(self.template.run)
+        if self.state.upstream is not None:
+            nursery.start_soon(keep_upstream, self.state, self.state.upstream)
         for keeper in self.keepers:
             nursery.start_soon(keeper.run, self.answers(), self.live_ids, self.notary.attach, self.front_ended)
 

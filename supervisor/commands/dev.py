@@ -28,11 +28,15 @@ def add(commands: Commands) -> None:
     )
     develop.add_argument("--config", type=Path, metavar="FILE", help="configuration that overrides dev defaults (TOML)")
     develop.add_argument("--ready-file", type=Path, metavar="FILE", help="write the ready line to this file too")
+    develop.add_argument(
+        "--no-upstream", action="store_true", help="no echo bank at upstream.gateway.test, which the examples speak to"
+    )
     develop.set_defaults(run=_dev)
 
 
 def _dev(options: argparse.Namespace) -> int:
-    given = dev.DevOptions(options.listen, options.state_dir, options.config, options.ready_file)
+    has_upstream = not options.no_upstream
+    given = dev.DevOptions(options.listen, options.state_dir, options.config, options.ready_file, has_upstream)
     loaded = dev.load_dev(given, os.environ)
     if loaded.settings is None:
         print(report(loaded.problems), end="", file=sys.stderr)

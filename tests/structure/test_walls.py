@@ -55,7 +55,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("launch", "rollback"),
         ("rotation",),
         ("supervise", "dev"),
-        ("census", "following", "reloads", "stop", "telling", "templates"),
+        ("census", "following", "reloads", "stop", "telling", "templates", "upstream"),
         ("notaries", "worker_supply"),
         ("fronts",),
         ("activation",),

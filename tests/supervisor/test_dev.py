@@ -3,6 +3,7 @@
 import json
 import os
 import pty
+import re
 import signal
 import socket
 import stat
@@ -101,7 +102,7 @@ def test_a_first_start_makes_all_and_says_it_in_a_line_a_second_keeps_all_and_a_
     assert ready["state_dir"] == str(state)
     assert json.loads((tmp_path / "ready.json").read_text()) == ready
     operator = ready["operator"]
-    assert set(operator) == {"name", "key", "private_key_file"}
+    assert set(operator) == {"name", "key", "key_file", "private_key_file"}
     assert operator["name"] == "dev"
     assert operator["key"].startswith("key-dev-")
     assert len(operator["key"]) == len("key-dev-") + 32
@@ -109,9 +110,9 @@ def test_a_first_start_makes_all_and_says_it_in_a_line_a_second_keeps_all_and_a_
     assert stat.S_IMODE(state.stat().st_mode) == 0o700
     assert files_below(state) == dict.fromkeys(
         [
-            "gateway.lock", "in-force.json", "operator.key", "operator.pem", "secrets.json", "receipt-keys.jwks.json",
-            "checkpoint-keys.jwks.json", "keys/lease.pem", "keys/grant.pem", "keys/receipt.pem", "keys/checkpoint.pem",
-            "policy/data.json", "policy/gateway.rego",
+            "gateway.lock", "in-force.json", "running.json", "operator.key", "operator.pem", "secrets.json",
+            "receipt-keys.jwks.json", "checkpoint-keys.jwks.json", "keys/lease.pem", "keys/grant.pem",
+            "keys/receipt.pem", "keys/checkpoint.pem", "policy/data.json", "policy/gateway.rego",
         ],
         0o600,
     )  # fmt: skip
@@ -125,10 +126,12 @@ def test_a_first_start_makes_all_and_says_it_in_a_line_a_second_keeps_all_and_a_
     ]
     assert len({answer["pid"] for answer in answers}) == 1
     assert [kind for kind, _ in answers[0]["listeners"]] == ["merged", "client", "admin"]
-    assert answers[0]["weakened"] == ["dev_mode", "identity.provider=none", "unsafe_expose_http"]
+    weakened = ["dev_mode", "identity.provider=none", "unsafe_expose_http", "egress.unsafe_resolve"]
+    assert answers[0]["weakened"] == weakened
     assert "this configuration weakens the gateway" in gateway.log.read_text()
     assert gateway.stop() == Exit.OK
     assert not (tmp_path / "ready.json").exists()
+    assert not (state / "running.json").exists()
     assert not list((state / "run").iterdir())
 
     kept = {name: (state / name).read_bytes() for name in files_below(state)}
@@ -186,7 +189,7 @@ def test_a_wrong_flag_is_a_problem_like_any_other(devs: list[Dev], tmp_path: Pat
     assert gateway.log.read_text().startswith('--listen  listen_http_addr = "gate.example:80": must be an IP address')
 
 
-def test_a_port_in_use_is_one_sentence_and_leaves_nothing_behind(devs: list[Dev], tmp_path: Path) -> None:
+def test_a_port_in_use_names_a_free_one_and_leaves_nothing_behind(devs: list[Dev], tmp_path: Path) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         taken.listen()
@@ -194,7 +197,8 @@ def test_a_port_in_use_is_one_sentence_and_leaves_nothing_behind(devs: list[Dev]
         gateway = Dev(tmp_path, "--listen", address, "--state-dir", "state/deep")
         devs.append(gateway)
         assert gateway.end() == Exit.UNAVAILABLE
-    assert gateway.log.read_text() == f"gateway: {address} is in use by another program; choose another port.\n"
+    said = f"gateway: {address} is in use by another program; try --listen 127.0.0.1:(\\d+), which is free.\n"
+    assert re.fullmatch(said, gateway.log.read_text())
     assert sorted(one.name for one in tmp_path.iterdir()) == ["dev.log"]
 
 
@@ -256,32 +260,36 @@ def test_a_closed_standard_output_does_not_keep_it_from_serving(devs: list[Dev],
     assert gateway.process.wait(120) == Exit.OK
 
 
-def test_a_terminal_gets_five_lines_for_people_on_standard_error(tmp_path: Path) -> None:
+@pytest.mark.parametrize("stdout", ["a terminal", "a pipe"])
+def test_a_terminal_gets_lines_for_people_and_never_the_key(tmp_path: Path, stdout: str) -> None:
     ours, theirs = pty.openpty()
     process = subprocess.Popen(
-        [*RUN_CLI, "dev", "--listen", "127.0.0.1:0", "--state-dir", "state"],
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=theirs, text=True, cwd=tmp_path,
+        [*RUN_CLI, "dev", "--listen", "127.0.0.1:0", "--state-dir", "state", "--ready-file", "ready.json"],
+        stdin=subprocess.DEVNULL, stdout=theirs if stdout == "a terminal" else subprocess.PIPE, stderr=theirs,
+        cwd=tmp_path,
     )  # fmt: skip
     os.close(theirs)
     seen = b""
     try:
-        assert process.stdout is not None
-        ready = json.loads(process.stdout.readline())
         while b"/v1/actions" not in seen and readable(ours, 120):
             seen += os.read(ours, 4096)
+        ready = json.loads((tmp_path / "ready.json").read_text())
+        if process.stdout is not None:
+            assert json.loads(process.stdout.readline()) == ready
     finally:
         process.terminate()
         process.wait(120)
-        process.stdout.close() if process.stdout else None
+        if process.stdout is not None:
+            process.stdout.close()
         os.close(ours)
     text = seen.decode().replace("\r\n", "\n")
-    lines = text[text.index("gateway dev serves") :].splitlines()[:5]
-    assert ready["base_url"] in lines[0]
-    assert ready["state_dir"] in lines[1]
-    assert "operator.key" in lines[2]
-    assert lines[3].startswith("  WEAKENED  dev_mode, identity.provider=none")
-    assert lines[4] == f"  try       curl -s {ready['base_url']}/v1/actions"
+    told = text[text.index("gateway dev serves") :]
+    assert told.startswith(f"gateway dev serves {ready['base_url']}\n")
+    assert f"  operator  dev: key in {ready['operator']['key_file']}\n" in told
+    assert "  WEAKENED  never for production: dev_mode, identity.provider=none,\n" in told
+    assert f"GATECTL_DEV_STATE_DIR={ready['state_dir']} gatectl execute text_digest text=hello\n" in told
     assert ready["operator"]["key"] not in text
+    assert '"event"' not in text
 
 
 def test_the_state_directory_follows_the_conventions_of_the_desktop() -> None:

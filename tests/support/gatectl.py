@@ -62,9 +62,10 @@ class Gatectl:
 
     @property
     def environ(self) -> dict[str, str]:
-        strange = ("GATECTL_", "CREDENTIALS_DIRECTORY", "NO_COLOR", "XDG_CONFIG_HOME")
+        strange = ("GATECTL_", "CREDENTIALS_DIRECTORY", "NO_COLOR", "XDG_CONFIG_HOME", "COLUMNS")
         kept = {name: value for name, value in os.environ.items() if not name.startswith(strange)}
-        return kept | {"XDG_CONFIG_HOME": str(self.home), "TERM": "xterm"} | dict(self.environment)
+        own = {"XDG_CONFIG_HOME": str(self.home), "XDG_STATE_HOME": str(self.home / "state"), "TERM": "xterm"}
+        return kept | own | dict(self.environment)
 
     @property
     def contexts_file(self) -> Path:

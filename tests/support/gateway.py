@@ -213,7 +213,7 @@ def gateway(
 ) -> Iterator[Gateway]:  # fmt: skip
     """Run `gateway dev` in `folder` until the block ends. `config` is the text of a TOML file; `program` is what does
     as the command line."""
-    arguments = ["dev", "--listen", "127.0.0.1:0", "--state-dir", str(folder / "state")]
+    arguments = ["dev", "--listen", "127.0.0.1:0", "--state-dir", str(folder / "state"), "--no-upstream"]
     if config:
         (folder / "gateway.toml").write_text(config)
         arguments += ["--config", str(folder / "gateway.toml")]

@@ -40,7 +40,7 @@ from gateway_client.version import __version__
 COMPLETE_VARIABLE = "_GATECTL_COMPLETE"
 HELP = """Operate an action gateway: decide what waits, read the evidence, change what agents may do.
 
-First contact with a dev gateway: gatectl context from-ready FILE, then gatectl status.
+A gateway dev that runs here is found without further ado: gatectl status. Others are contexts: gatectl context.
 """
 
 cli = Group("gatectl", help=HELP, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})

@@ -1,4 +1,5 @@
-"""Which gateway a command speaks to: flag before environment before context file, member by member.
+"""Which gateway a command speaks to: flag before environment before context file, member by member. Where none of them
+names a gateway, the `gateway dev` that runs here.
 
 `address` and `public_base_url` belong together: a TCP address that was given by a flag does not get the URL that the
 context has for another one. A key never comes by flag or environment, only the name of its file does; a file of
@@ -14,11 +15,12 @@ from pathlib import Path
 from gateway_client.address import Address
 from gateway_client.cli.contexts import MEMBERS, Context, Contexts, contexts_file, load
 from gateway_client.cli.exits import Exit, Failure, usage
+from gateway_client.cli.running_dev import SOURCE, running_dev
 from gateway_client.cli.safe import safe
 
 CREDENTIALS = {"operator_key_file": "operator.key", "private_key_file": "operator.pem"}
 """Names below $CREDENTIALS_DIRECTORY."""
-FIRST = "gatectl context from-ready FILE, or gatectl context set NAME --address URL"
+FIRST = "gateway dev starts one here; for another, gatectl context set NAME --address URL"
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,10 +57,12 @@ class Settings:
         flags = Context(**{one: value for one, value in self._flags.items() if one in MEMBERS})
         variables = Context(**{one: self._environ.get(f"GATECTL_{one.upper()}") or None for one in MEMBERS})
         named = Context() if self.name is None else self._from_file(self.contexts.named(self.name))
-        return (
-            Layer("flag", flags), Layer("environment", variables), Layer(f"context {self.name}", named),
-            Layer("$CREDENTIALS_DIRECTORY", self._credentials()),
-        )  # fmt: skip
+        given = [Layer("flag", flags), Layer("environment", variables), Layer(f"context {self.name}", named)]
+        is_named = any(layer.context.address or layer.context.agent_address for layer in given)
+        dev = None if self.name is not None or is_named else running_dev(self._environ)
+        if dev is not None:
+            given.append(Layer(SOURCE, dev))
+        return (*given, Layer("$CREDENTIALS_DIRECTORY", self._credentials()))
 
     def sourced(self, member: str) -> tuple[str, str] | None:
         """Value and source of one member."""
@@ -72,6 +76,11 @@ class Settings:
         """One member, None when nobody says."""
         found = self.sourced(member)
         return None if found is None else found[0]
+
+    @property
+    def is_running_dev(self) -> bool:
+        """No gateway is named, and one of `gateway dev` runs here."""
+        return any(layer.source == SOURCE for layer in self.layers)
 
     def address(self, member: str = "address") -> Address:
         """The gateway's address, with the URL that belongs to it. Raises Failure no_address."""

@@ -1,23 +1,20 @@
 """What agents do: look at actions, and call one."""
 
-import sys
 from contextlib import suppress
-from pathlib import Path
 from typing import Any
 
 import click
 
+from gateway_client.agents import AgentClient
 from gateway_client.cli import completing
 from gateway_client.cli.desk import Command, Desk, Group, noun, pass_desk
-from gateway_client.cli.exits import Exit, Failure, usage
+from gateway_client.cli.exits import Exit, Failure
+from gateway_client.cli.requests import request_of
 from gateway_client.cli.results_view import ended, show_executed
 from gateway_client.cli.safe import one_line, plain, safe
-from gateway_client.decoding import parse_json
-from gateway_client.errors import NotFound, ProtocolViolation
+from gateway_client.errors import NotFound
 from gateway_client.results import Held
 
-MAX_REQUEST = 1_048_576
-"""docs/contract.md, "Limits"."""
 actions = noun("actions", "The actions that can be called.", default="list")
 
 
@@ -47,10 +44,7 @@ def show(desk: Desk, action: str) -> None:
     """Show one action: what it may do, and what a request looks like."""
     with desk.agent() as agent:
         found = agent.manifest(action)
-        try:
-            schema: dict[str, Any] | None = agent.request_schema(action)
-        except NotFound:
-            schema = None
+        schema = _schema(agent, action)
     if desk.is_json:
         desk.out.document({"manifest": found.raw, "request_schema": schema})
         return
@@ -76,6 +70,13 @@ def show(desk: Desk, action: str) -> None:
         out.line(f"request /{safe(name)}{' (required)' if is_needed else ''}: {one_line(rule)}")
 
 
+def _schema(agent: AgentClient, action: str) -> dict[str, Any] | None:
+    try:
+        return agent.request_schema(action)
+    except NotFound:
+        return None
+
+
 def _properties(schema: dict[str, Any]) -> list[tuple[str, Any]]:
     found = schema.get("properties")
     return list(found.items()) if isinstance(found, dict) else [("", schema)]
@@ -83,15 +84,19 @@ def _properties(schema: dict[str, Any]) -> list[tuple[str, Any]]:
 
 @click.command(cls=Command)
 @click.argument("action", shell_complete=completing.actions)
-@click.option("--request", "file", metavar="FILE|-", type=click.Path(exists=True, dir_okay=False, allow_dash=True,
-              path_type=Path), help="The request as JSON; {} without it.")  # fmt: skip
+@click.argument("values", nargs=-1, metavar="[KEY=VALUE]...")
+@click.option(
+    "--request", "given", metavar="JSON|FILE|-", help="The request: '{…}', or where it stands; {} without it."
+)
 @click.option("--wait", is_flag=True, help="When an operator must decide first, wait for that.")
 @click.option("--timeout", type=click.FloatRange(min=0, min_open=True, max=604_800), help="Seconds for all of it.")
 @pass_desk
-def execute(desk: Desk, action: str, file: Path | None, wait: bool, timeout: float | None) -> None:
+def execute(
+    desk: Desk, action: str, values: tuple[str, ...], given: str | None, wait: bool, timeout: float | None
+) -> None:
     """Call ACTION as an agent, with a lease of its own."""
-    request = {} if file is None else _request(file)
     with desk.agent() as agent:
+        request = request_of(given, values, lambda: _schema(agent, action))
         on_held = None if desk.is_json else _say_held
         done = agent.execute(action, request, wait_for_approval=wait, timeout=timeout, on_held=on_held)
     if isinstance(done, Held):
@@ -120,15 +125,3 @@ def _held(desk: Desk, held: Held) -> Failure:
         Exit.DENIED, "approval_pending", "the call waits for an operator",
         f"gatectl approvals show {held.approval_id}; or execute with --wait",
     )  # fmt: skip
-
-
-def _request(file: Path) -> Any:
-    """The JSON of a file. Raises Failure; its text never quotes the file."""
-    with sys.stdin.buffer if str(file) == "-" else file.open("rb") as opened:
-        data = opened.read(MAX_REQUEST + 1)
-    if len(data) > MAX_REQUEST:
-        raise usage("the request is larger than 1 MB")
-    try:
-        return parse_json(data, "the request")
-    except ProtocolViolation as error:
-        raise usage(f"{error.reason}: {file}", "one JSON value, no name twice") from None

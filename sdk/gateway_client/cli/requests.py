@@ -1,0 +1,74 @@
+"""The request of `gatectl execute`: a file, JSON on the command line, or `key=value` by the action's schema.
+
+Errors never quote the request.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from gateway_client.cli.exits import usage
+from gateway_client.cli.safe import safe
+from gateway_client.decoding import parse_json
+from gateway_client.errors import ProtocolViolation
+
+MAX_REQUEST = 1_048_576
+"""docs/contract.md, "Limits"."""
+Schema = dict[str, Any] | None
+
+
+def request_of(given: str | None, values: Sequence[str], schema_of: Callable[[], Schema]) -> Any:
+    """What to send. `given`: JSON that begins with `{`, `-` for standard input, or the name of a file; `values`:
+    members as `key=value`. `schema_of` is asked where values are given alone. Raises Failure usage."""
+    if given is not None and values:
+        raise usage("--request and key=value are two ways to say one thing", "use one of them")
+    if values:
+        return _members(values, schema_of() or {})
+    if given is None:
+        return {}
+    if given.lstrip().startswith("{"):
+        return _parsed(given.encode(), "--request")
+    return _parsed(_read(given), given)
+
+
+def _read(name: str) -> bytes:
+    file = Path(name)
+    if name != "-" and not file.is_file():
+        raise usage(f"there is no file {safe(name)}", "a file, - for standard input, or JSON: '{…}'")
+    with sys.stdin.buffer if name == "-" else file.open("rb") as opened:
+        return opened.read(MAX_REQUEST + 1)
+
+
+def _parsed(data: bytes, name: str) -> Any:
+    if len(data) > MAX_REQUEST:
+        raise usage("the request is larger than 1 MB")
+    try:
+        return parse_json(data, "the request")
+    except ProtocolViolation as error:
+        raise usage(f"{error.reason}: {safe(name)}", "one JSON value, no name twice") from None
+
+
+def _members(values: Sequence[str], schema: dict[str, Any]) -> dict[str, Any]:
+    properties = schema.get("properties")
+    rules = properties if isinstance(properties, dict) else {}
+    found: dict[str, Any] = {}
+    for one in values:
+        name, equals, text = one.partition("=")
+        if not name or not equals:
+            raise usage("a member of the request is given as key=value", "or all of it as --request '{…}'")
+        if name in found:
+            raise usage(f"{safe(name)} is given twice")
+        found[name] = _value(text, rules.get(name))
+    return found
+
+
+def _value(text: str, rule: object) -> Any:
+    """A text where the schema wants one; otherwise JSON, and a text where it is none."""
+    wanted = rule.get("type") if isinstance(rule, dict) else None
+    if wanted == "string":
+        return text
+    try:
+        return parse_json(text.encode(), "the value")
+    except ProtocolViolation:
+        return text
