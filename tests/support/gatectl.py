@@ -10,7 +10,7 @@ import subprocess
 import sys
 import termios
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -111,16 +111,18 @@ class Gatectl:
             process.communicate(timeout=60)
 
     def on_terminal(
-        self, *arguments: str, answer: str = "", until: str = "", then: Callable[[], object] | None = None
-    ) -> Ran:
-        """The console script on a terminal of its own. `out` has all.
+        self, *arguments: str, answer: str = "", until: str = "", then: Callable[[], object] | None = None,
+        columns: int = 80, program: Sequence[str] = (SCRIPT,),
+    ) -> Ran:  # fmt: skip
+        """The console script, or another `program`, on a terminal of its own. `out` has all.
 
         Once `until` stands there, `then` is called and `answer` is typed.
         """
         ours, theirs = pty.openpty()
+        termios.tcsetwinsize(theirs, (24, columns))
         try:
             process = subprocess.Popen(
-                [SCRIPT, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=self.environ,
+                [*program, *arguments], stdin=theirs, stdout=theirs, stderr=theirs, env=self.environ,
                 start_new_session=True,
                 preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),  # or Ctrl-C would be a character
             )  # fmt: skip

@@ -5,6 +5,7 @@ has gone through gateway_client/cli/safe.py.
 """
 
 import os
+import shutil
 import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -21,9 +22,6 @@ STYLES = {
     "verification_failed": "bold red",
 }  # fmt: skip
 """Words that are coloured when a cell, or a marked text, is exactly that."""
-
-PROSE = 42
-"""Cells beyond this are folded in a table on a terminal; an identifier is shorter."""
 
 MAX_CELL, MAX_FACT = 600, 4000
 
@@ -54,7 +52,7 @@ class Output:
         if not cells:
             self.line(empty)
         elif self.is_terminal:
-            self._rich_table(columns, cells)
+            self._laid_out(columns, cells)
         else:
             self._aligned([list(columns), *cells])
 
@@ -63,7 +61,18 @@ class Output:
         shown = [(name, short(plain(value), MAX_FACT)) for name, value in pairs]
         width = max((len(name) for name, _ in shown), default=0)
         for name, value in shown:
-            self.line(f"{name.ljust(width)}  {self.mark(value)}")
+            first, *others = self._folded(value, width + 2)
+            self.line(f"{name.ljust(width)}  {self.mark(first)}")
+            for line in others:
+                self.line(f"{'':{width}}  {line}")
+
+    def _folded(self, value: str, indent: int) -> list[str]:
+        """In lines that fit behind so many columns, on a terminal."""
+        if not self.is_terminal:
+            return [value]
+        from gateway_client.cli.tables import fold
+
+        return fold(value, max(20, self._width() - indent))
 
     def mark(self, word: str) -> str:
         """`word` in its colour, on terminals that have colours."""
@@ -73,24 +82,29 @@ class Output:
         codes = {"bold": "1", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
         return f"\x1b[{';'.join(codes[part] for part in style.split())}m{word}\x1b[0m"
 
-    def _rich_table(self, columns: Sequence[str], cells: list[list[str]]) -> None:
-        from rich import box
-        from rich.console import Console
-        from rich.table import Table
-        from rich.text import Text
+    def _laid_out(self, columns: Sequence[str], cells: list[list[str]]) -> None:
+        """For a terminal: a table where one fits, records below each other elsewhere."""
+        from gateway_client.cli import tables
 
-        widths = [max(len(row[at]) for row in [list(columns), *cells]) for at in range(len(columns))]
-        table = Table(
-            box=box.SIMPLE_HEAD, pad_edge=False, show_edge=False, header_style="bold" if self.has_colour else ""
-        )
-        for name, width in zip(columns, widths, strict=True):
-            # Identifiers are copied: they stay in one piece. Prose is folded.
-            table.add_column(name, overflow="fold", no_wrap=width <= PROSE, min_width=min(width, PROSE))
-        for row in cells:
-            table.add_row(*(Text(cell, style=STYLES.get(cell, "")) for cell in row))  # Text: no markup is read
-        console = Console(no_color=not self.has_colour, highlight=False, emoji=False, markup=False)
-        console.width = max(console.width, sum(min(width, PROSE) + 3 for width in widths))
-        console.print(table)
+        width = self._width()
+        found = tables.table(columns, cells, width)
+        if found is None:
+            for first, *others in tables.stacked(columns, cells, width):
+                self.line(self._bold(first))
+                for line in others:
+                    self.line(line)
+            return
+        for at, pieces in enumerate(found):
+            shown = [self._bold(piece) if at == 0 else self.mark(piece) for piece, _ in pieces]
+            pads = [tables.padding(piece, cells_wide) for piece, cells_wide in pieces]
+            self.line((" " * tables.GAP).join(part + pad for part, pad in zip(shown, pads, strict=True)).rstrip())
+
+    def _bold(self, text: str) -> str:
+        return f"\x1b[1m{text}\x1b[0m" if self.has_colour and text else text
+
+    @staticmethod
+    def _width() -> int:
+        return max(20, shutil.get_terminal_size().columns)
 
     def _aligned(self, rows: list[list[str]]) -> None:
         widths = [max(len(row[at]) for row in rows) for at in range(len(rows[0]))]

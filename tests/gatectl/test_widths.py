@@ -1,0 +1,57 @@
+"""Tables and facts on terminals of several widths: no line is broken by the terminal, and nothing is lost."""
+
+import re
+import sys
+
+import pytest
+from gateway_client import Held
+from gateway_client.cli.tables import stacked, table
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rich.cells import cell_len
+
+from tests.support.gatectl import Gatectl
+
+COMMANDS = ("approvals list", "actions list", "audit events", "doctor", "status", "context show", "policy show")
+EACH = f"from gateway_client.cli.main import run\nfor one in {COMMANDS!r}:\n    run(one.split())"
+COLOURS = re.compile(r"\x1b\[[0-9;]*m")
+UNBROKEN = re.compile(r"\s*(\S+ )?[^\s]*[/_:][^\s]*")
+"""What is copied whole: a path, a URL, a hash, an identifier, with its name before it."""
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_no_line_is_wider_than_the_terminal(gatectl: Gatectl, held: Held, columns: int) -> None:
+    ran = gatectl.on_terminal("-c", EACH, columns=columns, program=[sys.executable])
+    lines = COLOURS.sub("", ran.out).splitlines()
+    wide = [one for one in lines if cell_len(one) > columns and not UNBROKEN.fullmatch(one)]
+    assert not wide
+    assert len(lines) > 40
+    text = " ".join(ran.out.split())
+    assert (held.approval_id in text) == (columns < 100)
+    assert held.approval_id[-12:] in text
+    assert "Writes a text to a file, replacing what was there." in text or columns >= 100
+
+
+CELLS = st.lists(st.text(st.sampled_from("ab 字_-"), min_size=1, max_size=60).map(str.strip), min_size=3, max_size=3)
+
+
+@given(st.lists(CELLS.filter(all), min_size=1, max_size=5), st.sampled_from([80, 100, 120]))
+@settings(max_examples=60, deadline=None)
+def test_every_cell_is_there_however_it_is_laid_out(rows: list[list[str]], width: int) -> None:
+    columns = ("ONE", "TWO", "THREE")
+    found = table(columns, rows, width)
+    if found is not None:
+        texts = ["".join(line[at][0] for line in found) for at in range(3)]
+        wanted = ["".join((name, *(row[at] for row in rows))) for at, name in enumerate(columns)]
+        assert [one.replace(" ", "") for one in texts] == [one.replace(" ", "") for one in wanted]
+        assert all(sum(cells for _, cells in line) + 4 <= width for line in found)
+        return
+    for row, lines in zip(rows, stacked(columns, rows, width), strict=True):
+        text = "".join(lines).replace(" ", "")
+        assert (
+            text
+            == f"{row[0]}{'two' + row[1] if row[1] != '-' else ''}{'three' + row[2] if row[2] != '-' else ''}".replace(
+                " ", ""
+            )
+        )
+        assert all(cell_len(line) <= width for line in lines)
