@@ -25,6 +25,8 @@ class Address:
         """`unix:///run/gateway/gate.sock` (then `public_base_url` is needed), or `http://HOST:PORT` (then it is that
         URL unless given). Raises ValueError."""
         parts = _split(text)
+        if _lacks_scheme(text):
+            raise ValueError("the address lacks its scheme: http://HOST:PORT, or unix:///absolute/path for a socket")
         if parts.scheme == "unix":
             path = unquote(parts.path)
             if parts.netloc or parts.query or parts.fragment or not path.startswith("/") or "\0" in path:
@@ -42,6 +44,11 @@ def _split(url: str) -> SplitResult:
     if not url.isprintable() or " " in url:  # urlsplit drops some of these instead of refusing them
         raise ValueError("a gateway's URL has no spaces or control characters")
     return urlsplit(url)
+
+
+def _lacks_scheme(text: str) -> bool:
+    """`127.0.0.1:3000`, `localhost:3000`, `/run/gateway/gate.sock`; urlsplit takes some hosts for schemes."""
+    return "://" not in text and not text.startswith("unix:")
 
 
 def _base(url: str) -> str:

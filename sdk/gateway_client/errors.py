@@ -4,14 +4,18 @@ Codes are those of the gateway's error table where the gateway answered, and a f
 not (see each class). Guarantees that no token, key or proof is ever part of an error, whatever a server answers.
 """
 
+import json
 import re
 from collections.abc import Mapping
 from typing import Any
 
+from gateway_client.hints import HINTS, hint_for
 from gateway_client.visible import has_looks
 
 MAX_REASON = 500
+MAX_SUGGESTIONS = 5
 _MAY_BE_WRITTEN = {"approval_store_unavailable", "epoch_store_unavailable", "learned_rules_unavailable"}
+_NOT_REPEATABLE = {"identity_provider_unavailable"}
 _CODE = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
 _TRACE = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}", re.ASCII)
 
@@ -20,9 +24,10 @@ class GatewayError(Exception):
     """The base of everything this library raises for an outcome of a call.
 
     `code`: stable, for programs. `status`: the HTTP status, None when there was no answer. `reason`: why, where the
-    gateway says so (`deny_reason`, `reason` or `message` of the answer), control characters removed. `retry_after`:
-    seconds to wait before asking again. `trace_id`: what the gateway's log and audit know this call by. `approval_id`
-    and `receipt_id`: the hold and the receipt that the error is about, where they are known.
+    gateway says so (`deny_reason`, `reason` or `message` of the answer; of an action that failed, its own words where
+    its manifest lets them out), control characters removed. `retry_after`: seconds to wait before asking again.
+    `suggestions`: names that are close to one that is not known. `trace_id`: what the gateway's log and audit know this
+    call by. `approval_id` and `receipt_id`: the hold and the receipt that the error is about, where they are known.
     """
 
     def __init__(
@@ -33,6 +38,8 @@ class GatewayError(Exception):
         reason: str | None = None,
         retry_after: float | None = None,
         trace_id: str | None = None,
+        receipt_id: str | None = None,
+        suggestions: tuple[str, ...] = (),
     ) -> None:
         self.code = code if _CODE.fullmatch(code) else "unknown_error"
         self.status = status
@@ -40,7 +47,8 @@ class GatewayError(Exception):
         self.retry_after = retry_after
         self.trace_id = trace_id if trace_id is not None and _TRACE.fullmatch(trace_id) else None
         self.approval_id: str | None = None
-        self.receipt_id: str | None = None
+        self.receipt_id = receipt_id if receipt_id is not None and _TRACE.fullmatch(receipt_id) else None
+        self.suggestions = tuple(clean(one) for one in suggestions[:MAX_SUGGESTIONS])
         super().__init__(self.code)
 
     def __str__(self) -> str:
@@ -60,9 +68,24 @@ class GatewayError(Exception):
         """
         return self.status is not None and self.status >= 500 and self.status != 503
 
+    @property
+    def is_retryable(self) -> bool:
+        """True when the same call, unchanged, is worth another try after `retry_after` and can't happen twice by it."""
+        return False
+
+    @property
+    def hint(self) -> str:
+        """What to do next, as one sentence for the caller. For people and models; programs read `code`."""
+        return hint_for(self.code, self.status)
+
 
 class AuthenticationFailed(GatewayError):
     """401: lease, proof or operator credential do not hold."""
+
+    @property
+    def is_retryable(self) -> bool:
+        """True for `replay_detected`: the next attempt has a proof of its own."""
+        return self.code == "replay_detected"
 
 
 class Denied(GatewayError):
@@ -90,6 +113,11 @@ class ApprovalEnded(Conflict):
         """False for what expired."""
         return self.code != "approval_expired"
 
+    @property
+    def is_retryable(self) -> bool:
+        """True for what expired: nothing ran, and calling again asks for another decision."""
+        return self.code == "approval_expired"
+
 
 class ApprovalPending(GatewayError):
     """Nobody has decided yet and the wait is over (code `approval_pending`). `approval_id` can be polled on.
@@ -110,6 +138,11 @@ class Invalid(GatewayError):
 class RateLimited(GatewayError):
     """429: too many at once. Nothing has happened; ask again after `retry_after`."""
 
+    @property
+    def is_retryable(self) -> bool:
+        """True."""
+        return True
+
 
 class Unavailable(GatewayError):
     """503: refused because something is missing or overloaded. Nothing has been dispatched."""
@@ -119,9 +152,14 @@ class Unavailable(GatewayError):
         """True where a store failed while it was writing: a hold, a decision or a change may be in it all the same."""
         return self.code in _MAY_BE_WRITTEN
 
+    @property
+    def is_retryable(self) -> bool:
+        """True, except where something may be written, or where another socket has to be asked."""
+        return not self.may_have_run and self.code not in _NOT_REPEATABLE
+
 
 class ActionFailed(GatewayError):
-    """502: the provider ran and failed, or hit a limit; its receipt says which."""
+    """502: the provider ran and failed, or hit a limit; its receipt (`receipt_id`) says which."""
 
 
 class GatewayFault(GatewayError):
@@ -142,6 +180,16 @@ class Unreachable(GatewayError):
     def may_have_run(self) -> bool:
         """What `was_sent` says."""
         return self.was_sent
+
+    @property
+    def is_retryable(self) -> bool:
+        """True when nothing was sent and the client is still open."""
+        return not self.was_sent and self.code != "client_closed"
+
+    @property
+    def hint(self) -> str:
+        """As its code says, or that nothing was sent."""
+        return super().hint if self.was_sent or self.code == "client_closed" else HINTS["unreachable"]
 
 
 class ProtocolViolation(GatewayError):
@@ -181,22 +229,39 @@ _BY_STATUS: dict[int, type[GatewayError]] = {
 def error_for(
     status: int,
     body: Mapping[str, Any],
+    headers: Mapping[str, str],
     *,
     retry_after: float | None,
-    trace_id: str | None,
     secrets: tuple[str, ...] = (),
 ) -> GatewayError:
-    """The exception for an answer of 400 or more. A server that repeats one of `secrets` is not quoted."""
+    """The exception for an answer of 400 or more; `headers` in lower case. A server that repeats one of `secrets` is
+    not quoted."""
     kind = _BY_STATUS.get(status, Invalid if status < 500 else GatewayFault)
     code = body.get("error")
-    reasons = (body.get(name) for name in ("deny_reason", "reason", "message"))
+    reasons = [body.get(name) for name in ("deny_reason", "reason", "message")]
+    reasons.append(_quoted(headers.get("x-provider-error")))
+    trace_id, receipt_id = (headers.get(name) for name in ("x-trace-id", "x-receipt-id"))
+    near = body.get("did_you_mean")
     return kind(
         code if isinstance(code, str) else f"http_{status}",
         status=status,
         reason=next((_without(text, secrets) for text in reasons if isinstance(text, str)), None),
         retry_after=retry_after,
         trace_id=None if trace_id is None else _without(trace_id, secrets),
+        receipt_id=None if receipt_id is None else _without(receipt_id, secrets),
+        suggestions=tuple(_without(one, secrets) for one in near if isinstance(one, str))
+        if isinstance(near, list)
+        else (),
     )
+
+
+def _quoted(text: str | None) -> str | None:
+    """The value of a header that holds a JSON string; None for anything else."""
+    try:
+        found = None if text is None else json.loads(text)
+    except ValueError:
+        return None
+    return found if isinstance(found, str) else None
 
 
 def clean(text: str) -> str:

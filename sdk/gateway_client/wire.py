@@ -81,11 +81,6 @@ class Answer:
             raise ProtocolViolation("the answer is not UTF-8", status=self.status) from None
 
     @property
-    def trace_id(self) -> str | None:
-        """What the gateway's log knows this call by."""
-        return self.headers.get("x-trace-id")
-
-    @property
     def retry_after(self) -> float | None:
         """`Retry-After` in seconds; None where there is none, or another form of it."""
         text = self.headers.get("retry-after", "").strip()
@@ -110,7 +105,7 @@ class Answer:
             return error
         if not isinstance(body, dict):
             return ProtocolViolation("the answer is not a JSON object", status=self.status)
-        return error_for(self.status, body, retry_after=self.retry_after, trace_id=self.trace_id, secrets=self.secrets)
+        return error_for(self.status, body, self.headers, retry_after=self.retry_after, secrets=self.secrets)
 
 
 def path_of(*segments: str) -> str:

@@ -20,8 +20,10 @@ from gateway_client import (
     ProtocolViolation,
     RateLimited,
     Unavailable,
+    Unreachable,
 )
 from gateway_client.decoding import decode, parse_json
+from gateway_client.hints import HINTS, OF_FAULT, OF_UNAVAILABLE
 from gateway_client.results import Receipt
 from gateway_client.sending import http_request
 from gateway_client.wire import Answer, Request, path_of, query_of
@@ -109,6 +111,45 @@ def test_only_an_answer_before_dispatch_says_that_nothing_ran() -> None:
     assert refusal(500, "evidence_persistence_failed").error().may_have_run
     assert refusal(502, "action_execution_failed").error().may_have_run
     assert answer(200, {}).error().may_have_run
+
+
+def test_an_error_says_what_is_worth_another_try_and_never_of_what_may_have_run() -> None:
+    for status in (400, 401, 403, 404, 409, 422, 429, 500, 502, 503):
+        for code in HINTS:
+            error = refusal(status, code).error()
+            assert not (error.is_retryable and error.may_have_run), error
+            assert error.hint == HINTS[code]
+    assert refusal(429, "rate_limit_exceeded").error().is_retryable
+    assert refusal(503, "draining").error().is_retryable
+    assert refusal(401, "replay_detected").error().is_retryable
+    assert not refusal(503, "identity_provider_unavailable").error().is_retryable
+    assert not refusal(422, "schema_violation").error().is_retryable
+    assert not Unreachable("connection_lost").is_retryable
+    unsent = Unreachable("timed_out", was_sent=False)
+    assert unsent.is_retryable
+    assert "nothing was sent" in unsent.hint
+    assert refusal(503, "new_code").error().hint == OF_UNAVAILABLE
+    assert refusal(500, "new_code").error().hint == OF_FAULT
+
+
+def test_a_failed_action_names_its_receipt_and_its_own_words_where_they_are_sent() -> None:
+    body = {"error": "action_execution_failed"}
+    error = answer(502, body, x_receipt_id="rcpt_1", x_provider_error='"the acc\\u202eount is closed"').error()
+    assert (error.receipt_id, error.reason) == ("rcpt_1", "the account is closed")
+    error = answer(502, body, x_receipt_id="no id\n", x_provider_error="not quoted").error()
+    assert (error.receipt_id, error.reason) == (None, None)
+
+
+def test_names_that_are_close_are_suggested_a_few_of_them_and_only_as_text() -> None:
+    error = answer(404, {"error": "action_not_found", "did_you_mean": ["a\x1b", 1, *"bcdefgh"]}).error()
+    assert error.suggestions == ("a", "b", "c", "d", "e")
+    assert answer(404, {"error": "action_not_found", "did_you_mean": "x"}).error().suggestions == ()
+
+
+@pytest.mark.parametrize("text", ["127.0.0.1:3000", "localhost:3000", "h:3000", "/run/gate.sock", ""])
+def test_an_address_without_its_scheme_is_told_which_to_write(text: str) -> None:
+    with pytest.raises(ValueError, match="lacks its scheme: http://HOST:PORT, or unix:///"):
+        Address.parse(text)
 
 
 @pytest.mark.parametrize(
