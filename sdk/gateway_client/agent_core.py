@@ -35,6 +35,8 @@ POLL_SECONDS = 2.0
 WAIT_TIMEOUT = 360.0
 """A hold lives for five minutes; then its call may still take its own time."""
 
+LEASE_IS_OVER = "the lease that the call was held under has run out"
+
 
 class AgentCore(Core):
     """Every method gives a flow and its typed result, and raises the exceptions of gateway_client/errors.py."""
@@ -63,7 +65,7 @@ class AgentCore(Core):
             "POST", path_of("v1", "actions", action_id, "execute"), "", encode_json({} if request is None else request)
         )
         answer, lease = yield from self._proven(
-            call, deadline, Repeat.BEFORE_DISPATCH, WAIT_SECONDS if waits else RENEW_SECONDS
+            call, deadline, Repeat.BEFORE_DISPATCH, WAIT_SECONDS if waits else self.leases.terms.seconds_left
         )
         if answer.expect(200, 202).status == 200:
             return decode(Executed, answer.json(), "result")
@@ -73,12 +75,17 @@ class AgentCore(Core):
             return held
         if on_held is not None:
             on_held(held)
-        try:
-            return (yield from self._outcome(held, action_id, lease, end))
-        except GatewayError as error:
-            error.approval_id = held.approval_id
-            error.trace_id = error.trace_id or held.trace_id
-            raise
+        return (yield from self._outcome(held, action_id, lease, end))
+
+    def outcome(self, held: Held, action_id: str, timeout: float | None = None) -> Flow[Executed]:
+        """Wait until an operator has decided on a call that was held, and give what came of it (default 360 s).
+
+        `action_id` is that of the call. Raises as execute with a wait does; ApprovalPending also once the lease that
+        the call was held under has run out.
+        """
+        lease = self.leases.of_hold(held.approval_id, self.clock.now())
+        end = self.deadline(WAIT_TIMEOUT if timeout is None else timeout)
+        return (yield from self._outcome(held, action_id, lease, end))
 
     def poll(self, approval_id: str) -> Flow[Poll]:
         """Where a held call stands. Asks with the session that the call was made in, as long as its lease lives.
@@ -104,8 +111,18 @@ class AgentCore(Core):
         answer, _ = yield from self._proven(call, deadline, Repeat.READ, pinned=lease)
         return decode(Poll, answer.expect(200).json(), "approval")
 
-    def _outcome(self, held: Held, action_id: str, lease: Lease, end: float) -> Flow[Executed]:
-        """Poll until the hold is decided, then tell what came of it."""
+    def _outcome(self, held: Held, action_id: str, lease: Lease | None, end: float) -> Flow[Executed]:
+        """Poll until the hold is decided, then tell what came of it. No lease: it has run out."""
+        try:
+            if lease is None:
+                raise ApprovalPending("approval_pending", reason=LEASE_IS_OVER)
+            return (yield from self._decided(held, action_id, lease, end))
+        except GatewayError as error:
+            error.approval_id = held.approval_id
+            error.trace_id = error.trace_id or held.trace_id
+            raise
+
+    def _decided(self, held: Held, action_id: str, lease: Lease, end: float) -> Flow[Executed]:
         poll = yield from self._decision(held, lease, end)
         if poll.state == "denied":
             raise ApprovalDenied("approval_denied", reason=poll.deny_reason)
@@ -133,8 +150,7 @@ class AgentCore(Core):
             except AuthenticationFailed as error:
                 if error.code != "lease_expired":
                     raise
-                reason = "the lease that the call was held under has run out"
-                raise ApprovalPending("approval_pending", reason=reason) from None
+                raise ApprovalPending("approval_pending", reason=LEASE_IS_OVER) from None
             except (Unavailable, RateLimited, Unreachable) as error:
                 wait = max(error.retry_after or 0.0, POLL_SECONDS)
             left = end - self.clock.monotonic()

@@ -91,6 +91,7 @@ class AgentClient(_Agent, BlockingClient):
         return self._runner.run(flow)
 
     renew = blocking(AgentCore.renew)
+    outcome = blocking(AgentCore.outcome)
     poll = blocking(AgentCore.poll)
     receipt = blocking(AgentCore.receipt)
     lease_keys = blocking(AgentCore.lease_keys)
@@ -137,6 +138,7 @@ class AsyncAgentClient(_Agent, NonblockingClient):
         return await self._runner.run(flow)
 
     renew = nonblocking(AgentCore.renew)
+    outcome = nonblocking(AgentCore.outcome)
     poll = nonblocking(AgentCore.poll)
     receipt = nonblocking(AgentCore.receipt)
     lease_keys = nonblocking(AgentCore.lease_keys)

@@ -25,9 +25,10 @@ class GatewayError(Exception):
 
     `code`: stable, for programs. `status`: the HTTP status, None when there was no answer. `reason`: why, where the
     gateway says so (`deny_reason`, `reason` or `message` of the answer; of an action that failed, its own words where
-    its manifest lets them out), control characters removed. `retry_after`: seconds to wait before asking again.
-    `suggestions`: names that are close to one that is not known. `trace_id`: what the gateway's log and audit know this
-    call by. `approval_id` and `receipt_id`: the hold and the receipt that the error is about, where they are known.
+    its manifest lets them out), control characters removed. `retry_after`: seconds to wait before asking again. `rule`:
+    of the policy that denied it. `suggestions`: names that are close to one that is not known. `trace_id`: what the
+    gateway's log and audit know this call by. `approval_id` and `receipt_id`: the hold and the receipt that the error
+    is about, where they are known.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class GatewayError(Exception):
         trace_id: str | None = None,
         receipt_id: str | None = None,
         suggestions: tuple[str, ...] = (),
+        rule: str | None = None,
     ) -> None:
         self.code = code if _CODE.fullmatch(code) else "unknown_error"
         self.status = status
@@ -48,6 +50,7 @@ class GatewayError(Exception):
         self.trace_id = trace_id if trace_id is not None and _TRACE.fullmatch(trace_id) else None
         self.approval_id: str | None = None
         self.receipt_id = receipt_id if receipt_id is not None and _TRACE.fullmatch(receipt_id) else None
+        self.rule = None if rule is None else clean(rule)
         self.suggestions = tuple(clean(one) for one in suggestions[:MAX_SUGGESTIONS])
         super().__init__(self.code)
 
@@ -241,7 +244,8 @@ def error_for(
     reasons = [body.get(name) for name in ("deny_reason", "reason", "message")]
     reasons.append(_quoted(headers.get("x-provider-error")))
     trace_id, receipt_id = (headers.get(name) for name in ("x-trace-id", "x-receipt-id"))
-    near = body.get("did_you_mean")
+    near, rule = body.get("did_you_mean"), body.get("rule")
+    near = near if isinstance(near, list) else []
     return kind(
         code if isinstance(code, str) else f"http_{status}",
         status=status,
@@ -249,9 +253,8 @@ def error_for(
         retry_after=retry_after,
         trace_id=None if trace_id is None else _without(trace_id, secrets),
         receipt_id=None if receipt_id is None else _without(receipt_id, secrets),
-        suggestions=tuple(_without(one, secrets) for one in near if isinstance(one, str))
-        if isinstance(near, list)
-        else (),
+        suggestions=tuple(_without(one, secrets) for one in near if isinstance(one, str)),
+        rule=_without(rule, secrets) if isinstance(rule, str) else None,
     )
 
 

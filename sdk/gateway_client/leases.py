@@ -27,12 +27,14 @@ class LeaseTerms:
 
     With `max_calls`, a session ends with its lease or its budget, and the client then raises lease_expired or
     budget_exhausted: call `renew()` for another one. `renews_budget` lets the client take a new lease, with a whole
-    new budget, by itself.
+    new budget, by itself. A lease that has less than `seconds_left` left when a call goes out is renewed first:
+    WAIT_SECONDS suits a program that polls the holds of its calls later.
     """
 
     scopes: tuple[str, ...] = ("tools:call",)
     max_calls: int | None = None
     renews_budget: bool = False
+    seconds_left: float = RENEW_SECONDS
 
     @property
     def keeps_session(self) -> bool:

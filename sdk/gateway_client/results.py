@@ -59,6 +59,10 @@ class Manifest:
     verifier_kind: str | None = None
     egress: Mapping[str, Any] | None = None
     io: Mapping[str, Any] | None = None
+    request_schema: Any = None
+    """JSON Schema; None where the action declares none."""
+    response_schema: Any = None
+    """JSON Schema of the output; None where the action declares none."""
     raw: Raw = field(repr=False)
 
 

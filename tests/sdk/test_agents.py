@@ -217,6 +217,15 @@ def _wait_too_short(agent: AgentClient, operator: OperatorClient, ahead: list[fl
     assert agent.poll(approval_id).state == "pending"
     receipt_id = operator.approve(approval_id).receipt_id
     assert agent.poll(approval_id).receipt_id == receipt_id
+    assert agent.outcome(again, "payment_transfer").receipt_id == receipt_id
+
+
+def test_the_outcome_of_a_hold_of_another_session_can_not_be_waited_for(agent: AgentClient) -> None:
+    held = agent.execute("payment_transfer", payment(104))
+    assert isinstance(held, Held)
+    with AgentClient(agent._address) as other, pytest.raises(ApprovalPending, match=r"lease .* has run out") as raised:
+        other.outcome(held, "payment_transfer")
+    assert (raised.value.approval_id, raised.value.trace_id) == (held.approval_id, held.trace_id)
 
 
 @pytest.mark.parametrize("run", [trio.run, asyncio.run], ids=["trio", "asyncio"])

@@ -17,6 +17,8 @@ FILES = sorted(path for path in (SDK / "gateway_client").rglob("*.py") if "__pyc
 LIBRARY = [path for path in FILES if "cli" not in path.relative_to(SDK).parts]
 OUTSIDE = {"anyio", "cryptography", "h11", "httpcore", "httpx", "rfc8785"}
 FOR_THE_COMMAND_LINE = {"click", "rich"}
+EXTRAS = {"mcp_server": {"mcp", "mcp_types"}}
+"""Packages that an extra of the distribution brings, for these rooms alone."""
 MAX_LINES, MAX_FUNCTION_LINES = 400, 60
 
 
@@ -36,6 +38,7 @@ def test_nothing_of_the_gateway_is_imported_and_nothing_that_is_not_declared(pat
     allowed = OUTSIDE | {"gateway_client"} | set(sys.stdlib_module_names)
     if path not in LIBRARY:
         allowed |= FOR_THE_COMMAND_LINE
+    allowed |= EXTRAS.get(path.relative_to(SDK / "gateway_client").parts[0], set())
     assert not imports_of(path) - allowed
 
 
@@ -123,3 +126,13 @@ def test_the_version_is_one_and_types_are_shipped() -> None:
     assert (SDK / "gateway_client" / "py.typed").is_file()
     declared = {one.partition(">")[0] for one in project["project"]["dependencies"]}
     assert declared == OUTSIDE | FOR_THE_COMMAND_LINE
+    assert project["project"]["optional-dependencies"].keys() == {"mcp"}
+
+
+def test_only_the_command_that_serves_mcp_imports_its_package() -> None:
+    code = """
+import sys
+import gateway_client.cli.main
+assert not [name for name in sys.modules if name.partition(".")[0] in {"mcp", "mcp_types"}]
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=300, cwd="/")

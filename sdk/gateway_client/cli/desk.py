@@ -11,6 +11,7 @@ from typing import Any
 
 import click
 
+from gateway_client.address import Address
 from gateway_client.agents import AgentClient
 from gateway_client.cli.exits import Exit, Failure, usage
 from gateway_client.cli.output import Output
@@ -69,6 +70,12 @@ class Desk:
     @contextmanager
     def agent(self, **limits: Any) -> Iterator[AgentClient]:
         """The agent's client, with a key of its own unless the context names one. Raises Failure."""
+        address, key = self.agent_parts()
+        with AgentClient(address, key, limits=Limits(**limits)) as client:
+            yield client
+
+    def agent_parts(self) -> tuple[Address, ProofKey | None]:
+        """Where agents call, and the key that the context names for them, if any. Raises Failure."""
         settings = self.settings
         key = None
         if settings.value("agent_key_file") is not None:
@@ -76,8 +83,7 @@ class Desk:
                 key = ProofKey.load(settings.key_file("agent_key_file"))
             except KeyFileError as error:
                 raise Failure(Exit.DENIED, "key_file", str(error)) from None
-        with AgentClient(settings.address("agent_address"), key, limits=Limits(**limits)) as client:
-            yield client
+        return settings.address("agent_address"), key
 
     def confirm(self, question: str, is_agreed: bool) -> None:
         """Ask once on a terminal; without one only `--yes` is an answer. Raises Failure."""

@@ -25,6 +25,7 @@ from gateway_client.cli.commands import (
     intents,
     keys,
     learned,
+    mcp,
     policy,
     receipts,
     running,
@@ -56,7 +57,7 @@ cli.params.append(
     click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show it.")
 )
 for _module in (running, approvals, watching, audit, checkpoints, receipts, bundles, intents, learned, policy,
-                allowlist, agent, keys, doctor, context, completion):  # fmt: skip
+                allowlist, agent, mcp, keys, doctor, context, completion):  # fmt: skip
     _module.add_to(cli)
 __all__ = ["cli", "commands", "main"]
 

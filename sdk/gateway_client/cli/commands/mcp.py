@@ -1,0 +1,48 @@
+"""`gatectl mcp`: the gateway's actions as tools for whatever host speaks MCP over standard input and output."""
+
+import logging
+from contextlib import suppress
+
+import click
+
+from gateway_client.agents import AsyncAgentClient
+from gateway_client.cli.desk import Command, Desk, Group, pass_desk
+from gateway_client.cli.exits import Exit, Failure
+from gateway_client.cli.safe import safe
+from gateway_client.leases import WAIT_SECONDS, LeaseTerms
+
+
+def add_to(cli: Group) -> None:
+    """Hang the command into the tree."""
+    cli.add_command(mcp)
+
+
+@click.command(cls=Command)
+@click.option("--scope", "scopes", multiple=True, metavar="SCOPE", help="Ask for this scope; may be given again.")
+@click.option("--max-calls", type=click.IntRange(min=0, max=2**53 - 1),
+              help="Budget of the session, which then ends with its lease.")  # fmt: skip
+@click.option("--wait", "wait_seconds", type=click.FloatRange(min=0, max=300), default=30.0, show_default=True,
+              help="Seconds that a call stays open for an operator's decision.")  # fmt: skip
+@click.option("--refresh", "refresh_seconds", type=click.FloatRange(min=0, max=3600), default=30.0, show_default=True,
+              help="Seconds between two looks for new actions; 0 for none.")  # fmt: skip
+@pass_desk
+def mcp(
+    desk: Desk, scopes: tuple[str, ...], max_calls: int | None, wait_seconds: float, refresh_seconds: float
+) -> None:
+    """Serve the actions as MCP tools on standard input and output, for an agent's host.
+
+    Needs the extra: pip install 'action-gateway-client[mcp]'. Standard error has the log.
+    """
+    address, key = desk.agent_parts()
+    try:
+        from gateway_client.mcp_server.serving import Options, serve
+    except ModuleNotFoundError as error:
+        if error.name is None or error.name.partition(".")[0] not in {"mcp", "mcp_types"}:
+            raise
+        mend = "pip install 'action-gateway-client[mcp]'"
+        raise Failure(Exit.USAGE, "no_mcp", "the Python package mcp is not installed", mend) from None
+    terms = LeaseTerms(scopes or LeaseTerms().scopes, max_calls, seconds_left=WAIT_SECONDS)
+    logging.basicConfig(level=logging.WARNING, format="gatectl mcp: %(levelname)s %(name)s: %(message)s")
+    with suppress(OSError):  # whoever does not listen must not end the session
+        click.echo(f"gatectl mcp: serving the actions of {safe(address.socket or address.origin)}", err=True)
+    serve(AsyncAgentClient(address, key, terms), Options(wait_seconds, refresh_seconds))

@@ -1,0 +1,79 @@
+"""The MCP server of one session: one client library, one key, one lease at a time, over standard input and output.
+
+Guarantees that standard output carries the protocol alone, that calls in flight and results are bounded, and that the
+end of standard input ends everything. Serves every protocol revision of the installed `mcp` package.
+"""
+
+from dataclasses import dataclass
+from typing import Any, cast
+
+import anyio
+from anyio.abc import TaskGroup
+from mcp.server import NotificationOptions, Server, ServerRequestContext
+from mcp.server.stdio import stdio_server
+from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
+from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
+
+from gateway_client.agents import AsyncAgentClient
+from gateway_client.mcp_server.calling import Calling
+from gateway_client.mcp_server.catalog import Catalog
+from gateway_client.mcp_server.holds import Holds
+from gateway_client.mcp_server.tasks import serve_tasks
+from gateway_client.mcp_server.watch import Watch
+from gateway_client.version import __version__
+
+INSTRUCTIONS = (
+    "Every tool is an action behind an enforcement gateway, which decides each call. An answer has `decision`: "
+    "`executed`, with `output`; or `pending_approval`: a person has to approve the call first, so do not repeat it, "
+    "ask gateway_approval_status with its approval_id; or `denied` or `error`, with `reason` and `next`, what to do; "
+    "repeat a call unchanged only where `is_retryable` is true, after `retry_after_seconds`."
+)
+MAX_LISTENERS = 8
+Context = ServerRequestContext[Any, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """`wait_seconds`: how long a call stays open for an operator's decision. `refresh_seconds`: between two looks for
+    actions that came or went; 0 for never. `max_in_flight`: calls that are not answered yet; more are refused."""
+
+    wait_seconds: float = 30.0
+    refresh_seconds: float = 30.0
+    max_in_flight: int = 32
+
+
+def serve(client: AsyncAgentClient, options: Options) -> None:
+    """Serve until standard input ends. Raises KeyboardInterrupt."""
+    anyio.run(_serve, client, options)
+
+
+def server_for(client: AsyncAgentClient, tasks: TaskGroup, options: Options) -> Server[Any]:
+    """The server; `tasks` is where it polls holds and looks for changes."""
+    catalog, holds = Catalog(client), Holds(client, tasks)
+    call = Calling(client, catalog, holds, options.wait_seconds, options.max_in_flight)
+    bus = InMemorySubscriptionBus()
+    watch = Watch(catalog, bus, options.refresh_seconds)
+
+    async def list_tools(context: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
+        found = await catalog.page(None if params is None else params.cursor)
+        watch.begin(context, tasks)
+        return found
+
+    async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
+        return cast(CallToolResult, await call(context, params))  # a task is a dict, which the package passes on
+
+    server: Server[Any] = Server(
+        "action-gateway", title="Action gateway", version=__version__, instructions=INSTRUCTIONS,
+        on_list_tools=list_tools, on_call_tool=call_tool,
+        on_subscriptions_listen=ListenHandler(bus, max_subscriptions=MAX_LISTENERS),
+    )  # fmt: skip
+    serve_tasks(server, holds)
+    return server
+
+
+async def _serve(client: AsyncAgentClient, options: Options) -> None:
+    async with client, anyio.create_task_group() as tasks, stdio_server() as (received, sent):
+        server = server_for(client, tasks, options)
+        changes = NotificationOptions(tools_changed=options.refresh_seconds > 0)
+        await server.run(received, sent, server.create_initialization_options(changes))
+        tasks.cancel_scope.cancel()
