@@ -17,7 +17,9 @@ from ipc.walls.given import Given
 from ipc.walls.limits import apply_limits, data_in_use
 from workers.cache import MAX_CODE_BYTES, Cache, code_digest
 from workers.forking import Forked, fork, leave, settle
+from workers.runtime.binary import NotAComponent
 from workers.runtime.contract import ContractBroken
+from workers.runtime.expansion import check_expansion
 from workers.runtime.modules import as_module
 from workers.sandbox.template import compiler_walls, enter
 
@@ -108,12 +110,13 @@ def _live(work: _Work, report: int, walls: Given) -> NoReturn:
 
 def _compile(work: _Work, report: int) -> int:
     try:
+        check_expansion(work.data)
         component = Component(work.engine, work.data)
         as_module(work.engine, work.digest, component)
         if work.cache is None:
             return _DONE
         code = bytes(component.serialize())
-    except (WasmtimeError, ContractBroken) as error:
+    except (WasmtimeError, ContractBroken, NotAComponent) as error:
         os.write(report, str(error).strip().encode()[:_REPORT_BYTES])
         return _REFUSED
     work.cache.store(work.digest, code)

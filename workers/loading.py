@@ -24,8 +24,9 @@ from workers.cache import Cache, NotTrusted
 from workers.compile import Compilation, NotCompiled, start_compilation
 from workers.interfaces import INTERFACES
 from workers.log import write_line
+from workers.runtime.binary import NotAComponent
 from workers.runtime.contract import ContractBroken
-from workers.runtime.imports import NotAComponent, component_imports, refused_import
+from workers.runtime.imports import component_imports, refused_import
 from workers.runtime.modules import Module, NotMapped, map_module
 
 MAX_MODULE_BYTES = 128 * 1024 * 1024

@@ -12,11 +12,11 @@ from wasmtime import wat2wasm
 
 from tests.support.hostile_parts import FOLDER, PARTS, with_run
 from tests.support.worker_plans import builtin
+from workers.runtime.binary import PREAMBLE
 
 LITTLE_FUEL: Mapping[str, Any] = {"fuel": 10_000}
 SHORT: Mapping[str, Any] = {"timeout_seconds": 0.3}
 FEW_CALLS: Mapping[str, Any] = {"max_io_calls": 5}
-PREAMBLE = b"\0asm\x0d\0\x01\0"
 
 
 def _instances(count: int) -> str:
@@ -28,6 +28,20 @@ def _doubled_instances(depth: int) -> str:
     for _ in range(depth):
         nested = f"(component $c {nested} (instance (instantiate $c)) (instance (instantiate $c)))"
     return with_run(f"{nested} (instance (instantiate $c))")
+
+
+def _handed_over(depth: int) -> str:
+    """Each instance holds a component that makes two of the one that it was given."""
+    doubles = """(component $double (import "in" (component $c))
+      (component $made (alias outer 1 $c (component $c)) (instance (instantiate $c)) (instance (instantiate $c)))
+      (export "out" (component $made)))
+    (component $c0)"""
+    steps = [
+        f"""(instance $i{at} (instantiate $double (with "in" (component $c{at}))))
+        (alias export $i{at} "out" (component $c{at + 1}))"""
+        for at in range(depth)
+    ]
+    return with_run(f"{doubles} {' '.join(steps)} (instance (instantiate $c{depth}))")
 
 
 def _doubled_types(depth: int) -> str:
@@ -46,6 +60,8 @@ MADE: dict[str, Callable[[], str]] = {
     "many_instances": lambda: _instances(900),
     "too_many_instances": lambda: _instances(5000),
     "doubled_instances": lambda: _doubled_instances(10),
+    "doubled_instances_without_end": lambda: _doubled_instances(25),
+    "doubled_instances_handed_over": lambda: _handed_over(25),
     "many_tables": lambda: with_run(
         f"(core module $t {'(table 90000 funcref) ' * 70}) (core instance (instantiate $t))"
     ),
@@ -206,6 +222,8 @@ REFUSED = (
     Refused("run_of_other_type", "exports 'run' with another type"),
     Refused("resource", "exports 'run' with another type"),
     Refused("too_many_instances", "exceeds limit"),
+    Refused("doubled_instances_without_end", "makes more than 10000 instances"),
+    Refused("doubled_instances_handed_over", "imports a component"),
     Refused("too_many_locals", "too many locals"),
     Refused("doubled_types", "too large"),
     Refused("doubled_types_without_end", "type size"),

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from wasmtime import wat2wasm
 
 from tests.support.worker_plans import builtin
-from workers.runtime.imports import Import, NotAComponent, component_imports, refused_import
+from workers.runtime.binary import NotAComponent
+from workers.runtime.imports import Import, component_imports, refused_import
 
 TYPES = "gateway:provider/types@1.0.0"
 PREAMBLE = b"\0asm\x0d\0\x01\0"
