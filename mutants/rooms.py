@@ -18,9 +18,10 @@ FOLDERS = {
     "frontend/policy/question.py": ("tests/frontend/policy/test_question.py",),
     "frontend/calls/approvals": (
         "tests/frontend/calls/approvals", "tests/frontend/calls/test_pipeline.py",
-        "tests/frontend/calls/test_record.py",
+        "tests/frontend/calls/test_record.py", "tests/frontend/test_interruptions.py",
+        "tests/frontend/api/handlers/test_live_sync.py",
     ),
-    "frontend/calls": ("tests/frontend/calls", "tests/frontend/test_pace.py"),
+    "frontend/calls": ("tests/frontend/calls", "tests/frontend/test_pace.py", "tests/frontend/test_interruptions.py"),
     "notary/operations": (
         "tests/notary/operations", "tests/notary/signing/test_rotation.py", "tests/notary/test_unit.py",
         "tests/notary/test_checkpoints.py", "tests/notary/test_announcing.py", "tests/notary/test_answers_again.py",

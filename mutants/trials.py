@@ -20,11 +20,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from mutants.changes import Change
+from mutants.held import Held, Holder
 from mutants.kept import COLLECTION, DEADLINE, SURVIVED
 from mutants.lines import Lines, Recorder, function_of
 
@@ -74,7 +74,7 @@ class _Running:
     pid: int
     descriptor: int
     deadline: float
-    began: float
+    is_held: bool
 
 
 class Copy:
@@ -87,6 +87,7 @@ class Copy:
         self._said = folder / "said"
         self._temporary = folder / "t"
         self._running: _Running | None = None
+        self._held: Held | None = None
         self._undo: tuple[Path, bytes, os.stat_result] | None = None
         listed = subprocess.run(
             ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"], cwd=root, capture_output=True,
@@ -113,22 +114,40 @@ class Copy:
         self, change: Change | None, arguments: list[str], seconds: float, watched: Iterable[str] = ()
     ) -> None:  # fmt: skip
         """Run pytest with these arguments on the changed tree; write down which tests run which lines of `watched`."""
+        source = b""
         if change is not None:
             path = self.tree / change.path
             source = path.read_bytes()
             self._undo = path, source, path.stat()
             path.write_bytes(change.apply(source))
         self._tests.unlink(missing_ok=True)
-        began = time.monotonic()
+        deadline = time.monotonic() + seconds
+        if change is not None and self._held is not None:
+            pid = self._held.begin(change, source, arguments)
+            if pid is not None:
+                self._running = _Running(pid, self._held.connection.fileno(), deadline, is_held=True)
+                return
         pid = os.fork()
         if pid == 0:
-            self._be_a_trial(arguments, list(watched), writes=change is None)
-        self._running = _Running(pid, os.pidfd_open(pid), began + seconds, began)
+            os.setsid()
+            plugins = [Recorder(self.tree, watched, self._lines)] if watched else []
+            self._be_a_trial(["-x", *arguments] if change else arguments, plugins, writes=change is None)
+        self._running = _Running(pid, os.pidfd_open(pid), deadline, is_held=False)
 
-    def _be_a_trial(self, arguments: list[str], watched: list[str], *, writes: bool) -> None:
+    def hold(self, tests: list[str]) -> None:
+        """Collect these tests once, for all trials to come."""
+        self.release()
+        self._held = Held(self.tree, lambda holder: self._be_a_trial(["-x", *tests], [holder], writes=False))
+
+    def release(self) -> None:
+        """Forget what is collected."""
+        if self._held is not None:
+            self._held.close()
+            self._held = None
+
+    def _be_a_trial(self, arguments: list[str], plugins: list[Recorder] | list[Holder], *, writes: bool) -> None:
         code = _NOT_RUN
         try:
-            os.setsid()
             said = os.open(self._said, os.O_CREAT | os.O_TRUNC | os.O_WRONLY, 0o600)
             os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
             os.dup2(said, 1)
@@ -138,11 +157,8 @@ class Copy:
             sys.dont_write_bytecode = not writes
             os.environ |= {} if writes else {"PYTHONDONTWRITEBYTECODE": "1"}
             sys.path[:] = [str(self.tree), *(one for one in sys.path if one and not _is_ours(one))]
-            plugins: list[Any] = [_Listener(self._tests)]
-            if watched:
-                plugins.append(Recorder(self.tree, watched, self._lines))
             options = [*OPTIONS, f"--basetemp={self._temporary}"]
-            code = int(pytest.main([*options, *arguments], plugins=plugins))
+            code = int(pytest.main([*options, *arguments], plugins=[_Listener(self._tests), *plugins]))
         except Exception:
             traceback.print_exc()
         finally:
@@ -153,12 +169,15 @@ class Copy:
     def end(self, *, is_late: bool) -> str:
         """What found the change; see Outcome.by."""
         assert self._running is not None
-        pid, descriptor = self._running.pid, self._running.descriptor
+        running, self._running = self._running, None
         with contextlib.suppress(ProcessLookupError):  # and whatever it started in its session, and left behind
-            os.killpg(pid, signal.SIGKILL)
-        _, status = os.waitpid(pid, 0)
-        os.close(descriptor)
-        self._running = None
+            os.killpg(running.pid, signal.SIGKILL)
+        if running.is_held:
+            assert self._held is not None
+            status = self._held.status()
+        else:
+            _, status = os.waitpid(running.pid, 0)
+            os.close(running.descriptor)
         if self._undo is not None:
             path, source, times = self._undo
             path.write_bytes(source)
@@ -222,7 +241,8 @@ class Trials:
         self._copies = copies
 
     def baseline(self, tests: tuple[str, ...], watched: Iterable[str] = ()) -> Baseline:
-        """Run tests of an unchanged tree in every copy at once; of `watched` files it is told who runs which line."""
+        """Run tests of an unchanged tree in every copy at once; of `watched` files it is told who runs which line.
+        They are collected then, for the trials to come."""
         for copy in self._copies:
             copy.begin(None, list(tests), BASELINE_SECONDS, watched)
         failed: dict[str, None] = {}
@@ -231,6 +251,8 @@ class Trials:
             if copy.end(is_late=False) == COLLECTION:
                 raise NotRun(copy.said())
             failed |= dict.fromkeys(copy.failed())
+        for copy in self._copies:
+            copy.hold(list(tests))
         first = self._copies[0]
         seconds = {name: max(copy.seconds()[name] for copy in self._copies) for name in first.seconds()}
         return Baseline(seconds, list(failed), first.lines())
@@ -254,7 +276,7 @@ class Trials:
                 copy, (change, left) = free.pop(), waiting.pop()
                 first, *rest = left or _hopeful_first(tests[change.name], last.get(change.path))
                 usual = sum(seconds.get(argument, 0.0) for argument in first)
-                copy.begin(change, ["-x", *first], usual * PATIENCE + PATIENCE_SECONDS)
+                copy.begin(change, first, usual * PATIENCE + PATIENCE_SECONDS)
                 running[copy] = change, rest
             patience = min(copy.deadline for copy in running) - time.monotonic()
             ready, _, _ = select.select([copy.descriptor for copy in running], [], [], max(0.0, patience))
@@ -289,3 +311,4 @@ def trials(root: Path, at_once: int) -> Iterator[Trials]:
             for copy in copies:
                 if copy._running is not None:
                     copy.end(is_late=True)
+                copy.release()

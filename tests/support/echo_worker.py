@@ -98,6 +98,8 @@ class EchoRunner:
         if plan_hash(call.plan) != word.plan_hash:
             return result_of(call, outcome="plan_refused", output=None)
         match call.plan.action_id:
+            case "warns":
+                return result_of(call, violation="$.n: is no text")
             case "violates":
                 return result_of(call, outcome="response_schema")
             case "retiring":
@@ -116,8 +118,8 @@ class EchoRunner:
 
 
 KNOWN = frozenset(
-    {"echo", "pay", "read", "note", "violates", "retiring", "die", "exit", "hang", "wait", "secrets", *TOLD_OTHERWISE,
-     *LEAVES_AFTER}
+    {"echo", "pay", "read", "note", "violates", "retiring", "die", "exit", "hang", "wait", "secrets", "warns",
+     *TOLD_OTHERWISE, *LEAVES_AFTER}
 )  # fmt: skip
 
 

@@ -8,15 +8,19 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 import trio
 
 from frontend.deadlines import Deadlines
+from frontend.notary.client import NotaryUnavailable
+from frontend.pool.channel import WorkerChannel
 from ipc import messages as m
+from ipc.framing import FrameError
 from ipc.limits import AHEAD_BYTES
 from ipc.private_files import write_private
 from ipc.settings import SecretSettings
 from tests.support.coded import Coded
-from tests.support.front_core import ALLOW, Agent, Core, action, front_core
+from tests.support.front_core import ALLOW, Agent, Core, action, front_core, refuses
 from tests.support.held_calls import held
 from tests.support.logs import capture_logs
 from tests.support.patience import PATIENT
@@ -140,6 +144,61 @@ async def test_an_output_that_is_not_in_evidence_is_never_answered(tmp_path: Pat
         ]
         assert core.desk.kills == [("compute-1", "another output than the one it told the notary")]
         assert await core.remaining(agent) == 2
+
+
+async def test_an_answer_that_breaks_its_response_schema_is_given_with_a_warning_where_that_only_warns(
+    tmp_path: Path,
+) -> None:
+    async with front_core(tmp_path, action("warns"), action("echo")) as core:
+        agent = await core.agent()
+        with capture_logs() as logs:
+            for action_id in ("warns", "echo"):
+                assert (await agent.call(action_id))[0] == 200
+        (line,) = [one for one in logs if one["event"] == "an answer breaks its response schema"]
+        assert (line["action_id"], line["violation"]) == ("warns", "$.n: is no text")
+        violations = core.services.metrics.schema_violations
+        assert (violations.value("warns"), violations.value("echo")) == (1, 0)
+
+
+async def test_a_plan_that_can_not_be_sent_is_a_fault_of_ours_and_the_worker_serves_on(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def too_large(_channel: WorkerChannel, _call: m.Call) -> None:
+        raise FrameError("a frame of 17 MB")
+
+    async with front_core(tmp_path) as core:
+        agent = await core.agent(max_calls=3)
+        with monkeypatch.context() as broken:
+            broken.setattr(WorkerChannel, "give", too_large)
+            assert await agent.call() == (500, {"error": "internal_error"})
+        (event,) = await core.events(event_type="ActionCall")
+        assert (event["error_code"], event["reason"]) == ("internal_error", "a frame of 17 MB")
+        assert (await core.remaining(agent), await core.unresolved()) == (3, 0)
+        assert (await agent.call())[0] == 200
+        assert core.desk.kills == []
+
+
+async def test_a_worker_whose_call_takes_long_is_given_none_ahead(tmp_path: Path) -> None:
+    async with front_core(tmp_path, action(), action("wait")) as core, trio.open_nursery() as nursery:
+        agent, begun = await core.agent(), trio.Event()
+        core.client.on_begun = begun.set
+        nursery.start_soon(agent.call, "wait")
+        with trio.fail_after(60):
+            await begun.wait()
+        nursery.start_soon(agent.call)
+        await until(lambda: core.services.pools.census()["compute"].waiting == 1)
+        assert core.client.asked.count("Open") == 1
+        core.desk.go_on("compute-1")
+
+
+async def test_a_worker_whose_call_has_no_evidence_serves_the_next_one(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent()
+        core.client.faults["Close"] = refuses(NotaryUnavailable("the disk is full"))
+        assert (await agent.call())[0] == 500
+        core.client.faults.clear()
+        assert (await agent.call())[0] == 200
+        assert (core.desk.kills, core.desk.ended) == ([], {})
 
 
 async def test_an_output_that_does_not_arrive_is_a_failure_with_its_receipt(

@@ -10,11 +10,14 @@ import pytest
 import trio
 
 from frontend.calls.deadlines import CallDeadlines
+from frontend.calls.refusals import Refusal
+from frontend.errors import GateError
 from frontend.http.answers import Answer
 from frontend.http.peercred import PeerCredentials
 from frontend.http.requests import CompleteBody, Request
 from frontend.notary.client import NotaryUnavailable
 from frontend.telemetry.lines import MAX_LINES
+from ipc.events import ACTION_CALL
 from ipc.settings import IdentitySettings, PrincipalMapping
 from tests.support.front_core import DENY, Agent, Core, front_core, refuses, signed
 from tests.support.logs import capture_logs
@@ -83,7 +86,7 @@ async def test_a_flood_of_calls_that_prove_nothing_leaves_two_events_and_every_o
         for event in (first, after):
             assert event["principal"] == ("dev:anonymous" if names else "uid:7")
             assert event.get("session_id") == (agent.session_id if names else None)
-        assert [one.get("code") or one["refused_with"] for one in lines] == [code, code]
+        assert [(one.get("code"), one.get("refused_with")) for one in lines] == [(code, None), (None, code)]
         assert core.services.metrics.calls.value("echo", "deny", code) == FLOOD
 
 
@@ -142,6 +145,41 @@ async def test_what_the_ledger_does_not_take_is_counted_into_the_next_event_and_
         core.client.faults.clear()
         await core.services.refusals.tell_due()
         assert [one["attempts"]["count"] for one in await calls(core)] == [3]
+
+
+async def test_what_was_counted_is_told_when_its_minute_has_passed_round_after_round(tmp_path: Path) -> None:
+    at_once = replace(PATIENT, calls=CallDeadlines(refusal_seconds=0.0, upkeep_seconds=0.002))
+    async with front_core(tmp_path, workers=0, deadlines=at_once) as core, trio.open_nursery() as nursery:
+        nursery.start_soon(core.services.refusals.run)
+        for told in (2, 4):
+            core.client.faults["Refuse"] = refuses(NotaryUnavailable("the disk is full"))
+            await refused(core, [])
+            await refused(core, [], uid=8)
+            core.client.faults.clear()
+            with trio.fail_after(60):
+                while len(await calls(core)) < told:
+                    await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
+
+
+async def test_the_first_refusal_is_in_evidence_though_its_caller_leaves_meanwhile(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0, deadlines=HOUR) as core:
+        with trio.CancelScope() as caller:
+
+            async def leaves(operation: Any, args: Any, kwargs: Any) -> Any:
+                caller.cancel()
+                return await operation(*args, **kwargs)
+
+            core.client.faults["Refuse"] = leaves
+            await send(core, [])
+        assert [one["attempts"]["count"] for one in await calls(core)] == [1]
+
+
+@pytest.mark.parametrize(("code", "decision"), [("internal_error", "error"), ("missing_auth_header", "deny")])
+async def test_a_fault_of_ours_is_no_denial(tmp_path: Path, code: str, decision: str) -> None:
+    async with front_core(tmp_path, workers=0, deadlines=HOUR) as core:
+        await core.services.refusals.note(Refusal(ACTION_CALL, 7, GateError(code)))
+        assert [(one["decision"], one["error_code"]) for one in await calls(core)] == [(decision, code)]
 
 
 async def test_the_last_round_waits_for_one_that_is_under_way(tmp_path: Path) -> None:

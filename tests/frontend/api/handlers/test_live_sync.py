@@ -47,11 +47,14 @@ class Listed:
 
 
 @asynccontextmanager
-async def syncing(folder: Path, front_id: str = "front-1-a") -> AsyncIterator[tuple[Core, Listed]]:
+async def syncing(
+    folder: Path, front_id: str = "front-1-a", profile: str = "direct_allowlist"
+) -> AsyncIterator[tuple[Core, Listed]]:  # fmt: skip
     """A front with live sync whose one action may reach known.example, after its start."""
     listed = Listed(folder)
+    manifest = reaching() | {"egress": {"profile": profile, "allowed_domains": ["known.example"]}}
     async with front_core(
-        folder, reaching(), front_id=front_id, workers=0, egress_proxy_url="http://[::1]:1",
+        folder, manifest, front_id=front_id, workers=0, egress_proxy_url="http://[::1]:1",
         egress=EgressSettings(proxy_allowlist_file=str(listed.path)),
     ) as core:  # fmt: skip
         await core.services.allow_list.sync()
@@ -186,6 +189,17 @@ async def test_a_lesson_that_can_not_be_listed_is_not_kept_and_the_result_stands
             200, "allowlist_sync_failed", "approved",
         )  # fmt: skip
         assert (await core.operate("GET", DOMAINS))[1] == {"domains": []}
+
+
+async def test_an_approved_call_whose_domain_can_not_be_listed_is_not_run(tmp_path: Path) -> None:
+    async with syncing(tmp_path, profile="proxy_allowlist") as (core, listed):
+        agent, approval_id = await held(core, host="new.example")
+        listed.break_off()
+        assert await core.operate("POST", f"/v1/approvals/{approval_id}/approve") == FAILED
+        listed.mend()
+        assert (await state_of(core, approval_id), await core.remaining(agent)) == ("failed", 3)
+        assert "Open" not in core.client.asked
+        assert (await told(core, "ActionCall"))[-1] == ("error", "allowlist_sync_failed")
 
 
 async def test_nothing_is_listed_without_evidence_and_nothing_goes_without_it(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ import trio
 
 from frontend.actions.registry import Registry
 from frontend.calls.approvals.record import outcome_of
-from frontend.notary.client import NotaryUnavailable
+from frontend.notary.client import NotaryRefused, NotarySilent, NotaryUnavailable
 from ipc.settings import LimitSettings
 from tests.support.front_core import Agent, Core, action, front_core, lose_epoch, refuses, then
 from tests.support.held_calls import corrupt, held, reaching, state_of, told
@@ -97,12 +97,36 @@ async def test_an_approval_whose_receipt_can_not_be_written_is_over_spent_and_un
             500,
             {"error": "evidence_persistence_failed"},
         )
+        assert await state_of(core, approval_id) == "claimed", "it may have run: the ledger knows"
         await core.services.upkeep.round()
         assert await state_of(core, approval_id) == "failed"
         core.client.faults.clear()
         assert await core.remaining(agent) == 2
         assert await core.unresolved() == 1
         assert (await told(core, approval_id))[-1] == ("ActionCall", "error", "evidence_persistence_failed")
+
+
+@pytest.mark.parametrize(
+    ("withdrawal", "state", "code"),
+    [
+        (NotaryRefused("there is no such intent"), "failed", "evidence_persistence_failed"),
+        (FULL, "claimed", "interrupted"),
+    ],
+)
+async def test_an_approval_whose_open_is_not_answered_ends_once_it_is_known_that_it_did_not_run(
+    tmp_path: Path, withdrawal: Exception, state: str, code: str
+) -> None:
+    async with front_core(tmp_path) as core:
+        agent, approval_id = await held(core)
+        core.client.faults |= {"Open": refuses(NotarySilent("late")), "Withdraw": refuses(withdrawal)}
+        answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
+        assert answer == (500, {"error": "evidence_persistence_failed"})
+        assert await state_of(core, approval_id) == state
+        core.client.faults.clear()
+        await core.services.upkeep.round()
+        assert await state_of(core, approval_id) == "failed"
+        assert await core.remaining(agent) == 3
+        assert (await told(core, approval_id))[-1] == ("ActionCall", "error", code)
 
 
 @pytest.mark.parametrize("now", [None, "http://127.0.0.1:2"])
@@ -175,6 +199,30 @@ async def test_a_plan_that_the_notary_finds_out_of_date_is_not_executed(tmp_path
         await refused_as_out_of_date(core, agent, approval_id)
 
 
+async def test_a_plan_of_another_epoch_than_this_front_knows_is_not_given_to_a_worker(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent, approval_id = await held(core)
+        core.services.authentication.known.note_epoch(1)
+        await refused_as_out_of_date(core, agent, approval_id)
+        assert "Open" not in core.client.asked
+        (event, *_) = await core.events(event_type="ActionCall")
+        assert event["reason"] == "epoch 0 of the plan, 1 is in force"
+
+
+async def test_a_denial_that_finds_the_claim_ended_by_another_is_no_denial(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        _agent, approval_id = await held(core)
+
+        async def another_was_first(operation: Any, args: Any, kwargs: Any) -> Any:
+            if args[0].to_state == "denied":
+                await operation(*args, **kwargs)
+            return await operation(*args, **kwargs)
+
+        core.client.faults["MoveHold"] = another_was_first
+        path = f"/v1/approvals/{approval_id}/deny"
+        assert await core.operate("POST", path) == (404, {"error": "approval_not_found"})
+
+
 @pytest.mark.parametrize("verb", ["approve", "deny"])
 async def test_a_clock_that_breaks_while_an_operator_decides_leaves_nothing_claimed(tmp_path: Path, verb: str) -> None:
     async with front_core(tmp_path) as core:
@@ -209,7 +257,8 @@ async def test_a_record_that_can_not_be_read_is_refused_denied_and_hides_no_othe
         assert (status, [item["approval_id"] for item in listed["approvals"]]) == (200, [whole, broken])
         assert await core.operate("GET", f"/v1/approvals/{broken}") == (409, {"error": "plan_integrity"})
         assert (await agent.send("GET", f"/v1/approvals/{broken}/poll")).status == 200
-        assert await core.operate("POST", f"/v1/approvals/{broken}/approve") == (409, {"error": "plan_integrity"})
+        learning = f"/v1/approvals/{broken}/approve?learn_domain=new.example"
+        assert await core.operate("POST", learning) == (409, {"error": "plan_integrity"})
         assert await state_of(core, broken) == "failed"
         assert (await told(core, broken))[-1] == ("ActionCall", "deny", "plan_integrity")
 

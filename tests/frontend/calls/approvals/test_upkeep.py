@@ -1,18 +1,21 @@
 """What becomes of holds that nobody decides and of claims that nobody settles, whatever fails meanwhile."""
 
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 
+from frontend.calls.deadlines import CallDeadlines
 from frontend.notary.client import NotarySilent, NotaryUnavailable
 from ipc.approvals import CLAIMED, FAILED, PENDING
 from ipc.messages import ListHolds
 from tests.support.front_core import ALLOW, action, does_and_says, front_core, refuses
 from tests.support.held_calls import claimed, corrupt, held, state_of, told
 from tests.support.notary_thread import shared_notary
+from tests.support.patience import PATIENT
 
 GONE = NotaryUnavailable("the store is gone")
 FULL = NotaryUnavailable("the disk is full")
@@ -39,6 +42,22 @@ async def test_holds_that_expire_while_the_ledger_fails_get_their_evidence_and_t
             assert (await told(core, approval_id))[-1] == EXPIRED
             assert len(await told(core, approval_id)) == 2
             assert await core.remaining(agent) == 3
+
+
+async def test_holds_are_ended_round_after_round(tmp_path: Path) -> None:
+    every_moment = replace(PATIENT, calls=CallDeadlines(upkeep_seconds=0.002))
+    async with (
+        front_core(tmp_path, deadlines=every_moment, lease_ttl_seconds=3600) as core,
+        trio.open_nursery() as nursery,
+    ):
+        nursery.start_soon(core.services.upkeep.run)
+        for _ in range(2):
+            _, approval_id = await held(core)
+            core.clock.ahead += 301
+            with trio.fail_after(60):
+                while (await told(core, approval_id))[-1] != EXPIRED:
+                    await trio.lowlevel.checkpoint()
+        nursery.cancel_scope.cancel()
 
 
 async def test_an_expired_hold_that_can_not_be_read_does_not_stop_the_others(tmp_path: Path) -> None:
