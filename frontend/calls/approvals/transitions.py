@@ -52,7 +52,7 @@ class Transitions:
         return replace(record, body=approval.body)  # which does not change while it waits, and is not answered again
 
     async def end(
-        self, record: ApprovalRecord, state: str, *, event: AuditEvent | None = None, refunds: bool = False,
+        self, record: ApprovalRecord, state: str, *, event: AuditEvent | None, refunds: bool,
         **outcome: str | None,
     ) -> bool:  # fmt: skip
         """Move a claimed approval on, with the event of that, and give its call back; True when it was this call that

@@ -33,6 +33,18 @@ async def test_the_same_call_twice_is_one_hold_and_counts_once(tmp_path: Path) -
         assert await core.remaining(agent) == 2
 
 
+async def test_twenty_calls_of_a_session_may_wait_and_the_next_one_is_not_paid_for(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        agent = await core.agent(max_calls=30)
+        core.policy.answer = HOLD
+        for number in range(20):
+            assert (await agent.call("echo", {"n": number}))[0] == 202
+        status, body = await agent.call("echo", {"n": 20})
+        assert (status, body["error"]) == (429, "too_many_pending_approvals")
+        assert await core.remaining(agent) == 10
+        await held(core)
+
+
 async def test_a_hold_that_is_stored_though_the_notary_was_silent_is_answered_to_its_agent(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         agent = await core.agent(max_calls=3)

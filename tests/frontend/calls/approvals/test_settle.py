@@ -13,11 +13,13 @@ from frontend.notary.client import NotaryRefused, NotarySilent, NotaryUnavailabl
 from ipc.settings import LimitSettings
 from tests.support.front_core import Agent, Core, action, front_core, lose_epoch, refuses, then
 from tests.support.held_calls import corrupt, held, reaching, state_of, told
+from tests.support.logs import capture_logs
 
 FULL = NotaryUnavailable("the disk is full")
 
 
 HELD = ("ActionCall", "pending_approval", None)
+ENDED_BY_ANOTHER = "an approval was ended by another task"
 GRANTED = ("ApprovalGranted", "allow", None)
 
 
@@ -167,12 +169,14 @@ async def ended_with_its_epoch(core: Core, agent: Agent, approval_id: str) -> No
 
 
 async def refused_as_out_of_date(core: Core, agent: Agent, approval_id: str) -> None:
+    core.clock.stop()
     answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
     assert answer == (409, {"error": "plan_integrity"})
     assert await state_of(core, approval_id) == "failed"
     record = await core.real.approval(approval_id)
     assert record is not None
-    assert outcome_of(record).claimed_by == "op"
+    outcome = outcome_of(record)
+    assert (outcome.claimed_by, outcome.completed_at) == ("op", core.clock.iso())
     assert await core.remaining(agent) == 3
     assert (await told(core, approval_id))[-1] == ("ActionCall", "deny", "plan_integrity")
 
@@ -211,7 +215,11 @@ async def test_a_plan_of_another_epoch_than_this_front_knows_is_not_given_to_a_w
 
 async def test_a_denial_that_finds_the_claim_ended_by_another_is_no_denial(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
-        _agent, approval_id = await held(core)
+        _, approval_id = await held(core)
+        with capture_logs() as logs:
+            assert (await core.operate("POST", f"/v1/approvals/{approval_id}/deny"))[0] == 200
+        assert ENDED_BY_ANOTHER not in [one["event"] for one in logs]
+        _, approval_id = await held(core)
 
         async def another_was_first(operation: Any, args: Any, kwargs: Any) -> Any:
             if args[0].to_state == "denied":
@@ -220,7 +228,9 @@ async def test_a_denial_that_finds_the_claim_ended_by_another_is_no_denial(tmp_p
 
         core.client.faults["MoveHold"] = another_was_first
         path = f"/v1/approvals/{approval_id}/deny"
-        assert await core.operate("POST", path) == (404, {"error": "approval_not_found"})
+        with capture_logs() as logs:
+            assert await core.operate("POST", path) == (404, {"error": "approval_not_found"})
+        assert ENDED_BY_ANOTHER in [one["event"] for one in logs]
 
 
 @pytest.mark.parametrize("verb", ["approve", "deny"])
