@@ -1,6 +1,8 @@
 """What the notary keeps between two units: keys, clock, the head of the chain, the epoch, and what is under way."""
 
+import sqlite3
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from ipc.clock import Clock
@@ -14,6 +16,8 @@ from notary.ledger.outbox import Backlog
 from notary.ledger.settling import Unsettled
 from notary.ledger.witnesses import Witnesses
 from notary.signing.rotation import Signers
+from notary.store.contract import Store
+from notary.store.in_ledger import SqliteStore
 from notary.tree.checkpoint import Checkpoint
 
 MAX_KNOWN_INTENTS = 16_384
@@ -74,6 +78,8 @@ class State:
     backlog: Backlog
     witnesses: Witnesses
     limits: Limits = DEFAULT_LIMITS
+    open_store: Callable[[sqlite3.Connection], Store] = SqliteStore
+    """The store within a unit's transaction."""
     head: Head | None = None
     """None: read it again."""
     leaves: int | None = None

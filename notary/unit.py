@@ -28,7 +28,7 @@ from notary.ledger.writing import write_deliveries, write_event
 from notary.reading import queries
 from notary.state import MAX_KNOWN_INTENTS, State, UnderWay
 from notary.store import proofs
-from notary.store.holds import Moment
+from notary.store.contract import Moment, Store
 
 _ANSWERS = "INSERT OR REPLACE INTO last_unit (id, answers) VALUES (1, ?)"
 ENDED_SECONDS = 60.0
@@ -90,6 +90,7 @@ class Unit:
             state.unsettled = Unsettled(journal.read(connection))
         self.state = state
         self.connection = connection
+        self.store: Store = state.open_store(connection)
         self.part = "ledger"
         """Which part of the database is at work, for errors."""
         self.front_id = ""
@@ -129,7 +130,7 @@ class Unit:
         """The epoch in force."""
         if self._epoch is None:
             self.part = "store"
-            self._epoch = proofs.epoch(self.connection)
+            self._epoch = self.store.epoch()
         return self._epoch
 
     @property
@@ -140,7 +141,7 @@ class Unit:
     def raise_epoch(self, above: int) -> tuple[int, int]:
         """(previous, current)."""
         self.part = "store"
-        previous, current = proofs.raise_epoch(self.connection, above)
+        previous, current = self.store.raise_epoch(above)
         self._epoch = current
         return previous, current
 
@@ -168,10 +169,11 @@ class Unit:
     def use_proof(self, key: str) -> bool:
         """Record a proof. False when it was used already."""
         known = self._unsettled.proofs.get(key, 0.0) > self.now or key in self._proofs
-        if known or proofs.is_used(self.connection, key, self.now):
+        if known or not self.store.use_proof(key, self.now):
             return False
         self._proofs.add(key)
-        self._entry.proofs.append(proofs.row_of(key, self.now))
+        if self.store.journals_proofs:
+            self._entry.proofs.append(proofs.row_of(key, self.now))
         return True
 
     def is_known(self, intent_id: str) -> bool:

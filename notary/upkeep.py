@@ -10,7 +10,6 @@ from ipc.messages import FollowKeys
 from notary.backends.sqlite import DatabaseGone
 from notary.ledger.settling import SETTLED_AT, settle_all
 from notary.state import State
-from notary.store import budgets, holds, proofs, quotas
 from notary.unit import Task
 
 ROUND_SECONDS = 1.0
@@ -92,10 +91,7 @@ class Upkeep:
         try:
             now = self._state.clock.now()
             with self._state.database.unit() as connection:
-                self._has_more = any([
-                    proofs.sweep(connection, now), budgets.sweep(connection, now),
-                    holds.sweep(connection, now - KEEP_ENDED_SECONDS), quotas.sweep(connection, now),
-                ])  # fmt: skip
+                self._has_more = self._state.open_store(connection).sweep(now, now - KEEP_ENDED_SECONDS)
         except (DatabaseGone, ClockWrong) as error:
             self._has_more = False
             log.warning("what is over could not be forgotten", cause=str(error))

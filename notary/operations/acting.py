@@ -7,7 +7,6 @@ from ipc.messages import CheckKeys, FollowKeys, Issue, Issued, Note, Revoke, Rev
 from ipc.texts import MAX_REASON
 from notary.operations.allowed import check_event, check_noted
 from notary.signing.leases import sign_lease
-from notary.store import budgets, quotas
 from notary.unit import NotAllowed, Unit
 
 
@@ -20,7 +19,7 @@ def issue(unit: Unit, asked: Issue) -> Issued | TooManySessions:
     if asked.max_sessions is not None:
         epoch = unit.epoch
         unit.part = "budget"
-        sessions, free_in = quotas.sessions_of(unit.connection, asked.principal, epoch, unit.now)
+        sessions, free_in = unit.store.sessions_of(asked.principal, epoch, unit.now)
         if sessions >= asked.max_sessions:
             return TooManySessions(free_in)
     lease = sign_lease(
@@ -28,9 +27,9 @@ def issue(unit: Unit, asked: Issue) -> Issued | TooManySessions:
     )  # fmt: skip
     unit.part = "budget"
     if asked.max_calls is not None:
-        budgets.open_budget(unit.connection, lease.session_id, asked.max_calls, lease.exp)
+        unit.store.open_budget(lease.session_id, asked.max_calls, lease.exp)
     if asked.max_sessions is not None:
-        quotas.add_session(unit.connection, asked.principal, lease.session_id, unit.epoch, lease.exp)
+        unit.store.add_session(asked.principal, lease.session_id, unit.epoch, lease.exp)
     unit.append(asked.event, session_id=lease.session_id, lease_jti=lease.lease_jti)
     return Issued(lease.token, lease.session_id, lease.lease_jti, lease.expires_at)
 

@@ -15,7 +15,7 @@ from ipc.texts import clean_reason
 from notary.ledger.intents import OpenIntent
 from notary.operations.signed import check_approver
 from notary.reading.queries import has_intent_of_approval
-from notary.store import holds
+from notary.store.contract import is_claimed_by
 from notary.store.outcomes import kept_of, outcome_of
 from notary.unit import NotAllowed, Unit
 
@@ -112,8 +112,8 @@ def check_opening(unit: Unit, asked: Open) -> None:
 def check_claimed(unit: Unit, approver: Approver, plan_hash: str) -> Approver:
     """The approver of a plan that this front has claimed, with the signature. Raises NotAllowed."""
     unit.part = "approvals"
-    approval = holds.get(unit.connection, approver.approval_id)
-    if approval is None or not holds.is_claimed_by(approval, unit.front_id):
+    approval = unit.store.hold(approver.approval_id)
+    if approval is None or not is_claimed_by(approval, unit.front_id):
         raise NotAllowed("an approval that this front has not claimed")
     if outcome_of(approval).claimed_by != approver.approved_by:
         raise NotAllowed("an approval that another operator has claimed")

@@ -28,7 +28,7 @@ def charged(unit: Unit, event: AuditEvent, asked: Open | Hold) -> Charged | Refu
     minute = None
     if limit is not None:
         unit.part = "budget"
-        used, free_in = quotas.calls_of(unit.connection, principal, unit.now)
+        used, free_in = unit.store.calls_of(principal, unit.now)
         if used >= limit:
             refusal = refused(unit, event, "budget_exhausted", f"{HOUR} of {principal}, {limit}, is used up")
             return replace(refusal, retry_after=free_in, quota=HOUR)
@@ -41,5 +41,5 @@ def charged(unit: Unit, event: AuditEvent, asked: Open | Hold) -> Charged | Refu
         before["calls_remaining"], after["calls_remaining"] = taken
     if minute is not None:
         unit.part = "budget"
-        quotas.count_call(unit.connection, principal, minute)
+        unit.store.count_call(principal, minute)
     return Charged(replace(event, budgets_before=before, budgets_after=after) if before else event, minute)

@@ -18,7 +18,6 @@ from notary.ledger.intents import OpenIntent
 from notary.ledger.receipts import Receipt
 from notary.operations.allowed import REFUSALS, check_code, check_event, check_own
 from notary.reading import queries
-from notary.store import budgets, holds, quotas
 from notary.store.outcomes import ended
 from notary.unit import NotAllowed, NotOpen, Unit
 
@@ -105,11 +104,11 @@ def _give_back(unit: Unit, intent: OpenIntent) -> None:
     """A call that is not executed counts nowhere."""
     unit.part = "budget"
     if intent.has_budget:
-        budgets.refund(unit.connection, intent.event.session_id or "")
+        unit.store.refund(intent.event.session_id or "")
     if intent.minute is not None:
-        quotas.give_back(unit.connection, intent.event.principal or "", intent.minute)
+        unit.store.give_back(intent.event.principal or "", intent.minute)
     if intent.approver is not None:
-        quotas.give_back_hold(unit.connection, intent.approver.approval_id)
+        unit.store.give_back_hold(intent.approver.approval_id)
 
 
 def _close(unit: Unit, intent: OpenIntent, conclusion: Conclusion) -> Closed:
@@ -153,9 +152,9 @@ def _end_approval(
     if intent.approver is None:
         return
     unit.part = "approvals"
-    approval: ApprovalRecord | None = holds.get(unit.connection, intent.approver.approval_id)
+    approval: ApprovalRecord | None = unit.store.hold(intent.approver.approval_id)
     if approval is None:
         return
     outcome = ended(approval, iso(unit.now), receipt.receipt_id if receipt else None, error_code)
-    if holds.move(unit.connection, approval.approval_id, CLAIMED, state, outcome=outcome) is not None:
+    if unit.store.move_hold(approval.approval_id, CLAIMED, state, outcome=outcome) is not None:
         unit.erase()

@@ -7,8 +7,7 @@ quarter of the whole is for those of whom little waits. Counted where the hold i
 from typing import Final, NamedTuple
 
 from ipc.store import ApprovalRecord
-from notary.store import holds
-from notary.store.holds import Moment, Waiting
+from notary.store.contract import Moment, Waiting
 from notary.unit import Unit
 
 FEW: Final = 10
@@ -35,16 +34,16 @@ class _Bound(NamedTuple):
 
 def what_is_full(unit: Unit, approval: ApprovalRecord, moment: Moment, of_session: int) -> Full | None:
     """The first bound that has no room for this approval; None: it may wait."""
-    settings, size, connection = unit.state.settings.approvals, len(approval.body.encode()), unit.connection
-    session = holds.waiting_of_session(connection, approval.session_id, moment)
+    settings, size, store = unit.state.settings.approvals, len(approval.body.encode()), unit.store
+    session = store.waiting_of_session(approval.session_id, moment)
     if session.number >= of_session:
         return Full(f"{session.number} holds of the session wait", session.free_at)
     part = _Bound(settings.max_pending_per_principal, settings.max_pending_bytes_per_principal)
-    own = holds.waiting_of(connection, approval.principal, moment)
+    own = store.waiting_of(approval.principal, moment)
     if not part.takes(own, size):
         return Full(f"{own.number} holds of the principal wait, with {own.bytes} bytes", own.free_at)
     whole = _Bound(settings.max_pending, settings.max_pending_bytes)
-    every = holds.waiting(connection, moment)
+    every = store.waiting(moment)
     few = _Bound(part.number // FEW, part.bytes // FEW)
     shared = _Bound(whole.number - whole.number // 4, whole.bytes - whole.bytes // 4)
     is_small = own.number == 0 or few.takes(own, size)

@@ -12,7 +12,6 @@ from notary.operations.allowed import check_call, check_refusal
 from notary.operations.charging import charged
 from notary.operations.hold_room import what_is_full
 from notary.operations.refusing import checked, is_used, refused
-from notary.store import holds, quotas
 from notary.unit import NotAllowed, Unit
 
 SKEW_SECONDS = 60.0
@@ -29,9 +28,7 @@ def refuse(unit: Unit, asked: Refuse) -> Refused:
     if asked.unless_held:
         moment = unit.moment
         unit.part = "approvals"
-        held = holds.pending(
-            unit.connection, event.session_id or "", event.action_id or "", event.request_hash or "", moment
-        )  # fmt: skip
+        held = unit.store.pending_hold(event.session_id or "", event.action_id or "", event.request_hash or "", moment)
         if held is not None:
             _repeat(unit, event, held)
             return Refused(held=_answered(held))
@@ -50,7 +47,7 @@ def hold(unit: Unit, asked: Hold) -> Held | Refusal:
         return refusal
     unit.part = "approvals"
     session_id, moment = approval.session_id, unit.moment
-    held = holds.pending(unit.connection, session_id, approval.action_id, approval.request_hash, moment)
+    held = unit.store.pending_hold(session_id, approval.action_id, approval.request_hash, moment)
     if held is not None:
         _repeat(unit, event, held)
         return Held(_answered(held), is_repeated=True)
@@ -62,9 +59,9 @@ def hold(unit: Unit, asked: Hold) -> Held | Refusal:
     if isinstance(taken, Refusal):
         return taken
     if taken.minute is not None:
-        quotas.note_hold(unit.connection, approval.approval_id, event.principal or "", taken.minute)
+        unit.store.note_hold(approval.approval_id, event.principal or "", taken.minute)
     unit.part = "approvals"
-    holds.store(unit.connection, approval)
+    unit.store.store_hold(approval)
     unit.append(taken.event, decision="pending_approval", approval_id=approval.approval_id)
     return Held(_answered(approval), is_repeated=False)
 
@@ -82,7 +79,7 @@ def _check_new(unit: Unit, asked: Hold) -> None:
         raise NotAllowed("a hold that is decided already")
     if approval.expires_at > unit.now + TTL_SECONDS + SKEW_SECONDS:
         raise NotAllowed("a hold that lasts too long")
-    if holds.get(unit.connection, approval.approval_id) is not None:
+    if unit.store.hold(approval.approval_id) is not None:
         raise NotAllowed("the id of another hold")
 
 

@@ -15,9 +15,7 @@ from notary.ledger import outbox
 from notary.ledger.intents import OpenIntent
 from notary.ledger.receipts import encode_receipt
 from notary.reading import queries
-from notary.store import budgets, holds, proofs
-from notary.store.hold_list import HoldList
-from notary.store.holds import Moment
+from notary.store.contract import Moment, as_of
 from notary.unit import Unit
 
 _PROBE = "INSERT OR REPLACE INTO meta (key, value) VALUES ('probe', hex(randomblob(8)))"
@@ -27,7 +25,7 @@ _PROBE = "INSERT OR REPLACE INTO meta (key, value) VALUES ('probe', hex(randombl
 def read_budget(unit: Unit, asked: m.ReadBudget) -> Budget:
     """See ReadBudget."""
     unit.part = "budget"
-    return budgets.read(unit.connection, asked.session_id)
+    return unit.store.budget(asked.session_id)
 
 
 def read_epoch(unit: Unit, _asked: m.ReadEpoch) -> int:
@@ -39,41 +37,40 @@ def get_hold(unit: Unit, asked: m.GetHold) -> ApprovalRecord | None:
     """See GetHold."""
     epoch = unit.epoch
     unit.part = "approvals"
-    approval = holds.get(unit.connection, asked.approval_id)
-    return None if approval is None else holds.as_of(approval, epoch)
+    approval = unit.store.hold(asked.approval_id)
+    return None if approval is None else as_of(approval, epoch)
 
 
 def list_holds(unit: Unit, asked: m.ListHolds) -> m.ListedHolds:
     """See ListHolds."""
-    wanted = HoldList(unit.connection, asked, _moment(unit))
-    return m.ListedHolds(wanted.records(), wanted.total())
+    return unit.store.list_holds(asked, _moment(unit))
 
 
 def due_holds(unit: Unit, asked: m.DueHolds) -> list[ApprovalRecord]:
     """See DueHolds."""
     moment = unit.moment
     unit.part = "approvals"
-    return holds.due(unit.connection, moment, asked.limit)
+    return unit.store.due_holds(moment, asked.limit)
 
 
 def orphaned_holds(unit: Unit, asked: m.OrphanedHolds) -> list[ApprovalRecord]:
     """See OrphanedHolds."""
     unit.part = "approvals"
     # A front that has started since the asking one was told who lives is among those that are here.
-    return holds.claimed_by_others(unit.connection, (*asked.live_holders, *unit.state.fronts))
+    return unit.store.claimed_by_others((*asked.live_holders, *unit.state.fronts))
 
 
 def unsettled_holds(unit: Unit, asked: m.UnsettledHolds) -> list[ApprovalRecord]:
     """See UnsettledHolds."""
     unit.part = "approvals"
-    return holds.claimed_by(unit.connection, unit.front_id, asked.at_work)
+    return unit.store.claimed_by(unit.front_id, asked.at_work)
 
 
 def read_store(unit: Unit, _asked: m.ReadStore) -> m.StoreStatus:
     """See ReadStore. What every call needs is looked at, too."""
     unit.part = "store"
-    proofs.look(unit.connection)
-    pending, oldest = holds.count_pending(unit.connection, _moment(unit))
+    unit.store.look()
+    pending, oldest = unit.store.count_pending(_moment(unit))
     return m.StoreStatus(pending, oldest, unit.epoch)
 
 

@@ -17,7 +17,6 @@ from ipc.texts import MAX_REASON
 from notary.operations.allowed import REFUSALS, check_code, check_event
 from notary.operations.signed import check_claim, check_denial
 from notary.reading.queries import has_intent_of_approval, receipt_id_of_approval
-from notary.store import budgets, holds, quotas
 from notary.store.outcomes import decoded, kept_of, outcome_of
 from notary.unit import NotAllowed, Unit
 
@@ -37,7 +36,7 @@ def move_hold(unit: Unit, asked: MoveHold) -> ApprovalRecord | None:
     if (asked.from_state, asked.to_state) not in MOVES:
         raise NotAllowed("a move that approvals do not make")
     _check_event(asked)
-    approval = holds.get(unit.connection, asked.approval_id)
+    approval = unit.store.hold(asked.approval_id)
     if approval is None or approval.state != asked.from_state:
         return None
     if asked.from_state == PENDING:
@@ -52,8 +51,8 @@ def move_hold(unit: Unit, asked: MoveHold) -> ApprovalRecord | None:
         _check_ending(unit, asked, approval)
     if asked.refunds:
         _check_refund(unit, asked, approval)
-    moved = holds.move(
-        unit.connection, asked.approval_id, asked.from_state, asked.to_state, outcome=asked.outcome, holder=asked.holder
+    moved = unit.store.move_hold(
+        asked.approval_id, asked.from_state, asked.to_state, outcome=asked.outcome, holder=asked.holder
     )
     if asked.to_state in (DENIED, EXPIRED, FAILED):
         _give_back_of_hour(unit, asked.approval_id)
@@ -61,7 +60,7 @@ def move_hold(unit: Unit, asked: MoveHold) -> ApprovalRecord | None:
         unit.erase()
     if asked.refunds:
         unit.part = "budget"
-        budgets.refund(unit.connection, approval.session_id)
+        unit.store.refund(approval.session_id)
     if asked.event is not None:
         unit.append(asked.event)
     # SECURITY: what is answered is kept for a front that asks again; a request must not lie there.
@@ -134,10 +133,10 @@ def _check_refund(unit: Unit, asked: MoveHold, approval: ApprovalRecord) -> None
 def _give_back_of_hour(unit: Unit, approval_id: str) -> None:
     """What a principal may do in an hour is the notary's own count: it does not wait for a front to ask."""
     unit.part = "budget"
-    if quotas.is_counted_hold(unit.connection, approval_id):
+    if unit.store.is_counted_hold(approval_id):
         unit.settle()
         if not has_intent_of_approval(unit.connection, approval_id):
-            quotas.give_back_hold(unit.connection, approval_id)
+            unit.store.give_back_hold(approval_id)
 
 
 def _outcome(asked: MoveHold) -> Outcome:

@@ -2,7 +2,6 @@
 
 from ipc.events import AuditEvent
 from ipc.messages import Proof, Refusal
-from notary.store import budgets
 from notary.unit import Unit
 
 
@@ -30,7 +29,7 @@ def checked(unit: Unit, event: AuditEvent, proof: Proof | None, epoch: int, stal
 def debited(unit: Unit, event: AuditEvent, session_id: str) -> tuple[int, int] | Refusal:
     """Take one call of a session: calls before and after, or the refusal."""
     unit.part = "budget"
-    budget = budgets.debit(unit.connection, session_id)
+    budget = unit.store.debit(session_id)
     if not budget.found:
         return refused(unit, event, "budget_session_not_found")
     if not budget.debited:

@@ -12,6 +12,7 @@ from ipc.events import ADMIN_REVOKE_ALL, ROLLBACK_ACCEPTED
 from notary.backends.sqlite import DatabaseGone
 from notary.ledger import history
 from notary.ledger.head import read_head
+from notary.store import proofs
 
 RAISING = (ADMIN_REVOKE_ALL, ROLLBACK_ACCEPTED)
 """Types of events that tell of a new epoch."""
@@ -65,7 +66,7 @@ def problem_of_end(connection: sqlite3.Connection, leaves: int) -> str | None:
 
 def _problem_of_epoch(connection: sqlite3.Connection) -> str | None:
     raised = [epoch_raised(row[0]) for name in RAISING if (row := connection.execute(_LAST_RAISE, (name,)).fetchone())]
-    (epoch,) = connection.execute("SELECT epoch FROM epochs").fetchone() or (-1,)
-    if epoch < max(raised, default=0):
+    epoch = proofs.known_epoch(connection)
+    if epoch is None or epoch < max(raised, default=0):
         return f"the epoch in force is {epoch}, and an event raised it to {max(raised)}: revoked leases would count"
     return None

@@ -16,6 +16,7 @@ from notary.ledger.receipts import decode_receipt
 from notary.reading.ends import RAISING, epoch_raised
 from notary.reading.verify import FIRST, Break, Stored
 from notary.signing.receipt_keys import ReceiptKeys
+from notary.store import proofs
 
 Rows = Sequence[Sequence[Any]]
 """Of events: EVENT_COLUMNS."""
@@ -129,9 +130,9 @@ class NamedWalk:
 
     def check_epoch(self, connection: sqlite3.Connection) -> Break | None:
         """Check that the epoch in force is none that a revocation has ended."""
-        row = connection.execute("SELECT epoch FROM epochs").fetchone()
-        if row is not None and row[0] >= self._epoch:
+        epoch = proofs.known_epoch(connection)
+        if epoch is not None and epoch >= self._epoch:
             return None
         event_id, seq = self._raised_by or (None, None)
-        found = "none" if row is None else row[0]
+        found = "none" if epoch is None else epoch
         return Break(event_id, seq, f"it raised the epoch to {self._epoch}, and the one in force is {found}")

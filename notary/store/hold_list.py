@@ -10,7 +10,7 @@ from itertools import islice
 
 from ipc.messages import ListHolds
 from ipc.store import ApprovalRecord
-from notary.store.holds import Moment, as_of
+from notary.store.contract import Moment, as_of
 
 # One step of the index for each principal, instead of a walk over all approvals that are kept.
 _NEXT = "SELECT min(principal) FROM approvals WHERE principal > ?"

@@ -8,12 +8,12 @@ request: what stood there is overwritten in the file.
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NamedTuple
 
 import msgspec
 
-from ipc.approvals import CLAIMED, ENDED, EXPIRED, PENDING, listed, read_remains, remains_of
+from ipc.approvals import ENDED, listed, read_remains, remains_of
 from ipc.store import ApprovalRecord
+from notary.store.contract import TOLD_CHARACTERS, Moment, Waiting
 
 _BEFORE = "approval_id, session_id, action_id, request_hash, state, created_at, expires_at, body, holder, outcome"
 """Columns of an earlier version."""
@@ -42,35 +42,11 @@ TABLES = (
 )
 
 SWEPT_AT_ONCE = 100
-TOLD_CHARACTERS = 4 * 1024 * 1024
-"""Of bodies in one answer: what is more would not fit a frame of the channel."""
 
 _SELECT = f"SELECT {_COLUMNS} FROM approvals"  # noqa: S608 - the names above
 _PENDING = "WHERE state = 'pending' AND session_id = ? AND action_id = ? AND request_hash = ?"
 _LIVE = "state = 'pending' AND epoch = ? AND expires_at > ?"
 _WAITING = f"SELECT count(*), coalesce(sum(bytes), 0), min(expires_at) FROM approvals WHERE {_LIVE}"  # noqa: S608
-
-
-class Moment(NamedTuple):
-    """What says whether a pending approval still waits: the time, and the epoch in force."""
-
-    now: float
-    epoch: int
-
-
-def as_of(approval: ApprovalRecord, epoch: int) -> ApprovalRecord:
-    """As it is in this epoch: one of another has ended, whether or not that is written already."""
-    if approval.state == PENDING and approval.epoch != epoch:
-        return msgspec.structs.replace(approval, state=EXPIRED)
-    return approval
-
-
-class Waiting(NamedTuple):
-    """How many wait, with how many bytes of bodies, and when the first of them expires."""
-
-    number: int
-    bytes: int
-    free_at: float | None
 
 
 def pending(
@@ -130,11 +106,6 @@ def _insert(connection: sqlite3.Connection, record: ApprovalRecord, seq: int | N
 def get(connection: sqlite3.Connection, approval_id: str) -> ApprovalRecord | None:
     """As stored."""
     return _one(connection.execute(f"{_SELECT} WHERE approval_id = ?", (approval_id,)))
-
-
-def is_claimed_by(approval: ApprovalRecord, front_id: str) -> bool:
-    """True while this front has it."""
-    return approval.state == CLAIMED and approval.holder == front_id
 
 
 def move(

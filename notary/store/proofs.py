@@ -51,6 +51,12 @@ def epoch(connection: sqlite3.Connection) -> int:
     return int(connection.execute("SELECT epoch FROM epochs").fetchone()[0])
 
 
+def known_epoch(connection: sqlite3.Connection) -> int | None:
+    """The epoch that the ledger knows; None where its row is gone."""
+    row = connection.execute("SELECT epoch FROM epochs").fetchone()
+    return None if row is None else int(row[0])
+
+
 def raise_epoch(connection: sqlite3.Connection, above: int) -> tuple[int, int]:
     """(previous, current)."""
     previous = epoch(connection)

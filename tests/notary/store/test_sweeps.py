@@ -8,8 +8,8 @@ import pytest
 
 from ipc.messages import ListHolds
 from notary.store import budgets, holds, proofs, quotas
+from notary.store.contract import Moment
 from notary.store.hold_list import HoldList
-from notary.store.holds import Moment
 from tests.notary.running import Running
 from tests.notary.samples import NOW, changed, make_approval
 

@@ -1,0 +1,186 @@
+"""What operations and upkeep ask of the store: proofs, budgets, quotas, approvals and the epoch.
+
+Every backend gives the same answers (tests/notary/store has one suite for all). A `Store` lives as long as one unit:
+what the unit changed it sees at once; others see it when the unit is durable, whole or not at all.
+"""
+
+from typing import NamedTuple, Protocol
+
+from msgspec.structs import replace
+
+from ipc.approvals import CLAIMED, EXPIRED, PENDING
+from ipc.messages import ListedHolds, ListHolds
+from ipc.store import ApprovalRecord, Budget
+
+TOLD_CHARACTERS = 4 * 1024 * 1024
+"""Of bodies in one answer: what is more would not fit a frame of the channel."""
+
+
+class Moment(NamedTuple):
+    """What says whether a pending approval still waits: the time, and the epoch in force."""
+
+    now: float
+    epoch: int
+
+
+class Waiting(NamedTuple):
+    """How many wait, with how many bytes of bodies, and when the first of them expires."""
+
+    number: int
+    bytes: int
+    free_at: float | None
+
+
+class Store(Protocol):
+    """The store within one unit. Every method may raise DatabaseGone."""
+
+    @property
+    def journals_proofs(self) -> bool:
+        """True where the unit's entry in the journal is what records proofs."""
+        ...
+
+    # ----------------------------------------------------------------- proofs and epoch
+
+    def use_proof(self, key: str, now: float) -> bool:
+        """Record a proof. False when it was used already."""
+        ...
+
+    def look(self) -> None:
+        """Find out whether proofs can be used."""
+        ...
+
+    def epoch(self) -> int:
+        """The epoch in force."""
+        ...
+
+    def raise_epoch(self, above: int) -> tuple[int, int]:
+        """(previous, current)."""
+        ...
+
+    # ----------------------------------------------------------------- budgets
+
+    def open_budget(self, session_id: str, max_calls: int, expires_at: float) -> None:
+        """Create the counter of a new session."""
+        ...
+
+    def budget(self, session_id: str) -> Budget:
+        """Look without debiting."""
+        ...
+
+    def debit(self, session_id: str) -> Budget:
+        """Take one call when one is left."""
+        ...
+
+    def refund(self, session_id: str) -> None:
+        """Give one call back, up to what the session began with; a session that is gone is not an error."""
+        ...
+
+    # ----------------------------------------------------------------- quotas
+
+    def calls_of(self, principal: str, now: float) -> tuple[int, int | None]:
+        """Calls that count now, and, where there are any, the seconds until the first of them counts no more."""
+        ...
+
+    def count_call(self, principal: str, minute: int) -> None:
+        """One more call of this minute."""
+        ...
+
+    def give_back(self, principal: str, minute: int) -> None:
+        """A call that was counted in this minute was not executed. One that counts no more is no error."""
+        ...
+
+    def note_hold(self, approval_id: str, principal: str, minute: int) -> None:
+        """The call that was counted in this minute waits for a person."""
+        ...
+
+    def give_back_hold(self, approval_id: str) -> None:
+        """A held call will never be executed. Once; of one that was not counted nothing happens."""
+        ...
+
+    def is_counted_hold(self, approval_id: str) -> bool:
+        """True for a hold whose call counts, and was not given back."""
+        ...
+
+    def sessions_of(self, principal: str, epoch: int, now: float) -> tuple[int, int | None]:
+        """Leases that live now, and, where there are any, the seconds until the first of them ends."""
+        ...
+
+    def add_session(self, principal: str, session_id: str, epoch: int, expires_at: float) -> None:
+        """One more lease."""
+        ...
+
+    # ----------------------------------------------------------------- approvals
+
+    def store_hold(self, record: ApprovalRecord) -> None:
+        """Store a new approval."""
+        ...
+
+    def hold(self, approval_id: str) -> ApprovalRecord | None:
+        """As stored."""
+        ...
+
+    def move_hold(
+        self, approval_id: str, from_state: str, to_state: str, *, outcome: str, holder: str | None = None
+    ) -> ApprovalRecord | None:
+        """Compare and swap; with its end an approval loses the request. None: it is not in `from_state`."""
+        ...
+
+    def pending_hold(
+        self, session_id: str, action_id: str, request_hash: str, moment: Moment
+    ) -> ApprovalRecord | None:  # fmt: skip
+        """The pending approval of this very call, if it still waits."""
+        ...
+
+    def waiting_of_session(self, session_id: str, moment: Moment) -> Waiting:
+        """What waits of one session."""
+        ...
+
+    def waiting_of(self, principal: str, moment: Moment) -> Waiting:
+        """What waits of one principal."""
+        ...
+
+    def waiting(self, moment: Moment) -> Waiting:
+        """What waits of all."""
+        ...
+
+    def count_pending(self, moment: Moment) -> tuple[int, float | None]:
+        """How many wait for an operator, and when the one that has waited longest was created."""
+        ...
+
+    def due_holds(self, moment: Moment, limit: int) -> list[ApprovalRecord]:
+        """Pending ones that wait no more, oldest first: one at least, and no more than TOLD_CHARACTERS. First those
+        whose time is over, then those of another epoch."""
+        ...
+
+    def claimed_by_others(self, live_holders: tuple[str, ...]) -> list[ApprovalRecord]:
+        """Claimed ones whose holder is not among these, oldest first: one at least, and no more than
+        TOLD_CHARACTERS."""
+        ...
+
+    def claimed_by(self, holder: str, but: tuple[str, ...]) -> list[ApprovalRecord]:
+        """What this holder has claimed, without the ids in `but`, oldest first: one at least, and no more than
+        TOLD_CHARACTERS."""
+        ...
+
+    def list_holds(self, asked: ListHolds, moment: Moment) -> ListedHolds:
+        """At most so many as are asked for, newest first, and how many there are; of each body what a list shows."""
+        ...
+
+    # ----------------------------------------------------------------- time
+
+    def sweep(self, now: float, over_since: float) -> bool:
+        """Forget a bounded number of things that count no more, and approvals that ended and were over at
+        `over_since`. True when there may be more."""
+        ...
+
+
+def is_claimed_by(approval: ApprovalRecord, front_id: str) -> bool:
+    """True while this front has it."""
+    return approval.state == CLAIMED and approval.holder == front_id
+
+
+def as_of(approval: ApprovalRecord, epoch: int) -> ApprovalRecord:
+    """As it is in this epoch: one of another has ended, whether or not that is written already."""
+    if approval.state == PENDING and approval.epoch != epoch:
+        return replace(approval, state=EXPIRED)
+    return approval

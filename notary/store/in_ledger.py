@@ -1,0 +1,143 @@
+"""The store in the ledger's own SQLite file: a unit's changes are part of its transaction."""
+
+import sqlite3
+
+from ipc.messages import ListedHolds, ListHolds
+from ipc.store import ApprovalRecord, Budget
+from notary.store import budgets, holds, proofs, quotas
+from notary.store.contract import Moment, Waiting
+from notary.store.hold_list import HoldList
+
+
+class SqliteStore:
+    """A Store on the connection of a unit, which keeps proofs in its journal first."""
+
+    __slots__ = ("_connection",)
+    journals_proofs = True
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def use_proof(self, key: str, now: float) -> bool:
+        """See Store. The caller writes the row (`proofs.row_of`)."""
+        return not proofs.is_used(self._connection, key, now)
+
+    def look(self) -> None:
+        """See Store."""
+        proofs.look(self._connection)
+
+    def epoch(self) -> int:
+        """See Store."""
+        return proofs.epoch(self._connection)
+
+    def raise_epoch(self, above: int) -> tuple[int, int]:
+        """See Store."""
+        return proofs.raise_epoch(self._connection, above)
+
+    def open_budget(self, session_id: str, max_calls: int, expires_at: float) -> None:
+        """See Store."""
+        budgets.open_budget(self._connection, session_id, max_calls, expires_at)
+
+    def budget(self, session_id: str) -> Budget:
+        """See Store."""
+        return budgets.read(self._connection, session_id)
+
+    def debit(self, session_id: str) -> Budget:
+        """See Store."""
+        return budgets.debit(self._connection, session_id)
+
+    def refund(self, session_id: str) -> None:
+        """See Store."""
+        budgets.refund(self._connection, session_id)
+
+    def calls_of(self, principal: str, now: float) -> tuple[int, int | None]:
+        """See Store."""
+        return quotas.calls_of(self._connection, principal, now)
+
+    def count_call(self, principal: str, minute: int) -> None:
+        """See Store."""
+        quotas.count_call(self._connection, principal, minute)
+
+    def give_back(self, principal: str, minute: int) -> None:
+        """See Store."""
+        quotas.give_back(self._connection, principal, minute)
+
+    def note_hold(self, approval_id: str, principal: str, minute: int) -> None:
+        """See Store."""
+        quotas.note_hold(self._connection, approval_id, principal, minute)
+
+    def give_back_hold(self, approval_id: str) -> None:
+        """See Store."""
+        quotas.give_back_hold(self._connection, approval_id)
+
+    def is_counted_hold(self, approval_id: str) -> bool:
+        """See Store."""
+        return quotas.is_counted_hold(self._connection, approval_id)
+
+    def sessions_of(self, principal: str, epoch: int, now: float) -> tuple[int, int | None]:
+        """See Store."""
+        return quotas.sessions_of(self._connection, principal, epoch, now)
+
+    def add_session(self, principal: str, session_id: str, epoch: int, expires_at: float) -> None:
+        """See Store."""
+        quotas.add_session(self._connection, principal, session_id, epoch, expires_at)
+
+    def store_hold(self, record: ApprovalRecord) -> None:
+        """See Store."""
+        holds.store(self._connection, record)
+
+    def hold(self, approval_id: str) -> ApprovalRecord | None:
+        """See Store."""
+        return holds.get(self._connection, approval_id)
+
+    def move_hold(
+        self, approval_id: str, from_state: str, to_state: str, *, outcome: str, holder: str | None = None
+    ) -> ApprovalRecord | None:
+        """See Store."""
+        return holds.move(self._connection, approval_id, from_state, to_state, outcome=outcome, holder=holder)
+
+    def pending_hold(
+        self, session_id: str, action_id: str, request_hash: str, moment: Moment
+    ) -> ApprovalRecord | None:  # fmt: skip
+        """See Store."""
+        return holds.pending(self._connection, session_id, action_id, request_hash, moment)
+
+    def waiting_of_session(self, session_id: str, moment: Moment) -> Waiting:
+        """See Store."""
+        return holds.waiting_of_session(self._connection, session_id, moment)
+
+    def waiting_of(self, principal: str, moment: Moment) -> Waiting:
+        """See Store."""
+        return holds.waiting_of(self._connection, principal, moment)
+
+    def waiting(self, moment: Moment) -> Waiting:
+        """See Store."""
+        return holds.waiting(self._connection, moment)
+
+    def count_pending(self, moment: Moment) -> tuple[int, float | None]:
+        """See Store."""
+        return holds.count_pending(self._connection, moment)
+
+    def due_holds(self, moment: Moment, limit: int) -> list[ApprovalRecord]:
+        """See Store."""
+        return holds.due(self._connection, moment, limit)
+
+    def claimed_by_others(self, live_holders: tuple[str, ...]) -> list[ApprovalRecord]:
+        """See Store."""
+        return holds.claimed_by_others(self._connection, live_holders)
+
+    def claimed_by(self, holder: str, but: tuple[str, ...]) -> list[ApprovalRecord]:
+        """See Store."""
+        return holds.claimed_by(self._connection, holder, but)
+
+    def list_holds(self, asked: ListHolds, moment: Moment) -> ListedHolds:
+        """See Store."""
+        wanted = HoldList(self._connection, asked, moment)
+        return ListedHolds(wanted.records(), wanted.total())
+
+    def sweep(self, now: float, over_since: float) -> bool:
+        """See Store."""
+        return any([
+            proofs.sweep(self._connection, now), budgets.sweep(self._connection, now),
+            holds.sweep(self._connection, over_since), quotas.sweep(self._connection, now),
+        ])  # fmt: skip
