@@ -3,7 +3,7 @@
 # Usage: test.sh PYTHON
 set -uo pipefail
 python=$1
-half=(tests/integration tests/chaos tests/gatectl tests/sdk)
+half=(tests/integration tests/chaos tests/gatectl tests/sdk tests/systemd)
 
 said=$(mktemp); trap 'rm -f "$said"' EXIT
 "$python" -m pytest -p no:cacheprovider "${half[@]/#/--ignore=}" tests >"$said" 2>&1 & others=$!

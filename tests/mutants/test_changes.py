@@ -57,6 +57,7 @@ def test_a_change_has_a_name_that_outlives_edits_elsewhere_and_no_other_has_it()
     assert [change.name for change in changes_of("room/file.py", b"import os\n\n\n" + source.encode())] == names
 
 
+@pytest.mark.large
 def test_every_file_of_the_rooms_has_tests_and_changes_with_names_of_their_own() -> None:
     names: list[str] = []
     for file in rooms.files():
@@ -66,6 +67,7 @@ def test_every_file_of_the_rooms_has_tests_and_changes_with_names_of_their_own()
     assert len(names) == len(set(names)) > 2000
 
 
+@pytest.mark.large
 def test_what_is_accepted_exists_and_says_why() -> None:
     accepts = accepted.read(accepted.LIST.read_text())
     files = {name.partition(" ")[0] for name in accepts}

@@ -32,6 +32,10 @@ def test_by_itself(tmp_path) -> None:
     with gateway(tmp_path):
         raise AssertionError
 
+@pytest.mark.large
+def test_of_much() -> None:
+    raise AssertionError
+
 def test_of_nothing() -> None:
     pass
 """
@@ -50,10 +54,10 @@ def folder(tmp_path: Path) -> Path:
     return tmp_path / "tests"
 
 
-def test_what_starts_a_gateway_is_left_out(folder: Path) -> None:
+def test_what_starts_a_gateway_or_is_large_is_left_out(folder: Path) -> None:
     (folder / "test_seen.py").write_text(SEEN)
     done = quick(folder, f"--rootdir={folder.parent}")
-    assert (done.returncode, " 1 passed, 2 deselected " in done.stdout) == (0, True)
+    assert (done.returncode, " 1 passed, 3 deselected" in done.stdout) == (0, True)
 
 
 def test_a_start_that_was_overlooked_fails_its_test(folder: Path) -> None:

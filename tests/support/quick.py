@@ -16,6 +16,8 @@ from tests.support.starts import starts_processes
 TESTS = Path(__file__).resolve().parents[1]
 WHOLE = ("chaos", "conformance", "integration", "sdk", "gatectl")
 """Folders whose tests are about running gateways and about clients of them: they need not even be imported."""
+LARGE = ("hypothesis", "large")
+"""Marks of what takes long within this process."""
 STARTS = ("subprocess.Popen", "os.fork", "os.forkpty", "os.posix_spawn", "os.exec")
 
 
@@ -25,11 +27,12 @@ def pytest_ignore_collect(collection_path: Path) -> bool | None:
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out properties, which try hundreds of examples, and what starts processes, itself or by a fixture."""
+    """Leave out properties, which try hundreds of examples, what is large, and what starts processes, itself or by a
+    fixture."""
     kept: list[pytest.Item] = []
     left: list[pytest.Item] = []
     for item in items:
-        is_left = item.get_closest_marker("hypothesis") is not None or starts(item)
+        is_left = any(item.get_closest_marker(name) for name in LARGE) or starts(item)
         (left if is_left else kept).append(item)
     config.hook.pytest_deselected(items=left)
     items[:] = kept

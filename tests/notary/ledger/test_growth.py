@@ -1,5 +1,7 @@
 """A large ledger costs no more to write than a small one."""
 
+import pytest
+
 from ipc.canonical import sha256_hex
 from tests.notary.running import Running, query
 from tests.notary.samples import make_open, record_call
@@ -29,6 +31,7 @@ def frames_for_calls(notary: Running) -> float:
     return (wal.stat().st_size - before) / FRAME / CALLS
 
 
+@pytest.mark.large
 def test_a_call_writes_as_many_pages_at_300_000_events_as_at_a_thousand(notary: Running) -> None:
     front = notary.front
     for _ in range(20):

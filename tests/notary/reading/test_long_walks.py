@@ -7,6 +7,8 @@ from contextlib import closing
 from hashlib import sha256
 from pathlib import Path
 
+import pytest
+
 from ipc.evidence import VerifyReport
 from notary.backends.sqlite import Database
 from notary.ledger import schema
@@ -74,6 +76,7 @@ def walked(path: Path) -> tuple[VerifyReport, list[int]]:
     return walk.report(), sizes
 
 
+@pytest.mark.large
 def test_a_long_walk_takes_no_more_memory_than_a_short_one_and_finds_a_break_at_its_end(tmp_path: Path) -> None:
     path = tmp_path / "ledger.sqlite3"
     grown(path, LONG)
