@@ -37,9 +37,10 @@ from frontend.configuration.reloads import Reloads
 from frontend.configuration.revocation import Revocation
 from frontend.control import Control
 from frontend.deadlines import Deadlines
-from frontend.egress.learned import FILE_NAME, LearnedRules
+from frontend.egress.learned import LearnedRules
 from frontend.egress.proxy import asker
 from frontend.egress.proxy_list import AllowList, list_file
+from frontend.egress.rulefile import rules_path
 from frontend.health.dependencies import Dependencies
 from frontend.limits.admission import Admission
 from frontend.limits.rates import Rates, SessionRates
@@ -92,7 +93,7 @@ def build_services(
     pools = _pools(settings, control, metrics, deadlines)
     presence = Presence(memory)
     allow_list = AllowList(
-        list_file(settings.egress.proxy_allowlist_file, Path(settings.state_dir), deadlines.files),
+        list_file(settings.egress.proxy_allowlist_file, Path(settings.fronts_folder), deadlines.files),
         lambda: configuration.registry, lambda: learned.every(),  # noqa: PLW0108 (it is made further down)
         presence, deadlines.egress, is_successor=start.is_successor,
     )  # fmt: skip
@@ -102,7 +103,7 @@ def build_services(
     )  # fmt: skip
     execution = _execution(settings, notary, pools, metrics, _epoch_now(client, known), deadlines)
     transitions = Transitions(clock, notary, front_id, metrics)
-    learned = LearnedRules(Path(settings.state_dir) / FILE_NAME, clock, journal, allow_list, deadlines.files)
+    learned = LearnedRules(rules_path(settings), clock, journal, allow_list, deadlines.files)
     settlement = Settlement(
         known, notary, weakened, execution, transitions, Learning(learned),
         Signatures(clock, settings.public_base_url, settings.approvals.require_signature), allow_list,

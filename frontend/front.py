@@ -232,10 +232,12 @@ async def serve(control_socket: socket.socket) -> Exit:
     setproctitle(f"gateway: {name}")
     configure_logs(name)
     try:
-        enter(start.settings)
+        fixed = enter(start.settings)
     except WallRefused as error:
         log.error("the operating system refused a wall", cause=str(error))
         return Exit.SANDBOX
+    if fixed:
+        log.warning("beside ledger or keys: what replaces these is read after a restart", paths=fixed)
     try:
         shared = SharedMemory(memory, Layout.of(start.settings), start.number)
         services = build_services(start, control, NotaryClient(), SystemClock(0.0), shared)

@@ -2,10 +2,16 @@
 
 A front reads what operators change while it runs (manifests, policy, secrets) and sends notifications, so it keeps
 those folders and may connect. It stays in the user namespace of the host: it must know which users its peers are.
+
+SECURITY: ledger and keys are no place of a front. A folder that holds them, or the state directory, is never opened to
+it as a whole: of what lies there beside them it has what is named, as it was when it started.
 """
 
+import os
 import resource
+from collections.abc import Iterable, Iterator
 
+from ipc.beneath import holds
 from ipc.settings import Settings
 from ipc.walls.calls import forbidden
 from ipc.walls.confining import Confinement, Walls
@@ -13,39 +19,84 @@ from ipc.walls.landlock import CHANGE, READ, READ_FILES, WRITE_FILES, Place, Sco
 from ipc.walls.places import folders, homes, kept, outside_places, program_places
 from ipc.walls.seccomp import compile_rules
 
-_SYSTEM = ("/etc", "/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager", "/proc")
-"""How names are resolved changes while it runs; what processes use is read for metrics."""
+_NAMES = ("/run/systemd/resolve", "/run/resolvconf", "/run/NetworkManager")
+"""Where links from /etc lead to, in which files are replaced."""
+_SYSTEM = "/etc"
+_SERVERS_FILE = "/etc/resolv.conf"
 
 
 class WallRefused(Exception):
     """The operating system refused a wall. The process must leave with Exit.SANDBOX."""
 
 
-def walls(settings: Settings) -> Walls:
+class FrontPlaces:
+    """What a front of this configuration reaches."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self.fixed: list[str] = []
+        """Paths whose replacement it can't open: their folder holds ledger or keys."""
+
+    def all(self) -> tuple[Place, ...]:
+        """Every place."""
+        settings = self._settings
+        secrets = (settings.secrets.file, settings.secrets.age_identity_file)
+        hooks = (one.secret_file for one in settings.webhooks)
+        return (
+            *program_places(), *outside_places(), *(Place(path, READ) for path in (*_NAMES, "/proc")),
+            *self._of_system(), Place("/dev/null", READ_FILES | WRITE_FILES), *kept([settings.fronts_folder]),
+            *self._folders([settings.policy_dir], CHANGE),
+            *self._folders([settings.manifests_dir, settings.modules_dir], READ),
+            *self._homes((*secrets, *hooks), READ), *self._homes([settings.egress.proxy_allowlist_file], CHANGE),
+        )  # fmt: skip
+
+    def _of_system(self) -> Iterator[Place]:
+        """All of /etc only where the file that names are looked up by may be replaced there: it is no link and no
+        mount, and no key lies below."""
+        is_replaced = not os.path.islink(_SERVERS_FILE) and not os.path.ismount(_SERVERS_FILE)
+        if is_replaced and not holds(_SYSTEM, self._settings.guarded):
+            yield Place(_SYSTEM, READ)
+
+    def _folders(self, paths: Iterable[str | None], rights: int) -> Iterator[Place]:
+        for path in paths:
+            yield from self._spared(path, folders([path], rights), rights)
+
+    def _homes(self, paths: Iterable[str | None], rights: int) -> Iterator[Place]:
+        for path in paths:
+            yield from self._spared(path, homes([path], rights), rights)
+
+    def _spared(self, path: str | None, places: Iterable[Place], rights: int) -> Iterator[Place]:
+        """These places, but for the path alone instead of a folder that holds what no front may open."""
+        for place in places:
+            if path is None or not holds(place.path, self._settings.guarded):
+                yield place
+                continue
+            yield Place(path, rights)
+            if path not in self.fixed:
+                self.fixed.append(path)
+
+
+def walls(places: FrontPlaces) -> Walls:
     """What the kernel is to build around a front."""
-    secrets = (settings.secrets.file, settings.secrets.age_identity_file, settings.receipt_keys_jwks_path)
-    hooks = (one.secret_file for one in settings.webhooks)
-    places = (
-        *program_places(), *outside_places(), *(Place(path, READ) for path in _SYSTEM),
-        Place("/dev/null", READ_FILES | WRITE_FILES),
-        *kept([settings.state_dir]), *folders([settings.policy_dir], CHANGE),
-        *folders([settings.manifests_dir, settings.modules_dir]), *homes(secrets), *homes(hooks),
-        *homes([settings.egress.proxy_allowlist_file], CHANGE),
-    )  # fmt: skip
     return Walls(
-        filter=compile_rules(forbidden(), is_list_of_refused=True),
-        places=places,
+        filter=compile_rules(forbidden(connects=True), is_list_of_refused=True),
+        places=places.all(),
         scope=Scope(may_connect=True),
         limits={resource.RLIMIT_CORE: 0},
         has_environment=True,
     )
 
 
-def enter(settings: Settings) -> None:
-    """Build them, for good; the process must have one thread. Raises WallRefused."""
+def enter(settings: Settings) -> tuple[str, ...]:
+    """Build them, for good; the process must have one thread. Raises WallRefused.
+
+    Returns the paths of the configuration whose replacement this process can't open.
+    """
+    places = FrontPlaces(settings)
     try:
-        confinement = Confinement(walls(settings), settings.walls)
+        confinement = Confinement(walls(places), settings.walls)
         confinement.confine()
         confinement.seal()
     except (OSError, ValueError) as error:
         raise WallRefused(str(error)) from error
+    return tuple(places.fixed)

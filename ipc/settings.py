@@ -13,6 +13,9 @@ import msgspec
 from ipc.quotas import Quota
 from ipc.walls.given import Given
 
+FRONTS: Final = "fronts"
+"""In the state directory: what fronts keep."""
+
 
 class PrincipalMapping(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What one local user id may act as."""
@@ -254,6 +257,17 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     def files_folder(self) -> str:
         """Folder below which every root of an fs action lies."""
         return self.files_dir or os.path.join(self.state_dir, "files")
+
+    @property
+    def fronts_folder(self) -> str:
+        """What fronts keep. SECURITY: of the state directory they reach this alone (frontend/walls.py)."""
+        return os.path.join(self.state_dir, FRONTS)
+
+    @property
+    def guarded(self) -> tuple[str, ...]:
+        """What no process reaches that has no business there: state directory, ledger and private keys."""
+        keys = (self.lease_signing_key_path, self.grant_signing_key_path, self.receipt_signing_key_path)
+        return self.state_dir, self.ledger_file, *(key for key in keys if key is not None)
 
     @property
     def ledger_file(self) -> str:

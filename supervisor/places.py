@@ -5,10 +5,11 @@ Guarantees that nothing is made, changed or locked: a gateway may be running on 
 
 import os
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
 
+from ipc.beneath import holds
 from ipc.settings import Settings
 from supervisor.config import Loaded
 from supervisor.problems import Problem
@@ -49,7 +50,11 @@ def _places(settings: Settings, loaded: Loaded) -> Iterator[tuple[str, Path, Loo
     if settings.ledger.path is not None and loaded.is_judged("ledger", "path"):
         yield "ledger.path", Path(settings.ledger.path).parent, _usable
     if settings.egress.proxy_allowlist_file is not None and loaded.is_judged("egress", "proxy_allowlist_file"):
-        yield "egress.proxy_allowlist_file", Path(settings.egress.proxy_allowlist_file), _allow_list
+        yield (
+            "egress.proxy_allowlist_file",
+            Path(settings.egress.proxy_allowlist_file),
+            partial(_allow_list, guarded=settings.guarded),
+        )
     for name in ("listen_uds_path", "listen_admin_uds_path"):
         # A dev gateway chooses places for the sockets that nobody named.
         if loaded.is_judged(name) and (loaded.document.has((name,)) or not settings.dev_mode):
@@ -97,9 +102,12 @@ def _ours(folder: Path, status: os.stat_result) -> Iterator[tuple[str, str]]:
         yield from _usable(folder)
 
 
-def _allow_list(path: Path) -> Iterator[tuple[str, str]]:
-    """A file that another process reads: the operator makes its folder, with that process's access."""
+def _allow_list(path: Path, guarded: Iterable[str]) -> Iterator[tuple[str, str]]:
+    """A file that another process reads: the operator makes its folder, with that process's access. Fronts may change
+    whatever lies there."""
     folder = path.parent
+    if holds(str(folder), guarded):
+        yield f"{folder} holds the state directory, the ledger or a key", "Give the list a folder of its own."
     try:
         status = folder.stat()
     except FileNotFoundError:

@@ -11,10 +11,13 @@ from contextlib import ExitStack
 from pathlib import Path
 
 from ipc.exits import Exit
+from ipc.settings import FRONTS
 from supervisor.refusal import Refused
 
 LOCK_NAME = "gateway.lock"
 STATE_MODE = 0o700
+_OF_FRONTS = ("learned.json",)
+"""What earlier versions kept beside the ledger."""
 
 
 def hold_state_dir(folder: Path, cleanup: ExitStack, *, is_mended: bool) -> None:
@@ -28,6 +31,7 @@ def hold_state_dir(folder: Path, cleanup: ExitStack, *, is_mended: bool) -> None
     try:
         _check(folder, is_mended=is_mended)
         _lock(folder, cleanup)
+        _settle_fronts(folder, cleanup)
     except OSError as error:
         raise Refused(Exit.NO_PERMISSION, f"state directory {folder} can't be used: {error.strerror}.") from None
 
@@ -98,3 +102,14 @@ def _lock(folder: Path, cleanup: ExitStack) -> None:
     cleanup.callback(os.close, descriptor)
     os.ftruncate(descriptor, 0)
     os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+
+
+def _settle_fronts(folder: Path, cleanup: ExitStack) -> None:
+    """Make the folder that fronts keep files in, and move there what earlier versions kept beside the ledger."""
+    own = folder / FRONTS
+    own.mkdir(STATE_MODE, exist_ok=True)
+    cleanup.callback(_remove_if_empty, [own])
+    for name in _OF_FRONTS:
+        if (folder / name).exists() and not (own / name).exists():
+            (folder / name).rename(own / name)
+        (folder / f"{name}.lock").unlink(missing_ok=True)

@@ -25,9 +25,8 @@ from frontend.actions.trust import Trusted, load_trusted
 from frontend.auth.operators import Operators
 from frontend.configuration.deadlines import ConfigurationDeadlines
 from frontend.control import Control, SupervisorSilent
-from frontend.egress.learned import FILE_NAME
 from frontend.egress.proxy_list import AllowList, ListNotWritten
-from frontend.egress.rulefile import learned_at
+from frontend.egress.rulefile import learned_of
 from frontend.errors import GateError
 from frontend.files.problems import Problem
 from frontend.manifests.manifest import Manifest
@@ -266,7 +265,7 @@ def _warn(message: str, doubt: Problem) -> None:
 
 
 def _host_doubts(settings: Settings, manifests: Sequence[Manifest]) -> list[Problem]:
-    return host_doubts(manifests, learned_at(Path(settings.state_dir) / FILE_NAME))
+    return host_doubts(manifests, learned_of(settings))
 
 
 def _operator_problems(fresh: Fresh) -> list[str]:

@@ -20,8 +20,7 @@ from frontend.actions.registry import Action, Registry, load_manifests
 from frontend.actions.targets import NOTHING_LEARNED
 from frontend.actions.trust import BUILT_IN, Trusted, load_trusted
 from frontend.auth.lease import Lease
-from frontend.egress.learned import FILE_NAME
-from frontend.egress.rulefile import learned_at
+from frontend.egress.rulefile import learned_of
 from frontend.errors import GateError
 from frontend.files.problems import did_you_mean, shown
 from frontend.manifests.manifest import Manifest
@@ -49,7 +48,7 @@ def asked(asking: Asking) -> Asked:
         action = _action(asking, manifests, trusted, assumed)
         body = _body(asking, assumed)
         mapping = _mapping(asking.settings, asking.principal, assumed)
-        learned = learned_at(Path(asking.settings.state_dir) / FILE_NAME)
+        learned = learned_of(asking.settings)
         drafted = draft(
             action, body, _lease(mapping, asking.calls_remaining), asking.calls_remaining, 0,
             learned.get(action.action_id, NOTHING_LEARNED), settings=asking.settings,

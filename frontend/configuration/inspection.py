@@ -16,8 +16,7 @@ from frontend.actions.modules import module_doubts, module_files, module_problem
 from frontend.actions.registry import load_manifests
 from frontend.actions.roots import root_problems
 from frontend.actions.trust import load_trusted
-from frontend.egress.learned import FILE_NAME
-from frontend.egress.rulefile import learned_at
+from frontend.egress.rulefile import learned_of
 from frontend.files.problems import Problem, Report
 from frontend.manifests.manifest import Manifest
 from frontend.manifests.reading import read_file
@@ -64,7 +63,7 @@ async def look_at_actions(
     else:
         told += map(found, module_problems(manifests, verdicts, modules_dir))
         told += map(found, module_doubts(manifests, verdicts, modules_dir, trusted))
-    told += map(found, host_doubts(manifests, learned_at(Path(settings.state_dir) / FILE_NAME)))
+    told += map(found, host_doubts(manifests, learned_of(settings)))
     if with_secrets:
         told += _look_at_secrets(settings, manifests)
     return told, len(manifests)

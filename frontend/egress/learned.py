@@ -33,8 +33,6 @@ from frontend.files.exclusive import NotChanged
 from frontend.telemetry.logs import log
 from ipc.private_files import MAX_FILE_BYTES, KeyFileError
 
-FILE_NAME = "learned.json"
-
 Edit = Callable[[Rules], Rules]
 
 

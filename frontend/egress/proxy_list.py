@@ -60,9 +60,9 @@ def _above(name: str) -> Iterator[str]:
         yield name
 
 
-def list_file(path: str | None, state_dir: Path, deadlines: FileDeadlines = FileDeadlines()) -> Exclusive | None:
-    """The file at this path, to be changed in turns; None without a path."""
-    return None if path is None else Exclusive(Path(path), state_dir / LOCK_NAME, deadlines)
+def list_file(path: str | None, folder: Path, deadlines: FileDeadlines = FileDeadlines()) -> Exclusive | None:
+    """The file at this path, to be changed in turns by a lock in `folder`; None without a path."""
+    return None if path is None else Exclusive(Path(path), folder / LOCK_NAME, deadlines)
 
 
 class AllowList:

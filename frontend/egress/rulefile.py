@@ -15,9 +15,11 @@ from frontend.files.exclusive import Exclusive
 from frontend.telemetry.logs import log
 from ipc.exits import Exit
 from ipc.private_files import KeyFileError, read_private
+from ipc.settings import Settings
 
 _Key = tuple[int, ...]
 NOT_THERE: _Key = ()
+FILE_NAME = "learned.json"
 
 
 class RuleFile:
@@ -95,10 +97,16 @@ class RuleFile:
         self._rules, self._by_action, self._problem = Rules(), {}, problem
 
 
-def learned_at(path: Path) -> Mapping[str, Learned]:
-    """What the actions have learned by this file as it is now, by id: nothing while it can't be believed."""
+def rules_path(settings: Settings) -> Path:
+    """The file of a gateway. One that an earlier version left lies where that had it, until the next start moves it."""
+    path, before = Path(settings.fronts_folder) / FILE_NAME, Path(settings.state_dir) / FILE_NAME
+    return before if not path.exists() and before.exists() else path
+
+
+def learned_of(settings: Settings) -> Mapping[str, Learned]:
+    """What the actions have learned by the file as it is now, by id: nothing while it can't be believed."""
     try:
-        return RuleFile(path).every()
+        return RuleFile(rules_path(settings)).every()
     except KeyFileError:
         return {}
 

@@ -13,6 +13,9 @@ from ipc.walls.bpf import errno as refusal
 _PROT_EXEC: Final = 4
 _FIONBIO, _FIONREAD = 0x5421, 0x541B
 _CLONE_THREAD: Final = 0x10000
+_AF_UNIX, _AF_INET, _AF_INET6 = 1, 2, 10
+_SOCK_STREAM, _SOCK_DGRAM, _SOCK_TYPE_MASK = 1, 2, 0xF
+_PR_GET_DUMPABLE, _PR_SET_NAME, _PR_GET_NAME, _PR_SET_VMA = 3, 15, 16, 0x53564D41
 _F_DUPFD, _F_GETFD, _F_SETFD, _F_GETFL, _F_SETFL, _F_DUPFD_CLOEXEC = 0, 1, 2, 3, 4, 1030
 _F_GETLK, _F_SETLK, _F_SETLKW = 5, 6, 7
 _COMMANDS: Final = (_F_DUPFD, _F_GETFD, _F_SETFD, _F_GETFL, _F_SETFL, _F_DUPFD_CLOEXEC)
@@ -40,8 +43,14 @@ _ADMINISTERS: Final = (
     "bpf perf_event_open userfaultfd io_uring_setup io_uring_enter io_uring_register keyctl add_key request_key "
     "init_module finit_module delete_module kexec_load kexec_file_load reboot swapon swapoff acct settimeofday "
     "clock_settime adjtimex clock_adjtime sethostname setdomainname iopl ioperm open_by_handle_at quotactl syslog "
-    "vhangup lookup_dcookie nfsservctl personality fanotify_init modify_ldt uselib memfd_secret"
+    "vhangup lookup_dcookie nfsservctl personality fanotify_init modify_ldt uselib memfd_secret "
+    "shmget shmat msgget semget mq_open"
 )
+
+_BY_PATH: Final = (
+    "chmod fchmodat fchmodat2 chown lchown fchownat setxattr lsetxattr removexattr lremovexattr"
+)  # fmt: skip
+"""Landlock knows none of these: each would open a file to others that the process itself can't open."""
 
 
 def allow(names: str) -> dict[str, Rule]:
@@ -76,15 +85,33 @@ def file_locks() -> dict[str, Rule]:
     return {"fcntl": Rule(conditions=(OneOf(1, (*_COMMANDS, _F_GETLK, _F_SETLK, _F_SETLKW)),))}
 
 
-def forbidden(*, forks: bool = False) -> dict[str, Rule]:
-    """A list of what is refused. `forks`: its children build walls of their own, and leave users and namespaces."""
+def internet() -> Rule:
+    """A socket of TCP or UDP. The C library asks name service daemons over Unix sockets and the kernel over netlink,
+    and does without."""
+    families = OneOf(0, (_AF_INET, _AF_INET6))
+    kinds = OneOf(1, (_SOCK_STREAM, _SOCK_DGRAM), _SOCK_TYPE_MASK)
+    return Rule(conditions=(families, kinds), otherwise=refusal(errno.EAFNOSUPPORT))
+
+
+def forbidden(*, forks: bool = False, connects: bool = False) -> dict[str, Rule]:
+    """A list of what is refused. `forks`: its children build walls of their own, and leave users and namespaces.
+    `connects`: it opens connections of the internet; sockets that it listens on it was given.
+
+    `listen` is refused since the kernel binds a socket that was not, whatever Landlock says of `bind`.
+    """
     rules = kill_for(_EXECUTES) | kill_for(_ADMINISTERS)
+    rules |= refuse(_BY_PATH, errno.EPERM) | refuse("bind listen", errno.EACCES)
     if not forks:
         rules |= kill_for(_LEAVES)
+        rules |= {"socket": internet()} if connects else refuse("socket connect", errno.EACCES)
+        names = (_PR_GET_DUMPABLE, _PR_SET_NAME, _PR_GET_NAME, _PR_SET_VMA)
+        rules["prctl"] = Rule(conditions=(OneOf(0, names),), otherwise=refusal(errno.EPERM))
         # A thread is made by clone too; clone3 hides its flags from a filter, and the C library does without it.
         rules["clone"] = Rule(conditions=(OneOf(0, (_CLONE_THREAD,), _CLONE_THREAD),))
         rules["clone3"] = Rule(action=refusal(errno.ENOSYS))
     else:
         for name in ("fork", "vfork"):
             del rules[name]
+        families = OneOf(0, (_AF_UNIX, _AF_INET, _AF_INET6))
+        rules["socket"] = Rule(conditions=(families,), otherwise=refusal(errno.EAFNOSUPPORT))
     return rules

@@ -32,7 +32,7 @@ _NAMES: Final = """
     openat2:437:437 creat:85:- mkdir:83:- mkdirat:258:34 unlink:87:- unlinkat:263:35 rmdir:84:- rename:82:-
     renameat:264:38 renameat2:316:276 link:86:- linkat:265:37 symlink:88:- symlinkat:266:36 truncate:76:45
     ftruncate:77:46 fallocate:285:47 fsync:74:82 fdatasync:75:83 sync_file_range:277:84 getdents:78:-
-    getdents64:217:61 fchmod:91:52 chmod:90:- fchmodat:268:53 fchown:93:55 chown:92:- fchownat:260:54
+    getdents64:217:61 fchmod:91:52 chmod:90:- fchmodat:268:53 fchmodat2:452:452 fchown:93:55 chown:92:- fchownat:260:54
     lchown:94:- utimensat:280:88 umask:95:166 flock:73:32 fstatfs:138:44 statfs:137:43 chdir:80:49 fchdir:81:50
     fadvise64:221:223 clone:56:220 clone3:435:435 fork:57:- vfork:58:- execve:59:221 execveat:322:281
     wait4:61:260 waitid:247:95 kill:62:129 tkill:200:130 tgkill:234:131 rt_sigqueueinfo:129:138
@@ -51,7 +51,9 @@ _NAMES: Final = """
     setgid:106:144 setreuid:113:145 setregid:114:143 setresuid:117:147 setresgid:119:149 setgroups:116:159
     setfsuid:122:151 setfsgid:123:152 capset:126:91 capget:125:90 seccomp:317:277
     landlock_create_ruleset:444:444 landlock_add_rule:445:445 landlock_restrict_self:446:446 arch_prctl:158:-
-    set_tid_address:218:96 get_robust_list:274:100 modify_ldt:154:- uselib:134:-
+    set_tid_address:218:96 get_robust_list:274:100 modify_ldt:154:- uselib:134:- setxattr:188:5
+    lsetxattr:189:6 removexattr:197:14 lremovexattr:198:15 shmget:29:194 shmat:30:196
+    msgget:68:186 semget:64:190 mq_open:240:180
 """
 """name:x86_64:aarch64, as the kernel's headers have them; held against libseccomp by a test."""
 

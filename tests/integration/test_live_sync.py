@@ -181,8 +181,8 @@ def test_a_front_that_dies_between_its_two_files_leaves_a_list_that_its_successo
     gate: Gateway, operator: Bearer, place: Place
 ) -> None:
     assert change(operator, "POST", DOMAINS, rule(HOST)).status_code == 200
-    front, learned = gate.child("front"), gate.state / "learned.json"
-    lock = os.open(gate.state / "egress-allowlist.lock", os.O_RDWR | os.O_CLOEXEC)
+    front, learned = gate.child("front"), gate.state / "fronts" / "learned.json"
+    lock = os.open(gate.state / "fronts" / "egress-allowlist.lock", os.O_RDWR | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)  # nobody writes the list now
         call = Background(lambda: change(operator, "DELETE", DOMAINS, rule(HOST)))

@@ -136,7 +136,7 @@ def test_what_was_learned_is_known_and_a_broken_file_counts_as_nothing_learned(
 ) -> None:
     assert agent.execute("any_host", FETCH).status_code == 200
     assert operator.post("/v1/admin/domains", RULE).json() == {"error": "domain_already_exists"}
-    file = life.gate.state / "learned.json"
+    file = life.gate.state / "fronts" / "learned.json"
     whole = file.read_bytes()
     file.write_bytes(whole[: len(whole) // 2])
     assert agent.execute("any_host", FETCH).status_code == 202  # and everything else goes on
@@ -155,7 +155,7 @@ def test_while_it_drains_the_operator_goes_on(life: Life, operator: Bearer) -> N
 
 
 def test_a_broken_file_of_what_was_learned_keeps_it_from_starting(life: Life) -> None:
-    folder, file = life.gate.state.parent, life.gate.state / "learned.json"
+    folder, file = life.gate.state.parent, life.gate.state / "fronts" / "learned.json"
     assert life.gate.stop() == 0
     file.write_bytes(file.read_bytes()[:-5])
     ended = attempt(

@@ -226,7 +226,8 @@ def test_a_gateway_does_not_start_without_a_secret_that_it_needs(
 def test_a_secret_that_is_gone_does_not_end_a_gateway_whose_front_dies(
     tmp_path: Path, receiver: Receiver, up: Upstream
 ) -> None:
-    file = tmp_path / "hook"
+    file = tmp_path / "secrets" / "hook"  # not beside the state directory: there a front opens what it began with
+    file.parent.mkdir()
     file.touch(mode=0o600)
     file.write_text("a secret of some words")
     endpoint = table("chat", secret="").replace('secret = ""', f'secret_file = "{file}"')

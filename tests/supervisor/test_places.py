@@ -20,9 +20,9 @@ proxy_allowlist_file = "squid/domains"
 """
 
 
-def problems(folder: Path) -> list[str]:
+def problems(folder: Path, config: str = CONFIG) -> list[str]:
     file = folder / "gateway.toml"
-    file.write_text(CONFIG)
+    file.write_text(config)
     loaded = check(*open_document(file, {}))
     return [str(one).replace(str(folder), "ETC") for one in place_problems(loaded)]
 
@@ -89,3 +89,9 @@ def test_a_file_in_the_place_of_the_folder_is_said(tmp_path: Path) -> None:
     assert found == (
         "ETC/gateway.toml:7  egress.proxy_allowlist_file: ETC/squid is not a folder. Move it away, or name another."
     )
+
+
+def test_a_list_beside_the_state_directory_would_open_it_to_fronts(tmp_path: Path) -> None:
+    (told,) = problems(tmp_path, CONFIG.replace("squid/domains", "domains"))
+    place = "ETC/gateway.toml:7  egress.proxy_allowlist_file: ETC"
+    assert told == f"{place} holds the state directory, the ledger or a key. Give the list a folder of its own."

@@ -107,3 +107,18 @@ def test_the_lock_is_not_followed_to_somewhere_else(tmp_path: Path) -> None:
     with ExitStack() as cleanup, pytest.raises(Refused, match="can't be used"):
         hold_state_dir(folder, cleanup, is_mended=True)
     assert not (tmp_path / "victim").exists()
+
+
+def test_what_operators_taught_an_earlier_version_is_moved_to_where_fronts_reach_it(tmp_path: Path) -> None:
+    (tmp_path / "learned.json").write_text("rules")
+    (tmp_path / "learned.json.lock").touch()
+    tmp_path.chmod(0o700)
+    with ExitStack() as cleanup:
+        hold_state_dir(tmp_path, cleanup, is_mended=False)
+        assert (tmp_path / "fronts" / "learned.json").read_text() == "rules"
+        assert (tmp_path / "fronts").stat().st_mode & 0o777 == 0o700
+    (tmp_path / "learned.json").write_text("of nobody")
+    with ExitStack() as cleanup:
+        hold_state_dir(tmp_path, cleanup, is_mended=False)
+    assert (tmp_path / "fronts" / "learned.json").read_text() == "rules", "what is there is never written over"
+    assert not (tmp_path / "learned.json.lock").exists()

@@ -36,7 +36,15 @@ from frontend.policy.question import Decision, Question
 from frontend.services import Services
 from ipc import messages as m
 from ipc.evidence import EventQuery
-from ipc.settings import IdentitySettings, LimitSettings, OperatorSettings, PoolSettings, Settings, WorkerSettings
+from ipc.settings import (
+    FRONTS,
+    IdentitySettings,
+    LimitSettings,
+    OperatorSettings,
+    PoolSettings,
+    Settings,
+    WorkerSettings,
+)
 from notary.signing.make_keys import make_keys
 from tests.support.breakable_notary import BreakableClient, Fault, does_and_says, hangs, refuses, then
 from tests.support.documented import check_answer
@@ -246,6 +254,7 @@ def signed(key: Key, method: str, path: str, token: str, **claims: Any) -> list[
 def settings_of(folder: Path, operator_jkt: str, **changes: Any) -> Settings:
     """Settings of a front whose state is in `folder`."""
     keys = folder / "keys"
+    (folder / FRONTS).mkdir(mode=0o700, exist_ok=True)
     whole: dict[str, Any] = {
         "state_dir": str(folder), "public_base_url": BASE, "manifests_dir": str(folder / "actions"),
         "policy_dir": str(folder / "policy"), "lease_signing_key_path": str(keys / "lease.pem"),

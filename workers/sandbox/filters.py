@@ -11,13 +11,11 @@ from collections.abc import Iterable
 from functools import cache
 from typing import Final
 
-from ipc.walls.bpf import Bits, OneOf, Rule
+from ipc.walls.bpf import Bits, Rule
 from ipc.walls.bpf import errno as refusal
-from ipc.walls.calls import allow, common
+from ipc.walls.calls import allow, common, internet
 from ipc.walls.seccomp import Rules, compile_rules
 
-_AF_INET, _AF_INET6 = 2, 10
-_SOCK_STREAM, _SOCK_DGRAM, _SOCK_TYPE_MASK = 1, 2, 0xF
 _WRITES: Final = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | (os.O_TMPFILE & ~os.O_DIRECTORY)
 
 _HTTP: Final = (
@@ -32,12 +30,10 @@ _FS: Final = (
 
 def _http() -> dict[str, Rule]:
     reads = Rule(conditions=(Bits(2, _WRITES),), otherwise=refusal(errno.EACCES))
-    internet = (OneOf(0, (_AF_INET, _AF_INET6)), OneOf(1, (_SOCK_STREAM, _SOCK_DGRAM), _SOCK_TYPE_MASK))
     return {
         **allow(_HTTP),
         "openat": reads,
-        # The C library asks name service daemons over Unix sockets and the kernel over netlink, and does without.
-        "socket": Rule(conditions=internet, otherwise=refusal(errno.EAFNOSUPPORT)),
+        "socket": internet(),
         "bind": Rule(action=refusal(errno.EACCES)),
     }
 

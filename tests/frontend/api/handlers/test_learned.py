@@ -126,7 +126,7 @@ async def test_what_can_not_be_learned_is_refused_by_its_code_and_leaves_nothing
                 assert answer[1]["message"], answer
         for kind in ("DomainAdded", "DomainRemoved", "PathAdded", "PathRemoved"):
             assert await told(core, kind) == []
-        assert not (tmp_path / "learned.json").exists()
+        assert not (tmp_path / "fronts" / "learned.json").exists()
 
 
 async def test_a_rule_is_known_in_whatever_spelling_it_comes_again(tmp_path: Path) -> None:
@@ -205,7 +205,7 @@ async def test_what_was_learned_outlives_the_front(tmp_path: Path) -> None:
         assert (await core.operate("POST", PATHS, THERE))[0] == 200
     async with front_core(tmp_path, workers=0) as core:
         assert [len((await core.operate("GET", AT[noun]))[1][f"{noun}s"]) for noun in KINDS] == [1, 1]
-    assert (tmp_path / "learned.json").stat().st_mode & 0o777 == 0o600
+    assert (tmp_path / "fronts" / "learned.json").stat().st_mode & 0o777 == 0o600
 
 
 # ------------------------------------------------------------------ bounds
@@ -213,7 +213,8 @@ async def test_what_was_learned_outlives_the_front(tmp_path: Path) -> None:
 
 async def test_an_action_learns_so_many_rules_and_no_more(tmp_path: Path) -> None:
     full = tuple(Rule("echo", f"n{i}.example", "cli", "2026-11-21T11:12:13.123Z", "ada") for i in range(MAX_PER_ACTION))
-    write_private(tmp_path / "learned.json", encode_rules(Rules(domains=full)))
+    (tmp_path / "fronts").mkdir(0o700)
+    write_private(tmp_path / "fronts" / "learned.json", encode_rules(Rules(domains=full)))
     async with front_core(tmp_path, action(), action("other"), workers=0) as core:
         status, body = await core.operate("POST", DOMAINS, HERE)
         assert (status, body["error"]) == (409, "too_many_rules")
@@ -227,10 +228,11 @@ async def test_an_action_learns_so_many_rules_and_no_more(tmp_path: Path) -> Non
 
 
 async def test_a_file_never_grows_beyond_what_is_read_again(tmp_path: Path) -> None:
-    path, long = tmp_path / "learned.json", ("x" * 240 + "/") * 2
+    path, long = tmp_path / "fronts" / "learned.json", ("x" * 240 + "/") * 2
     at = "2026-11-21T11:12:13.123Z"
     many = tuple(Rule(f"a{number // 100}", f"{long}{number:04}", "cli", at, "ada") for number in range(2000))
     fitting = 1_040_000 // (len(encode_rules(Rules(paths=many))) // len(many))
+    path.parent.mkdir(0o700)
     write_private(path, encode_rules(Rules(paths=many[:fitting])))
     async with front_core(tmp_path, workers=0) as core:
         answers: list[int] = []
@@ -268,7 +270,7 @@ async def test_nothing_is_learned_or_forgotten_without_evidence(tmp_path: Path, 
 
 async def test_a_change_that_was_told_and_could_not_be_made_is_told_as_an_error(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
-        path = tmp_path / "learned.json"
+        path = tmp_path / "fronts" / "learned.json"
         core.client.faults["Note"] = then(lambda: path.mkdir(exist_ok=True))
         assert await core.operate("POST", DOMAINS, HERE) == (503, {"error": "learned_rules_unavailable"})
         events = await told(core, "DomainAdded")
@@ -284,7 +286,7 @@ async def test_a_change_that_was_told_and_could_not_be_made_is_told_as_an_error(
 
 async def test_a_file_that_can_not_be_believed_stops_changes_and_lists_and_widens_nothing(tmp_path: Path) -> None:
     async with front_core(tmp_path, reaching(), workers=0) as core:
-        agent, path = await core.agent(), tmp_path / "learned.json"
+        agent, path = await core.agent(), tmp_path / "fronts" / "learned.json"
         assert (await core.operate("POST", DOMAINS, HERE))[0] == 200
         whole = path.read_bytes()
         path.write_bytes(whole[:-30])

@@ -217,7 +217,7 @@ async def test_nothing_is_listed_without_evidence_and_nothing_goes_without_it(tm
 
 async def test_a_domain_that_was_listed_and_could_not_be_learned_is_taken_off_again(tmp_path: Path) -> None:
     async with syncing(tmp_path) as (core, listed):
-        path = tmp_path / "learned.json"
+        path = tmp_path / "fronts" / "learned.json"
         core.client.faults["Note"] = then(lambda: path.mkdir(exist_ok=True))
         assert await core.operate("POST", DOMAINS, NEW) == (503, {"error": "learned_rules_unavailable"})
         assert listed.entries == ["known.example"]
@@ -238,7 +238,7 @@ async def test_rules_of_an_action_that_is_gone_are_not_listed_until_it_comes_bac
 async def test_while_learned_rules_can_not_be_believed_only_manifests_are_listed(tmp_path: Path) -> None:
     async with syncing(tmp_path) as (core, listed):
         assert (await core.operate("POST", DOMAINS, NEW))[0] == 200
-        path = tmp_path / "learned.json"
+        path = tmp_path / "fronts" / "learned.json"
         whole = path.read_bytes()
         path.write_bytes(whole[:-20])
         await core.services.allow_list.sync()
@@ -264,14 +264,14 @@ async def test_changes_of_two_fronts_at_once_are_all_listed_when_they_are_answer
                 nursery.start_soon(live, (core, other)[number // 4], number)
         assert listed.entries == ["known.example", "n0.example", "n2.example", "n4.example", "n6.example"]
         assert os.listdir(listed.path.parent) == ["domains"]
-        assert json.loads((tmp_path / "learned.json").read_text())["version"] == 1
+        assert json.loads((tmp_path / "fronts" / "learned.json").read_text())["version"] == 1
 
 
 async def test_what_somebody_else_wrote_into_the_learned_rules_is_listed_soon(tmp_path: Path) -> None:
     async with syncing(tmp_path) as (core, listed), trio.open_nursery() as nursery:
         nursery.start_soon(core.services.allow_list.watch)
         rule = Rule("echo", "theirs.example", "cli", "2026-11-21T11:12:13.123Z", "ada")
-        write_private(tmp_path / "learned.json", encode_rules(Rules(domains=(rule,))))
+        write_private(tmp_path / "fronts" / "learned.json", encode_rules(Rules(domains=(rule,))))
         with trio.fail_after(60):
             while listed.entries != ["known.example", "theirs.example"]:  # noqa: ASYNC110
                 await trio.sleep(0.005)

@@ -153,10 +153,10 @@ async def test_a_lesson_that_can_not_be_kept_does_not_take_the_result_back(tmp_p
         assert "learned_domain" not in body
 
         _agent, second = await held(core, **NEW)
-        core.client.faults["Close"] = then(lambda: (tmp_path / "learned.json").mkdir())
+        core.client.faults["Close"] = then(lambda: (tmp_path / "fronts" / "learned.json").mkdir())
         status, body = await approve(core, second, query)
         core.client.faults.clear()
-        (tmp_path / "learned.json").rmdir()
+        (tmp_path / "fronts" / "learned.json").rmdir()
         assert (status, body["learn_error"]) == (200, "learned_rules_unavailable")
 
         for approval_id in (first, second):
@@ -168,7 +168,7 @@ async def test_what_could_not_be_kept_anyway_is_said_before_anything_runs(tmp_pa
     async with front_core(tmp_path, reaching(), workers=0) as core:
         core.desk.start("http")
         _agent, approval_id = await held(core, **NEW)
-        path, query = tmp_path / "learned.json", "?learn_domain=api.new.example"
+        path, query = tmp_path / "fronts" / "learned.json", "?learn_domain=api.new.example"
         at = "2026-11-21T11:12:13.123Z"
         full = Rules(domains=tuple(Rule("echo", f"n{i}.example", "cli", at, "ada") for i in range(MAX_PER_ACTION)))
         write_private(path, encode_rules(full))
