@@ -188,6 +188,10 @@ CUT = Family(
     ("listener",),
 )  # fmt: skip
 FRONTS = Family("gate_fronts", "gauge", "Front processes that serve.", across="once")
+LOOPING = Family(
+    "gate_crash_loops", "gauge", "Whether a process ends again and again, for each that does.", ("process",),
+    across="once",
+)  # fmt: skip
 ACTIONS = Family("gate_actions_registered", "gauge", "Actions in the active registry.", across="once")
 DRAINING = Family("gate_draining", "gauge", "1 once the gateway takes no new calls.", across="once")
 BUILD = Family("gate_build_info", "gauge", "The version of the gateway; always 1.", ("version",), across="once")

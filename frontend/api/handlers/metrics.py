@@ -37,6 +37,7 @@ def readings(services: Services, look: Look) -> Readings:
     found: dict[f.Family, dict[Labels, float]] = {
         f.IN_FLIGHT: {(): services.admission.in_flight_everywhere},
         f.FRONTS: {(): 1 + len(services.presence.serving)},
+        f.LOOPING: {(name,): 1 for name in services.crash_loops},
         f.ACTIONS: {(): len(services.registry)},
         f.DRAINING: {(): services.admission.is_draining},
         f.BUILD: {(services.settings.version,): 1},

@@ -301,6 +301,11 @@ async def test_what_stands_still_is_read_at_the_moment_of_the_question(tmp_path:
         assert found["gate_draining", ""] == found["gate_in_flight_calls", ""] == 0
         assert {found["gate_dependency_up", f"dependency={name}"] for name in ("store", "policy", "ledger")} == {1}
         assert found["gate_workers", "profile=compute,state=idle"] == 2
+        core.services.crash_loops = ("template", "policy 1")
+        looping = {label: value for (name, label), value in (await scraped(core)).items() if name == "gate_crash_loops"}
+        assert looping == {"process=template": 1, "process=policy 1": 1}
+        core.services.crash_loops = ()
+        assert not [name for name, _ in await scraped(core) if name == "gate_crash_loops"]
         async with trio.open_nursery() as nursery:
             for _ in range(4):
                 nursery.start_soon(agent.call, "hang")
