@@ -4,6 +4,7 @@ import os
 from contextlib import suppress
 
 from ipc.walls.landlock import CHANGE, Place
+from ipc.walls.privileges import User
 
 
 class Standing:
@@ -30,6 +31,14 @@ def _identity(path: str | None) -> tuple[int, int] | None:
     except OSError:
         return None
     return None if found is None else (found.st_dev, found.st_ino)
+
+
+def owner_of_files(files_dir: str, user: User | None) -> User | None:
+    """This user if the folder of the actions' files is theirs; None: the gateway's own."""
+    try:
+        return user if user is not None and os.stat(files_dir).st_uid == user.uid else None
+    except OSError:
+        return None
 
 
 def files_place(files_dir: str) -> Place:

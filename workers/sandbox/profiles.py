@@ -19,7 +19,7 @@ from ipc.walls.landlock import Place, Scope
 from ipc.walls.limits import Limits, can_forbid_files
 from ipc.walls.places import outside_places
 from workers.sandbox.filters import program_of
-from workers.sandbox.places import Standing, files_place
+from workers.sandbox.places import Standing, files_place, owner_of_files
 from workers.sandbox.refused import SandboxRefused
 
 MIB = 1024 * 1024
@@ -86,8 +86,8 @@ class Profile:
             places=places,
             scope=Scope(may_connect=has_network),
             namespaces=_APART if has_network else _APART | {names.NETWORK_NAMESPACE},
-            # Files of actions are the gateway's user's.
-            user=None if "fs" in self.interfaces else given.user,
+            # Files of actions are the gateway's user's, unless their folder was given to the other one.
+            user=owner_of_files(files_dir, given.user) if "fs" in self.interfaces else given.user,
             limits=self.limits,
         )
 
