@@ -21,7 +21,7 @@ from ipc.settings import Settings
 from ipc.texts import clean_reason
 from notary import announcing, checkpoint_file
 from notary.backends.sqlite import DatabaseGone
-from notary.checkpoints import Checkpoints, RolledBack
+from notary.checkpoints import BACKUP, Checkpoints, RolledBack
 from notary.ledger import witnesses
 from notary.opening import open_state
 from notary.tree.tiles import Tree
@@ -50,7 +50,7 @@ def accept(settings: Settings, reason: str) -> str:
         _tell(unit, reason, told, tree.size)
         # Whatever they committed to is not this tree.
         connection.execute("DELETE FROM checkpoints")
-        connection.execute("DELETE FROM meta WHERE key IN (?, ?)", (witnesses.META, announcing.META))
+        connection.execute("DELETE FROM meta WHERE key IN (?, ?, ?)", (witnesses.META, announcing.META, BACKUP))
         unit.finish([])
     unit.commit()
     _set_aside(Path(settings.state_dir) / checkpoint_file.FILE_NAME, state.clock.iso())

@@ -29,6 +29,8 @@ from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
 from notary.tree.notes import opened_checkpoint, origin_of, signed
 from notary.tree.tiles import Tree
 
+BACKUP: Final = "backup"
+"""In `meta` of a copy that was made as a backup: when it was taken."""
 LOGGED_SECONDS: Final = 60.0
 KEPT_DAYS: Final = 1
 """Of what is older, the database keeps one checkpoint an hour: the longest note, which has the most cosignatures. What
@@ -129,6 +131,10 @@ def check_continued(connection: sqlite3.Connection, state_dir: Path, signers: Si
     DatabaseGone, OSError."""
     path = state_dir / checkpoint_file.FILE_NAME
     note, tree = checkpoint_file.newest(path), Tree(connection)
+    taken = connection.execute("SELECT value FROM meta WHERE key = ?", (BACKUP,)).fetchone()
+    if taken is not None:
+        # SECURITY: what was used of proofs, budgets and holds since is not in it: no lease of before may live on.
+        raise RolledBack(f"the ledger is a backup of {taken[0]}. {_MEND}")
     if (problem := problem_of_end(connection, tree.size)) is not None:
         raise RolledBack(f"{problem}. {_MEND}")
     stored = newest_note(connection)

@@ -90,7 +90,7 @@ def make_keys(folder: Path) -> str:
 
 
 def run_key_program(
-    module: str, arguments: list[str], failing: str, given: str = ""
+    module: str, arguments: list[str], failing: str, given: str = "", *, seconds: float = MAKE_SECONDS
 ) -> "subprocess.CompletedProcess[str]":
     """Run one of the programs that hold keys to its end, `given` on its standard input. Raises Refused, `failing`
     first, when there is none."""
@@ -103,7 +103,7 @@ def run_key_program(
             text=True,
             cwd="/",
             env={},
-            timeout=MAKE_SECONDS,
+            timeout=seconds,
         )
     except (OSError, subprocess.TimeoutExpired) as error:
         raise Refused(Exit.FAILED, f"{failing}: {error}.") from None

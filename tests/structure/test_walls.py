@@ -52,7 +52,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("cli",),
         ("commands",),
         ("checking", "dev_start", "founding"),
-        ("launch", "rollback"),
+        ("launch", "rollback", "backups"),
         ("rotation",),
         ("supervise", "dev"),
         ("census", "following", "reloads", "stop", "telling", "templates", "upstream"),
@@ -69,7 +69,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("kinds",),
     ),
     "notary": (
-        ("main", "offline", "reader", "accept_rollback", "trace"),
+        ("main", "offline", "reader", "accept_rollback", "backup", "trace"),
         ("opening", "service"),
         ("executions",),
         ("fronts", "channels", "operations", "upkeep", "checkpoints", "announcing"),

@@ -1,0 +1,149 @@
+"""The drill: a backup of a gateway under load, put back elsewhere, verified, and gone on from."""
+
+import json
+import shutil
+import stat
+import subprocess
+import threading
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pytest
+
+from tests.conformance import scene
+from tests.support.gateway import Bearer, wait_for
+from tests.support.manifests import example, write_manifests
+from tests.support.processes import GATEWAY
+from tests.support.production import PRINCIPAL, production
+
+TEXT = {"text": "x"}
+PATIENT = {"fuel": 10**12, "timeout_seconds": 300}
+
+
+@dataclass
+class Taken:
+    """What the first gateway left: its folder, settings, the backup, and an agent with a lease of before."""
+
+    first: Path
+    top: str
+    backup: Path
+    agent: Bearer
+    said: str
+    last_receipt: str
+    """Of a call after the backup."""
+
+
+def command(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [GATEWAY, *map(str, arguments)], capture_output=True, text=True, timeout=300, check=False,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def taken(tmp_path_factory: pytest.TempPathFactory) -> Taken:
+    folder: Path = tmp_path_factory.mktemp("backup")
+    first, backup = folder / "first", folder / "kept"
+    write_manifests(folder / "actions", example("text_digest", resource_limits=PATIENT))
+    scene.write_policy(folder / "policy", PRINCIPAL)
+    top = f'manifests_dir = "{folder / "actions"}"\npolicy_dir = "{folder / "policy"}"\nlease_ttl_seconds = 3600\n'
+    with production(first, top) as gate:
+        agent, other = gate.agent(), gate.agent()
+        ended, answers = threading.Event(), list[int]()
+
+        def load() -> None:
+            while not ended.is_set():
+                answers.append(other.execute("text_digest", TEXT).status_code)
+
+        caller = threading.Thread(target=load)
+        caller.start()
+        try:
+            wait_for(lambda: len(answers) > 5, "a gateway under load")
+            made = command("backup", backup, "--with-keys", "--config", first / "gateway.toml")
+            count = len(answers)
+            wait_for(lambda: len(answers) > count + 5, "calls after the backup")
+        finally:
+            ended.set()
+            caller.join()
+        assert set(answers) == {200}
+        assert made.returncode == 0, made.stderr
+        receipt = agent.execute("text_digest", TEXT).json()["receipt_id"]
+        again = command("backup", backup, "--config", first / "gateway.toml")
+        assert again.returncode == 78
+        assert "is there already; nothing was written" in again.stderr
+    return Taken(first, top, backup, agent, made.stdout, receipt)
+
+
+def test_it_is_private_complete_and_says_what_is_in_it(taken: Taken) -> None:
+    files = {str(one.relative_to(taken.backup)): one for one in taken.backup.rglob("*")}
+    assert {name for name, one in files.items() if one.is_file()} == {
+        "ledger.sqlite3", "checkpoints", "checkpoint-keys.jwks.json", "lease-keys.jwks.json",
+        "receipt-keys.jwks.json", "backup.json", "keys/lease.pem", "keys/grant.pem", "keys/receipt.pem",
+        "keys/checkpoint.pem",
+    }  # fmt: skip
+    modes = {stat.S_IMODE(one.stat().st_mode) for one in files.values() if one.is_file()}
+    folders = {stat.S_IMODE(one.stat().st_mode) for one in (taken.backup, taken.backup / "keys")}
+    assert (modes, folders) == ({0o600}, {0o700})
+    assert [one.name for one in taken.backup.parent.iterdir() if "partial" in one.name] == []
+    told = json.loads((taken.backup / "backup.json").read_text())
+    assert told["with_keys"] is True
+    assert told["leaves"] > 10
+    assert set(told["files"]) == {name for name, one in files.items() if one.is_file()} - {"backup.json"}
+    assert f"the ledger with {told['leaves']} leaves" in taken.said
+
+
+def test_without_the_flag_no_key_is_in_it(taken: Taken, tmp_path: Path) -> None:
+    done = command("backup", tmp_path / "kept", "--config", taken.first / "gateway.toml")
+    assert (done.returncode, "Signing keys are not in it" in done.stdout) == (0, True)
+    assert not [one for one in (tmp_path / "kept").rglob("*") if one.suffix == ".pem"]
+
+
+def test_a_backup_that_fails_leaves_nothing(taken: Taken, tmp_path: Path) -> None:
+    (tmp_path / "gateway.toml").write_text((taken.first / "gateway.toml").read_text())
+    lost = tmp_path / "empty.sqlite3"
+    config = tmp_path / "gateway.toml"
+    config.write_text(config.read_text() + f'\n[ledger]\npath = "{lost}"\n')
+    done = command("backup", tmp_path / "kept", "--config", config)
+    assert (done.returncode, done.stdout) == (69, "")
+    assert str(lost) in done.stderr
+    assert [one.name for one in tmp_path.iterdir()] == ["gateway.toml"]
+
+
+def test_restored_elsewhere_it_verifies_starts_only_when_accepted_and_honours_nothing_of_before(
+    taken: Taken, tmp_path: Path
+) -> None:
+    public = ("--keys", taken.backup / "receipt-keys.jwks.json", "--checkpoint", taken.backup / "checkpoints")
+    verified = command("ledger", "verify", taken.backup / "ledger.sqlite3", *public)
+    assert verified.returncode == 0, verified.stdout + verified.stderr
+
+    second = tmp_path / "second"
+    restore(taken, second)
+    config = second / "gateway.toml"
+    refused = command("run", "--config", config)
+    assert refused.returncode == 9
+    assert "the ledger is a backup of" in refused.stderr
+    accepted = command("ledger", "accept-rollback", "--reason", "the first host burnt down", "--config", config)
+    assert accepted.returncode == 0, accepted.stderr
+    with production(second, taken.top) as gate:
+        old = replace(taken.agent, http=gate.http)
+        assert old.execute("text_digest", TEXT).status_code == 401, "a lease of before, whose proofs may have been used"
+        assert gate.agent().execute("text_digest", TEXT).status_code == 200
+        operator = gate.operator()
+        (event,) = gate.events(event_type="RollbackAccepted")
+        assert event["reason"].startswith("the first host burnt down (the ledger is a backup of")
+        assert operator.get(f"/v1/receipts/{taken.last_receipt}").status_code == 404
+        assert operator.get("/v1/audit/verify").json()["intact"] is True
+
+
+def restore(taken: Taken, folder: Path) -> None:
+    """As docs/operations.md has it: state into a state directory, keys where the configuration names them."""
+    (folder / "state").mkdir(parents=True, mode=0o700)
+    for name in ("ledger.sqlite3", "checkpoints", "checkpoint-keys.jwks.json", "lease-keys.jwks.json"):
+        shutil.copy2(taken.backup / name, folder / "state" / name)
+    (folder / "keys").mkdir(mode=0o700)
+    shutil.copytree(taken.backup / "keys", folder / "keys" / "keys")
+    shutil.copy2(taken.backup / "receipt-keys.jwks.json", folder / "keys")
+    shutil.copy2(taken.first / "keys" / "operator.pem", folder / "keys")
+    for name in ("credentials", "gateway.toml"):
+        text = (taken.first / name).read_text()
+        (folder / name).write_text(text.replace(str(taken.first), str(folder)))
