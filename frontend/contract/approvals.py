@@ -74,7 +74,7 @@ class ApprovalPoll(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ApprovalItem(msgspec.Struct, frozen=True, kw_only=True):
-    """One approval in the operator's list. Null is what an unreadable plan can't tell."""
+    """What every approval has. Null is what an unreadable plan can't tell."""
 
     approval_id: str
     action_id: str
@@ -91,10 +91,22 @@ class ApprovalItem(msgspec.Struct, frozen=True, kw_only=True):
     expires_at: str
 
 
+class ListedApproval(ApprovalItem, frozen=True, kw_only=True):
+    """One approval in the operator's list, with what came of it. Null is what there is nothing to say of."""
+
+    claimed_by: str | None = None
+    """The operator who decided."""
+    receipt_id: str | None = None
+    """The receipt of the call, once it was approved and ran."""
+    deny_reason: str | None = None
+    error_code: str | None = None
+    """Why an approved call did not come to its end."""
+
+
 class ApprovalList(msgspec.Struct, frozen=True, kw_only=True):
     """Approvals, the newest first."""
 
-    approvals: list[ApprovalItem]
+    approvals: list[ListedApproval]
     count: int
     """How many are listed here."""
     total: int

@@ -20,6 +20,11 @@ class Address:
     origin: str
     public_base_url: str
 
+    @property
+    def text(self) -> str:
+        """As `parse` takes it."""
+        return self.origin if self.socket is None else f"unix://{self.socket}"
+
     @classmethod
     def parse(cls, text: str, public_base_url: str | None = None) -> "Address":
         """`unix:///run/gateway/gate.sock` (then `public_base_url` is needed), or `http://HOST:PORT` (then it is that

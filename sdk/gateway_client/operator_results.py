@@ -25,6 +25,10 @@ class Approval:
     request_hash: str | None = None
     created_at: str | None = None
     expires_at: str | None = None
+    claimed_by: str | None = None
+    receipt_id: str | None = None
+    deny_reason: str | None = None
+    error_code: str | None = None
     raw: Raw = field(repr=False)
 
 
@@ -57,12 +61,8 @@ class ApprovalDetail(Approval):
     policy_rule: str | None = None
     budget_snapshot: Mapping[str, Any] | None = None
     revocation_epoch: int | None = None
-    claimed_by: str | None = None
     claimed_at: str | None = None
     completed_at: str | None = None
-    receipt_id: str | None = None
-    deny_reason: str | None = None
-    error_code: str | None = None
     approval_signature: str | None = None
     """The operator's own signature of the decision."""
 

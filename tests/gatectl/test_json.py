@@ -16,6 +16,7 @@ MANUAL = Path(__file__).resolve().parents[2] / "docs" / "gatectl.md"
 SECTION = MANUAL.read_text().partition("## JSON")[2].partition("## The context file")[0]
 ROWS = re.findall(r"^\| `([a-z][^`|]*)`(, held)? \| (.*) \|$", SECTION, re.MULTILINE)
 SHAPES = {command + is_held: text.partition(";")[0] for command, is_held, text in ROWS}
+LISTED = {"receipt_id", "timestamp", "action_id", "principal", "verification_outcome", "error_code"}
 seen: set[str] = set()
 
 
@@ -170,6 +171,9 @@ def test_of_evidence(gatectl: Gatectl, agent: AgentClient, tmp_path: Path) -> No
     assert ask(gatectl, "verify", str(bundle), "--origin-key", checkpoint["keys"][0], code=8)["call"] is None
     receipt, keys = tmp_path / "receipt.json", tmp_path / "keys.json"
     receipt.write_text(json.dumps(ask(gatectl, "receipts show", done.receipt_id, "--verify")))
+    listed = ask(gatectl, "receipts list", "--limit", "3")["receipts"]
+    assert all(set(one) == LISTED for one in listed)
+    ask(gatectl, "why", done.trace_id)
     keys.write_text(json.dumps(ask(gatectl, "receipts keys")))
     verified = ask(gatectl, "receipts verify", str(receipt), "--keys", str(keys))
     assert verified == {

@@ -29,7 +29,7 @@ def test_webhooks_are_told_with_what_waits(gatectl: Gatectl, is_active: bool, pe
     assert line_of(gatectl, "webhooks", webhooks=webhooks) == shown
 
 
-@pytest.mark.parametrize(("is_up", "shown"), [(True, "ok"), (False, "down")])
+@pytest.mark.parametrize(("is_up", "shown"), [(True, "answers"), (False, "is down")])
 def test_an_egress_proxy_is_told_where_there_is_one(gatectl: Gatectl, is_up: bool, shown: str) -> None:
     assert line_of(gatectl, "egress proxy", dependencies=STATUS["dependencies"] | {"egress_proxy": is_up}) == shown
     assert line_of(gatectl, "egress") == ""

@@ -56,6 +56,12 @@ def evil_answers() -> dict[str, Any]:
         "decision": EVIL,
         "deny_reason": EVIL,
         "action_id": EVIL,
+        "receipt_id": "a",
+        "approval_id": "a",
+        "risk_level": EVIL,
+        "policy_rule": EVIL,
+        "verification_outcome": EVIL,
+        "approved_by": EVIL,
     }
     status = {
         "status": EVIL, "version": EVIL, "uptime_seconds": 10**15, "actions_registered": 1, "draining": False,
@@ -119,7 +125,7 @@ def evil() -> Iterator[str]:
     [
         "status", "approvals list", "approvals show a", "approvals deny a", "approvals watch --for 0", "audit events",
         "audit tail --for 0", "audit checkpoint", "receipts show a", "actions", "actions show a", "policy show",
-        "policy show a", "domains", "allowlist", "intents",
+        "policy show a", "domains", "allowlist", "intents", "why a", "receipts list",
         "intents resolve a --outcome happened", "intents show a", "intents resolve a --verify", "doctor",
     ],
 )  # fmt: skip

@@ -28,7 +28,7 @@ def test_no_line_is_wider_than_the_terminal(gatectl: Gatectl, held: Held, column
     assert len(lines) > 40
     text = " ".join(ran.out.split())
     assert (held.approval_id in text) == (columns < 100)
-    assert held.approval_id[-12:] in text
+    assert held.approval_id[-8:] in text
     assert "Writes a text to a file, replacing what was there." in text or columns >= 100
 
 

@@ -117,7 +117,7 @@ CHOSEN: dict[str, dict[str, Any]] = {
     "ApprovalDetail": {"risk_level": "critical", "action_id": "payment_transfer"},
     "AdminStatus": {"status": "ok", "version": "0.1.0", "draining": False},
     "ApprovalPoll": {"state": "pending", "status": "pending"},
-    "ApprovalItem": {"state": "pending", "status": "pending"},
+    "ListedApproval": {"state": "pending", "status": "pending"},
     "AuditEvent": {"decision": "allow", "timestamp": _TIME},
     "LearnedPath": {"action_id": "file_write"},
     "NotReady": {"status": "not_ready", "redis": False, "approval_store": False},

@@ -12,7 +12,7 @@ import msgspec
 from frontend.calls.approvals.states import RETRY_AFTER_SECONDS, as_polled, state_at
 from frontend.calls.record import CallRecord
 from frontend.clock import iso
-from frontend.contract.approvals import ApprovalDetail, ApprovalItem, ApprovalPoll
+from frontend.contract.approvals import ApprovalDetail, ApprovalPoll, ListedApproval
 from frontend.errors import GateError
 from frontend.telemetry.weakened import Weakened
 from ipc.approvals import DENIED, ENDED, FAILED, Body, Outcome, read_remains, summary_of
@@ -86,7 +86,11 @@ def polled(approval: ApprovalRecord, now: float) -> ApprovalPoll:
     return ApprovalPoll(**view)
 
 
-def listed(approval: ApprovalRecord, now: float) -> ApprovalItem:
+_TOLD = ("claimed_by", "receipt_id", "deny_reason", "error_code")
+"""What a list shows of an outcome."""
+
+
+def listed(approval: ApprovalRecord, now: float) -> ListedApproval:
     """One item of the operator's list. What only the plan tells is null when it can't be read: the rest still shows."""
     plan = summary_of(approval.body).plan
     state = state_at(approval.state, approval.expires_at, now)
@@ -104,7 +108,9 @@ def listed(approval: ApprovalRecord, now: float) -> ApprovalItem:
         "created_at": iso(approval.created_at),
         "expires_at": iso(approval.expires_at),
     }
-    return ApprovalItem(**members)
+    outcome = msgspec.to_builtins(outcome_of(approval))
+    members |= {name: outcome.get(name) for name in _TOLD}
+    return ListedApproval(**members)
 
 
 def detailed(approval: ApprovalRecord, now: float) -> ApprovalDetail:

@@ -14,9 +14,11 @@ import click
 from gateway_client.address import Address
 from gateway_client.agents import AgentClient
 from gateway_client.cli.exits import Exit, Failure, usage
-from gateway_client.cli.output import Output
+from gateway_client.cli.output import Output, note
+from gateway_client.cli.safe import safe
 from gateway_client.cli.settings import Settings
 from gateway_client.core import Limits
+from gateway_client.errors import GatewayError
 from gateway_client.keys import KeyFileError, OperatorCredential, ProofKey
 from gateway_client.operators import OperatorClient
 
@@ -85,14 +87,45 @@ class Desk:
                 raise Failure(Exit.DENIED, "key_file", str(error)) from None
         return settings.address("agent_address"), key
 
+    @property
+    def can_ask(self) -> bool:
+        """There is a terminal to ask on, and an answer is not in the way of JSON."""
+        return not self.is_json and sys.stdin.isatty() and sys.stderr.isatty()
+
+    def change(self, operator: OperatorClient, question: str, is_agreed: bool) -> None:
+        """On a terminal, say which gateway a change is for, and ask once unless that is a dev gateway: a script has
+        decided already. Raises Failure not_confirmed."""
+        if self.is_json or not sys.stderr.isatty():
+            return
+        settings = self.settings
+        found = settings.sourced("address")
+        source = "" if found is None else f" ({safe(found[1])})"
+        note(f"gatectl: for {safe(settings.address().text)}{source}")
+        if self.can_ask and not is_agreed and not _is_dev(operator):
+            self.confirm(question, False)
+
     def confirm(self, question: str, is_agreed: bool) -> None:
         """Ask once on a terminal; without one only `--yes` is an answer. Raises Failure."""
         if is_agreed:
             return
-        if self.is_json or not (sys.stdin.isatty() and sys.stderr.isatty()):
+        if not self.can_ask:
             raise usage("this needs a yes, and there is no terminal to ask on", "add --yes")
         if not click.confirm(question, default=False, err=True):
             raise Failure(Exit.FAILED, "not_confirmed", "nothing was done")
+
+
+def yes_option(function: Callable[..., Any]) -> Callable[..., Any]:
+    """`--yes` of a command that asks on a terminal."""
+    text = "Do not ask, where this would: on a terminal, for a gateway that is not one of gateway dev."
+    return click.option("--yes", "-y", is_flag=True, help=text)(function)
+
+
+def _is_dev(operator: OperatorClient) -> bool:
+    """What does not answer is taken for production."""
+    try:
+        return "dev_mode" in operator.status().weakened
+    except GatewayError:
+        return False
 
 
 def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> None:

@@ -30,6 +30,7 @@ from gateway_client.cli.commands import (
     receipts,
     running,
     watching,
+    why,
 )
 from gateway_client.cli.complaints import tell
 from gateway_client.cli.desk import Desk, Group
@@ -56,7 +57,7 @@ def _version(context: click.Context, _option: click.Parameter, is_asked: bool) -
 cli.params.append(
     click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show it.")
 )
-for _module in (running, approvals, watching, audit, checkpoints, receipts, bundles, intents, learned, policy,
+for _module in (running, approvals, why, watching, audit, checkpoints, receipts, bundles, intents, learned, policy,
                 allowlist, agent, mcp, keys, doctor, context, completion):  # fmt: skip
     _module.add_to(cli)
 __all__ = ["cli", "commands", "main"]

@@ -13,8 +13,8 @@ from rich.cells import cell_len
 STACKED = 100
 """Narrower terminals get no folded table."""
 GAP = 2
-_LEAST_PROSE = 24
-_ID = re.compile(r"([a-z]+_)[0-9a-f]{8}-[0-9a-f-]{14}-([0-9a-f]{12})")
+_LEAST_PROSE = 16
+_ID = re.compile(r"([a-z]+_)[0-9a-f]{8}-[0-9a-f-]{14}-[0-9a-f]{4}([0-9a-f]{8})")
 
 Line = list[tuple[str, int]]
 """Pieces of a line, each with the width that it is to fill."""

@@ -5,7 +5,7 @@ from typing import Any
 import click
 
 from gateway_client.cli import completing
-from gateway_client.cli.desk import Desk, Group, noun, pass_desk
+from gateway_client.cli.desk import Desk, Group, noun, pass_desk, yes_option
 from gateway_client.cli.safe import safe
 
 allowlist = noun("allowlist", "Agents that need no approval for an action.", default="list")
@@ -33,10 +33,12 @@ def list_(desk: Desk) -> None:
 @allowlist.command("add")
 @click.argument("action", shell_complete=completing.actions)
 @click.argument("agent")
+@yes_option
 @pass_desk
-def add(desk: Desk, action: str, agent: str) -> None:
+def add(desk: Desk, action: str, agent: str, yes: bool) -> None:
     """Spare AGENT (a principal) the approval of ACTION; every other rule still holds."""
     with desk.operator() as operator:
+        desk.change(operator, f"spare {safe(agent)} the approval of {safe(action)}?", yes)
         found = operator.allow(action, agent)
     if desk.is_json:
         desk.out.document(found.raw)
@@ -47,10 +49,12 @@ def add(desk: Desk, action: str, agent: str) -> None:
 @allowlist.command("remove")
 @click.argument("action", shell_complete=completing.actions)
 @click.argument("agent")
+@yes_option
 @pass_desk
-def remove(desk: Desk, action: str, agent: str) -> None:
+def remove(desk: Desk, action: str, agent: str, yes: bool) -> None:
     """Ask for approval again."""
     with desk.operator() as operator:
+        desk.change(operator, f"ask for approval of {safe(action)} by {safe(agent)} again?", yes)
         found = operator.disallow(action, agent)
     if desk.is_json:
         desk.out.document(found.raw)

@@ -9,16 +9,17 @@ from collections.abc import Iterator
 import click
 
 from gateway_client.approval_signatures import is_as_shown
+from gateway_client.cli import ids
 from gateway_client.cli.completing import held
-from gateway_client.cli.desk import Desk, Group, noun, pass_desk
-from gateway_client.cli.exits import Exit, Failure
+from gateway_client.cli.desk import Desk, Group, noun, pass_desk, yes_option
+from gateway_client.cli.exits import Exit, Failure, usage
 from gateway_client.cli.output import note
 from gateway_client.cli.plan_view import PlanView
 from gateway_client.cli.results_view import ended, show_executed
 from gateway_client.cli.safe import safe
 from gateway_client.cli.times import bound, countdown
 from gateway_client.errors import ActionFailed, GatewayError, NotFound
-from gateway_client.operator_results import ApprovalDetail
+from gateway_client.operator_results import Approval, ApprovalDetail
 from gateway_client.operators import OperatorClient
 
 STATES = ("pending", "claimed", "approved", "denied", "failed")
@@ -54,11 +55,11 @@ def list_(
     rows = [
         (
             one.approval_id, one.state, one.action_id, one.risk_level, one.principal,
-            countdown(one.expires_at) if one.state == "pending" else "-", one.created_at,
+            countdown(one.expires_at) if one.state == "pending" else "-", outcome(one), one.created_at,
         )
         for one in page.approvals
     ]  # fmt: skip
-    columns = ("APPROVAL", "STATE", "ACTION", "RISK", "ASKED BY", "LEFT", "CREATED")
+    columns = ("APPROVAL", "STATE", "ACTION", "RISK", "ASKED BY", "LEFT", "OUTCOME", "CREATED")
     desk.out.table(columns, rows, "nothing waits" if status == "pending" else "no approvals")
     if page.total is not None and page.total > len(rows):
         note(f"these are {len(rows)} of {page.total}; the others: --limit, --principal, --before")
@@ -73,7 +74,7 @@ def list_(
 def show(desk: Desk, approval_id: str, full: bool) -> None:
     """Show what will happen when it is approved, who asks, and what proves it."""
     with desk.operator() as operator:
-        detail = operator.approval(approval_id)
+        detail = operator.approval(ids.approval(operator, approval_id))
         if desk.is_json:
             desk.out.document(detail.raw)
             return
@@ -84,17 +85,18 @@ def show(desk: Desk, approval_id: str, full: bool) -> None:
 
 
 @approvals.command("approve")
-@click.argument("approval_id", shell_complete=held)
+@click.argument("approval_id", required=False, shell_complete=held)
 @click.option("--learn-domain", metavar="DOMAIN", help="Let the action reach it from now on, if this call goes well.")
 @click.option("--learn-path", metavar="PATTERN", help="The same for a path.")
 @click.option("--full", is_flag=True, help="Show the plan however long it is.")
 @click.option("--yes", "-y", is_flag=True, help="Do not ask; needed where there is no terminal.")
 @pass_desk
 def approve(
-    desk: Desk, approval_id: str, learn_domain: str | None, learn_path: str | None, full: bool, yes: bool
+    desk: Desk, approval_id: str | None, learn_domain: str | None, learn_path: str | None, full: bool, yes: bool
 ) -> None:
-    """Show what will happen, ask once, and let it happen."""
+    """Show what will happen, ask once, and let it happen. On a terminal without an id: the only call that waits."""
     with desk.operator(execute_timeout=LONGEST) as operator:
+        approval_id = _chosen(desk, operator, approval_id)
         detail = _undecided(operator, approval_id)
         shown = _to_sign(detail)
         view = PlanView(detail, full)
@@ -127,10 +129,13 @@ def approve(
 @approvals.command("deny")
 @click.argument("approval_id", shell_complete=held)
 @click.option("--reason", metavar="TEXT", help="What the agent reads; at most 500 characters.")
+@yes_option
 @pass_desk
-def deny(desk: Desk, approval_id: str, reason: str | None) -> None:
+def deny(desk: Desk, approval_id: str, reason: str | None, yes: bool) -> None:
     """End a held call without running it."""
     with desk.operator() as operator:
+        approval_id = ids.approval(operator, approval_id)
+        desk.change(operator, f"deny {safe(approval_id)}?", yes)
         shown = _to_sign(operator.approval(approval_id))
         try:
             denial = operator.deny(approval_id, reason, shown=shown)
@@ -143,6 +148,22 @@ def deny(desk: Desk, approval_id: str, reason: str | None) -> None:
         why = f": {safe(denial.deny_reason)}" if denial.deny_reason else ""
         desk.out.line(f"denied by {safe(denial.denied_by)}  {safe(denial.action_id)}  {safe(denial.approval_id)}{why}")
     _tell_signed(desk, shown, signer)
+
+
+def outcome(one: Approval) -> str | None:
+    """What came of it, or why nothing did: the words of whoever decided, the code of a failure, the receipt."""
+    if one.state == "expired":
+        return "nobody decided in time"
+    return one.deny_reason or one.error_code or one.receipt_id
+
+
+def _chosen(desk: Desk, operator: OperatorClient, given: str | None) -> str:
+    """A person may mean the only one that waits; a script must say which."""
+    if given is not None:
+        return ids.approval(operator, given)
+    if not desk.can_ask:
+        raise usage("which call is to be approved?", "gatectl approvals list --status pending")
+    return ids.only_waiting(operator)
 
 
 def _undecided(operator: OperatorClient, approval_id: str) -> ApprovalDetail:

@@ -78,6 +78,9 @@ def events(
 
 def _row(event: AuditEvent) -> tuple[Any, ...]:
     why = event.deny_reason or event.error_code or event.reason or event.raw.get("verification_outcome")
+    rule = event.raw.get("policy_rule")
+    if why is None and rule is not None and event.decision != "allow":
+        why = f"rule {rule}"
     return (
         clock(event.timestamp), event.event_type, event.decision, event.action_id, event.principal,
         None if why is None else short(why, 60), event.trace_id,

@@ -2,9 +2,9 @@
 
 import click
 
-from gateway_client.cli import intent_view
+from gateway_client.cli import ids, intent_view
 from gateway_client.cli.completing import unresolved
-from gateway_client.cli.desk import Desk, Group, noun, pass_desk
+from gateway_client.cli.desk import Desk, Group, noun, pass_desk, yes_option
 from gateway_client.cli.exits import usage
 from gateway_client.cli.intent_view import sentence
 from gateway_client.cli.safe import safe
@@ -43,7 +43,7 @@ def list_(desk: Desk, limit: int = 100, after: str | None = None) -> None:
 def show(desk: Desk, intent_id: str) -> None:
     """Show what may have happened, what is known of it, and what you may do next."""
     with desk.operator() as operator:
-        found = operator.intent(intent_id)
+        found = operator.intent(ids.intent(operator, intent_id))
     if desk.is_json:
         desk.out.document(found.raw)
     else:
@@ -54,9 +54,10 @@ def show(desk: Desk, intent_id: str) -> None:
 @click.argument("intent_id", metavar="INTENT", shell_complete=unresolved)
 @click.option("--outcome", type=click.Choice(OUTCOMES), help="What came of it.")
 @click.option("--note", metavar="TEXT", help="How you found out; it goes into the audit event.")
+@yes_option
 @click.option("--verify", is_flag=True, help="Have the action's verifier look again first; nothing is executed.")
 @pass_desk
-def resolve(desk: Desk, intent_id: str, outcome: str | None, note: str | None, verify: bool) -> None:
+def resolve(desk: Desk, intent_id: str, outcome: str | None, note: str | None, verify: bool, yes: bool) -> None:
     """Say what came of one. It leaves the list; an audit event keeps your answer.
 
     With --verify alone the gateway looks again, keeps what it saw as an event, and the intent stays in the list: what
@@ -67,6 +68,9 @@ def resolve(desk: Desk, intent_id: str, outcome: str | None, note: str | None, v
     if outcome is None and note is not None:
         raise usage("a note belongs to an outcome", "add --outcome")
     with desk.operator() as operator:
+        intent_id = ids.intent(operator, intent_id)
+        if outcome is not None:
+            desk.change(operator, f"say that {safe(intent_id)}: {outcome}?", yes)
         looked = operator.verify_intent(intent_id) if verify else None
         if looked is not None and not desk.is_json:
             desk.out.line(f"{safe(looked.seen.verifier_kind)} looked again: {sentence(looked.seen)}")

@@ -8,7 +8,7 @@ import click
 
 from gateway_client.authority_results import LearnedDomain, LearnedPath
 from gateway_client.cli import completing
-from gateway_client.cli.desk import Desk, Group, noun, pass_desk
+from gateway_client.cli.desk import Desk, Group, noun, pass_desk, yes_option
 from gateway_client.cli.safe import safe
 from gateway_client.operators import OperatorClient
 
@@ -51,9 +51,11 @@ def _noun(kind: Kind) -> Group:
     @group.command("add", help=f"Let ACTION use this {kind.name} from the next call on.")
     @click.argument("action", shell_complete=completing.actions)
     @click.argument("rule", metavar=kind.name.upper())
+    @yes_option
     @pass_desk
-    def add(desk: Desk, action: str, rule: str) -> None:
+    def add(desk: Desk, action: str, rule: str, yes: bool) -> None:
         with desk.operator() as operator:
+            desk.change(operator, f"let {safe(action)} use {safe(rule)}?", yes)
             found = kind.call(operator, "add", action, rule)
         if desk.is_json:
             desk.out.document(found.raw)
@@ -63,9 +65,11 @@ def _noun(kind: Kind) -> Group:
     @group.command("remove", help=f"Take a learned {kind.name} back, from the next call on.")
     @click.argument("action", shell_complete=completing.actions)
     @click.argument("rule", metavar=kind.name.upper())
+    @yes_option
     @pass_desk
-    def remove(desk: Desk, action: str, rule: str) -> None:
+    def remove(desk: Desk, action: str, rule: str, yes: bool) -> None:
         with desk.operator() as operator:
+            desk.change(operator, f"take {safe(rule)} from {safe(action)}?", yes)
             removed = kind.call(operator, "remove", action, rule)
         if desk.is_json:
             desk.out.document({"removed": removed})

@@ -4,7 +4,8 @@ import click
 
 from gateway_client.authority_results import PrincipalAcl
 from gateway_client.cli import completing
-from gateway_client.cli.desk import Desk, Group, noun, pass_desk
+from gateway_client.cli.desk import Desk, Group, noun, pass_desk, yes_option
+from gateway_client.cli.exits import usage
 from gateway_client.cli.safe import plain, safe
 
 policy = noun("policy", "Who may call what.", default="show")
@@ -42,21 +43,29 @@ def show(desk: Desk, principal: str | None = None) -> None:
 @policy.command("grant")
 @click.argument("principal")
 @click.argument("actions", nargs=-1, required=True, metavar="ACTION...", shell_complete=completing.actions)
+@yes_option
 @pass_desk
-def grant(desk: Desk, principal: str, actions: tuple[str, ...]) -> None:
+def grant(desk: Desk, principal: str, actions: tuple[str, ...], yes: bool) -> None:
     """Let PRINCIPAL call these actions too, from the next call on."""
     with desk.operator() as operator:
+        desk.change(operator, f"let {safe(principal)} call {plain(actions)}?", yes)
         _principal(desk, operator.grant(principal, list(actions)))
 
 
 @policy.command("revoke")
 @click.argument("principal")
-@click.argument("actions", nargs=-1, required=True, metavar="ACTION...", shell_complete=completing.actions)
+@click.argument("actions", nargs=-1, metavar="[ACTION]...", shell_complete=completing.actions)
+@click.option("--all", "is_all", is_flag=True, help="Everything that its own entry grants.")
+@yes_option
 @pass_desk
-def revoke(desk: Desk, principal: str, actions: tuple[str, ...]) -> None:
+def revoke(desk: Desk, principal: str, actions: tuple[str, ...], is_all: bool, yes: bool) -> None:
     """Take these actions from PRINCIPAL; its entry goes with the last one."""
+    if is_all == bool(actions):
+        raise usage("say which actions are taken", "ACTION..., or --all")
     with desk.operator() as operator:
-        _principal(desk, operator.revoke(principal, list(actions)))
+        taken = list(operator.principal(principal).actions) if is_all else list(actions)
+        desk.change(operator, f"take {plain(taken)} from {safe(principal)}?", yes)
+        _principal(desk, operator.revoke(principal, taken))
 
 
 def _principal(desk: Desk, found: PrincipalAcl) -> None:

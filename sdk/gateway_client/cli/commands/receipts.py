@@ -5,15 +5,19 @@ from typing import Any
 
 import click
 
+from gateway_client.cli import ids
 from gateway_client.cli.desk import Desk, Group, noun, pass_desk
 from gateway_client.cli.exits import Exit, Failure, nothing_verified, usage
 from gateway_client.cli.files import json_of, read
 from gateway_client.cli.results_view import show_receipt
+from gateway_client.cli.times import clock
 from gateway_client.decoding import parse_json
-from gateway_client.errors import ProtocolViolation
+from gateway_client.errors import NotFound, ProtocolViolation
+from gateway_client.operator_results import AuditEvent
+from gateway_client.operators import OperatorClient
 from gateway_client.receipts import ReceiptVerdict, SignatureStatus, verify_receipt, verify_receipts
 
-receipts = noun("receipts", "Signed receipts of calls.")
+receipts = noun("receipts", "Signed receipts of calls.", default="list")
 
 
 def add_to(cli: Group) -> None:
@@ -21,14 +25,36 @@ def add_to(cli: Group) -> None:
     cli.add_command(receipts)
 
 
+@receipts.command("list")
+@click.option("--limit", type=click.IntRange(1, ids.RECENT), default=50, show_default=True, help="Of so many calls.")
+@pass_desk
+def list_(desk: Desk, limit: int = 50) -> None:
+    """List the receipts of the newest calls; gatectl audit events has those of others."""
+    with desk.operator() as operator:
+        found = [one for one in ids.recent_calls(operator, limit) if one.receipt_id is not None]
+    if desk.is_json:
+        desk.out.document({"receipts": [_listed(one) for one in found], "count": len(found)})
+        return
+    rows = [(clock(one.timestamp), one.receipt_id, *list(_listed(one).values())[2:]) for one in found]
+    desk.out.table(("TIME", "RECEIPT", "ACTION", "WHO", "VERIFICATION", "FAILED WITH"), rows, "no receipts")
+
+
+def _listed(event: AuditEvent) -> dict[str, Any]:
+    return {
+        "receipt_id": event.receipt_id, "timestamp": event.timestamp, "action_id": event.action_id,
+        "principal": event.principal, "verification_outcome": event.raw.get("verification_outcome"),
+        "error_code": event.error_code,
+    }  # fmt: skip
+
+
 @receipts.command("show")
-@click.argument("receipt_id")
+@click.argument("receipt_id", required=False)
 @click.option("--verify", "is_verified", is_flag=True, help="Check the signature here; exit 8 when it does not hold.")
 @pass_desk
-def show(desk: Desk, receipt_id: str, is_verified: bool) -> None:
-    """Show one receipt. With --json exactly as the gateway sent it."""
+def show(desk: Desk, receipt_id: str | None, is_verified: bool) -> None:
+    """Show one receipt, without an id the newest. With --json exactly as the gateway sent it."""
     with desk.operator() as operator:
-        receipt = operator.receipt(receipt_id)
+        receipt = operator.receipt(_newest(operator) if receipt_id is None else ids.receipt(operator, receipt_id))
         status = verify_receipt(receipt, operator.receipt_keys()) if is_verified else None
     if desk.is_json:
         desk.out.document(receipt.raw)
@@ -72,6 +98,13 @@ def verify(desk: Desk, file: Path, keys_file: Path) -> None:
         raise nothing_verified(file, "receipt")
     if bad:
         raise _unproven(len(bad), len(verdicts), str(bad[0].status))
+
+
+def _newest(operator: OperatorClient) -> str:
+    found = next((one.receipt_id for one in ids.recent_calls(operator) if one.receipt_id is not None), None)
+    if found is None:
+        raise NotFound("receipt_not_found", status=404, reason="none of the newest calls has one")
+    return found
 
 
 def _show(desk: Desk, verdicts: list[ReceiptVerdict], bad: list[ReceiptVerdict]) -> None:

@@ -3,18 +3,20 @@
 import os
 import secrets
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import click
 
-from gateway_client.cli.desk import Command, Desk, Group, pass_desk
+from gateway_client.cli.desk import Command, Desk, Group, pass_desk, yes_option
 from gateway_client.cli.exits import Exit, Failure, usage
 from gateway_client.cli.following import Follow
-from gateway_client.cli.output import Output, Progress
+from gateway_client.cli.output import Output, Progress, note
 from gateway_client.cli.safe import lines, plain
 from gateway_client.cli.times import span
-from gateway_client.operator_results import LastCheckpoint, Status
+from gateway_client.errors import GatewayError, GatewayFault
+from gateway_client.operator_results import EventFilter, LastCheckpoint, Status
 from gateway_client.operators import OperatorClient
 
 
@@ -36,8 +38,8 @@ def status(desk: Desk) -> None:
         show_status(desk.out, found)
 
 
-_PARTS = {"redis": "store", "opa": "policy"}
-"""What the interface's names for dependencies mean, and what `backends` calls them."""
+_PARTS = {"redis": ("store", "key-value store"), "opa": ("policy", "policy engine")}
+"""What the interface's names for dependencies are in `backends`, and in the words of gatectl doctor."""
 
 
 def show_status(out: Output, found: Status) -> None:
@@ -51,10 +53,10 @@ def show_status(out: Output, found: Status) -> None:
         ("actions", found.actions_registered),
     ]
     for name, is_up in found.dependencies.items():
-        state = ("ok" if is_up else "down") if isinstance(is_up, bool) else is_up
-        part = _PARTS.get(name, "")
+        state = ("answers" if is_up else "is down") if isinstance(is_up, bool) else is_up
+        part, words = _PARTS.get(name, ("", name.replace("_", " ")))
         backend = (found.backends or {}).get(part)
-        pairs.append((name.replace("_", " "), state) if backend is None else (part, f"{state} ({backend})"))
+        pairs.append((words, state if backend is None else f"{state} ({backend})"))
     webhooks = found.webhooks
     if webhooks is not None:
         count = webhooks.pending_deliveries
@@ -66,7 +68,7 @@ def show_status(out: Output, found: Status) -> None:
         ("epoch", found.revocation_epoch),
         ("version", found.version),
         ("up", span(max(0, found.uptime_seconds))),
-        ("weakened", found.weakened),
+        ("settings", f"weakened: {plain(found.weakened)}" if found.weakened else "nothing is weakened"),
     ]
     out.facts((lines(name), value) for name, value in pairs)
 
@@ -129,11 +131,18 @@ def _drained(operator: OperatorClient, timeout: float) -> int:
 
 
 @click.command(cls=Command)
+@yes_option
 @pass_desk
-def reload(desk: Desk) -> None:
+def reload(desk: Desk, yes: bool) -> None:
     """Put in force manifests, policy, operators and principals as they lie on the gateway's disk: all, or nothing."""
     with desk.operator(execute_timeout=140.0) as operator:
-        found = operator.reload()
+        desk.change(operator, "put in force what lies on its disk?", yes)
+        try:
+            found = operator.reload()
+        except GatewayFault as error:
+            if error.code == "reload_failed" and not desk.is_json:
+                _tell_problems(operator, error.trace_id)
+            raise
     if desk.is_json:
         desk.out.document(found.raw)
     else:
@@ -142,6 +151,15 @@ def reload(desk: Desk) -> None:
         ]  # fmt: skip
         names = (("changed", found.changed), ("needs restart", found.needs_restart))
         desk.out.facts(facts + [(label, ", ".join(settings)) for label, settings in names if settings])
+
+
+def _tell_problems(operator: OperatorClient, trace_id: str | None) -> None:
+    """Why a reload was refused: its event says so, one problem after the other."""
+    with suppress(GatewayError):
+        where = EventFilter(event_type="AdminReload", trace_id=trace_id)
+        for event in operator.events(where, 1).events:
+            for problem in (event.reason or "").split("; "):
+                note(problem)
 
 
 @click.command("revoke-all", cls=Command)

@@ -79,13 +79,14 @@ def test_an_agent_is_shown_nothing_that_has_not_come_to_be() -> None:
 
 
 def test_an_operator_s_list_tells_of_each_approval_what_its_plan_says_and_how_it_stands() -> None:
-    record = a_record("claimed")
+    record = a_record("claimed", Outcome(claimed_by="ann", receipt_id="rcpt_1", error_code="action_execution_failed"))
     plan = msgspec.structs.replace(body_of(record).plan, owner="team", request_hash=record.request_hash)
     record = msgspec.structs.replace(record, body=encode(msgspec.structs.replace(body_of(record), plan=plan)))
     assert msgspec.to_builtins(listed(record, NOW)) == {
         "approval_id": "apr_1", "action_id": "a", "action_version": "1.0.0", "state": "claimed", "status": "pending",
         "principal": "p", "session_id": "ses_1", "owner": "team", "risk_level": "low", "request_hash": "sha256:11",
         "created_at": "1970-01-01T00:16:40.000Z", "expires_at": "1970-01-01T00:21:40.000Z",
+        "claimed_by": "ann", "receipt_id": "rcpt_1", "deny_reason": None, "error_code": "action_execution_failed",
     }  # fmt: skip
     assert (listed(a_record(), NOW + 299.9).state, listed(a_record(), NOW + 300).state) == ("pending", "expired")
 
