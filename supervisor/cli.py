@@ -9,7 +9,21 @@ from collections.abc import Sequence
 
 from ipc.exits import Exit
 from ipc.settings import Settings
-from supervisor.commands import backup, check, dev, doctor, init, keys, ledger, policy, run, running, schema, witness
+from supervisor.commands import (
+    backup,
+    check,
+    dev,
+    doctor,
+    init,
+    keys,
+    ledger,
+    new,
+    policy,
+    run,
+    running,
+    schema,
+    witness,
+)  # fmt: skip
 from supervisor.programs import Programs
 from supervisor.refusal import Refused
 
@@ -21,7 +35,7 @@ _EXITS = """exit codes:
   137 calls were cut by the hard deadline · 1 a policy test failed, a policy gives no decision, the running gateway is
   not ready or has refused a reload, or an unexpected error; the log says what"""
 
-_GROUPS = (init, run, dev, running, check, doctor, policy, schema, keys, ledger, backup, witness)
+_GROUPS = (init, new, run, dev, running, check, doctor, policy, schema, keys, ledger, backup, witness)
 """In the order in which `gateway --help` shows them."""
 
 

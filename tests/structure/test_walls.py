@@ -51,6 +51,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
     "supervisor": (
         ("cli",),
         ("commands",),
+        ("starter",),
         ("checking", "dev_start", "founding"),
         ("launch", "rollback", "backups"),
         ("rotation",),
