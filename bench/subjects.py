@@ -86,7 +86,8 @@ def gate(folder: Path, *, fronts: int = 1, disk: Disk | None = None) -> Iterator
     more = f"front_processes = {fronts}\n" if fronts > 1 else ""
     config.write_text(f"{more}[limits]\nsession_requests_per_second = 100000\n")
     command = disk.command() if disk else [str(Path(sys.executable).with_name("gateway"))]
-    command += ["dev", "--listen", "127.0.0.1:0", "--state-dir", str(folder / "state"), "--config", str(config)]
+    command += ["dev", "--listen", "127.0.0.1:0", "--no-upstream"]
+    command += ["--state-dir", str(folder / "state"), "--config", str(config)]
     with log.open("wb") as errors:
         process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=errors, stdin=subprocess.DEVNULL, env=dict(os.environ)

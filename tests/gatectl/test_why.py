@@ -33,7 +33,7 @@ def test_trace_receipt_and_approval_tell_the_same_story(gatectl: Gatectl, held: 
     assert [found["receipt"]["receipt_id"], found["approval"]["approval_id"]] == [done["receipt_id"], held.approval_id]
     assert held.approval_id in gatectl.done("approvals", "show", held.approval_id[:-4]).out
     listed = gatectl.done("approvals", "list").out
-    assert re.search(f"{held.approval_id} .* {done['receipt_id']} ", listed)
+    assert re.search(f"{held.approval_id} .* verified {done['receipt_id']} ", listed)
 
 
 def test_a_call_that_failed_says_what_its_worker_met(gatectl: Gatectl, agent: AgentClient) -> None:

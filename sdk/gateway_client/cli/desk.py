@@ -97,15 +97,24 @@ class Desk:
         decided already. Raises Failure not_confirmed."""
         if self.is_json or not sys.stderr.isatty():
             return
+        is_asked = self.can_ask and not is_agreed and not _is_dev(operator)
+        if is_asked:
+            self.confirm(question, False)
+        else:
+            self._name_gateway()
+
+    def _name_gateway(self) -> None:
+        """On a terminal: whoever has several has one in mind."""
+        if self.is_json or not sys.stderr.isatty():
+            return
         settings = self.settings
         found = settings.sourced("address")
         source = "" if found is None else f" ({safe(found[1])})"
         note(f"gatectl: for {safe(settings.address().text)}{source}")
-        if self.can_ask and not is_agreed and not _is_dev(operator):
-            self.confirm(question, False)
 
     def confirm(self, question: str, is_agreed: bool) -> None:
         """Ask once on a terminal; without one only `--yes` is an answer. Raises Failure."""
+        self._name_gateway()
         if is_agreed:
             return
         if not self.can_ask:

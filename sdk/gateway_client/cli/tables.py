@@ -14,7 +14,7 @@ STACKED = 100
 """Narrower terminals get no folded table."""
 GAP = 2
 _LEAST_PROSE = 16
-_ID = re.compile(r"([a-z]+_)[0-9a-f]{8}-[0-9a-f-]{14}-[0-9a-f]{4}([0-9a-f]{8})")
+_ID = re.compile(r"\b([a-z]+_)[0-9a-f]{8}-[0-9a-f-]{14}-[0-9a-f]{4}([0-9a-f]{8})\b")
 
 Line = list[tuple[str, int]]
 """Pieces of a line, each with the width that it is to fill."""
@@ -96,6 +96,5 @@ def _row(row: Sequence[str], widths: Sequence[int]) -> Iterator[Line]:
 
 
 def _shortened(cell: str) -> str:
-    """An identifier by its kind and end, which is what differs between two of the same minute."""
-    named = _ID.fullmatch(cell)
-    return cell if named is None else f"{named[1]}…{named[2]}"
+    """Identifiers by their kind and end, which is what differs between two of the same minute."""
+    return _ID.sub(r"\1…\2", cell)

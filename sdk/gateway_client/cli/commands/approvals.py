@@ -4,7 +4,8 @@ Guarantees that what is approved is what was shown: the operator's signature nam
 this program showed of it, and the answer's hash is held against the hash that was shown.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import suppress
 
 import click
 
@@ -49,13 +50,15 @@ def list_(
         page = operator.approvals(
             status, limit, principal=principal, action_id=action_id, before=None if before is None else bound(before)
         )
+        found = {} if desk.is_json else _verified(operator, page.approvals)
     if desk.is_json:
         desk.out.document(page.raw)
         return
     rows = [
         (
             one.approval_id, one.state, one.action_id, one.risk_level, one.principal,
-            countdown(one.expires_at) if one.state == "pending" else "-", outcome(one), one.created_at,
+            countdown(one.expires_at) if one.state == "pending" else "-", outcome(one, found.get(one.receipt_id)),
+            one.created_at,
         )
         for one in page.approvals
     ]  # fmt: skip
@@ -150,11 +153,25 @@ def deny(desk: Desk, approval_id: str, reason: str | None, yes: bool) -> None:
     _tell_signed(desk, shown, signer)
 
 
-def outcome(one: Approval) -> str | None:
-    """What came of it, or why nothing did: the words of whoever decided, the code of a failure, the receipt."""
+def outcome(one: Approval, verification: str | None) -> str | None:
+    """What came of it, or why nothing did: the words of whoever decided, the code of a failure, or how the effect was
+    verified, where that is known, and the receipt."""
     if one.state == "expired":
         return "nobody decided in time"
-    return one.deny_reason or one.error_code or one.receipt_id
+    why = one.deny_reason or one.error_code
+    return why or " ".join(part for part in (verification, one.receipt_id) if part) or None
+
+
+def _verified(operator: OperatorClient, listed: Iterable[Approval]) -> dict[str | None, str]:
+    """How the effects of the newest calls were verified, by receipt, where one of the list has run."""
+    if not any(one.receipt_id for one in listed):
+        return {}
+    with suppress(GatewayError):  # the list is worth showing without it
+        calls = ids.recent_calls(operator, ids.MOST)
+        return {
+            one.receipt_id: str(one.raw["verification_outcome"]) for one in calls if "verification_outcome" in one.raw
+        }
+    return {}
 
 
 def _chosen(desk: Desk, operator: OperatorClient, given: str | None) -> str:
