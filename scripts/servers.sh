@@ -1,22 +1,43 @@
 #!/usr/bin/env bash
-# Finds the programs that tests run for real, or fetches them: squid, and strace. Nothing is installed: the package of
-# the one would start a service, so files are unpacked into FOLDER and run from there. Needs no root, and leaves the
-# system's package lists alone. What stands already is used: the second run is quick.
+# Finds the programs that tests run for real, or fetches them: squid, strace and opa. Nothing is installed: the package of
+# squid would start a service, so files are unpacked into FOLDER and run from there; opa has no package and is built with
+# Go, some minutes once. Needs no root, and leaves the system's package lists alone. What stands already is used: the
+# second run is quick.
 # Usage: servers.sh FOLDER     afterwards FOLDER/bin has each of them, unless it is on the PATH or in /usr/sbin
 set -euo pipefail
 folder=$(realpath -m "$1")
-declare -A version=([squid]=-v [strace]=-V) place=([squid]=usr/sbin [strace]=usr/bin)
+declare -A version=([squid]=-v [strace]=-V [opa]=version) place=([squid]=usr/sbin [strace]=usr/bin)
+opa=github.com/open-policy-agent/opa@v1.22.2
 
 say() { printf '%s\n' "$*" >&2; }
 runs() { "$2" "${version[$1]}" >/dev/null 2>&1; }
 
 PATH=$PATH:/usr/sbin:/usr/local/sbin
+
+# What is built is kept beside what is unpacked, which is replaced as a whole.
+build_opa() {
+  { found=$(command -v opa) && runs opa "$found"; } && return
+  [ ! -x "$folder/bin/opa" ] || ! runs opa "$folder/bin/opa" || return 0
+  command -v go >/dev/null || {
+    say "servers: no opa found, and no go to build it with; install Go 1.26 or later, or put the program opa on the PATH"
+    exit 1; }
+  say "servers: building opa for the tests (not installed; some minutes, once)"
+  mkdir -p "$folder/bin"
+  built=$(mktemp -d "$folder.XXXXXX")
+  trap 'rm -rf "$built"' EXIT
+  GOBIN=$built nice -n 10 go install -trimpath -ldflags='-s -w' "$opa" >&2 && runs opa "$built/opa" || {
+    say "servers: opa could not be built; see what go says above, or put the program opa on the PATH"
+    exit 1; }
+  mv "$built/opa" "$folder/bin/opa"
+  rm -rf "$built"
+}
+
 missing=()
 for one in squid strace; do
   { found=$(command -v "$one") && runs "$one" "$found"; } || missing+=("$one")
 done
 is_there() { for one in "${missing[@]}"; do [ -x "$folder/bin/$one" ] && runs "$one" "$folder/bin/$one" || return 1; done; }
-if is_there; then exit 0; fi
+if is_there; then build_opa; exit 0; fi
 names=${missing[*]}
 names=${names// / and }
 
@@ -31,7 +52,7 @@ mkdir -p "$(dirname "$folder")"
 # One at a time: what runs under somebody's tests is not replaced, and what a killed one left half made can go.
 exec 9< "$(dirname "$folder")"
 flock -w 900 9 || { say "servers: another fetch has not ended for a quarter of an hour"; exit 1; }
-if is_there; then exit 0; fi
+if is_there; then build_opa; exit 0; fi
 rm -rf "$folder".??????
 made=$(mktemp -d "$folder.XXXXXX")
 trap 'rm -rf "$made"' EXIT
@@ -86,5 +107,7 @@ for one in "${missing[@]}"; do
     "$made/bin/$one" "${version[$one]}" >&2 || true
     say "servers: install the package $one (a service need not run) and try again"; exit 1; }
 done
+[ ! -x "$folder/bin/opa" ] || mv "$folder/bin/opa" "$made/bin/opa"
 rm -rf "$folder"
 mv -T "$made" "$folder"
+build_opa
