@@ -51,6 +51,7 @@ from frontend.notary.in_force import Known
 from frontend.notary.operations import Notary
 from frontend.notary.readers import Readers
 from frontend.policy.embedded import EmbeddedPolicy
+from frontend.policy.engine import RunningEngine
 from frontend.policy.file import PolicyFile
 from frontend.policy.measured import MeasuredPolicy
 from frontend.pool.pool import CORES, Pools
@@ -88,7 +89,7 @@ def build_services(
     refusals, operators = Refusals(journal, deadlines.calls), Operators(settings.operators)
     proofs = DpopVerifier(settings.public_base_url, loopback_aliases(settings))
     authentication = Authentication(clock, notary, known, leases, proofs, operators, sessions)
-    policy = EmbeddedPolicy(control.replace_policy, metrics.policy_remembered.add, deadlines.policy)
+    policy = _policy(start, control, metrics, memory, deadlines)
     measured = MeasuredPolicy(policy, metrics)
     pools = _pools(settings, control, metrics, deadlines)
     presence = Presence(memory)
@@ -99,7 +100,8 @@ def build_services(
     )  # fmt: skip
     configuration = Configuration(
         settings, control, measured, pools, Registry(), notary, allow_list, trio.Lock(), memory,
-        PolicyFile(settings.policy_dir, deadlines.policy, deadlines.files), deadlines.configuration, operators,
+        PolicyFile(settings.policy_dir, deadlines.policy, deadlines.files, has_rules=settings.opa_url is None),
+        deadlines.configuration, operators,
     )  # fmt: skip
     execution = _execution(settings, notary, pools, metrics, _epoch_now(client, known), deadlines)
     transitions = Transitions(clock, notary, front_id, metrics)
@@ -147,6 +149,21 @@ def _webhooks(
     return Webhooks(
         start.settings, clock, notary, metrics, deadlines, is_successor=start.is_successor,
         keeps_count=start.number == 1,
+    )  # fmt: skip
+
+
+def _policy(
+    start: m.StartFront, control: Control, metrics: Metrics, memory: SharedMemory, deadlines: Deadlines
+) -> RunningEngine:
+    """The engine that decides. Raises KeyFileError."""
+    settings, remembered = start.settings, metrics.policy_remembered.add
+    if settings.opa_url is None:
+        return EmbeddedPolicy(control.replace_policy, remembered, deadlines.policy)
+    from frontend.policy.opa.opening import open_opa
+
+    return open_opa(
+        settings, lambda origin: memory.policy_digest() == origin, remembered, deadlines.policy, deadlines.files,
+        is_successor=start.is_successor,
     )  # fmt: skip
 
 

@@ -153,8 +153,9 @@ class Front:
             await services.revocation.catch_up()
             await self._begin(live_fronts)
         except ConfigurationRefused as error:
+            said = "the front can't start" if error.is_passing else "configuration refused"
             for problem in error.problems:
-                log.error("configuration refused", problem=problem)
+                log.error(said, problem=problem)
             return Exit.UNAVAILABLE if error.is_passing else Exit.CONFIG
         except ClockError as error:
             log.error("the clock is wrong: everything is refused until it is right again", cause=error.cause)

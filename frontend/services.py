@@ -36,7 +36,7 @@ from frontend.notary.client import NotaryClient
 from frontend.notary.in_force import Known
 from frontend.notary.operations import Notary
 from frontend.notary.readers import Readers
-from frontend.policy.embedded import EmbeddedPolicy
+from frontend.policy.engine import RunningEngine
 from frontend.pool.pool import Pools
 from frontend.shared.memory import SharedMemory
 from frontend.telemetry import families as f
@@ -64,7 +64,7 @@ class Services:
     client: NotaryClient
     readers: Readers
     authentication: Authentication
-    policy: EmbeddedPolicy
+    policy: RunningEngine
     pools: Pools
     configuration: Configuration
     reloads: Reloads

@@ -223,6 +223,13 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     files_dir: str | None = None
     """What `files` is in `fs.root` of a manifest; default `state_dir/files`."""
     opa_url: str | None = None
+    """Who decides: an OPA over REST, http, https or unix. None: the embedded engine."""
+    opa_token_file: str | None = None
+    """A private file with the bearer token for that OPA."""
+    opa_memo: str = "off"
+    """`revision`: its decisions are kept in memory for as long as it tells the same revisions of its bundles."""
+    unsafe_opa_http: bool = False
+    """Plain http to an OPA that is not on this host."""
     egress_proxy_url: str | None = None
     lease_ttl_seconds: int = 300
     lease_signing_key_path: str | None = None

@@ -4,11 +4,12 @@ Pure: nothing is resolved and nothing connected to.
 """
 
 import ipaddress
+import os
 import re
 from urllib.parse import urlsplit
 
 from supervisor.kind import Context, Wrong, kind
-from supervisor.kinds import host_name, text
+from supervisor.kinds import MAX_SOCKET_PATH, host_name, text
 
 _MAX_PORT = 65535
 
@@ -51,6 +52,34 @@ def proxy_url(value: object, context: Context) -> str:
         except Wrong:
             raise Wrong("must name a host or an address", mend) from None
     return given
+
+
+@kind(type="string", pattern='^(https?://[^ "<>\\\\^`{|}@?#]+|unix:///[^ ?#]+)$')
+def opa_url(value: object, context: Context) -> str:
+    """`http://…`, `https://…`, perhaps with a path, or `unix:///PATH` of a socket. Returned without a final slash."""
+    given = text(value, context)
+    if not given.startswith("unix:"):
+        return base_url(value, context)
+    path = given.removeprefix("unix://")
+    mend = 'Use a form like "unix:///run/opa/opa.sock".'
+    if not path.startswith("/") or path.endswith("/") or os.path.normpath(path) != path:
+        raise Wrong("must name the socket by its whole path", mend)
+    if any(character in " ?#" for character in path):
+        raise Wrong("must hold neither space, query nor fragment", mend)
+    if len(os.fsencode(path)) > MAX_SOCKET_PATH:
+        raise Wrong(f"a socket's path has at most {MAX_SOCKET_PATH} bytes", "Choose a shorter folder.")
+    return given
+
+
+def is_plain_beyond_loopback(url: str) -> bool:
+    """Whether what goes to this URL goes over the network in clear."""
+    parts = urlsplit(url)
+    if parts.scheme != "http" or parts.hostname == "localhost":
+        return False
+    try:
+        return not ipaddress.ip_address(parts.hostname or "").is_loopback
+    except ValueError:
+        return True
 
 
 def split_address(given: str) -> tuple[str, int]:

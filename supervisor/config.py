@@ -167,6 +167,9 @@ class _Reader:
             self.require(("secrets", "file"), "Name the encrypted file.")
         if "proxy_allowlist_file" in values.get("egress", {}):
             self.require(("egress_proxy_url",), "egress.proxy_allowlist_file is written for that proxy.")
+        for name in ("opa_token_file", "opa_memo", "unsafe_opa_http"):
+            if name in values:
+                self.require(("opa_url",), f"{name} is for that OPA.")
         if values.get("approvals", {}).get("require_signature"):
             self.check_keys_of(operators)
         needed = {"state_dir": "", "public_base_url": ""}

@@ -99,7 +99,8 @@ class Front:
         if self._state.lifecycle.is_draining:
             self.post(m.Drain(is_leaving=self._state.is_leaving))
         async with trio.open_nursery() as nursery:
-            nursery.start_soon(self.policy.run, self.post)
+            if self._state.settings.opa_url is None:
+                nursery.start_soon(self.policy.run, self.post)
             nursery.start_soon(self.reader.run, self.post)
             nursery.start_soon(self._state.expect_up, self.child, lambda: self.is_ready, READY_SECONDS)
             await self._control.serve_until_end(self.child, lambda message: answers[type(message)](self, message))

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from ipc.settings import Settings
-from supervisor.addresses import split_address
+from supervisor.addresses import is_plain_beyond_loopback, split_address
 from supervisor.toml_lines import Path
 
 IN_PRODUCTION = "not allowed in production"
@@ -123,6 +123,17 @@ def _witnesses_without_tls(settings: Settings) -> Iterable[Finding]:
             yield Finding(("evidence", "witnesses", index, "url"), text, "Use https.")
 
 
+def _sends_policy_in_clear(settings: Settings) -> bool:
+    return settings.opa_url is not None and is_plain_beyond_loopback(settings.opa_url)
+
+
+def _opa_without_tls(settings: Settings) -> Iterable[Finding]:
+    """Whoever can answer in its place decides what is allowed."""
+    if _sends_policy_in_clear(settings) and not settings.unsafe_opa_http:
+        text = f"opa_url: http beyond loopback is {IN_PRODUCTION}."
+        yield Finding(("opa_url",), text, "Use https or a Unix socket; unsafe_opa_http = true accepts it.")
+
+
 _NO_NAME = "The caller's user id is what says who asks."
 _KEPT_KEY = "What a lost key has signed could not be verified after a restart."
 _CLEAR_TEXT = "Leases, proofs and operators' keys would cross it in the clear."
@@ -142,6 +153,7 @@ RULES: Final = (
     Rule("webhooks.url", "What is notified could be read and changed on its way.", _webhooks_without_tls),
     Rule("limits.drain_seconds", "Calls are promised that long after the signal to end.", _short_drain),
     Rule("evidence.witnesses.url", "Its answers could be held back or replaced.", _witnesses_without_tls),
+    Rule("opa_url", "Whoever can answer in its place decides what is allowed.", _opa_without_tls),
 )
 """The lease key is not among them: without a path it is kept in `state_dir/keys`, never in memory alone."""
 
@@ -166,6 +178,7 @@ WEAKNESSES: tuple[tuple[str, Callable[[Settings], bool]], ...] = (
         "witnesses without TLS",
         lambda settings: any(not one.url.startswith("https://") for one in settings.evidence.witnesses),
     ),
+    ("opa_url without TLS", _sends_policy_in_clear),
     ("response_schema_enforcement=warn", lambda settings: settings.response_schema_enforcement == "warn"),
     ("unsafe_degraded_sandbox", lambda settings: settings.unsafe_degraded_sandbox),
 )

@@ -44,7 +44,7 @@ class State:
     spares: Spares = field(init=False)
     """Of fronts."""
     policy_spares: dict[int, Spares] = field(init=False)
-    """By the number of the front."""
+    """By the number of the front; none where OPA decides."""
     is_leaving: bool = False
     """Asked to stop: fronts that end get no successor."""
     halted: Exit | None = None
@@ -62,7 +62,7 @@ class State:
         self.spares = Spares(
             self.children, self.condition, "front", self.programs.front, "control-fd", after_seconds
         )  # fmt: skip
-        program = self.programs.spare_policy
+        program = self.programs.spare_policy if self.settings.opa_url is None else ()
         numbers = range(1, self.settings.front_processes + 1 if program else 1)
         self.policy_spares = {
             number: Spares(

@@ -22,7 +22,7 @@ from frontend.files.exclusive import NotChanged
 from frontend.policy import edit
 from frontend.policy.acl import PolicyFiles
 from frontend.policy.data import PolicyData
-from frontend.policy.engine import PolicyRefused
+from frontend.policy.engine import PolicyRefused, PolicyUnreached
 from frontend.policy.file import DataTurn
 from frontend.policy.sinks import believed, for_engine
 from frontend.telemetry.logs import log
@@ -44,7 +44,9 @@ class _Act:
 class Authority:
     """Reads and changes the data of the policy in force. Methods that change it return it as it is then, and raise
     GateError: policy_changed_on_disk, policy_refused, policy_not_writable, overloaded, evidence_persistence_failed,
-    clock_error; invalid_input for more than a policy may have."""
+    clock_error; invalid_input for more than a policy may have; policy_engine_unavailable and policy_engine_timeout
+    where OPA decides and did not take it: before its event nothing has changed; after it the change comes into force as
+    soon as OPA takes it, and nothing is decided until then."""
 
     configuration: Configuration
     control: Control
@@ -127,14 +129,18 @@ class Authority:
             with trio.CancelScope(shield=True):  # what has begun is finished; each wait has its own deadline
                 await self._tell(act, after)
                 await self._write(act, after, turn)
+                # Every front decides by it from now on, or not at all.
+                self.configuration.changed_policy(after)
+                self.control.post(PolicyEdited(after.sources.digest))
 
         try:
             await self.configuration.policy.load(for_engine(after), commit)
         except PolicyRefused as error:
             await self._tell_failed(act, "policy_refused", str(error))
             raise GateError("policy_refused", cause=str(error)) from None
-        self.configuration.changed_policy(after)
-        self.control.post(PolicyEdited(after.sources.digest))
+        except PolicyUnreached as error:
+            await self._tell_failed(act, error.code, str(error))
+            raise GateError(error.code, cause=str(error)) from None
 
     async def _write(self, act: _Act, after: PolicyFiles, turn: DataTurn) -> None:
         try:

@@ -33,7 +33,7 @@ from frontend.manifests.manifest import Manifest
 from frontend.notary.client import NotaryRefused, NotaryUnavailable
 from frontend.notary.operations import Notary
 from frontend.policy.acl import PolicyFiles, read_policy
-from frontend.policy.engine import PolicyEngine, PolicyRefused
+from frontend.policy.engine import PolicyEngine, PolicyRefused, PolicyUnreached
 from frontend.policy.file import PolicyFile
 from frontend.policy.problems import policy_problems
 from frontend.policy.sinks import believed, for_engine
@@ -105,11 +105,16 @@ class Configuration:
                 async with self.policy_turn:
                     changes = self.memory.policy_changes
                     files = await self._policy_on_disk()
-                    await self._use(registry, files, commit)
+
+                    async def agreed(registry: Registry, files: PolicyFiles) -> None:
+                        if commit is not None:
+                            await commit(registry, files)
+                        self._announce(files.sources.digest, changes, is_start=commit is None)
+
+                    await self._use(registry, files, agreed)
                     if fresh.reloadable is not None:
                         self.follow_settings(fresh.reloadable)
                     self._tell_doubts(files)
-                    self._announce(files.sources.digest, changes, is_start=commit is None)
             self.pools.require_generation(generation)
             await self._follow_keys()
             log.info("configuration is active", actions=len(registry), policy_version=self.policy.policy_version)
@@ -125,13 +130,13 @@ class Configuration:
             log.warning("a rule of the policy may not do what it says", problem=str(problem))
 
     def _announce(self, digest: str, changes: int, *, is_start: bool) -> None:
-        """What was read from the disk is in force here. A reload is for all fronts, each on the supervisor's word; a
-        front that starts with another policy than the others have brings it to them: they must not part."""
+        """What was read from the disk is to be in force here. A reload is for all fronts, each on the supervisor's
+        word; a front that starts with another policy than the others have brings it to them: they must not part."""
         self._changes = changes
         in_force = self.memory.policy_digest()
         if is_start and in_force and in_force != digest:
             self._changes = self.memory.change_policy(digest)
-        elif in_force != digest:
+        elif in_force != digest and self.memory.policy_changes == changes:
             self.memory.note_policy(digest)
 
     async def use_newest_policy(self) -> None:
@@ -199,6 +204,10 @@ class Configuration:
             await self.policy.load(for_engine(files), None if commit is None else lambda: commit(registry, files))
         except PolicyRefused as error:
             raise self._policy_refused(error) from None
+        except PolicyUnreached as error:
+            if not error.is_committed or self.policy_files is None:
+                raise ConfigurationRefused([f"the policy engine: {error}"], is_passing=True) from None
+            log.error("the policy is not in force yet: nothing is decided until it is", cause=str(error))
         self.registry, self.policy_files = registry, files
 
     async def _policy_on_disk(self) -> PolicyFiles:
@@ -285,7 +294,7 @@ def _read(settings: Settings, told: list[str]) -> tuple[Sequence[Manifest], Trus
     roots = root_problems(manifests, settings.files_folder)
     problems = [*(str(problem) for problem in sorted([*more, *others, *roots])), *told]
     try:
-        read_policy(settings.policy_dir)
+        read_policy(settings.policy_dir, has_rules=settings.opa_url is None)
     except PolicyRefused as error:
         problems += [str(problem) for problem in policy_problems(error.problems, settings.policy_dir)]
         raise ConfigurationRefused(problems) from None

@@ -22,6 +22,7 @@ MAX_POLICY_FILES = 64
 RISK_LEVELS = ("low", "medium", "high", "critical")
 
 DATA_FILE = "data.json"
+UNUSED = "is not used: the OPA of opa_url has the rules"
 
 
 class PolicyFiles(msgspec.Struct, frozen=True):
@@ -33,8 +34,9 @@ class PolicyFiles(msgspec.Struct, frozen=True):
     """What was seen in it as it was read, and does not keep it from being used."""
 
 
-def read_policy(policy_dir: str) -> PolicyFiles:
-    """Read `*.rego` (but not `*_test.rego`), sorted by name, and data.json.
+def read_policy(policy_dir: str, *, has_rules: bool = True) -> PolicyFiles:
+    """Read `*.rego` (but not `*_test.rego`), sorted by name, and data.json; without `has_rules` data.json alone, and
+    each file of rules is a doubt: OPA has the rules.
 
     Raises PolicyRefused with every problem found, each as `file:line: sentence`.
     """
@@ -44,17 +46,20 @@ def read_policy(policy_dir: str) -> PolicyFiles:
         names = sorted(entry.name for entry in folder.iterdir() if _belongs(entry.name) and entry.is_file())
     except OSError as error:
         raise PolicyRefused((f"{folder}: {error.strerror}",)) from None
-    if not any(name.endswith(".rego") for name in names):
+    rules = [name for name in names if name.endswith(".rego")]
+    if has_rules and not rules:
         problems.append(f"{folder}: holds no *.rego file")
     if len(names) > MAX_POLICY_FILES:
         raise PolicyRefused((f"{folder}: more than {MAX_POLICY_FILES} files",))
-    texts = read_texts(folder, names, problems)
+    texts = read_texts(folder, names if has_rules else set(names) - set(rules), problems)
     data = _parse_data(folder / DATA_FILE, texts.pop(DATA_FILE, None), problems)
     problems += [f"{folder}/{problem}" for problem in pattern_problems(texts)]
     if problems or data is None:
         raise PolicyRefused(tuple(problems))
     text, value = data
-    return PolicyFiles(PolicySources(texts, text, value.policy_version), value, doubts_of(texts, text))
+    unused = tuple(Doubt(f"{name}:1: {UNUSED}", is_mistake=False) for name in rules)
+    doubts = doubts_of(texts, text) if has_rules else unused
+    return PolicyFiles(PolicySources(texts, text, value.policy_version), value, doubts)
 
 
 def _belongs(name: str) -> bool:

@@ -9,6 +9,26 @@ from frontend.policy.engine import QUESTION_SECONDS
 
 
 @dataclass(frozen=True, slots=True)
+class OpaDeadlines:
+    """The waits of frontend/policy/opa/ beside that, in seconds."""
+
+    look_seconds: float = 1.0
+    """For one look at how it stands."""
+    round_seconds: float = 1.0
+    """Between two looks while all is well."""
+    first_pause_seconds: float = 0.1
+    """After a look that failed; doubled with each."""
+    longest_pause_seconds: float = 2.0
+    least_pause_seconds: float = 0.05
+    """Between two looks, whatever asks for one."""
+    push_seconds: float = 3.0
+    """For the documents to be there."""
+    probe_rounds: int = 2
+    """Looks from one question of ours to the next while all is well: so often it is asked whether anything is decided
+    at all."""
+
+
+@dataclass(frozen=True, slots=True)
 class PolicyDeadlines:
     """The waits of frontend/policy/, in seconds."""
 
@@ -31,3 +51,4 @@ class PolicyDeadlines:
     """For the whole policy folder to be read."""
     look_seconds: float = 5.0
     """For one look at a file of it."""
+    opa: OpaDeadlines = OpaDeadlines()

@@ -15,8 +15,8 @@ import trio
 
 from frontend.errors import GateError
 from frontend.policy.deadlines import PolicyDeadlines
-from frontend.policy.engine import Commit, PolicyRefused, PolicySources
-from frontend.policy.memo import NOT_LOADED, Memo, MemoStatus, memo_for
+from frontend.policy.engine import Commit, MemoStatus, PolicyRefused, PolicySources
+from frontend.policy.memo import NOT_LOADED, Memo, memo_for
 from frontend.policy.process import Asked, PolicyProcess, ProcessLost
 from frontend.policy.question import Decision, Question, parse_decision
 from ipc.messages import PolicyCompiled

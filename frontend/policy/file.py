@@ -75,9 +75,12 @@ class PolicyFile:
     """The files of one `policy_dir`."""
 
     def __init__(
-        self, policy_dir: str, deadlines: PolicyDeadlines = PolicyDeadlines(), files: FileDeadlines = FileDeadlines()
-    ) -> None:
+        self, policy_dir: str, deadlines: PolicyDeadlines = PolicyDeadlines(), files: FileDeadlines = FileDeadlines(),
+        *, has_rules: bool = True,
+    ) -> None:  # fmt: skip
+        """`has_rules`: the rules are here too, and not in an OPA."""
         self._folder = policy_dir
+        self._has_rules = has_rules
         self.deadlines = deadlines
         """For what begins from now on."""
         self._files = files
@@ -87,9 +90,8 @@ class PolicyFile:
         """The policy as it lies on the disk. Raises PolicyRefused."""
         seconds = self.deadlines.read_seconds
         with trio.move_on_after(seconds):
-            return await trio.to_thread.run_sync(
-                read_policy, self._folder, abandon_on_cancel=True, limiter=self._threads
-            )
+            read = partial(read_policy, self._folder, has_rules=self._has_rules)
+            return await trio.to_thread.run_sync(read, abandon_on_cancel=True, limiter=self._threads)
         raise PolicyRefused((f"{self._folder}: was not read within {seconds:g} s",))
 
     @asynccontextmanager

@@ -3,7 +3,7 @@
 import time
 
 from frontend.errors import GateError
-from frontend.policy.engine import Commit, PolicyEngine, PolicyRefused, PolicySources
+from frontend.policy.engine import Commit, PolicyEngine, PolicyRefused, PolicySources, PolicyUnreached
 from frontend.policy.question import Decision, Question
 from frontend.telemetry.metrics import DECIDE, LOAD, Metrics
 
@@ -46,6 +46,9 @@ class MeasuredPolicy:
             await self._engine.load(sources, commit)
         except PolicyRefused:
             self._metrics.policy_errors.add(LOAD, "refused")
+            raise
+        except PolicyUnreached as error:
+            self._metrics.policy_errors.add(LOAD, error.code)
             raise
         finally:
             self._metrics.policy_seconds.observe(time.perf_counter() - began, LOAD)

@@ -31,14 +31,6 @@ _OVERHEAD = 512
 """Bytes of one entry beside its texts: the decision, the tuples, the table's row."""
 
 
-class MemoStatus(msgspec.Struct, frozen=True):
-    """What operators are told. `reason` is None while the memo is in use."""
-
-    in_use: bool
-    reason: str | None
-    entries: int
-
-
 class Memo:
     """The decisions of one load. `reads` are the names of fields of the input, all of them in ATTRIBUTES."""
 

@@ -32,4 +32,4 @@ def for_engine(files: PolicyFiles) -> PolicySources:
     for name, entry in files.data.acl.items():
         document["acl"][name]["sinks"] = list(entry.sinks)
     text = json.dumps(document, ensure_ascii=False)
-    return msgspec.structs.replace(files.sources, data=text)
+    return msgspec.structs.replace(files.sources, data=text, origin=files.sources.digest)

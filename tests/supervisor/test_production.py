@@ -67,6 +67,11 @@ BROKEN: list[tuple[dict[str, Any], tuple[str | int, ...], str]] = [
         ("evidence", "witnesses", 0, "url"),
         'evidence.witnesses[0].url of "city": http is not allowed in production. ',
     ),
+    (
+        {"opa_url": "http://opa.example:8181"},
+        ("opa_url",),
+        "opa_url: http beyond loopback is not allowed in production. Use https or a Unix socket;",
+    ),
 ]
 
 
@@ -117,6 +122,21 @@ def test_a_tcp_listener_that_is_named_unsafe_is_served_and_shown_as_weakened() -
 )
 def test_each_weakness_has_a_name(changes: dict[str, Any], name: str) -> None:
     assert weakened(msgspec.structs.replace(SAFE, **changes)) == (name,)
+
+
+@pytest.mark.parametrize(
+    "url", ["https://opa.example", "unix:///run/opa.sock", "http://127.0.0.1:8181", "http://[::1]"]
+)
+def test_an_opa_that_nobody_can_stand_in_for_is_served(url: str) -> None:
+    settings = msgspec.structs.replace(SAFE, opa_url=url)
+    assert broken_rules(settings) == []
+    assert weakened(settings) == ()
+
+
+def test_an_opa_without_tls_that_is_named_unsafe_is_served_and_shown_as_weakened() -> None:
+    settings = msgspec.structs.replace(SAFE, opa_url="http://10.0.0.1:8181", unsafe_opa_http=True)
+    assert broken_rules(settings) == []
+    assert weakened(settings) == ("opa_url without TLS",)
 
 
 @pytest.mark.parametrize("address", ["0.0.0.0:1", "[::]:1", "10.0.0.1:1"])

@@ -30,8 +30,7 @@ from frontend.http.answers import Answer
 from frontend.http.requests import CompleteBody, Request
 from frontend.notary.client import NotaryClient
 from frontend.notary.operations import Notary
-from frontend.policy.engine import Commit, PolicySources
-from frontend.policy.memo import MemoStatus
+from frontend.policy.engine import Commit, MemoStatus, PolicySources
 from frontend.policy.question import Decision, Question
 from frontend.services import Services
 from ipc import messages as m

@@ -24,9 +24,9 @@ async def test_a_folder_that_does_not_answer_keeps_no_threads_from_others(
     file, disk = PolicyFile(str(tmp_path), deadlines, PATIENT.files), threading.Event()
     others = trio.to_thread.current_default_thread_limiter()
 
-    def hanging(folder: str) -> PolicyFiles:
+    def hanging(folder: str, *, has_rules: bool) -> PolicyFiles:
         disk.wait(120)
-        return read_policy(folder)
+        return read_policy(folder, has_rules=has_rules)
 
     monkeypatch.setattr(module, "read_policy", hanging)
     try:

@@ -10,8 +10,8 @@ import trio.testing
 
 from frontend.policy import memo as memos
 from frontend.policy.deadlines import PolicyDeadlines
-from frontend.policy.engine import PolicyRefused
-from frontend.policy.memo import Memo, MemoStatus, memo_for
+from frontend.policy.engine import MemoStatus, PolicyRefused
+from frontend.policy.memo import Memo, memo_for
 from frontend.policy.question import ATTRIBUTES, Decision, Question
 from ipc.messages import LoadPolicy, PolicyCompiled, UsePolicy, Verdict
 from tests.support.played_policy import ALLOWED, PlayedHouse, PlayedPeer, asking, playing

@@ -1,0 +1,1 @@
+"""OPA over REST as the policy engine of a front."""

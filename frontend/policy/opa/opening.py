@@ -1,0 +1,28 @@
+"""Makes the engine of a front out of settings; imports what it needs of HTTP only where an OPA decides."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+from frontend.files.deadlines import FileDeadlines
+from frontend.policy.deadlines import PolicyDeadlines
+from frontend.policy.opa.engine import OpaPolicy
+from frontend.policy.opa.lines import Lines
+from frontend.policy.opa.pushing import Pushed
+from ipc.settings import Settings
+
+
+def open_opa(
+    settings: Settings, is_current: Callable[[str], bool], note_remembered: Callable[[], None],
+    deadlines: PolicyDeadlines, files: FileDeadlines, *, is_successor: bool = False,
+) -> OpaPolicy:  # fmt: skip
+    """The engine over `settings.opa_url`; see OpaPolicy and Pushed. Raises KeyFileError for a bad token."""
+    remembers = settings.opa_memo == "revision"
+    lines = open_lines(settings)
+    pushed = Pushed(lines, Path(settings.state_dir), is_current, files, reads_revision=remembers)
+    return OpaPolicy(lines, pushed, note_remembered, deadlines, remembers=remembers, is_successor=is_successor)
+
+
+def open_lines(settings: Settings) -> Lines:
+    """Connections to `settings.opa_url`, none of them open yet. Raises KeyFileError for a token that can't be used."""
+    token = None if settings.opa_token_file is None else Path(settings.opa_token_file)
+    return Lines(settings.opa_url or "", token)

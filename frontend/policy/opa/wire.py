@@ -1,0 +1,161 @@
+"""What an OPA is told and what it answers: targets of its REST API, and the few members of its answers that count.
+
+Pure: bytes in, values out. Guarantees that an answer is either understood whole or raises NotUnderstood; what a
+decision document is, frontend/policy/question.py alone says. Source: OPA's REST API ("Data API", "Provenance").
+"""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any, Final, NamedTuple
+from urllib.parse import quote
+
+import msgspec
+
+from frontend.policy.engine import PolicyRefused
+from ipc.texts import clean_reason
+
+DECISION: Final = "/v1/data/gateway/decision"
+DATA: Final = "/v1/data"
+MARK: Final = "gateway_pushed"
+"""The document beside ours that says what was pushed; who loses data loses it too."""
+_RESERVED: Final = (MARK, "system")
+"""Names at the top of data.json that would be this document, and OPA's own."""
+_SHOWN = 200
+
+
+class NotUnderstood(Exception):
+    """An answer, and none that this question can have. A sentence."""
+
+
+class Answer(NamedTuple):
+    """One answer of the HTTP server."""
+
+    status: int
+    content: bytes
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """What was pushed: the digest of it all, and the names of its documents."""
+
+    digest: str = ""
+    documents: tuple[str, ...] = ()
+
+
+class _Bundle(msgspec.Struct, frozen=True):
+    revision: str = ""
+
+
+class _Provenance(msgspec.Struct, frozen=True):
+    bundles: dict[str, _Bundle] = {}
+
+
+class Found(msgspec.Struct, frozen=True):
+    """Members of an answer of the Data API. `result` is the JSON of the document, empty where it is undefined."""
+
+    result: msgspec.Raw = msgspec.Raw(b"")
+    provenance: _Provenance = _Provenance()
+
+    @property
+    def revision(self) -> str | None:
+        """Of all bundles together; None where there is no bundle, or one does not tell."""
+        bundles = self.provenance.bundles
+        if not bundles or not all(one.revision for one in bundles.values()):
+            return None
+        return json.dumps(sorted((name, one.revision) for name, one in bundles.items()))
+
+
+class _Refusal(msgspec.Struct, frozen=True):
+    code: str = ""
+    message: str = ""
+
+
+class Documents(NamedTuple):
+    """Our documents: name -> value, and the digest that stands for them all."""
+
+    values: Mapping[str, Any]
+    digest: str
+
+
+_found = msgspec.json.Decoder(Found)
+_mark = msgspec.json.Decoder(Mark)
+_refusal = msgspec.json.Decoder(_Refusal)
+
+
+def target(path: str, *, has_provenance: bool) -> str:
+    """A path with its query."""
+    return f"{path}?provenance=true" if has_provenance else path
+
+
+def found_in(answer: Answer) -> Found:
+    """What the Data API answered. Raises NotUnderstood."""
+    if answer.status != 200:
+        raise NotUnderstood(refusal_of(answer))
+    try:
+        if answer.content.count(b'"result"') > 1:
+            json.loads(answer.content, object_pairs_hook=_once)
+        return _found.decode(answer.content)
+    except (ValueError, RecursionError):
+        raise NotUnderstood("OPA's answer is not what the Data API answers") from None
+
+
+def document_in(found: Found) -> str | None:
+    """The JSON text of the decision; None where it is undefined. Raises NotUnderstood."""
+    try:
+        return bytes(found.result).decode() or None
+    except UnicodeDecodeError:
+        raise NotUnderstood("OPA's answer is not UTF-8") from None
+
+
+def mark_in(found: Found) -> Mark:
+    """What was pushed, by OPA's own data; an empty one where nothing is there, or something that is not ours."""
+    try:
+        return _mark.decode(found.result)
+    except ValueError:
+        return Mark()
+
+
+def refusal_of(answer: Answer) -> str:
+    """Why OPA did not do it, in a sentence."""
+    try:
+        said = _refusal.decode(answer.content)
+    except (ValueError, RecursionError):
+        said = _Refusal()
+    words = clean_reason(f" ({said.code}: {said.message})" if said.code else "")
+    return f"OPA answered {answer.status}{words[:_SHOWN]}"
+
+
+def documents_of(data: str) -> Documents:
+    """The documents of a data.json, each under its name at the top of OPA's data. Raises PolicyRefused."""
+    values = json.loads(data)
+    problems = [
+        f"data.json: {name}: is a name that can't be pushed into OPA's data" for name in _RESERVED if name in values
+    ]
+    if problems:
+        raise PolicyRefused(tuple(problems))
+    return Documents(values, hashlib.sha256(data.encode()).hexdigest())
+
+
+def patch(documents: Documents, there: Mark) -> bytes:
+    """The change that puts our documents in the place of those that are there, all at once: a JSON Patch of /v1/data.
+    One that is gone from data.json goes from OPA too; what others keep there is left alone."""
+    mark = {"digest": documents.digest, "documents": sorted(documents.values)}
+    steps: list[dict[str, Any]] = [
+        {"op": "remove", "path": _pointer(name)} for name in there.documents if name not in documents.values
+    ]
+    steps += [
+        {"op": "add", "path": _pointer(name), "value": value}
+        for name, value in ({**documents.values, MARK: mark}).items()
+    ]
+    return msgspec.json.encode(steps)
+
+
+def _pointer(name: str) -> str:
+    """JSON Pointer (RFC 6901), which OPA reads with percent-encoding on top."""
+    return "/" + quote(name.replace("~", "~0").replace("/", "~1"), safe="~")
+
+
+def _once(pairs: list[tuple[str, Any]]) -> None:
+    # SECURITY: two results in one answer, and parsers differ over which of them counts.
+    if len(dict(pairs)) != len(pairs):
+        raise ValueError("a name appears twice in one object")
