@@ -23,7 +23,7 @@ class CheckFiles(Message, frozen=True):
     FDS = 2
     settings: Settings
     parts: tuple[str, ...]
-    """What may be judged: `actions`, `policy`, `secrets`, `webhooks`."""
+    """What may be judged: `actions`, `policy`, `secrets`, `webhooks`; with `connect` backends are asked."""
 
 
 class FoundProblem(Message, frozen=True):
@@ -37,6 +37,8 @@ class FoundProblem(Message, frozen=True):
     mend: str
     setting: tuple[str | int, ...] = ()
     is_warning: bool = False
+    is_unreached: bool = False
+    """Nothing is wrong with the setting: what it names does not answer now."""
 
 
 class FilesChecked(Message, frozen=True):

@@ -51,10 +51,15 @@ class Checked:
     policy_not_remembered: str | None = None
     warnings: tuple[Problem, ...] = ()
     """What may be meant so: it refuses nothing."""
+    unreached: tuple[Problem, ...] = ()
+    """Backends that do not answer now."""
 
 
-def check_configuration(loaded: Loaded, environ: Mapping[str, str]) -> Checked:
-    """Judge all that can be judged, even where other parts are wrong. Raises Refused when the check itself fails."""
+def check_configuration(loaded: Loaded, environ: Mapping[str, str], *, connects: bool = False) -> Checked:
+    """Judge all that can be judged, even where other parts are wrong. Raises Refused when the check itself fails.
+
+    `connects`: ask the backends that the configuration names, too.
+    """
     settings = loaded.judged
     if settings is None:
         return Checked(loaded.problems)
@@ -63,7 +68,8 @@ def check_configuration(loaded: Loaded, environ: Mapping[str, str]) -> Checked:
     final = msgspec.structs.replace(settings, lease_signing_key_path=lease, operators=())
     for name, sentence in key_problems(final, _keys(loaded, final)):
         problems.append(loaded.document.problem((name,), f"{name}: {sentence}", ""))
-    looked = _look(CheckFiles(final, _parts(loaded, final)), loaded.document, environ)
+    parts = (*_parts(loaded, final), *(("connect",) if connects else ()))
+    looked = _look(CheckFiles(final, parts), loaded.document, environ)
     return replace(looked, problems=(*problems, *looked.problems))
 
 
@@ -138,15 +144,18 @@ def _heard(
 ) -> Checked:
     problems: list[Problem] = []
     warnings: list[Problem] = []
-    while len(problems) + len(warnings) <= MAX_PROBLEMS:
+    unreached: list[Problem] = []
+    while len(problems) + len(warnings) + len(unreached) <= MAX_PROBLEMS:
         sock.settimeout(helpers.left)
         message = channel.receive()
         if isinstance(message, FilesChecked):
             return Checked(
-                tuple(problems), message.actions, message.policy_version, message.policy_not_remembered, tuple(warnings)
-            )
+                tuple(problems), message.actions, message.policy_version, message.policy_not_remembered,
+                tuple(warnings), tuple(unreached),
+            )  # fmt: skip
         if message.setting:
-            problems.append(document.problem(message.setting, message.message, message.mend))
+            placed = document.problem(message.setting, message.message, message.mend)
+            (unreached if message.is_unreached else problems).append(placed)
         else:
             told = Problem(message.file, message.line, message.message, 0, message.field, message.mend)
             (warnings if message.is_warning else problems).append(told)

@@ -1,7 +1,8 @@
 """The checking front: `python -m frontend.configuration.check --control-fd N --parent PID`, for `gateway check`.
 
 Is told which files to look at, and is given a policy process and a module checker of its own. Says every problem that
-it finds, one message each, and ends. Serves nothing, opens no store, writes nothing.
+it finds, one message each, and ends. Serves nothing, opens no store, writes nothing; asks backends only where it is told
+to.
 """
 
 import argparse
@@ -13,10 +14,12 @@ from setproctitle import setproctitle
 
 from frontend.configuration.inspection import (
     look_at_actions,
+    look_at_data,
     look_at_policy,
     look_at_webhooks,
     module_channel,
 )
+from frontend.configuration.reaching import look_at_backends
 from frontend.control import inherited
 from frontend.policy.embedded import EmbeddedPolicy
 from frontend.telemetry.logs import configure_logs, log
@@ -46,7 +49,12 @@ async def look(
         channel = module_channel(modules)
         more, actions = await look_at_actions(request.settings, channel, with_secrets="secrets" in request.parts)
         told += more
-    if "policy" in request.parts:
+    if "connect" in request.parts:
+        told += await look_at_backends(request.settings)
+    if "policy" in request.parts and request.settings.opa_url is not None:
+        more, version = look_at_data(request.settings.policy_dir)
+        told += more
+    elif "policy" in request.parts:
         engine = EmbeddedPolicy(_no_replacement)
         async with trio.open_nursery() as nursery:
             await nursery.start(engine.run)

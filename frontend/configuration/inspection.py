@@ -23,6 +23,7 @@ from frontend.manifests.reading import read_file
 from frontend.policy.acl import read_policy
 from frontend.policy.embedded import EmbeddedPolicy
 from frontend.policy.engine import PolicyRefused
+from frontend.policy.opa.wire import documents_of
 from frontend.policy.problems import policy_problems
 from frontend.secrets.files import Secrets, SecretsUnavailable
 from frontend.webhooks.endpoints import key_in
@@ -39,9 +40,13 @@ from ipc.settings import Settings
 MODULE_SECONDS = 120.0
 
 
-def found(problem: Problem, *setting: str | int, is_warning: bool = False) -> FoundProblem:
+def found(
+    problem: Problem, *setting: str | int, is_warning: bool = False, is_unreached: bool = False
+) -> FoundProblem:  # fmt: skip
     """A problem as it is told."""
-    return FoundProblem(problem.file, problem.line, problem.field, problem.message, problem.mend, setting, is_warning)
+    return FoundProblem(
+        problem.file, problem.line, problem.field, problem.message, problem.mend, setting, is_warning, is_unreached
+    )  # fmt: skip
 
 
 async def look_at_actions(
@@ -94,6 +99,20 @@ async def look_at_policy(policy_dir: str, engine: EmbeddedPolicy) -> tuple[list[
     except PolicyRefused as refused:
         return [*told, *(found(problem) for problem in policy_problems(refused.problems, policy_dir))], version, None
     return told, version, engine.memo_status.reason
+
+
+def look_at_data(policy_dir: str) -> tuple[list[FoundProblem], str]:
+    """The data of a policy whose rules an OPA has. Returns problems and warnings, and its version where it was read."""
+    version, told = "", []
+    try:
+        files = read_policy(policy_dir, has_rules=False)
+        version = files.data.policy_version
+        said = policy_problems([doubt.sentence for doubt in files.doubts], policy_dir)
+        told = [found(one, is_warning=True) for one in said]
+        documents_of(files.sources.data)
+    except PolicyRefused as refused:
+        told += [found(problem) for problem in policy_problems(refused.problems, policy_dir)]
+    return told, version
 
 
 def look_at_webhooks(settings: Settings) -> list[FoundProblem]:

@@ -35,6 +35,10 @@ def add(commands: Commands) -> None:
         "--against-running", action="store_true",
         help="name the settings that the running gateway has otherwise: what a reload takes, what needs a restart",
     )  # fmt: skip
+    check.add_argument(
+        "--connect", action="store_true",
+        help="ask the backends that it names, too (OPA, the egress proxy); exit code 69 where one is down",
+    )  # fmt: skip
     check.add_argument("--json", action="store_true", help="print problems as JSON")
     check.set_defaults(run=_check, usage_error=check.error)
 
@@ -46,7 +50,7 @@ def _check(options: argparse.Namespace) -> int:
         options.usage_error("--state-dir goes with --dev")
     loaded = _load_dev(options) if options.dev else load_for_production(options.config, os.environ)
     waits = compare_with_running(loaded.settings) if options.against_running and loaded.settings else None
-    checked = check_configuration(loaded, os.environ)
+    checked = check_configuration(loaded, os.environ, connects=options.connect)
     good = _good(options, loaded, checked.actions, checked.policy_version)
     return show(checked, good, is_json=options.json, waits=waits)
 
@@ -73,9 +77,12 @@ def show(checked: Checked, good: str, *, is_json: bool, waits: Waits | None = No
     """Print the outcome of a check; returns its exit code, which neither warnings nor what waits change."""
     if is_json:
         more = {} if waits is None else {"against_running": {"reload": waits.reload, "restart": waits.restart}}
-        print(as_json(checked.problems, checked.warnings, **more), end="")
+        print(as_json((*checked.problems, *checked.unreached), checked.warnings, **more), end="")
     else:
-        said = report(checked.problems) if checked.problems else good + "\n"
+        problems = (*checked.problems, *checked.unreached)
+        said = report(problems) if problems else good + "\n"
         told = "" if waits is None else f"{waits}.\n"
         print(as_warnings(checked.warnings) + said + told, end="")
-    return Exit.CONFIG if checked.problems else Exit.OK
+    if checked.problems:
+        return Exit.CONFIG
+    return Exit.UNAVAILABLE if checked.unreached else Exit.OK

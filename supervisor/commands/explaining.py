@@ -28,6 +28,7 @@ from supervisor.refusal import Refused
 from supervisor.rotation import load_named
 
 ASKING_SECONDS = 60.0
+_OPA_DECIDES = "an OPA decides (opa_url): ask that one, for instance with opa eval. --policy DIR explains a folder."
 MAX_REQUEST = 1_048_576
 """Bytes of the largest request body (docs/contract.md, "Limits")."""
 
@@ -86,6 +87,8 @@ def question(options: argparse.Namespace, environ: Mapping[str, str]) -> Iterato
     settings = _settings(options, environ)
     if settings is None:
         yield None
+    elif settings.opa_url is not None:
+        raise Refused(Exit.CONFIG, _OPA_DECIDES)
     else:
         with Helpers(environ, ASKING_SECONDS) as helpers, tempfile.TemporaryFile() as file:
             asked = _asked(options, settings, helpers)
@@ -103,6 +106,8 @@ def _policy_dir(options: argparse.Namespace, environ: Mapping[str, str]) -> str 
     if loaded.judged is None or not loaded.is_judged("policy_dir"):
         print(report(loaded.problems), end="", file=sys.stderr)
         return None
+    if loaded.judged.opa_url is not None:
+        raise Refused(Exit.CONFIG, _OPA_DECIDES)
     return loaded.judged.policy_dir
 
 

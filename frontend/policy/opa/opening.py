@@ -1,12 +1,19 @@
-"""Makes the engine of a front out of settings; imports what it needs of HTTP only where an OPA decides."""
+"""Makes the engine of a front out of settings, and tries whether its OPA answers.
+
+Imported only where an OPA decides, for what HTTP would cost every other start.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
 
+import trio
+
 from frontend.files.deadlines import FileDeadlines
 from frontend.policy.deadlines import PolicyDeadlines
+from frontend.policy.engine import QUESTION_SECONDS
+from frontend.policy.opa import wire
 from frontend.policy.opa.engine import OpaPolicy
-from frontend.policy.opa.lines import Lines
+from frontend.policy.opa.lines import Lines, Unreached
 from frontend.policy.opa.pushing import Pushed
 from ipc.settings import Settings
 
@@ -20,6 +27,22 @@ def open_opa(
     lines = open_lines(settings)
     pushed = Pushed(lines, Path(settings.state_dir), is_current, files, reads_revision=remembers)
     return OpaPolicy(lines, pushed, note_remembered, deadlines, remembers=remembers, is_successor=is_successor)
+
+
+async def opa_problem(settings: Settings, seconds: float = QUESTION_SECONDS) -> str | None:
+    """Why the OPA of these settings can't be asked now, in a sentence; None where it answers. Raises KeyFileError."""
+    lines = open_lines(settings)
+    try:
+        with trio.fail_after(seconds):
+            wire.found_in(await lines.ask("GET", f"{wire.DATA}/{wire.MARK}"))
+    except trio.TooSlowError:
+        return f"OPA did not answer within {seconds:g} s"
+    except (Unreached, wire.NotUnderstood) as error:
+        return str(error)
+    finally:
+        with trio.CancelScope(shield=True, deadline=trio.current_time() + seconds):
+            await lines.close()
+    return None
 
 
 def open_lines(settings: Settings) -> Lines:

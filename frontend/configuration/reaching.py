@@ -1,0 +1,45 @@
+"""Whether what a configuration depends on answers now: what `gateway check --connect` tries.
+
+Asks each backend of the front once, as a front would, and says a problem at the setting that names it. Sends nothing
+that changes anything.
+"""
+
+from frontend.configuration.inspection import found
+from frontend.egress.proxy import ProxyDown, asker
+from frontend.files.problems import Problem
+from ipc.checking import FoundProblem
+from ipc.private_files import KeyFileError
+from ipc.settings import Settings
+
+_START = "Start it, or correct the setting."
+
+
+async def look_at_backends(settings: Settings) -> list[FoundProblem]:
+    """The policy engine, where it is an OPA, and the egress proxy, where there is one."""
+    told = []
+    problem = await _opa_problem(settings)
+    if problem is not None:
+        told.append(_at("opa_url", problem, "Start OPA, or correct the setting."))
+    ask_proxy = asker(settings.egress_proxy_url)
+    if ask_proxy is not None:
+        try:
+            await ask_proxy()
+        except ProxyDown as error:
+            told.append(_at("egress_proxy_url", f"the proxy does not answer: {error}", _START))
+    return told
+
+
+async def _opa_problem(settings: Settings) -> str | None:
+    if settings.opa_url is None:
+        return None
+    from frontend.policy.opa.opening import opa_problem
+
+    try:
+        return await opa_problem(settings)
+    except KeyFileError as error:
+        return str(error)
+
+
+def _at(setting: str, sentence: str, mend: str) -> FoundProblem:
+    said = f"{setting}: {sentence}{'' if sentence.endswith('.') else '.'}"
+    return found(Problem("", 0, setting, said, mend), setting, is_unreached=True)
