@@ -1,8 +1,7 @@
 """The checking front: `python -m frontend.configuration.check --control-fd N --parent PID`, for `gateway check`.
 
 Is told which files to look at, and is given a policy process and a module checker of its own. Says every problem that
-it finds, one message each, and ends. Serves nothing, opens no store, writes nothing; asks backends only where it is told
-to.
+it finds, one message each, and ends. Serves nothing, opens no store, writes nothing; asks backends where it is told to.
 """
 
 import argparse

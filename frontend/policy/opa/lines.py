@@ -92,7 +92,7 @@ class Lines:
         """Put one question and read its answer. Raises Unreached, NotUnderstood, and what `prove` raises."""
         async with self._places:
             while True:
-                line = self._take()
+                line = await self._take()
                 was_open = line.has_answered
                 is_kept = False
                 try:
@@ -136,12 +136,13 @@ class Lines:
         while self._idle:
             await self._idle.pop().connection.aclose()
 
-    def _take(self) -> Line:
+    async def _take(self) -> Line:
         """The connection that was used last, or a new one."""
         while self._idle:
             line = self._idle.pop()
             if line.connection.is_idle() and not line.connection.has_expired():
                 return line
+            await line.connection.aclose()
         return Line(httpcore.AsyncHTTPConnection(self._url.origin, ssl_context=self._tls, uds=self._socket))
 
     def _headers(self, method: str, body: bytes) -> list[tuple[bytes, bytes]]:

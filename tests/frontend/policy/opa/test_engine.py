@@ -1,0 +1,136 @@
+"""The engine over a real OPA whose rules allow what its data does not forbid: lost data must never count as none."""
+
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import pytest
+import trio
+import trio.lowlevel
+
+from frontend.errors import GateError
+from frontend.policy.engine import PolicySources, PolicyUnreached
+from frontend.policy.opa.engine import OpaPolicy
+from frontend.policy.opa.opening import open_opa
+from ipc.private_files import KeyFileError
+from ipc.settings import Settings
+from tests.support.opa import Opa, opa
+from tests.support.patience import PATIENT
+from tests.support.policy import document, question
+
+RULES = f"""package gateway
+
+import rego.v1
+
+decision := {document(allow="false")} if data.locked
+
+else := {document()}
+"""
+
+
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opa]:
+    folder: Path = tmp_path_factory.mktemp("opa")
+    (folder / "open.rego").write_text(RULES)
+    with opa(folder, (str(folder / "open.rego"),)) as running:
+        yield running
+
+
+def policy(data: str, origin: str = "mine") -> PolicySources:
+    return PolicySources({}, data, "1", origin)
+
+
+LOCKED = policy('{"policy_version": "1", "locked": true}')
+OPEN = policy('{"policy_version": "1", "locked": false}', "newer")
+
+
+@asynccontextmanager
+async def front(
+    engine: Opa, folder: Path, is_current: Callable[[str], bool] = lambda _: True, *, is_successor: bool = False
+) -> AsyncIterator[OpaPolicy]:
+    """The engine of one front; fronts of one gateway have one folder."""
+    settings = Settings(state_dir=str(folder), public_base_url="", opa_url=engine.url)
+    made = open_opa(settings, is_current, lambda: None, PATIENT.policy, PATIENT.files, is_successor=is_successor)
+    async with trio.open_nursery() as nursery:
+        await nursery.start(made.run)
+        yield made
+        nursery.cancel_scope.cancel()
+
+
+async def test_nothing_is_allowed_while_the_data_is_lost(engine: Opa, tmp_path: Path) -> None:
+    async with front(engine, tmp_path) as one:
+        await one.load(LOCKED)
+        assert not (await one.decide(question())).allow
+        codes: set[str] = set()
+        for _ in range(2):
+            await trio.to_thread.run_sync(engine.kill)
+            async with trio.open_nursery() as nursery:
+                nursery.start_soon(trio.to_thread.run_sync, engine.start)
+                answers = 0
+                while answers < 3:
+                    try:
+                        assert not (await one.decide(question())).allow
+                        answers += 1
+                    except GateError as error:
+                        codes.add(error.code)
+                        await trio.lowlevel.checkpoint()
+        assert codes <= {"policy_engine_unavailable", "policy_engine_timeout"}
+        assert engine.data("locked") is True
+
+
+async def test_a_front_does_not_push_what_another_has_replaced(engine: Opa, tmp_path: Path) -> None:
+    agreed = ["mine"]
+    async with (
+        front(engine, tmp_path, lambda origin: origin in agreed) as slow,
+        front(engine, tmp_path, lambda origin: origin in agreed) as quick,
+    ):
+        await slow.load(LOCKED)
+        await quick.load(LOCKED)
+
+        async def agree() -> None:
+            agreed[:] = ["newer"]
+
+        await quick.load(OPEN, agree)
+        await slow.load(LOCKED)
+        assert engine.data("locked") is False
+        assert slow.is_available is False
+        await slow.load(OPEN)
+        assert slow.is_available is True
+        assert (await slow.decide(question())).allow
+
+
+async def test_what_commit_raises_leaves_everything_as_it_was(engine: Opa, tmp_path: Path) -> None:
+    async def refuse() -> None:
+        raise GateError("evidence_persistence_failed")
+
+    async with front(engine, tmp_path) as one:
+        await one.load(LOCKED)
+        with pytest.raises(GateError, match="evidence_persistence_failed"):
+            await one.load(OPEN, refuse)
+        assert engine.data("locked") is True
+        assert not (await one.decide(question())).allow
+
+
+async def test_without_an_opa_a_first_front_does_not_begin_and_a_successor_does(engine: Opa, tmp_path: Path) -> None:
+    async def agree() -> None:
+        pass
+
+    with engine.gone():
+        async with front(engine, tmp_path) as one:
+            with pytest.raises(PolicyUnreached):
+                await one.load(LOCKED, agree)
+        async with front(engine, tmp_path, is_successor=True) as other:
+            await other.load(LOCKED, agree)
+            assert other.is_available is False
+            with pytest.raises(GateError, match="policy_engine_unavailable"):
+                await other.decide(question())
+
+
+@pytest.mark.parametrize("content", ["", "two words", "é", "a\nb", "x" * 9000])
+def test_a_token_that_can_not_be_one_is_refused(tmp_path: Path, content: str) -> None:
+    token = tmp_path / "token"
+    token.write_text(content)
+    token.chmod(0o600)
+    settings = Settings(state_dir=str(tmp_path), public_base_url="", opa_url="http://h", opa_token_file=str(token))
+    with pytest.raises(KeyFileError, match="must be one line"):
+        open_opa(settings, lambda _: True, lambda: None, PATIENT.policy, PATIENT.files)
