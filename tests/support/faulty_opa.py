@@ -123,9 +123,10 @@ class FaultyOpa:
     def _passed_on(self, first: bytes, body: bytes) -> bytes:
         method, target, _ = first.decode("ascii").split(" ", 2)
         kind = "application/json-patch+json" if method == "PATCH" else "application/json"
-        if not self._opa.is_up:
-            raise ConnectionError
-        answer = self._opa.http.request(method, target, content=body, headers={"Content-Type": kind})
+        with self._opa.lock:
+            if not self._opa.is_up:
+                raise ConnectionError
+            answer = self._opa.http.request(method, target, content=body, headers={"Content-Type": kind})
         length = "" if answer.status_code == 204 else f"Content-Length: {len(answer.content)}\r\n"
         head = f"HTTP/1.1 {answer.status_code} Said\r\nContent-Type: application/json\r\n{length}\r\n"
         return head.encode("ascii") + answer.content

@@ -10,6 +10,7 @@ import shutil
 import signal
 import socket
 import subprocess
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -51,6 +52,8 @@ class Opa:
         self.url = f"http://127.0.0.1:{self._port}" if is_tcp else f"unix://{self._socket}"
         self.process: subprocess.Popen[bytes] | None = None
         self.is_up = False
+        self.lock = threading.Lock()
+        """Held by who asks it while it may be killed."""
         transport = httpx.HTTPTransport() if is_tcp else httpx.HTTPTransport(uds=str(self._socket))
         self.http = httpx.Client(
             transport=transport, base_url=self.url if is_tcp else "http://opa", timeout=START_SECONDS
@@ -80,7 +83,8 @@ class Opa:
 
     def kill(self) -> None:
         """End it at once. What was pushed is lost."""
-        self.is_up = False
+        with self.lock:
+            self.is_up = False
         if self.process is not None:
             self.process.kill()
             self.process.wait(STOP_SECONDS)
