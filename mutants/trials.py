@@ -186,7 +186,9 @@ class Copy:
         if is_late:
             return DEADLINE
         code = os.waitstatus_to_exitcode(status)
-        if code in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED, _NOT_RUN):
+        # What a thread raises after the last test ends pytest itself: that is a find.
+        is_unrun = code == _NOT_RUN and not self._heard()
+        if is_unrun or code in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED):
             raise NotRun(self.said())
         if code == 0:
             return SURVIVED

@@ -164,6 +164,30 @@ def test_a_call_that_was_taken_back_is_withdrawn_with_its_debit_and_has_no_worke
     refused(front, Assign(asked.intent_id, notary.workers.start("front-1").worker_id))
 
 
+@pytest.mark.parametrize(
+    ("passes", "reason"), [(True, "passed to another worker"), (False, "together with the notary")]
+)
+def test_a_call_that_the_notary_before_had_given_to_a_worker_that_is_gone_is_lost(
+    notary: Running, passes: bool, reason: str
+) -> None:
+    asked = make_open()
+    number = notary.front.begin(asked)
+    worker = notary.workers.of(asked.intent_id)
+    notary.stop()
+    if not passes:
+        notary.workers.forget(worker)
+    notary.start()
+    front = notary.attach("front-1")
+    again = Assign(asked.intent_id, notary.workers.start("front-1").worker_id)
+    if passes:
+        closed = front.ask(again)
+    else:
+        front.resend({number: msgspec.structs.replace(asked, worker_id=worker.worker_id)})
+        closed = front.answer(number)
+    assert (closed.outcome, front.ask(ListUnresolved(5))) == ("worker_lost", [])
+    assert reason in closed.reason
+
+
 # ------------------------------------------------------------------ Begun
 
 

@@ -81,13 +81,19 @@ def is_denied(notary: Running, approval: ApprovalRecord) -> None:
     notary.front.ask(make_denial(approval))
 
 
-@pytest.mark.parametrize("ends", [runs, is_withdrawn, is_denied])
+def is_over(notary: Running, approval: ApprovalRecord) -> None:
+    notary.clock.time = approval.expires_at
+    notary.front.ask(make_expiry(approval))
+
+
+@pytest.mark.parametrize("ends", [runs, is_withdrawn, is_denied, is_over])
 def test_nor_whichever_way_one_ends_that_is_the_only_one(
     start_notary: StartNotary, ends: Callable[[Running, ApprovalRecord], None]
 ) -> None:
     notary = start_notary(limits=SOON)
     approval = held(notary, "only", 3_000)
-    notary.front.ask(make_claim(approval))
+    if ends is not is_over:
+        notary.front.ask(make_claim(approval))
     assert requests_in(notary) == {"only"}
     ends(notary, approval)
     wait_until(lambda: requests_in(notary) == set())

@@ -1,8 +1,11 @@
 """MoveHold: compare and swap, with the event and the refund; lists of holds."""
 
+import time
+
 import pytest
 
 from ipc.messages import (
+    Approver,
     DueHolds,
     GetHold,
     ListHolds,
@@ -27,6 +30,8 @@ from tests.notary.samples import (
     make_hold,
     make_issue,
     make_revoke,
+    outcome_text,
+    record_call,
 )
 from tests.support.asking import Asker, Told
 
@@ -91,6 +96,25 @@ def test_a_move_from_another_state_or_of_nothing_is_none(notary: Running) -> Non
     assert move(notary.front, make_denial(approval)) is None
     assert move(notary.front, make_claim(make_approval())) is None
     assert notary.front.ask(GetHold(approval.approval_id)) == approval
+
+
+def test_a_claim_whose_call_has_a_receipt_ends_as_approved_with_that_receipt_alone(notary: Running) -> None:
+    front = notary.front
+    approval = held_and_claimed(front)
+    _, closed = record_call(front, approver=Approver(approval.approval_id, "alice", "thumbprint", "jti"))
+    with notary.stranger() as file:
+        claimed = ("claimed", "front-1", outcome_text(claimed_by="alice"))
+        file.execute("UPDATE approvals SET state = ?, holder = ?, outcome = ?", claimed)
+
+    def ends_with(receipt_id: str) -> ApprovalRecord | None:
+        outcome = outcome_text(claimed_by="alice", receipt_id=receipt_id)
+        return move(front, MoveHold(approval.approval_id, "claimed", "approved", outcome))
+
+    with pytest.raises(Told, match="an end without the receipt that it names"):
+        ends_with("rcpt_of_another")
+    moved = ends_with(closed.receipt_id)
+    assert moved is not None
+    assert (moved.state, moved.holder) == ("approved", None)
 
 
 @pytest.mark.parametrize(("later", "is_claimed"), [(299.999, True), (300.0, False)])
@@ -194,6 +218,15 @@ def test_a_front_finds_what_it_has_claimed_and_no_task_of_it_settles(notary: Run
     assert unsettled(front, *mine[:3]) == mine[3:]
     assert unsettled(front, *mine) == []
     assert unsettled(other) == [theirs]
+
+
+def test_those_that_wait_are_counted_and_listed_though_the_clock_is_wrong(notary: Running) -> None:
+    front = notary.front
+    notary.clock.time = now = time.time()
+    approval = held(front, created_at=now, expires_at=now + 300)
+    notary.clock.wrong = "it has stepped back"
+    assert front.ask(ReadStore()) == StoreStatus(1, now, 0)
+    assert [one.approval_id for one in front.ask(ListHolds(None, 5)).approvals] == [approval.approval_id]
 
 
 @pytest.mark.parametrize(("later", "pending", "oldest"), [(0, 2, NOW), (300, 1, NOW + 1), (1000, 0, None)])

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 from ipc.events import AuditEvent
+from ipc.evidence import ExpectedEffect
 from ipc.expected import ExpectedFile
 from ipc.messages import (
     ListUnresolved,
@@ -121,6 +122,14 @@ def test_nobody_looks_where_nothing_was_kept_or_the_worker_may_still_tell(
     assert "IntentVerification" not in {event["event_type"] for event in notary.events()}
 
 
+def test_an_intent_is_shown_with_what_its_call_was_to_leave(notary: Running) -> None:
+    shown = notary.front.ask(ShowIntent(lost(notary)))
+    assert shown.expected == ExpectedEffect(path=FILE.path, sha256=FILE.sha256, bytes=FILE.bytes)
+    assert (shown.request_hash, shown.session_id, shown.action_version) == (DIGEST, "ses_1", "1.0.0")
+    assert (shown.verifier_kind, shown.timeout_seconds, shown.approved_by) == ("http_status", 30.0, None)
+    assert notary.front.ask(ShowIntent(lost(notary, None))).expected is None
+
+
 def test_of_a_worker_that_ends_while_it_looks_nothing_is_written(notary: Running, worker: PlayedWorker) -> None:
     intent_id = lost(notary)
     (number,) = notary.front.send(asked(worker, intent_id))
@@ -128,6 +137,18 @@ def test_of_a_worker_that_ends_while_it_looks_nothing_is_written(notary: Running
     notary.workers.end(worker)
     assert notary.front.answer(number) == NoSuchWorker()
     assert "IntentVerification" not in {event["event_type"] for event in notary.events()}
+
+
+def test_of_an_intent_that_is_resolved_while_a_worker_looks_nothing_more_is_written(
+    notary: Running, worker: PlayedWorker
+) -> None:
+    intent_id = lost(notary)
+    (number,) = notary.front.send(asked(worker, intent_id))
+    heard(worker)
+    notary.front.ask(ResolveIntent(intent_id, "unknown", act(event_type="IntentResolved")))
+    worker.tell(Seen(number, "matches", DIGEST))
+    assert notary.front.answer(number) == Unverifiable("intent_not_found")
+    assert notary.last_event()["event_type"] == "IntentResolved"
 
 
 def test_a_front_that_is_gone_leaves_no_look_behind(notary: Running) -> None:
