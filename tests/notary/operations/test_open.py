@@ -1,5 +1,6 @@
 """Open: proof, epoch, debit, intent and grant, all or nothing; and each way in which it is refused."""
 
+import re
 from typing import Any
 
 import jwt
@@ -51,6 +52,8 @@ def test_an_open_writes_the_intent_and_signs_a_grant_for_this_very_plan(notary: 
     key = jwt.PyJWK(notary.thread.state.signers.grants.jwk)
     claims = jwt.decode(token, key, ["ES256"], options={"verify_exp": False, "verify_iat": False})
     assert (claims["grant_id"], claims["plan_hash"], claims["epoch"]) == (grant_id, "sha256:plan", 0)
+    assert re.fullmatch(r"grant_[0-9a-f-]{36}", grant_id)
+    assert claims["trace_id"] == asked.event.trace_id
     assert notary.stored("SELECT intent_id, plan_hash, dispatched_at FROM intents") == [
         (asked.intent_id, "sha256:plan", iso(NOW))
     ]
