@@ -222,7 +222,9 @@ async def test_a_worker_that_does_not_end_its_call_in_time_is_killed_and_the_cal
 ) -> None:
     async with front_core(tmp_path, action("hang", resource_limits=SHORT), deadlines=SHORT_GRACE) as core:
         agent = await core.agent(max_calls=3)
-        assert await agent.call("hang") == FAILED
+        with capture_logs() as logs:
+            assert await agent.call("hang") == FAILED
+        assert "the output of a call did not arrive" not in [one["event"] for one in logs], "there is none"
         assert core.desk.kills == [("compute-1", "no result in time")]
         (event,) = await core.events(event_type="ActionCall")
         assert (event["decision"], event["error_code"]) == ("error", "action_execution_failed")
