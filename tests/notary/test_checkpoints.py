@@ -25,7 +25,7 @@ from notary.tree.merkle import check_consistency
 from notary.tree.notes import opened_checkpoint
 from tests.notary.conftest import StartNotary
 from tests.notary.running import Running, walk
-from tests.notary.samples import make_note, record_call
+from tests.notary.samples import make_note, make_open, record_call
 from tests.support.asking import Told
 from tests.support.notary_thread import LIMITS
 
@@ -122,6 +122,7 @@ def test_one_checkpoint_is_proven_to_continue_another(notary: Running) -> None:
         found = notary.front.ask(ProveConsistency(earlier.size))
         assert checked(notary, found.checkpoint) == last
         check_consistency(earlier.size, earlier.root, last.size, last.root, [b64decode(one) for one in found.proof])
+    assert notary.front.ask(ProveConsistency(0)).proof == (), "every tree continues the empty one"
     assert notary.front.ask(ProveConsistency(last.size + 1)) is None
     assert notary.front.ask(ProveConsistency(-1)) is None
 
@@ -152,6 +153,17 @@ def test_an_event_that_is_no_call_is_proven_alone(notary: Running) -> None:
     notary.front.ask(make_note())
     bundle = notary.front.ask(Prove(event_id=notary.last_event()["event_id"]))
     assert ([leaf.kind for leaf in bundle.leaves], bundle.receipt) == (["event"], None)
+
+
+def test_an_intent_of_before_there_was_a_tree_is_proven_where_it_was_put(notary: Running) -> None:
+    asked = make_open()
+    notary.front.begin(asked)
+    bundle = notary.front.ask(Prove(intent_id=asked.intent_id))
+    assert [(leaf.kind, leaf.index) for leaf in bundle.leaves] == [("intent", 0)]
+    with notary.stranger() as file:
+        file.execute("UPDATE intents SET leaf = NULL")
+        file.execute("UPDATE meta SET value = '[0,1]' WHERE key = 'history'")
+    assert notary.front.ask(Prove(intent_id=asked.intent_id)) == bundle
 
 
 @pytest.mark.parametrize("asked", [Prove(event_id="evt_x"), Prove(intent_id="x"), Prove(receipt_id=""), Prove()])
@@ -271,13 +283,14 @@ def test_a_file_that_can_not_be_written_stops_no_call_and_is_told(notary: Runnin
     assert shown(notary).size == 9
     file_of(notary).rename(notary.folder / "kept")
     file_of(notary).mkdir()
-    grow(notary)
-    with pytest.raises(Told) as told:
-        notary.front.ask(Prove(event_id=notary.last_event()["event_id"]))
-    assert (told.value.problem, told.value.part) == ("unavailable", "ledger")
+    for leaf in (9, 10):
+        notary.front.ask(make_note())
+        with pytest.raises(Told, match=f"no checkpoint covers leaf {leaf} yet") as told:
+            notary.front.ask(Prove(event_id=notary.last_event()["event_id"]))
+        assert (told.value.problem, told.value.part) == ("unavailable", "ledger")
     file_of(notary).rmdir()
     (notary.folder / "kept").rename(file_of(notary))
-    assert shown(notary).size == 18
+    assert shown(notary).size == 11
 
 
 def test_the_file_is_bounded_and_keeps_one_of_each_hour_of_long_ago(tmp_path: Path) -> None:

@@ -188,6 +188,19 @@ def test_a_call_that_the_notary_before_had_given_to_a_worker_that_is_gone_is_los
     assert reason in closed.reason
 
 
+def test_a_call_whose_word_was_repeated_is_never_given_to_another_worker(notary: Running) -> None:
+    worker = notary.workers.start("front-1")
+    asked = make_open(worker_id=worker.worker_id, wants_begun=True)
+    number = notary.front.begin(asked)
+    worker.word()
+    notary.restart()
+    front = notary.attach("front-1")
+    front.resend({number: asked})
+    front.wait_begun(number)
+    notary.workers.end(worker)
+    assert front.answer(number).outcome == "worker_lost", "it may have run"
+
+
 # ------------------------------------------------------------------ Begun
 
 

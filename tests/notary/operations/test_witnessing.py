@@ -258,6 +258,16 @@ def test_a_bundle_leads_to_a_cosigned_checkpoint_that_covers_it_and_else_to_the_
     assert said(witnessed.front.ask(Prove(event_id=later)).checkpoint) == said(second)
 
 
+def test_a_bundle_of_a_gateway_that_has_moved_leads_to_a_checkpoint_of_its_new_name(witnessed: Running) -> None:
+    event_id = (witnessed.front.ask(make_note()), witnessed.last_event()["event_id"])[1]
+    cosigned(witnessed, signed(witnessed))
+    witnessed.settings = msgspec.structs.replace(witnessed.settings, public_base_url="http://moved.example")
+    witnessed.restart()
+    newest = grown(witnessed)
+    bundle = witnessed.front.ask(Prove(event_id=event_id))
+    assert (bundle.origin, bundle.checkpoint) == ("moved.example", newest)
+
+
 def test_what_a_witness_cosigned_last_is_kept_while_all_else_is_thinned(witnessed: Running) -> None:
     notes = []
     for _ in range(4):
