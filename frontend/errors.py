@@ -4,6 +4,7 @@ Codes are those of docs/contract.md, "Errors", and of docs/decisions.md where it
 carries the code alone; the cause goes to the log with the trace id.
 """
 
+import json
 from typing import Any
 
 STATUS: dict[str, int] = {
@@ -93,7 +94,8 @@ RETRY_AFTER: dict[str, int] = {
 class GateError(Exception):
     """An outcome with a code of the table.
 
-    `extra` are fields beside `error` in a 4xx body (`deny_reason`, `reason`, `message`); 5xx bodies never carry them.
+    `extra` are fields beside `error` in a 4xx body (`deny_reason`, `reason`, `message` and the like); 5xx bodies never
+    carry them.
     `cause` is for the log and the audit event's `reason`, never for the answer of a 5xx. `retry_after` are whole
     seconds after which it is worth another try, where they are known.
     """
@@ -107,6 +109,8 @@ class GateError(Exception):
         self.extra = extra
         self.receipt_id: str | None = None
         """Of the call that ran and failed: its receipt, in the header `X-Receipt-Id`."""
+        self.provider_error: str | None = None
+        """What the provider said itself, cleaned and cut, where its manifest exposes it: `X-Provider-Error`."""
         self.is_told = False
         """A line of the log has its code and cause already."""
 
@@ -123,4 +127,6 @@ class GateError(Exception):
             found.append(("Retry-After", str(self.retry_after)))
         if self.receipt_id is not None:
             found.append(("X-Receipt-Id", self.receipt_id))
+        if self.provider_error is not None:
+            found.append(("X-Provider-Error", json.dumps(self.provider_error)))  # ASCII, whatever it holds
         return tuple(found)

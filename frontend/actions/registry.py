@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from frontend.actions.modules import by_module, module_key
+from frontend.actions.near import near
 from frontend.actions.trust import BUILT_IN, TRUSTED_FILE, Trusted
 from frontend.actions.views import manifest_view, summary
 from frontend.files.problems import Problem, Report, shown
@@ -81,6 +82,10 @@ class Registry:
     def get(self, action_id: str) -> Action | None:
         """The action of that id."""
         return self._actions.get(action_id)
+
+    def near(self, action_id: str) -> list[str]:
+        """Ids that are close to one that is not registered."""
+        return near(action_id, self._actions)
 
     @property
     def actions(self) -> tuple[Action, ...]:

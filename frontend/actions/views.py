@@ -33,6 +33,7 @@ def manifest_view(manifest: Manifest, digest: str, sinks: tuple[str, ...]) -> di
         "required_scopes": list(manifest.required_scopes),
         "resource_limits": msgspec.to_builtins(manifest.limits),
         "request_schema": io.request_schema,
+        "response_schema": io.response_schema,
         "io": {
             "has_request_schema": io.request_schema is not None,
             "has_response_schema": io.response_schema is not None,

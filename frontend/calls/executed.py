@@ -10,6 +10,8 @@ from frontend.errors import GateError
 from ipc import messages as m
 from ipc.plan import Plan
 
+OF_THE_PROVIDER = "provider_error"
+"""The one outcome whose reason is the provider's own: `provider_error: KIND: MESSAGE`."""
 FULLY_SUCCESSFUL = frozenset({"verified", "unverifiable_declared"})
 
 
@@ -21,6 +23,8 @@ class Executed:
     closed: m.Closed
     output: str | None
     """JSON text; None unless the call succeeded."""
+    exposes_error: bool = False
+    """The manifest lets the caller hear the provider's own words (`expose_provider_error`)."""
 
     @property
     def succeeded(self) -> bool:
@@ -31,6 +35,8 @@ class Executed:
         """What is answered where the provider did not succeed; the call's own line of the log has told it."""
         error = GateError("action_execution_failed", cause=self.closed.outcome)
         error.receipt_id, error.is_told = self.closed.receipt_id, True
+        if self.exposes_error and self.closed.outcome == OF_THE_PROVIDER:
+            error.provider_error = (self.closed.reason or "").removeprefix(f"{OF_THE_PROVIDER}: ")
         return error
 
     def body(self) -> ExecutionResult:

@@ -9,8 +9,9 @@ Never runs a provider (frontend/calls/execution.py) and never judges by itself (
 import contextlib
 import hashlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
+from typing import Any
 
 import trio
 
@@ -148,12 +149,16 @@ class Pipeline:
         )
         if decision.requires_approval:
             return Held(await self.holds.hold(record, plan, lease.has_budget), record.trace_id)
-        return await self.execution.run(record, plan, has_budget=lease.has_budget)
+        executed = await self.execution.run(record, plan, has_budget=lease.has_budget)
+        return replace(executed, exposes_error=True) if action.manifest.expose_provider_error else executed
 
     def _resolve(self, record: CallRecord) -> Action:
-        action = self.registry().get(record.action_id)
+        registry = self.registry()
+        action = registry.get(record.action_id)
         if action is None:
-            raise GateError("action_not_found", cause=_unregistered(record.action_id))
+            close = registry.near(record.action_id)
+            more: dict[str, Any] = {"did_you_mean": close} if close else {}
+            raise GateError("action_not_found", cause=_unregistered(record.action_id), **more)
         record.action = action
         if action.trust_verdict != "digest_ok":
             raise GateError(TRUST_CODES[action.trust_verdict])
@@ -163,7 +168,7 @@ class Pipeline:
         await self.use_newest_policy()
         decision = record.decision = await self.policy.decide(question_of(drafted))
         if not decision.allow:
-            raise GateError("policy_denied", deny_reason=decision.deny_reason)
+            raise GateError("policy_denied", deny_reason=decision.deny_reason, rule=decision.rule)
         if not set(drafted.sinks) <= set(decision.allowed_sinks):
             raise GateError("policy_denied", deny_reason="policy does not allow every sink of this action")
         return decision

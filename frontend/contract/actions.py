@@ -81,6 +81,8 @@ class ActionManifest(ActionSummary, frozen=True, kw_only=True):
     resource_limits: ResourceLimits
     request_schema: Any
     """JSON Schema of the request; null where the action declares none."""
+    response_schema: Any
+    """JSON Schema of the output; null where the action declares none."""
     io: ActionIo
     egress: Egress
     secrets: list[DeclaredSecret]

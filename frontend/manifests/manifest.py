@@ -81,6 +81,8 @@ class Manifest(msgspec.Struct, frozen=True):
     template: Template | None
     files: Files | None
     isolation: str
+    expose_provider_error: bool
+    """Whether a caller hears what the provider says about its failure."""
     file: str
     module_line: int
 

@@ -70,6 +70,7 @@ def read_fields(top: Section) -> Manifest:
         template=sections.template(top),
         files=sections.files(top),
         isolation=top.choice("isolation", ("pooled", "process"), "pooled"),
+        expose_provider_error=top.flag("expose_provider_error", False),
         file=top.report.file,
         module_line=top.line_of("provider_module_digest"),
     )

@@ -4,7 +4,7 @@ Guarantees that a refusal names a place and a rule, never a value, and that no p
 """
 
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import jsonschema_rs
 
@@ -13,6 +13,8 @@ from frontend.schemas.expectations import UNKNOWN, expectation
 from frontend.schemas.nulls import NullDropper
 from ipc.visible import visible
 
+MAX_VIOLATIONS = 8
+_SMALL = 64
 _MAX_POINTER_CHARACTERS = 200
 _NAMES = ("properties", "dependentRequired", "dependentSchemas")
 
@@ -47,7 +49,8 @@ class Validator:
         return value
 
     def validate(self, value: Any) -> None:
-        """Raises GateError schema_violation with `reason` "<JSON pointer>: <expectation>", never with the value.
+        """Raises GateError schema_violation with `reason` "<JSON pointer>: <expectation>", never with the value; with
+        `violations` where a small value breaks the schema more than once.
 
         A name that the schema does not know is the caller's own text: the answer shows it, evidence and log show `*`.
         """
@@ -55,23 +58,47 @@ class Validator:
             self._compiled.validate(value)
             return
         except jsonschema_rs.ValidationError as error:
-            place = list(error.instance_path)
-            place += _property_of(error.kind)
-            expected = expectation(error.kind)
+            place, expected = _violations(error)[0]
         # Raised here: the validator's exception holds the value, and would be the context of ours.
         known = [step if isinstance(step, int) or step in self._names else "*" for step in place]
-        raise GateError(
-            "schema_violation", cause=f"{_pointer(known)}: {expected}", reason=f"{_pointer(place)}: {expected}"
-        )
+        reason = f"{_pointer(place)}: {expected}"
+        others = self._all(value) if _is_small(value) else []
+        more: dict[str, Any] = {"violations": others} if len(others) > 1 else {}
+        raise GateError("schema_violation", cause=f"{_pointer(known)}: {expected}", reason=reason, **more)
+
+    def _all(self, value: Any) -> list[str]:
+        """The violations of a small value, at most MAX_VIOLATIONS, in the order in which they are found."""
+        found = [
+            f"{_pointer(place)}: {expected}"
+            for error in self._compiled.iter_errors(value)
+            for place, expected in _violations(error)
+        ]
+        return list(dict.fromkeys(found))[:MAX_VIOLATIONS]
 
 
-def _property_of(kind: Any) -> list[str]:
-    """The property that is missing, or the first that should not be there: the place is the object around it."""
+def _violations(error: jsonschema_rs.ValidationError) -> list[tuple[list[str | int], str]]:
+    """Places and expectations of one error: the property that is missing, or each that should not be there, is the
+    place, not the object around it."""
+    place, kind = list(error.instance_path), cast(Any, error.kind)
+    expected = expectation(kind)
     if isinstance(kind, jsonschema_rs.ValidationErrorKind.Required):
-        return [str(kind.property)]
+        return [([*place, str(kind.property)], expected)]
     if kind.name in UNKNOWN:
-        return [str(name) for name in kind.unexpected[:1]]
-    return []
+        return [([*place, str(name)], expected) for name in kind.unexpected[:MAX_VIOLATIONS]] or [(place, expected)]
+    return [(place, expected)]
+
+
+def _is_small(value: Any) -> bool:
+    """True for at most _SMALL members and items: the validator finds every violation before it tells the first."""
+    left, waiting = _SMALL, [value]
+    while waiting:
+        one = waiting.pop()
+        inside = list(one.values()) if isinstance(one, dict) else one if isinstance(one, list) else []
+        left -= len(inside)
+        if left < 0:
+            return False
+        waiting += inside
+    return True
 
 
 def _pointer(place: list[str | int]) -> str:

@@ -14,6 +14,7 @@ from gateway_client.visible import has_looks
 
 MAX_REASON = 500
 MAX_SUGGESTIONS = 5
+MAX_VIOLATIONS = 16
 _MAY_BE_WRITTEN = {"approval_store_unavailable", "epoch_store_unavailable", "learned_rules_unavailable"}
 _NOT_REPEATABLE = {"identity_provider_unavailable"}
 _CODE = re.compile(r"[a-z][a-z0-9_]{0,63}", re.ASCII)
@@ -26,9 +27,10 @@ class GatewayError(Exception):
     `code`: stable, for programs. `status`: the HTTP status, None when there was no answer. `reason`: why, where the
     gateway says so (`deny_reason`, `reason` or `message` of the answer; of an action that failed, its own words where
     its manifest lets them out), control characters removed. `retry_after`: seconds to wait before asking again. `rule`:
-    of the policy that denied it. `suggestions`: names that are close to one that is not known. `trace_id`: what the
-    gateway's log and audit know this call by. `approval_id` and `receipt_id`: the hold and the receipt that the error
-    is about, where they are known.
+    of the policy that denied it. `violations`: every place of a request that does not fit its schema, where there are
+    several. `suggestions`: names that are close to one that is not known. `trace_id`: what the gateway's log and audit
+    know this call by. `approval_id` and `receipt_id`: the hold and the receipt that the error is about, where they are
+    known.
     """
 
     def __init__(
@@ -41,6 +43,7 @@ class GatewayError(Exception):
         trace_id: str | None = None,
         receipt_id: str | None = None,
         suggestions: tuple[str, ...] = (),
+        violations: tuple[str, ...] = (),
         rule: str | None = None,
     ) -> None:
         self.code = code if _CODE.fullmatch(code) else "unknown_error"
@@ -50,6 +53,7 @@ class GatewayError(Exception):
         self.trace_id = trace_id if trace_id is not None and _TRACE.fullmatch(trace_id) else None
         self.approval_id: str | None = None
         self.receipt_id = receipt_id if receipt_id is not None and _TRACE.fullmatch(receipt_id) else None
+        self.violations = tuple(clean(one) for one in violations[:MAX_VIOLATIONS])
         self.rule = None if rule is None else clean(rule)
         self.suggestions = tuple(clean(one) for one in suggestions[:MAX_SUGGESTIONS])
         super().__init__(self.code)
@@ -244,8 +248,7 @@ def error_for(
     reasons = [body.get(name) for name in ("deny_reason", "reason", "message")]
     reasons.append(_quoted(headers.get("x-provider-error")))
     trace_id, receipt_id = (headers.get(name) for name in ("x-trace-id", "x-receipt-id"))
-    near, rule = body.get("did_you_mean"), body.get("rule")
-    near = near if isinstance(near, list) else []
+    rule = body.get("rule")
     return kind(
         code if isinstance(code, str) else f"http_{status}",
         status=status,
@@ -253,9 +256,15 @@ def error_for(
         retry_after=retry_after,
         trace_id=None if trace_id is None else _without(trace_id, secrets),
         receipt_id=None if receipt_id is None else _without(receipt_id, secrets),
-        suggestions=tuple(_without(one, secrets) for one in near if isinstance(one, str)),
+        suggestions=_texts(body.get("did_you_mean"), secrets),
+        violations=_texts(body.get("violations"), secrets),
         rule=_without(rule, secrets) if isinstance(rule, str) else None,
     )
+
+
+def _texts(found: object, secrets: tuple[str, ...]) -> tuple[str, ...]:
+    """The texts of an array; none of what is no array."""
+    return tuple(_without(one, secrets) for one in found if isinstance(one, str)) if isinstance(found, list) else ()
 
 
 def _quoted(text: str | None) -> str | None:

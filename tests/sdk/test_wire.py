@@ -140,6 +140,11 @@ def test_a_failed_action_names_its_receipt_and_its_own_words_where_they_are_sent
     assert (error.receipt_id, error.reason) == (None, None)
 
 
+def test_every_violation_of_a_schema_is_told_as_far_as_it_is_text() -> None:
+    body = {"error": "schema_violation", "reason": "/a: is missing", "violations": ["/a: is missing", 5, "/b\x1b: x"]}
+    assert answer(422, body).error().violations == ("/a: is missing", "/b: x")
+
+
 def test_names_that_are_close_are_suggested_a_few_of_them_and_only_as_text() -> None:
     error = answer(404, {"error": "action_not_found", "did_you_mean": ["a\x1b", 1, *"bcdefgh"]}).error()
     assert error.suggestions == ("a", "b", "c", "d", "e")

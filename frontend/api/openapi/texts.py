@@ -18,9 +18,10 @@ never what `Host` says, on a Unix socket neither), `iat` (Unix seconds, at most 
 characters) and `ath` (base64url of the SHA-256 of the token). No proof is taken twice, not even on a retry.
 
 **Errors.** Every error has a JSON body `{"error": code}`; read errors by code, never by text. 4xx bodies may say more
-in `message`, `reason` or `deny_reason`; 5xx bodies never do, and the log has the cause under the trace id. 401 carries
-`WWW-Authenticate: DPoP`; 429, and 503 where somebody knows, `Retry-After` in seconds. Every path answers 405
-`method_not_allowed` with `Allow` to another method; every unknown path is 404 `not_found`.
+in `message`, `reason`, `deny_reason` and others; 5xx bodies never do, and the log has the cause under the trace id. 401
+carries `WWW-Authenticate: DPoP`; 429, and 503 where somebody knows, `Retry-After` in seconds; 502 of an action the id
+of its receipt, `X-Receipt-Id`, and where its manifest says so the provider's words, `X-Provider-Error`, a JSON string.
+Every path answers 405 `method_not_allowed` with `Allow` to another method; every unknown path is 404 `not_found`.
 
 **Order.** Path, method, media type, credentials, rate, identifiers in the path, query, body: who may not ask learns
 nothing of what exists. HEAD is answered where GET is. Paths are compared as they are sent: a trailing slash, an empty
@@ -182,6 +183,19 @@ ERROR = {
             "type": "string",
             "description": "With `policy_denied`: why; control characters stripped, at most 500 characters.",
             "maxLength": 500,
+        },
+        "rule": {"type": "string", "description": "With `policy_denied`: the rule of the policy that decided."},
+        "violations": {
+            "type": "array",
+            "description": "With `schema_violation`, where there are several: place and expectation of each.",
+            "items": {"type": "string"},
+            "maxItems": 8,
+        },
+        "did_you_mean": {
+            "type": "array",
+            "description": "With `action_not_found`: registered ids that are close, the closest first.",
+            "items": {"type": "string"},
+            "maxItems": 3,
         },
     },
 }

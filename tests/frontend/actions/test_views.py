@@ -39,6 +39,7 @@ def test_a_manifest_view_shows_what_agents_need(manifest_of_kind: ManifestOf, bu
     assert view["secrets"] == [{"name": "token", "required": True}]
     assert view["io"]["has_request_schema"] is True
     assert view["io"]["has_response_schema"] is False
+    assert view["response_schema"] is None
     assert view["declared_side_effects"] == ["http_write"]
     assert view["verifier_kind"] == "none"
     assert "Bearer" not in json.dumps(view)

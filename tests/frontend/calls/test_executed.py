@@ -1,5 +1,6 @@
 """The answer of a call that ran."""
 
+from dataclasses import replace
 from typing import Any
 
 import msgspec
@@ -27,6 +28,26 @@ def test_an_answer_has_the_output_the_evidence_and_what_it_took() -> None:
         "verification": {"outcome": "verified", "is_fully_successful": True},
         "runtime": {"duration_ms": 1, "exit_code": 0, "fuel_consumed": 2},
     }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("exposes", "outcome", "header"),
+    [
+        (True, "provider_error", '"invalid: the \\u00e4ccount is closed"'),
+        (False, "provider_error", None),
+        (True, "host_io", None),
+        (True, "fuel", None),
+    ],
+)
+def test_the_providers_own_words_are_answered_in_a_header_where_its_manifest_says_so(
+    exposes: bool, outcome: str, header: str | None
+) -> None:
+    reason = f"{outcome}: invalid: the \u00e4ccount is closed"
+    failed = replace(executed(None, outcome=outcome, kind="provider_failure", reason=reason), exposes_error=exposes)
+    error = failed.failure()
+    assert error.body() == {"error": "action_execution_failed"}
+    assert dict(error.headers()).get("X-Provider-Error") == header
+    assert dict(error.headers())["X-Receipt-Id"] == "rcpt_1"
 
 
 @pytest.mark.parametrize(

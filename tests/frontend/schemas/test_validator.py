@@ -53,6 +53,25 @@ def test_a_name_of_the_caller_s_own_is_answered_and_stands_in_no_evidence() -> N
         assert refused.value.cause.startswith("/*: ")
 
 
+def test_a_small_value_is_told_every_violation_a_few_of_them_and_a_large_one_the_first() -> None:
+    fields = {f"p{number}": {"type": "integer"} for number in range(20)}
+    validator = Validator({"type": "object", "properties": fields, "required": ["z"], "additionalProperties": False})
+
+    def told(value: Any) -> Any:
+        with pytest.raises(GateError) as refused:
+            validator.validate(value)
+        assert "canary" not in repr(refused.value.body())
+        return refused.value.extra.get("violations")
+
+    assert sorted(told({"p1": "canary", "p2": "canary", "x": 1, "y": 2})) == [
+        "/p1: must be an integer", "/p2: must be an integer", "/x: unknown property", "/y: unknown property",
+        "/z: is missing",
+    ]  # fmt: skip
+    assert told({"p1": 1}) is None  # one violation is the reason already
+    assert len(told(dict.fromkeys(fields, "canary"))) == 8
+    assert told({"p1": ["canary"] * 100}) is None
+
+
 def test_a_pattern_can_not_be_made_to_run_for_long() -> None:
     validator = Validator({"type": "string", "pattern": "^(a+)+$"})
     with pytest.raises(GateError):

@@ -1,0 +1,28 @@
+"""Which registered names are close to one that is not: for a caller who has misspelt it. Pure, and bounded.
+
+Every registered name is public (`GET /v1/actions`): a suggestion tells nothing that discovery does not.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+MOST = 3
+_MAX_CHARACTERS = 64
+"""Of a name that anything is close to: comparing takes time with the square of the length."""
+_MAX_COMPARED = 16
+_MAX_DIFFERENCE = 4
+"""In length, of a name that is misspelt."""
+
+
+def near(name: str, names: Iterable[str]) -> list[str]:
+    """At most MOST of `names`, the closest first; of many only those that begin alike are compared."""
+    if len(name) > _MAX_CHARACTERS:
+        return []
+    alike = [one for one in names if abs(len(one) - len(name)) <= _MAX_DIFFERENCE]
+    alike.sort(key=lambda one: _same_beginning(one, name), reverse=True)
+    return get_close_matches(name, alike[:_MAX_COMPARED], n=MOST, cutoff=0.7)
+
+
+def _same_beginning(one: str, other: str) -> int:
+    pairs = enumerate(zip(one, other, strict=False))
+    return next((at for at, (mine, its) in pairs if mine != its), min(len(one), len(other)))
