@@ -3,14 +3,20 @@
 import asyncio
 import gc
 import json
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
+from gateway_client import Address, AgentClient, Denied, Executed, Held, Invalid, NotFound
+from gateway_client.langchain import tools as our_tools
 from langchain_core.callbacks import AsyncCallbackHandler
+from langchain_core.language_models import GenericFakeChatModel
+from langchain_core.messages import AIMessage, HumanMessage, ToolCall, ToolMessage
 from langchain_core.runnables import RunnableConfig
-from langchain_core.tools import ToolException
+from langchain_core.tools import BaseTool, ToolException
+from langgraph.graph import START, MessagesState, StateGraph
+from langgraph.prebuilt import ToolNode, tools_condition
 from latchgate import LatchGateClient
 from latchgate_common import AuditRecord
 from latchgate_langchain import ActionDescriptor, LatchGateTool, LatchGateToolset, discover_actions
@@ -21,7 +27,7 @@ from tests.support.upstream import Upstream
 
 PUBLIC = "http://gateway.test:3000"
 EXAMPLES = {
-    "file_write", "forbidden_export", "http_fetch", "http_post", "payment_transfer", "spin", "text_digest",
+    "file_write", "forbidden_export", "http_fetch", "http_post", "payment_transfer", "spin", "talkative", "text_digest",
 }  # fmt: skip
 
 
@@ -31,9 +37,10 @@ def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gat
     folder: Path = tmp_path_factory.mktemp("gate")
     schemaless = example("text_digest", action_id="schemaless", **PATIENT)
     schemaless["io"].pop("request_schema")
+    talkative = example("http_fetch", action_id="talkative", expose_provider_error=True, **PATIENT)
     top = patient(folder / "actions")
-    write_manifests(folder / "actions", schemaless)
-    top += f'policy_dir = "{open_policy(folder / "policy", "schemaless")}"\n'
+    write_manifests(folder / "actions", schemaless, talkative)
+    top += f'policy_dir = "{open_policy(folder / "policy", "schemaless", "talkative")}"\n'
     config = f'{top}public_base_url = "{PUBLIC}"\n[compat]\nactions_envelope = true\n'
     with gateway(folder, config_for(up.address, config)) as running:
         yield running
@@ -214,3 +221,97 @@ def test_an_orchestrator_gets_the_approval_and_can_see_it_through(gate: Gateway)
         assert set(watcher.texts["latchgate_audit"]) == {"receipt_id", "trace_id", "verification"}
 
     with_tools(gate, story)
+
+
+# ------------------------------------------------------------------------------------------------ LangGraph
+
+
+def scripted(tools: Sequence[BaseTool], *turns: AIMessage) -> Any:
+    """An agent of LangGraph whose model says what is written down: calls of tools, then its last word."""
+    model = GenericFakeChatModel(messages=iter(turns))
+
+    async def think(state: MessagesState) -> dict[str, Any]:
+        return {"messages": [await model.ainvoke(state["messages"])]}
+
+    graph = StateGraph(MessagesState)
+    graph.add_node("model", think)
+    graph.add_node("tools", ToolNode(tools))
+    graph.add_edge(START, "model")
+    graph.add_conditional_edges("model", tools_condition)
+    graph.add_edge("tools", "model")
+    return graph.compile()
+
+
+def wish(name: str, **arguments: Any) -> AIMessage:
+    return AIMessage("", tool_calls=[ToolCall(name=name, args=arguments, id=f"call-{name}")])
+
+
+def heard(state: dict[str, Any]) -> list[ToolMessage]:
+    return [one for one in state["messages"] if isinstance(one, ToolMessage)]
+
+
+PAYMENT = {"to": "acct-3", "amount_cents": 9, "currency": "EUR"}
+
+
+def test_an_agent_of_langgraph_calls_mends_its_call_and_hears_of_a_hold(gate: Gateway) -> None:
+    async def story(tools: LatchGateToolset) -> None:
+        agent = scripted(
+            tools.get_tools(), wish("text_digest", text="x" * 2_000_000), wish("text_digest", text="hello"),
+            wish("forbidden_export", table="customers"), wish("payment_transfer", **PAYMENT), AIMessage("It waits."),
+        )  # fmt: skip
+        state = await agent.ainvoke({"messages": [HumanMessage("Pay.")]})
+        refused, done, denied, held = heard(state)
+        assert "body_too_large" in refused.text
+        assert json.loads(done.text)["bytes"] == 5
+        assert "policy_denied" in denied.text
+        assert "requires human approval" in held.text
+        assert state["messages"][-1].text == "It waits."
+
+    with_tools(gate, story)
+
+
+def test_our_own_tools_say_what_to_do_next_and_keep_the_outcome_for_the_orchestrator(gate: Gateway) -> None:
+    address = Address.parse(gate.ready["base_url"], PUBLIC)
+    with AgentClient(address) as client:
+        found = our_tools(client)
+        assert {one.name for one in found} == {*EXAMPLES, "schemaless"}
+        agent = scripted(
+            found, wish("text_digest", txt=5), wish("text_digest", text="hello"), wish("talkative", path="/status/503"),
+            wish("http_fetch", path="/status/503"), wish("payment_transfer", **PAYMENT | {"amount_cents": 11}),
+            AIMessage("Done."),
+        )  # fmt: skip
+        state = asyncio.run(agent.ainvoke({"messages": [HumanMessage("Go.")]}))
+    refused, done, told, silent, held = heard(state)
+    assert sorted(json.loads(refused.text)["violations"]) == ["/text: is missing", "/txt: unknown property"]
+    assert isinstance(refused.artifact, Invalid)
+    assert json.loads(done.text)["bytes"] == 5
+    assert isinstance(done.artifact, Executed)
+    assert "503" in json.loads(told.text)["reason"]
+    assert "reason" not in json.loads(silent.text)
+    for one in (told, silent):
+        assert gate.events(trace_id=one.artifact.trace_id)[0]["receipt_id"] == one.artifact.receipt_id
+    assert isinstance(held.artifact, Held)
+    assert json.loads(held.text)["pending_approval"] == held.artifact.approval_id
+
+
+def test_our_own_tools_wait_for_an_operator_as_long_as_they_are_told(gate: Gateway) -> None:
+    address = Address.parse(gate.ready["base_url"], PUBLIC)
+    with AgentClient(address) as client:
+        (quick,) = our_tools(client, only={"payment_transfer"}, wait_seconds=0.01)
+        request = PAYMENT | {"amount_cents": 12}
+        held = quick.invoke(ToolCall(name=quick.name, args=request, id="1", type="tool_call")).artifact
+        assert isinstance(held, Held)
+        assert gate.operator().post(f"/v1/approvals/{held.approval_id}/approve").status_code == 200
+        assert isinstance(client.outcome(held, "payment_transfer"), Executed)
+        with pytest.raises(ValueError, match="no such action: nothing"):
+            our_tools(client, only={"nothing"})
+
+
+def test_a_misspelt_action_is_answered_with_the_name_that_was_meant(gate: Gateway) -> None:
+    with AgentClient(Address.parse(gate.ready["base_url"], PUBLIC)) as client:
+        with pytest.raises(NotFound) as raised:
+            client.execute("text_digets", {"text": "x"})
+        assert raised.value.suggestions == ("text_digest",)
+        with pytest.raises(Denied) as denied:
+            client.execute("forbidden_export", {"table": "x"})
+        assert denied.value.rule == "denied_action"

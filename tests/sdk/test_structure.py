@@ -17,7 +17,7 @@ FILES = sorted(path for path in (SDK / "gateway_client").rglob("*.py") if "__pyc
 LIBRARY = [path for path in FILES if "cli" not in path.relative_to(SDK).parts]
 OUTSIDE = {"anyio", "cryptography", "h11", "httpcore", "httpx", "rfc8785"}
 FOR_THE_COMMAND_LINE = {"click", "rich"}
-EXTRAS = {"mcp_server": {"mcp", "mcp_types"}}
+EXTRAS = {"mcp_server": {"mcp", "mcp_types"}, "langchain.py": {"langchain_core"}}
 """Packages that an extra of the distribution brings, for these rooms alone."""
 MAX_LINES, MAX_FUNCTION_LINES = 400, 60
 
@@ -126,7 +126,7 @@ def test_the_version_is_one_and_types_are_shipped() -> None:
     assert (SDK / "gateway_client" / "py.typed").is_file()
     declared = {one.partition(">")[0] for one in project["project"]["dependencies"]}
     assert declared == OUTSIDE | FOR_THE_COMMAND_LINE
-    assert project["project"]["optional-dependencies"].keys() == {"mcp"}
+    assert project["project"]["optional-dependencies"].keys() == {"langchain", "mcp"}
 
 
 def test_only_the_command_that_serves_mcp_imports_its_package() -> None:

@@ -1,0 +1,85 @@
+"""Actions as LangChain tools, for agents of LangChain and LangGraph. Needs the extra `langchain`.
+
+Guarantees that a tool's answer never raises for what the gateway refuses: a model reads the reason and what to do next,
+and the orchestrator has the whole outcome as the message's `artifact` (Executed, Held, or the GatewayError).
+"""
+
+import json
+from collections.abc import Collection
+from typing import Any
+
+from langchain_core.tools import BaseTool, StructuredTool
+
+from gateway_client.agents import AgentClient
+from gateway_client.errors import ApprovalPending, GatewayError
+from gateway_client.results import Executed, Held, Manifest
+
+Outcome = Executed | Held | GatewayError
+MAX_CONTENT = 65_536
+"""Characters of an output that a model reads; the artifact has all of it."""
+
+
+def tools(client: AgentClient, *, only: Collection[str] | None = None, wait_seconds: float = 0.0) -> list[BaseTool]:
+    """A tool for each action whose requests are JSON objects, or for those in `only`.
+
+    A held call is waited for as long as `wait_seconds`, and answers then that it is pending. Raises GatewayError when
+    discovery fails, ValueError for a name in `only` that is no action.
+    """
+    names = [one.action_id for one in client.actions()]
+    missing = sorted(set(only or ()) - set(names))
+    if missing:
+        raise ValueError(f"no such action: {', '.join(missing)}")
+    wanted = [name for name in names if only is None or name in only]
+    manifests = [client.manifest(name) for name in wanted]
+    return [_tool(client, one, wait_seconds) for one in manifests if _is_object(one.request_schema)]
+
+
+def _tool(client: AgentClient, manifest: Manifest, wait_seconds: float) -> BaseTool:
+    def call(**arguments: Any) -> tuple[str, Outcome]:
+        outcome = _called(client, manifest.action_id, arguments, wait_seconds)
+        return _said(outcome), outcome
+
+    schema = manifest.request_schema or {}
+    effects = ", ".join(manifest.declared_side_effects) or "none"
+    return StructuredTool.from_function(
+        call,
+        name=manifest.action_id,
+        description=f"{manifest.description} Risk: {manifest.risk_level}. Side effects: {effects}.".strip(),
+        args_schema={**schema, "type": "object", "properties": schema.get("properties", {})},
+        response_format="content_and_artifact",
+        metadata={"action_version": manifest.version, "risk_level": manifest.risk_level},
+    )
+
+
+def _called(client: AgentClient, action_id: str, arguments: dict[str, Any], wait_seconds: float) -> Outcome:
+    held: Held | None = None
+    try:
+        done = client.execute(action_id, arguments)
+        if isinstance(done, Executed) or wait_seconds <= 0:
+            return done
+        held = done
+        return client.outcome(held, action_id, wait_seconds)
+    except ApprovalPending as error:
+        return held or error
+    except GatewayError as error:
+        return error
+
+
+def _said(outcome: Outcome) -> str:
+    """What the model reads, as JSON."""
+    if isinstance(outcome, Executed):
+        text = json.dumps(outcome.output, ensure_ascii=False)
+        return text if len(text) <= MAX_CONTENT else json.dumps({"output_omitted": "too large: ask for less"})
+    if isinstance(outcome, Held):
+        following = "A person has to approve this call. Do not repeat it; tell the user that it waits."
+        return json.dumps({"pending_approval": outcome.approval_id, "next": following})
+    said = {
+        "error": outcome.code, "reason": outcome.reason, "violations": list(outcome.violations) or None,
+        "did_you_mean": list(outcome.suggestions) or None, "next": outcome.hint,
+        "retry_after_seconds": outcome.retry_after if outcome.is_retryable else None,
+    }  # fmt: skip
+    return json.dumps({name: value for name, value in said.items() if value is not None}, ensure_ascii=False)
+
+
+def _is_object(schema: Any) -> bool:
+    return schema is None or (isinstance(schema, dict) and schema.get("type", "object") == "object")
