@@ -37,6 +37,8 @@ class DevOptions:
     ready_file: Path | None = None
     has_upstream: bool = True
     """Serve upstream.gateway.test, unless the configuration sends that name elsewhere."""
+    has_envelope: bool = False
+    """Send the list of actions as an object: `compat.actions_envelope`."""
 
 
 def default_state_dir(environ: Mapping[str, str]) -> Path:
@@ -55,6 +57,8 @@ def load_dev(options: DevOptions, environ: Mapping[str, str]) -> Loaded:
         document.override(("listen_http_addr",), options.listen, "--listen", RANK_FLAG)
     if options.state_dir is not None:
         document.override(("state_dir",), str(Path.cwd() / options.state_dir), "--state-dir", RANK_FLAG)
+    if options.has_envelope:
+        document.override(("compat", "actions_envelope"), True, "--compat-envelope", RANK_FLAG)
     for path, value in (
         (("state_dir",), str(default_state_dir(environ))),
         (("listen_http_addr",), DEFAULT_LISTEN),

@@ -31,12 +31,17 @@ def add(commands: Commands) -> None:
     develop.add_argument(
         "--no-upstream", action="store_true", help="no echo bank at upstream.gateway.test, which the examples speak to"
     )
+    develop.add_argument(
+        "--compat-envelope", action="store_true", help="send the list of actions as latchgate-langchain reads it"
+    )
     develop.set_defaults(run=_dev)
 
 
 def _dev(options: argparse.Namespace) -> int:
     has_upstream = not options.no_upstream
-    given = dev.DevOptions(options.listen, options.state_dir, options.config, options.ready_file, has_upstream)
+    given = dev.DevOptions(
+        options.listen, options.state_dir, options.config, options.ready_file, has_upstream, options.compat_envelope
+    )
     loaded = dev.load_dev(given, os.environ)
     if loaded.settings is None:
         print(report(loaded.problems), end="", file=sys.stderr)

@@ -33,7 +33,7 @@ EXAMPLES = {
 
 @pytest.fixture(scope="module")
 def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A gateway that lists its actions as this package expects it (`compat.actions_envelope`)."""
+    """A gateway that lists its actions as this package expects it."""
     folder: Path = tmp_path_factory.mktemp("gate")
     schemaless = example("text_digest", action_id="schemaless", **PATIENT)
     schemaless["io"].pop("request_schema")
@@ -41,8 +41,8 @@ def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gat
     top = patient(folder / "actions")
     write_manifests(folder / "actions", schemaless, talkative)
     top += f'policy_dir = "{open_policy(folder / "policy", "schemaless", "talkative")}"\n'
-    config = f'{top}public_base_url = "{PUBLIC}"\n[compat]\nactions_envelope = true\n'
-    with gateway(folder, config_for(up.address, config)) as running:
+    config = f'{top}public_base_url = "{PUBLIC}"\n'
+    with gateway(folder, config_for(up.address, config), flags=["--compat-envelope"]) as running:
         yield running
 
 

@@ -209,11 +209,11 @@ class Gateway:
 
 @contextmanager
 def gateway(
-    folder: Path, config: str = "", *, program: Sequence[str] = PROGRAM, **environment: str
+    folder: Path, config: str = "", *, program: Sequence[str] = PROGRAM, flags: Sequence[str] = (), **environment: str
 ) -> Iterator[Gateway]:  # fmt: skip
     """Run `gateway dev` in `folder` until the block ends. `config` is the text of a TOML file; `program` is what does
-    as the command line."""
-    arguments = ["dev", "--listen", "127.0.0.1:0", "--state-dir", str(folder / "state"), "--no-upstream"]
+    as the command line; `flags` are added to it."""
+    arguments = ["dev", "--listen", "127.0.0.1:0", "--state-dir", str(folder / "state"), "--no-upstream", *flags]
     if config:
         (folder / "gateway.toml").write_text(config)
         arguments += ["--config", str(folder / "gateway.toml")]
