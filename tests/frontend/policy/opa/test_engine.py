@@ -2,13 +2,16 @@
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import trio
 import trio.lowlevel
+import trio.testing
 
 from frontend.errors import GateError
+from frontend.policy.deadlines import PolicyDeadlines
 from frontend.policy.engine import PolicySources, PolicyUnreached
 from frontend.policy.opa.engine import OpaPolicy
 from frontend.policy.opa.opening import open_opa
@@ -46,11 +49,16 @@ OPEN = policy('{"policy_version": "1", "locked": false}', "newer")
 
 @asynccontextmanager
 async def front(
-    engine: Opa, folder: Path, is_current: Callable[[str], bool] = lambda _: True, *, is_successor: bool = False
+    engine: Opa,
+    folder: Path,
+    is_current: Callable[[str], bool] = lambda _: True,
+    *,
+    is_successor: bool = False,
+    deadlines: PolicyDeadlines = PATIENT.policy,
 ) -> AsyncIterator[OpaPolicy]:
     """The engine of one front; fronts of one gateway have one folder."""
     settings = Settings(state_dir=str(folder), public_base_url="", opa_url=engine.url)
-    made = open_opa(settings, is_current, lambda: None, PATIENT.policy, PATIENT.files, is_successor=is_successor)
+    made = open_opa(settings, is_current, lambda: None, deadlines, PATIENT.files, is_successor=is_successor)
     async with trio.open_nursery() as nursery:
         await nursery.start(made.run)
         yield made
@@ -76,6 +84,20 @@ async def test_nothing_is_allowed_while_the_data_is_lost(engine: Opa, tmp_path: 
                         await trio.lowlevel.checkpoint()
         assert codes <= {"policy_engine_unavailable", "policy_engine_timeout"}
         assert engine.data("locked") is True
+
+
+async def test_an_answer_over_a_new_connection_counts_only_where_the_data_is_there(
+    engine: Opa, tmp_path: Path
+) -> None:  # fmt: skip
+    """No look in rounds comes in between: it is the question that finds another OPA behind a new connection."""
+    seldom = replace(PATIENT.policy, opa=replace(PATIENT.policy.opa, round_seconds=3600.0))
+    async with front(engine, tmp_path, deadlines=seldom) as one:
+        await one.load(LOCKED)
+        await one.decide(question())
+        await trio.testing.wait_all_tasks_blocked(0.2)
+        await trio.to_thread.run_sync(engine.kill)
+        await trio.to_thread.run_sync(engine.start)
+        assert not (await one.decide(question())).allow
 
 
 async def test_a_front_does_not_push_what_another_has_replaced(engine: Opa, tmp_path: Path) -> None:
