@@ -44,6 +44,7 @@ STATUS: dict[str, int] = {
     "domain_not_found": 404,
     "path_not_found": 404,
     "principal_not_found": 404,
+    "webhook_not_found": 404,
     "allowlist_entry_not_found": 404,
     "method_not_allowed": 405,
     "request_timeout": 408,

@@ -34,6 +34,8 @@ INTENT_RESOLVED: Final = "IntentResolved"
 INTENT_VERIFICATION: Final = "IntentVerification"
 OPERATOR_AUTH_FAILED: Final = "OperatorAuthFailed"
 ROLLBACK_ACCEPTED: Final = "RollbackAccepted"
+WEBHOOK_TESTED: Final = "WebhookTested"
+WEBHOOKS_REDELIVERED: Final = "WebhooksRedelivered"
 GATEWAY_STARTED: Final = "GatewayStarted"
 GATEWAY_STOPPED: Final = "GatewayStopped"
 

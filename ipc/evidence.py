@@ -167,6 +167,17 @@ class Consistency(msgspec.Struct, frozen=True, kw_only=True):
     """The signed note of the later size."""
 
 
+class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
+    """A delivery that was given up, `at` in milliseconds since the Unix epoch."""
+
+    event_id: str
+    kind: str
+    endpoint: str
+    attempts: int
+    at: int
+    error: str
+
+
 class Delivery(msgspec.Struct, frozen=True, kw_only=True):
     """One claimed delivery of the outbox. `attempt` counts this one, from 1."""
 

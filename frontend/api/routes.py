@@ -19,6 +19,7 @@ from frontend.api.handlers import (
     metrics,
     policies,
     receipts,
+    webhooks,
 )
 from frontend.api.route import Auth, Rate, Route
 
@@ -58,6 +59,9 @@ ROUTES = (
     Route("GET",    "/v1/admin/intents/{intent_id}",          ADMIN,  OPERATOR, Rate.READ,    intents.show),
     Route("POST",   "/v1/admin/intents/{intent_id}/verify",   ADMIN,  OPERATOR, Rate.WRITE,   intents.verify),
     Route("POST",   "/v1/admin/intents/{intent_id}/resolve",  ADMIN,  OPERATOR, Rate.WRITE,   intents.resolve),
+    Route("GET",    "/v1/admin/webhooks",                     ADMIN,  OPERATOR, Rate.READ,    webhooks.listing),
+    Route("POST",   "/v1/admin/webhooks/{endpoint}/test",     ADMIN,  OPERATOR, Rate.WRITE,   webhooks.test),
+    Route("POST",   "/v1/admin/webhooks/{endpoint}/redeliver", ADMIN,  OPERATOR, Rate.WRITE,   webhooks.redeliver),
     Route("POST",   "/v1/admin/reload",                       ADMIN,  OPERATOR, Rate.WRITE,   admin.reload),
     Route("POST",   "/v1/admin/revoke-all",                   ADMIN,  OPERATOR, Rate.WRITE,   admin.revoke_all),
     Route("GET",    "/v1/admin/epoch",                        ADMIN,  OPERATOR, Rate.READ,    admin.epoch),

@@ -173,6 +173,14 @@ class Notary:
         """Take what is due; nobody else gets it before `until`."""
         return await self.client.ask(m.ClaimDeliveries(endpoint, now, until, limit), list[Delivery])
 
+    async def deliveries(self, asked: m.ListDeliveries) -> m.ListedDeliveries:
+        """What waits and what was given up."""
+        return await self.client.ask(asked, m.ListedDeliveries)
+
+    async def redeliver(self, asked: m.RedeliverDeliveries) -> m.Requeued:
+        """Have what was given up wait again."""
+        return await self.client.ask(asked, m.Requeued)
+
     async def settle_delivery(self, asked: m.SettleDelivery) -> None:
         """What became of a delivery."""
         return await self.client.ask(asked, type(None))

@@ -5,7 +5,9 @@ wait for ever.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Final
 
+import msgspec
 import trio
 
 from frontend.clock import Clock, ClockError
@@ -15,9 +17,15 @@ from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import Metrics
 from frontend.webhooks.deadlines import WebhookDeadlines
 from frontend.webhooks.endpoints import open_endpoints
-from frontend.webhooks.outcome import Attempts
+from frontend.webhooks.outcome import Attempts, Outcome
 from frontend.webhooks.sender import Means, Sender, Trouble, milliseconds
+from ipc.clock import iso
+from ipc.evidence import Delivery
+from ipc.identifiers import new
 from ipc.settings import Settings
+
+TEST: Final = "webhook.test"
+"""What an operator tries an endpoint with: no kind that is written with an event."""
 
 
 class Webhooks:
@@ -32,6 +40,7 @@ class Webhooks:
         self._keeps_count = keeps_count
         self._endpoints = open_endpoints(settings.webhooks, is_successor=is_successor)
         self._post = _post_of(settings) if self._endpoints else None
+        self._version = settings.version
         self._configured = frozenset(row.name for row in settings.webhooks)
         self._clock = clock
         self._deadlines = deadlines
@@ -46,6 +55,22 @@ class Webhooks:
     def is_active(self) -> bool:
         """An endpoint is configured and not disabled."""
         return bool(self._endpoints)
+
+    def has(self, name: str) -> bool:
+        """Whether an endpoint of this name is configured and not disabled."""
+        return any(endpoint.name == name for endpoint in self._endpoints)
+
+    async def test(self, name: str) -> tuple[Outcome, str]:
+        """One attempt to send a `webhook.test` to it now, and the id of what was sent. Raises ClockError."""
+        (endpoint,) = [one for one in self._endpoints if one.name == name]
+        assert self._post is not None, "there is an endpoint"
+        now = self._clock.now()
+        event_id = new("evt_")
+        body = {"data": {}, "gateway_version": self._version, "id": event_id, "timestamp": iso(now), "type": TEST}
+        delivery = Delivery(
+            seq=0, event_id=event_id, kind=TEST, endpoint=name, payload=msgspec.json.encode(body).decode(), attempt=1
+        )
+        return await self._post.attempt(endpoint, delivery, int(now), trio.CapacityLimiter(1)), event_id
 
     def wake(self, endpoints: Iterable[str]) -> None:
         """Deliveries were written for these."""

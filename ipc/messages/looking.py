@@ -2,7 +2,7 @@
 
 import msgspec
 
-from ipc.evidence import EventQuery
+from ipc.evidence import DeadLetter, EventQuery
 from ipc.messages.operation import Operation
 from ipc.messages.proving import LastCheckpoint
 from ipc.store import ApprovalRecord
@@ -93,6 +93,21 @@ class LedgerStatus(msgspec.Struct, frozen=True):
     checkpoint: LastCheckpoint | None = None
     free_bytes: int | None = None
     """What an unprivileged process may still write to the ledger's volume; None where that can't be told."""
+
+
+class ListDeliveries(Operation, frozen=True):
+    """Answers ListedDeliveries; of an endpoint alone, the newest so many letters."""
+
+    endpoint: str | None
+    limit: int
+
+
+class ListedDeliveries(msgspec.Struct, frozen=True):
+    """How many wait and how many were given up, by endpoint; and letters that were given up, the newest first."""
+
+    waiting: dict[str, int]
+    given_up: dict[str, int]
+    letters: list[DeadLetter]
 
 
 class ShowReceipt(Operation, frozen=True):

@@ -8,6 +8,7 @@ import msgspec
 from ipc.messages.looking import (
     DueHolds,
     GetHold,
+    ListDeliveries,
     ListHolds,
     ListUnresolved,
     OrphanedHolds,
@@ -37,6 +38,7 @@ from ipc.messages.recording import (
     Note,
     Open,
     Recall,
+    RedeliverDeliveries,
     Refuse,
     ResolveIntent,
     Revoke,
@@ -50,7 +52,7 @@ Operations = (
     | ReadEpoch | GetHold | ListHolds | DueHolds | OrphanedHolds | UnsettledHolds | ReadStore | ReadLedger | ShowReceipt
     | TraceOfApproval | ListUnresolved | QueryEvents | ClaimDeliveries | SettleDelivery | GiveUpDeliveries
     | NextDelivery | CheckKeys | FollowKeys | ReadCheckpoint | Prove | ProveConsistency | ResolveIntent | ShowIntent
-    | VerifyIntent | NextCheckpoint | Cosign | NoteTrouble
+    | VerifyIntent | NextCheckpoint | Cosign | NoteTrouble | ListDeliveries | RedeliverDeliveries
 )  # fmt: skip
 
 

@@ -357,6 +357,23 @@ class GiveUpDeliveries(Operation, frozen=True):
     error: str
 
 
+class RedeliverDeliveries(Operation, frozen=True):
+    """Have what was given up of an endpoint wait again, due at `now`: that of one event, or the oldest so many, with an
+    event that says how many. Answers Requeued."""
+
+    endpoint: str
+    event_id: str | None
+    now: int
+    event: AuditEvent
+
+
+class Requeued(msgspec.Struct, frozen=True):
+    """How many wait again, and how many stay given up."""
+
+    count: int
+    left: int
+
+
 class NextDelivery(Operation, frozen=True):
     """When the first of an endpoint's deliveries is due. Answers milliseconds, or None when none waits."""
 

@@ -27,7 +27,7 @@ NOTED: Final[dict[str, frozenset[str]]] = {
             events.ADMIN_DRAIN, events.ADMIN_RELOAD, events.RECEIPT_KEYS_READ, events.DOMAIN_ADDED,
             events.DOMAIN_REMOVED, events.DOMAIN_CLEARED, events.PATH_ADDED, events.PATH_REMOVED, events.PATH_CLEARED,
             events.POLICY_GRANTED, events.POLICY_REVOKED, events.POLICY_ALLOWLIST_ADDED,
-            events.POLICY_ALLOWLIST_REMOVED, events.GATEWAY_STARTED, events.GATEWAY_STOPPED,
+            events.POLICY_ALLOWLIST_REMOVED, events.WEBHOOK_TESTED, events.GATEWAY_STARTED, events.GATEWAY_STOPPED,
         )
     },
     events.OPERATOR_AUTH_FAILED: frozenset({"deny"}),

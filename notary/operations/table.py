@@ -5,7 +5,13 @@ from typing import Final
 from ipc import messages as m
 from notary.operations.acting import check_keys, follow_keys, issue, note, revoke
 from notary.operations.closing import Lost, Reported, lose_call, report_call, resolve_intent, withdraw_call
-from notary.operations.delivering import claim_deliveries, give_up_deliveries, settle_delivery
+from notary.operations.delivering import (
+    claim_deliveries,
+    give_up_deliveries,
+    list_deliveries,
+    redeliver,
+    settle_delivery,
+)
 from notary.operations.holding import hold, refuse
 from notary.operations.looking import (
     due_holds,
@@ -50,6 +56,7 @@ WRITING: Final[dict[type[m.Operation], Handler]] = {
     m.ClaimDeliveries: claim_deliveries,
     m.SettleDelivery: settle_delivery,
     m.GiveUpDeliveries: give_up_deliveries,
+    m.RedeliverDeliveries: redeliver,
     m.Cosign: cosign,
 }
 READING: Final[dict[type[m.Operation], Handler]] = {
@@ -68,6 +75,7 @@ READING: Final[dict[type[m.Operation], Handler]] = {
     m.VerifyIntent: verify_intent,
     m.QueryEvents: query_events,
     m.NextDelivery: next_delivery,
+    m.ListDeliveries: list_deliveries,
     m.CheckKeys: check_keys,
     m.ReadLedger: read_ledger,
     m.ReadCheckpoint: read_checkpoint,

@@ -69,6 +69,28 @@ def test_of_an_intent_that_somebody_found_out_about(gatectl: Gatectl) -> None:
     assert (refused.code != 0, "intent_not_found" in refused.err) == (True, True)
 
 
+def test_of_webhooks(gatectl: Gatectl) -> None:
+    """A real gateway answers these in tests/integration/test_webhook_letters.py."""
+    letter = {"event_id": "evt_1", "endpoint": "chat", "type": "revocation", "attempts": 4,
+              "given_up_at": "2026-11-21T15:06:46.305Z", "error": "the receiver answered 503"}  # fmt: skip
+    listed = {
+        "endpoints": [{"name": "chat", "state": "active", "waiting": 2, "given_up": 1}], "dead_letters": [letter]
+    }  # fmt: skip
+    tested = {"name": "chat", "outcome": "delivered", "status": 200, "error": None, "event_id": "evt_2"}
+    moved = {"name": "chat", "redelivered": 1, "left": 0}
+    of_chat = "POST /v1/admin/webhooks/chat"
+    with scripted_gateway({
+        "GET /v1/admin/webhooks": (200, listed), f"{of_chat}/test": (200, tested), f"{of_chat}/redeliver": (200, moved)
+    }) as server:  # fmt: skip
+        there = pointed_at(gatectl, server.url)
+        assert ask(there, "webhooks list") == listed
+        assert ask(there, "webhooks test", "chat") == tested
+        assert ask(there, "webhooks redeliver", "chat") == moved
+        plain = there.done("webhooks", "list").out
+        assert "the receiver answered 503" in plain
+        assert there.done("webhooks", "test", "chat").out == "chat: delivered, as evt_2\n"
+
+
 SEEN = {"verifier_kind": "fs_hash", "path": "notes/a", "expected_sha256": "sha256:aa", "state": "matches",
         "sha256": "sha256:aa"}  # fmt: skip
 LOOKED = {"intent_id": "intent_1", "trace_id": "trc_1", "action_id": "a", "seen": SEEN}

@@ -37,6 +37,7 @@ ANSWERS: dict[type[m.Operation], Any] = {
     m.QueryEvents: list[bytes], m.ClaimDeliveries: list[Delivery], m.SettleDelivery: None, m.GiveUpDeliveries: int,
     m.NextDelivery: int | None, m.CheckKeys: list[str], m.FollowKeys: list[str],
     m.NextCheckpoint: m.ToCosign | None, m.Cosign: str | None, m.NoteTrouble: None,
+    m.ListDeliveries: m.ListedDeliveries, m.RedeliverDeliveries: m.Requeued,
 }  # fmt: skip
 
 

@@ -30,6 +30,7 @@ from gateway_client.cli.commands import (
     receipts,
     running,
     watching,
+    webhooks,
     why,
 )
 from gateway_client.cli.complaints import tell
@@ -58,7 +59,7 @@ cli.params.append(
     click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show it.")
 )
 for _module in (running, approvals, why, watching, audit, checkpoints, receipts, bundles, intents, learned, policy,
-                allowlist, agent, mcp, keys, doctor, context, completion):  # fmt: skip
+                webhooks, allowlist, agent, mcp, keys, doctor, context, completion):  # fmt: skip
     _module.add_to(cli)
 __all__ = ["cli", "commands", "main"]
 

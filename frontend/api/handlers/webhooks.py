@@ -1,0 +1,89 @@
+"""/v1/admin/webhooks: endpoints that are notified, what was given up, an attempt to try one, and sending again."""
+
+from typing import Literal
+
+import msgspec
+
+from frontend.auth.authentication import OperatorCaller
+from frontend.contract.annotations import codes
+from frontend.contract.webhooks import (
+    DeadLetter,
+    Redelivered,
+    RedeliverRequest,
+    TestedWebhook,
+    WebhookEndpoint,
+    WebhookList,
+    WebhooksQuery,
+)
+from frontend.errors import GateError
+from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.services import Services
+from ipc.clock import iso
+from ipc.events import WEBHOOK_TESTED, WEBHOOKS_REDELIVERED
+from ipc.messages import ListDeliveries, RedeliverDeliveries
+
+
+@codes("ledger_unavailable")
+async def listing(services: Services, query: WebhooksQuery, _operator: OperatorCaller) -> WebhookList:
+    """List endpoints with what waits for them, and what was given up. Names only: addresses are often credentials."""
+    try:
+        found = await services.notary.deliveries(ListDeliveries(query.endpoint, query.limit))
+    except (NotaryUnavailable, NotaryRefused) as error:
+        raise GateError("ledger_unavailable", cause=str(error)) from None
+    states: dict[str, Literal["active", "disabled"]] = {
+        row.name: "disabled" if row.disable else "active" for row in services.settings.webhooks
+    }
+    names = sorted({*states, *found.waiting, *found.given_up})
+    return WebhookList(
+        endpoints=[
+            WebhookEndpoint(
+                name=name, state=states.get(name, "removed"), waiting=found.waiting.get(name, 0),
+                given_up=found.given_up.get(name, 0),
+            )
+            for name in names
+        ],
+        dead_letters=[
+            DeadLetter(
+                event_id=one.event_id, endpoint=one.endpoint, type=one.kind, attempts=one.attempts,
+                given_up_at=iso(one.at / 1000), error=one.error,
+            )
+            for one in found.letters
+        ],
+    )  # fmt: skip
+
+
+@codes("evidence_persistence_failed")
+async def test(services: Services, operator: OperatorCaller, endpoint: str) -> TestedWebhook:
+    """Send a signed `webhook.test` to an endpoint now, once, and say what came of it. Nothing waits for a retry.
+
+    The event is written before anything is sent.
+    """
+    _known(services, endpoint)
+    await services.journal.operator_act(WEBHOOK_TESTED, operator, reason=f"endpoint {endpoint}")
+    told, event_id = await services.webhooks.test(endpoint)
+    fields = {"name": endpoint, "outcome": told.kind, "status": told.status, "error": told.error or None}
+    return msgspec.convert(fields | {"event_id": event_id}, TestedWebhook)
+
+
+@codes("evidence_persistence_failed")
+async def redeliver(services: Services, body: RedeliverRequest, operator: OperatorCaller, endpoint: str) -> Redelivered:
+    """Put dead letters of an endpoint back among what waits, the oldest hundred or that of one event.
+
+    They are sent again from the first attempt on; receivers know them by their `webhook-id`.
+    """
+    _known(services, endpoint)
+    event = services.journal.operator_event(WEBHOOKS_REDELIVERED, operator)
+    try:
+        moved = await services.notary.redeliver(
+            RedeliverDeliveries(endpoint, body.event_id, int(services.clock.now() * 1000), event)
+        )
+    except (NotaryUnavailable, NotaryRefused) as error:
+        raise GateError("evidence_persistence_failed", cause=str(error)) from None
+    services.webhooks.wake([endpoint])
+    return Redelivered(name=endpoint, redelivered=moved.count, left=moved.left)
+
+
+def _known(services: Services, name: str) -> None:
+    """Raises GateError webhook_not_found for an endpoint to which nothing is sent."""
+    if not services.webhooks.has(name):
+        raise GateError("webhook_not_found")

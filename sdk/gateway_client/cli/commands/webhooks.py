@@ -1,0 +1,63 @@
+"""Webhooks: who is notified, what was given up, trying an endpoint, and sending again."""
+
+import click
+
+from gateway_client.cli.desk import Desk, Group, noun, pass_desk
+from gateway_client.cli.exits import Exit, Failure
+from gateway_client.cli.safe import safe
+
+webhooks = noun("webhooks", "Endpoints that are notified, and what could not be delivered to them.", default="list")
+
+
+def add_to(cli: Group) -> None:
+    """Hang the commands into the tree."""
+    cli.add_command(webhooks)
+
+
+@webhooks.command("list")
+@click.option("--endpoint", metavar="NAME", help="Dead letters of this endpoint alone.")
+@click.option("--limit", type=click.IntRange(0, 500), default=50, show_default=True, help="So many dead letters.")
+@pass_desk
+def list_(desk: Desk, endpoint: str | None = None, limit: int = 50) -> None:
+    """List endpoints with what waits for them, and what was given up, the newest first."""
+    with desk.operator() as operator:
+        found = operator.webhooks(endpoint, limit)
+    if desk.is_json:
+        desk.out.document(found.raw)
+        return
+    rows = [(one.name, one.state, str(one.waiting), str(one.given_up)) for one in found.endpoints]
+    desk.out.table(("ENDPOINT", "STATE", "WAITING", "GIVEN UP"), rows, "no endpoint is configured")
+    if found.dead_letters:
+        letters = [(one.event_id, one.endpoint, one.type, str(one.attempts), one.given_up_at, one.error)
+                   for one in found.dead_letters]  # fmt: skip
+        desk.out.table(("EVENT", "ENDPOINT", "TYPE", "ATTEMPTS", "GIVEN UP", "WHY"), letters, "")
+
+
+@webhooks.command("test")
+@click.argument("name", metavar="NAME")
+@pass_desk
+def test(desk: Desk, name: str) -> None:
+    """Send one signed webhook.test to an endpoint now. Exit code 1 when it was not delivered."""
+    with desk.operator() as operator:
+        found = operator.test_webhook(name)
+    if desk.is_json:
+        desk.out.document(found.raw)
+    if found.outcome != "delivered":
+        why = f"{safe(found.name)}: {safe(found.outcome)}: {safe(found.error or '')}"
+        raise Failure(Exit.FAILED, "not_delivered", why, "gatectl webhooks list")
+    if not desk.is_json:
+        desk.out.line(f"{safe(found.name)}: delivered, as {safe(found.event_id)}")
+
+
+@webhooks.command("redeliver")
+@click.argument("name", metavar="NAME")
+@click.option("--event", "event_id", metavar="EVENT", help="That of this event alone.")
+@pass_desk
+def redeliver(desk: Desk, name: str, event_id: str | None = None) -> None:
+    """Send again what was given up: the oldest hundred, or that of one event."""
+    with desk.operator() as operator:
+        found = operator.redeliver_webhook(name, event_id)
+    if desk.is_json:
+        desk.out.document(found.raw)
+    else:
+        desk.out.line(f"{safe(found.name)}: {found.redelivered} wait again, {found.left} stay given up")

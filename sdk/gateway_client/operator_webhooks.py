@@ -1,0 +1,27 @@
+"""The operator's calls about webhooks. No I/O."""
+
+from gateway_client.decoding import decode
+from gateway_client.flows import Flow
+from gateway_client.operator_calls import OperatorCalls
+from gateway_client.webhook_results import Redelivered, TestedWebhook, WebhookList
+from gateway_client.wire import path_of, query_of
+
+
+class WebhooksCore(OperatorCalls):
+    """Every method gives a flow of one call and its typed result."""
+
+    def webhooks(self, endpoint: str | None = None, limit: int | None = None) -> Flow[WebhookList]:
+        """Endpoints with what waits for them, and what was given up, the newest first; `limit` up to 500."""
+        answer = yield from self.read(path_of("v1", "admin", "webhooks"), query_of(endpoint=endpoint, limit=limit))
+        return decode(WebhookList, answer.json(), "webhooks")
+
+    def test_webhook(self, name: str) -> Flow[TestedWebhook]:
+        """Have one notification sent to an endpoint now. Raises NotFound."""
+        answer = yield from self.change("POST", path_of("v1", "admin", "webhooks", name, "test"))
+        return decode(TestedWebhook, answer.json(), "tested webhook")
+
+    def redeliver_webhook(self, name: str, event_id: str | None = None) -> Flow[Redelivered]:
+        """Have what was given up sent again: that of one event, or the oldest hundred. Raises NotFound."""
+        body = {} if event_id is None else {"event_id": event_id}
+        answer = yield from self.change("POST", path_of("v1", "admin", "webhooks", name, "redeliver"), body)
+        return decode(Redelivered, answer.json(), "redelivered webhooks")
