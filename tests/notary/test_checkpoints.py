@@ -155,6 +155,17 @@ def test_an_event_that_is_no_call_is_proven_alone(notary: Running) -> None:
     assert ([leaf.kind for leaf in bundle.leaves], bundle.receipt) == (["event"], None)
 
 
+def test_an_event_of_before_there_was_a_tree_is_proven_where_it_was_put(notary: Running) -> None:
+    notary.front.ask(make_note())
+    asked = Prove(event_id=notary.last_event()["event_id"])
+    bundle = notary.front.ask(asked)
+    assert [(leaf.kind, leaf.index) for leaf in bundle.leaves] == [("event", 0)]
+    with notary.stranger() as file:
+        file.execute("UPDATE events SET leaf = NULL")
+        file.execute("UPDATE meta SET value = '[1,0]' WHERE key = 'history'")
+    assert notary.front.ask(asked) == bundle
+
+
 def test_an_intent_of_before_there_was_a_tree_is_proven_where_it_was_put(notary: Running) -> None:
     asked = make_open()
     notary.front.begin(asked)
