@@ -6,7 +6,6 @@ this start script replaces the programs by `bench/preloaded.py`, which sets the 
 
 import shutil
 import subprocess
-from dataclasses import fields, replace
 from pathlib import Path
 
 from supervisor.programs import Programs
@@ -31,5 +30,4 @@ def built(folder: Path) -> Path:
 
 def preloaded(programs: Programs, library: Path, microseconds: int) -> Programs:
     """The same programs, each with the shim before it."""
-    prefix = ("bench.preloaded", str(library), str(microseconds))
-    return replace(programs, **{one.name: (*prefix, *getattr(programs, one.name)) for one in fields(programs)})
+    return programs.behind("bench.preloaded", str(library), str(microseconds))

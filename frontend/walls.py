@@ -77,15 +77,20 @@ class FrontPlaces:
                 self.fixed.append(path)
 
 
-def walls(places: FrontPlaces) -> Walls:
-    """What the kernel is to build around a front."""
+def walls(places: FrontPlaces, *, or_unix: bool = False) -> Walls:
+    """What the kernel is to build around a front; `or_unix` where the OPA that decides listens on a Unix socket."""
     return Walls(
-        filter=compile_rules(forbidden(connects=True), is_list_of_refused=True),
+        filter=compile_rules(forbidden(connects=True, or_unix=or_unix), is_list_of_refused=True),
         places=places.all(),
         scope=Scope(may_connect=True),
         limits={resource.RLIMIT_CORE: 0},
         has_environment=True,
     )
+
+
+def asks_on_unix_socket(settings: Settings) -> bool:
+    """The policy engine is an OPA that listens on a Unix socket."""
+    return (settings.opa_url or "").startswith("unix://")
 
 
 def enter(settings: Settings) -> tuple[str, ...]:
@@ -95,7 +100,7 @@ def enter(settings: Settings) -> tuple[str, ...]:
     """
     places = FrontPlaces(settings)
     try:
-        confinement = Confinement(walls(places), settings.walls)
+        confinement = Confinement(walls(places, or_unix=asks_on_unix_socket(settings)), settings.walls)
         confinement.confine()
         confinement.seal()
     except (OSError, ValueError) as error:

@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 _INHERITED = ("LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "NO_COLOR", "SSL_CERT_FILE", "SSL_CERT_DIR", "JOURNAL_STREAM")
@@ -34,5 +34,15 @@ class Programs:
     """For so long a gateway has served before anything is kept ready: one that is asked a few calls pays for none."""
     reader: tuple[str, ...] = ("notary.reader",)
     template: tuple[str, ...] = ("workers.template",)
+
+    def behind(self, *prefix: str) -> "Programs":
+        """The same, each started by `prefix` with its own module and arguments behind that."""
+        return replace(
+            self,
+            front=(*prefix, *self.front), notary=(*prefix, *self.notary), policy=(*prefix, *self.policy),
+            spare_policy=(*prefix, *self.spare_policy) if self.spare_policy else (), reader=(*prefix, *self.reader),
+            template=(*prefix, *self.template),
+        )  # fmt: skip
+
     upstream: tuple[str, ...] = ("contrib.bank.main",)
     """Of `gateway dev` alone."""

@@ -85,17 +85,18 @@ def file_locks() -> dict[str, Rule]:
     return {"fcntl": Rule(conditions=(OneOf(1, (*_COMMANDS, _F_GETLK, _F_SETLK, _F_SETLKW)),))}
 
 
-def internet() -> Rule:
-    """A socket of TCP or UDP. The C library asks name service daemons over Unix sockets and the kernel over netlink,
-    and does without."""
-    families = OneOf(0, (_AF_INET, _AF_INET6))
+def internet(*, or_unix: bool = False) -> Rule:
+    """A socket of TCP or UDP; with `or_unix` one of a service on this host, too. Otherwise the C library, which asks name
+    service daemons over Unix sockets and the kernel over netlink, does without."""
+    families = OneOf(0, (_AF_INET, _AF_INET6, _AF_UNIX) if or_unix else (_AF_INET, _AF_INET6))
     kinds = OneOf(1, (_SOCK_STREAM, _SOCK_DGRAM), _SOCK_TYPE_MASK)
     return Rule(conditions=(families, kinds), otherwise=refusal(errno.EAFNOSUPPORT))
 
 
-def forbidden(*, forks: bool = False, connects: bool = False) -> dict[str, Rule]:
+def forbidden(*, forks: bool = False, connects: bool = False, or_unix: bool = False) -> dict[str, Rule]:
     """A list of what is refused. `forks`: its children build walls of their own, and leave users and namespaces.
-    `connects`: it opens connections of the internet; sockets that it listens on it was given.
+    `connects`: it opens connections of the internet, with `or_unix` Unix sockets too; sockets that it listens on it was
+    given.
 
     `listen` is refused since the kernel binds a socket that was not, whatever Landlock says of `bind`.
     """
@@ -103,7 +104,7 @@ def forbidden(*, forks: bool = False, connects: bool = False) -> dict[str, Rule]
     rules |= refuse(_BY_PATH, errno.EPERM) | refuse("bind listen", errno.EACCES)
     if not forks:
         rules |= kill_for(_LEAVES)
-        rules |= {"socket": internet()} if connects else refuse("socket connect", errno.EACCES)
+        rules |= {"socket": internet(or_unix=or_unix)} if connects else refuse("socket connect", errno.EACCES)
         names = (_PR_GET_DUMPABLE, _PR_SET_NAME, _PR_GET_NAME, _PR_SET_VMA)
         rules["prctl"] = Rule(conditions=(OneOf(0, names),), otherwise=refusal(errno.EPERM))
         # A thread is made by clone too; clone3 hides its flags from a filter, and the C library does without it.

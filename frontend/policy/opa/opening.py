@@ -25,7 +25,7 @@ def open_opa(
     """The engine over `settings.opa_url`; see OpaPolicy and Pushed. Raises KeyFileError for a bad token."""
     remembers = settings.opa_memo == "revision"
     lines = open_lines(settings)
-    pushed = Pushed(lines, Path(settings.state_dir), is_current, files, reads_revision=remembers)
+    pushed = Pushed(lines, Path(settings.fronts_folder), is_current, files, reads_revision=remembers)
     return OpaPolicy(lines, pushed, note_remembered, deadlines, remembers=remembers, is_successor=is_successor)
 
 

@@ -28,15 +28,15 @@ class NotTaken(Exception):
 
 class Pushed:
     """The documents of the policy in force. `is_current` says whether what `origin` of sources names is what all
-    fronts agree on; `reads_revision` has OPA tell its bundles' revisions."""
+    fronts agree on; `reads_revision` has OPA tell its bundles' revisions. `folder`: where fronts keep locks."""
 
     def __init__(
-        self, lines: Lines, state_dir: Path, is_current: Callable[[str], bool], files: FileDeadlines, *,
+        self, lines: Lines, folder: Path, is_current: Callable[[str], bool], files: FileDeadlines, *,
         reads_revision: bool,
     ) -> None:  # fmt: skip
         self._lines = lines
         self._is_current = is_current
-        lock = state_dir / LOCK_NAME
+        lock = folder / LOCK_NAME
         self._turns = Exclusive(lock, lock, files)
         self._documents = wire.Documents({}, "")
         self.sources: PolicySources | None = None
