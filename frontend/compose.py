@@ -91,8 +91,7 @@ def build_services(
     authentication = Authentication(clock, notary, known, leases, proofs, operators, sessions)
     policy = _policy(start, control, metrics, memory, deadlines)
     measured = MeasuredPolicy(policy, metrics)
-    pools = _pools(settings, control, metrics, deadlines)
-    presence = Presence(memory)
+    pools, presence = _pools(settings, control, metrics, deadlines), Presence(memory)
     allow_list = AllowList(
         list_file(settings.egress.proxy_allowlist_file, Path(settings.fronts_folder), deadlines.files),
         lambda: configuration.registry, lambda: learned.every(),  # noqa: PLW0108 (it is made further down)

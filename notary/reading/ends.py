@@ -65,8 +65,9 @@ def problem_of_end(connection: sqlite3.Connection, leaves: int) -> str | None:
 
 
 def _problem_of_epoch(connection: sqlite3.Connection) -> str | None:
-    raised = [epoch_raised(row[0]) for name in RAISING if (row := connection.execute(_LAST_RAISE, (name,)).fetchone())]
+    rows = (connection.execute(_LAST_RAISE, (name,)).fetchone() for name in RAISING)
+    raised = max((epoch_raised(row[0]) for row in rows if row is not None), default=0)
     epoch = proofs.known_epoch(connection)
-    if epoch is None or epoch < max(raised, default=0):
-        return f"the epoch in force is {epoch}, and an event raised it to {max(raised)}: revoked leases would count"
+    if epoch is None or epoch < raised:
+        return f"the epoch in force is {epoch}, and an event raised it to {raised}: revoked leases would count"
     return None

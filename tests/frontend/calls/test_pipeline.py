@@ -98,7 +98,7 @@ ROWS = {
     "policy denies": Row(answers(DENY), 403, "policy_denied", "deny"),
     "module not trusted": Row(loads(verdict="missing"), 403, "action_not_registered", "deny"),
     "module changed": Row(loads(verdict="mismatch"), 403, "action_digest_mismatch", "deny"),
-    "secret missing": Row(needs_a_secret, 403, "policy_denied", "deny"),
+    "secret missing": Row(needs_a_secret, 502, "action_execution_failed", "error"),
     "no such session": Row(forgets_the_session, 403, "budget_session_not_found", "deny"),
     "no such action": Row(nothing, 404, "action_not_found", "deny", action_id="nothing"),
     "body too large": Row(nothing, 413, "body_too_large", "deny", body={"n": "x" * 2000}),
