@@ -126,7 +126,7 @@ class Services:
             "in_flight_executions": self.admission.in_flight_everywhere,
             "dependencies": {"redis": health.store, "opa": has_policy, **proxy},
             "backends": {
-                "store": "sqlite",
+                "store": "redis" if self.settings.store.redis_url else "sqlite",
                 "policy": "opa" if self.settings.opa_url else "embedded",
                 "ledger": "sqlite",
             },

@@ -24,6 +24,7 @@ from notary.backends.sqlite import DatabaseGone
 from notary.checkpoints import BACKUP, Checkpoints, RolledBack
 from notary.ledger import witnesses
 from notary.opening import open_state
+from notary.store.contract import StoreGone
 from notary.tree.tiles import Tree
 from notary.unit import Unit
 
@@ -63,7 +64,7 @@ def accept(settings: Settings, reason: str) -> str:
 
 def _tell(unit: Unit, reason: str, told: str, size: int) -> None:
     # Nobody knows how often the epoch was raised in the lost time; nobody can have raised it once a second since 1970.
-    previous, current = unit.raise_epoch(int(unit.now))
+    previous, current = unit.renew_store(int(unit.now))
     event = AuditEvent(event_type=ROLLBACK_ACCEPTED, trace_id=new("trc_"), principal="gateway", decision="allow")
     unit.append(
         event, reason=clean_reason(f"{reason} ({told})"),
@@ -91,7 +92,7 @@ def main(arguments: list[str] | None = None) -> int:
     except KeyFileError as error:
         print(error, file=sys.stderr)
         return error.exit_code
-    except (DatabaseGone, sqlite3.Error, OSError) as error:
+    except (DatabaseGone, StoreGone, sqlite3.Error, OSError) as error:
         print(error, file=sys.stderr)
         return Exit.UNAVAILABLE
     except ValueError as error:

@@ -8,7 +8,7 @@ import select
 import socket
 import time
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -22,6 +22,7 @@ from notary.checkpoints import Checkpoints
 from notary.executions import Executions
 from notary.fronts import Fronts
 from notary.operations.closing import Lost, Reported
+from notary.operations.reconciling import StoreChanged
 from notary.operations.table import HANDLERS, PROVING, WRITING
 from notary.reading.queries import newest_time
 from notary.state import State
@@ -29,10 +30,15 @@ from notary.unit import Looking, Outcome, Remembered, Started, Task
 from notary.units import Units
 from notary.upkeep import Upkeep
 
+if TYPE_CHECKING:
+    from notary.remote_units import RemoteUnits
+
 IDLE_SECONDS = 0.5
 """Without work for so long, the log of the database is copied into its file."""
 
 _decode_end = msgspec.msgpack.Decoder(m.Closed | m.Refusal | m.NoSuchWorker | m.Unbegun).decode
+
+BACK = "the store lies in the ledger again, and what was done elsewhere is not known here"
 
 Control = BlockingChannel[
     m.StartNotary | m.AttachFront | m.TieWorker | m.WorkerEnded | m.FollowSettings | m.Ping | m.StopNotary
@@ -47,7 +53,8 @@ class Service:
         self._control = control
         self._remembered = remembered
         self._remembered_until = time.monotonic() + state.limits.remembered_seconds
-        self._units = Units(state, HANDLERS, frozenset(WRITING))
+        self._remote = _remote_units(state)
+        self._units: Units = self._remote or Units(state, HANDLERS, frozenset(WRITING))
         self._upkeep = Upkeep(state)
         self._checkpoints = Checkpoints(state)
         self._announcements = Announcements(state)
@@ -55,10 +62,15 @@ class Service:
         self._poll.register(control.fileno(), select.EPOLLIN)
         self._executions = Executions(state, self._poll, control.send)
         self._fronts = Fronts(state, self._poll, self._executions.forget_front, self._detached)
+        self._tended = (self._upkeep, self._executions, self._checkpoints, self._announcements)
         self._said: tuple[int, int] = (-1, -1)
         self._in_force: m.InForce | None = None
         self._is_stopping = False
         self._worked_at = time.monotonic()
+        if self._remote is not None:
+            self._remote.tend()
+        elif state.has_other_store:
+            self._units.perform((Task("", 0, StoreChanged(BACK)),))
 
     def run(self) -> Exit:
         """Until told to stop, or until the supervisor is gone. Raises FrameError, ProtocolError for its mistakes."""
@@ -88,6 +100,8 @@ class Service:
         self._announce_now()
         self._announcements.tend()
         self._poll.close()
+        if self._state.stores is not None:
+            self._state.stores.client.close()
 
     # ----------------------------------------------------------------- supervisor
 
@@ -228,14 +242,16 @@ class Service:
     # ----------------------------------------------------------------- time
 
     def _patience(self) -> float:
-        tended = (self._upkeep, self._executions, self._checkpoints, self._announcements)
-        return min(IDLE_SECONDS, *(one.patience() for one in tended))
+        patience = min(IDLE_SECONDS, *(one.patience() for one in self._tended))
+        return patience if self._remote is None else min(patience, self._remote.patience())
 
     def _tend(self) -> None:
         told: dict[str, list[m.Message]] = {}
         for front_id, message in self._executions.answers():
             told.setdefault(front_id, []).append(message)
         self._fronts.say(told)
+        if self._remote is not None and self._remote.tend():
+            self._tell_changes()
         if task := self._upkeep.due():
             problems: Any = self._units.perform((task,))[0].value
             self._state.signers.complain(problems if isinstance(problems, list) else [])
@@ -246,6 +262,14 @@ class Service:
         if time.monotonic() - self._worked_at >= IDLE_SECONDS:
             self._state.database.tend()
             self._worked_at = float("inf")
+
+
+def _remote_units(state: State) -> "RemoteUnits | None":
+    if state.stores is None:
+        return None
+    from notary.remote_units import RemoteUnits
+
+    return RemoteUnits(state, state.stores, HANDLERS, frozenset(WRITING))
 
 
 def _answer(task: Task, outcome: Outcome) -> m.Answered:

@@ -4,6 +4,7 @@ import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from ipc.clock import Clock
 from ipc.limits import MAX_NOTARY_FRAME
@@ -19,6 +20,9 @@ from notary.signing.rotation import Signers
 from notary.store.contract import Store
 from notary.store.in_ledger import SqliteStore
 from notary.tree.checkpoint import Checkpoint
+
+if TYPE_CHECKING:  # the client takes half a second to import, and most notaries have none
+    from notary.backends.redis.stores import Stores
 
 MAX_KNOWN_INTENTS = 16_384
 """Open intents kept in memory; others are read from the database when they are closed."""
@@ -80,6 +84,10 @@ class State:
     limits: Limits = DEFAULT_LIMITS
     open_store: Callable[[sqlite3.Connection], Store] = SqliteStore
     """The store within a unit's transaction."""
+    stores: "Stores | None" = None
+    """Of a store that is not in the ledger."""
+    has_other_store: bool = False
+    """The ledger remembers a store elsewhere, and its own is to be used again."""
     head: Head | None = None
     """None: read it again."""
     leaves: int | None = None

@@ -145,6 +145,17 @@ class Unit:
         self._epoch = current
         return previous, current
 
+    def renew_store(self, above: int) -> tuple[int, int]:
+        """Go on with a store that is not the one the ledger remembers: (previous, current) epoch."""
+        self.part = "store"
+        previous, current = self.store.renew(above)
+        self._epoch = current
+        return previous, current
+
+    def apply(self) -> None:
+        """Change the store, where that is not a part of the transaction."""
+        self.store.apply(self._unsettled.number + 1)
+
     def append(self, event: AuditEvent, receipt: Receipt | None = None, **more: Any) -> None:
         """Complete an event with `more`, link it and write it, with its receipt and its deliveries."""
         self.part = "ledger"
@@ -172,7 +183,7 @@ class Unit:
         if known or not self.store.use_proof(key, self.now):
             return False
         self._proofs.add(key)
-        if self.store.journals_proofs:
+        if self.store.is_in_ledger:
             self._entry.proofs.append(proofs.row_of(key, self.now))
         return True
 

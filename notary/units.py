@@ -18,6 +18,7 @@ from notary.backends.sqlite import DatabaseGone
 from notary.ledger import journal
 from notary.ledger.outbox import waiting
 from notary.state import State
+from notary.store.contract import StoreGone
 from notary.unit import Handler, NotAllowed, NotOpen, Outcome, Remembered, Started, Task, Unit
 
 SETTLING: Final = frozenset({ShowReceipt, TraceOfApproval, ListUnresolved, ShowIntent, VerifyIntent, QueryEvents})
@@ -76,6 +77,8 @@ class Units:
                 outcomes = [self._performed(unit, task) for task in tasks]
                 if is_writing:
                     unheard = self._remember(unit, tasks, outcomes)
+                if not unit.store.is_in_ledger:
+                    unit.apply()
             except Exception as error:
                 error.add_note(unit.part)
                 raise
@@ -116,6 +119,8 @@ class Units:
         part = next(iter(_notes_of(error)), "ledger")
         if isinstance(error, ClockWrong):
             return Outcome(problem="clock", part=part, cause=str(error))
+        if isinstance(error, StoreGone):
+            return Outcome(problem="unavailable", part=error.part or part, cause=str(error))
         if isinstance(error, DatabaseGone):
             self._state.is_failing = True
             return Outcome(problem="unavailable", part=part, cause=str(error))

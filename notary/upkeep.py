@@ -10,12 +10,11 @@ from ipc.messages import FollowKeys
 from notary.backends.sqlite import DatabaseGone
 from notary.ledger.settling import SETTLED_AT, settle_all
 from notary.state import State
+from notary.store.contract import StoreGone
+from notary.store.keeping import KEEP_ENDED_SECONDS
 from notary.unit import Task
 
 ROUND_SECONDS = 1.0
-KEEP_ENDED_SECONDS = 24 * 3600.0 + 3700.0
-"""Counted from `expires_at`. A plan that was claimed in its last second may run for an hour (manifest
-`resource_limits.timeout_seconds`), and its record is kept for a day after that."""
 
 
 class Upkeep:
@@ -92,6 +91,6 @@ class Upkeep:
             now = self._state.clock.now()
             with self._state.database.unit() as connection:
                 self._has_more = self._state.open_store(connection).sweep(now, now - KEEP_ENDED_SECONDS)
-        except (DatabaseGone, ClockWrong) as error:
+        except (DatabaseGone, StoreGone, ClockWrong) as error:
             self._has_more = False
             log.warning("what is over could not be forgotten", cause=str(error))

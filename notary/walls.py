@@ -1,5 +1,7 @@
 """The walls of the notary and of a reader: files of their own, no network, no program, no capability.
 
+With `store.redis_url` the notary may connect to that port, by TCP and by nothing else; a Unix socket needs no network.
+
 The notary opens keys that are rotated and files that are made while it runs, so it keeps whole folders; a reader has
 the database's three files and nothing else, and a short list of what it may ask of the kernel.
 """
@@ -7,19 +9,34 @@ the database's three files and nothing else, and a short list of what it may ask
 import errno
 import os
 import resource
+import socket
+from collections.abc import Iterator
 from pathlib import Path
 
-from ipc.settings import Settings
+from ipc.redis_address import RedisAddress, parse_redis_url
+from ipc.settings import Settings, StoreSettings
 from ipc.walls import given as names
+from ipc.walls.bpf import OneOf, Rule
+from ipc.walls.bpf import errno as refusal
 from ipc.walls.calls import allow, common, file_locks, forbidden, refuse
 from ipc.walls.confining import Confinement, Walls
 from ipc.walls.given import Given
-from ipc.walls.landlock import READ_FILES, WRITE_FILES, Place
-from ipc.walls.places import homes, kept, program_places
+from ipc.walls.landlock import READ_FILES, WRITE_FILES, Place, Scope
+from ipc.walls.places import homes, kept, outside_places, program_places
 from ipc.walls.seccomp import Rules, compile_rules
 
 _ALONE = frozenset({names.USER_NAMESPACE, names.NETWORK_NAMESPACE, names.IPC_NAMESPACE})
 _READS = "openat stat lstat newfstatat statx lseek pread64 access faccessat faccessat2 readlink getcwd geteuid"
+_SOCKET_TYPE = 0xF
+_TCP_ALONE = {
+    "socket": Rule(
+        conditions=(
+            OneOf(0, (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6)), OneOf(1, (socket.SOCK_STREAM,), _SOCKET_TYPE),
+        ),
+        otherwise=refusal(errno.EACCES),
+    )
+}  # fmt: skip
+"""No datagram: Landlock says nothing of them."""
 _SHARES = "pwrite64 ftruncate"
 """Of the file by which readers and the writer tell each other where they are."""
 
@@ -41,15 +58,28 @@ def notary_walls(settings: Settings) -> Walls:
         settings.lease_signing_key_path, settings.grant_signing_key_path, settings.receipt_signing_key_path,
         settings.receipt_keys_jwks_path,
     )  # fmt: skip
+    address = None if settings.store.redis_url is None else parse_redis_url(settings.store.redis_url)
+    has_network = address is not None and address.host is not None
     own = (settings.state_dir, os.path.dirname(settings.ledger_file), *(place.path for place in homes(keys)))
     return Walls(
-        filter=compile_rules(forbidden(), is_list_of_refused=True),
-        places=(*program_places(), *kept(own)),
-        namespaces=_ALONE,
+        filter=compile_rules(forbidden() | (_TCP_ALONE if has_network else {}), is_list_of_refused=True),
+        places=(*program_places(), *kept(own), *_places_of_redis(settings.store, address)),
+        scope=Scope(ports=(address.port,) if address is not None and has_network else ()),
+        namespaces=_ALONE - {names.NETWORK_NAMESPACE} if has_network else _ALONE,
         checks_owners=True,
         limits={resource.RLIMIT_CORE: 0},
         has_environment=True,
     )
+
+
+def _places_of_redis(settings: StoreSettings, address: RedisAddress | None) -> Iterator[Place]:
+    if address is None:
+        return
+    yield from homes((settings.redis_password_file,))
+    if address.path is not None:
+        yield Place(address.path, READ_FILES | WRITE_FILES)
+    if address.is_tls:
+        yield from outside_places() if settings.redis_ca_file is None else (Place(settings.redis_ca_file, READ_FILES),)
 
 
 def reader_walls(file: Path) -> Walls:

@@ -13,7 +13,7 @@ from typing import Any, TypeAlias
 from ipc.limits import MAX_CALL_FRAME
 from ipc.quotas import MAX_QUOTA
 from ipc.settings import WEBHOOK_KINDS
-from supervisor import addresses, kinds, webhooks, witnesses
+from supervisor import addresses, kinds, stores, webhooks, witnesses
 from supervisor.kind import Context, Kind, Wrong, kind, place
 
 
@@ -135,7 +135,14 @@ SCHEMA = Table(
                 }
             )
         ),
-        "store": Table({"redis_url": Leaf(kinds.not_yet("Leave it out: the embedded store is used."))}),
+        "store": Table(
+            {
+                "redis_url": Leaf(stores.redis_url),
+                "redis_prefix": Leaf(stores.prefix),
+                "redis_password_file": Leaf(kinds.path),
+                "redis_ca_file": Leaf(kinds.path),
+            }
+        ),
         "ledger": Table(
             {
                 "path": Leaf(_ledger_path),

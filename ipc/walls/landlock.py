@@ -16,6 +16,7 @@ from ipc.walls.syscalls import call
 
 _CREATE_VERSION: Final = 1
 _PATH_BENEATH: Final = 1
+_NET_PORT: Final = 2
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 _REMOVE_DIR, _REMOVE_FILE, _MAKE_CHAR, _MAKE_DIR, _MAKE_REG = 1 << 4, 1 << 5, 1 << 6, 1 << 7, 1 << 8
@@ -46,6 +47,10 @@ class _Beneath(ctypes.Structure):
     _fields_ = (("allowed", ctypes.c_uint64), ("parent", ctypes.c_int32))
 
 
+class _Port(ctypes.Structure):
+    _fields_ = (("allowed", ctypes.c_uint64), ("port", ctypes.c_uint64))
+
+
 @dataclass(frozen=True, slots=True)
 class Place:
     """A file or folder and what may be done beneath it. One that is not there needs no rule, unless it is required."""
@@ -61,6 +66,8 @@ class Scope:
 
     may_bind: bool = False
     may_connect: bool = False
+    ports: tuple[int, ...] = ()
+    """TCP ports that may be connected to all the same, at any address."""
     is_closed: bool = True
 
 
@@ -90,6 +97,9 @@ def prepare(places: Iterable[Place], scope: Scope, version: int | None = None) -
     try:
         for place in places:
             _add(ruleset, place, fs)
+        for port in scope.ports if version >= ABI_NET else ():
+            rule = _Port(_CONNECT_TCP, port)
+            call("landlock_add_rule", ruleset, _NET_PORT, ctypes.byref(rule), 0)
     except BaseException:
         os.close(ruleset)
         raise

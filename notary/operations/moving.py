@@ -17,6 +17,7 @@ from ipc.texts import MAX_REASON
 from notary.operations.allowed import REFUSALS, check_code, check_event
 from notary.operations.signed import check_claim, check_denial
 from notary.reading.queries import has_intent_of_approval, receipt_id_of_approval
+from notary.store.contract import ELSEWHERE
 from notary.store.outcomes import decoded, kept_of, outcome_of
 from notary.unit import NotAllowed, Unit
 
@@ -97,7 +98,8 @@ def _check_pending(unit: Unit, asked: MoveHold, approval: ApprovalRecord) -> Non
 
 
 def _check_ending(unit: Unit, asked: MoveHold, approval: ApprovalRecord) -> None:
-    if approval.holder != unit.front_id and approval.holder in unit.state.fronts:
+    holder = approval.holder or ""
+    if holder != unit.front_id and (holder in unit.state.fronts or ELSEWHERE in holder):
         raise NotAllowed("an approval that another front has claimed")
     before, after = outcome_of(approval), _outcome(asked)
     found = {

@@ -21,6 +21,8 @@ def checked(unit: Unit, event: AuditEvent, proof: Proof | None, epoch: int, stal
     """Use the proof and look at the epoch: the refusal, or None. `stale` is the code of an epoch that is over."""
     if is_used(unit, proof):
         return refused(unit, event, "replay_detected")
+    if proof is None:
+        unit.store.confirm_epoch()
     if epoch != unit.epoch:  # a store that lost its epoch must not bring revoked leases back
         return refused(unit, event, stale, f"epoch {epoch} of the call, {unit.epoch} is in force")
     return None

@@ -33,6 +33,7 @@ from notary.operations.looking import (
 from notary.operations.moving import move_hold
 from notary.operations.opening import assign_call, enter, open_call
 from notary.operations.proving import prove, prove_consistency, read_checkpoint
+from notary.operations.reconciling import StoreChanged, follow_store
 from notary.operations.verifying import LookedAgain, note_look, verify_intent
 from notary.operations.witnessing import cosign, next_checkpoint, note_trouble
 from notary.unit import Handler
@@ -53,6 +54,7 @@ WRITING: Final[dict[type[m.Operation], Handler]] = {
     m.Revoke: revoke,
     m.MoveHold: move_hold,
     m.FollowKeys: follow_keys,
+    StoreChanged: follow_store,
     m.ClaimDeliveries: claim_deliveries,
     m.SettleDelivery: settle_delivery,
     m.GiveUpDeliveries: give_up_deliveries,

@@ -16,6 +16,12 @@ TOLD_CHARACTERS = 4 * 1024 * 1024
 """Of bodies in one answer: what is more would not fit a frame of the channel."""
 
 
+class StoreGone(Exception):
+    """A store that does not lie in the ledger can't be used now. `part`: which part of it was asked, where known."""
+
+    part: str | None = None
+
+
 class Moment(NamedTuple):
     """What says whether a pending approval still waits: the time, and the epoch in force."""
 
@@ -32,14 +38,20 @@ class Waiting(NamedTuple):
 
 
 class Store(Protocol):
-    """The store within one unit. Every method may raise DatabaseGone."""
+    """The store within one unit. Every method may raise DatabaseGone or StoreGone."""
 
     @property
-    def journals_proofs(self) -> bool:
-        """True where the unit's entry in the journal is what records proofs."""
+    def is_in_ledger(self) -> bool:
+        """True where changes are part of the ledger's transaction, and the unit's entry in the journal records
+        proofs."""
         ...
 
     # ----------------------------------------------------------------- proofs and epoch
+
+    def apply(self, number: int) -> None:
+        """Do what was done here: just before the commit, and only where the store is not in the ledger. `number` is
+        that of the unit. Raises what has the unit performed again, or nothing of it done."""
+        ...
 
     def use_proof(self, key: str, now: float) -> bool:
         """Record a proof. False when it was used already."""
@@ -53,8 +65,17 @@ class Store(Protocol):
         """The epoch in force."""
         ...
 
+    def confirm_epoch(self) -> None:
+        """The unit is in vain if another epoch is in force than the one that is known here."""
+        ...
+
     def raise_epoch(self, above: int) -> tuple[int, int]:
         """(previous, current)."""
+        ...
+
+    def renew(self, above: int) -> tuple[int, int]:
+        """Make this the store of the ledger, whatever was known of another one, and end every lease: (previous,
+        current). At once, whether or not the unit is committed."""
         ...
 
     # ----------------------------------------------------------------- budgets
@@ -172,6 +193,10 @@ class Store(Protocol):
         """Forget a bounded number of things that count no more, and approvals that ended and were over at
         `over_since`. True when there may be more."""
         ...
+
+
+ELSEWHERE = "@"
+"""In the holder of an approval: another notary's front."""
 
 
 def is_claimed_by(approval: ApprovalRecord, front_id: str) -> bool:

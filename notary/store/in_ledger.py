@@ -7,16 +7,20 @@ from ipc.store import ApprovalRecord, Budget
 from notary.store import budgets, holds, proofs, quotas
 from notary.store.contract import Moment, Waiting
 from notary.store.hold_list import HoldList
+from notary.store.marker import forget_marker
 
 
 class SqliteStore:
     """A Store on the connection of a unit, which keeps proofs in its journal first."""
 
     __slots__ = ("_connection",)
-    journals_proofs = True
+    is_in_ledger = True
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+
+    def apply(self, number: int) -> None:
+        """See Store."""
 
     def use_proof(self, key: str, now: float) -> bool:
         """See Store. The caller writes the row (`proofs.row_of`)."""
@@ -30,8 +34,16 @@ class SqliteStore:
         """See Store."""
         return proofs.epoch(self._connection)
 
+    def confirm_epoch(self) -> None:
+        """See Store. It is read in the unit's transaction."""
+
     def raise_epoch(self, above: int) -> tuple[int, int]:
         """See Store."""
+        return proofs.raise_epoch(self._connection, above)
+
+    def renew(self, above: int) -> tuple[int, int]:
+        """See Store."""
+        forget_marker(self._connection)
         return proofs.raise_epoch(self._connection, above)
 
     def open_budget(self, session_id: str, max_calls: int, expires_at: float) -> None:

@@ -65,6 +65,11 @@ def raise_epoch(connection: sqlite3.Connection, above: int) -> tuple[int, int]:
     return previous, current
 
 
+def keep_epoch(connection: sqlite3.Connection, current: int) -> None:
+    """What is in force elsewhere was raised to this."""
+    connection.execute("UPDATE epochs SET epoch = max(epoch, ?)", (current,))
+
+
 def sweep(connection: sqlite3.Connection, now: float) -> bool:
     """Forget at most SWEPT_AT_ONCE proofs of buckets that are over. True when there are more."""
     over = (_bucket(now),)

@@ -153,7 +153,7 @@ async def test_an_outcome_has_its_answer_one_event_and_its_price(tmp_path: Path,
         assert (event["decision"], event.get("error_code")) == (row.decision, row.code)
         headers = dict(answer.headers)
         assert headers["X-Trace-Id"] == event["trace_id"]
-        assert headers.get("X-Receipt-Id") == (event["receipt_id"] if row.status == 502 else None)
+        assert headers.get("X-Receipt-Id") == (event["receipt_id"] if name == "provider failed" else None)
         assert (event["session_id"], event["principal"]) == (agent.session_id, "dev:anonymous")
         core.client.faults.clear()
         assert await core.remaining(agent) == row.left

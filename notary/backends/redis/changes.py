@@ -1,0 +1,73 @@
+"""What one unit has read of Redis and wants to change there: read at once, changed when the unit is whole.
+
+What was read is held against Redis again in the step that changes it (`APPLY` in notary/backends/redis/scripts.py).
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from notary.backends.redis.client import Client
+from notary.store.contract import StoreGone
+
+
+class Outdated(Exception):
+    """Something that the unit has read is another way by now: nothing was changed, and it is to be performed again."""
+
+
+@dataclass(slots=True)
+class Changes:
+    """Of one unit. `check` raises where Redis can't be used now."""
+
+    client: Client
+    check: Callable[[], None]
+    epoch: int
+    proof_ms: str
+    checks: list[list[str | None]] = field(default_factory=list)
+    """What a read command answered, and the command."""
+    proofs: list[str] = field(default_factory=list)
+    steps: list[list[str]] = field(default_factory=list)
+    raised: int | None = None
+    """To which epoch."""
+    is_touched: bool = False
+
+    def touch(self) -> None:
+        """The unit depends on Redis. Raises StoreLost or StoreGone."""
+        if not self.is_touched:
+            self.check()
+            self.is_touched = True
+
+    def read(self, *command: str) -> str | None:
+        """A read command with one text or number for an answer, which is to be the same when the unit is applied."""
+        return self.read_all([command])[0]
+
+    def read_all(self, commands: Sequence[tuple[str, ...]]) -> list[str | None]:
+        """Several of them at once."""
+        self.touch()
+        answers = self.client.many(commands) if len(commands) > 1 else [self.client.call(*commands[0])]
+        found = [None if answer is None else str(answer) for answer in answers]
+        self.checks += [[answer, *command] for answer, command in zip(found, commands, strict=True)]
+        return found
+
+    def look(self, *command: str) -> Any:
+        """A read command whose answer need not stay the same."""
+        self.touch()
+        return self.client.call(*command)
+
+    def step(self, kind: str, *values: str) -> None:
+        """One change, by a name of notary/backends/redis/scripts.py."""
+        self.touch()
+        self.steps.append([kind, *values])
+
+
+def number(text: str | None) -> int:
+    """What Redis has of a number; 0 where it has none. Raises StoreGone for what is none."""
+    try:
+        return int(text or 0)
+    except ValueError:
+        raise StoreGone("Redis: a number that makes no sense") from None
+
+
+def milliseconds(seconds: float) -> str:
+    """For a TTL: one at least."""
+    return str(max(1, round(seconds * 1000)))

@@ -1,0 +1,229 @@
+"""One connection to a Redis: every wait has a deadline, and a Redis that is gone costs a call nothing more.
+
+The first command that finds it gone waits for its deadline; those that follow fail at once, while a thread tries to
+connect again. What it has made is taken over between two commands.
+"""
+
+import contextlib
+import socket
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import redis
+from redis.backoff import NoBackoff
+from redis.retry import Retry
+
+from ipc.logs import log
+from ipc.private_files import read_private
+from ipc.redis_address import RedisAddress, parse_redis_url
+from ipc.settings import StoreSettings
+from notary.backends.redis.scripts import Script
+from notary.store.contract import StoreGone
+
+CONNECT_SECONDS: Final = 0.25
+COMMAND_SECONDS: Final = 1.0
+AGAIN_SECONDS: Final = 0.25
+"""Between two attempts to connect again."""
+
+
+class Place:
+    """Where a Redis is, and how it is spoken to. Names are looked up once. Raises ValueError, OSError, KeyFileError."""
+
+    def __init__(self, settings: StoreSettings) -> None:
+        self.address: RedisAddress = parse_redis_url(settings.redis_url or "")
+        self._password_file, self._ca_file = settings.redis_password_file, settings.redis_ca_file
+        self.at: tuple[str, int] | None = None
+        """Numeric address and port."""
+        if self.address.host is not None:
+            found = socket.getaddrinfo(self.address.host, self.address.port, type=socket.SOCK_STREAM)
+            self.at = (str(found[0][4][0]), self.address.port)
+
+    def connect(self) -> "Line":
+        """A connection that has answered. Raises redis.RedisError, OSError, KeyFileError."""
+        return Line(self.pool().make_connection())
+
+    def pool(self) -> "redis.ConnectionPool":
+        """Makes connections that wait for nothing longer than they may. Raises OSError, KeyFileError."""
+        common: dict[str, Any] = {
+            "db": self.address.database, "username": self.address.user, "password": self._password(),
+            "socket_timeout": COMMAND_SECONDS, "socket_connect_timeout": CONNECT_SECONDS, "decode_responses": True,
+            "retry": Retry(NoBackoff(), 0), "retry_on_error": [], "health_check_interval": 0, "protocol": 2,
+            "client_name": "gateway-notary", "driver_info": None,
+        }  # fmt: skip
+        address = self.address
+        if address.path is not None:
+            return redis.ConnectionPool(
+                connection_class=redis.UnixDomainSocketConnection, path=address.path, max_connections=1, **common
+            )
+        assert self.at is not None, "one or the other"
+        host, port = self.at
+        if not address.is_tls:
+            return redis.ConnectionPool(host=host, port=port, max_connections=1, **common)
+        tls: dict[str, Any] = {"ssl_cert_reqs": "required", "ssl_check_hostname": True, "ssl_ca_certs": self._ca_file}
+        return redis.ConnectionPool(
+            connection_class=_named(host), host=address.host, port=port, max_connections=1, **tls, **common
+        )
+
+    def _password(self) -> str | None:
+        if self._password_file is None:
+            return None
+        return read_private(Path(self._password_file)).decode().strip("\r\n")
+
+
+def _named(numeric: str) -> type:
+    """TLS connections to this address, whose certificate is for the name."""
+
+    class Connection(redis.SSLConnection):
+        def _connect(self) -> Any:
+            name, self.host = self.host, numeric
+            try:
+                sock = super(redis.SSLConnection, self)._connect()  # type: ignore[no-untyped-call]
+            finally:
+                self.host = name
+            return self._wrap_socket_with_ssl(sock)  # type: ignore[no-untyped-call]
+
+    return Connection
+
+
+class Line:
+    """One connection that has answered, and leads to a master. Raises redis.RedisError, OSError."""
+
+    def __init__(self, connection: "redis.connection.ConnectionInterface") -> None:
+        self._connection = connection
+        try:
+            connection.connect()
+            (role,) = self.ask([("ROLE",)])
+            if isinstance(role, Exception):
+                raise role
+            if role[0] != "master":
+                raise redis.exceptions.ReadOnlyError("it is a replica, which takes no writes")
+        except BaseException:
+            self.close()
+            raise
+
+    def ask(self, commands: Sequence[tuple[str | int, ...]]) -> list[Any]:
+        """Answers in order, errors of Redis among them."""
+        connection = self._connection
+        connection.send_packed_command(connection.pack_commands(commands), check_health=False)
+        return [self._answer() for _ in commands]
+
+    def _answer(self) -> Any:
+        try:
+            return self._connection.read_response()
+        except redis.ResponseError as error:
+            return error
+
+    def close(self) -> None:
+        """Whatever is under way."""
+        with contextlib.suppress(Exception):
+            self._connection.disconnect()
+
+
+_ELSEWHERE: Final = (redis.exceptions.ReadOnlyError, redis.exceptions.BusyLoadingError)
+"""Perhaps its name leads to another one by now."""
+Connect = Callable[[], Line]
+
+
+class Client:
+    """Commands to one Redis. Raises StoreGone, and nothing else, for whatever fails."""
+
+    def __init__(self, connect: Connect) -> None:
+        self._connect = connect
+        self._line: Line | None = None
+        self._fresh: Line | None = None
+        self._gone = "is not connected"
+        self._seeker: threading.Thread | None = None
+        self._ends = threading.Event()
+
+    def open(self) -> None:
+        """Connect now. Raises StoreGone."""
+        try:
+            self._line = self._connect()
+        except Exception as error:
+            raise StoreGone(said_of(error)) from error
+
+    def close(self) -> None:
+        """The end."""
+        self._ends.set()
+        seeker = self._seeker
+        if seeker is not None:
+            seeker.join(CONNECT_SECONDS + COMMAND_SECONDS)
+        for line in (self._line, self._fresh):
+            if line is not None:
+                line.close()
+        self._line = self._fresh = None
+
+    @property
+    def is_there(self) -> bool:
+        """False while it is sought."""
+        return self._line is not None or self._fresh is not None
+
+    def check(self) -> None:
+        """Raises StoreGone while it is sought."""
+        if not self.is_there:
+            raise StoreGone(self._gone)
+
+    def call(self, *command: str | int) -> Any:
+        """One command."""
+        return self.many([command])[0]
+
+    def many(self, commands: Sequence[tuple[str | int, ...]]) -> list[Any]:
+        """Several at once, not as one step."""
+        line = self._usable()
+        try:
+            answers = line.ask(commands)
+        except Exception as error:  # of the connection, or an answer that makes no sense: it is not used again
+            self._lose(error)
+            raise StoreGone(said_of(error)) from error
+        for answer in answers:
+            if isinstance(answer, Exception):
+                if isinstance(answer, _ELSEWHERE):
+                    self._lose(answer)
+                raise StoreGone(said_of(answer)) from answer
+        return answers
+
+    def run(self, script: Script, keys: Sequence[str], *arguments: str) -> Any:
+        """One script."""
+        try:
+            return self.call("EVALSHA", script.digest, len(keys), *keys, *arguments)
+        except StoreGone as error:
+            if not isinstance(error.__cause__, redis.exceptions.NoScriptError):
+                raise
+        return self.call("EVAL", script.text, len(keys), *keys, *arguments)  # so far it has done nothing
+
+    def _usable(self) -> Line:
+        if self._line is None:
+            if self._fresh is None:
+                raise StoreGone(self._gone)
+            self._line, self._fresh, self._seeker = self._fresh, None, None
+            log.info("the Redis of the store answers again")
+        return self._line
+
+    def _lose(self, error: Exception) -> None:
+        lost, self._line, self._gone = self._line, None, said_of(error)
+        if lost is not None:
+            lost.close()
+        log.error("the Redis of the store is gone", cause=self._gone)
+        self._seeker = threading.Thread(target=self._seek, name="redis", daemon=True)
+        self._seeker.start()
+
+    def _seek(self) -> None:
+        while not self._ends.wait(AGAIN_SECONDS):
+            try:
+                found = self._connect()
+            except Exception as error:
+                self._gone = said_of(error)
+                continue
+            self._fresh = found
+            return
+
+
+def said_of(error: Exception) -> str:
+    """What an error of the client says, without what could be somebody's data."""
+    if isinstance(error, redis.TimeoutError):
+        return "Redis: no answer in time"
+    if isinstance(error, redis.AuthenticationError):
+        return "Redis: user or password is refused"
+    return f"Redis: {type(error).__name__}: {str(error)[:200]}"

@@ -1,0 +1,257 @@
+"""Approvals in Redis, within one unit.
+
+What is filtered by is a row for each, in one hash for those that wait or are claimed (no more than the caps let wait)
+and one for those that ended; request and plan lie in a key of their own. Who has read the rows depends on `version`.
+A holder has the id of its notary behind it: a claim belongs to fronts of that notary alone while it may be executed.
+"""
+
+import heapq
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import msgspec
+
+from ipc.approvals import CLAIMED, ENDED, PENDING, listed, remains_of
+from ipc.messages import ListedHolds, ListHolds
+from ipc.store import ApprovalRecord
+from notary.backends.redis.changes import Changes, milliseconds
+from notary.backends.redis.keys import Keys
+from notary.store.contract import ELSEWHERE, TOLD_CHARACTERS, Moment, StoreGone, Waiting, as_of
+from notary.store.keeping import KEEP_ENDED_SECONDS, LONGEST_CALL_SECONDS
+
+_HALF_MS: Final = 0.0005
+"""Times are shown to the nearest millisecond: what is shown as the bound itself is not before it."""
+
+
+class Row(msgspec.Struct, array_like=True):
+    """What approvals are chosen by. `bytes` are those of the body in UTF-8."""
+
+    approval_id: str
+    session_id: str
+    action_id: str
+    request_hash: str
+    state: str
+    created_at: float
+    expires_at: float
+    principal: str
+    epoch: int
+    bytes: int
+    holder: str | None = None
+
+    def is_live(self, moment: Moment) -> bool:
+        """It still waits."""
+        return self.state == PENDING and self.epoch == moment.epoch and self.expires_at > moment.now
+
+
+_encode = msgspec.json.Encoder().encode
+_decode = msgspec.json.Decoder(Row).decode
+
+
+def _row(text: str) -> Row:
+    try:
+        return _decode(text)
+    except (ValueError, RecursionError):
+        raise StoreGone("Redis: an approval that makes no sense") from None
+
+
+class Holds:
+    """Of one unit."""
+
+    def __init__(self, changes: Changes, keys: Keys, notary: str, clock: Callable[[], float]) -> None:
+        self._changes = changes
+        self._keys = keys
+        self._mark = ELSEWHERE + notary
+        self._clock = clock
+        self._rows: dict[str, Row] | None = None
+        self._known: dict[str, ApprovalRecord | None] = {}
+
+    @property
+    def is_used(self) -> bool:
+        """True when the unit has read or changed an approval."""
+        return bool(self._known) or self._rows is not None
+
+    # ----------------------------------------------------------------- one
+
+    def get(self, approval_id: str) -> ApprovalRecord | None:
+        """As stored; its row is to be the same when the unit is applied."""
+        if approval_id not in self._known:
+            key = self._keys.hold(approval_id)
+            texts = self._changes.look("HMGET", key, "row", "body", "outcome")
+            self._changes.checks.append([texts[0], "HGET", key, "row"])
+            self._known[approval_id] = None if texts[0] is None else self._record(_row(texts[0]), *texts[1:])
+        return self._known[approval_id]
+
+    def store(self, record: ApprovalRecord) -> None:
+        """A new one."""
+        row = _row_of(record, self._marked(record.holder))
+        text = _encode(row).decode()
+        key = self._keys.hold(record.approval_id)
+        summary = listed(record.body)
+        self._changes.step(
+            "hset", key, "row", text, "outcome", record.outcome, "summary", summary, "body", record.body
+        )  # fmt: skip
+        self._changes.step("hset", self._keys.live, record.approval_id, text)
+        self._changes.step("grow", self._keys.version)
+        self._known[record.approval_id] = record
+        if self._rows is not None:
+            self._rows[record.approval_id] = row
+
+    def move(
+        self, approval_id: str, from_state: str, to_state: str, outcome: str, holder: str | None
+    ) -> ApprovalRecord | None:
+        """Compare and swap."""
+        record = self.get(approval_id)
+        if record is None or record.state != from_state:
+            return None
+        body = remains_of(record.body) if to_state in ENDED else record.body
+        moved = msgspec.structs.replace(record, state=to_state, outcome=outcome, holder=holder, body=body)
+        row = _row_of(moved, self._marked(holder))
+        text, key, changes = _encode(row).decode(), self._keys.hold(approval_id), self._changes
+        changes.step("hset", key, "row", text, "outcome", outcome, *(() if body is record.body else ("body", body)))
+        if to_state in ENDED:
+            changes.step("hdel", self._keys.live, approval_id)
+            changes.step("hset", self._keys.ended, approval_id, text)
+            changes.step("zadd", self._keys.ended_at, approval_id, repr(record.expires_at))
+            changes.step("expire", key, milliseconds(record.expires_at + KEEP_ENDED_SECONDS - self._clock()))
+        else:
+            changes.step("hset", self._keys.live, approval_id, text)
+        changes.step("grow", self._keys.version)
+        self._known[approval_id] = moved
+        if self._rows is not None:
+            self._rows[approval_id] = row
+        return moved
+
+    # ----------------------------------------------------------------- those that live
+
+    def pending(
+        self, session_id: str, action_id: str, request_hash: str, moment: Moment
+    ) -> ApprovalRecord | None:  # fmt: skip
+        """Of this very call."""
+        of_call = (session_id, action_id, request_hash)
+        for row in self._live().values():
+            if row.is_live(moment) and (row.session_id, row.action_id, row.request_hash) == of_call:
+                return self.get(row.approval_id)
+        return None
+
+    def waiting(self, moment: Moment, **wanted: str) -> Waiting:
+        """`wanted`: field of the row -> value."""
+        rows = [
+            row for row in self._live().values()
+            if row.is_live(moment) and all(getattr(row, name) == value for name, value in wanted.items())
+        ]  # fmt: skip
+        return Waiting(len(rows), sum(row.bytes for row in rows), min((row.expires_at for row in rows), default=None))
+
+    def count_pending(self, moment: Moment) -> tuple[int, float | None]:
+        """How many wait, and since when the oldest does."""
+        rows = [row for row in self._live().values() if row.is_live(moment)]
+        oldest = min(rows, key=lambda row: row.expires_at, default=None)
+        return len(rows), None if oldest is None else oldest.created_at
+
+    def due(self, moment: Moment, limit: int) -> list[ApprovalRecord]:
+        """Those that wait no more."""
+        rows = [row for row in self._live().values() if row.state == PENDING]
+        over = [row for row in rows if row.expires_at <= moment.now]
+        chosen = over or [row for row in rows if row.epoch != moment.epoch]
+        return self._that_fit(heapq.nsmallest(limit, chosen, key=lambda row: (row.expires_at, row.approval_id)))
+
+    def claimed(self, is_wanted: Callable[[str, str | None], bool]) -> list[ApprovalRecord]:
+        """Claimed ones, by id and holder, oldest first. Those of another notary only once they can't be executed."""
+        rows = [row for row in self._live().values() if row.state == CLAIMED]
+        chosen = [
+            row for row in rows
+            if is_wanted(row.approval_id, holder := self._holder(row)) and ELSEWHERE not in (holder or "")
+        ]  # fmt: skip
+        return self._that_fit(sorted(chosen, key=lambda row: (row.created_at, row.approval_id)))
+
+    def _live(self) -> dict[str, Row]:
+        if self._rows is None:
+            self._changes.read("GET", self._keys.version)
+            texts: Iterable[str] = self._changes.look("HVALS", self._keys.live)
+            self._rows = {row.approval_id: row for row in map(_row, texts)}
+            for approval_id, record in self._known.items():
+                if record is not None:  # this unit may have moved it
+                    self._rows[approval_id] = _row_of(record, self._marked(record.holder))
+        return self._rows
+
+    def _that_fit(self, rows: list[Row]) -> list[ApprovalRecord]:
+        records: list[ApprovalRecord] = []
+        left = TOLD_CHARACTERS
+        for row in rows:
+            left -= row.bytes
+            if records and left < 0:
+                break
+            record = self.get(row.approval_id)
+            if record is not None:
+                records.append(record)
+        return records
+
+    # ----------------------------------------------------------------- the list
+
+    def list(self, asked: ListHolds, moment: Moment) -> ListedHolds:
+        """See Store. Reads no body."""
+        texts = [*self._changes.look("HVALS", self._keys.live), *self._changes.look("HVALS", self._keys.ended)]
+        rows = [row for row in map(_row, texts) if _is_asked(row, asked, moment)]
+        rows.sort(key=lambda row: (row.created_at, row.approval_id), reverse=True)
+        if asked.principal is None and asked.before is None:
+            chosen = _in_turns(rows, asked.limit)
+        else:
+            chosen = rows[: asked.limit]
+        fields = [("HMGET", self._keys.hold(row.approval_id), "summary", "outcome") for row in chosen]
+        found = self._changes.client.many(fields)
+        records = [
+            self._record(row, summary, outcome or "{}")
+            for row, (summary, outcome) in zip(chosen, found, strict=True) if summary is not None
+        ]  # fmt: skip
+        epoch = moment.epoch
+        return ListedHolds([as_of(record, epoch) for record in records], len(rows))
+
+    # ----------------------------------------------------------------- holders
+
+    def _record(self, row: Row, body: Any, outcome: Any) -> ApprovalRecord:
+        return ApprovalRecord(
+            row.approval_id, row.session_id, row.action_id, row.request_hash, row.state, row.created_at,
+            row.expires_at, str(body), self._holder(row), str(outcome), row.principal, row.epoch,
+        )  # fmt: skip
+
+    def _marked(self, holder: str | None) -> str | None:
+        return holder if holder is None or ELSEWHERE in holder else holder + self._mark
+
+    def _holder(self, row: Row) -> str | None:
+        """A front of this notary by its name. One of another has its notary behind it, until its time is over."""
+        holder = row.holder
+        if holder is None or holder.endswith(self._mark):
+            return None if holder is None else holder.removesuffix(self._mark)
+        return holder if row.expires_at + LONGEST_CALL_SECONDS > self._clock() else None
+
+
+def _row_of(record: ApprovalRecord, holder: str | None) -> Row:
+    return Row(
+        record.approval_id, record.session_id, record.action_id, record.request_hash, record.state, record.created_at,
+        record.expires_at, record.principal, record.epoch, len(record.body.encode()), holder,
+    )  # fmt: skip
+
+
+def _is_asked(row: Row, asked: ListHolds, moment: Moment) -> bool:
+    if asked.states is not None:
+        # One that is over or of another epoch waits no more, and is not written as ended yet.
+        if row.state == PENDING and not row.is_live(moment):
+            return False
+        if row.state not in asked.states:
+            return False
+    return (
+        (asked.principal is None or row.principal == asked.principal)
+        and (asked.action_id is None or row.action_id == asked.action_id)
+        and (asked.before is None or row.created_at < asked.before - _HALF_MS)
+    )
+
+
+def _in_turns(rows: list[Row], limit: int) -> list[Row]:
+    """The newest of each principal, then the second of each, and so on; newest first."""
+    turns: dict[str, int] = {}
+    placed = []
+    for row in rows:
+        turn = turns[row.principal] = turns.get(row.principal, -1) + 1
+        placed.append((turn, row))
+    placed.sort(key=lambda one: one[0])  # stable: newest first within a turn
+    chosen = [row for _, row in placed[:limit]]
+    return sorted(chosen, key=lambda row: (row.created_at, row.approval_id), reverse=True)

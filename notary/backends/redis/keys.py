@@ -1,0 +1,48 @@
+"""Names of what the store keeps in Redis. One hash tag: in a cluster all of it lies in one slot."""
+
+
+class Keys:
+    """Those below one prefix."""
+
+    def __init__(self, prefix: str) -> None:
+        self.base = base = f"{{{prefix}}}:"
+        self.marker = f"{base}marker"
+        """Which data this is: a Redis that lost its data has another one, or none."""
+        self.epoch = f"{base}epoch"
+        self.live = f"{base}live"
+        """Approvals that wait or are claimed: id -> row."""
+        self.version = f"{base}live:version"
+        """Grows with every change of approvals."""
+        self.ended = f"{base}ended"
+        """Approvals that have ended: id -> row, for lists."""
+        self.ended_at = f"{base}ended:by-age"
+        """Ids of the same by `expires_at`."""
+        self.probe = f"{base}probe"
+
+    def unit(self, notary: str) -> str:
+        """The record of the last unit of one notary, by the id of its ledger."""
+        return f"{self.base}unit:{notary}"
+
+    def proof(self, key: str) -> str:
+        """A proof that was used."""
+        return f"{self.base}proof:{key}"
+
+    def budget(self, session_id: str) -> str:
+        """What a session began with (`max`) and has left (`left`)."""
+        return f"{self.base}budget:{session_id}"
+
+    def calls(self, principal: str) -> str:
+        """Minute -> calls of a principal; `v` grows with every change."""
+        return f"{self.base}calls:{principal}"
+
+    def counted(self, approval_id: str) -> str:
+        """Where the call of a hold is counted: minute and principal."""
+        return f"{self.base}counted:{approval_id}"
+
+    def sessions(self, epoch: int, principal: str) -> str:
+        """Session ids by the end of their leases."""
+        return f"{self.base}sessions:{epoch}:{principal}"
+
+    def hold(self, approval_id: str) -> str:
+        """One approval: `row`, `outcome`, `summary`, `body`."""
+        return f"{self.base}hold:{approval_id}"

@@ -1,0 +1,215 @@
+"""What Redis does in one step: Lua, run whole or not at all.
+
+A script reads and judges before it writes. Its first write is one that a full Redis refuses, or none is refused: so a
+script never ends half way. Values travel as text, since Lua's numbers would lose digits.
+"""
+
+from hashlib import sha1
+from typing import Final, NamedTuple
+
+
+class Script(NamedTuple):
+    """Its text, and the name by which Redis keeps it."""
+
+    text: str
+    digest: str
+
+
+def _script(text: str) -> Script:
+    return Script(text, sha1(text.encode(), usedforsecurity=False).hexdigest())
+
+
+_STEPS: Final = """
+local kinds = {}
+local function perform(step)
+  return kinds[step[1]](unpack(step, 2))
+end
+function kinds.proof(key, ttl)
+  redis.call('SET', key, '1', 'PX', ttl)
+end
+function kinds.debit(key)
+  redis.call('HINCRBY', key, 'left', -1)
+  return {'credit', key}
+end
+function kinds.credit(key)
+  local kept = redis.call('HMGET', key, 'max', 'left')
+  if not kept[1] or tonumber(kept[2]) >= tonumber(kept[1]) then return end
+  redis.call('HINCRBY', key, 'left', 1)
+  return {'debit', key}
+end
+function kinds.count(key, minute, change, oldest, ttl)
+  local counted = tonumber(redis.call('HGET', key, minute) or '0')
+  if tonumber(change) < 0 and counted < 1 then return end
+  redis.call('HINCRBY', key, minute, change)
+  redis.call('HINCRBY', key, 'v', 1)
+  for _, field in ipairs(redis.call('HKEYS', key)) do
+    if field ~= 'v' and tonumber(field) <= tonumber(oldest) then redis.call('HDEL', key, field) end
+  end
+  redis.call('PEXPIRE', key, ttl)
+  return {'count', key, minute, tostring(-tonumber(change)), oldest, ttl}
+end
+function kinds.set(key, value, ttl)
+  redis.call('SET', key, value, 'PX', ttl)
+  return {'del', key}
+end
+function kinds.del(key)
+  local value, ttl = redis.call('GET', key), redis.call('PTTL', key)
+  redis.call('DEL', key)
+  if value and ttl > 0 then return {'set', key, value, tostring(ttl)} end
+end
+function kinds.drop(key)
+  redis.call('DEL', key)
+end
+function kinds.zadd(key, member, score)
+  redis.call('ZADD', key, score, member)
+  return {'zrem', key, member}
+end
+function kinds.session(key, session, ends, ttl, now)
+  redis.call('ZADD', key, ends, session)
+  redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
+  redis.call('PEXPIRE', key, ttl)
+  return {'zrem', key, session}
+end
+function kinds.zrem(key, member)
+  redis.call('ZREM', key, member)
+end
+function kinds.hset(key, ...)
+  local given, fields, undo = {...}, {}, {'hset', key}
+  for at = 1, #given, 2 do fields[#fields + 1] = given[at] end
+  local before = redis.call('EXISTS', key) == 1 and redis.call('HMGET', key, unpack(fields))
+  redis.call('HSET', key, ...)
+  if not before then return #fields == 1 and {'hdel', key, fields[1]} or {'drop', key} end
+  for at, field in ipairs(fields) do
+    if not before[at] then return {'hdel', key, field} end
+    undo[#undo + 1], undo[#undo + 2] = field, before[at]
+  end
+  return undo
+end
+function kinds.hdel(key, field)
+  local before = redis.call('HGET', key, field)
+  redis.call('HDEL', key, field)
+  if before then return {'hset', key, field, before} end
+end
+function kinds.expire(key, ttl)
+  redis.call('PEXPIRE', key, ttl)
+  return {'persist', key}
+end
+function kinds.lives(key, ttl)
+  redis.call('PEXPIRE', key, ttl)
+end
+function kinds.persist(key)
+  redis.call('PERSIST', key)
+end
+function kinds.grow(key)
+  redis.call('INCR', key)
+  return {'grow', key}
+end
+function kinds.epoch(key, epoch)
+  redis.call('SET', key, epoch)
+end
+"""
+"""A step makes one change and returns the one that undoes it, or nothing: a proof stays used, an epoch raised."""
+
+_RECORD_MS: Final = 30 * 24 * 3600 * 1000
+"""How long the record of a notary that does not come back is kept."""
+
+APPLY: Final = _script(
+    _STEPS
+    + f"""
+local asked = cjson.decode(ARGV[1])
+local unit = KEYS[1]
+local epoch = redis.call('GET', asked.epoch_key)
+if redis.call('GET', asked.marker_key) ~= asked.marker or not epoch then return {{'lost'}} end
+if redis.call('HGET', unit, 'fence') ~= asked.fence then return {{'fence'}} end
+if epoch ~= asked.epoch then return {{'epoch', epoch}} end
+local answer = {{'changed'}}
+for _, key in ipairs(asked.proofs) do
+  if redis.call('EXISTS', key) == 1 then answer[#answer + 1] = key end
+end
+local is_same = #answer == 1
+for _, check in ipairs(asked.checks) do
+  local value = redis.call(unpack(check, 2))
+  local expected = check[1]
+  if expected == cjson.null then expected = false end
+  if value and value ~= expected and tostring(value) ~= expected or not value and expected then is_same = false end
+end
+if not is_same then return answer end
+local undo = {{}}
+for _, key in ipairs(asked.proofs) do perform({{'proof', key, asked.proof_ms}}) end
+for _, step in ipairs(asked.steps) do
+  local back = perform(step)
+  if back then undo[#undo + 1] = back end
+end
+if #undo > 0 then
+  redis.call('HSET', unit, 'number', asked.number, 'undo', cjson.encode(undo))
+  redis.call('PEXPIRE', unit, {_RECORD_MS})
+end
+return {{'done', tostring(#undo)}}
+"""
+)
+"""Do what a unit has done, if everything that it has read is still so. KEYS: the notary's record."""
+
+RECOVER: Final = _script(
+    _STEPS
+    + f"""
+local unit, fence, last = KEYS[1], ARGV[1], tonumber(ARGV[2])
+local record = redis.call('HMGET', unit, 'number', 'undo')
+local said = 'kept'
+redis.call('HSET', unit, 'fence', fence)
+redis.call('PEXPIRE', unit, {_RECORD_MS})
+if record[1] and tonumber(record[1]) > last then
+  said = 'ahead'
+  if tonumber(record[1]) == last + 1 then
+    local undo = cjson.decode(record[2])
+    for at = #undo, 1, -1 do perform(undo[at]) end
+    said = 'undone'
+  end
+end
+redis.call('HDEL', unit, 'number', 'undo')
+return said
+"""
+)
+"""Undo the last unit if the ledger, whose last one is ARGV[2], does not have it. A script that was sent before and
+comes late finds another fence."""
+
+FORGET_UNDO: Final = _script("""
+if redis.call('HGET', KEYS[1], 'fence') == ARGV[1] and redis.call('HGET', KEYS[1], 'number') == ARGV[2] then
+  redis.call('HDEL', KEYS[1], 'number', 'undo')
+end
+return 'done'
+""")
+"""The ledger has the unit."""
+
+RENEW: Final = _script("""
+local marker = redis.call('GET', KEYS[1])
+local epoch = tonumber(redis.call('GET', KEYS[2]) or '0')
+if not marker then
+  marker = ARGV[1]
+  redis.call('SET', KEYS[1], marker)
+end
+local current = math.max(epoch, tonumber(ARGV[2])) + 1
+redis.call('SET', KEYS[2], string.format('%.0f', current))
+return {marker, string.format('%.0f', current)}
+""")
+"""A marker where there is none, and an epoch above all that were: marker, epoch. KEYS: marker, epoch."""
+
+BEGIN: Final = _script("""
+if redis.call('EXISTS', KEYS[1]) == 0 then
+  redis.call('SET', KEYS[1], ARGV[1])
+  redis.call('SET', KEYS[2], ARGV[2])
+end
+return {redis.call('GET', KEYS[1]), redis.call('GET', KEYS[2]) or '0'}
+""")
+"""The first start of a ledger: marker and epoch, made where there are none. KEYS: marker, epoch."""
+
+SWEEP: Final = _script("""
+local over = redis.call('ZRANGEBYSCORE', KEYS[1], '-inf', ARGV[1], 'LIMIT', 0, ARGV[3])
+local many = redis.call('ZCARD', KEYS[1]) - tonumber(ARGV[2])
+if #over == 0 and many > 0 then over = redis.call('ZRANGE', KEYS[1], 0, math.min(many, tonumber(ARGV[3])) - 1) end
+for _, id in ipairs(over) do
+  redis.call('ZREM', KEYS[1], id)
+  redis.call('HDEL', KEYS[2], id)
+end
+return #over
+""")
+"""Take from the list of ended approvals what is over, or more than ARGV[2]; at most ARGV[3]."""

@@ -1,0 +1,155 @@
+"""One notary's way to its store in Redis: what it knows of it between two units.
+
+Guarantees that a unit is applied whole or not at all, and only to the Redis that the ledger remembers; that what was
+applied for a unit which the ledger does not have is undone before anything else; and that an answer which did not come
+counts as a unit that may have been applied.
+"""
+
+import secrets
+import sqlite3
+from collections.abc import Callable
+from typing import Any, Final
+
+import msgspec
+
+from notary.backends.redis import scripts
+from notary.backends.redis.changes import Changes, Outdated
+from notary.backends.redis.client import Client
+from notary.backends.redis.keys import Keys
+from notary.backends.redis.unit_store import RedisStore
+from notary.store.contract import StoreGone
+
+MAX_ENDED: Final = 10_000
+"""Approvals that have ended and are listed; each can be asked for by its id for a day, however many there are."""
+SWEPT_AT_ONCE: Final = 100
+_encode = msgspec.json.Encoder().encode
+
+
+class StoreLost(Exception):
+    """The Redis is not the one that the ledger remembers, or has lost its data."""
+
+
+class Stores:
+    """Of one notary."""
+
+    def __init__(self, client: Client, keys: Keys, notary: str, clock: Callable[[], float]) -> None:
+        self.client = client
+        self.keys = keys
+        self.notary = notary
+        """Id of the ledger."""
+        self.clock = clock
+        self.epoch = 0
+        """As it was last heard of."""
+        self.marker = ""
+        self.is_lost = False
+        self.owes = True
+        """What was applied last may have to be undone."""
+        self.used: set[str] = set()
+        """Keys of proofs that were found to be used, for the next attempt of the same unit."""
+        self._fence = ""
+        self._undoable: int | None = None
+        """The last unit whose record says how to undo it."""
+
+    def open(self, connection: sqlite3.Connection) -> RedisStore:
+        """The store within a unit of the ledger."""
+        return RedisStore(self, connection)
+
+    def begin(self, marker: str | None, epoch: int, is_new: bool) -> str:
+        """Look at the Redis for the first time, given what the ledger remembers; the marker that it is to remember.
+
+        Raises StoreGone. A ledger with a history must not go on with a store that knows nothing of it: is_lost then.
+        """
+        keys = [self.keys.marker, self.keys.epoch]
+        if marker is None and is_new:
+            found, there = self.client.run(scripts.BEGIN, keys, secrets.token_hex(16), str(epoch))
+            self.marker, self.epoch = found, int(there)
+        else:
+            self.marker, self.epoch = marker or "", epoch
+            self.poll()
+            self.is_lost = self.is_lost or marker is None
+        return self.marker
+
+    def poll(self) -> None:
+        """Learn of another epoch, or of a loss. Raises StoreGone."""
+        marker, epoch = self.client.call("MGET", self.keys.marker, self.keys.epoch)
+        if marker != self.marker or epoch is None:
+            self.is_lost = True
+        else:
+            self.epoch = int(epoch)
+
+    def recover(self, last: int) -> None:
+        """Undo what was applied for a unit after `last`, the last one of the ledger. Raises StoreGone."""
+        fence = secrets.token_hex(8)
+        said = self.client.run(scripts.RECOVER, [self.keys.unit(self.notary)], fence, str(last))
+        self._fence, self.owes, self._undoable = fence, False, None
+        # The ledger was put back: nothing that the store holds fits it.
+        self.is_lost = self.is_lost or said == "ahead"
+
+    def renew(self, above: int) -> tuple[int, int]:
+        """Make this Redis the ledger's: (previous, current) epoch. Raises StoreGone."""
+        keys = [self.keys.marker, self.keys.epoch]
+        previous = self.epoch
+        self.marker, current = self.client.run(scripts.RENEW, keys, secrets.token_hex(16), str(max(above, previous)))
+        self.epoch = int(current)
+        return previous, self.epoch
+
+    def check(self) -> None:
+        """Raises StoreLost, or StoreGone where it must not be asked now."""
+        if self.is_lost:
+            raise StoreLost
+        self.client.check()
+        if self.owes:
+            raise StoreGone("Redis: what was applied last is not known yet")
+
+    def apply(self, changes: Changes, number: int) -> None:
+        """Do what unit `number` has done. Raises Outdated, StoreLost or StoreGone: then nothing is done, or `owes` says
+        that it may be."""
+        self.check()
+        asked: dict[str, Any] = {
+            "marker_key": self.keys.marker, "marker": self.marker, "epoch_key": self.keys.epoch,
+            "epoch": str(changes.epoch), "fence": self._fence, "number": str(number), "proofs": changes.proofs,
+            "proof_ms": changes.proof_ms, "checks": changes.checks, "steps": changes.steps,
+        }  # fmt: skip
+        # What is known of an answer that does not come is nothing.
+        self.owes = True
+        said, *more = self.client.run(
+            scripts.APPLY, [self.keys.unit(self.notary)], _encode(asked).decode()
+        )  # fmt: skip
+        self.owes = False
+        if said == "lost":
+            self.is_lost = True
+            raise StoreLost
+        if said == "fence":
+            self.owes = True
+            raise Outdated
+        if said == "epoch":
+            self.epoch = int(more[0])
+            raise Outdated
+        if said == "changed":
+            self.used.update(more)
+            raise Outdated
+        # Until the ledger has it.
+        self.owes = bool(changes.steps or changes.proofs)
+        if more[0] != "0":
+            self._undoable = number
+        if changes.raised is not None:
+            self.epoch = changes.raised
+
+    def confirm(self) -> None:
+        """The ledger has the unit."""
+        self.owes = False
+        self.used.clear()
+
+    def tidy(self) -> None:
+        """Erase how the last unit would be undone: a request may lie there. Raises StoreGone."""
+        if self._undoable is not None and not self.owes:
+            unit = [self.keys.unit(self.notary)]
+            self.client.run(scripts.FORGET_UNDO, unit, self._fence, str(self._undoable))
+            self._undoable = None
+
+    def sweep(self, over_since: float) -> bool:
+        """Take from the list of ended approvals what is over. True when there may be more. Raises StoreGone."""
+        swept = self.client.run(
+            scripts.SWEEP, [self.keys.ended_at, self.keys.ended], repr(over_since), str(MAX_ENDED), str(SWEPT_AT_ONCE)
+        )
+        return int(swept) == SWEPT_AT_ONCE

@@ -1,0 +1,102 @@
+"""Units whose store lies in Redis: performed again where others changed what they had read, undone where the ledger
+does not have them.
+
+The order of steps and what an end between any two of them leaves: docs/decisions.md, "The store in Redis".
+"""
+
+import contextlib
+import time
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from ipc.logs import log
+from ipc.messages import Operation
+from notary.backends.redis.changes import Outdated
+from notary.backends.redis.stores import StoreLost, Stores
+from notary.backends.sqlite import DatabaseGone
+from notary.ledger import journal
+from notary.operations.reconciling import StoreChanged
+from notary.state import State
+from notary.store.contract import StoreGone
+from notary.unit import Handler, Outcome, Task
+from notary.units import Units
+
+ATTEMPTS: Final = 8
+"""Of one unit that others outdate."""
+POLL_SECONDS: Final = 0.25
+"""Within a second whoever revokes at another gateway is heard of at every front."""
+LOST: Final = "the Redis of the store has lost its data, or is another one"
+
+
+class RemoteUnits(Units):
+    """See Units."""
+
+    def __init__(
+        self, state: State, stores: Stores, handlers: dict[type[Operation], Handler], writes: frozenset[type],
+        monotonic: Callable[[], float] = time.monotonic,
+    ) -> None:  # fmt: skip
+        super().__init__(state, handlers, writes)
+        self._stores = stores
+        self._monotonic = monotonic
+        self._poll_at = 0.0
+
+    def _together(self, tasks: Sequence[Task]) -> list[Outcome]:
+        stores = self._stores
+        stores.used.clear()
+        for _ in range(ATTEMPTS):
+            self._recover()
+            try:
+                outcomes = super()._together(tasks)
+            except Outdated:
+                self._state.epoch = stores.epoch
+                continue
+            except StoreLost:
+                self._reconcile()
+                continue
+            except Exception:
+                self._state.forget()
+                self._recover()  # at once, if that can be
+                raise
+            stores.confirm()
+            return outcomes
+        raise StoreGone("Redis: others change it all the time")
+
+    def patience(self) -> float:
+        """Seconds until something is to be done."""
+        return max(0.0, self._poll_at - self._monotonic())
+
+    def tend(self) -> bool:
+        """Hear of what others did. True when another epoch is in force, or may be."""
+        if self._monotonic() < self._poll_at:
+            return False
+        self._poll_at = self._monotonic() + POLL_SECONDS
+        stores, state = self._stores, self._state
+        if not stores.client.is_there:
+            return False
+        self._recover()
+        try:
+            stores.poll()
+            stores.tidy()
+            if stores.is_lost:
+                self._reconcile()
+        except (StoreGone, DatabaseGone) as error:
+            log.warning("the store could not be looked at", cause=str(error))
+        if state.epoch == stores.epoch:
+            return False
+        state.epoch = stores.epoch
+        return True
+
+    def _recover(self) -> None:
+        """Undo what the ledger does not have. What can't be undone now is before the store is used again."""
+        if not self._stores.owes or not self._stores.client.is_there:
+            return
+        with contextlib.suppress(StoreGone, DatabaseGone):
+            with self._state.database.unit(writes=False) as connection:
+                last = journal.read(connection).last
+            self._stores.recover(last)
+
+    def _reconcile(self) -> None:
+        log.error("every lease of before has ended", reason=LOST)
+        super()._together((Task("", 0, StoreChanged(LOST)),))
+        self._stores.is_lost = False
+        self._state.epoch = self._stores.epoch

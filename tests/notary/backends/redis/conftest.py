@@ -1,0 +1,50 @@
+"""A real Redis, and notaries that have their store there."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.notary.running import Running
+from tests.support.redis_server import RedisServer
+
+StartNotary = Callable[..., Running]
+_prefixes = itertools.count()
+
+
+@pytest.fixture(scope="package")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """One for all of these tests."""
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def prefix() -> str:
+    """Of this test's keys."""
+    return f"test-{next(_prefixes)}"
+
+
+@pytest.fixture
+def start(redis_server: RedisServer, prefix: str, tmp_path: Path) -> Iterator[StartNotary]:
+    """Starts a notary of its own ledger; those of one test share their store."""
+    started: list[Running] = []
+
+    def one(folder: str = "state", **settings: Any) -> Running:
+        store = msgspec.structs.replace(redis_server.settings, redis_prefix=prefix)
+        started.append(Running(tmp_path / folder, store=store, dev_mode=True, **settings))
+        return started[-1]
+
+    yield one
+    for running in started:
+        running.close()
+
+
+@pytest.fixture
+def notary(start: StartNotary) -> Running:
+    """One notary."""
+    return start()

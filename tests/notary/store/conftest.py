@@ -1,0 +1,71 @@
+"""The store of a notary, once in its ledger and once in a real Redis."""
+
+import itertools
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from pathlib import Path
+
+import pytest
+
+from notary.backends.redis.client import Client, Place
+from notary.backends.redis.keys import Keys
+from notary.backends.redis.stores import Stores
+from notary.backends.sqlite import Database
+from notary.ledger import schema
+from notary.store.contract import Store
+from notary.store.in_ledger import SqliteStore
+from tests.notary.samples import NOW
+from tests.support.notary_thread import SMALL_WAL
+from tests.support.redis_server import RedisServer
+
+UnitOfStore = Callable[[], AbstractContextManager[Store]]
+_prefixes = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """One for all tests of a module; each has a prefix of its own."""
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    yield server
+    server.close()
+
+
+@pytest.fixture(params=["sqlite", "redis"])
+def unit(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[UnitOfStore]:
+    """Begins a unit of the store; what it did is done when the block ends."""
+    database = Database(tmp_path / "ledger.sqlite3", schema.prepare, SMALL_WAL)
+    database.open()
+    if request.param == "sqlite":
+
+        @contextmanager
+        def in_ledger() -> Iterator[Store]:
+            with database.unit() as connection:
+                yield SqliteStore(connection)
+
+        yield in_ledger
+    else:
+        server: RedisServer = request.getfixturevalue("redis_server")
+        stores = open_stores(server, f"contract-{next(_prefixes)}")
+
+        @contextmanager
+        def in_redis() -> Iterator[Store]:
+            stores.used.clear()
+            with database.unit() as connection:
+                store = stores.open(connection)
+                yield store
+                store.apply(1)
+            stores.confirm()
+
+        yield in_redis
+        stores.client.close()
+    database.close()
+
+
+def open_stores(server: RedisServer, prefix: str, notary: str = "notary") -> Stores:
+    """Those of one notary."""
+    client = Client(Place(server.settings).connect)
+    client.open()
+    stores = Stores(client, Keys(prefix), notary, lambda: NOW)
+    stores.begin(None, 0, is_new=True)
+    stores.recover(0)
+    return stores

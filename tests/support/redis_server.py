@@ -1,0 +1,113 @@
+"""A real redis-server, in a folder of the test: on a port and a Unix socket, with what a production one has set."""
+
+import shutil
+import signal
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import redis
+
+from ipc.settings import StoreSettings
+from tests.support.gateway import wait_for
+from tests.support.ports import free_port
+
+FETCHED = Path(__file__).resolve().parents[2] / ".venv" / "servers" / "bin" / "redis-server"
+DURABLE = ("--appendonly", "yes", "--appendfsync", "everysec", "--maxmemory-policy", "noeviction")
+
+
+def program() -> str:
+    """The redis-server of this machine, or the one that scripts/servers.sh fetched."""
+    found = shutil.which("redis-server")
+    if found is None:
+        assert FETCHED.is_file(), "no Redis to test with: run `make test`, which fetches one (scripts/servers.sh)"
+        found = str(FETCHED)
+    return found
+
+
+class RedisServer:
+    """One server. Stopped and started again it has what it kept; `wiped`, nothing."""
+
+    def __init__(self, folder: Path, *more: str) -> None:
+        folder.mkdir(parents=True, exist_ok=True)
+        self.folder = folder
+        self.port = free_port()
+        self.socket = folder / "redis.sock"
+        self._more = more
+        self._process: subprocess.Popen[bytes] | None = None
+        self.start()
+
+    @property
+    def url(self) -> str:
+        """By TCP."""
+        return f"redis://127.0.0.1:{self.port}"
+
+    @property
+    def settings(self) -> StoreSettings:
+        """By its Unix socket."""
+        return StoreSettings(redis_url=f"unix://{self.socket}")
+
+    def start(self) -> None:
+        """Until it answers."""
+        self._process = subprocess.Popen(
+            [
+                program(), "--port", str(self.port), "--bind", "127.0.0.1", "--unixsocket", str(self.socket), "--dir",
+                str(self.folder), "--save", "", "--daemonize", "no", "--logfile", str(self.folder / "log"), *DURABLE,
+                *self._more,
+            ],
+        )  # fmt: skip
+        wait_for(self._answers, "redis-server")
+
+    def _answers(self) -> bool:
+        try:
+            return bool(self.ask("PING"))
+        except redis.BusyLoadingError:
+            return False
+        except redis.ResponseError:
+            return True  # it wants to be told who asks
+        except redis.RedisError:
+            return False
+
+    def ask(self, *command: Any) -> Any:
+        """One command of the test's own."""
+        with redis.Redis(unix_socket_path=str(self.socket), decode_responses=True) as client:
+            return client.execute_command(*command)
+
+    def names(self, prefix: str) -> list[str]:
+        """Of all keys of one gateway."""
+        return sorted(self.ask("KEYS", f"{{{prefix}}}:*"))
+
+    def kill(self) -> None:
+        """SIGKILL."""
+        assert self._process is not None, "it runs"
+        self._process.kill()
+        self._process.wait(30)
+
+    def freeze(self) -> None:
+        """It takes connections, and says nothing."""
+        self._signal("STOP")
+
+    def thaw(self) -> None:
+        """It goes on with what it has read."""
+        self._signal("CONT")
+
+    def _signal(self, name: str) -> None:
+        assert self._process is not None, "it runs"
+        self._process.send_signal(getattr(signal, f"SIG{name}"))
+
+    def wipe(self) -> None:
+        """What it kept is gone; it must not run."""
+        for path in self.folder.iterdir():
+            if path.is_dir():
+                shutil.rmtree(path)
+
+    def close(self) -> None:
+        """The end."""
+        if self._process is not None and self._process.poll() is None:
+            self._process.kill()
+            self._process.wait(30)
+
+    def info(self, section: str) -> str:
+        """What INFO says of one section, as Redis writes it."""
+        with redis.Redis(unix_socket_path=str(self.socket), decode_responses=True) as client:
+            return "\n".join(f"{name}:{value}" for name, value in client.info(section).items())
