@@ -1,12 +1,13 @@
 #!/usr/bin/env bash
-# Finds the programs that tests run for real, or fetches them: squid, strace and opa. Nothing is installed: the package of
-# squid would start a service, so files are unpacked into FOLDER and run from there; opa has no package and is built with
+# Finds the programs that tests run for real, or fetches them: squid, strace, redis-server and opa. Nothing is installed:
+# packages would start services, so files are unpacked into FOLDER and run from there; opa has no package and is built with
 # Go, some minutes once. Needs no root, and leaves the system's package lists alone. What stands already is used: the
 # second run is quick.
 # Usage: servers.sh FOLDER     afterwards FOLDER/bin has each of them, unless it is on the PATH or in /usr/sbin
 set -euo pipefail
 folder=$(realpath -m "$1")
-declare -A version=([squid]=-v [strace]=-V [opa]=version) place=([squid]=usr/sbin [strace]=usr/bin)
+declare -A version=([squid]=-v [strace]=-V [redis-server]=--version [opa]=version)
+declare -A place=([squid]=usr/sbin [strace]=usr/bin [redis-server]=usr/bin)
 opa=github.com/open-policy-agent/opa@v1.22.2
 
 say() { printf '%s\n' "$*" >&2; }
@@ -33,7 +34,7 @@ build_opa() {
 }
 
 missing=()
-for one in squid strace; do
+for one in squid strace redis-server; do
   { found=$(command -v "$one") && runs "$one" "$found"; } || missing+=("$one")
 done
 is_there() { for one in "${missing[@]}"; do [ -x "$folder/bin/$one" ] && runs "$one" "$folder/bin/$one" || return 1; done; }
@@ -83,7 +84,7 @@ apt-get -c "$made/apt.conf" -qq -y --download-only --reinstall install "${missin
 for package in "$made"/archives/*.deb; do
   case $(basename "$package") in
     libc6_* | libperl* | lib*-perl_*) ;; # the loader's own C library stays the system's; Perl is for what we leave out
-    squid* | strace* | lib*) dpkg -x "$package" "$made/root" ;;
+    squid* | strace* | redis-* | lib*) dpkg -x "$package" "$made/root" ;;
   esac
 done
 for one in "${missing[@]}"; do
