@@ -1,5 +1,5 @@
-"""scripts/servers.sh: what it takes for the programs of tests, what it says without one, and that it leaves nothing half
-made."""
+"""scripts/servers.sh: what it takes for the programs of tests, what it says without one, and that it leaves nothing
+half made."""
 
 import fcntl
 import os

@@ -1,0 +1,211 @@
+"""Each way in which a Redis fails, before a notary that serves: what is refused, what goes on, and that it recovers by
+itself."""
+
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ipc.messages import Enter, GetHold, Issued, Operation, Proof, ReadBudget, ReadStore
+from ipc.settings import StoreSettings
+from notary.backends.redis import client as redis_client
+from notary.backends.redis.client import Client, Place
+from notary.store.contract import StoreGone
+from tests.notary.running import Running
+from tests.notary.samples import fresh_proof, make_hold, make_issue, make_note
+from tests.support.asking import Told
+from tests.support.gateway import wait_for
+from tests.support.ports import closed_port
+from tests.support.redis_server import RedisServer
+
+Fault = Callable[[RedisServer], Any]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """One that these tests may hurt."""
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def hurt(server: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """A notary that lives through all of it."""
+    running = Running(tmp_path_factory.mktemp("state"), store=server.settings, dev_mode=True)
+    yield running
+    running.close()
+
+
+def told(running: Running, asked: Operation) -> str:
+    """Which part is not available; empty for an answer."""
+    try:
+        running.front.ask(asked)
+    except Told as error:
+        return (error.part or "?") if error.problem == "unavailable" else str(error)
+    return ""
+
+
+def fresh() -> Enter:
+    """With a proof of its own."""
+    return Enter(fresh_proof())
+
+
+@contextmanager
+def down(server: RedisServer) -> Iterator[None]:
+    server.kill()
+    yield
+    server.start()
+
+
+@contextmanager
+def hanging(server: RedisServer) -> Iterator[None]:
+    server.freeze()
+    yield
+    server.thaw()
+
+
+@contextmanager
+def full(server: RedisServer) -> Iterator[None]:
+    server.ask("CONFIG", "SET", "maxmemory", "1")
+    yield
+    server.ask("CONFIG", "SET", "maxmemory", "0")
+
+
+@contextmanager
+def replica(server: RedisServer) -> Iterator[None]:
+    server.ask("REPLICAOF", "127.0.0.1", "1")
+    yield
+    server.ask("REPLICAOF", "NO", "ONE")
+
+
+@contextmanager
+def closed_to_its_user(server: RedisServer) -> Iterator[None]:
+    server.ask("ACL", "SETUSER", "default", "-@scripting", "-mget")
+    yield
+    server.ask("ACL", "SETUSER", "default", "+@all")
+
+
+@pytest.mark.parametrize("fault", [down, hanging, full, replica, closed_to_its_user])
+def test_what_needs_the_store_is_refused_by_its_part_and_comes_back_by_itself(
+    hurt: Running, server: RedisServer, fault: Fault
+) -> None:
+    session_id = hurt.front.ask(make_issue(max_calls=3)).session_id
+    with fault(server):
+        assert told(hurt, fresh()) == "store"
+        assert told(hurt, make_issue(max_calls=1)) == "budget"
+        assert told(hurt, ReadStore()) == "store"
+        assert told(hurt, make_hold()) == "approvals"
+        # The ledger is not at fault.
+        assert isinstance(hurt.front.ask(make_issue()), Issued)
+        assert told(hurt, make_note()) == ""
+    wait_for(lambda: told(hurt, ReadStore()) == "", "the store")
+    assert told(hurt, fresh()) == ""
+    assert hurt.front.ask(ReadBudget(session_id)).remaining == 3
+    assert told(hurt, make_hold()) == ""
+
+
+def test_a_dead_redis_costs_further_calls_nothing(hurt: Running, server: RedisServer) -> None:
+    assert hurt.thread is not None
+    assert hurt.thread.state.stores is not None
+    client = hurt.thread.state.stores.client
+    with hanging(server):
+        wait_for(lambda: told(hurt, fresh()), "the first refusal")
+        began = time.thread_time()
+        for _ in range(1000):
+            with pytest.raises(StoreGone):
+                client.check()
+        assert time.thread_time() - began < 0.5
+    wait_for(lambda: told(hurt, ReadStore()) == "", "the store")
+
+
+def test_connections_that_are_reset_are_made_again(hurt: Running, server: RedisServer) -> None:
+    assert told(hurt, fresh()) == ""
+    server.ask("CLIENT", "KILL", "TYPE", "normal")
+    wait_for(lambda: told(hurt, fresh()) == "", "the store")
+
+
+def test_a_slow_redis_is_waited_for(hurt: Running, server: RedisServer) -> None:
+    slow = threading.Thread(target=lambda: server.ask("EVAL", SLOW, 0))
+    slow.start()
+    assert told(hurt, fresh()) == ""
+    slow.join()
+
+
+SLOW = """
+local began = redis.call('TIME')
+local function passed()
+  local now = redis.call('TIME')
+  return (now[1] - began[1]) * 1000000 + now[2] - began[2]
+end
+while passed() < 200000 do end
+"""
+
+
+@pytest.mark.parametrize("loses", [
+    lambda server: server.ask("FLUSHALL"),
+    lambda server: (server.kill(), server.wipe(), server.start()),
+    lambda server: server.ask("DEL", "{gateway}:epoch"),
+], ids=["emptied", "restarted without its file", "without its epoch"])  # fmt: skip
+def test_a_redis_that_lost_its_data_ends_every_lease_of_before(
+    hurt: Running, server: RedisServer, loses: Fault
+) -> None:
+    session_id = hurt.front.ask(make_issue(max_calls=3)).session_id
+    wait_for(lambda: told(hurt, Enter(Proof(f"of {session_id}"))) == "", "the store")
+    before = hurt.front.ask(Enter(fresh_proof())).epoch
+    loses(server)
+    wait_for(lambda: told(hurt, fresh()) == "", "the store")
+    assert hurt.front.ask(fresh()).epoch > before
+    event = hurt.last_event()
+    assert (event["event_type"], event["principal"]) == ("AdminRevokeAll", "gateway")
+    assert event["change"]["previous_epoch"] == before
+    assert "lost its data" in event["reason"]
+    assert hurt.front.in_force[-1].epoch == event["change"]["current_epoch"], "fronts are told"
+
+
+def test_values_that_make_no_sense_are_no_answer(hurt: Running, server: RedisServer) -> None:
+    session_id = hurt.front.ask(make_issue(max_calls=3)).session_id
+    server.ask("HSET", f"{{gateway}}:budget:{session_id}", "left", "many")
+    assert told(hurt, ReadBudget(session_id)) == "budget"
+    server.ask("SET", "{gateway}:hold:apr_x", "garbage")
+    assert told(hurt, GetHold("apr_x")) == "approvals"
+
+
+@contextmanager
+def answering(data: bytes) -> Iterator[int]:
+    """A server that answers whatever it hears with this; its port."""
+    with closing(socket.create_server(("127.0.0.1", 0))) as server:
+
+        def serve() -> None:
+            while True:
+                try:
+                    taken, _ = server.accept()
+                except OSError:
+                    return
+                with taken:
+                    taken.recv(4096)
+                    taken.sendall(data)
+
+        threading.Thread(target=serve, daemon=True).start()
+        yield server.getsockname()[1]
+
+
+@pytest.mark.parametrize("data", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"$-5\r\n", b"*1\r\n", b"\xff\xff\r\n", b""])
+def test_an_answer_that_is_none_is_a_redis_that_is_gone(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(redis_client, "COMMAND_SECONDS", 0.1)
+    with answering(data) as port:
+        client = Client(Place(StoreSettings(redis_url=f"redis://127.0.0.1:{port}")).connect)
+        with pytest.raises(StoreGone, match="Redis: "):
+            client.open()
+
+
+def test_nothing_at_its_address_is_said_at_once(tmp_path: Path) -> None:
+    with closed_port() as port, pytest.raises(StoreGone, match="ConnectionError"):
+        Client(Place(StoreSettings(redis_url=f"redis://127.0.0.1:{port}")).connect).open()
+    with pytest.raises(StoreGone, match="No such file"):
+        Client(Place(StoreSettings(redis_url=f"unix://{tmp_path}/none")).connect).open()

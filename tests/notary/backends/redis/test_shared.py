@@ -1,0 +1,98 @@
+"""What one gateway does in a Redis, another one on it sees; and what is kept there has an end."""
+
+import time
+
+import msgspec
+import pytest
+
+from ipc.messages import Enter, MoveHold, OrphanedHolds, Proof, ReadBudget, Revoke
+from ipc.settings import StoreSettings
+from notary.remote_units import POLL_SECONDS
+from tests.notary.backends.redis.conftest import StartNotary
+from tests.notary.backends.redis.test_kills import budgeted
+from tests.notary.samples import fresh_proof, make_claim, make_hold, make_issue, make_note, make_revoke, outcome_text
+from tests.support.asking import Told
+from tests.support.gateway import wait_for
+from tests.support.redis_server import RedisServer
+
+
+def test_a_proof_used_at_one_gateway_is_used_at_the_other(start: StartNotary) -> None:
+    one, other = start("one"), start("other")
+    assert one.front.ask(Enter(Proof("p"))).is_fresh
+    assert not other.front.ask(Enter(Proof("p"))).is_fresh
+    assert not one.front.ask(Enter(Proof("p"))).is_fresh
+
+
+def test_in_one_unit_the_same_proof_is_used_once(start: StartNotary) -> None:
+    one = start()
+    answers = [one.front.answer(number) for number in one.front.send(*[Enter(Proof("p"))] * 5)]
+    assert [answer.is_fresh for answer in answers] == [True, False, False, False, False]
+
+
+def test_one_claim_of_many_wins(start: StartNotary) -> None:
+    one, other = start("one"), start("other")
+    asked = make_hold()
+    one.front.ask(asked)
+    numbers = [(running, running.front.send(make_claim(asked.approval, running.front.front_id))[0])
+               for running in (one, other)]  # fmt: skip
+    won = [running.front.answer(number) for running, number in numbers]
+    assert [claimed is None for claimed in won].count(True) == 1
+    # It is neither seen as lost by the other, nor ended there.
+    loser, winner = (one, other) if won[0] is None else (other, one)
+    assert loser.front.ask(OrphanedHolds(())) == []
+    failed = MoveHold(asked.approval.approval_id, "claimed", "failed", outcome_text(error_code="x", claimed_by="alice"))
+    with pytest.raises(Told, match="another front"):
+        loser.front.ask(failed)
+    assert winner.front.ask(failed).state == "failed"
+
+
+def test_a_budget_is_exact_over_two_gateways(start: StartNotary) -> None:
+    one, other = start("one"), start("other")
+    session_id = one.front.ask(make_issue(max_calls=8)).session_id
+    asked = [(running, running.front.send(budgeted(session_id))[0]) for _ in range(8) for running in (one, other)]
+    answers = [running.front.answer(number) for running, number in asked]
+    refused = [answer for answer in answers if getattr(answer, "code", None) == "budget_exhausted"]
+    assert len(refused) == 8
+    assert one.front.ask(ReadBudget(session_id)).remaining == 0
+
+
+def test_a_revocation_reaches_the_fronts_of_the_other_gateway_within_a_second(start: StartNotary) -> None:
+    one, other = start("one"), start("other")
+    revoke: Revoke = make_revoke()
+    current = one.front.ask(revoke).current
+    began = time.monotonic()
+    wait_for(lambda: other.front.ask(make_note()) is None and other.front.in_force[-1].epoch == current, "the epoch")
+    assert time.monotonic() - began < 5.0, "a busy machine counts, too"
+    assert POLL_SECONDS <= 0.5, "what the second is made of"
+
+
+def test_what_is_kept_has_an_end(start: StartNotary, redis_server: RedisServer, prefix: str) -> None:
+    one = start()
+    one.front.ask(make_issue(max_calls=3, max_sessions=5))
+    one.front.ask(make_hold(calls_per_hour=5))
+    one.front.ask(Enter(fresh_proof()))
+    lasting = {name.partition(":")[2] for name in redis_server.names(prefix) if redis_server.ask("PTTL", name) < 0}
+    hold = next(name for name in lasting if name.startswith("hold:"))
+    assert lasting == {"epoch", "marker", "live", "live:version", hold}
+    for name in redis_server.names(prefix):
+        if ":proof:" in name:
+            assert 170_000 < redis_server.ask("PTTL", name) <= 180_000
+
+
+def test_how_a_unit_would_be_undone_is_erased_soon(start: StartNotary, redis_server: RedisServer, prefix: str) -> None:
+    one = start()
+    one.front.ask(make_hold())
+    (unit,) = [name for name in redis_server.names(prefix) if ":unit:" in name]
+    wait_for(lambda: redis_server.ask("HKEYS", unit) == ["fence"], "the record without a request")
+
+
+def test_a_ledger_that_changes_its_store_ends_every_lease(start: StartNotary, redis_server: RedisServer) -> None:
+    one = start()
+    one.front.ask(make_note())
+    before = one.settings
+    one.settings = msgspec.structs.replace(before, store=StoreSettings())
+    in_ledger = one.restart().ask(Enter(fresh_proof())).epoch
+    assert in_ledger > 0
+    one.settings = before
+    assert one.restart().ask(Enter(fresh_proof())).epoch > in_ledger
+    assert [event["event_type"] for event in one.events()] == ["GatewayStarted", "AdminRevokeAll", "AdminRevokeAll"]
