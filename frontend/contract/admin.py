@@ -29,7 +29,7 @@ class Webhooks(msgspec.Struct, frozen=True, kw_only=True):
 class Backends(msgspec.Struct, frozen=True, kw_only=True):
     """What stands behind each part; the contract calls store and policy engine `redis` and `opa` in `dependencies`."""
 
-    store: Literal["sqlite"]
+    store: Literal["sqlite", "redis"]
     policy: Literal["embedded", "opa"]
     ledger: Literal["sqlite"]
 

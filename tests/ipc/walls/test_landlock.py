@@ -91,6 +91,16 @@ def without_network(port: int, may_connect: bool) -> None:
     os._exit(0)
 
 
+def to_one_port(port: int, other: int) -> None:
+    behind((), Scope(ports=(port,)))
+    assert (connects(port), connects(other)) == (0, errno.EACCES)
+
+
+def test_of_all_ports_one_may_be_connected_to() -> None:
+    with listening() as port, listening() as other:
+        ends_well(to_one_port, port, other)
+
+
 @pytest.mark.parametrize("may_connect", [False, True])
 def test_tcp_is_as_the_scope_says(may_connect: bool) -> None:
     with listening() as port:

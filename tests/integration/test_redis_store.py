@@ -1,0 +1,123 @@
+"""A whole gateway with its store in a Redis, from outside: what a lease may, once; a restart; a Redis that goes."""
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import psutil
+import pytest
+
+from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
+from tests.support.manifests import patient
+from tests.support.redis_server import RedisServer
+from tests.support.upstream import Upstream
+
+PAYMENT = {"to": "acct-7", "amount_cents": 25000, "currency": "EUR"}
+TEXT = {"text": "a"}
+Start = Callable[[], AbstractContextManager[Gateway]]
+
+
+@pytest.fixture(scope="module")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """A Redis of this module's own."""
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module")
+def start(up: Upstream, redis_server: RedisServer, tmp_path_factory: pytest.TempPathFactory) -> Start:
+    """Starts the gateway of one folder, by TCP to its Redis."""
+    folder: Path = tmp_path_factory.mktemp("state")
+    store = f'\n[store]\nredis_url = "redis://localhost:{redis_server.port}"\n'
+    return lambda: gateway(folder, config_for(up.address, patient(folder / "actions") + store))
+
+
+@pytest.fixture(scope="module")
+def gate(start: Start) -> Iterator[Gateway]:
+    """One that these tests share."""
+    with start() as running:
+        yield running
+
+
+def held(agent: Bearer) -> str:
+    answer = agent.execute("payment_transfer", PAYMENT)
+    assert answer.status_code == 202, answer.text
+    return str(answer.json()["approval_id"])
+
+
+def code(answer: Any) -> tuple[int, str]:
+    return answer.status_code, answer.json().get("error", "")
+
+
+def test_a_lease_is_spent_a_proof_is_used_and_a_hold_is_approved_once(gate: Gateway) -> None:
+    agent, operator = gate.agent(max_calls=2), gate.operator()
+    status = operator.get("/v1/admin/status")
+    assert (status.status_code, status.json().get("backends", status.text)) == (
+        200,
+        {"store": "redis", "policy": "embedded", "ledger": "sqlite"},
+    )
+    assert gate.http.get("/readyz").json()["redis"] is True
+    path = "/v1/actions/text_digest/execute"
+    headers = agent.headers("POST", path)
+    assert gate.http.post(path, headers=headers, json=TEXT).status_code == 200
+    assert code(gate.http.post(path, headers=headers, json=TEXT)) == (401, "replay_detected")
+    approval_id = held(agent)
+    assert code(agent.execute("text_digest", TEXT)) == (403, "budget_exhausted")
+    approve = f"/v1/approvals/{approval_id}/approve"
+    assert operator.post(approve).json()["verification_outcome"] == "verified"
+    assert operator.post(approve).status_code == 404
+    assert agent.get(f"/v1/approvals/{approval_id}/poll").json()["state"] == "approved"
+    listed = operator.get("/v1/approvals?status=approved&limit=10").json()["approvals"]
+    assert approval_id in [item["approval_id"] for item in listed]
+
+
+def test_the_notary_is_connected_to_its_redis_and_to_nothing_else(gate: Gateway, redis_server: RedisServer) -> None:
+    notary = psutil.Process(gate.child("notary").pid)
+    wait_for(lambda: notary.net_connections("inet"), "its connection")
+    assert {one.raddr.port for one in notary.net_connections("inet")} == {redis_server.port}
+
+
+def test_while_redis_is_down_nothing_runs_and_afterwards_everything_does(
+    gate: Gateway, redis_server: RedisServer
+) -> None:
+    agent, operator = gate.agent(max_calls=5), gate.operator()
+    approval_id = held(agent)
+    without_budget = gate.agent()
+    redis_server.kill()
+    assert code(without_budget.execute("text_digest", TEXT)) == (503, "replay_cache_unavailable")
+    assert code(agent.execute("text_digest", TEXT)) == (503, "budget_store_unavailable")
+    wait_for(lambda: gate.http.get("/readyz").json()["redis"] is False, "readiness to fail")
+    assert agent.get(f"/v1/approvals/{approval_id}/poll").status_code == 503
+    assert operator.get("/v1/admin/status").json()["dependencies"]["redis"] is False
+    assert gate.agent().token, "a lease without a budget"
+    with pytest.raises(AssertionError, match="budget_store_unavailable"):
+        gate.agent(max_calls=1)
+    redis_server.start()
+    wait_for(lambda: gate.http.get("/readyz").status_code == 200, "readiness")
+    assert agent.execute("text_digest", TEXT).status_code == 200
+    assert operator.post(f"/v1/approvals/{approval_id}/approve").status_code == 200
+    assert code(agent.execute("text_digest", TEXT))[0] == 200
+
+
+def test_revoke_all_ends_leases(gate: Gateway) -> None:
+    agent = gate.agent()
+    assert agent.execute("text_digest", TEXT).status_code == 200
+    assert gate.operator().post("/v1/admin/revoke-all").status_code == 200
+    assert code(agent.execute("text_digest", TEXT)) == (401, "invalid_lease")
+
+
+def test_a_gateway_that_starts_again_goes_on_with_what_is_there(start: Start, gate: Gateway) -> None:
+    agent = gate.agent(max_calls=2)
+    path = "/v1/actions/text_digest/execute"
+    headers = agent.headers("POST", path)
+    assert gate.http.post(path, headers=headers, json=TEXT).status_code == 200
+    approval_id = held(agent)
+    gate.stop()
+    with start() as again:
+        agent = Bearer(again.http, again.base, agent.token, agent.prover)
+        assert code(agent.execute("text_digest", TEXT)) == (403, "budget_exhausted")
+        operator = again.operator()
+        assert operator.get(f"/v1/approvals/{approval_id}").json()["state"] == "pending"
+        assert operator.post(f"/v1/approvals/{approval_id}/approve").status_code == 200
