@@ -11,8 +11,8 @@ from typing import Final
 
 from ipc.logs import log
 from ipc.messages import Operation
-from notary.backends.redis.changes import Outdated
-from notary.backends.redis.stores import StoreLost, Stores
+from notary.backends.redis.changes import Outdated, StoreLost
+from notary.backends.redis.stores import Stores
 from notary.backends.sqlite import DatabaseGone
 from notary.ledger import journal
 from notary.operations.reconciling import StoreChanged

@@ -13,7 +13,17 @@ import msgspec
 from ipc.canonical import NotCanonical
 from ipc.clock import ClockWrong
 from ipc.logs import log
-from ipc.messages import ListUnresolved, Operation, QueryEvents, ShowIntent, ShowReceipt, TraceOfApproval, VerifyIntent
+from ipc.messages import (
+    Hold,
+    ListUnresolved,
+    Open,
+    Operation,
+    QueryEvents,
+    ShowIntent,
+    ShowReceipt,
+    TraceOfApproval,
+    VerifyIntent,
+)
 from notary.backends.sqlite import DatabaseGone
 from notary.ledger import journal
 from notary.ledger.outbox import waiting
@@ -74,6 +84,8 @@ class Units:
         with state.database.unit(writes=is_writing or is_settling, is_durable=is_writing) as connection:
             unit, unheard = Unit(state, connection), self._unheard
             try:
+                if not unit.store.is_in_ledger:
+                    unit.store.foresee(_budgeted(tasks))
                 outcomes = [self._performed(unit, task) for task in tasks]
                 if is_writing:
                     unheard = self._remember(unit, tasks, outcomes)
@@ -140,6 +152,12 @@ class Units:
 def _notes_of(error: Exception) -> list[str]:
     """The part that was at work, if any was; a DatabaseGone is raised from the error that was met."""
     return [note for one in (error, error.__cause__) for note in getattr(one, "__notes__", ())]
+
+
+def _budgeted(tasks: Sequence[Task]) -> set[str]:
+    """Sessions that calls of these tasks are charged to."""
+    asked = (task.operation for task in tasks)
+    return {one.event.session_id or "" for one in asked if isinstance(one, Open | Hold) and one.has_budget}
 
 
 def remembered(connection: sqlite3.Connection) -> Remembered:

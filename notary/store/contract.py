@@ -4,6 +4,7 @@ Every backend gives the same answers (tests/notary/store has one suite for all).
 what the unit changed it sees at once; others see it when the unit is durable, whole or not at all.
 """
 
+from collections.abc import Collection
 from typing import NamedTuple, Protocol
 
 from msgspec.structs import replace
@@ -47,6 +48,10 @@ class Store(Protocol):
         ...
 
     # ----------------------------------------------------------------- proofs and epoch
+
+    def foresee(self, session_ids: Collection[str]) -> None:
+        """The budgets of these sessions will be asked for. Raises nothing."""
+        ...
 
     def apply(self, number: int) -> None:
         """Do what was done here: just before the commit, and only where the store is not in the ledger. `number` is

@@ -1,6 +1,7 @@
 """The store in the ledger's own SQLite file: a unit's changes are part of its transaction."""
 
 import sqlite3
+from collections.abc import Collection
 
 from ipc.messages import ListedHolds, ListHolds
 from ipc.store import ApprovalRecord, Budget
@@ -18,6 +19,9 @@ class SqliteStore:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._connection = connection
+
+    def foresee(self, session_ids: Collection[str]) -> None:
+        """See Store."""
 
     def apply(self, number: int) -> None:
         """See Store."""

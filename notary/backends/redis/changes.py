@@ -15,6 +15,10 @@ class Outdated(Exception):
     """Something that the unit has read is another way by now: nothing was changed, and it is to be performed again."""
 
 
+class StoreLost(Exception):
+    """The Redis is not the one that the ledger remembers, or has lost its data."""
+
+
 @dataclass(slots=True)
 class Changes:
     """Of one unit. `check` raises where Redis can't be used now."""

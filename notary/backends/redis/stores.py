@@ -13,7 +13,7 @@ from typing import Any, Final
 import msgspec
 
 from notary.backends.redis import scripts
-from notary.backends.redis.changes import Changes, Outdated
+from notary.backends.redis.changes import Changes, Outdated, StoreLost
 from notary.backends.redis.client import Client
 from notary.backends.redis.keys import Keys
 from notary.backends.redis.unit_store import RedisStore
@@ -23,10 +23,6 @@ MAX_ENDED: Final = 10_000
 """Approvals that have ended and are listed; each can be asked for by its id for a day, however many there are."""
 SWEPT_AT_ONCE: Final = 100
 _encode = msgspec.json.Encoder().encode
-
-
-class StoreLost(Exception):
-    """The Redis is not the one that the ledger remembers, or has lost its data."""
 
 
 class Stores:

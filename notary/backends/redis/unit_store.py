@@ -1,13 +1,14 @@
 """The store within one unit, in Redis: a Store (notary/store/contract.py) whose changes wait for the unit's end."""
 
 import sqlite3
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from contextlib import suppress
 from math import ceil
 from typing import Final, Protocol
 
 from ipc.messages import ListedHolds, ListHolds
 from ipc.store import ApprovalRecord, Budget
-from notary.backends.redis.changes import Changes, milliseconds, number
+from notary.backends.redis.changes import Changes, StoreLost, milliseconds, number
 from notary.backends.redis.client import Client
 from notary.backends.redis.holds import Holds
 from notary.backends.redis.keys import Keys
@@ -62,6 +63,12 @@ class RedisStore:
         """Hold -> where its call is counted."""
         self._sessions: dict[str, list[float]] = {}
         """Key -> ends of leases that this unit adds."""
+
+    def foresee(self, session_ids: Collection[str]) -> None:
+        """See Store: one question for all of them, where there are several."""
+        if len(session_ids) > 1:
+            with suppress(StoreGone, StoreLost):  # who depends on it meets it again
+                self._read_budgets(session_ids)
 
     def apply(self, number: int) -> None:
         """Do what was done here, if the unit depends on Redis at all. Raises Outdated, StoreLost, StoreGone."""
@@ -153,10 +160,14 @@ class RedisStore:
 
     def _kept(self, session_id: str) -> list[int] | None:
         if session_id not in self._budgets:
-            key = self._keys.budget(session_id)
-            most, left = self._changes.read_all([("HGET", key, "max"), ("HGET", key, "left")])
-            self._budgets[session_id] = None if most is None or left is None else [number(most), number(left)]
+            self._read_budgets([session_id])
         return self._budgets[session_id]
+
+    def _read_budgets(self, session_ids: Collection[str]) -> None:
+        keys = [self._keys.budget(session_id) for session_id in session_ids]
+        found = self._changes.read_all([("HGET", key, field) for key in keys for field in ("max", "left")])
+        for session_id, most, left in zip(session_ids, found[::2], found[1::2], strict=True):
+            self._budgets[session_id] = None if most is None or left is None else [number(most), number(left)]
 
     # ----------------------------------------------------------------- quotas
 

@@ -1,11 +1,13 @@
 """What one gateway does in a Redis, another one on it sees; and what is kept there has an end."""
 
 import time
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 import pytest
 
-from ipc.messages import Enter, MoveHold, OrphanedHolds, Proof, ReadBudget, Revoke
+from ipc.messages import Closed, Enter, MoveHold, OrphanedHolds, Proof, ReadBudget, Revoke
 from ipc.settings import StoreSettings
 from notary.remote_units import POLL_SECONDS
 from tests.notary.backends.redis.conftest import StartNotary
@@ -96,3 +98,22 @@ def test_a_ledger_that_changes_its_store_ends_every_lease(start: StartNotary, re
     one.settings = before
     assert one.restart().ask(Enter(fresh_proof())).epoch > in_ledger
     assert [event["event_type"] for event in one.events()] == ["GatewayStarted", "AdminRevokeAll", "AdminRevokeAll"]
+
+
+def test_the_budgets_of_a_unit_are_asked_for_at_once(start: StartNotary, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = start()
+    sessions = [one.front.ask(make_issue(max_calls=2)).session_id for _ in range(4)]
+    assert one.thread is not None
+    assert one.thread.state.stores is not None
+    client, asked = one.thread.state.stores.client, list[int]()
+    many = client.many
+
+    def counting(commands: Sequence[tuple[str | int, ...]]) -> list[Any]:
+        asked.append(sum(command[0] == "HGET" for command in commands))
+        return many(commands)
+
+    monkeypatch.setattr(client, "many", counting)
+    numbers = one.front.send(*(budgeted(session_id) for session_id in sessions))
+    assert all(isinstance(one.front.answer(number), Closed) for number in numbers)
+    assert 8 in asked, "two fields of four sessions, in one turn"
+    assert [one.front.ask(ReadBudget(session_id)).remaining for session_id in sessions] == [1] * 4

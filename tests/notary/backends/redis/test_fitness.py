@@ -1,0 +1,166 @@
+"""What a Redis must be, and how it is reached: TLS, users, passwords in files, Unix sockets; each refusal in a
+sentence."""
+
+import datetime
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import pytest
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
+from cryptography.hazmat.primitives.asymmetric import ec
+
+from ipc.exits import Exit
+from ipc.messages import ListHolds
+from ipc.private_files import write_private
+from ipc.settings import Settings, StoreSettings
+from notary.backends.redis.client import Place
+from notary.backends.redis.fitness import judge, problem_of_redis
+from tests.notary.running import NotaryProcess, settings_in
+from tests.notary.samples import make_hold, make_issue
+from tests.support.ports import free_port
+from tests.support.redis_server import RedisServer
+
+PRODUCTION = Settings("/nowhere", "https://gate.example")
+PASSWORD = "a-password-that-nobody-may-see"
+
+
+def problem(store: StoreSettings, *, is_dev: bool = False) -> str | None:
+    """What is said of a Redis."""
+    return problem_of_redis(msgspec.structs.replace(PRODUCTION, store=store, dev_mode=is_dev))
+
+
+@contextmanager
+def configured(server: RedisServer, name: str, value: str) -> Iterator[None]:
+    before = server.ask("CONFIG", "GET", name)
+    server.ask("CONFIG", "SET", name, value)
+    yield
+    server.ask("CONFIG", "SET", name, before[name])
+
+
+def test_one_that_is_durable_will_do_and_none_is_no_problem(redis_server: RedisServer) -> None:
+    assert problem(redis_server.settings) is None
+    assert problem(StoreSettings()) is None
+
+
+@pytest.mark.parametrize(("name", "value", "said"), [
+    ("maxmemory-policy", "allkeys-lru", "maxmemory-policy is allkeys-lru, and proofs may be evicted: set noeviction."),
+    ("appendonly", "no", "set appendonly yes."),
+    ("appendfsync", "no", "set appendfsync always, or everysec."),
+])  # fmt: skip
+def test_one_that_may_forget_is_refused_in_production_and_told_of_in_dev_mode(
+    redis_server: RedisServer, name: str, value: str, said: str
+) -> None:
+    with configured(redis_server, name, value):
+        assert said in str(problem(redis_server.settings))
+        assert problem(redis_server.settings, is_dev=True) is None
+        found = judge(Place(redis_server.settings), PRODUCTION)
+        assert (found.wrong, len(found.weak)) == ([], 1)
+
+
+def test_a_replica_is_refused_everywhere(redis_server: RedisServer) -> None:
+    redis_server.ask("REPLICAOF", "127.0.0.1", "1")
+    try:
+        assert "name its master" in str(problem(redis_server.settings, is_dev=True))
+    finally:
+        redis_server.ask("REPLICAOF", "NO", "ONE")
+
+
+def test_one_that_can_not_be_reached_is_one_sentence(tmp_path: Path) -> None:
+    told = str(problem(StoreSettings(redis_url=f"unix://{tmp_path}/none")))
+    assert told.startswith(f"store.redis_url = 'unix://{tmp_path}/none': can't be used: ")
+    assert "\n" not in told
+    assert "can't be used" in str(problem(StoreSettings(redis_url="redis://no-such-name.invalid")))
+
+
+def test_a_notary_ends_with_69_where_its_redis_can_not_be_reached(tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, store=StoreSettings(redis_url=f"unix://{tmp_path}/none"))
+    process = NotaryProcess(settings)
+    assert process.end() == Exit.UNAVAILABLE
+
+
+def test_a_user_with_the_rights_of_the_documentation_has_all_it_needs(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    documented = (Path(__file__).resolve().parents[4] / "docs" / "operations.md").read_text()
+    rights = documented.partition("A user needs `")[2].partition("`")[0].split()
+    assert "+@scripting" in rights
+    redis_server.ask("ACL", "SETUSER", "gate", "on", f">{PASSWORD}", "~{gateway}:*", *rights)
+    file = tmp_path / "password"
+    write_private(file, PASSWORD.encode() + b"\n")
+    store = StoreSettings(redis_url=f"unix://gate@{redis_server.socket}", redis_password_file=str(file))
+    settings = settings_in(tmp_path, store=store)
+    assert problem_of_redis(settings) is None
+    process = NotaryProcess(settings)
+    process.ready()
+    front = process.attach("front-1")
+    front.ask(make_issue(max_calls=3, max_sessions=3))
+    front.ask(make_hold(calls_per_hour=3))
+    assert front.ask(ListHolds(None, 5)).total == 1
+    front.close()
+    assert process.stop() == 0
+    file.unlink()
+    write_private(file, b"another")
+    told = str(problem_of_redis(settings))
+    assert "user or password is refused" in told
+    assert PASSWORD not in told
+
+
+@pytest.fixture(scope="module")
+def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RedisServer, int, Path]]:
+    """A Redis with a certificate for `localhost`, its port for TLS, and the certificate."""
+    folder = tmp_path_factory.mktemp("tls")
+    certificate, port = made_certificate(folder), free_port()
+    server = RedisServer(
+        folder / "redis", "--tls-port", str(port), "--tls-cert-file", str(certificate), "--tls-key-file",
+        str(folder / "key.pem"), "--tls-ca-cert-file", str(certificate), "--tls-auth-clients", "no",
+    )  # fmt: skip
+    yield server, port, certificate
+    server.close()
+
+
+def made_certificate(folder: Path) -> Path:
+    key = ec.generate_private_key(ec.SECP256R1())
+    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
+    now = datetime.datetime.now(datetime.UTC)
+    certificate = (
+        x509.CertificateBuilder()
+        .subject_name(name)
+        .issuer_name(name)
+        .public_key(key.public_key())
+        .serial_number(1)
+        .not_valid_before(now - datetime.timedelta(days=1))
+        .not_valid_after(now + datetime.timedelta(days=1))
+        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
+        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
+        .sign(key, hashes.SHA256())
+    )
+    (folder / "key.pem").write_bytes(
+        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
+    )
+    path = folder / "certificate.pem"
+    path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
+    return path
+
+
+def test_tls_is_verified_by_name_and_authority(tls: tuple[RedisServer, int, Path]) -> None:
+    _, port, certificate = tls
+    by_name = StoreSettings(redis_url=f"rediss://localhost:{port}", redis_ca_file=str(certificate))
+    assert problem(by_name) is None
+    assert Place(by_name).at is not None
+    for wrong in (
+        msgspec.structs.replace(by_name, redis_ca_file=None),
+        msgspec.structs.replace(by_name, redis_url=f"rediss://127.0.0.1:{port}"),
+        msgspec.structs.replace(by_name, redis_url=f"redis://localhost:{port}"),
+    ):
+        assert "can't be used" in str(problem(wrong))
+
+
+def test_a_notary_behind_its_walls_speaks_tls(tls: tuple[RedisServer, int, Path], tmp_path: Path) -> None:
+    _, port, certificate = tls
+    store = StoreSettings(redis_url=f"rediss://localhost:{port}", redis_ca_file=str(certificate))
+    process = NotaryProcess(settings_in(tmp_path, store=store))
+    process.ready()
+    assert process.stop() == 0
