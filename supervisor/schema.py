@@ -146,7 +146,7 @@ SCHEMA = Table(
         "ledger": Table(
             {
                 "path": Leaf(_ledger_path),
-                "min_free_bytes": Leaf(kinds.whole(0, 1 << 50)),
+                "min_free_bytes": Leaf(kinds.whole(0, 1 << 39)),
                 "url": Leaf(kinds.not_yet("PostgreSQL comes later; leave it out: a SQLite file is used.")),
             }
         ),

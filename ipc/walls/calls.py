@@ -86,8 +86,8 @@ def file_locks() -> dict[str, Rule]:
 
 
 def internet(*, or_unix: bool = False) -> Rule:
-    """A socket of TCP or UDP; with `or_unix` one of a service on this host, too. Otherwise the C library, which asks name
-    service daemons over Unix sockets and the kernel over netlink, does without."""
+    """A socket of TCP or UDP; with `or_unix` one of a service on this host, too. Otherwise the C library does without
+    name service daemons, which it asks over Unix sockets; and always without the kernel's netlink."""
     families = OneOf(0, (_AF_INET, _AF_INET6, _AF_UNIX) if or_unix else (_AF_INET, _AF_INET6))
     kinds = OneOf(1, (_SOCK_STREAM, _SOCK_DGRAM), _SOCK_TYPE_MASK)
     return Rule(conditions=(families, kinds), otherwise=refusal(errno.EAFNOSUPPORT))
