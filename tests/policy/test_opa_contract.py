@@ -42,55 +42,40 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Opa]:
         yield running
 
 
-@pytest.fixture(scope="module", params=["embedded", "opa"])
-def decide(
-    request: pytest.FixtureRequest, engine: Opa, deciding: Callable[[dict[str, Any]], Decide]
-) -> Callable[[dict[str, Any]], Decide]:
-    """Puts data in force; gives what decides over it."""
+def in_opa(engine: Opa, data: dict[str, Any]) -> Decide:
+    """Puts data in force in an OPA; gives what decides over it."""
+    documents = wire.documents_of(json.dumps(data))
+    pushed = engine.http.patch(
+        wire.DATA, content=wire.patch(documents, wire.Mark()),
+        headers={"Content-Type": "application/json-patch+json"},
+    )  # fmt: skip
+    assert pushed.status_code == 204, pushed.text
 
-    def in_opa(data: dict[str, Any]) -> Decide:
-        documents = wire.documents_of(json.dumps(data))
-        pushed = engine.http.patch(
-            wire.DATA, content=wire.patch(documents, wire.Mark()),
-            headers={"Content-Type": "application/json-patch+json"},
-        )  # fmt: skip
-        assert pushed.status_code == 204, pushed.text
+    def decided(**changes: object) -> Decision:
+        answer = engine.http.post(wire.DECISION, json={"input": question(**changes).as_input()})
+        found = wire.found_in(wire.Answer(answer.status_code, answer.content))
+        return parse_decision(wire.document_in(found) or "")
 
-        def decided(**changes: object) -> Decision:
-            answer = engine.http.post(wire.DECISION, json={"input": question(**changes).as_input()})
-            found = wire.found_in(wire.Answer(answer.status_code, answer.content))
-            return parse_decision(wire.document_in(found) or "")
-
-        return decided
-
-    return in_opa if request.param == "opa" else deciding
+    return decided
 
 
-_decided: dict[str, dict[tuple[str, str, str], Decision]] = {}
-
-
-def test_every_question_of_the_table_is_decided(
-    decide: Callable[[dict[str, Any]], Decide], request: pytest.FixtureRequest
-) -> None:
-    ask = decide(DATA)
-    table = {
+def table(ask: Decide) -> dict[tuple[str, str, str], Decision]:
+    """What is decided on each question."""
+    return {
         (principal, action, name): ask(principal=principal, action_id=action, **changes)
         for (principal, action), (name, changes) in itertools.product(
             itertools.product(PRINCIPALS, ACTIONS), VARIATIONS.items()
         )
     }
-    assert {decision.rule for decision in table.values()} >= {
+
+
+def test_both_decide_every_question_alike(engine: Opa, deciding: Callable[[dict[str, Any]], Decide]) -> None:
+    embedded, of_opa = table(deciding(DATA)), table(in_opa(engine, DATA))
+    assert {decision.rule for decision in embedded.values()} >= {
         "allow", "allowlist", "trust", "acl", "scope", "sinks", "denied_action", "hold_high_risk",
         "hold_unresolved_domain", "hold_unresolved_path",
     }  # fmt: skip
-    _decided[request.node.callspec.params["decide"]] = table
-
-
-def test_both_decide_alike() -> None:
-    embedded, of_opa = _decided["embedded"], _decided["opa"]
-    assert len(embedded) == len(PRINCIPALS) * len(ACTIONS) * len(VARIATIONS)
-    differing = {key: (decision, of_opa[key]) for key, decision in embedded.items() if decision != of_opa[key]}
-    assert not differing
+    assert not {key: (decision, of_opa[key]) for key, decision in embedded.items() if decision != of_opa[key]}
 
 
 def test_data_that_is_gone_decides_nothing_in_either(engine: Opa) -> None:

@@ -70,7 +70,7 @@ BROKEN: list[tuple[dict[str, Any], tuple[str | int, ...], str]] = [
     (
         {"opa_url": "http://opa.example:8181"},
         ("opa_url",),
-        "opa_url: http beyond loopback is not allowed in production. Use https or a Unix socket;",
+        "opa_url: http beyond loopback is not allowed in production. Whoever can answer in its place decides",
     ),
 ]
 

@@ -33,7 +33,7 @@ DOCUMENTED_TYPES = {
     "AdminRevokeAll", "ReceiptKeysRead", "DomainAdded", "DomainRemoved", "DomainCleared", "PathAdded", "PathRemoved",
     "PathCleared", "PolicyGranted", "PolicyRevoked", "PolicyAllowlistAdded", "PolicyAllowlistRemoved",
     "BudgetRollbackFailed", "KeysRotated", "RollbackAccepted", "IntentResolved", "OperatorAuthFailed",
-    "IntentVerification", "GatewayStarted", "GatewayStopped",
+    "IntentVerification", "GatewayStarted", "GatewayStopped", "WebhookTested", "WebhooksRedelivered",
 }  # fmt: skip
 NO_TEXTS = {
     "timestamp", "allowed_sinks", "budgets_before", "budgets_after", "runtime", "change", "seen", "attempts",

@@ -42,7 +42,7 @@ TYPES = {value for name, value in vars(events).items() if name.isupper() and isi
 DECISIONS = ("allow", "deny", "error", "pending_approval", "denied", None)
 OF_OPERATIONS = {
     "ActionCall", "ApprovalGranted", "ApprovalDenied", "ApprovalExpired", "AdminRevokeAll", "BudgetRollbackFailed",
-    "KeysRotated", "IntentResolved", "IntentVerification", "RollbackAccepted",
+    "KeysRotated", "IntentResolved", "IntentVerification", "RollbackAccepted", "WebhooksRedelivered",
 }  # fmt: skip
 """Written by an operation of their own, or by the notary itself."""
 NOTARYS: dict[str, Any] = {

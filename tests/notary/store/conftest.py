@@ -30,7 +30,7 @@ def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServ
     server.close()
 
 
-@pytest.fixture(params=["sqlite", "redis"])
+@pytest.fixture(params=["sqlite", pytest.param("redis", marks=pytest.mark.large)])
 def unit(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[UnitOfStore]:
     """Begins a unit of the store; what it did is done when the block ends."""
     database = Database(tmp_path / "ledger.sqlite3", schema.prepare, SMALL_WAL)
