@@ -36,7 +36,9 @@ from notary.tree.tiles import Tree
 LEDGER: Final = "ledger.sqlite3"
 MANIFEST: Final = "backup.json"
 KEYS: Final = "keys"
-_STATE_FILES = ("checkpoint-keys.jwks.json", "lease-keys.jwks.json", "learned.json")
+_STATE_FILES = ("checkpoint-keys.jwks.json", "lease-keys.jwks.json")
+_LEARNED: Final = "learned.json"
+"""In the fronts' folder; in the state directory where no front has started since an earlier version."""
 
 
 class NotBackedUp(Exception):
@@ -114,6 +116,8 @@ def _size_of(line: bytes) -> float:
 def _public(settings: Settings) -> list[Path]:
     """What is no secret and is there."""
     named = [Path(settings.state_dir) / name for name in _STATE_FILES]
+    learned = (Path(folder) / _LEARNED for folder in (settings.fronts_folder, settings.state_dir))
+    named += [one for one in learned if one.exists()][:1]
     if settings.receipt_keys_jwks_path is not None:
         named.append(Path(settings.receipt_keys_jwks_path))
     return [one for one in named if one.exists()]

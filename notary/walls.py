@@ -28,15 +28,6 @@ from ipc.walls.seccomp import Rules, compile_rules
 _ALONE = frozenset({names.USER_NAMESPACE, names.NETWORK_NAMESPACE, names.IPC_NAMESPACE})
 _READS = "openat stat lstat newfstatat statx lseek pread64 access faccessat faccessat2 readlink getcwd geteuid"
 _SOCKET_TYPE = 0xF
-_TCP_ALONE = {
-    "socket": Rule(
-        conditions=(
-            OneOf(0, (socket.AF_UNIX, socket.AF_INET, socket.AF_INET6)), OneOf(1, (socket.SOCK_STREAM,), _SOCKET_TYPE),
-        ),
-        otherwise=refusal(errno.EACCES),
-    )
-}  # fmt: skip
-"""No datagram: Landlock says nothing of them."""
 _SHARES = "pwrite64 ftruncate"
 """Of the file by which readers and the writer tell each other where they are."""
 
@@ -62,7 +53,7 @@ def notary_walls(settings: Settings) -> Walls:
     has_network = address is not None and address.host is not None
     own = (settings.state_dir, os.path.dirname(settings.ledger_file), *(place.path for place in homes(keys)))
     return Walls(
-        filter=compile_rules(forbidden() | (_TCP_ALONE if has_network else {}), is_list_of_refused=True),
+        filter=compile_rules(forbidden() if address is None else _reaching(address), is_list_of_refused=True),
         places=(*program_places(), *kept(own), *_places_of_redis(settings.store, address)),
         scope=Scope(ports=(address.port,) if address is not None and has_network else ()),
         namespaces=_ALONE - {names.NETWORK_NAMESPACE} if has_network else _ALONE,
@@ -70,6 +61,13 @@ def notary_walls(settings: Settings) -> Walls:
         limits={resource.RLIMIT_CORE: 0},
         has_environment=True,
     )
+
+
+def _reaching(address: RedisAddress) -> Rules:
+    """Connections to a Redis, and no datagram: Landlock says nothing of them."""
+    families = (socket.AF_UNIX,) if address.host is None else (socket.AF_INET, socket.AF_INET6)
+    streams = (OneOf(0, families), OneOf(1, (socket.SOCK_STREAM,), _SOCKET_TYPE))
+    return forbidden(connects=True) | {"socket": Rule(conditions=streams, otherwise=refusal(errno.EACCES))}
 
 
 def _places_of_redis(settings: StoreSettings, address: RedisAddress | None) -> Iterator[Place]:

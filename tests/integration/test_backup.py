@@ -59,6 +59,7 @@ def taken(tmp_path_factory: pytest.TempPathFactory) -> Taken:
         caller.start()
         try:
             wait_for(lambda: len(answers) > 5, "a gateway under load")
+            wait_for((first / "state" / "checkpoints").exists, "the first checkpoint")
             made = command("backup", backup, "--with-keys", "--config", first / "gateway.toml")
             count = len(answers)
             wait_for(lambda: len(answers) > count + 5, "calls after the backup")
@@ -96,6 +97,15 @@ def test_without_the_flag_no_key_is_in_it(taken: Taken, tmp_path: Path) -> None:
     done = command("backup", tmp_path / "kept", "--config", taken.first / "gateway.toml")
     assert (done.returncode, "Signing keys are not in it" in done.stdout) == (0, True)
     assert not [one for one in (tmp_path / "kept").rglob("*") if one.suffix == ".pem"]
+
+
+def test_what_operators_have_taught_is_in_it(taken: Taken, tmp_path: Path) -> None:
+    learned = taken.first / "state" / "fronts" / "learned.json"
+    learned.parent.mkdir(0o700, exist_ok=True)  # it goes with a gateway that has taught nothing
+    learned.write_bytes(b"{}")
+    learned.chmod(0o600)
+    done = command("backup", tmp_path / "kept", "--config", taken.first / "gateway.toml")
+    assert (done.returncode, (tmp_path / "kept" / "learned.json").read_bytes()) == (0, b"{}")
 
 
 def test_a_backup_that_fails_leaves_nothing(taken: Taken, tmp_path: Path) -> None:

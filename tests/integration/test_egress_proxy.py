@@ -197,7 +197,7 @@ def test_without_squid_its_actions_fail(at: Stage, lost: Outage) -> None:
 def test_without_squid_readiness_is_degraded_and_nothing_else_is(lost: Outage) -> None:
     assert lost.readiness | {"actions_registered": 0} == {
         "status": "degraded", "redis": True, "opa": True, "ledger": True, "approval_store": True,
-        "egress_proxy": False, "actions_registered": 0, "crash_loops": [],
+        "egress_proxy": False, "actions_registered": 0, "ledger_full": False, "crash_loops": [],
     }  # fmt: skip
     assert lost.status["status"] == "ok"
     assert lost.status["dependencies"] == {"redis": True, "opa": True, "egress_proxy": False}

@@ -123,8 +123,9 @@ def test_a_401_says_what_did_not_hold(base: str) -> None:
 
 def test_make_run_passes_its_arguments_on() -> None:
     said = subprocess.run(
-        ["make", "-n", "run", "ARGS=--listen 127.0.0.1:3001"], capture_output=True, text=True, cwd=ROOT, check=True
-    ).stdout
+        ["make", "-n", "--no-print-directory", "run", "ARGS=--listen 127.0.0.1:3001"], capture_output=True, text=True,
+        cwd=ROOT, check=True,
+    ).stdout  # fmt: skip
     assert said.splitlines()[-1].endswith("/gateway dev --listen 127.0.0.1:3001")
 
 

@@ -11,6 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
+from tests.support.coded import Coded
 from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
 from tests.support.hostile_proofs import HOSTILE_PROOFS, Hostile, Scene
 from tests.support.manifests import patient
@@ -64,7 +65,7 @@ def test_the_same_proofs_are_refused_on_every_other_kind_of_route(
     for row in TRAVELLING:
         text = row.build(Scene("GET", gate.base + path, token, time.time(), holder))
         answer = gate.http.get(path, headers={"Authorization": f"DPoP {token}", "DPoP": text})
-        if (answer.status_code, answer.json()) != (401, {"error": row.code}):
+        if (answer.status_code, answer.json()) != (401, Coded(row.code)):
             wrong.append((row.name, answer.status_code, answer.text))
     assert not wrong
 

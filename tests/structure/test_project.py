@@ -16,7 +16,7 @@ def run(*command: str | Path, cwd: Path) -> "subprocess.CompletedProcess[str]":
 
 def test_make_help_lists_every_target() -> None:
     phony = re.findall(r"^\.PHONY: (.*)$", (ROOT / "Makefile").read_text(), re.M)
-    listed = [line.split()[0] for line in run("make", "help", cwd=ROOT).stdout.splitlines()]
+    listed = [line.split()[0] for line in run("make", "--no-print-directory", "help", cwd=ROOT).stdout.splitlines()]
     assert sorted(" ".join(phony).split()) == sorted(listed)
 
 
