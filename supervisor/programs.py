@@ -41,7 +41,7 @@ class Programs:
             self,
             front=(*prefix, *self.front), notary=(*prefix, *self.notary), policy=(*prefix, *self.policy),
             spare_policy=(*prefix, *self.spare_policy) if self.spare_policy else (), reader=(*prefix, *self.reader),
-            template=(*prefix, *self.template),
+            template=(*prefix, *self.template), upstream=(*prefix, *self.upstream),
         )  # fmt: skip
 
     upstream: tuple[str, ...] = ("contrib.bank.main",)

@@ -108,6 +108,7 @@ def test_the_proxy_profile_without_a_proxy_is_refused(tmp_path: Path, safe: Text
     refused(tmp_path, safe, "http_fetch.yaml", "proxy_allowlist")
 
 
+@row("start/all-at-once")
 def test_all_nine_refusals_are_told_at_once_and_check_says_the_same_before(tmp_path: Path, safe: Text) -> None:
     write_manifests(tmp_path / "actions", example("http_fetch", egress={"profile": "proxy_allowlist"}))
     for name in ("receipt_signing_key_path", "grant_signing_key_path", "receipt_keys_jwks_path", "dpop_jkt"):

@@ -51,6 +51,7 @@ START = Table(
         "schema-warn": "`response_schema_enforcement` equal to `warn`",
         "allow-unmapped": "peer credentials with `allow_unmapped = true`",
         "proxy-profile-without-proxy": "an action with the profile `proxy_allowlist` while no proxy is configured",
+        "all-at-once": "a configuration that breaks all nine rules is told nine problems, by start and check",
         "store-unreachable": "a key-value store that can't be opened ends the start",
         "manifests-unloadable": "manifests that can't be loaded end the start",
         "wasm-runtime": "a WebAssembly runtime that can't get ready ends the start",

@@ -58,6 +58,7 @@ async def front(
 ) -> AsyncIterator[OpaPolicy]:
     """The engine of one front; fronts of one gateway have one folder."""
     settings = Settings(state_dir=str(folder), public_base_url="", opa_url=engine.url)
+    Path(settings.fronts_folder).mkdir(exist_ok=True)  # noqa: ASYNC240
     made = open_opa(settings, is_current, lambda: None, deadlines, PATIENT.files, is_successor=is_successor)
     async with trio.open_nursery() as nursery:
         await nursery.start(made.run)
