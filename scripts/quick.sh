@@ -3,7 +3,7 @@
 # Usage: quick.sh PYTHON
 set -uo pipefail
 python=$1
-half=(tests/frontend tests/notary/backends tests/notary/ledger tests/notary/reading)
+half=(tests/frontend tests/notary/backends tests/notary/ledger tests/notary/operations tests/notary/reading)
 # In memory, where there is some: most of these tests write a database.
 PYTEST_DEBUG_TEMPROOT=$(test -w /dev/shm && echo /dev/shm || echo "${TMPDIR:-/tmp}"); export PYTEST_DEBUG_TEMPROOT
 

@@ -186,6 +186,16 @@ class LastCheckpoint:
 
 
 @dataclass(frozen=True, kw_only=True)
+class LedgerVolume:
+    """Room for evidence: calls are refused (503 `ledger_full`) while it is full. None: that can't be told."""
+
+    free_bytes: int | None
+    min_free_bytes: int
+    is_full: bool
+    raw: Raw = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Status:
     """`GET /v1/admin/status`. `status`: ok, degraded or draining. `dependencies`: `redis`, `opa`, and
     `egress_proxy` where one is configured."""
@@ -204,6 +214,9 @@ class Status:
     webhooks: Webhooks | None = None
     checkpoint: LastCheckpoint | None = None
     """None before the first, and while the ledger can't tell."""
+    ledger_volume: LedgerVolume | None = None
+    crash_loops: tuple[str, ...] = ()
+    """Processes that end again and again; the gateway is not ready while there is any."""
     policy_version: str | None = None
     weakened: tuple[str, ...] = ()
     """Settings that make the gateway less safe than production asks for."""

@@ -29,6 +29,15 @@ def test_webhooks_are_told_with_what_waits(gatectl: Gatectl, is_active: bool, pe
     assert line_of(gatectl, "webhooks", webhooks=webhooks) == shown
 
 
+def test_what_keeps_calls_from_being_answered_is_told_and_nothing_where_nothing_does(gatectl: Gatectl) -> None:
+    volume = {"free_bytes": 19_000_000, "min_free_bytes": 33_554_432, "is_full": True}
+    told = "full: 19,000,000 bytes free, 33,554,432 needed; calls are refused"
+    assert line_of(gatectl, "ledger volume", status="degraded", ledger_volume=volume) == told
+    assert line_of(gatectl, "ledger volume", ledger_volume=volume | {"is_full": False}) == ""
+    assert line_of(gatectl, "crash loops", crash_loops=["template", "front 2"]) == "template, front 2"
+    assert line_of(gatectl, "crash loops", crash_loops=[]) == ""
+
+
 @pytest.mark.parametrize(("is_up", "shown"), [(True, "answers"), (False, "is down")])
 def test_an_egress_proxy_is_told_where_there_is_one(gatectl: Gatectl, is_up: bool, shown: str) -> None:
     assert line_of(gatectl, "egress proxy", dependencies=STATUS["dependencies"] | {"egress_proxy": is_up}) == shown

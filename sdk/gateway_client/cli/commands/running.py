@@ -62,6 +62,12 @@ def show_status(out: Output, found: Status) -> None:
         count = webhooks.pending_deliveries
         pending = "waiting deliveries not known" if count is None else f"{count} waiting"
         pairs.append(("webhooks", pending if webhooks.active or count else "none"))
+    volume = found.ledger_volume
+    if volume is not None and volume.is_full:
+        free = "room" if volume.free_bytes is None else f"{volume.free_bytes:,} bytes free"
+        pairs.append(("ledger volume", f"full: {free}, {volume.min_free_bytes:,} needed; calls are refused"))
+    if found.crash_loops:
+        pairs.append(("crash loops", plain(found.crash_loops)))
     pairs += _of_the_log(found.checkpoint)
     pairs += [
         ("policy version", found.policy_version),
