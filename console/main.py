@@ -1,0 +1,97 @@
+"""`python -m console.main …`: behind `gateway console`, which has opened the listening socket.
+
+Serves the operators' page and forwards what it asks of the gateway, until SIGTERM or SIGINT. Connections, heads, bodies
+and waits are bounded by the HTTP layer that fronts have (frontend/http). No part of a gateway: it can be ended at any
+time, and holds nothing that outlives a request.
+"""
+
+import argparse
+import os
+import socket
+import sys
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Final
+
+import msgspec
+import trio
+from setproctitle import setproctitle
+
+from console.assets import load_page
+from console.endpoints import endpoint_for
+from console.forwarding import Forwarder
+from console.guard import SECURITY_HEADERS, Guard
+from frontend.http.answers import TRACE_HEADER, Answer, json_answer
+from frontend.http.requests import Request
+from frontend.http.until_signal import serve_until_signal
+from frontend.telemetry.logs import begin_trace, configure_logs, log, trace_now
+from ipc.exits import Exit
+from ipc.parent import refuse_core_dumps
+from ipc.settings import LimitSettings
+from ipc.walls.privileges import refuse_new_privileges
+
+ABOUT: Final = "/console.json"
+"""What the page must know before it can prove anything: whom proofs are for."""
+LIMITS: Final = LimitSettings(
+    max_connections=128, header_timeout_seconds=10, body_timeout_seconds=10, idle_timeout_seconds=60,
+    send_timeout_seconds=30,
+)  # fmt: skip
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Entry point. Returns an exit code of ipc/exits.py."""
+    options = _options(arguments)
+    setproctitle("gateway: console")
+    configure_logs("console")
+    refuse_core_dumps()
+    refuse_new_privileges()
+    os.umask(0o077)
+    os.set_inheritable(options.listen_fd, False)
+    sock = socket.socket(fileno=options.listen_fd)
+    respond = responder(
+        Guard(options.origin), load_page(), Forwarder(options.gateway), options.public_base_url
+    )  # fmt: skip
+    log.info("serving", address=options.origin, gateway=options.gateway, public_base_url=options.public_base_url)
+    trio.run(serve_until_signal, "console", sock, respond, LIMITS)
+    return Exit.OK
+
+
+def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="gateway console", allow_abbrev=False)
+    parser.add_argument("--listen-fd", type=int, required=True)
+    for name in ("--origin", "--gateway", "--public-base-url"):
+        parser.add_argument(name, required=True)
+    return parser.parse_args(arguments)
+
+
+def responder(
+    guard: Guard, page: Mapping[str, Answer], forwarder: Forwarder, public_base_url: str
+) -> Callable[[Request], Awaitable[Answer]]:
+    """What answers requests."""
+    about = json_answer(200, {"public_base_url": public_base_url})
+
+    async def answered(request: Request) -> Answer:
+        is_page = request.path in page
+        if (refused := guard.refusal(request, is_page=is_page)) is not None:
+            return refused
+        if request.method == "GET" and (is_page or request.path == ABOUT):
+            return page.get(request.path, about)
+        endpoint = endpoint_for(request.method, request.path)
+        if endpoint is None:
+            return json_answer(404, {"error": "not_found"})
+        answer = await forwarder.forward(endpoint, request)
+        if request.method != "GET":
+            log.info("forwarded", method=request.method, path=request.path, status=answer.status)
+        return answer
+
+    async def respond(request: Request) -> Answer:
+        begin_trace()
+        answer = await answered(request)
+        has_trace = any(name == TRACE_HEADER for name, _ in answer.headers)
+        own = () if has_trace else ((TRACE_HEADER, trace_now()),)
+        return msgspec.structs.replace(answer, headers=(*answer.headers, *own, *SECURITY_HEADERS))
+
+    return respond
+
+
+if __name__ == "__main__":
+    sys.exit(main())

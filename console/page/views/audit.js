@@ -1,0 +1,76 @@
+// The audit log: search, and whether its chain and its checkpoint hold.
+
+import { get } from "../api.js";
+import { choice, el, facts, field, fill, problem, say } from "../dom.js";
+import { plain } from "../visible.js";
+import { age, moment, tag, told } from "../words.js";
+import { eventRow } from "./events.js";
+
+const PAGE = 50;
+const FIELDS = [["trace_id", "Trace"], ["principal", "Principal"], ["action_id", "Action"], ["session_id", "Session"],
+  ["event_type", "Event type"]];
+const DECISIONS = [["", "any"], ["allow", "allow"], ["deny", "deny"], ["error", "error"],
+  ["pending_approval", "pending approval"]];
+
+/** Show the search. The query of the address fills it. */
+export async function auditView(root, { abort, query }) {
+  const found = el("ol", { class: "events", "aria-label": "Events found, newest first" });
+  const said = el("div", { role: "status" });
+  const more = el("button", { type: "button", hidden: true, click: () => search(true) }, "Older ones");
+  let filters = {};
+  let oldest = null;
+
+  async function search(isMore) {
+    try {
+      const { events } = await get("/v1/audit/events", { ...filters, limit: PAGE, before: isMore ? oldest : "" }, abort);
+      const rows = events.map(eventRow);
+      if (isMore) found.append(...rows);
+      else fill(found, rows);
+      oldest = events.at(-1)?.timestamp ?? oldest;
+      more.hidden = events.length < PAGE;
+      fill(said, el("p", { class: "quiet" }, found.childElementCount ? `${found.childElementCount} events` : "None found."));
+    } catch (error) {
+      if (!abort.aborted) fill(said, problem(told(error)));
+    }
+  }
+
+  const form = el("form", { class: "search card", role: "search", submit: (event) => {
+    event.preventDefault();
+    filters = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, value.trim()]));
+    search(false);
+  } },
+    FIELDS.map(([name, label]) => field(label, { id: name, name, maxlength: 256, value: query.get(name) ?? "" })),
+    choice("Decision", "decision", DECISIONS, query.get("decision") ?? ""),
+    el("div", { class: "buttons" }, el("button", { type: "submit", class: "main" }, "Search")));
+  root.append(await chain(abort), form, said, found, el("div", { class: "buttons" }, more));
+  form.requestSubmit();
+}
+
+async function chain(abort) {
+  const result = el("div", { role: "status" });
+  const signed = el("div", {});
+  const button = el("button", { type: "button", click: async () => {
+    button.disabled = true;
+    fill(result, el("p", {}, "Every event is compared with the one before and with the tree; this may take minutes …"));
+    try {
+      const report = await get("/v1/audit/verify", {}, abort);
+      say(report.intact ? "The chain is intact." : "The chain is broken.");
+      fill(result, el("p", { class: "tags" }, tag(report.intact ? "intact" : "broken")), facts([
+        ["checked", `${report.events_checked} of ${report.total_events} events, ${report.verified_links} links`],
+        ...(report.intact ? [] : [["broken at", plain(report.broken_at)], ["reason", plain(report.reason)]]),
+        ["tree", `${report.size} leaves, root ${plain(report.root)}`]]));
+    } catch (error) {
+      if (!abort.aborted) fill(result, problem(told(error)));
+    }
+    button.disabled = false;
+  } }, "Check the whole chain");
+  const { checkpoint } = await get("/v1/admin/status", {}, abort);
+  fill(signed, checkpoint === null ? el("p", {}, "No checkpoint is signed yet.") : facts([
+    ["log", checkpoint.origin],
+    ["checkpoint", [`${checkpoint.size} entries, `, moment(checkpoint.time), ` (${age(checkpoint.age_seconds)} ago)`]],
+    ["root", checkpoint.root],
+    ...checkpoint.witnesses.map((one) => [`witness ${one.name}`, one.has_cosigned ? "has cosigned it"
+      : `has not: ${plain(one.problem)}`])]));
+  return el("section", { class: "card", "aria-labelledby": "chain" }, el("h2", { id: "chain" }, "Chain and checkpoint"),
+    signed, result, el("div", { class: "buttons" }, button));
+}

@@ -1,0 +1,271 @@
+"""An operator at the page: a real browser, console and gateway, from the first key to the signed receipt."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.support.browser import CONTROLS, Browser
+from tests.support.console_process import Console, console, go
+from tests.support.gateway import Bearer, Gateway, gateway, wait_for
+from tests.support.manifests import PATIENT, all_examples, example, open_policy, write_manifests
+from tests.support.upstream import Upstream, upstream
+
+VIEWS = (
+    ("held", "payment_transfer"), ("decisions", "payment_transfer"), ("audit", "payment_transfer"),
+    ("actions", "payment_transfer"), ("actions/payment_transfer", "upstream.gateway.test"), ("policy", "actions"),
+    ("key", "dpop_jkt"),
+)  # fmt: skip
+HOSTILE = "<img src=x onerror=hacked()> {{7*7}} ${7*7} \u202egpj.exe\u2066 \x07 \u200b'\"&amp;"
+HOST = "one.gateway.test"
+ANY_HOST = example(
+    "http_fetch", action_id="any_host", template={"url_template": "http://{host}/"},
+    io={"request_schema": {"required": ["host"], "properties": {"host": {"type": "string"}}}}, **PATIENT,
+)  # fmt: skip
+DESCRIPTION = "<img src=x onerror=hacked()> {{7*7}} '\"&amp;"
+LONG = f"{HOSTILE} {'long' * 2000}"
+
+
+@pytest.fixture(scope="module")
+def up() -> Iterator[Upstream]:
+    with upstream() as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
+    """One that takes no decision without the operator's own signature."""
+    folder = tmp_path_factory.mktemp("gate")
+    free = {
+        "request_schema": {"type": "object", "properties": {"text": {"type": "string"}}},
+        "max_request_bytes": 65_536,
+    }
+    manifests = all_examples(
+        folder / "actions", text_digest={"risk_level": "high", "description": DESCRIPTION, "io": free}
+    )  # fmt: skip
+    write_manifests(manifests, ANY_HOST)
+    policy = open_policy(folder / "policy", "any_host")
+    settings = f'manifests_dir = "{manifests}"\npolicy_dir = "{policy}"\nlease_ttl_seconds = 3600\n'
+    names = "".join(f'"{name}" = "{up.address}"\n' for name in (HOST, "upstream.gateway.test"))
+    rest = f"[approvals]\nrequire_signature = true\n[egress.unsafe_resolve]\n{names}"
+    with gateway(folder, settings + rest) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def served(gate: Gateway, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+    with console(tmp_path_factory.mktemp("console"), "--state-dir", str(gate.state)) as running:
+        yield running
+
+
+class Registered:
+    """The browser's key, as the page has shown it once."""
+
+    def __init__(self, page: Browser, one: Console, gate: Gateway) -> None:
+        self.page, self.origin = page, one.origin
+        page.open(one.origin)
+        page.write("Operator's name", "ann")
+        page.press("Enter")
+        page.sees("Register this browser's key")
+        self.api_key = str(page.run("document.getElementById('made').value"))
+        lines = str(page.run("document.querySelector('pre').textContent"))
+        self.thumbprint = lines.rpartition('dpop_jkt = "')[2].rstrip('"')
+        with (gate.state.parent / "gateway.toml").open("a") as configuration:
+            configuration.write(f"\n{lines}\n")
+        assert gate.operator().post("/v1/admin/reload").status_code == 200
+
+    def sign_in(self, view: str = "held") -> None:
+        self.page.open(f"{self.origin}/#/{view}")
+        self.page.write("API key", self.api_key)
+        self.page.press("Enter")
+        self.page.find("button", "Lock")
+
+
+@pytest.fixture(scope="module")
+def registered(only_browser: Browser, served: Console, gate: Gateway) -> Registered:
+    only_browser.resize(1024, 768)
+    return Registered(only_browser, served, gate)
+
+
+@pytest.fixture
+def agent(gate: Gateway) -> Bearer:
+    return gate.agent(5)
+
+
+def held(agent: Bearer, action: str, **body: Any) -> str:
+    answer = agent.execute(action, body)
+    assert answer.status_code == 202, answer.text
+    return str(answer.json()["approval_id"])
+
+
+def polled(agent: Bearer, approval_id: str) -> dict[str, Any]:
+    return dict(agent.get(f"/v1/approvals/{approval_id}/poll").json())
+
+
+def test_what_is_held_shows_exactly_and_is_approved_with_the_key_of_the_browser(
+    page: Browser, registered: Registered, gate: Gateway, agent: Bearer, up: Upstream
+) -> None:
+    registered.sign_in()
+    page.sees("Nothing waits.")
+    approval_id = held(agent, "payment_transfer", to="acct-7", amount_cents=25000, currency="EUR")
+    page.sees(approval_id)
+    page.click("link", "payment_transfer")
+    page.sees('{"amount_cents":25000,"currency":"EUR","to":"acct-7"}')
+    detail = gate.operator().get(f"/v1/approvals/{approval_id}").json()
+    shown = page.run(
+        "Object.fromEntries([...document.querySelectorAll('[data-all] > div')].map("
+        "(row) => [row.children[0].textContent, JSON.parse(row.children[1].textContent)]))"
+    )
+    assert shown == detail
+    page.click("button", "Approve")
+    page.sees(detail["shown_hash"])
+    page.click("button", "Sign and approve")
+    page.sees("Approved, ran, and as it should be")
+    assert [json.loads(one.body) for one in up.seen] == [detail["request"]]
+    told = polled(agent, approval_id)
+    receipt = gate.operator().get(f"/v1/receipts/{told['receipt_id']}").json()
+    assert (told["state"], receipt["approval"]["operator_jkt"]) == ("approved", registered.thumbprint)
+    assert receipt["approval"]["signature"]
+    page.click("link", told["receipt_id"])
+    page.sees("verified")
+
+
+def test_what_is_denied_does_not_run_and_the_agent_reads_why(
+    page: Browser, registered: Registered, agent: Bearer, up: Upstream
+) -> None:
+    before = len(up.seen)
+    approval_id = held(agent, "payment_transfer", to="acct-8", amount_cents=1, currency="EUR")
+    registered.sign_in(f"held/{approval_id}")
+    page.write("Reason", f"no {HOSTILE}")
+    page.click("button", "Deny")
+    page.press("Escape")
+    assert polled(agent, approval_id)["state"] == "pending"
+    page.click("button", "Deny")
+    page.click("button", "Sign and deny")
+    page.sees("Denied; nothing ran")
+    told = polled(agent, approval_id)
+    assert (told["state"], told["deny_reason"].startswith("no <img src=x onerror")) == ("denied", True)
+    assert len(up.seen) == before
+
+
+def test_a_domain_is_learned_with_the_approval_only_where_its_box_is_ticked(
+    page: Browser, registered: Registered, gate: Gateway, agent: Bearer
+) -> None:
+    for ticks in (False, True):
+        approval_id = held(agent, "any_host", host=HOST)
+        registered.sign_in(f"held/{approval_id}")
+        if ticks:
+            page.click("checkbox", f"Approving also lets every later call of this action use the domain {HOST}")
+        page.click("button", "Approve")
+        page.click("button", "Sign and approve")
+        page.sees("Approved, ran, and as it should be")
+    (rule,) = gate.operator().get("/v1/admin/domains?action=any_host").json()["domains"]
+    assert (rule["domain"], rule["added_by"]) == (HOST, "ann")
+    assert agent.execute("any_host", {"host": HOST}).status_code == 200
+
+
+def test_a_call_that_somebody_else_decides_can_not_be_decided_any_more(
+    page: Browser, registered: Registered, gate: Gateway, agent: Bearer
+) -> None:
+    approval_id = held(agent, "payment_transfer", to="acct-9", amount_cents=1, currency="EUR")
+    registered.sign_in(f"held/{approval_id}")
+    page.find("button", "Approve")
+    gate.operator().post("/v1/admin/revoke-all")
+    page.sees("expired")
+    wait_for(lambda: "Approve" not in page.text(), "the end of the form")
+
+
+def test_hostile_texts_are_shown_and_never_obeyed(
+    page: Browser, registered: Registered, gate: Gateway, agent: Bearer
+) -> None:
+    approval_id = held(agent, "text_digest", text=LONG)
+    registered.sign_in(f"held/{approval_id}")
+    page.sees("<img src=x onerror=hacked()> {{7*7}} ${7*7} \\u202egpj.exe\\u2066")
+    page.click("button", "Show all of the request")
+    page.sees("long" * 2000)
+    for view in ("held", "decisions", "audit", "actions", "actions/text_digest"):
+        go(page, view, "text_digest")
+        page.run("for (const one of document.querySelectorAll('details')) one.open = true")
+        assert page.run("document.querySelectorAll('img, iframe, object, style, main script').length") == 0
+        assert page.run("/[\\u202e\\u2066\\u200b\\u0007]/.test(document.documentElement.textContent)") is False
+
+
+def test_the_key_can_not_be_taken_out_and_the_api_key_is_nowhere_kept(page: Browser, registered: Registered) -> None:
+    registered.sign_in("key")
+    page.sees(registered.thumbprint)
+    told = page.run(
+        """(async () => {
+        const { kept } = await import("/keys.js");
+        const about = await (await fetch("/console.json")).json();
+        const { key, ...others } = await kept(about.public_base_url);
+        const taken = await Promise.all(["jwk", "pkcs8"].map((form) =>
+          crypto.subtle.exportKey(form, key).then(() => "taken", (error) => error.name)));
+        return { taken, extractable: key.extractable, usages: key.usages, others: JSON.stringify(others),
+          databases: (await indexedDB.databases()).map((one) => one.name),
+          stored: JSON.stringify([localStorage, sessionStorage]) + document.cookie + location.href };
+        })()"""
+    )
+    assert (told["taken"], told["extractable"], told["usages"]) == (["InvalidAccessError"] * 2, False, ["sign"])
+    assert told["databases"] == ["gateway-console"]
+    assert registered.api_key not in told["others"] + told["stored"]
+    page.click("button", "Lock")
+    page.sees("Sign in")
+    assert registered.thumbprint in page.text()
+    assert (
+        page.run("import('/api.js').then((api) => api.get('/v1/approvals')).catch((error) => error.code)") == "locked"
+    )
+    page.write("API key", registered.api_key[:-1] + ("0" if registered.api_key[-1] != "0" else "1"))
+    page.press("Enter")
+    page.sees("does not know this API key")
+
+
+def test_every_view_has_names_for_its_controls_and_fits_a_telephone(
+    page: Browser, registered: Registered, agent: Bearer
+) -> None:
+    approval_id = held(agent, "payment_transfer", to="acct-7", amount_cents=1, currency="EUR")
+    registered.sign_in()
+    trace = registered_trace(page)
+    for view, text in (*VIEWS, (f"held/{approval_id}", "Deny"), (f"call/{trace}", "Why")):
+        page.resize(390, 844, "dark" if view == "held" else "light")
+        go(page, view, text)
+        page.run("for (const one of document.querySelectorAll('details')) one.open = true")
+        nodes = page.nodes()
+        assert [(role, name) for role, name, _ in nodes if role in CONTROLS and not name] == []
+        roles = [role for role, _, _ in nodes]
+        assert [roles.count(one) for one in ("main", "banner", "navigation")] == [1, 1, 1]
+        assert page.run("document.querySelectorAll('h1').length") == 1
+        assert page.run("document.documentElement.scrollWidth") <= 390, view
+        assert page.run("[...document.querySelectorAll('[tabindex]')].every((one) => one.tabIndex <= 0)")
+        assert page.run("document.activeElement.tagName") == "H1", "the view is read out from its heading"
+
+
+def registered_trace(page: Browser) -> str:
+    go(page, "decisions", "payment_transfer")
+    link = "[...document.querySelectorAll('.event a')].map((one) => one.hash).find((one) => one.startsWith('#/call/'))"
+    return str(wait_for(lambda: page.run(link), "a link to a call")).removeprefix("#/call/")
+
+
+def test_keys_alone_lead_from_the_top_to_a_decision(page: Browser, registered: Registered, agent: Bearer) -> None:
+    approval_id = held(agent, "payment_transfer", to="acct-7", amount_cents=2, currency="EUR")
+    registered.sign_in(f"held/{approval_id}")
+    page.find("button", "Deny")
+    for _ in range(30):
+        page.press("Tab")
+        if page.run("document.activeElement.textContent").startswith("Deny"):
+            break
+    page.press("Enter")
+    page.sees("Deny this call?")
+    assert page.run("document.activeElement.textContent") == "Go back"
+    page.press("Enter")
+    wait_for(lambda: "Deny this call?" not in page.text(), "the dialog to close")
+    assert page.run("document.activeElement.textContent").startswith("Deny")
+
+
+def test_the_chain_is_checked_and_found_intact(page: Browser, registered: Registered, tmp_path: Path) -> None:
+    registered.sign_in("audit?event_type=AdminReload")
+    found = "[...document.querySelectorAll('.event strong')].map((one) => one.textContent)"
+    assert set(wait_for(lambda: page.run(found), "events")) == {"AdminReload"}
+    page.click("button", "Check the whole chain")
+    page.sees("intact")

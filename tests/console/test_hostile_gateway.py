@@ -1,0 +1,174 @@
+"""The page before a gateway, or somebody between, that sends what no gateway would; and its own sources."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import rfc8785
+from gateway_client.visible import visible
+
+from console.assets import load_page
+from tests.support.browser import Browser
+from tests.support.console_process import Console, console, go
+from tests.support.scripted_gateway import ScriptedGateway, scripted_gateway
+
+PAGE = Path(__file__).resolve().parents[2] / "console" / "page"
+EVIL = "</dd><img src=x onerror=hacked()><script>hacked()</script>\u202e\u0000" + "x" * 300
+DETAIL = {
+    "approval_id": "apr_1", "action_id": EVIL, "action_version": EVIL, "state": "pending", "status": "pending",
+    "principal": EVIL, "session_id": EVIL, "owner": EVIL, "risk_level": EVIL, "request_hash": EVIL, "created_at": EVIL,
+    "expires_at": "2999-01-01T00:00:00.000Z", "trace_id": EVIL, "request": {EVIL: EVIL}, "request_json": EVIL,
+    "approved_targets": [EVIL], "approved_secrets": [EVIL],
+    "approved_request": {"method": EVIL, "url": EVIL, "headers": [[EVIL, EVIL]], "body": EVIL},
+    "approved_egress": {"profile": EVIL, "allowed_domains": [EVIL], "allowed_methods": [EVIL]},
+    "approved_files": {EVIL: [EVIL]}, "unresolved_domains": [EVIL], "unresolved_paths": [EVIL], "sinks": [EVIL],
+    "verifier_kind": EVIL, "provider_module_digest": EVIL, "resource_limits": {EVIL: EVIL}, "policy_version": EVIL,
+    "policy_rule": EVIL, "budget_snapshot": {"calls_remaining": 1}, "revocation_epoch": 0, "plan_hash": EVIL,
+    "shown_hash": "sha256:" + "0" * 64, "claimed_by": EVIL,
+}  # fmt: skip
+EVENT = dict.fromkeys(
+    ("event_id", "event_type", "timestamp", "principal", "action_id", "decision", "deny_reason"), EVIL
+)
+CHECKPOINT = {
+    "origin": EVIL, "size": 1, "root": EVIL, "time": EVIL, "age_seconds": 1,
+    "witnesses": [{"name": EVIL, "has_cosigned": False, "problem": EVIL}],
+}  # fmt: skip
+STATUS: dict[str, Any] = {
+    "status": EVIL, "pending_approvals": 1, "in_flight_executions": 0, "unresolved_intents": 1, "weakened": [EVIL],
+    "crash_loops": [EVIL], "ledger_volume": {"is_full": True},
+    "checkpoint": CHECKPOINT,
+}  # fmt: skip
+ANSWERS: dict[str, Any] = {
+    "GET /v1/admin/status": (200, STATUS),
+    "GET /v1/approvals": (200, {"approvals": [DETAIL], "count": 1, "total": 1}),
+    "GET /v1/approvals/apr_1": (200, DETAIL),
+    "GET /v1/audit/events": (200, {"events": [EVENT], "count": 1}),
+    "GET /v1/actions": (200, [{"action_id": EVIL, "version": EVIL, "risk_level": EVIL, "description": EVIL}]),
+    "GET /v1/actions/a": (200, {"action_id": EVIL, "description": EVIL, EVIL: {EVIL: EVIL}}),
+    "GET /v1/admin/policy": (200, {"policy_version": EVIL, "principals": {EVIL: {"actions": [EVIL], "sinks": [EVIL]}}}),
+    "GET /v1/admin/policy/a": (403, {"error": EVIL, "reason": EVIL}),
+}
+VIEWS = ("held", "held/apr_1", "decisions", "audit", "call/trc_1", "actions", "actions/a", "policy", "policy/a", "key")
+
+
+@pytest.fixture(scope="module")
+def script() -> Iterator[ScriptedGateway]:
+    with scripted_gateway(ANSWERS) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def served(script: ScriptedGateway, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Console]:
+    with console(tmp_path_factory.mktemp("console"), "--gateway", script.url) as running:
+        yield running
+
+
+def signed_in(page: Browser, one: Console) -> None:
+    page.open(one.origin)
+    if page.run("import('/keys.js').then(({ gateways }) => gateways()).then((found) => found.length)") == 0:
+        page.write("Operator's name", "eve")
+        page.press("Enter")
+        page.click("button", "Done")
+    page.write("API key", f"key-eve-{'0' * 32}")
+    page.press("Enter")
+    page.find("button", "Lock")
+
+
+def test_whatever_stands_in_any_field_is_text(page: Browser, served: Console) -> None:
+    signed_in(page, served)
+    for view in VIEWS:
+        page.resize(390, 844)
+        go(page, view, "onerror=hacked()" if view != "key" else "dpop_jkt")
+        page.run("for (const one of document.querySelectorAll('details')) one.open = true")
+        assert page.run("document.querySelectorAll('main img, main script, header img').length") == 0
+        assert page.run("/[\\u202e\\u0000]/.test(document.documentElement.textContent)") is False
+        assert page.run("document.documentElement.scrollWidth") <= 390, view
+
+
+def test_what_does_not_hash_to_what_is_shown_is_not_signed(
+    page: Browser, served: Console, script: ScriptedGateway
+) -> None:
+    signed_in(page, served)
+    go(page, "held/apr_1", "Not signed: what is shown does not hash to its shown_hash")
+    assert [name for role, name, _ in page.nodes() if role == "button" and name.startswith(("Approve", "Deny"))] == []
+    tried = "import('/api.js').then((api) => api.get('/v1/approvals/apr_1').then((one) => api.decide(one, 'approve')))"
+    assert page.run(f"{tried}.then(() => 'signed', (error) => error.code)") == "shown_mismatch"
+    assert not [one for one in script.requests if one.startswith("POST")]
+
+
+def test_a_log_that_is_shorter_than_it_was_is_said(page: Browser, served: Console, script: ScriptedGateway) -> None:
+    def reporting(size: int) -> tuple[int, Any]:
+        return 200, STATUS | {"checkpoint": CHECKPOINT | {"size": size}}
+
+    script.answers["GET /v1/admin/status"] = reporting(5)
+    signed_in(page, served)
+    page.sees("5 entries")
+    assert "shorter" not in page.text()
+    script.answers["GET /v1/admin/status"] = reporting(4)
+    page.run("document.dispatchEvent(new Event('visibilitychange'))")  # as when somebody comes back to it
+    page.sees("log is shorter than it was")
+
+
+def test_a_console_that_speaks_for_another_gateway_finds_no_key(
+    page: Browser, served: Console, script: ScriptedGateway, tmp_path: Path
+) -> None:
+    signed_in(page, served)
+    port = served.origin.rpartition(":")[2]
+    assert served.stop() == 0
+    more = ("--gateway", script.url, "--public-base-url", "https://another.example")
+    with console(tmp_path, *more, listen=f"127.0.0.1:{port}") as one:
+        page.open(one.origin)
+        page.sees(f"This browser has a key here for {script.url}. This console speaks for https://another.example.")
+
+
+TEXTS = (
+    "plain", "tab\tnew\nline", "\u202egpj", "zero\u200bwidth", "soft\u00adhyphen", "nbsp\u00a0", "wide\u3000", "\u2800",
+    "\u115f", "\ufe0f", "e\u0301", "e" + "\u0301" * 6, "\u0301alone", "שלום", "שלום abc", "abc 12 عدد", "日本語", "é",
+    "\ud800", "\U000e0041", "\ue000", "\U0001f600", "a\\u202e", "", "\u0378",
+)  # fmt: skip
+VALUES: tuple[Any, ...] = (
+    None, True, {}, [], {"b": [1, 2.5, -0.0, 1e-7, 9007199254740991], "a": {"é": "\u202e\n\"\\", "€": "😀"}},
+    {"\U0001f600": 1, "\ufb33": 2, "1": 3, "10": 4, "2": 5, "__proto__": {"x": 1}},
+)  # fmt: skip
+
+
+def test_texts_are_made_visible_as_gatectl_does_and_values_canonical_as_the_gateway_does(
+    page: Browser, served: Console
+) -> None:
+    page.open("about:blank")
+    modules = {name: (PAGE / name).read_text() for name in ("visible.js", "canonical.js")}
+    loaded = {name: f"import('data:text/javascript,' + encodeURIComponent({json.dumps(text)}))"
+              for name, text in modules.items()}  # fmt: skip
+    shown = page.run(f"{loaded['visible.js']}.then((m) => {json.dumps(TEXTS)}.map(m.visible))")
+    assert shown == [visible(text) for text in TEXTS]
+    values = json.dumps([json.dumps(value) for value in VALUES])
+    canonical = page.run(f"{loaded['canonical.js']}.then((m) => {values}.map((one) => m.canonical(JSON.parse(one))))")
+    assert canonical == [rfc8785.dumps(value).decode() for value in VALUES]
+    for form_less in ("9007199254740993", "1e300", '"\\ud800"'):
+        tried = f"{loaded['canonical.js']}.then((m) => m.canonical(JSON.parse({json.dumps(form_less)})))"
+        assert page.run(f"{tried}.then(() => 'has one', () => 'has none')") == "has none"
+
+
+FORBIDDEN = re.compile(
+    r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|createContextualFragment|\beval\b|new Function|srcdoc"
+    r"|setTimeout\(\s*[\"'`]|javascript:|localStorage|sessionStorage|document\.cookie|https?://|\bstyle="
+)
+
+
+def test_the_page_has_no_foreign_resource_no_inline_script_and_no_markup_from_texts() -> None:
+    files = [file for file in sorted(PAGE.rglob("*")) if file.is_file()]
+    assert len(files) > 15
+    for file in files:
+        text = file.read_text()
+        assert FORBIDDEN.findall(text) == [], file
+        assert text.count("\n") <= 250, file
+    markup = (PAGE / "index.html").read_text()
+    assert re.findall(r"<script(?![^>]* src=)|\son\w+=|<style", markup) == []
+
+
+def test_every_file_of_the_page_is_served_and_nothing_else() -> None:
+    files = {f"/{file.relative_to(PAGE)}" for file in PAGE.rglob("*") if file.is_file()}
+    assert set(load_page()) == files - {"/index.html"} | {"/"}

@@ -1,0 +1,90 @@
+"""A real `gateway console` for tests."""
+
+import json
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+from tests.support.browser import Browser
+from tests.support.gateway import ANSWER_SECONDS, START_SECONDS, STOP_SECONDS, wait_for
+from tests.support.processes import GATEWAY
+
+
+@dataclass
+class Console:
+    """One that serves."""
+
+    process: subprocess.Popen[bytes]
+    origin: str
+    log: Path
+    http: httpx.Client
+
+    def lines(self) -> list[dict[str, Any]]:
+        """What it has logged."""
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+    def ask(self, method: str, path: str, body: Any = None, **headers: str) -> httpx.Response:
+        """A request as the page makes it, with an API key and what looks like a proof; `headers` (underscores for
+        dashes) come on top, an empty one is left out."""
+        sent = {"Authorization": f"DPoP key-ann-{'0' * 32}", "DPoP": "header.claims.signature"}
+        sent |= {name.replace("_", "-"): value for name, value in headers.items()}
+        sent = {name: value for name, value in sent.items() if value}
+        return self.http.request(method, path, json=body, headers=sent)
+
+    def stop(self) -> int:
+        """End it as a terminal does; its exit code."""
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(STOP_SECONDS)
+
+
+def go(page: Browser, view: str, text: str) -> None:
+    """Follow a link to a view of the page, and wait until it shows this text: there, not in what stood there before."""
+    page.run("document.querySelector('main .view').classList.add('before')")
+    page.run(f"location.hash = '#/{view}'")
+    shown = "document.querySelector('main .view:not(.before)')?.innerText ?? ''"
+    wait_for(lambda: text in page.run(shown), f"{text} in the view {view}; it says: {page.run(shown)}")
+
+
+def refused(*arguments: str) -> tuple[int, str]:
+    """Exit code and sentence of a command line that starts nothing."""
+    done = subprocess.run(
+        [GATEWAY, "console", *arguments], capture_output=True, text=True, timeout=START_SECONDS, check=False,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    return done.returncode, done.stderr
+
+
+@contextmanager
+def console(folder: Path, *arguments: str, listen: str = "127.0.0.1:0") -> Iterator[Console]:
+    """Serve until the block ends."""
+    log = folder / "console.log"
+    with log.open("wb") as errors:
+        process = subprocess.Popen(
+            [GATEWAY, "console", "--listen", listen, *arguments], stdin=subprocess.DEVNULL, stdout=errors, stderr=errors
+        )
+
+    def serving() -> str | None:
+        assert process.poll() is None, log.read_text()
+        whole = [line for line in log.read_text().splitlines(keepends=True) if line.endswith("\n")]
+        return next((json.loads(line)["address"] for line in whole if '"serving"' in line), None)
+
+    try:
+        origin = wait_for(serving, "a console", START_SECONDS)
+        transport = httpx.HTTPTransport(uds=listen.removeprefix("unix:")) if listen.startswith("unix:") else None
+        # TLS is the reverse proxy's, in whose place this client is.
+        base = origin.replace("https://", "http://")
+        with httpx.Client(base_url=base, timeout=ANSWER_SECONDS, transport=transport) as http:
+            yield Console(process, origin, log, http)
+    finally:
+        process.terminate()
+        try:
+            process.wait(STOP_SECONDS)
+        finally:
+            process.kill()
