@@ -49,7 +49,8 @@ def test_what_will_happen_comes_first_then_who_asks_then_the_hashes(gatectl: Gat
     in_order(
         out, "HELD  payment_transfer 1.0.0 · critical · expires in 4:", "will send   POST http://upstream.gateway.test",
         'body        {"amount_cents":', '"to":"acct-7"', "secrets     bank_token", "asked by    dev:anonymous",
-        "because     rule hold_high_risk", "plan        sha256:", "approve?  gatectl approvals approve apr_",
+        "because     rule hold_high_risk", "plan        sha256:", "approval    apr_",
+        "approve?  gatectl approvals approve apr_",
     )  # fmt: skip
     assert "\x1b" not in out
 
@@ -111,7 +112,12 @@ def test_approving_on_a_terminal_shows_the_plan_and_asks_once(gatectl: Gatectl, 
     ran = gatectl.on_terminal("approvals", "approve", held.approval_id, answer="y\n", until="[y/N]")
     assert ran.code == 0, ran.out
     in_order(
-        ran.out, "will send", "plan        sha256:", "approve payment_transfer? [y/N]", "executed  payment_transfer"
+        ran.out,
+        "will send",
+        "plan\n      sha256:",
+        "approval    apr_",
+        "approve payment_transfer? [y/N]",
+        "executed  payment_transfer",
     )
     assert ran.out.count("[y/N]") == 1
 

@@ -22,7 +22,8 @@ LEASE = {
     "scopes": ["tools:call"], "expires_in": 3600, "expires_at": "2999-01-01T00:00:00.000Z",
 }  # fmt: skip
 MEMBERS = {
-    "error", "message", "exit_code", "status", "retry_after", "trace_id", "approval_id", "may_have_run", "next",
+    "error", "message", "exit_code", "status", "retry_after", "trace_id", "approval_id", "may_have_run", "violations",
+    "did_you_mean", "next",
 }  # fmt: skip
 
 
@@ -84,6 +85,25 @@ def test_2_usage(gatectl: Gatectl) -> None:
     assert (ran.code, ran.out, set(ran.error)) == (2, "", MEMBERS)
     assert ran.error["error"] == "usage"
     assert "Did you mean show?" in ran.error["message"]
+
+
+def test_every_place_of_a_request_that_is_wrong_is_told(gatectl: Gatectl) -> None:
+    asked = ("execute", "text_digest", "--request", '{"txt": "\\u202e"}')
+    said, as_json = gatectl.here(*asked), gatectl.here(*asked, "--json")
+    first, *places = said.err.splitlines()
+    assert first.startswith("gatectl: schema_violation: /")
+    assert sorted(places) == ["  /text: is missing", "  /txt: unknown property"]
+    assert sorted(as_json.error["violations"]) == ["/text: is missing", "/txt: unknown property"]
+
+
+def test_a_name_that_is_near_is_told_and_hostile_ones_are_escaped(gatectl: Gatectl) -> None:
+    said, as_json = (gatectl.here("execute", "text_digst", "--request", "{}", *flags) for flags in ([], ["--json"]))
+    assert said.err.startswith("gatectl: action_not_found: did you mean text_digest? [trc_")
+    assert as_json.error["did_you_mean"] == ["text_digest"]
+    body = {"error": "action_not_found", "did_you_mean": ["\x1b[31ma\u202e"], "violations": ["/\x9b: b\u2066"]}
+    with scripted_gateway({"GET /v1/admin/status": (404, body)}) as server:
+        err = pointed_at(gatectl, server.url).here("status").err
+    assert not [one for one in err if one != "\n" and not one.isprintable()]
 
 
 def test_3_denied(gatectl: Gatectl) -> None:

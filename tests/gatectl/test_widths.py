@@ -5,7 +5,7 @@ import sys
 
 import pytest
 from gateway_client import Held
-from gateway_client.cli.tables import stacked, table
+from gateway_client.cli.tables import flowing, labelled, slices, stacked, table
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rich.cells import cell_len
@@ -30,6 +30,44 @@ def test_no_line_is_wider_than_the_terminal(gatectl: Gatectl, held: Held, column
     assert (held.approval_id in text) == (columns < 100)
     assert held.approval_id[-8:] in text
     assert "Writes a text to a file, replacing what was there." in text or columns >= 100
+
+
+@pytest.mark.parametrize("columns", [80, 120])
+def test_a_plan_a_tail_and_a_watch_are_never_wider_than_the_terminal(
+    gatectl: Gatectl, held: Held, columns: int
+) -> None:  # fmt: skip
+    asked = (f"approvals show {held.approval_id}", "audit tail --for 0", "approvals watch --for 0")
+    each = f"from gateway_client.cli.main import run\nfor one in {asked!r}:\n    run(one.split())"
+    ran = gatectl.on_terminal("-c", each, columns=columns, program=[sys.executable])
+    lines = COLOURS.sub("", ran.out).splitlines()
+    assert not [one for one in lines if cell_len(one) > columns]
+    facts = gatectl.done("approvals", "show", held.approval_id, "--json").json
+    for whole in ("plan_hash", "shown_hash", "request_hash", "provider_module_digest", "trace_id"):
+        assert any(one.rstrip().endswith(facts[whole]) for one in lines), f"{whole} stands on one line"
+    assert any(one.endswith(f'gatectl approvals deny {held.approval_id} --reason "…"') for one in lines)
+    assert sum("payment_transfer" in one for one in lines) >= 3
+
+
+@given(st.text(st.sampled_from("ab 字e\u0301"), max_size=300), st.integers(20, 130), st.sampled_from([14, 26]))
+@settings(max_examples=100, deadline=None)
+def test_a_text_in_several_lines_is_the_text_and_every_line_fits(text: str, width: int, indent: int) -> None:
+    pieces = slices(text, width)
+    assert "".join(pieces) == text
+    assert all(cell_len(one) <= width for one in pieces)
+    lines = labelled("name", text, max(40, width), indent)
+    first = lines[0] + " " * (indent - cell_len(lines[0]))
+    shown = (
+        [one[6:] for one in lines[1:]]
+        if lines[0] == "  name"
+        else [first[indent:], *(one[indent:] for one in lines[1:])]
+    )
+    assert "".join(shown).rstrip() == text.rstrip()
+    assert first.startswith("  name")
+    assert all(one.startswith(" " * 6) for one in lines[1:])
+    assert all(cell_len(one) <= max(40, width) for one in lines)
+    parts = flowing([text, "end"], width)
+    assert "".join("".join(line) for line in parts) == f"{text}end"
+    assert all(sum(cell_len(one) + 2 for one in line) <= width + 2 for line in parts)
 
 
 CELLS = st.lists(st.text(st.sampled_from("ab 字_-"), min_size=1, max_size=60).map(str.strip), min_size=3, max_size=3)

@@ -1,4 +1,5 @@
-"""How an error is told: one line on standard error with what to do next, with --json the same as one JSON object."""
+"""How an error is told: one line on standard error with what to do next, and below it every place of a request that is
+wrong where there are several. With --json the same as one JSON object."""
 
 import sys
 from typing import Any
@@ -71,7 +72,7 @@ def complaint(error: GatewayError | Failure) -> dict[str, Any]:
     if isinstance(error, Failure):
         found: dict[str, Any] = {"error": error.code, "message": error.message, "exit_code": int(error.exit_code)}
         found |= {"status": None, "retry_after": None, "trace_id": None, "approval_id": None, "may_have_run": False}
-        return found | {"next": error.mend or None}
+        return found | {"violations": [], "did_you_mean": [], "next": error.mend or None}
     return {
         "error": error.code,
         "message": error.reason,
@@ -81,6 +82,8 @@ def complaint(error: GatewayError | Failure) -> dict[str, Any]:
         "trace_id": error.trace_id,
         "approval_id": error.approval_id,
         "may_have_run": error.may_have_run,
+        "violations": list(error.violations),
+        "did_you_mean": list(error.suggestions),
         "next": _next(error),
     }
 
@@ -91,6 +94,8 @@ def tell(error: GatewayError | Failure, is_json: bool) -> Exit:
         print(json_text(complaint(error)), file=sys.stderr)
     else:
         print(line_of(error), file=sys.stderr)
+        for one in _places(error):
+            print(f"  {one}", file=sys.stderr)
     return error.exit_code if isinstance(error, Failure) else exit_of(error)
 
 
@@ -102,11 +107,18 @@ def line_of(error: GatewayError | Failure) -> str:
         parts, mend = [error.code], _next(error)
         if error.reason:
             parts.append(safe(error.reason))
+        if error.suggestions:
+            parts.append(f"did you mean {' or '.join(safe(one) for one in error.suggestions)}?")
         if error.trace_id:
             parts[-1] += f" [{error.trace_id}]"
     if mend.endswith(parts[-1]):
         mend = ""
     return f"gatectl: {': '.join(parts)}" + (f" - {mend}" if mend else "")
+
+
+def _places(error: GatewayError | Failure) -> list[str]:
+    """Every place of a request that is wrong, where the line names only one of several."""
+    return [] if isinstance(error, Failure) else [safe(one) for one in error.violations]
 
 
 def _next(error: GatewayError) -> str:

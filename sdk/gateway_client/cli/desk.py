@@ -107,10 +107,14 @@ class Desk:
         """On a terminal: whoever has several has one in mind."""
         if self.is_json or not sys.stderr.isatty():
             return
+        note(f"gatectl: for {self.gateway_name()}")
+
+    def gateway_name(self) -> str:
+        """The gateway's address, and where that comes from. Raises Failure."""
         settings = self.settings
         found = settings.sourced("address")
         source = "" if found is None else f" ({safe(found[1])})"
-        note(f"gatectl: for {safe(settings.address().text)}{source}")
+        return f"{safe(settings.address().text)}{source}"
 
     def confirm(self, question: str, is_agreed: bool) -> None:
         """Ask once on a terminal; without one only `--yes` is an answer. Raises Failure."""

@@ -21,6 +21,7 @@ from gateway_client.cli.commands import (
     checkpoints,
     completion,
     context,
+    desk,
     doctor,
     intents,
     keys,
@@ -58,8 +59,8 @@ def _version(context: click.Context, _option: click.Parameter, is_asked: bool) -
 cli.params.append(
     click.Option(["--version"], is_flag=True, is_eager=True, expose_value=False, callback=_version, help="Show it.")
 )
-for _module in (running, approvals, why, watching, audit, checkpoints, receipts, bundles, intents, learned, policy,
-                webhooks, allowlist, agent, mcp, keys, doctor, context, completion):  # fmt: skip
+for _module in (running, desk, approvals, why, watching, audit, checkpoints, receipts, bundles, intents, learned,
+                policy, webhooks, allowlist, agent, mcp, keys, doctor, context, completion):  # fmt: skip
     _module.add_to(cli)
 __all__ = ["cli", "commands", "main"]
 

@@ -19,10 +19,11 @@ STYLES = {
     "claimed": "yellow", "high": "yellow", "medium": "cyan",
     "fail": "bold red", "critical": "bold red", "deny": "red", "denied": "red", "error": "bold red", "failed": "red",
     "not_ready": "bold red", "broken": "bold red", "signature_invalid": "bold red", "HELD": "bold yellow",
-    "verification_failed": "bold red",
+    "held": "yellow", "verification_failed": "bold red",
 }  # fmt: skip
 """Words that are coloured when a cell, or a marked text, is exactly that."""
 
+DOT = " · "
 MAX_CELL, MAX_FACT = 600, 4000
 
 
@@ -66,6 +67,29 @@ class Output:
             for line in others:
                 self.line(f"{'':{width}}  {line}")
 
+    def labelled(self, name: str, text: str, indent: int) -> None:
+        """One fact of a plan (gateway_client/cli/tables.py `labelled`); one line where that is no terminal."""
+        if not self.is_terminal:
+            self.line(f"  {name.ljust(indent - 2)}{text}")
+            return
+        from gateway_client.cli.tables import labelled
+
+        for line in labelled(name, text, self._width(), indent):
+            self.line(line)
+
+    def parts(self, parts: Iterable[str | tuple[str, ...]]) -> None:
+        """A line of several parts, the known words among them in their colour; on a terminal in as many lines as it
+        takes. A tuple is one part of several words. Whoever calls has made them safe."""
+        of_words = [(part,) if isinstance(part, str) else part for part in parts]
+        marked = {DOT.join(words): DOT.join(self._padded_mark(one) for one in words) for words in of_words}
+        lines = [[DOT.join(words) for words in of_words]]
+        if self.is_terminal:
+            from gateway_client.cli.tables import flowing
+
+            lines = flowing(lines[0], self._width())
+        for at, line in enumerate(lines):
+            self.line(f"{'  ' if at else ''}{'  '.join(marked.get(one, one) for one in line)}".rstrip())
+
     def _folded(self, value: str, indent: int) -> list[str]:
         """In lines that fit behind so many columns, on a terminal."""
         if not self.is_terminal:
@@ -81,6 +105,10 @@ class Output:
             return word
         codes = {"bold": "1", "red": "31", "green": "32", "yellow": "33", "cyan": "36"}
         return f"\x1b[{';'.join(codes[part] for part in style.split())}m{word}\x1b[0m"
+
+    def _padded_mark(self, word: str) -> str:
+        bare = word.rstrip()
+        return self.mark(bare) + word[len(bare) :]
 
     def _laid_out(self, columns: Sequence[str], cells: list[list[str]]) -> None:
         """For a terminal: a table where one fits, records below each other elsewhere."""

@@ -12,7 +12,8 @@ from gateway_client.operator_results import ApprovalDetail
 
 MAX_SHOWN = 4000
 """Characters of one text that are shown without --full."""
-_INDENT = 14
+INDENT = 14
+"""Where the texts begin."""
 
 
 class PlanView:
@@ -25,33 +26,36 @@ class PlanView:
 
     def show(self, out: Output) -> None:
         """Print it."""
-        detail = self._detail
-        out.line(self._head(out))
-        for name, text in self._facts():
-            out.line(f"  {name.ljust(_INDENT - 2)}{self._cut(text)}")
+        state, named, risk, end = self.head()
+        out.parts([state, (named, risk, end)])
+        for name, text in self.facts():
+            out.labelled(name, self._cut(text), INDENT)
         if self.is_cut:
-            out.line(f"  {'NOT ALL'.ljust(_INDENT - 2)}is shown. The whole plan: gatectl approvals show "
-                     f"{safe(detail.approval_id)} --full")  # fmt: skip
+            more = f"is shown. The whole plan: gatectl approvals show {safe(self._detail.approval_id)} --full"
+            out.labelled("NOT ALL", more, INDENT)
 
-    def commands(self) -> str:
-        """What to type next."""
+    def next(self, out: Output) -> None:
+        """Print what to type next."""
         one = safe(self._detail.approval_id)
-        return f'approve?  gatectl approvals approve {one}      deny?  gatectl approvals deny {one} --reason "…"'
+        out.parts(["approve?", f"gatectl approvals approve {one}"])
+        out.parts(["deny?", f'gatectl approvals deny {one} --reason "…"'])
 
-    def _head(self, out: Output) -> str:
+    def head(self) -> tuple[str, str, str, str]:
+        """State, action, risk, and when it ends or has ended."""
         detail = self._detail
         is_held = detail.state == "pending"
         state = "HELD" if is_held else safe(detail.state.upper())
         end = f"expires in {countdown(detail.expires_at)}" if is_held else self._ended()
-        risk = out.mark(safe(detail.risk_level or "risk unknown"))
-        return f"{out.mark(state)}  {safe(detail.action_id)} {safe(detail.action_version or '')} · {risk} · {end}"
+        named = f"{safe(detail.action_id)} {safe(detail.action_version or '')}".rstrip()
+        return state, named, safe(detail.risk_level or "risk unknown"), end
 
     def _ended(self) -> str:
         detail = self._detail
         by = f"by {safe(detail.claimed_by)} " if detail.claimed_by else ""
         return f"{by}at {safe(detail.completed_at or detail.claimed_at or 'an unknown time')}"
 
-    def _facts(self) -> Iterator[tuple[str, str]]:
+    def facts(self) -> Iterator[tuple[str, str]]:
+        """Every fact by its name, whole and safe, in the order in which they are read."""
         yield from self._effects()
         yield from self._new()
         yield from self._asker()
@@ -60,8 +64,10 @@ class PlanView:
         yield "plan", safe(detail.plan_hash)
         yield "shown", safe(detail.shown_hash or "no shown_hash: a decision can't be signed")
         yield "request", safe(detail.request_hash or "-")
-        yield "module", f"{safe(detail.provider_module_digest or '-')}  policy {safe(detail.policy_version or '-')}"
-        yield "trace", f"{safe(detail.trace_id or '-')}  approval {safe(detail.approval_id)}"
+        yield "module", safe(detail.provider_module_digest or "-")
+        yield "policy", safe(detail.policy_version or "-")
+        yield "trace", safe(detail.trace_id or "-")
+        yield "approval", safe(detail.approval_id)
 
     def _effects(self) -> Iterator[tuple[str, str]]:
         detail, sends = self._detail, self._detail.approved_request

@@ -2,17 +2,19 @@
 
 A table that fits stands as one; from STACKED columns on, prose is folded for it, and identifiers are shortened to what
 still names them (gateway_client/cli/ids.py). Anything else is stacked: a record below the other, nothing cut. Cells are
-safe by now. No line is longer than the width but for one word that is copied whole: an identifier, a path.
+safe by now. No line of a table is longer than the width but for one word that is copied whole: an identifier, a path.
+Lines of a plan, a tail and a watch are never longer, and joined they are the text: no space of it is swallowed.
 """
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 from rich.cells import cell_len
 
 STACKED = 100
 """Narrower terminals get no folded table."""
 GAP = 2
+_STACKED_INDENT = 6
 _LEAST_PROSE = 16
 _ID = re.compile(r"\b([a-z]+_)[0-9a-f]{8}-[0-9a-f-]{14}-[0-9a-f]{4}([0-9a-f]{8})\b")
 
@@ -60,6 +62,48 @@ def fold(text: str, width: int) -> list[str]:
         else:
             lines[-1] = joined
     return lines
+
+
+def slices(text: str, width: int) -> list[str]:
+    """`text` in lines of at most `width` cells, broken behind a space where one is near. Joined they are the text."""
+    lines: list[str] = []
+    while text:
+        end = min(len(text), width)
+        while cell_len(text[:end]) > width and end > 1:
+            end -= 1
+        while end < len(text) and cell_len(text[: end + 1]) <= width:  # marks take no cell
+            end += 1
+        space = text.rfind(" ", 0, end) + 1
+        if end < len(text) and space > end // 3:
+            end = space
+        lines.append(text[:end])
+        text = text[end:]
+    return lines or [""]
+
+
+def labelled(name: str, text: str, width: int, indent: int) -> list[str]:
+    """A name and what it has, the text from column `indent` on; below STACKED columns the text has lines of its own
+    where it does not fit beside the name. The name stands in column 2, where no text of others does."""
+    room = width - indent
+    if cell_len(text) > room and width < STACKED:
+        return [f"  {name}", *(f"{'':{_STACKED_INDENT}}{one}" for one in slices(text, width - _STACKED_INDENT))]
+    first, *others = slices(text, room)
+    return [f"  {name.ljust(indent - 2)}{first}", *(f"{'':{indent}}{one}" for one in others)]
+
+
+def flowing(parts: Iterable[str], width: int) -> list[list[str]]:
+    """`parts` in lines, GAP cells between them; from the second line on they are to be indented by GAP."""
+    lines: list[list[str]] = [[]]
+    used = -GAP
+    for part in parts:
+        if used + GAP + cell_len(part) <= width:
+            lines[-1].append(part)
+            used += GAP + cell_len(part)
+            continue
+        for piece in slices(part, width - GAP):
+            lines.append([piece])
+            used = GAP + cell_len(piece)
+    return [line for line in lines if line]
 
 
 def padding(text: str, width: int) -> str:

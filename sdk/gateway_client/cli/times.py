@@ -52,6 +52,17 @@ def clock(timestamp: str) -> str:
     return shown if moment.date() == datetime.now().astimezone().date() else f"{moment:%Y-%m-%d} {shown}"
 
 
+def brief(timestamp: str) -> str:
+    """`clock` in twelve columns: `12:04:31.220` of today, `11-23 12:04` of another day."""
+    shown = clock(timestamp)
+    return shown if len(shown) <= 12 or parse(timestamp) is None else shown[5:16]
+
+
+def now() -> str:
+    """`12:04:31`, the local time of this moment."""
+    return datetime.now().astimezone().strftime("%H:%M:%S")
+
+
 def moved(timestamp: str, seconds: float) -> str:
     """`timestamp`, so many seconds later, in the gateway's form. Raises ValueError for what is no time."""
     try:

@@ -9,23 +9,21 @@ from contextlib import suppress
 
 import click
 
-from gateway_client.approval_signatures import is_as_shown
-from gateway_client.cli import ids
+from gateway_client.cli import deciding, ids
 from gateway_client.cli.completing import held
+from gateway_client.cli.deciding import LONGEST, require_same_plan, signed_by, to_sign, undecided
 from gateway_client.cli.desk import Desk, Group, noun, pass_desk, yes_option
-from gateway_client.cli.exits import Exit, Failure, usage
+from gateway_client.cli.exits import usage
 from gateway_client.cli.output import note
 from gateway_client.cli.plan_view import PlanView
 from gateway_client.cli.results_view import ended, show_executed
 from gateway_client.cli.safe import safe
 from gateway_client.cli.times import bound, countdown
-from gateway_client.errors import ActionFailed, GatewayError, NotFound
+from gateway_client.errors import ActionFailed, GatewayError
 from gateway_client.operator_results import Approval, ApprovalDetail
 from gateway_client.operators import OperatorClient
 
 STATES = ("pending", "claimed", "approved", "denied", "failed")
-LONGEST = 600.0
-"""Seconds for an approved call: an action may take its time, and nobody should have to guess what came of it."""
 approvals = noun("approvals", "Calls that wait for a person.", default="list")
 
 
@@ -84,7 +82,7 @@ def show(desk: Desk, approval_id: str, full: bool) -> None:
         view = PlanView(detail, full)
     view.show(desk.out)
     if detail.state == "pending":
-        desk.out.line(view.commands())
+        view.next(desk.out)
 
 
 @approvals.command("approve")
@@ -100,8 +98,8 @@ def approve(
     """Show what will happen, ask once, and let it happen. On a terminal without an id: the only call that waits."""
     with desk.operator(execute_timeout=LONGEST) as operator:
         approval_id = _chosen(desk, operator, approval_id)
-        detail = _undecided(operator, approval_id)
-        shown = _to_sign(detail)
+        detail = undecided(operator, approval_id)
+        shown = to_sign(detail)
         view = PlanView(detail, full)
         if not desk.is_json:
             view.show(desk.out)
@@ -109,9 +107,7 @@ def approve(
             note(warning)
         desk.confirm(_question(detail, view, learn_domain, learn_path), yes)
         try:
-            done = operator.approve(approval_id, learn_domain, learn_path, shown=shown)
-        except NotFound:
-            raise _lost(operator, approval_id) from None
+            done = deciding.approve(operator, detail, shown, learn_domain, learn_path)
         except ActionFailed:  # decided all the same
             _tell_signed(desk, shown, operator.thumbprint)
             raise
@@ -121,11 +117,7 @@ def approve(
     else:
         show_executed(desk.out, done)
     _tell_signed(desk, shown, signer)
-    if done.approval is None or done.approval.approval_hash != detail.plan_hash:
-        raise Failure(
-            Exit.VERIFICATION_FAILED, "plan_mismatch", "the gateway executed another plan than the one shown",
-            f"gatectl audit events --trace-id {done.trace_id}",
-        )  # fmt: skip
+    require_same_plan(detail, done)
     ended(done)
 
 
@@ -139,11 +131,8 @@ def deny(desk: Desk, approval_id: str, reason: str | None, yes: bool) -> None:
     with desk.operator() as operator:
         approval_id = ids.approval(operator, approval_id)
         desk.change(operator, f"deny {safe(approval_id)}?", yes)
-        shown = _to_sign(operator.approval(approval_id))
-        try:
-            denial = operator.deny(approval_id, reason, shown=shown)
-        except NotFound:
-            raise _lost(operator, approval_id) from None
+        shown = to_sign(operator.approval(approval_id))
+        denial = deciding.deny(operator, approval_id, reason, shown)
         signer = operator.thumbprint
     if desk.is_json:
         desk.out.document(denial.raw)
@@ -183,50 +172,12 @@ def _chosen(desk: Desk, operator: OperatorClient, given: str | None) -> str:
     return ids.only_waiting(operator)
 
 
-def _undecided(operator: OperatorClient, approval_id: str) -> ApprovalDetail:
-    detail = operator.approval(approval_id)
-    if detail.state != "pending":
-        raise _decided(detail)
-    return detail
-
-
-def _to_sign(detail: ApprovalDetail) -> ApprovalDetail | None:
-    """What the operator's signature is to be about; None when this gateway has no hash to sign."""
-    if detail.shown_hash is None:
-        return None
-    if not is_as_shown(detail):
-        raise Failure(
-            Exit.VERIFICATION_FAILED, "shown_mismatch", "not signed: what is shown does not hash to its shown_hash",
-            "something between you and the gateway changes what you see; nothing was decided",
-        )  # fmt: skip
-    return detail
-
-
 def _tell_signed(desk: Desk, shown: ApprovalDetail | None, signer: str) -> None:
-    said = "not signed: the gateway shows no shown_hash" if shown is None else f"signed by {signer}"
+    said = signed_by(shown, signer)
     if desk.is_json:
         note(said)
     else:
         desk.out.line(said)
-
-
-def _lost(operator: OperatorClient, approval_id: str) -> Failure | NotFound:
-    """Somebody else was first, or time was: say who."""
-    try:
-        detail = operator.approval(approval_id)
-    except NotFound as error:
-        return error
-    except GatewayError:
-        return Failure(Exit.NOT_FOUND, "already_decided", "already decided, or expired", "gatectl approvals list")
-    return _decided(detail)
-
-
-def _decided(detail: ApprovalDetail) -> Failure:
-    by = f" by {detail.claimed_by}" if detail.claimed_by else ""
-    return Failure(
-        Exit.NOT_FOUND, "already_decided", f"already decided: {detail.state}{by}",
-        f"gatectl approvals show {detail.approval_id}",
-    )  # fmt: skip
 
 
 def _not_needed(detail: ApprovalDetail, domain: str | None, path: str | None) -> Iterator[str]:

@@ -125,7 +125,7 @@ def _tell(out: Output, event: AuditEvent) -> None:
     decision = event.decision or "-"
     parts = [
         clock(event.timestamp),
-        out.mark(short(decision)) + " " * max(0, 5 - len(decision)),
+        short(decision).ljust(5),
         short(event.action_id or event.event_type),
         short(event.principal or "-"),
     ]
@@ -133,7 +133,7 @@ def _tell(out: Output, event: AuditEvent) -> None:
         parts.append(f"{took} ms")
     why = event.deny_reason or event.error_code or event.reason
     parts += [short(why, 120)] if why else []
-    out.line("  ".join([*parts, short(event.trace_id or event.event_id)]))
+    out.parts([*parts, short(event.trace_id or event.event_id)])
 
 
 @audit.command("verify")

@@ -101,13 +101,14 @@ def _tell(out: Output, change: Change) -> None:
     if out.is_json:
         out.record({"event": change.state, "approval": dict(one.raw)})
         return
-    state = out.mark(change.state) + " " * max(0, 8 - len(change.state))
     when = one.created_at or "" if change.state == "pending" else datetime.now(UTC).isoformat()
-    text = f"{clock(when)}  {state}  {short(one.approval_id)}  {short(one.action_id)}  "
-    text += f"{out.mark(short(one.risk_level or '-'))}  {short(one.principal or '-')}"
+    parts = [
+        clock(when), short(change.state).ljust(8), short(one.approval_id), short(one.action_id),
+        short(one.risk_level or "-"), short(one.principal or "-"),
+    ]  # fmt: skip
     if change.state == "pending":
-        text += f"  {countdown(one.expires_at)} left"
-    out.line(f"{text}  {short(change.target, 200)}".rstrip())
+        parts.append(f"{countdown(one.expires_at)} left")
+    out.parts([*parts, short(change.target, 200)] if change.target else parts)
 
 
 def add_to(_cli: Group) -> None:

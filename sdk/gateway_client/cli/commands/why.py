@@ -25,7 +25,7 @@ def add_to(cli: Group) -> None:
 def why(desk: Desk, given: str) -> None:
     """Show decision, rule, reason, what the worker made of it, receipt and approval of one call."""
     with desk.operator() as operator:
-        story = _story(operator, ids.anything(operator, given))
+        story = story_of(operator, ids.anything(operator, given))
     if desk.is_json:
         receipt = None if story.receipt is None else dict(story.receipt.raw)
         approval = None if story.approval is None else dict(story.approval.raw)
@@ -35,8 +35,8 @@ def why(desk: Desk, given: str) -> None:
         show(desk.out, story)
 
 
-def _story(operator: OperatorClient, name: str) -> Story:
-    """Raises NotFound when no event knows it."""
+def story_of(operator: OperatorClient, name: str) -> Story:
+    """The whole call of a trace, a receipt or an approval. Raises NotFound when no event knows it, GatewayError."""
     trace_id = _trace_of(operator, name)
     events = operator.events(EventFilter(trace_id=trace_id), MOST_EVENTS).events[::-1]
     if not events:

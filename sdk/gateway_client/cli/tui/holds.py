@@ -1,0 +1,157 @@
+"""What waits for a person, and the plan of the one under the cursor."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from rich.text import Text
+from textual.app import ComposeResult
+from textual.binding import Binding, BindingType
+from textual.message import Message
+from textual.widgets import Static
+
+from gateway_client.cli.output import DOT
+from gateway_client.cli.plan_view import INDENT, PlanView
+from gateway_client.cli.safe import plain, safe
+from gateway_client.cli.times import brief, countdown
+from gateway_client.cli.tui.feed import News
+from gateway_client.cli.tui.lines import Lines
+from gateway_client.cli.tui.pane import WIDE, Pane
+from gateway_client.cli.tui.words import FAINT, HEADING, fact, folded, row, shared_out, word
+from gateway_client.operator_results import Approval, ApprovalDetail
+
+
+class Holds(Pane):
+    """What waits for a person, and the plan of the one under the cursor."""
+
+    DEFAULT_CSS = """
+    Holds { layout: vertical; }
+    Holds #holds { height: 5; }
+    Holds .heading, Holds #named { height: 1; text-wrap: nowrap; text-overflow: ellipsis; }
+    Holds #named { background: $panel; }
+    """
+    BINDINGS: ClassVar[list[BindingType]] = [
+        Binding("a", "open('a')", show=False),
+        Binding("d", "open('d')", show=False),
+    ]
+    KEYS = "↑↓ choose  enter open  a approve  d deny"
+
+    class Pointed(Message):
+        """The plan of another hold is to be shown."""
+
+    class Opened(Message):
+        """One is to be decided, or read: `key` is what was pressed."""
+
+        def __init__(self, key: str) -> None:
+            super().__init__()
+            self.key = key
+
+    def __init__(self, *, id: str) -> None:  # noqa: A002 - Textual's name
+        super().__init__(id=id)
+        self._holds: Sequence[Approval] = ()
+        self._total: int | None = None
+        self._is_known = False
+        self.pointed: str | None = None
+
+    def compose(self) -> ComposeResult:
+        """The list above the plan."""
+        yield Static(id="columns", classes="heading")
+        yield Lines(has_cursor=True, id="holds")
+        yield Static(id="named")
+        yield Lines(id="plan")
+
+    def begin(self) -> None:
+        """Keys go to the list."""
+        self.screen.set_focus(self.query_one("#holds", Lines))
+
+    def on_resize(self) -> None:
+        """A third of the height is the list's, as far as it needs it."""
+        self._draw()
+
+    def take(self, news: News) -> None:
+        """What waits now. The cursor stays on its hold as long as that waits."""
+        if news.holds is None:
+            if news.status is not None:
+                self._draw()
+            return
+        at = next((at for at, one in enumerate(news.holds) if one.approval_id == self.pointed), None)
+        lines = self.query_one("#holds", Lines)
+        lines.cursor = min(lines.cursor, max(0, len(news.holds) - 1)) if at is None else at
+        self._holds, self._total, self._is_known = news.holds, news.total, True
+        self._draw()
+        self._point()
+
+    def show_plan(self, approval_id: str, found: ApprovalDetail | str) -> None:
+        """Its plan, or why there is none to show; of another one than the cursor's nothing."""
+        if approval_id != self.pointed:
+            return
+        if isinstance(found, str):
+            text = found
+            self.query_one("#plan", Lines).show(lambda width: folded([text], width))
+            return
+        facts = list(PlanView(found, is_full=True).facts())
+        self.query_one("#plan", Lines).show(lambda width: [line for one in facts for line in fact(*one, width, INDENT)])
+
+    def on_lines_moved(self, event: Lines.Moved) -> None:
+        """Another one, perhaps."""
+        event.stop()
+        self._point()
+
+    def on_lines_chosen(self, event: Lines.Chosen) -> None:
+        """Enter."""
+        event.stop()
+        if self.pointed is not None:
+            self.post_message(self.Opened("enter"))
+
+    def action_open(self, key: str) -> None:
+        """This one, to be decided."""
+        if self.pointed is not None:
+            self.post_message(self.Opened(key))
+
+    def _point(self) -> None:
+        cursor = self.query_one("#holds", Lines).cursor
+        one = self._holds[cursor] if cursor < len(self._holds) else None
+        name = None if one is None else one.approval_id
+        if name == self.pointed:
+            return
+        self.pointed = name
+        plan = self.query_one("#plan", Lines)
+        plan.restart()
+        plan.show(lambda _: ())
+        self._draw_name()
+        self.post_message(self.Pointed())
+
+    def _draw(self) -> None:
+        lines = self.query_one("#holds", Lines)
+        lines.styles.height = max(1, min(len(self._holds), max(4, self.size.height // 3)))
+        is_wide = self.size.width >= WIDE
+        fixed = [7, 8, None, None, 40 if is_wide else 13, *([12] if is_wide else [])]
+        names = ["LEFT", "RISK", "ACTION", "ASKED BY", "APPROVAL", *(["SINCE"] if is_wide else [])]
+
+        def cells(one: Approval) -> list[str]:
+            shown = [countdown(one.expires_at), plain(one.risk_level), plain(one.action_id), plain(one.principal)]
+            whole = safe(one.approval_id)
+            if is_wide:
+                return [*shown, whole, brief(one.created_at or "")]
+            kind, _, rest = whole.partition("_")
+            return [*shown, f"{kind}_…{rest[-8:]}"]
+
+        def laid_out(width: int) -> list[Text]:
+            if not self._holds:
+                return [Text("nothing waits" if self._is_known else "", FAINT)]
+            return [row(cells(one), shared_out(fixed, width)) for one in self._holds]
+
+        lines.show(laid_out)
+        heading = row(names, shared_out(fixed, self.size.width), HEADING)
+        self.query_one("#columns", Static).update(heading)
+        self._draw_name()
+
+    def _draw_name(self) -> None:
+        cursor = self.query_one("#holds", Lines).cursor
+        text = Text()
+        if cursor < len(self._holds):
+            one = self._holds[cursor]
+            named = [plain(one.action_id), plain(one.risk_level), f"expires in {countdown(one.expires_at)}"]
+            text.append_text(word("HELD")).append("  ").append_text(Text(DOT).join(word(part) for part in named))
+        if self._total is not None and self._total > len(self._holds):
+            text.append(f"  {len(self._holds)} of {self._total} that wait are listed")
+        self.query_one("#named", Static).update(text)

@@ -1,0 +1,17 @@
+"""A line that an operator types, or pastes: what could deceive stands in it as \\uXXXX, as everywhere else."""
+
+from textual.widgets import Input
+
+from gateway_client.cli.safe import safe
+
+
+class Typed(Input):
+    """One line of text, without a frame."""
+
+    DEFAULT_CSS = """
+    Typed, Typed:focus { border: none; height: 1; padding: 0; background: $surface; }
+    """
+
+    def replace(self, text: str, start: int, end: int) -> None:
+        """Whatever comes into it comes by here: what is typed, and what is pasted."""
+        super().replace(safe(text), start, end)
