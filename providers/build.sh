@@ -12,40 +12,16 @@ fixtures="fs_probe http_probe log_probe"
 builtin_home=$here/../workers/providers
 fixtures_home=$here/../tests/providers/fixtures
 
-say() { printf 'providers: %s\n' "$*" >&2; }
+. "$here/tools/bring.sh"
+. "$here/tools/zig.sh"
 
 bring_tools() {
-  local needed
-  for needed in node npm; do
-    command -v "$needed" >/dev/null || { say "$needed is needed (Node.js 20 or later; Debian: apt install nodejs npm)"; exit 1; }
-  done
-  node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' || { say "Node.js $(node --version) is too old; 20 or later is needed"; exit 1; }
-  if ! cmp -s "$here/tools/requirements.lock" "$build/venv/requirements.lock"; then
-    say "bringing the Zig compiler (100 MB, once)"
-    rm -rf "$build/venv"
-    "${PYTHON:-python3}" -m venv "$build/venv"
-    "$build/venv/bin/python" -m pip install -q --disable-pip-version-check --only-binary :all: --require-hashes \
-      -r "$here/tools/requirements.lock"
-    cp "$here/tools/requirements.lock" "$build/venv/"
-  fi
-  if ! cmp -s "$here/tools/package-lock.json" "$build/npm/installed-lock.json"; then
-    say "bringing wit-component (once)"
-    rm -rf "$build/npm" && mkdir -p "$build/npm"
-    cp "$here/tools/package.json" "$here/tools/package-lock.json" "$build/npm/"
-    (cd "$build/npm" && npm ci --ignore-scripts --omit=optional --no-audit --no-fund --no-update-notifier --loglevel=error) >&2
-    cp "$here/tools/package-lock.json" "$build/npm/installed-lock.json"
-  fi
-  cp "$here/tools/component.mjs" "$build/npm/"
+  hold_tools "$build"
+  bring_zig "$here/tools"
 }
 
-# compile SOURCE OUT: Zig -> core module -> component. The core's name is fixed: nothing of the paths gets into the bytes.
-compile() {
-  local core=$build/core.wasm
-  ZIG_GLOBAL_CACHE_DIR=$cache ZIG_LOCAL_CACHE_DIR=$cache "$build/venv/bin/python" -m ziglang build-exe \
-    -target wasm32-freestanding -mcpu mvp+bulk_memory+sign_ext+nontrapping_fptoint \
-    -O ReleaseSafe -fstrip -fno-entry -rdynamic --stack 65536 --name core \
-    --dep provider "-Mroot=$1" "-Mprovider=$here/guest/provider.zig" "-femit-bin=$core"
-  node "$build/npm/component.mjs" "$core" "$here/../workers/wit/provider.wit" provider "$2"
+compile() { # SOURCE OUT
+  compile_zig "$1" "$2" "$here/guest" "$here/../workers/wit/provider.wit" "$cache"
 }
 
 # compile_all FOLDER OUT NAMES…

@@ -1,12 +1,13 @@
 """What `gateway new action NAME` writes: a manifest with a schema, the right to call it, a configuration to try it.
 
 Guarantees that a manifest that is there is never written over, that `gateway check --dev` accepts the result, and that
-of a `data.json` that is there nothing but the grant changes.
+of a `data.json` that is there nothing but the grant changes. Owns what every new action needs, whatever runs it.
 """
 
 import json
 import re
 import shlex
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -38,24 +39,37 @@ gatectl execute {name} text=hello          # in another terminal
 
 def new_action(folder: Path, name: str) -> str:
     """Write everything; return what to tell. Raises Refused."""
+    shown, manifest = folder, manifest_place(folder, name)
+    with_action(folder, name, lambda: write_private(manifest, TEMPLATE.read_text().replace("NAME", name)))
+    quoted = shlex.quote(str(shown / CONFIGURATION))
+    return _NEXT.format(folder=shown, name=name, principal=PRINCIPAL, quoted=quoted)
+
+
+def manifest_place(folder: Path, name: str) -> Path:
+    """Where the manifest of a new action goes: nothing is there yet. Raises Refused."""
     if _NAME.fullmatch(name) is None:
         raise Refused(Exit.USAGE, f"{name!a} is no name for an action: lower-case letters, digits and _.")
-    shown, folder = folder, folder.absolute()
-    manifest, data = folder / "actions" / f"{name}.yaml", folder / "policy" / "data.json"
+    manifest = folder.absolute() / "actions" / f"{name}.yaml"
     if manifest.exists():
         raise Refused(Exit.CONFIG, f"{manifest} is there already; nothing was changed. Choose another name.")
+    return manifest
+
+
+def with_action(folder: Path, name: str, write: Callable[[], None]) -> None:
+    """Have `write` write what is new in this folder, and see to configuration, policy and the right to call it. Raises
+    Refused."""
+    folder = folder.absolute()
+    data = folder / "policy" / "data.json"
     try:
-        for one in (manifest.parent, data.parent):
+        for one in (folder / "actions", data.parent):
             one.mkdir(mode=0o700, parents=True, exist_ok=True)
         keep_private(data.parent / "gateway.rego", (CONTRIB / "policy" / "gateway.rego").read_text)
         granted = _granted(keep_private(data, (CONTRIB / "policy" / "data.json").read_text), data, name)
-        write_private(manifest, TEMPLATE.read_text().replace("NAME", name))
+        write()
         write_private(data, granted)
         keep_private(folder / CONFIGURATION, lambda: _CONFIGURATION)
     except OSError as error:
         raise Refused(Exit.NO_PERMISSION, f"{error.filename or folder} can't be written: {error.strerror}.") from None
-    quoted = shlex.quote(str(shown / CONFIGURATION))
-    return _NEXT.format(folder=shown, name=name, principal=PRINCIPAL, quoted=quoted)
 
 
 def _granted(text: str, file: Path, name: str) -> str:

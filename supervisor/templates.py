@@ -113,7 +113,13 @@ class TemplateKeeper:
         settings = state.settings
         cache_dir = str(Path(settings.state_dir) / "modules-cache")
         control.post(
-            m.StartTemplate(cache_dir, settings.files_folder, settings.workers.recycle_after_calls, settings.walls)
+            m.StartTemplate(
+                cache_dir,
+                settings.files_folder,
+                settings.workers.recycle_after_calls,
+                settings.walls,
+                settings.egress.proxy_ca_file,
+            )
         )
         async with trio.open_nursery() as nursery:
             nursery.start_soon(state.expect_up, child, lambda: self._is_ready, READY_SECONDS)
