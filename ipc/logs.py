@@ -18,6 +18,7 @@ from datetime import UTC, datetime
 import msgspec
 
 from ipc.journal import Journal
+from ipc.log_level import says_details
 
 Fields = Mapping[str, object]
 Sink = Callable[[str, str, Fields, BaseException | None], None]
@@ -67,6 +68,13 @@ class Log:
 
     def __init__(self, sink: Sink) -> None:
         self.sink = sink
+        self.says_details = says_details()
+        """Whether `debug` says anything: whoever has to collect fields for it asks first."""
+
+    def debug(self, message: str, /, **fields: object) -> None:
+        """What is done for each call, where the configuration asks for it."""
+        if self.says_details:
+            self._say("debug", message, fields)
 
     def info(self, message: str, /, **fields: object) -> None:
         """What happened as it should."""

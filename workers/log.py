@@ -10,6 +10,10 @@ import traceback
 
 import msgspec
 
+from ipc.log_level import says_details
+
+SAYS_DETAILS = says_details()
+"""Whether lines of the level `debug` are wanted. Read before a worker is forked, which has no environment."""
 MAX_LINE_BYTES = 8192
 _STDERR = 2
 
@@ -17,7 +21,7 @@ _STDERR = 2
 def write_line(level: str, message: str, **fields: object) -> None:
     """Write one line. Never raises: a log that is gone must not end a call."""
     now = time.time()
-    stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1000):03d}Z"
+    stamp = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(now)) + f".{int(now % 1 * 1_000_000):06d}Z"
     try:
         line = msgspec.json.encode({"level": level, "time": stamp, "message": message, **fields})
         if len(line) >= MAX_LINE_BYTES:

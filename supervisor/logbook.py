@@ -1,0 +1,109 @@
+"""Lines of a gateway's log that belong to one trace, whichever process said them and wherever they were kept.
+
+Reads what a gateway writes to standard error, and what `journalctl -o json` makes of it: there the lines of template,
+workers and policy processes are JSON within a message. Guarantees bounded memory, whatever is fed to it, and the order
+of time. What is no JSON and holds the trace is told as it stands.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime
+from typing import Any, BinaryIO
+
+from ipc.logs import visible
+
+MAX_LINE_BYTES = 1 << 20
+MAX_LINES, MAX_BYTES = 10_000, 64 << 20
+"""Of one trace: a call has some dozens, a flood of them is cut and said to be."""
+_FIRST = ("time", "level", "process", "message")
+_JOURNALS = {"_HOSTNAME", "PRIORITY", "SYSLOG_IDENTIFIER", "MESSAGE"}
+_LEVELS = {"7": "debug", "6": "info", "4": "warning", "3": "error"}
+
+Line = dict[str, Any]
+
+
+def lines_of(trace_id: str, streams: Iterable[BinaryIO]) -> tuple[list[Line], bool]:
+    """(lines in the order of time, whether there were more than are kept). Raises OSError."""
+    found: list[tuple[float, int, Line]] = []
+    wanted, latest, size = trace_id.encode(), 0.0, 0
+    for stream in streams:
+        for data in _whole_lines(stream):
+            if wanted not in data:
+                continue
+            line = _parsed(data)
+            if line.get("trace_id", trace_id) != trace_id:
+                continue
+            latest = _moment(line.get("time")) or latest
+            found.append((latest, len(found), line))
+            size += len(data)
+            if len(found) > MAX_LINES or size > MAX_BYTES:
+                return [one for _, _, one in sorted(found[:-1], key=_place)], True
+    return [one for _, _, one in sorted(found, key=_place)], False
+
+
+def as_json(line: Line) -> str:
+    """One line of JSON, in ASCII: no terminal finds anything in it to obey."""
+    return json.dumps({**{name: line[name] for name in _FIRST if name in line}, **line})
+
+
+def as_text(line: Line) -> str:
+    """One line for people: time, process, level, message, then the fields."""
+    named = {name: visible(str(line.get(name, "-"))) for name in _FIRST}
+    rest = {name: value for name, value in line.items() if name not in (*_FIRST, "trace_id")}
+    shown = "  ".join(f"{visible(name)}={visible(_text(value))}" for name, value in rest.items())
+    start = f"{named['time']}  {named['process']:<16}  {named['level']:<7}  {named['message']:<28}"
+    return f"{start}  {shown}".rstrip()
+
+
+def _place(one: tuple[float, int, Line]) -> tuple[float, int]:
+    return one[:2]
+
+
+def _whole_lines(stream: BinaryIO) -> Iterator[bytes]:
+    """Lines, the rest of one that is too long left out."""
+    is_rest = False
+    while data := stream.readline(MAX_LINE_BYTES):
+        if not is_rest:
+            yield data
+        is_rest = not data.endswith(b"\n")
+
+
+def _parsed(data: bytes) -> Line:
+    text = data.decode(errors="replace").rstrip("\n")
+    found = _object(text)
+    if found is None:
+        return {"message": text}
+    return _from_journal(found) if found.keys() & _JOURNALS and "message" not in found else found
+
+
+def _from_journal(entry: Line) -> Line:
+    """An entry as the line that it was: fields of the gateway, not those of the journal itself."""
+    within = _object(entry["MESSAGE"]) if isinstance(entry.get("MESSAGE"), str) else None
+    if within is not None and "message" in within:
+        return within
+    fields = {name.lower(): value for name, value in entry.items() if name not in _JOURNALS and name[0] != "_"}
+    stamp = str(entry.get("__REALTIME_TIMESTAMP", ""))
+    if stamp.isdecimal() and len(stamp) < 20:
+        moment = datetime.fromtimestamp(int(stamp) / 1e6, UTC)
+        fields["time"] = moment.isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
+    fields["level"] = _LEVELS.get(str(entry.get("PRIORITY")), "-")
+    return {**fields, "message": entry.get("MESSAGE")}
+
+
+def _object(text: str) -> Line | None:
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, dict) else None
+
+
+def _moment(time: object) -> float | None:
+    try:
+        return datetime.fromisoformat(str(time)).timestamp()
+    except (ValueError, OverflowError):
+        return None
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

@@ -1,0 +1,60 @@
+"""`log_level = "debug"` and `gateway logs`: what each process did for one call, and silence of it without that."""
+
+import json
+import subprocess
+from pathlib import Path
+from typing import Any
+
+from tests.support.gateway import PROGRAM, Gateway, gateway, wait_for
+from tests.support.manifests import patient
+
+
+def collected(gate: Gateway, trace_id: str) -> list[dict[str, Any]]:
+    done = subprocess.run(
+        [*PROGRAM, "logs", "--trace", trace_id, "--json", gate.log],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def processes(lines: list[dict[str, Any]]) -> set[str]:
+    return {str(one["process"]).rstrip(" 0123456789") for one in lines}
+
+
+def test_every_process_that_took_part_in_a_call_has_lines_with_its_trace(tmp_path: Path) -> None:
+    with gateway(tmp_path, 'log_level = "debug"\n' + patient(tmp_path / "actions")) as gate:
+        agent = gate.agent()
+        answer = agent.execute("text_digest", {"text": "x"})
+        trace_id = answer.json()["trace_id"]
+        wanted = {"front", "policy", "notary", "worker compute"}
+        wait_for(lambda: wanted <= processes(collected(gate, trace_id)), "a line of each process")
+        lines = collected(gate, trace_id)
+        assert {one["trace_id"] for one in lines} == {trace_id}
+        told = [(str(one["process"]).rstrip(" 0123456789"), one["message"]) for one in lines]
+        order = [
+            ("policy", "a question was answered"), ("notary", "an intent is in the ledger"),
+            ("worker compute", "a plan was run"), ("notary", "an event is in the ledger"),
+        ]  # fmt: skip
+        assert [one for one in told if one in order] == order
+        secret_free = json.dumps(lines)
+        assert agent.token not in secret_free
+        assert '"x"' not in secret_free
+        # Another call's lines are its own; the policy process was not asked again.
+        other = agent.execute("text_digest", {"text": "x"}).json()["trace_id"]
+        wait_for(lambda: {"notary", "worker compute"} <= processes(collected(gate, other)), "its lines")
+        assert not [one for one in collected(gate, trace_id) if other in json.dumps(one)]
+        as_text = subprocess.run(
+            [*PROGRAM, "logs", "--trace", trace_id, gate.log], capture_output=True, text=True, timeout=300, check=True
+        ).stdout
+        assert len(as_text.splitlines()) == len(lines)
+
+
+def test_without_that_only_the_front_says_a_line_of_a_call(tmp_path: Path) -> None:
+    with gateway(tmp_path, patient(tmp_path / "actions")) as gate:
+        trace_id = gate.agent().execute("text_digest", {"text": "x"}).json()["trace_id"]
+        wait_for(lambda: collected(gate, trace_id), "the line of the front")
+        assert gate.stop() == 0
+        assert processes(collected(gate, trace_id)) == {"front"}
