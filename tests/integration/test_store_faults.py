@@ -55,13 +55,6 @@ def error_of(answer: httpx.Response) -> tuple[int, Any]:
     return answer.status_code, answer.json().get("error")
 
 
-def is_not_ready(gate: Gateway, dependency: str) -> bool:
-    """Whether readiness says so, and names the dependency."""
-    answer = gate.http.get("/readyz")
-    found = answer.json()
-    return answer.status_code == 503 and found["status"] == "not_ready" and found[dependency] is False
-
-
 def answered(call: Background) -> httpx.Response:
     answer = call.answer()
     assert answer is not None
@@ -156,42 +149,6 @@ def test_a_counter_that_says_less_than_nothing_is_exhausted(gate: Gateway) -> No
 # ------------------------------------------------------------------------------------------------ store
 
 
-def test_a_database_that_takes_nothing_refuses_calls_and_leases(gate: Gateway) -> None:
-    agent, operator = gate.agent(), gate.operator()
-    lease = {"scopes": ["tools:call"], "dpop_jwk": agent.prover.jwk}
-    with blocked(gate):
-        calls = [
-            Background(lambda: agent.execute("text_digest", {"text": "x"})),
-            Background(lambda: operator.get("/v1/approvals")),
-            Background(lambda: gate.http.post("/v1/leases", json=lease)),
-            Background(lambda: gate.http.post("/v1/leases", json=lease | {"budgets": {"max_calls": 1}})),
-        ]
-        assert [error_of(answered(call)) for call in calls] == [
-            (503, "replay_cache_unavailable"), (503, "replay_cache_unavailable"),
-            (500, "evidence_persistence_failed"), (500, "evidence_persistence_failed"),
-        ]  # fmt: skip
-        wait_for(lambda: is_not_ready(gate, "redis") and is_not_ready(gate, "ledger"), "readiness that says so")
-        assert gate.http.get("/healthz").status_code == 200
-    wait_for(lambda: agent.execute("text_digest", {"text": "x"}).status_code == 200, "recovery")
-    assert gate.http.post("/v1/leases", json=lease).status_code == 200
-    wait_for(lambda: gate.http.get("/readyz").json()["status"] == "ready", "readiness")
-    assert gate.operator().get("/v1/audit/verify").json()["intact"] is True
-
-
-def test_without_the_table_of_proofs_calls_are_refused_and_leases_still_issued(gate: Gateway) -> None:
-    agent, operator = gate.agent(), gate.operator()
-    lease = {"scopes": ["tools:call"], "dpop_jwk": agent.prover.jwk}
-    with damaged(gate, "proofs"):
-        assert error_of(agent.execute("text_digest", {"text": "x"})) == (503, "replay_cache_unavailable")
-        assert error_of(operator.get("/v1/approvals")) == (503, "replay_cache_unavailable")
-        assert (operator.get("/v1/admin/status").status_code, operator.get("/metrics").status_code) == (200, 200)
-        assert gate.http.post("/v1/leases", json=lease).status_code == 200
-        assert gate.http.post("/v1/leases", json=lease | {"budgets": {"max_calls": 1}}).status_code == 200
-        wait_for(lambda: is_not_ready(gate, "redis"), "readiness that says so")
-    wait_for(lambda: agent.execute("text_digest", {"text": "x"}).status_code == 200, "recovery")
-    wait_for(lambda: gate.http.get("/readyz").json()["status"] == "ready", "readiness")
-
-
 def test_without_the_table_of_budgets_only_what_has_a_budget_is_refused(gate: Gateway) -> None:
     free, counted = gate.agent(), gate.agent(max_calls=2)
     lease = {"scopes": ["tools:call"], "dpop_jwk": free.prover.jwk}
@@ -219,21 +176,6 @@ def test_without_the_table_of_approvals_only_holds_are_refused(gate: Gateway) ->
         assert gate.agent().execute("text_digest", {"text": "x"}).status_code == 200
     assert agent.get(f"/v1/approvals/{approval_id}/poll").json()["state"] == "pending"
     assert agent.execute("text_digest", {"text": "the refused hold cost nothing"}).status_code == 200
-
-
-def test_a_file_that_was_moved_away_is_not_made_anew(gate: Gateway) -> None:
-    agent = gate.agent()
-    path = gate.state / "ledger.sqlite3"
-    assert agent.execute("text_digest", {"text": "x"}).status_code == 200
-    path.rename(path.with_suffix(".away"))
-    try:
-        assert error_of(agent.execute("text_digest", {"text": "x"})) == (503, "replay_cache_unavailable")
-        wait_for(lambda: is_not_ready(gate, "redis") and is_not_ready(gate, "ledger"), "readiness that says so")
-        assert not path.exists()
-    finally:
-        path.with_suffix(".away").rename(path)
-    wait_for(lambda: agent.execute("text_digest", {"text": "x"}).status_code == 200, "recovery")
-    assert gate.operator().get("/v1/audit/verify").json()["intact"] is True
 
 
 # ------------------------------------------------------------------------------------------------ ledger

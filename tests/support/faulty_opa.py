@@ -6,7 +6,6 @@ that the fault is for, and goes to the OPA otherwise.
 
 import contextlib
 import socket
-import struct
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -24,17 +23,6 @@ Fault = Callable[["FaultyOpa", socket.socket], None]
 def silence(server: "FaultyOpa", client: socket.socket) -> None:
     """Take the request and say nothing, for as long as the fault lasts."""
     server.over.wait()
-
-
-def reset(_server: "FaultyOpa", client: socket.socket) -> None:
-    """Break the connection in the middle of an answer."""
-    client.sendall(b'HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 500\r\n\r\n{"result"')
-    client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
-
-
-def garbage(_server: "FaultyOpa", client: socket.socket) -> None:
-    """What is no HTTP."""
-    client.sendall(b"\x16\x03\x01\x00\x05hello, who is there?\r\n\r\n")
 
 
 def saying(body: bytes, status: str = "200 OK") -> Fault:
@@ -91,15 +79,6 @@ class FaultyOpa:
         finally:
             self._fault = None
             self.over.set()
-
-    @contextmanager
-    def refusing(self) -> Iterator[None]:
-        """Within the block nobody listens."""
-        self.close()
-        try:
-            yield
-        finally:
-            self.listen()
 
     def _accept(self, listener: socket.socket) -> None:
         with contextlib.suppress(OSError):

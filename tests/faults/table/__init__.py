@@ -1,0 +1,8 @@
+"""All dependencies, in the order in which they are shown."""
+
+from tests.faults.table.edges import FILE, PROXY, SOPS, WEBHOOKS
+from tests.faults.table.opa import OPA
+from tests.faults.table.redis import REDIS
+from tests.faults.table.sqlite import SQLITE
+
+TABLES = (SQLITE, REDIS, OPA, PROXY, FILE, SOPS, WEBHOOKS)
