@@ -21,6 +21,7 @@ from ipc.framing import FrameError
 from ipc.limits import MAX_AHEAD
 from ipc.packets import PacketChannel
 from ipc.sessions import ProtocolError
+from workers.log import SAYS_DETAILS, write_line
 from workers.runtime.call import Runner, broken_result
 from workers.sandbox.places import Standing
 from workers.verifiers.fs_hash import look_at
@@ -43,14 +44,16 @@ class Desk:
 
     def __init__(
         self, front: FrontChannel, notary: NotaryChannel, runner: Runner, recycle_after_calls: int, *,
-        standing: Standing | None = None, drop_seconds: float = DROP_SECONDS,
+        standing: Standing | None = None, drop_seconds: float = DROP_SECONDS, process: str = "worker",
     ) -> None:  # fmt: skip
+        """`process` is what its lines call it."""
         self._front = front
         self._notary = notary
         self._runner = runner
         self._left = recycle_after_calls
         self._standing = standing or Standing(None)
         self._drop_seconds = drop_seconds
+        self._process = process
         self._plans: dict[str, m.Call] = {}
         self._secrets: dict[str, Mapping[str, str]] = {}
         self._told: deque[m.Result] = deque(maxlen=MAX_AHEAD)
@@ -110,6 +113,12 @@ class Desk:
         call = self._taken(word.call_id)
         secrets = self._secrets.pop(word.call_id, {})
         result = self._runner.run(call, word, secrets)
+        if SAYS_DETAILS:
+            plan = call.plan
+            write_line(
+                "debug", "a plan was run", process=self._process, trace_id=plan.trace_id, action_id=plan.action_id,
+                intent_id=call.call_id, outcome=result.outcome, duration_us=result.duration_us,
+            )  # fmt: skip
         self._left -= 1
         outside = self._runner.outside
         if self._left <= 0 or (outside is not None and outside.resolver.is_stuck):

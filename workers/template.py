@@ -10,6 +10,7 @@ import gc
 import os
 import selectors
 import socket
+import ssl
 import sys
 import time
 import traceback
@@ -64,7 +65,7 @@ class Template:
     def __init__(self, channel: _Channel) -> None:
         self._channel = channel
         self._engine = make_engine()
-        self._tls = make_tls()
+        self._tls = self._proxy_tls = make_tls()
         self._workers: dict[str, Forked] = {}
         self._start: m.StartTemplate | None = None
         self._loader: Loader | None = None
@@ -120,8 +121,17 @@ class Template:
         except CacheRefused as error:
             write_line("error", "the folder of compiled modules is refused", reason=str(error))
             return Exit.NO_PERMISSION
+        self._proxy_tls = self._tls_for_proxy(message.proxy_ca_file)
         self._channel.send(m.TemplateReady())
         return None
+
+    def _tls_for_proxy(self, authorities: str | None) -> ssl.SSLContext:
+        """By these authorities; by none, so that no proxy at https will do, where they can't be read any more."""
+        try:
+            return self._tls if authorities is None else make_tls(authorities)
+        except OSError as error:
+            write_line("error", "egress.proxy_ca_file can't be used: no call gets through", reason=str(error))
+            return ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
     def _answer_spawn(self, message: m.SpawnWorker) -> Birth | None:
         if len(self._channel.fds) < m.SpawnWorker.FDS:
@@ -144,8 +154,8 @@ class Template:
             return Birth(
                 worker_id=message.worker_id, profile=message.profile, title=message.title, descriptors=descriptors,
                 recycle_after_calls=self._start.recycle_after_calls, engine=self._engine,
-                modules=dict(self._loader.modules), tls=self._tls, files_dir=self._start.files_dir,
-                walls=self._start.walls,
+                modules=dict(self._loader.modules), tls=self._tls, proxy_tls=self._proxy_tls,
+                files_dir=self._start.files_dir, walls=self._start.walls,
             )  # fmt: skip
         _close(descriptors)
         self._workers[message.worker_id] = child

@@ -50,6 +50,7 @@ class Birth:
     engine: Engine
     modules: Mapping[str, Module]
     tls: ssl.SSLContext
+    proxy_tls: ssl.SSLContext
     files_dir: str
     walls: Given
 
@@ -62,7 +63,8 @@ def live(birth: Birth) -> Exit:
     try:
         prepared = prepare(birth.profile, birth.walls, birth.files_dir)
         ticker = EpochTicker(birth.engine)
-        outside = Outside(Resolver(), birth.tls) if "http" in prepared.profile.interfaces else None
+        has_http = "http" in prepared.profile.interfaces
+        outside = Outside(Resolver(), birth.tls, proxy_tls=birth.proxy_tls) if has_http else None
 
         def start_threads() -> None:
             ticker.start()
@@ -71,7 +73,10 @@ def live(birth: Birth) -> Exit:
 
         enter(prepared, start_threads)
         runner = Runner(birth.engine, birth.modules, prepared.profile, ticker, outside, birth.files_dir)
-        desk = Desk(front, notary, runner, birth.recycle_after_calls, standing=prepared.standing)
+        desk = Desk(
+            front, notary, runner, birth.recycle_after_calls, standing=prepared.standing,
+            process=birth.title.removeprefix("gateway: "),
+        )  # fmt: skip
         # A front that knows of this worker may name it to the notary: not before the notary knows it.
         desk.wait_tied()
         front.send(m.WorkerReady(birth.worker_id, os.getpid(), birth.profile))

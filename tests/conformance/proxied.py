@@ -30,7 +30,7 @@ class ProxyOutage:
 
     call: httpx.Response
     reason: str
-    """Of that call, in its receipt."""
+    """Of that call, in its event."""
     readiness: httpx.Response
     others: list[httpx.Response]
     """Calls that need no proxy."""
@@ -58,7 +58,7 @@ class Proxied:
         agent = self.gate.agent()
         with self.squid.gone():
             call = agent.execute("proxied_fetch", {"path": "gone"})
-            reason = self.gate.receipt_of(agent)["normalized_result"]["reason"]
+            reason = self.gate.events(trace_id=call.headers["x-trace-id"])[0]["reason"]
             readiness = self._ready_as("degraded")
             others = [
                 agent.execute("text_digest", {"text": "x"}),

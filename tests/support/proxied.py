@@ -79,7 +79,7 @@ class Stage:
 @contextmanager
 def stage(mode: str, folder: Path) -> Iterator[Stage]:
     """Run all of it until the block ends: a gateway of this kind (dev, run) with the actions `through`,
-    `through_tls`, `refused`, `closed`, `brief`, which has a second, `probe`, and two that need no proxy."""
+    `through_tls`, `refused`, `closed`, `probe`, and two that need no proxy."""
     with ExitStack() as stack:
         up = stack.enter_context(upstream())
         authority, context = certificate(folder, HOST)
@@ -91,7 +91,6 @@ def stage(mode: str, folder: Path) -> Iterator[Stage]:
         )  # fmt: skip
         made = [
             through("through", HOST, port), through("refused", REFUSED, port), through("closed", CLOSED, closed),
-            through("brief", HOST, port, resource_limits={"timeout_seconds": 1}),
             through_tls("through_tls", HOST, safe_port), probe(folder / "actions", HOST),
         ]  # fmt: skip
         write_manifests(

@@ -76,11 +76,13 @@ class Squid:
     process: "subprocess.Popen[bytes] | None" = field(default=None)
     guard: "subprocess.Popen[bytes] | None" = field(default=None)
     """Ends it when this process ends without a word."""
+    name: str | None = None
+    """By which it is known over TLS; None: it speaks none."""
 
     @property
     def url(self) -> str:
         """For `egress_proxy_url`."""
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://127.0.0.1:{self.port}" if self.name is None else f"https://{self.name}:{self.port}"
 
     @property
     def pid(self) -> int:
@@ -121,15 +123,6 @@ class Squid:
         finally:
             self.start()
 
-    @contextmanager
-    def still(self) -> Iterator[None]:
-        """It takes connections and says nothing; afterwards it goes on."""
-        os.kill(self.pid, signal.SIGSTOP)
-        try:
-            yield
-        finally:
-            os.kill(self.pid, signal.SIGCONT)
-
     def reconfigure(self) -> None:
         """Let it read its files again, and wait until it serves by them."""
         before = self._openings()
@@ -161,7 +154,7 @@ class Squid:
         return f"gatewaytest{self.port}"
 
     def _openings(self) -> int:
-        return self.says().count("Accepting HTTP Socket connections")
+        return self.says().count(f"Accepting HTTP{'' if self.name is None else 'S'} Socket connections")
 
     def _is_serving(self, before: int) -> bool:
         assert self.process is not None
@@ -194,16 +187,31 @@ def _configuration(squid: Squid, ports: Iterable[int], hosts: Path, is_strict: b
     )
 
 
+def _who_is_known(folder: Path, credentials: str) -> str:
+    """Lines that let nobody through but this user; squid asks a helper of its own protocol."""
+    helper, known = folder / "known.sh", folder / "known"
+    known.write_text(credentials.replace(":", " ", 1) + "\n")
+    helper.write_text(
+        f"#!/bin/sh\nread -r wanted < {known}\nwhile read -r said; do\n"
+        '  [ "$said" = "$wanted" ] && echo OK || echo ERR\ndone\n'
+    )
+    helper.chmod(0o755)
+    known.chmod(0o644)
+    return f"auth_param basic program {helper}\nacl known proxy_auth REQUIRED\nhttp_access deny !known\n"
+
+
 @contextmanager
 def squid(
     names: Iterable[str], ports: Iterable[int] = (), *, allowed: Iterable[str] | None = None,
-    domains: Path | None = None, is_strict: bool = False,
+    domains: Path | None = None, is_strict: bool = False, credentials: str | None = None,
+    certificate: tuple[str, Path] | None = None,
 ) -> Iterator[Squid]:  # fmt: skip
     """Run one until the block ends.
 
     `names` lead to loopback. `allowed` are the entries of its list (all names unless given), or `domains` is the file
-    that somebody else writes. `ports` of upstreams are allowed besides 443. `is_strict`: loopback is refused, as it is
-    for operators.
+    that somebody else writes. `credentials` are `user:password`: nobody is let through without. `certificate`, a
+    name and a file with it and its key: it speaks TLS. `ports` of upstreams are allowed besides 443. `is_strict`:
+    loopback is refused, as it is for operators.
 
     Its folder is no pytest folder: a squid that root starts becomes nobody, who can't get into those.
     """
@@ -218,7 +226,15 @@ def squid(
             write_domains(made.domains, names if allowed is None else allowed)
         hosts = folder / "hosts"
         hosts.write_text("".join(f"127.0.0.1 {name}\n" for name in names))
-        (folder / "squid.conf").write_text(_configuration(made, ports, hosts, is_strict))
+        knows = "" if credentials is None else _who_is_known(folder, credentials)
+        text = knows + _configuration(made, ports, hosts, is_strict)
+        if certificate is not None:
+            made.name, own = certificate[0], folder / "certificate.pem"
+            shutil.copy(certificate[1], own)
+            own.chmod(0o644)
+            plain = f"http_port 127.0.0.1:{made.port}"
+            text = text.replace(plain, f"https_port 127.0.0.1:{made.port} tls-cert={own} tls-key={own}")
+        (folder / "squid.conf").write_text(text)
         hosts.chmod(0o644)
         try:
             made.start()

@@ -1,6 +1,7 @@
 """Compilers: what they make, and those that end badly."""
 
 import os
+import resource
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -8,8 +9,10 @@ from pathlib import Path
 import pytest
 from wasmtime import Engine
 
+from ipc.walls.limits import apply_limits
 from tests.support import worker_wat as wat
 from tests.support.compiling import compiled
+from tests.support.gateway import wait_for
 from tests.support.worker_plans import builtin, digest_of
 from workers.cache import Cache, code_digest
 from workers.compile import Compilation, NotCompiled
@@ -75,8 +78,20 @@ def child_that(act: Callable[[], None]) -> Compilation:
 
 def test_a_compiler_that_takes_too_long_is_killed() -> None:
     stuck = child_that(lambda: time.sleep(86_400))
-    with pytest.raises(NotCompiled, match=r"^compiling took more than 60 s$"):
+    with pytest.raises(NotCompiled, match=r"^compiling took more than 180 s$"):
         stuck.finish()
+
+
+def test_a_compiler_that_the_kernel_killed_says_what_for() -> None:
+    def compute() -> None:
+        apply_limits({resource.RLIMIT_CPU: 1})
+        while True:
+            pass
+
+    busy = child_that(compute)
+    wait_for(busy.child.has_ended, "the end of its processor time")
+    with pytest.raises(NotCompiled, match=r"^compiling took more than 60 s of processor time, or than the memory"):
+        busy.finish()
 
 
 def test_a_compiler_that_dies_is_told_apart() -> None:

@@ -10,15 +10,17 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from workers.host.layered import Layered, Stream
 from workers.host.meter import UPSTREAM, HostError
 
 MAX_ADDRESSES = 4
 """Of a name's addresses, how many are tried."""
 
 
-def make_tls() -> ssl.SSLContext:
-    """Client context: TLS 1.2 or later, system authorities, names checked. Made once, in the template."""
-    context = ssl.create_default_context()
+def make_tls(authorities: str | None = None) -> ssl.SSLContext:
+    """Client context: TLS 1.2 or later, system authorities or those of a file alone, names checked. Made once, in the
+    template. Raises OSError for a file that is none of certificates."""
+    context = ssl.create_default_context(cafile=authorities)
     # SECURITY: early releases of Python 3.11 ask OpenSSL to take a connection that was cut for one that was closed, and
     # half an answer for a whole one.
     context.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF
@@ -29,7 +31,7 @@ def make_tls() -> ssl.SSLContext:
 class Connection:
     """A connected stream whose every operation ends at `deadline` (time.monotonic()). `peer` is who is there."""
 
-    def __init__(self, stream: socket.socket, deadline: float, peer: str = UPSTREAM) -> None:
+    def __init__(self, stream: Stream, deadline: float, peer: str = UPSTREAM) -> None:
         self._stream = stream
         self._deadline = deadline
         self._peer = peer
@@ -57,20 +59,30 @@ def connect(
 
 
 @contextmanager
-def conversation(stream: socket.socket, deadline: float, tls: ssl.SSLContext | None, name: str) -> Iterator[Connection]:
+def conversation(stream: Stream, deadline: float, tls: ssl.SSLContext | None, name: str) -> Iterator[Connection]:
     """Talk to the upstream at the other end of a stream, with TLS for `name` unless `tls` is None; then close it.
 
     Raises HostError.
     """
     try:
         if tls is not None:
-            with _translated("agreeing on TLS with the upstream", UPSTREAM):
-                stream.settimeout(seconds_left(deadline, UPSTREAM))
-                # An end without close_notify must not pass for the end of a body.
-                stream = tls.wrap_socket(stream, server_hostname=name, suppress_ragged_eofs=False)
+            stream = secured(stream, deadline, tls, name, UPSTREAM)
         yield Connection(stream, deadline)
     finally:
         stream.close()
+
+
+def secured(stream: Stream, deadline: float, tls: ssl.SSLContext, name: str, peer: str) -> Stream:
+    """The same stream with TLS for `name`, inside that of the proxy where there is one. Raises HostError."""
+    with _translated(f"agreeing on TLS with {peer}", peer):
+        stream.settimeout(seconds_left(deadline, peer))
+        if isinstance(stream, socket.socket) and not isinstance(stream, ssl.SSLSocket):
+            # An end without close_notify must not pass for the end of a body.
+            return tls.wrap_socket(stream, server_hostname=name, suppress_ragged_eofs=False)
+        layered = Layered(stream, tls, name)
+        layered.settimeout(seconds_left(deadline, peer))
+        layered.do_handshake()
+        return layered
 
 
 def dial(addresses: Sequence[tuple[str, int]], deadline: float, peer: str) -> socket.socket:
@@ -117,6 +129,6 @@ class _translated:  # noqa: N801 - used as a with statement
         if isinstance(error, TimeoutError):
             raise HostError("timeout", f"{self._peer} did not answer in time") from None
         if isinstance(error, ssl.SSLCertVerificationError):
-            raise HostError("unavailable", "the upstream's certificate is not valid for its name") from None
+            raise HostError("unavailable", f"{self._peer}'s certificate is not valid for its name") from None
         if isinstance(error, OSError):
             raise HostError("unavailable", f"the connection broke while {self._what}") from None

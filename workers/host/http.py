@@ -21,7 +21,7 @@ from workers.host.connection import Connection, connect
 from workers.host.encoding import to_bytes
 from workers.host.meter import HostError, Meter
 from workers.host.outside import Outside
-from workers.host.tunnel import tunnel
+from workers.host.tunnel import Proxy, tunnel
 from workers.host.urls import MAX_URL_CHARACTERS, Target, parse_url
 from workers.host.wire import USER_AGENT, Headers, Response, encode_request, read_response
 
@@ -102,8 +102,17 @@ class HttpHost:
                 raise HostError("unavailable", "this action goes out through a proxy, and none is configured")
             is_new = target.host in self._plan.unresolved_domains
             patience = self._egress.proxy_patience_seconds if is_new else 0.0
-            return tunnel(self._egress.proxy_url, target, deadline, self._outside, patience)
+            proxy = Proxy(self._egress.proxy_url, self._proxy_credentials())
+            return tunnel(proxy, target, deadline, self._outside, patience)
         return connect(self._addresses(target, deadline), deadline, self._outside.tls_for(target), target.host)
+
+    def _proxy_credentials(self) -> str | None:
+        name = self._egress.proxy_secret
+        if name is None:
+            return None
+        if name not in self._secrets:
+            raise HostError("unavailable", "what the proxy is to be shown was not given")
+        return self._secrets[name]
 
     def _permitted(self, request: Request, body: bytes) -> Target:
         """Raises HostError denied unless the plan allows this request."""
@@ -150,6 +159,8 @@ class HttpHost:
                 raise HostError("unavailable", "a secret that the action needs was not given")
             if value is None or use.header is None:
                 continue
+            if use.name == self._egress.proxy_secret:
+                raise HostError("internal", "what the proxy is shown is for the proxy alone")
             if target.scheme != "https" and target.host not in self._mapped:
                 raise HostError("denied", "a secret is never sent without TLS")
             text = use.format.replace("{value}", value)

@@ -29,6 +29,8 @@ class Outside:
     resolver: Resolver
     tls: ssl.SSLContext
     proxy_limits: ProxyLimits = ProxyLimits()
+    proxy_tls: ssl.SSLContext | None = None
+    """For a proxy at https; None: by the system's authorities, as `tls`."""
 
     def tls_for(self, target: Target) -> ssl.SSLContext | None:
         """What to agree on TLS with; None for a target that is reached without."""

@@ -5,15 +5,17 @@ upstream's answer, and a verifier would believe it. Here all that comes before t
 that comes through it the upstream's. The upstream's name is never resolved here; what it leads to, the proxy judges.
 """
 
+import base64
 import ipaddress
-import socket
+import ssl
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from urllib.parse import urlsplit
 
-from workers.host.connection import Connection, conversation, dial, seconds_left
+from workers.host.connection import Connection, conversation, dial, seconds_left, secured
+from workers.host.layered import Stream
 from workers.host.meter import PROXY, HostError
 from workers.host.outside import Outside, ProxyLimits
 from workers.host.resolver import Resolver
@@ -35,18 +37,43 @@ class _Silent(HostError):
         super().__init__("unavailable", f"{PROXY} {what}", retryable=True)
 
 
+@dataclass(frozen=True, slots=True)
+class Proxy:
+    """At `http://HOST:PORT` or `https://HOST:PORT`; `credentials` are `user:password`, where it wants some."""
+
+    url: str
+    credentials: str | None = field(default=None, repr=False)
+
+
+def authorization(credentials: str) -> str:
+    """The value of Proxy-Authorization (RFC 7617) for `user:password`. Raises HostError for a text that is none."""
+    if ":" not in credentials or any(ord(character) < 0x20 or ord(character) == 0x7F for character in credentials):
+        raise HostError("internal", f"what {PROXY} is to be shown is no user:password")
+    return f"Basic {base64.b64encode(credentials.encode()).decode()}"
+
+
 @contextmanager
 def tunnel(
-    proxy_url: str, target: Target, deadline: float, outside: Outside, patience: float = 0.0
+    proxy: "Proxy", target: Target, deadline: float, outside: Outside, patience: float = 0.0
 ) -> Iterator[Connection]:
-    """A connection to the target through the proxy at `http://HOST:PORT`, with TLS inside it for https.
+    """A connection to the target through the proxy, with TLS inside it for https.
 
     A refusal is final after `patience` seconds. Raises HostError.
     """
-    way = _Way(_addresses(proxy_url, deadline, outside.resolver), target, deadline, outside.proxy_limits)
+    shown = None if proxy.credentials is None else authorization(proxy.credentials)
+    way = _Way(
+        _addresses(proxy.url, deadline, outside.resolver), target, deadline, outside.proxy_limits, shown,
+        _security(proxy.url, outside),
+    )  # fmt: skip
     stream = way.opened(time.monotonic() + patience)
     with conversation(stream, deadline, outside.tls_for(target), target.host) as connection:
         yield connection
+
+
+def _security(proxy_url: str, outside: Outside) -> tuple[ssl.SSLContext, str] | None:
+    """How to agree on TLS with the proxy, and whose certificate it must have."""
+    parts = urlsplit(proxy_url)
+    return (outside.proxy_tls or outside.tls, parts.hostname or "") if parts.scheme == "https" else None
 
 
 def _addresses(proxy_url: str, deadline: float, resolver: Resolver) -> list[tuple[str, int]]:
@@ -73,8 +100,10 @@ class _Way:
     target: Target
     deadline: float
     limits: ProxyLimits
+    authorization: str | None = field(default=None, repr=False)
+    security: tuple[ssl.SSLContext, str] | None = None
 
-    def opened(self, patient_until: float) -> socket.socket:
+    def opened(self, patient_until: float) -> Stream:
         """The stream of a tunnel that stands; tried again while a refusal is not final."""
         pause = self.limits.look_again_seconds
         while True:
@@ -85,7 +114,7 @@ class _Way:
                     raise
                 time.sleep(pause)
 
-    def _opened(self) -> socket.socket:
+    def _opened(self) -> Stream:
         """The stream of a tunnel that stands; tried again while the proxy is silent."""
         for pause in self.limits.pauses_seconds:
             try:
@@ -96,7 +125,8 @@ class _Way:
                 time.sleep(pause)
         return self._attempt()
 
-    def _attempt(self) -> socket.socket:
+    def _attempt(self) -> Stream:
+        stream: Stream
         try:
             stream = dial(self.addresses, self.deadline, PROXY)
         except HostError as error:
@@ -104,9 +134,12 @@ class _Way:
                 raise
             raise _Silent("can't be reached") from None
         try:
+            if self.security is not None:
+                stream = secured(stream, self.deadline, *self.security, PROXY)
             status = self._ask(stream)
             if status == 407:
-                raise HostError("denied", f"{PROXY} wants credentials, which this version does not send")
+                wants = "wants credentials" if self.authorization is None else "does not take the credentials"
+                raise HostError("denied", f"{PROXY} {wants}")
             if status >= 500:
                 raise HostError("unavailable", f"{PROXY} could not reach the upstream", retryable=True)
             if status >= 300:
@@ -116,7 +149,7 @@ class _Way:
             raise
         return stream
 
-    def _ask(self, stream: socket.socket) -> int:
+    def _ask(self, stream: Stream) -> int:
         """What the proxy answers to CONNECT: a status of 200 or more."""
         connection = Connection(stream, self.deadline, PROXY)
         is_silent = True
@@ -130,9 +163,11 @@ class _Way:
         if _speaks_unasked(stream):
             raise HostError("unavailable", f"{PROXY} answered before it was asked")
         authority = f"{self.target.host}:{self.target.port}"
-        headers = (("host", authority), ("user-agent", USER_AGENT))
+        headers = [("host", authority), ("user-agent", USER_AGENT)]
+        if self.authorization is not None:
+            headers.append(("proxy-authorization", self.authorization))
         try:
-            connection.send(encode_request("CONNECT", authority, headers, b""))
+            connection.send(encode_request("CONNECT", authority, tuple(headers), b""))
             status = read_connect_answer(receive)
         except HostError as error:
             if is_silent and error.failure.kind == "unavailable":
@@ -143,11 +178,11 @@ class _Way:
         return status
 
 
-def _speaks_unasked(stream: socket.socket) -> bool:
+def _speaks_unasked(stream: Stream) -> bool:
     """Whether bytes are there before anything was sent that they could answer: those before CONNECT would pass for its
     answer, and those before the request for the upstream's."""
     stream.settimeout(0)
     try:
-        return bool(stream.recv(1, socket.MSG_PEEK))
+        return bool(stream.recv(1))  # nothing that is read here is used: it ends the connection
     except OSError:  # nothing has come, or whatever is wrong shows when we ask
         return False

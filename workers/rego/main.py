@@ -22,6 +22,7 @@ from ipc.parent import die_with_parent, leave_signals_to_parent, refuse_core_dum
 from ipc.process_speed import leave
 from ipc.sessions import FRONT_TO_POLICY, ProtocolError
 from ipc.walls.given import Given
+from workers.log import SAYS_DETAILS, write_line
 from workers.rego.candidate import candidate
 from workers.rego.deadline import Deadline, be_ended_by_overtime
 from workers.rego.evaluator import CompiledPolicy, EvaluationError, PolicyError
@@ -63,7 +64,13 @@ class PolicyServer:
     def _answer(self, message: FrontToPolicy) -> None:
         match message:
             case Ask():
-                self._channel.send(self._verdict(message))
+                verdict = self._verdict(message)
+                self._channel.send(verdict)
+                if SAYS_DETAILS:
+                    write_line(
+                        "debug", "a question was answered", process=self._title.removeprefix("gateway: "),
+                        trace_id=message.trace_id, error=verdict.error,
+                    )  # fmt: skip
             case LoadPolicy():
                 self._channel.send(self._compiled(message))
             case UsePolicy():

@@ -1,7 +1,7 @@
 """Whether the egress proxy answers: what counts as an answer, and what a front makes of one that is down."""
 
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -17,39 +17,12 @@ from frontend.egress.deadlines import EgressDeadlines
 from frontend.egress.proxy import MAX_LINE_BYTES, ProxyDown, asker
 from tests.support.front_core import API_KEY, Core, front_core, signed
 from tests.support.patience import PATIENCE, PATIENT
+from tests.support.played_proxy import Converse, proxy_that, saying
 from tests.support.worker_desk import until
-
-Converse = Callable[[trio.SocketStream], Awaitable[None]]
-
-
-@asynccontextmanager
-async def proxy_that(converse: Converse) -> AsyncIterator[str]:
-    """The URL of something that listens and does this with each connection."""
-
-    async def serve(stream: trio.SocketStream) -> None:
-        async with stream:
-            try:
-                await converse(stream)
-            except trio.BrokenResourceError:
-                return
-
-    (listener,) = await trio.open_tcp_listeners(0, host="127.0.0.1")
-    async with trio.open_nursery() as nursery:
-        nursery.start_soon(trio.serve_listeners, serve, [listener])
-        yield f"http://127.0.0.1:{listener.socket.getsockname()[1]}"
-        nursery.cancel_scope.cancel()
-
-
-def saying(answer: bytes) -> Converse:
-    async def converse(stream: trio.SocketStream) -> None:
-        await stream.receive_some(65536)
-        await stream.send_all(answer)
-
-    return converse
 
 
 async def ask(url: str, deadlines: EgressDeadlines = EgressDeadlines(), max_line_bytes: int = MAX_LINE_BYTES) -> None:
-    question = asker(url, deadlines, max_line_bytes)
+    question = asker(url, deadlines, max_line_bytes=max_line_bytes)
     assert question is not None
     with trio.fail_after(60):
         await question()

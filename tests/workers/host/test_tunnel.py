@@ -1,17 +1,19 @@
 """The http host call through a proxy: what the proxy is asked, what goes through the tunnel, and who is believed."""
 
+import base64
 import hashlib
 import socket
 import ssl
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from ipc.messages import Observation
-from ipc.plan import PlannedRequest, SecretUse
+from ipc.plan import Plan, PlannedRequest, SecretUse
 from tests.support.http_host import URL, Client, Names, request
 from tests.support.worker_plans import http_plan
 from tests.support.worker_proxy import ESTABLISHED, letting_through, proxied_plan
@@ -210,3 +212,46 @@ def test_a_proxy_that_is_not_there_is_unavailable_and_worth_another_try() -> Non
     failure = caught.value.failure
     assert (failure.kind, failure.message) == ("unavailable", "the egress proxy can't be reached")
     assert failure.retryable
+
+
+# ------------------------------------------------------------------ what the proxy is shown
+
+
+def shown_plan(proxy: str, **changes: Any) -> Plan:
+    """A plan whose proxy is shown the secret `way`."""
+    plan = proxied_plan(proxy, **changes)
+    shown = msgspec.structs.replace(plan.egress, proxy_secret="way")
+    return msgspec.structs.replace(plan, egress=shown, secrets=(*plan.secrets, SecretUse("way")))
+
+
+def test_the_proxy_is_shown_its_credentials_and_the_upstream_is_not() -> None:
+    with tunnelled(ok()) as (proxy, up):
+        assert Client(shown_plan(proxy.address), secrets={"way": "gw:a:b ü"}).send(request()).status == 200
+    shown = base64.b64encode("gw:a:b ü".encode())
+    assert proxy.requests[0].endswith(b"\r\nproxy-authorization: Basic " + shown + b"\r\n\r\n")
+    assert b"proxy-authorization" not in up.requests[0]
+    assert shown not in up.requests[0]
+
+
+def test_a_proxy_that_does_not_take_the_credentials_is_told_from_one_that_wants_some() -> None:
+    with upstream(saying(b"HTTP/1.1 407 Who\r\nContent-Length: 0\r\n\r\n")) as proxy:
+        told = Client(shown_plan(proxy.address), secrets={"way": "gw:wrong"}).refused(request())
+    assert told == ("denied", "the egress proxy does not take the credentials")
+
+
+@pytest.mark.parametrize(
+    ("secrets", "kind"), [({}, "unavailable"), ({"way": "no colon"}, "internal"), ({"way": "a:b\r\nx: y"}, "internal")]
+)
+def test_what_can_not_be_shown_is_never_sent(secrets: dict[str, str], kind: str) -> None:
+    with tunnelled(ok()) as (proxy, up):
+        found, message = Client(shown_plan(proxy.address), secrets=secrets).refused(request())
+    assert (found, proxy.requests, up.requests) == (kind, [], [])
+    assert not any(value in message for value in secrets.values())
+
+
+def test_what_the_proxy_is_shown_is_no_header_of_a_request() -> None:
+    with tunnelled(ok()) as (proxy, up):
+        leaking = shown_plan(proxy.address, secrets=(SecretUse("way", header="x-key"),))
+        leaking = msgspec.structs.replace(leaking, secrets=leaking.secrets[:1])
+        assert Client(leaking, secrets={"way": "gw:words"}).refused(request())[0] == "internal"
+    assert up.requests == []

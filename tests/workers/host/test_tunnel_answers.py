@@ -35,7 +35,7 @@ REFUSED = "the egress proxy refused the upstream"
         ("404 Not Found", "denied", REFUSED, False),
         ("405 Method Not Allowed", "denied", REFUSED, False),
         ("302 Found", "denied", REFUSED, False),
-        ("407 Who", "denied", "the egress proxy wants credentials, which this version does not send", False),
+        ("407 Who", "denied", "the egress proxy wants credentials", False),
         ("500 Oh", "unavailable", "the egress proxy could not reach the upstream", True),
         ("502 Bad Gateway", "unavailable", "the egress proxy could not reach the upstream", True),
         ("503 Service Unavailable", "unavailable", "the egress proxy could not reach the upstream", True),
