@@ -51,13 +51,14 @@ SUPERVISOR_TO_FRONT: Table = {("new", m.StartFront): "started"} | {
     ("started", kind): "started"
     for kind in (
         m.AttachNotary, m.AttachPolicy, m.AttachReader, m.AttachWorker, m.WorkerGone, m.ModulesLoaded, m.Drain,
-        m.CrashLoops, m.Reload, m.FinishReload, m.FollowSettings, m.Reloaded, m.PolicyEdited,
+        m.CrashLoops, m.Reload, m.FinishReload, m.FollowSettings, m.Reloaded, m.PolicyEdited, m.WebhookTried,
+        m.DelivererStarted,
     )
 } | {("started", m.Stop): "stopping"} | {
     ("stopping", kind): "stopping"
     for kind in (
         m.AttachNotary, m.AttachPolicy, m.AttachReader, m.AttachWorker, m.WorkerGone, m.ModulesLoaded, m.Drain,
-        m.CrashLoops, m.FinishReload, m.FollowSettings, m.Reloaded, m.Stop,
+        m.CrashLoops, m.FinishReload, m.FollowSettings, m.Reloaded, m.WebhookTried, m.DelivererStarted, m.Stop,
     )
 }  # fmt: skip
 
@@ -68,6 +69,7 @@ FRONT_TO_SUPERVISOR: Table = {("starting", m.FrontReady): "serving"} | {
     for kind in (
         m.NeedWorker, m.WorkerServes, m.KillWorker, m.ReplacePolicy, m.NeedReader, m.LoadModules, m.RequestDrain,
         m.Draining, m.RequestReload, m.ReloadPrepared, m.Reloaded, m.SettingsFollowed, m.PolicyEdited, m.FrontStatus,
+        m.TryWebhook,
     )
 }  # fmt: skip
 
@@ -100,6 +102,7 @@ POLICY_TO_FRONT: Table = {
 SUPERVISOR_TO_NOTARY: Table = {
     ("new", m.StartNotary): "started",
     ("started", m.AttachFront): "started",
+    ("started", m.AttachDeliverer): "started",
     ("started", m.TieWorker): "started",
     ("started", m.WorkerEnded): "started",
     ("started", m.FollowSettings): "started",
@@ -126,6 +129,30 @@ NOTARY_TO_FRONT: Table = {
     ("open", m.InForce): "open",
     ("open", m.Answered): "open",
     ("open", m.Begun): "open",
+}
+
+# What the supervisor may send, as the deliverer sees it.
+SUPERVISOR_TO_DELIVERER: Table = {
+    ("new", m.StartDeliverer): "started",
+    ("started", m.AttachNotary): "started",
+    ("started", m.TryWebhook): "started",
+    ("started", m.Stop): "stopping",
+    ("stopping", m.AttachNotary): "stopping",
+}
+
+# What the deliverer may send, as the supervisor sees it.
+DELIVERER_TO_SUPERVISOR: Table = {
+    ("starting", m.DelivererReady): "ready",
+    ("ready", m.WebhookTried): "ready",
+}
+
+# What the deliverer may send, as the notary sees it.
+DELIVERER_TO_NOTARY: Table = {("open", m.AskedByDeliverer): "open"}
+
+# What the notary may send, as the deliverer sees it.
+NOTARY_TO_DELIVERER: Table = {
+    ("new", m.Welcome): "open",
+    ("open", m.Answered): "open",
     ("open", m.Woken): "open",
 }
 

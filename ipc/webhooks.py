@@ -1,9 +1,17 @@
-"""What a webhook's secret is: the configuration is checked and deliveries are signed by this one reading of it."""
+"""What a webhook's secret is, and what of a webhook each process is told.
+
+The configuration is checked and deliveries are signed by one reading of a secret. SECURITY: addresses, headers and
+secrets of endpoints are the deliverer's alone; all others are told their names and what they hear of.
+"""
 
 import base64
 import binascii
 import re
 from typing import Final
+
+import msgspec
+
+from ipc.settings import Settings, WebhookSettings
 
 SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - how a secret begins, not one
 MIN_SECRET_BYTES: Final = 16
@@ -34,3 +42,26 @@ def key_of(secret: str) -> bytes:
     if len(key) < MIN_SECRET_BYTES:
         raise SecretUnfit(f"must be {MIN_SECRET_BYTES} bytes or more")
     return key
+
+
+def without_addresses(settings: Settings) -> Settings:
+    """These settings as processes have them that deliver nothing."""
+    return msgspec.structs.replace(settings, webhooks=nameable(settings.webhooks))
+
+
+def alone(settings: Settings) -> Settings:
+    """What a deliverer needs of these settings: no operator, identity, store or proxy, which may hold keys."""
+    return Settings(
+        settings.state_dir, settings.public_base_url, webhooks=settings.webhooks, egress=settings.egress,
+        ledger=settings.ledger, lease_signing_key_path=settings.lease_signing_key_path,
+        grant_signing_key_path=settings.grant_signing_key_path,
+        receipt_signing_key_path=settings.receipt_signing_key_path, dev_mode=settings.dev_mode, walls=settings.walls,
+        version=settings.version,
+    )  # fmt: skip
+
+
+def nameable(rows: tuple[WebhookSettings, ...]) -> tuple[WebhookSettings, ...]:
+    """Endpoints without what may be a credential."""
+    return tuple(
+        msgspec.structs.replace(row, url="", headers={}, secret=None, secret_file=None) for row in rows
+    )  # fmt: skip

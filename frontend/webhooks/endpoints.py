@@ -62,7 +62,7 @@ def key_in(file: Path) -> bytes:
 def open_endpoints(rows: Iterable[WebhookSettings], *, is_successor: bool = False) -> tuple[Endpoint, ...]:
     """Those that are not disabled, each with a secret that can be used. Raises KeyFileError, SecretUnfit.
 
-    `is_successor`: a file that can't be used is only said, as it would have been while the front before lived: its
+    `is_successor`: a file that can't be used is only said, as it would have been while the one before lived: its
     endpoint's attempts fail until the file is mended.
     """
     found = tuple(_endpoint(row) for row in rows if not row.disable)

@@ -1,8 +1,8 @@
 """What sends to one endpoint: takes what is due from the outbox, makes attempts, says what becomes of each.
 
 Guarantees: whatever waits is tried again until it is delivered or given up, whichever front wrote it; one that is slow
-or gone costs the others nothing, a call nothing, and a stop nothing: what is cut is due again when its claim ends.
-No failure ends it.
+or gone costs the others nothing and a call nothing; what a stop cuts is due again when its claim ends. No failure ends
+it.
 """
 
 from dataclasses import dataclass
@@ -14,11 +14,10 @@ import trio
 
 from frontend.clock import Clock, ClockError
 from frontend.notary.client import NotaryRefused, NotaryUnavailable
-from frontend.notary.operations import Notary
 from frontend.telemetry.logs import log
-from frontend.telemetry.metrics import Metrics
 from frontend.webhooks.deadlines import WebhookDeadlines
 from frontend.webhooks.endpoints import Endpoint
+from frontend.webhooks.outbox import Outbox
 from frontend.webhooks.outcome import BLOCKED, DELIVERED, REJECTED, Attempts, Outcome
 from ipc.evidence import FAR_MS, Delivery
 from ipc.messages import SettleDelivery
@@ -51,12 +50,11 @@ class Trouble:
 
 @dataclass(frozen=True, slots=True)
 class Means:
-    """What every sender of a front needs."""
+    """What every sender needs."""
 
-    notary: Notary
+    outbox: Outbox
     post: Attempts
     clock: Clock
-    metrics: Metrics
     trouble: Trouble
     deadlines: WebhookDeadlines
 
@@ -70,6 +68,7 @@ class Sender:
         self._deadlines = means.deadlines
         self._free = AT_ONCE
         self._bell = trio.Event()
+        self._is_ending = False
         # A name server that does not answer keeps threads beyond their attempts: this endpoint's, and so many.
         self._lookups = trio.CapacityLimiter(AT_ONCE)
 
@@ -77,10 +76,15 @@ class Sender:
         """Something may be due."""
         self._bell.set()
 
+    def end(self) -> None:
+        """Claim nothing more; `run` ends once what is under way has ended."""
+        self._is_ending = True
+        self.wake()
+
     async def run(self) -> None:
-        """Until cancelled."""
+        """Until cancelled, or ended."""
         async with trio.open_nursery() as nursery:
-            while True:
+            while not self._is_ending:
                 pause = await self._round(nursery)
                 with trio.move_on_after(pause):
                     await self._bell.wait()
@@ -104,15 +108,17 @@ class Sender:
         return self._deadlines.try_again_seconds
 
     async def _begin(self, nursery: trio.Nursery) -> float:
-        name, notary = self._endpoint.name, self._means.notary
-        due = await notary.next_delivery(name)
+        name, outbox = self._endpoint.name, self._means.outbox
+        due = await outbox.next_due(name)
         began, now = trio.current_time(), milliseconds(self._means.clock.now())
         if due is None:
             return self._deadlines.look_again_seconds
         if now < due <= now + FAR_MS:
             return min(self._deadlines.look_again_seconds, (due - now) / 1000)
         until = now + milliseconds(self._endpoint.timeout_seconds + self._deadlines.claim_margin_seconds)
-        claimed = await notary.claim_deliveries(name, now=now, until=until, limit=self._free)
+        if self._is_ending:
+            return 0.0
+        claimed = await outbox.claim(name, now=now, until=until, limit=self._free)
         for delivery in claimed:
             self._free -= 1
             nursery.start_soon(self._deliver, delivery, began, now)
@@ -123,8 +129,6 @@ class Sender:
         `began` by trio's: before the claim, so that a slow one shortens no pause."""
         try:
             outcome = await self._means.post.attempt(self._endpoint, delivery, now // 1000, self._lookups)
-            is_delivered = outcome.kind == DELIVERED
-            self._means.metrics.webhook_deliveries.add(self._endpoint.name, "delivered" if is_delivered else "failed")
             await self._settle(delivery, outcome, now + milliseconds(trio.current_time() - began))
         except Exception as error:
             log.error("a delivery was left to its claim's end", endpoint=self._endpoint.name, why=type(error).__name__)
@@ -142,10 +146,8 @@ class Sender:
             due = now + milliseconds(pause) + ROUNDED_MS
             await self._insisted(delivery, named(due=due))
             return
-        await self._insisted(delivery, named(at=now, error=outcome.error))
-        self._means.metrics.webhook_drops.add(
-            self._endpoint.name, outcome.kind if outcome.kind in (BLOCKED, REJECTED) else "exhausted"
-        )
+        reason = outcome.kind if outcome.kind in (BLOCKED, REJECTED) else "exhausted"
+        await self._insisted(delivery, named(at=now, error=outcome.error, reason=reason))
         told: dict[str, Any] = {} if (trace_id := trace_of(delivery.payload)) is None else {"trace_id": trace_id}
         log.warning(
             "a webhook was given up", endpoint=self._endpoint.name, event_type=delivery.kind,
@@ -157,7 +159,7 @@ class Sender:
         claimed either; and once the claim has passed to another this does nothing."""
         while True:
             try:
-                await self._means.notary.settle_delivery(settled)
+                await self._means.outbox.settle(settled)
             except (NotaryUnavailable, NotaryRefused) as error:
                 self._means.trouble.begins(delivery, error)
                 await trio.sleep(self._deadlines.try_again_seconds)

@@ -38,6 +38,7 @@ from ipc.messages.control import (
     AttachReader,
     AttachWorker,
     CrashLoops,
+    DelivererStarted,
     Drain,
     Draining,
     FinishReload,
@@ -60,10 +61,23 @@ from ipc.messages.control import (
     StartFront,
     Stop,
     SupervisorToFront,
+    TryWebhook,
+    WebhookTried,
     WorkerGone,
     WorkerServes,
 )
 from ipc.messages.deciding import Ask, FrontToPolicy, LoadPolicy, PolicyCompiled, PolicyToFront, UsePolicy, Verdict
+from ipc.messages.delivering import (
+    AskedByDeliverer,
+    DelivererReady,
+    DelivererToNotary,
+    DelivererToSupervisor,
+    NotaryToDeliverer,
+    StartDeliverer,
+    SupervisorToDeliverer,
+    Welcome,
+    Woken,
+)
 from ipc.messages.forking import (
     KillForked,
     SpawnWorker,
@@ -100,6 +114,7 @@ from ipc.messages.looking import (
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModuleFile, ModulesLoaded, ModuleVerdict
 from ipc.messages.notarising import (
+    AttachDeliverer,
     AttachFront,
     FrontDetached,
     NotaryReady,
@@ -119,7 +134,6 @@ from ipc.messages.notary_frames import (
     InForce,
     LeaseKey,
     NotaryToFront,
-    Woken,
 )
 from ipc.messages.operation import Operation
 from ipc.messages.pinging import Ping, Pong
@@ -136,6 +150,7 @@ from ipc.messages.proving import (
 )
 from ipc.messages.reading import ChainVerified, FrontToReader, NotRead, ReaderToFront, VerifyChain, Walking
 from ipc.messages.recording import (
+    GIVEN_UP_FOR,
     INTENT_OUTCOMES,
     Approver,
     Assign,
@@ -145,7 +160,6 @@ from ipc.messages.recording import (
     Enter,
     Entered,
     FollowKeys,
-    GiveUpDeliveries,
     Held,
     Hold,
     Issue,
@@ -181,6 +195,7 @@ __all__ = [
     "ABSENT",
     "DIFFERS",
     "FAILED_OUTCOMES",
+    "GIVEN_UP_FOR",
     "INTENT_OUTCOMES",
     "LOOKS",
     "MATCHES",
@@ -190,7 +205,9 @@ __all__ = [
     "Approver",
     "Ask",
     "Asked",
+    "AskedByDeliverer",
     "Assign",
+    "AttachDeliverer",
     "AttachFront",
     "AttachNotary",
     "AttachPolicy",
@@ -204,6 +221,10 @@ __all__ = [
     "Closed",
     "Cosign",
     "CrashLoops",
+    "DelivererReady",
+    "DelivererStarted",
+    "DelivererToNotary",
+    "DelivererToSupervisor",
     "Drain",
     "Draining",
     "Drop",
@@ -222,7 +243,6 @@ __all__ = [
     "FrontToSupervisor",
     "FrontToWorker",
     "GetHold",
-    "GiveUpDeliveries",
     "Held",
     "Hold",
     "InForce",
@@ -256,6 +276,7 @@ __all__ = [
     "NoWord",
     "NotRead",
     "NotaryReady",
+    "NotaryToDeliverer",
     "NotaryToFront",
     "NotaryToSupervisor",
     "NotaryToWorker",
@@ -307,12 +328,14 @@ __all__ = [
     "ShowReceipt",
     "ShownReceipt",
     "SpawnWorker",
+    "StartDeliverer",
     "StartFront",
     "StartNotary",
     "StartTemplate",
     "Stop",
     "StopNotary",
     "StoreStatus",
+    "SupervisorToDeliverer",
     "SupervisorToFront",
     "SupervisorToNotary",
     "SupervisorToTemplate",
@@ -324,6 +347,7 @@ __all__ = [
     "ToCosign",
     "TooManySessions",
     "TraceOfApproval",
+    "TryWebhook",
     "Unbegun",
     "UnsettledHolds",
     "Unverifiable",
@@ -333,6 +357,8 @@ __all__ = [
     "VerifyChain",
     "VerifyIntent",
     "Walking",
+    "WebhookTried",
+    "Welcome",
     "Withdraw",
     "Withdrawn",
     "WitnessStatus",

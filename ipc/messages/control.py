@@ -41,6 +41,12 @@ class AttachNotary(Message, frozen=True):
     pid: int
 
 
+class DelivererStarted(Message, frozen=True):
+    """A fresh deliverer has taken the place of the one before; for what is told of processes."""
+
+    pid: int
+
+
 class AttachPolicy(Message, frozen=True):
     """A fresh policy process; its channel comes along."""
 
@@ -141,6 +147,24 @@ class SettingsFollowed(Message, frozen=True):
     """They are in force here."""
 
     request_id: str
+
+
+class TryWebhook(Message, frozen=True):
+    """Send a `webhook.test` of this id to an endpoint, once. A front asks its supervisor, which hands it on to the
+    deliverer. Answered by WebhookTried."""
+
+    request_id: str
+    endpoint: str
+    event_id: str
+
+
+class WebhookTried(Message, frozen=True):
+    """What came of it: outcome, HTTP status where there was one, and a sentence."""
+
+    request_id: str
+    outcome: str
+    status: int | None = None
+    error: str = ""
 
 
 class Stop(Message, frozen=True):
@@ -245,13 +269,16 @@ class FrontStatus(Message, frozen=True):
     """Profile -> workers with a call."""
     unanswered: int = 0
     """Operations that the notary has not answered."""
+    is_ledger_full: bool = False
+    """The ledger's volume has too little room for a call to begin."""
 
 
 SupervisorToFront = (
     StartFront | AttachNotary | AttachPolicy | AttachReader | AttachWorker | WorkerGone | ModulesLoaded | Drain
-    | CrashLoops | Reload | FinishReload | FollowSettings | Reloaded | PolicyEdited | Stop
+    | CrashLoops | Reload | FinishReload | FollowSettings | Reloaded | PolicyEdited | WebhookTried
+    | DelivererStarted | Stop
 )  # fmt: skip
 FrontToSupervisor = (
     FrontReady | NeedWorker | WorkerServes | KillWorker | ReplacePolicy | NeedReader | LoadModules | RequestDrain
-    | Draining | RequestReload | ReloadPrepared | Reloaded | SettingsFollowed | PolicyEdited | FrontStatus
+    | Draining | RequestReload | ReloadPrepared | Reloaded | SettingsFollowed | PolicyEdited | TryWebhook | FrontStatus
 )  # fmt: skip

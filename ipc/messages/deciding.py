@@ -22,6 +22,8 @@ class Ask(Message, frozen=True):
 
     question_id: int
     input: dict[str, object]
+    trace_id: str | None = None
+    """Of the request that asks: for the log."""
 
 
 class PolicyCompiled(Message, frozen=True):

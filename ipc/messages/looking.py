@@ -82,12 +82,14 @@ class ReadLedger(Operation, frozen=True):
 
 
 class LedgerStatus(msgspec.Struct, frozen=True):
-    """Unresolved intents; deliveries that wait and deliveries dropped since the notary started, by endpoint; the last
-    checkpoint, None before the first."""
+    """Unresolved intents; deliveries that wait, by endpoint; the last checkpoint, None before the first."""
 
     unresolved: int
     waiting: dict[str, int]
-    dropped: dict[str, int]
+    attempts: dict[str, dict[str, int]]
+    """Endpoint -> outcome -> attempts since the notary started."""
+    drops: dict[str, dict[str, int]]
+    """Endpoint -> reason -> deliveries that will never arrive, since the notary started."""
     oldest_unresolved: float | None
     """When the oldest intent was dispatched that no worker is at work on any more (Unix seconds)."""
     checkpoint: LastCheckpoint | None = None

@@ -21,6 +21,13 @@ class AttachFront(Message, frozen=True):
     front_id: str
 
 
+class AttachDeliverer(Message, frozen=True):
+    """The channel of the deliverer of webhooks comes along, which follows the one before."""
+
+    FDS: ClassVar[int] = 1
+    deliverer_id: str
+
+
 class TieWorker(Message, frozen=True):
     """Both ends of a worker's channel come along, the notary's first: words that the worker has not taken yet are taken
     back at its end. The worker serves this front alone."""
@@ -49,7 +56,7 @@ class NotaryReady(Message, frozen=True):
 
 
 class FrontDetached(Message, frozen=True):
-    """A front's channel ended and no other one followed: the front is gone, or of no use any more."""
+    """The channel of a front, or of the deliverer, ended and no other one followed: it is gone, or of no use."""
 
     front_id: str
 
@@ -61,5 +68,7 @@ class WorkerBroke(Message, frozen=True):
     reason: str
 
 
-SupervisorToNotary = StartNotary | AttachFront | TieWorker | WorkerEnded | FollowSettings | Ping | StopNotary
+SupervisorToNotary = (
+    StartNotary | AttachFront | AttachDeliverer | TieWorker | WorkerEnded | FollowSettings | Ping | StopNotary
+)  # fmt: skip
 NotaryToSupervisor = NotaryReady | FrontDetached | WorkerBroke | SettingsFollowed | Pong

@@ -27,14 +27,11 @@ from ipc.messages.proving import Cosign, NextCheckpoint, NoteTrouble, Prove, Pro
 from ipc.messages.recording import (
     Assign,
     CheckKeys,
-    ClaimDeliveries,
     Enter,
     FollowKeys,
-    GiveUpDeliveries,
     Hold,
     Issue,
     MoveHold,
-    NextDelivery,
     Note,
     Open,
     Recall,
@@ -42,7 +39,6 @@ from ipc.messages.recording import (
     Refuse,
     ResolveIntent,
     Revoke,
-    SettleDelivery,
     VerifyIntent,
     Withdraw,
 )
@@ -50,9 +46,9 @@ from ipc.messages.recording import (
 Operations = (
     Enter | Open | Assign | Recall | Withdraw | Refuse | Hold | Issue | Note | Revoke | MoveHold | ReadBudget
     | ReadEpoch | GetHold | ListHolds | DueHolds | OrphanedHolds | UnsettledHolds | ReadStore | ReadLedger | ShowReceipt
-    | TraceOfApproval | ListUnresolved | QueryEvents | ClaimDeliveries | SettleDelivery | GiveUpDeliveries
-    | NextDelivery | CheckKeys | FollowKeys | ReadCheckpoint | Prove | ProveConsistency | ResolveIntent | ShowIntent
-    | VerifyIntent | NextCheckpoint | Cosign | NoteTrouble | ListDeliveries | RedeliverDeliveries
+    | TraceOfApproval | ListUnresolved | QueryEvents | CheckKeys | FollowKeys | ReadCheckpoint | Prove
+    | ProveConsistency | ResolveIntent | ShowIntent | VerifyIntent | NextCheckpoint | Cosign | NoteTrouble
+    | ListDeliveries | RedeliverDeliveries
 )  # fmt: skip
 
 
@@ -86,12 +82,6 @@ class Begun(Message, frozen=True):
     number: int
 
 
-class Woken(Message, frozen=True):
-    """Endpoints that deliveries of this front were written for."""
-
-    endpoints: tuple[str, ...]
-
-
 class LeaseKey(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A public key that leases verify with. `over_at`: from when on it does not; None for the one that signs."""
 
@@ -116,4 +106,4 @@ class InForce(Message, frozen=True):
 
 
 FrontToNotary = Asked
-NotaryToFront = InForce | Answered | Begun | Woken
+NotaryToFront = InForce | Answered | Begun

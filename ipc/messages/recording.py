@@ -325,6 +325,9 @@ class MoveHold(Operation, frozen=True):
 
 # --------------------------------------------------------------------- deliveries
 
+GIVEN_UP_FOR: Final = ("rejected", "exhausted", "blocked")
+"""By the receiver; after the last retry; by an address that must not be reached."""
+
 
 class ClaimDeliveries(Operation, frozen=True):
     """Take deliveries of an endpoint that are due. Answers Deliveries. Times in milliseconds since the Unix epoch."""
@@ -338,7 +341,8 @@ class ClaimDeliveries(Operation, frozen=True):
 class SettleDelivery(Operation, frozen=True):
     """What became of a claimed delivery: put off until `due`, given up with `error`, or, with neither, delivered.
 
-    Of a claim that has passed to another nothing happens. Answers None.
+    `reason` says why it is given up, one of GIVEN_UP_FOR. Of a claim that has passed to another nothing happens.
+    Answers None.
     """
 
     seq: int
@@ -347,14 +351,7 @@ class SettleDelivery(Operation, frozen=True):
     due: int | None = None
     at: int | None = None
     error: str | None = None
-
-
-class GiveUpDeliveries(Operation, frozen=True):
-    """Give up some of what waits for an endpoint. Answers how many; 0 when none is left."""
-
-    endpoint: str
-    at: int
-    error: str
+    reason: str = "exhausted"
 
 
 class RedeliverDeliveries(Operation, frozen=True):

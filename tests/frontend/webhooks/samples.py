@@ -11,8 +11,14 @@ import msgspec
 import trio
 
 from frontend.webhooks.deadlines import WebhookDeadlines
+from frontend.webhooks.deliverer import Deliverer
+from frontend.webhooks.delivery import open_post
+from frontend.webhooks.endpoints import open_endpoints
+from frontend.webhooks.outbox import DELIVERERS, Outbox
+from ipc import messages as m
 from ipc.evidence import Delivery
 from ipc.settings import EgressSettings, WebhookSettings
+from tests.support.breakable_notary import BreakableClient
 from tests.support.front_core import Core, action, front_core
 from tests.support.patience import PATIENCE, PATIENT
 from tests.support.webhook_receiver import Receiver
@@ -45,8 +51,36 @@ async def notifying_core(
     """A front with these endpoints, or one; HOST is at the receiver, or each host where the dict says."""
     resolve = receivers if isinstance(receivers, dict) else {HOST: receivers.address} if receivers else {}
     settings = {"webhooks": hooks or (hook(),), "egress": EgressSettings(resolve), **changes}
-    async with front_core(folder, *ECHO_AND_DIE, deadlines=replace(PATIENT, webhooks=deadlines), **settings) as core:
+    front = front_core(folder, *ECHO_AND_DIE, deadlines=replace(PATIENT, webhooks=deadlines), **settings)
+    async with front as core, delivering(core, deadlines):
         yield core
+
+
+@asynccontextmanager
+async def delivering(core: Core, deadlines: WebhookDeadlines = LOOKS_OFTEN) -> AsyncIterator[Deliverer]:
+    """A deliverer beside a front, in the test's own process; its supervisor hands on what the front has it try."""
+    settings, client = core.services.settings, BreakableClient(DELIVERERS)
+    post = open_post(settings.version, settings.egress.unsafe_resolve)
+    endpoints, outbox = open_endpoints(settings.webhooks), Outbox(client)
+    deliverer = Deliverer(endpoints, settings.version, post, core.clock, outbox, deadlines)
+    client.on_woken = deliverer.wake
+    core.deliverer = client
+
+    async def tried(request: m.TryWebhook, seconds: float) -> m.WebhookTried:
+        with trio.fail_after(seconds):
+            return await deliverer.tried(request)
+
+    core.services.control.try_webhook = tried  # type: ignore[method-assign]  # nobody hears its control channel
+    try:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(client.run)
+            client.attach(core.notary_thread.attach_deliverer())
+            await client.wait_greeted(60)
+            nursery.start_soon(deliverer.run)
+            yield deliverer
+            nursery.cancel_scope.cancel()
+    finally:
+        client.close()
 
 
 def kept(folder: Path, table: str) -> list[dict[str, Any]]:
@@ -76,3 +110,15 @@ def named(logs: Iterable[dict[str, Any]], event: str) -> list[dict[str, Any]]:
 def changed(row: WebhookSettings, **fields: Any) -> WebhookSettings:
     """The same endpoint, but for these."""
     return msgspec.structs.replace(row, **fields)
+
+
+def asker(core: Core) -> BreakableClient:
+    """The way to the notary of the deliverer that is at work beside this front."""
+    assert core.deliverer is not None
+    return core.deliverer
+
+
+def counted(core: Core, name: str = "chat") -> dict[str, int]:
+    """Attempts by outcome and drops by reason, as the notary has counted them, as far as there were any."""
+    backlog = core.notary_thread.state.backlog
+    return {**backlog.attempts.get(name, {}), **backlog.drops.get(name, {})}

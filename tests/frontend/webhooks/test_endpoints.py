@@ -4,17 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from frontend.actions.registry import Registry
-from frontend.notary.client import NotaryClient
-from frontend.notary.operations import Notary
-from frontend.telemetry.metrics import Metrics
 from frontend.webhooks.endpoints import key_in, open_endpoints
-from frontend.webhooks.webhooks import Webhooks
 from ipc.exits import Exit
 from ipc.private_files import KeyFileError
 from ipc.webhooks import SecretUnfit, key_of
 from tests.frontend.webhooks.samples import SECRET, hook
-from tests.support.front_core import TestClock, settings_of
 
 
 def private(path: Path, text: str | bytes, mode: int = 0o600) -> Path:
@@ -89,12 +83,6 @@ def test_a_file_that_others_can_read_or_that_is_not_there_is_refused(tmp_path: P
 def test_a_secret_of_the_configuration_itself_is_held_to_the_same() -> None:
     with pytest.raises(SecretUnfit):
         open_endpoints([hook(secret="short")])
-
-
-async def test_no_front_is_made_without_a_secret_that_it_needs(tmp_path: Path) -> None:
-    settings = settings_of(tmp_path, "jkt", webhooks=(hook(), hook(secret=None, secret_file=str(tmp_path / "none"))))
-    with pytest.raises(KeyFileError, match="No such file"):
-        Webhooks(settings, TestClock(), Notary(NotaryClient()), Metrics(Registry))
 
 
 def test_nothing_of_an_endpoint_shows_but_its_name() -> None:

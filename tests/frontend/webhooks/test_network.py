@@ -198,15 +198,20 @@ class Authority:
         self._folder = folder
         self._key = ec.generate_private_key(ec.SECP256R1())
         self._name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, f"authority {folder.name}")])
-        constraints = (x509.BasicConstraints(ca=True, path_length=None), True)
+        # All that a strict verifier asks of an authority, as ssl is from Python 3.13 on.
+        signs = x509.KeyUsage(
+            digital_signature=True, content_commitment=False, key_encipherment=False, data_encipherment=False,
+            key_agreement=False, key_cert_sign=True, crl_sign=True, encipher_only=False, decipher_only=False,
+        )  # fmt: skip
+        constraints = ((x509.BasicConstraints(ca=True, path_length=None), True), (signs, True))
         self.file = folder / "authority.pem"
-        self.file.write_bytes(self._signed(self._name, self._key, constraints).public_bytes(Encoding.PEM))
+        self.file.write_bytes(self._signed(self._name, self._key, *constraints).public_bytes(Encoding.PEM))
 
     def server(self, host: str, days: int = 1) -> ssl.SSLContext:
         """A server's context for a host."""
         key = ec.generate_private_key(ec.SECP256R1())
         name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, host)])
-        signed = self._signed(name, key, (x509.SubjectAlternativeName([x509.DNSName(host)]), False), days)
+        signed = self._signed(name, key, (x509.SubjectAlternativeName([x509.DNSName(host)]), False), days=days)
         file = self._folder / f"{host}.pem"
         private = key.private_bytes(Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
         file.write_bytes(private + signed.public_bytes(Encoding.PEM))
@@ -215,11 +220,15 @@ class Authority:
         return context
 
     def _signed(
-        self, name: x509.Name, key: ec.EllipticCurvePrivateKey, extension: tuple[Any, bool], days: int = 1
+        self, name: x509.Name, key: ec.EllipticCurvePrivateKey, *extensions: tuple[Any, bool], days: int = 1
     ) -> x509.Certificate:
         now = datetime.now(UTC)
         builder = x509.CertificateBuilder().subject_name(name).issuer_name(self._name).public_key(key.public_key())
-        builder = builder.serial_number(x509.random_serial_number()).add_extension(extension[0], critical=extension[1])
+        builder = builder.serial_number(x509.random_serial_number())
+        issuer = x509.AuthorityKeyIdentifier.from_issuer_public_key(self._key.public_key())
+        own = x509.SubjectKeyIdentifier.from_public_key(key.public_key())
+        for extension, is_critical in ((issuer, False), (own, False), *extensions):
+            builder = builder.add_extension(extension, critical=is_critical)
         builder = builder.not_valid_before(now - timedelta(days=9)).not_valid_after(now + timedelta(days=days))
         return builder.sign(self._key, hashes.SHA256())
 

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractAsyncContextManager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +12,8 @@ from frontend.notary.client import NotaryUnavailable
 from frontend.webhooks.deadlines import WebhookDeadlines
 from frontend.webhooks.delivery import Post
 from ipc.settings import WebhookSettings
-from tests.frontend.webhooks.samples import event_ids, hook, kept, named, notifying_core, settled
-from tests.frontend.webhooks.test_sender import BUSY, FINE, call, counted
+from tests.frontend.webhooks.samples import asker, counted, event_ids, hook, kept, named, notifying_core, settled
+from tests.frontend.webhooks.test_sender import BUSY, FINE, call
 from tests.support.front_core import Core, refuses
 from tests.support.logs import capture_logs
 from tests.support.webhook_receiver import Receiver, holds, says, webhook_receiver
@@ -54,13 +53,13 @@ async def test_a_ledger_that_fails_is_waited_for_and_nothing_is_lost_or_sent_too
     receiver.answer = answer
     async with troubled_core(tmp_path, receiver) as core:
         with capture_logs() as logs:
-            core.client.faults[operation] = refuses(FULL)
-            asked = core.client.asked.count
+            asker(core).faults[operation] = refuses(FULL)
+            asked = asker(core).asked.count
             event_id = await call(core)
             await until(lambda: asked(operation) >= 5)
             assert len(kept(tmp_path, "outbox")) == 1
             assert len(named(logs, SAYS_IT)) == 1
-            core.client.faults.clear()
+            asker(core).faults.clear()
             await settled(tmp_path)
             await until(lambda: bool(named(logs, SAYS_IT_IS_OVER)))
         assert (len(named(logs, SAYS_IT)), len(named(logs, SAYS_IT_IS_OVER))) == (1, 1)
@@ -69,12 +68,12 @@ async def test_a_ledger_that_fails_is_waited_for_and_nothing_is_lost_or_sent_too
 
 async def test_a_claim_whose_word_was_lost_ends_by_itself(tmp_path: Path, receiver: Receiver) -> None:
     async def does_once_and_says_nothing(operation: Any, args: Any, kwargs: Any) -> Any:
-        core.client.faults.clear()
+        asker(core).faults.clear()
         await operation(*args, **kwargs)
         raise FULL
 
     async with troubled_core(tmp_path, receiver) as core:
-        core.client.faults["ClaimDeliveries"] = does_once_and_says_nothing
+        asker(core).faults["ClaimDeliveries"] = does_once_and_says_nothing
         event_id = await call(core)
         await until(lambda: kept(tmp_path, "outbox")[0]["attempts"] == 1)
         core.clock.ahead = 60 + WebhookDeadlines().claim_margin_seconds + 1
@@ -86,10 +85,10 @@ async def test_a_claim_whose_word_was_lost_ends_by_itself(tmp_path: Path, receiv
 async def test_a_fault_of_ours_does_not_end_it(tmp_path: Path, receiver: Receiver, operation: str) -> None:
     async with troubled_core(tmp_path, receiver) as core:
         with capture_logs() as logs:
-            core.client.faults[operation] = refuses(RuntimeError("hush"))
+            asker(core).faults[operation] = refuses(RuntimeError("hush"))
             event_id = await call(core)
             await until(lambda: len(named(logs, "webhooks could not be looked for")) >= 3)
-            core.client.faults.clear()
+            asker(core).faults.clear()
             await settled(tmp_path)
         assert receiver.ids == [event_id]
         assert "hush" not in str(logs)
@@ -122,11 +121,11 @@ async def test_without_a_clock_nothing_is_sent_and_afterwards_everything(tmp_pat
     receiver.answers.append(BUSY)
     async with troubled_core(tmp_path, receiver, hook(retry_backoff_seconds=(600.0,))) as core:
         event_id = await call(core)
-        await until(lambda: core.services.metrics.webhook_deliveries.value("chat", "failed") == 1)
+        await until(lambda: counted(core).get("failed") == 1)
         core.clock.is_broken = True
         core.clock.ahead = 601
-        asked = core.client.asked.count("NextDelivery")
-        await until(lambda: core.client.asked.count("NextDelivery") > asked + 3)
+        asked = asker(core).asked.count("NextDelivery")
+        await until(lambda: asker(core).asked.count("NextDelivery") > asked + 3)
         assert receiver.ids == [event_id]
         core.clock.is_broken = False
         await settled(tmp_path)
@@ -151,10 +150,10 @@ async def test_a_clock_that_was_set_back_makes_nothing_wait_for_the_time_it_told
 ) -> None:
     async with troubled_core(tmp_path, receiver) as core:
         core.clock.ahead = 365 * 24 * 3600
-        core.client.faults["NextDelivery"] = refuses(FULL)
+        asker(core).faults["NextDelivery"] = refuses(FULL)
         event_id = await call(core)
         core.clock.ahead = 0
-        core.client.faults.clear()
+        asker(core).faults.clear()
         await settled(tmp_path)
         assert receiver.ids == [event_id]
 
@@ -165,7 +164,7 @@ async def test_a_clock_that_was_set_back_makes_nothing_wait_for_the_time_it_told
 async def test_what_finds_no_room_is_dropped_counted_and_said_once(tmp_path: Path, receiver: Receiver) -> None:
     receiver.answer = holds()
     hooks = (hook(), hook(name="other", events=("revocation",)))
-    async with troubled_core(tmp_path, receiver, *hooks, deadlines=replace(AT_ONCE, count_seconds=0.02)) as core:
+    async with troubled_core(tmp_path, receiver, *hooks) as core:
         core.notary_thread.state.backlog.max_waiting = 3
         with capture_logs() as logs:
             ids = [await call(core) for _ in range(8)]
@@ -192,6 +191,6 @@ async def test_its_end_is_not_held_up_by_a_ledger_that_hangs(tmp_path: Path, rec
 
     with trio.fail_after(60):
         async with troubled_core(tmp_path, receiver) as core:
-            core.client.faults["SettleDelivery"] = hangs
+            asker(core).faults["SettleDelivery"] = hangs
             await call(core)
             await reached.wait()

@@ -1,0 +1,34 @@
+"""What the deliverer asks the notary: what is due, and what became of it. There is nothing else that it may ask.
+
+Every method raises NotaryUnavailable, NotaryRefused and ClockError.
+"""
+
+from dataclasses import dataclass
+from typing import Final
+
+from frontend.notary.client import NotaryClient
+from frontend.notary.link import Dialect
+from ipc import messages as m
+from ipc.evidence import Delivery
+from ipc.sessions import NOTARY_TO_DELIVERER
+
+DELIVERERS: Final = Dialect(m.AskedByDeliverer, m.NotaryToDeliverer, NOTARY_TO_DELIVERER)
+
+
+@dataclass(frozen=True, slots=True)
+class Outbox:
+    """Questions to the notary. `client` speaks DELIVERERS."""
+
+    client: NotaryClient
+
+    async def next_due(self, endpoint: str) -> int | None:
+        """When the first delivery of an endpoint is due, in milliseconds."""
+        return await self.client.ask(m.NextDelivery(endpoint), int | None)  # type: ignore[arg-type]  # a union
+
+    async def claim(self, endpoint: str, *, now: int, until: int, limit: int) -> list[Delivery]:
+        """Take what is due; nobody else gets it before `until`."""
+        return await self.client.ask(m.ClaimDeliveries(endpoint, now, until, limit), list[Delivery])
+
+    async def settle(self, asked: m.SettleDelivery) -> None:
+        """What became of a delivery."""
+        return await self.client.ask(asked, type(None))

@@ -1,0 +1,134 @@
+"""One deliverer from its first message to its last: walls, secrets, the channel to the notary, the end.
+
+Guarantees that it says it is ready only once every endpoint can be used and every wall stands, that a stop ends it in
+the time it is given, and that every end has its exit code of ipc/exits.py.
+"""
+
+import os
+import socket
+from functools import partial
+
+import trio
+
+from frontend.clock import SystemClock
+from frontend.notary.client import NotaryClient
+from frontend.telemetry.logs import configure_logs, log
+from frontend.webhooks.deliverer import Deliverer
+from frontend.webhooks.delivery import open_post
+from frontend.webhooks.endpoints import Endpoint, open_endpoints
+from frontend.webhooks.outbox import DELIVERERS, Outbox
+from frontend.webhooks.walls import NICENESS, walls
+from ipc import messages as m
+from ipc.blocking import ChannelClosed
+from ipc.exits import Exit
+from ipc.framing import FrameError
+from ipc.limits import MAX_CONTROL_FRAME
+from ipc.nonblocking import TrioChannel
+from ipc.private_files import KeyFileError
+from ipc.process_speed import release_collector
+from ipc.sessions import SUPERVISOR_TO_DELIVERER, ProtocolError
+from ipc.settings import Settings
+from ipc.walls.confining import Confinement
+from ipc.webhooks import SecretUnfit
+
+Channel = TrioChannel[m.Message]
+
+
+def run(sock: socket.socket) -> Exit:
+    """Serve the supervisor at the other end; return why it ended."""
+    configure_logs("deliverer")
+    try:
+        return trio.run(partial(_serve, sock), strict_exception_groups=True)
+    except* (ChannelClosed, BrokenPipeError, ConnectionResetError):
+        code = Exit.ORPHANED
+    except* (FrameError, ProtocolError) as group:
+        log.error("the supervisor broke the protocol", cause=str(group.exceptions[0]))
+        code = Exit.PROTOCOL
+    except* Exception:
+        log.exception("the deliverer ended by an error")
+        code = Exit.FAILED
+    return code
+
+
+async def _serve(sock: socket.socket) -> Exit:
+    control: Channel = TrioChannel(
+        sock, m.SupervisorToDeliverer, table=SUPERVISOR_TO_DELIVERER, start="new", cap_in=MAX_CONTROL_FRAME,
+        cap_out=MAX_CONTROL_FRAME, carries_fds=True,
+    )  # fmt: skip
+    start = await control.receive()
+    assert isinstance(start, m.StartDeliverer), "the session table lets nothing else come first"
+    os.nice(NICENESS)
+    try:
+        _enter(start.settings)
+    except (OSError, ValueError) as error:
+        log.error("the operating system refused a wall", cause=str(error))
+        return Exit.SANDBOX
+    try:
+        endpoints = open_endpoints(start.settings.webhooks, is_successor=start.is_successor)
+    except KeyFileError as error:
+        log.error("the deliverer can't start", cause=str(error))
+        return error.exit_code
+    except SecretUnfit as error:
+        log.error("the deliverer can't start", cause=f"the secret of a webhook {error}")
+        return Exit.CONFIG
+    return await _deliver(control, start, endpoints)
+
+
+def _enter(settings: Settings) -> None:
+    """Build the walls, for good. Raises OSError, ValueError."""
+    confinement = Confinement(walls(settings), settings.walls)
+    confinement.confine()
+    confinement.seal()
+
+
+async def _deliver(control: Channel, start: m.StartDeliverer, endpoints: tuple[Endpoint, ...]) -> Exit:
+    settings, clock, client = start.settings, SystemClock(0.0), NotaryClient(dialect=DELIVERERS)
+    post = open_post(settings.version, settings.egress.unsafe_resolve)
+    deliverer = Deliverer(endpoints, settings.version, post, clock, Outbox(client))
+    client.on_newest, client.on_woken = clock.follow, deliverer.wake
+    async with trio.open_nursery() as nursery:
+        await nursery.start(client.run)
+        process = Process(control, client, deliverer, nursery)
+        nursery.start_soon(process.hear)
+        await control.send(m.DelivererReady())
+        release_collector()
+        await process.until_ended()
+        nursery.cancel_scope.cancel()
+    return Exit.OK
+
+
+class Process:
+    """Hears the supervisor while the deliverer is at work."""
+
+    def __init__(self, control: Channel, client: NotaryClient, deliverer: Deliverer, nursery: trio.Nursery) -> None:
+        self._control = control
+        self._client = client
+        self._deliverer = deliverer
+        self._nursery = nursery
+        self._work = trio.CancelScope()
+
+    async def until_ended(self) -> None:
+        """Deliver until told to stop, and then until what is under way has ended, or the time for that is over."""
+        with self._work:
+            await self._deliverer.run()
+
+    async def hear(self) -> None:
+        """Until cancelled. Raises ChannelClosed, OSError, FrameError, ProtocolError."""
+        while True:
+            match await self._control.receive():
+                case m.AttachNotary():
+                    self._client.attach(socket.socket(fileno=self._control.fds.popleft()))
+                case m.TryWebhook() as asked:
+                    self._nursery.start_soon(self._try, asked)
+                case m.Stop(seconds):
+                    self._deliverer.end()
+                    self._nursery.start_soon(self._cut_after, seconds)
+
+    async def _cut_after(self, seconds: float) -> None:
+        """What waits for the notary then hears that there is no answer: nothing else would interrupt it."""
+        await trio.sleep(seconds)
+        self._work.cancel()
+        self._client.close()
+
+    async def _try(self, asked: m.TryWebhook) -> None:
+        await self._control.send(await self._deliverer.tried(asked))

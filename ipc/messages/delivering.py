@@ -1,0 +1,49 @@
+"""The deliverer of webhooks with its supervisor, and with the notary, of which it may ask three things alone.
+
+SECURITY: what it talks to are strangers' servers. So the union of what it may ask is narrow: no event, no evidence and
+no key is reached through it.
+"""
+
+from ipc.messages.control import AttachNotary, Stop, TryWebhook, WebhookTried
+from ipc.messages.message import Message
+from ipc.messages.notary_frames import Answered
+from ipc.messages.recording import ClaimDeliveries, NextDelivery, SettleDelivery
+from ipc.settings import Settings
+
+
+class StartDeliverer(Message, frozen=True):
+    """First message to a deliverer. `is_successor`: the gateway serves already, and a secret file that can't be used
+    must not end it."""
+
+    deliverer_id: str
+    settings: Settings
+    is_successor: bool = False
+
+
+class DelivererReady(Message, frozen=True):
+    """Its endpoints can be used, and its walls stand."""
+
+
+class AskedByDeliverer(Message, frozen=True):
+    """One operation and its number."""
+
+    number: int
+    operation: NextDelivery | ClaimDeliveries | SettleDelivery
+
+
+class Welcome(Message, frozen=True):
+    """What the notary says first: no clock may be before this (Unix seconds)."""
+
+    newest_evidence: float
+
+
+class Woken(Message, frozen=True):
+    """Endpoints that deliveries were written for."""
+
+    endpoints: tuple[str, ...]
+
+
+SupervisorToDeliverer = StartDeliverer | AttachNotary | TryWebhook | Stop
+DelivererToSupervisor = DelivererReady | WebhookTried
+DelivererToNotary = AskedByDeliverer
+NotaryToDeliverer = Welcome | Answered | Woken

@@ -1,0 +1,9 @@
+"""Processes of a gateway that calls can do without."""
+
+from typing import Final
+
+DELIVERER: Final = "deliverer"
+"""Sends webhooks."""
+CALLS_DO_WITHOUT: Final = frozenset({DELIVERER})
+"""In a crash loop they degrade a gateway and leave it ready. SECURITY: otherwise whoever is sent a webhook, and finds a
+way to crash the process that sends it, would take the gateway out of service."""

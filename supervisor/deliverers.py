@@ -1,0 +1,175 @@
+"""The deliverer of webhooks: started where an endpoint is configured and not disabled, held alive, tied to the notary.
+
+A reload that changes endpoints replaces it, since its walls are those of its endpoints: the one before finishes what is
+under way, within bounds, and is gone before the reload is answered. It stops once all fronts have gone, and before the
+notary, so that what became of its last attempts is in the ledger. What it had claimed when it was killed is sent again.
+"""
+
+import os
+import secrets
+import socket
+from collections.abc import Callable
+
+import trio
+
+from ipc import messages as m
+from ipc.roles import DELIVERER
+from ipc.sessions import DELIVERER_TO_SUPERVISOR
+from ipc.settings import WebhookSettings
+from ipc.webhooks import alone
+from supervisor.backoff import Backoff
+from supervisor.children import Child
+from supervisor.control import Control
+from supervisor.fronts import Front
+from supervisor.logs import log
+from supervisor.notaries import NotaryKeeper
+from supervisor.state import State
+
+READY_SECONDS = 60.0
+"""From start to DelivererReady."""
+FINISH_SECONDS = 2.0
+"""For requests that are under way, when it is to leave; what is cut is sent again."""
+LEAVE_SECONDS = 1.0
+"""For its exit after that."""
+MAX_TRIES = 64
+"""Of operators, through all fronts, that have no answer yet."""
+
+
+class DelivererKeeper:
+    """Holds one deliverer alive while there is anything to deliver to."""
+
+    def __init__(self, state: State, notary: NotaryKeeper, fronts: Callable[[], list[Front]]) -> None:
+        """`fronts()` are those that live at the moment."""
+        self._state = state
+        self._notary = notary
+        self._fronts = fronts
+        self._control: Control[m.Message] | None = None
+        self._child: Child | None = None
+        self._is_ready = False
+        self._is_stopping = False
+        self._id = ""
+        self._rows: tuple[WebhookSettings, ...] = ()
+        """What it was started with."""
+        self._leaves: Child | None = None
+        """Asked to leave, for a successor with other endpoints or for good."""
+        self._asked: dict[str, Front] = {}
+        """Attempts of operators that wait for their end -> who asked."""
+
+    @property
+    def is_wanted(self) -> bool:
+        """There is an endpoint to deliver to."""
+        return any(not row.disable for row in self._state.settings.webhooks)
+
+    @property
+    def is_settled(self) -> bool:
+        """It serves, or is not wanted."""
+        return self._is_ready or not self.is_wanted
+
+    async def run(self) -> None:
+        """Life after life, until the gateway stops."""
+        backoff, has_served = Backoff(), False
+        while True:
+            await self._state.condition.until(lambda: self.is_wanted or self._is_stopping)
+            if self._is_stopping:
+                return
+            child = await self._live(is_successor=has_served or not self._state.lifecycle.is_starting)
+            had_served, self._is_ready = self._is_ready, False
+            has_served = has_served or had_served
+            self._control = self._child = None
+            self._fail_tries()
+            self._state.condition.notify_all()
+            if self._is_stopping:
+                return
+            if self._leaves is child:
+                self._state.standings.stopped(DELIVERER)
+                backoff = Backoff()
+            elif not await self._state.after_end(DELIVERER, child, backoff, had_served=had_served):
+                return
+
+    def attach(self) -> None:
+        """Tie it to the notary of now; without one nothing happens, since the next one is tied to all."""
+        if self._control is None or (pid := self._notary.pid) is None:
+            return
+        ours, theirs = socket.socketpair()
+        with ours, theirs:
+            self._notary.tell(m.AttachDeliverer(self._id), (os.dup(theirs.fileno()),))
+            self._control.post(m.AttachNotary(pid=pid), (os.dup(ours.fileno()),))
+
+    def try_webhook(self, front: Front, message: m.TryWebhook) -> None:
+        """Hand an operator's attempt on; where there is no deliverer, say so at once."""
+        if self._control is None or not self._is_ready or self._leaves is self._child or len(self._asked) >= MAX_TRIES:
+            front.post(_failed(message.request_id))
+            return
+        self._asked[message.request_id] = front
+        self._control.post(message)
+
+    def child_of(self, deliverer_id: str) -> Child | None:
+        """The process with this id; None for one of before."""
+        return self._child if deliverer_id == self._id else None
+
+    async def follow(self) -> None:
+        """A reload is in force: returns once no process has other endpoints than it says."""
+        if self._rows != self._state.settings.webhooks:
+            await self._end()
+            self._state.condition.notify_all()
+
+    async def stop(self) -> None:
+        """Have it finish and leave, for good."""
+        self._is_stopping = True
+        self._state.condition.notify_all()
+        await self._end()
+
+    async def _end(self) -> None:
+        child, control = self._child, self._control
+        if child is None or control is None:
+            return
+        self._leaves = child
+        seconds = 0.0 if self._state.patience.cancel_called or self._state.halted is not None else FINISH_SECONDS
+        control.post(m.Stop(seconds))
+        with trio.move_on_after(seconds + LEAVE_SECONDS):
+            await child.wait()
+        child.kill()
+        await child.wait()
+        await self._state.condition.until(lambda: self._child is not child)
+
+    async def _live(self, *, is_successor: bool) -> Child:
+        state = self._state
+        control: Control[m.Message] = Control(m.DelivererToSupervisor, DELIVERER_TO_SUPERVISOR, "starting")
+        child = state.children.spawn(DELIVERER, state.programs.deliverer, control.child_end)
+        self._control, self._child = control, child
+        self._id, self._rows = f"{DELIVERER}-{secrets.token_hex(4)}", state.settings.webhooks
+        state.standings.started(DELIVERER, child.pid)
+        control.post(m.StartDeliverer(self._id, alone(state.settings), is_successor))
+        self.attach()
+        for front in self._fronts():
+            self.tell(front)
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(state.expect_up, child, lambda: self._is_ready, READY_SECONDS)
+            await control.serve_until_end(child, self._hear)
+            nursery.cancel_scope.cancel()
+        return child
+
+    def tell(self, front: Front) -> None:
+        """A front began to live, or a deliverer did."""
+        if self._child is not None and self._child.status is None:
+            front.post(m.DelivererStarted(self._child.pid))
+
+    def _hear(self, message: m.Message) -> None:
+        match message:
+            case m.DelivererReady():
+                self._is_ready = True
+                log.info("deliverer is ready", pid=self._child.pid if self._child else None)
+                self._state.condition.notify_all()
+            case m.WebhookTried():
+                front = self._asked.pop(message.request_id, None)
+                if front is not None:
+                    front.post(message)
+
+    def _fail_tries(self) -> None:
+        for request_id, front in self._asked.items():
+            front.post(_failed(request_id))
+        self._asked.clear()
+
+
+def _failed(request_id: str) -> m.WebhookTried:
+    return m.WebhookTried(request_id, "failed", None, "the process that delivers is not there")
