@@ -21,7 +21,7 @@ POLICY_DIGEST, DIGEST_BYTES = 64, 64
 BUCKETS, BUCKET_BYTES = 1024, 768
 """One for each class of PER_SECOND in frontend/limits/rates.py: when it was counted, and who has spent how much."""
 
-SESSIONS = 4096
+SESSIONS = 8192
 SESSION_SETS, SESSION_WAYS = 2048, 8
 """A session lies in the set that its hash names, in any of its ways."""
 KEY_BYTES, SESSION_BYTES = 16, 40

@@ -16,7 +16,7 @@ SOCKET = "/run/systemd/journal/socket"
 IDENTIFIER = "gateway"
 MAX_ENTRY_BYTES = 65536
 """What a datagram takes for sure; a longer entry becomes a line, which the journal cuts as it does all lines."""
-PRIORITIES = {"info": 6, "warning": 4, "error": 3}
+PRIORITIES = {"debug": 7, "info": 6, "warning": 4, "error": 3}
 """Of syslog(3)."""
 
 _STDERR = 2

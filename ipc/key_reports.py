@@ -30,3 +30,10 @@ class KeyProblem(msgspec.Struct, frozen=True):
     purpose: str
     in_set: bool
     sentence: str
+
+
+class BackendProblem(msgspec.Struct, frozen=True):
+    """A backend of the notary that can't be used now: the setting that names it, and why."""
+
+    setting: str
+    sentence: str

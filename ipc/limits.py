@@ -40,8 +40,8 @@ others: see AHEAD_BYTES."""
 AHEAD_BYTES = 32 * 1024
 """Largest plan, as it is hashed, of a call that is given to a worker which runs another."""
 
-MAX_FDS_PER_MESSAGE = 4
-"""File descriptors that may travel with one control message."""
+MAX_FDS_PER_MESSAGE = 5
+"""File descriptors that may travel with one control message: a front's sockets, of four kinds, and its memory."""
 
 MAX_DEPTH_JSON = 32
 """Nesting of a JSON document from outside (docs/decisions.md, "Discovery and results")."""

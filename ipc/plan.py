@@ -31,6 +31,8 @@ class Egress(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     proxy_patience_seconds: int = 0
     """For so long a proxy may refuse an unresolved domain because it has not read its list again: with live sync that
     list has the domain while a person's approval lets this plan run."""
+    proxy_secret: str | None = None
+    """Name of the secret, `user:password`, that the proxy is shown; it is among the plan's secrets, for no header."""
 
 
 class FileAccess(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -9,11 +9,13 @@ from typing import Final
 
 import msgspec
 
-from ipc.settings import OperatorSettings, PrincipalMapping, Settings
+from ipc.settings import OperatorSettings, PrincipalMapping, Settings, WebhookSettings
+from ipc.webhooks import nameable
 
 OPERATORS: Final = "operators"
 PRINCIPALS: Final = "identity.peercred.principals"
-RELOADABLE: Final = frozenset({OPERATORS, PRINCIPALS})
+WEBHOOKS: Final = "webhooks"
+RELOADABLE: Final = frozenset({OPERATORS, PRINCIPALS, WEBHOOKS})
 """Names of what a reload puts in force."""
 
 _SPELT: Final = {
@@ -25,23 +27,29 @@ _NOT_OF_THE_FILE: Final = frozenset({"dev_mode", "weakened", "walls", "version"}
 
 
 class Reloadable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Who may do what by the configuration file, and what that weakens."""
+    """Who may do what by the configuration file, who is told of what, and what that weakens."""
 
     operators: tuple[OperatorSettings, ...]
     principals: dict[str, PrincipalMapping]
     weakened: tuple[str, ...]
+    webhooks: tuple[WebhookSettings, ...] = ()
+
+    @property
+    def without_addresses(self) -> "Reloadable":
+        """As processes have it that deliver nothing."""
+        return msgspec.structs.replace(self, webhooks=nameable(self.webhooks))
 
 
 def reloadable_of(settings: Settings) -> Reloadable:
     """What a reload may replace in these settings."""
-    return Reloadable(settings.operators, settings.identity.principals, settings.weakened)
+    return Reloadable(settings.operators, settings.identity.principals, settings.weakened, settings.webhooks)
 
 
 def with_reloadable(settings: Settings, fresh: Reloadable) -> Settings:
     """These settings after a reload."""
     identity = msgspec.structs.replace(settings.identity, principals=fresh.principals)
     return msgspec.structs.replace(
-        settings, operators=fresh.operators, identity=identity, weakened=fresh.weakened
+        settings, operators=fresh.operators, identity=identity, weakened=fresh.weakened, webhooks=fresh.webhooks
     )  # fmt: skip
 
 

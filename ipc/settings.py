@@ -10,6 +10,7 @@ from typing import Final
 
 import msgspec
 
+from ipc.log_level import INFO
 from ipc.quotas import Quota
 from ipc.walls.given import Given
 
@@ -66,9 +67,14 @@ class StoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LedgerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """`[ledger]`: evidence. Default `state_dir/ledger.sqlite3`."""
+    """`[ledger]`: evidence. Default the SQLite file `state_dir/ledger.sqlite3`; with `url` a PostgreSQL."""
 
     path: str | None = None
+    url: str | None = None
+    """`postgresql://`, without a password; needs `store.redis_url`."""
+    password_file: str | None = None
+    ca_file: str | None = None
+    """Certificates that a PostgreSQL is verified with, over TLS; without it, plain text."""
     min_free_bytes: int = 32 * 1024 * 1024
     """With less free on the ledger's volume no call begins: room for the evidence of those that run. 0: whatever is
     free."""
@@ -95,6 +101,8 @@ class EvidenceSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     witnesses: tuple[WitnessSettings, ...] = ()
     witness_interval_seconds: float = 10.0
     """Between two requests to one witness; each has the newest checkpoint then."""
+    origin: str | None = None
+    """The name of the log; None: `public_base_url` without its scheme."""
 
 
 class EgressSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -104,6 +112,10 @@ class EgressSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Dev only: host name -> `address:port`."""
     proxy_allowlist_file: str | None = None
     """Live sync: the file of domains that the egress proxy allows, written by the gateway. Needs `egress_proxy_url`."""
+    proxy_ca_file: str | None = None
+    """Certificates in PEM: the authorities that an egress proxy at https is known by; None: the system's."""
+    proxy_secret: str | None = None
+    """Name of a secret, `user:password`: what the egress proxy is shown. Needs `egress_proxy_url`."""
 
 
 WEBHOOK_KINDS: Final = (
@@ -199,6 +211,19 @@ class ApprovalSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     max_pending_bytes_per_principal: int = 16 * 1024 * 1024
 
 
+class MetricsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """`[metrics]`: where `GET /metrics` is answered without a credential. At most one of both."""
+
+    listen_uds_path: str | None = None
+    listen: str | None = None
+    """`ADDRESS:PORT` of loopback."""
+
+    @property
+    def address(self) -> str | None:
+        """The socket's path or address; None: there is no such socket."""
+        return self.listen_uds_path or self.listen
+
+
 class SandboxSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[sandbox]`."""
 
@@ -222,6 +247,8 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     listen_http_addr: str | None = None
     unsafe_expose_http: bool = False
     front_processes: int = 1
+    log_level: str = INFO
+    """`debug`: notary, policy processes and workers say, too, what they do for each call."""
     manifests_dir: str = "/etc/gateway/actions"
     policy_dir: str = "/etc/gateway/policy"
     modules_dir: str | None = None
@@ -255,6 +282,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     compat: CompatSettings = CompatSettings()
     approvals: ApprovalSettings = ApprovalSettings()
     webhooks: tuple[WebhookSettings, ...] = ()
+    metrics: MetricsSettings = MetricsSettings()
     sandbox: SandboxSettings = SandboxSettings()
     unsafe_degraded_sandbox: bool = False
     """Serve although the machine lacks walls around workers."""

@@ -29,7 +29,7 @@ class Statement(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields
     """What an operator states, signed."""
 
     aud: str
-    """The gateway's `public_base_url`."""
+    """The gateway's `public_base_url`; in dev mode another of its loopback names will do."""
     approval_id: str
     action_id: str
     plan_hash: str
@@ -64,7 +64,8 @@ class Signed(NamedTuple):
 class Subject(NamedTuple):
     """What a signature must be about: the stored hold, this gateway, the operator who sent it."""
 
-    public_base_url: str
+    addresses: tuple[str, ...]
+    """Base URLs of this gateway: any of them will do as `aud`."""
     approval_id: str
     action_id: str
     plan_hash: str
@@ -107,7 +108,8 @@ def check_statement(statement: Statement, subject: Subject, now: float, patience
 
     `patience` are seconds that it may be older than its window. Raises SignatureRefused.
     """
-    if _address(statement.aud) != _address(subject.public_base_url):
+    aud = _address(statement.aud)
+    if aud is None or aud not in map(_address, subject.addresses):
         raise SignatureRefused("aud is not the public_base_url of this gateway")
     for name in ("approval_id", "action_id", "plan_hash", "shown_hash"):
         if getattr(statement, name) != getattr(subject, name):

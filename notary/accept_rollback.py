@@ -20,8 +20,8 @@ from ipc.private_files import KeyFileError, sync_folder
 from ipc.settings import Settings
 from ipc.texts import clean_reason
 from notary import announcing, checkpoint_file
-from notary.backends.sqlite import DatabaseGone
 from notary.checkpoints import BACKUP, Checkpoints, RolledBack
+from notary.database import DatabaseGone
 from notary.ledger import witnesses
 from notary.opening import open_state
 from notary.store.contract import StoreGone

@@ -4,7 +4,6 @@ Guarantees that a checkpoint is told once, however often the notary starts, and 
 tree: a notification of a checkpoint has no event, or there would be another checkpoint to tell of for ever.
 """
 
-import sqlite3
 import time
 from collections.abc import Callable
 from math import inf
@@ -15,7 +14,7 @@ import msgspec
 from ipc.clock import ClockWrong, parse_iso
 from ipc.identifiers import new
 from ipc.logs import log
-from notary.backends.sqlite import DatabaseGone
+from notary.database import Connection, DatabaseGone
 from notary.ledger.message import checkpoint_body
 from notary.ledger.outbox import Queued
 from notary.ledger.writing import queue_deliveries
@@ -43,7 +42,6 @@ class Announcements:
         """Raises DatabaseGone."""
         self._state = state
         self._monotonic = monotonic
-        self._is_wanted = any(KIND in row.events for row in state.backlog.endpoints)
         with state.database.unit(writes=False) as connection:
             self._last = _read(connection)
         self._next = monotonic() + self._rest_of_pause()
@@ -74,7 +72,8 @@ class Announcements:
 
     def _has_news(self) -> bool:
         made = self._state.checkpoint
-        return self._is_wanted and made is not None and made.size != self._last.size
+        is_wanted = any(KIND in row.events for row in self._state.backlog.endpoints)
+        return is_wanted and made is not None and made.size != self._last.size
 
     def _rest_of_pause(self) -> float:
         """What the notary before has left of the pause. A clock that went back makes it no longer than it is."""
@@ -87,7 +86,7 @@ class Announcements:
     def _tell(self) -> tuple[str, ...]:
         state, queued = self._state, Queued()
         with state.database.unit() as connection:
-            note = newest_note(connection)
+            note, self._last = newest_note(connection), _read(connection)
             if note is None:
                 return ()
             made, named = Checkpoint.parse(parted(note)[0]), new("chk_")
@@ -104,7 +103,7 @@ class Announcements:
         return told
 
 
-def _read(connection: sqlite3.Connection) -> Announced:
+def _read(connection: Connection) -> Announced:
     row = connection.execute(_READ, (META,)).fetchone()
     try:
         return Announced() if row is None else msgspec.json.decode(row[0], type=Announced)

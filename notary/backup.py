@@ -55,6 +55,11 @@ class _Copied:
 
 def back_up(settings: Settings, target: Path, *, with_keys: bool) -> str:
     """Do it; a sentence that tells what was. Raises NotBackedUp, KeyFileError, sqlite3.Error, OSError."""
+    if settings.ledger.url is not None:
+        raise NotBackedUp(
+            "the ledger is in a PostgreSQL: back that up with pg_dump, and the state directory with your own tools"
+            " (docs/operations.md)."
+        )
     if os.path.lexists(target):
         raise NotBackedUp(f"{target} is there already; nothing was written. Name a folder that is not.")
     made = target.with_name(f".{target.name}.{os.getpid()}.partial")
@@ -130,11 +135,13 @@ def _private(settings: Settings) -> list[Path]:
     return [*files, *(one.with_name("checkpoint.pem") for one in files[-1:])]
 
 
+def _digest(file: Path) -> str:
+    with file.open("rb") as content:
+        return f"sha256:{hashlib.file_digest(content, 'sha256').hexdigest()}"
+
+
 def _manifest(folder: Path, version: str, copied: _Copied, *, with_keys: bool) -> None:
-    digests = {
-        str(one.relative_to(folder)): f"sha256:{hashlib.file_digest(one.open('rb'), 'sha256').hexdigest()}"
-        for one in sorted(folder.rglob("*")) if one.is_file()
-    }  # fmt: skip
+    digests = {str(one.relative_to(folder)): _digest(one) for one in sorted(folder.rglob("*")) if one.is_file()}
     told = {
         "gateway_version": version, "taken_at": iso(time.time()), "leaves": copied.leaves,
         "newest_event": copied.newest, "with_keys": with_keys, "files": digests,

@@ -1,18 +1,19 @@
-"""The notary's ends of the channels to fronts: what has arrived, and what is still to be sent.
+"""The notary's ends of the channels to fronts and to the deliverer: what has arrived, and what is still to be sent.
 
-Guarantees bounded memory for each front: one that does not read its answers is not read from either, and so waits for
-itself alone. A front that breaks the protocol loses its channel.
+Guarantees bounded memory for each: one that does not read its answers is not read from either, and so waits for itself
+alone. One that breaks the protocol loses its channel.
 """
 
 import select
 import socket
 from collections import deque
+from typing import Any, Final, NamedTuple
 
 from ipc import messages as m
 from ipc.directions import sessions_of
 from ipc.framing import Decoder, encode_frame
 from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
-from ipc.sessions import FRONT_TO_NOTARY
+from ipc.sessions import DELIVERER_TO_NOTARY, FRONT_TO_NOTARY, Table
 from notary.state import Limits
 from notary.unit import Remembered, Task
 
@@ -23,12 +24,25 @@ class FrontGone(Exception):
     """The front closed its channel, or does not take its answers."""
 
 
-class FrontChannel:
-    """One front. Non-blocking."""
+class Kind(NamedTuple):
+    """Who is at the other end: what it may ask, and when."""
 
-    def __init__(self, front_id: str, sock: socket.socket, limits: Limits) -> None:
+    union: Any
+    table: Table
+
+
+FRONT: Final = Kind(m.FrontToNotary, FRONT_TO_NOTARY)
+DELIVERER: Final = Kind(m.DelivererToNotary, DELIVERER_TO_NOTARY)
+"""SECURITY: what it asks is held against a union of its own: it reaches deliveries and nothing else."""
+
+
+class FrontChannel:
+    """One front, or the deliverer. Non-blocking."""
+
+    def __init__(self, front_id: str, sock: socket.socket, limits: Limits, kind: Kind = FRONT) -> None:
         sock.setblocking(False)
         self.front_id = front_id
+        self.is_front = kind is FRONT
         self.tasks: deque[Task] = deque()
         """Asked and not performed yet, in order."""
         self.unheard: Remembered = {}
@@ -36,8 +50,8 @@ class FrontChannel:
         self.watched = select.EPOLLIN
         """What epoll looks for now; kept by who waits."""
         self._sock = sock
-        self._decoder: Decoder[m.Asked] = Decoder(m.FrontToNotary, MAX_NOTARY_FRAME)
-        self._session, self._sending = sessions_of(FRONT_TO_NOTARY, "open")
+        self._decoder: Decoder[m.Asked | m.AskedByDeliverer] = Decoder(kind.union, MAX_NOTARY_FRAME)
+        self._session, self._sending = sessions_of(kind.table, "open")
         self._limits = limits
         self._unsent = bytearray()
 
@@ -63,7 +77,7 @@ class FrontChannel:
             except BlockingIOError:
                 return
             except OSError as error:
-                raise FrontGone(error.strerror or "gone") from None
+                raise FrontGone(str(error)) from None
             if not data:
                 raise FrontGone("closed its channel" + ("" if self._decoder.is_empty else " inside a frame"))
             self._decoder.feed(data)
@@ -89,7 +103,7 @@ class FrontChannel:
         except BlockingIOError:
             return
         except OSError as error:
-            raise FrontGone(error.strerror or "gone") from None
+            raise FrontGone(str(error)) from None
         self.unheard.clear()
 
     def close(self) -> None:

@@ -5,7 +5,6 @@ none covers yet. Guarantees that what a checkpoint commits to was durable before
 ledger which does not continue the last checkpoint is refused.
 """
 
-import sqlite3
 import time
 from collections.abc import Callable
 from math import inf
@@ -14,15 +13,16 @@ from typing import Final
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
-from ipc.clock import ClockWrong
+from ipc.clock import ClockWrong, iso, parse_iso
 from ipc.encoding import b64url_decode
 from ipc.logs import log
 from ipc.private_files import KeyFileError
 from notary import checkpoint_file
-from notary.backends.sqlite import DatabaseGone
+from notary.database import Connection, DatabaseGone
+from notary.ledger import gateways
 from notary.ledger.settling import settle_all
 from notary.reading.ends import problem_of_end
-from notary.reading.queries import count_unresolved, newest_note
+from notary.reading.queries import count_unresolved, newest_note, note_of
 from notary.signing.rotation import Signers
 from notary.state import State
 from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
@@ -36,11 +36,14 @@ KEPT_DAYS: Final = 1
 """Of what is older, the database keeps one checkpoint an hour: the longest note, which has the most cosignatures. What
 a witness cosigned last is kept whenever it was."""
 _INSERT = "INSERT OR REPLACE INTO checkpoints (size, time, note) VALUES (?, ?, ?)"
-_THIN = f"""
-DELETE FROM checkpoints WHERE time < strftime('%Y-%m-%dT%H:%M:%SZ', ?, '-{KEPT_DAYS} day')
-AND size NOT IN (SELECT size FROM (SELECT size, max(length(note)) FROM checkpoints GROUP BY substr(time, 1, 13)))
-AND size NOT IN (SELECT value FROM json_each(?))
-"""  # noqa: S608 - a number of this file
+_THIN = """
+DELETE FROM checkpoints WHERE time < ? AND size NOT IN (
+    SELECT size FROM (
+        SELECT size, row_number() OVER (PARTITION BY substr(time, 1, 13) ORDER BY length(note) DESC, size) AS place
+        FROM checkpoints
+    ) AS ranked WHERE place = 1
+) AND size NOT IN (SELECT CAST(value AS BIGINT) FROM json_each(?))
+"""
 
 
 class RolledBack(Exception):
@@ -54,10 +57,9 @@ class Checkpoints:
         self._state = state
         self._monotonic = monotonic
         self._path = Path(state.settings.state_dir) / checkpoint_file.FILE_NAME
-        self._origin = origin_of(state.settings.public_base_url)
+        self._origin = state.settings.evidence.origin or origin_of(state.settings.public_base_url)
         self._next = monotonic() + state.limits.checkpoint_seconds
         self._log_at = monotonic()
-        self._logged_size = -1
         self._thinned_hour = ""
         self._is_failing = False
 
@@ -101,22 +103,25 @@ class Checkpoints:
         note = signed(made.text, self._origin, state.signers.keys.checkpoint.private)
         checkpoint_file.append(self._path, made.time, note)
         with state.database.unit(is_durable=False) as connection:
-            connection.execute(_INSERT, (made.size, made.time, note))
+            if state.database.is_shared:
+                gateways.note_checkpoint(connection, state.database.gateway_id, made.size)
+            if not state.database.is_shared or note_of(connection, made.size) is None:  # another may have cosignatures
+                connection.execute(_INSERT, (made.size, made.time, note))
             self._thin(connection, made.time)
         state.checkpoint = made
         self._say(made)
         return made
 
-    def _thin(self, connection: sqlite3.Connection, now: str) -> None:
+    def _thin(self, connection: Connection, now: str) -> None:
         if now[:13] != self._thinned_hour:
             cosigned = [one.size for one in self._state.witnesses.cosigned.values()]
-            connection.execute(_THIN, (now, f"{cosigned}"))
+            connection.execute(_THIN, (iso(parse_iso(now) - KEPT_DAYS * 86_400), f"{cosigned}"))
             self._thinned_hour = now[:13]
 
     def _say(self, made: Checkpoint) -> None:
         now = self._monotonic()
-        if now >= self._log_at and made.size != self._logged_size:
-            self._log_at, self._logged_size = now + LOGGED_SECONDS, made.size
+        if now >= self._log_at:
+            self._log_at = now + LOGGED_SECONDS
             log.info("checkpoint", origin=made.origin, size=made.size, root=made.root.hex())
 
 
@@ -126,9 +131,11 @@ def public_keys(signers: Signers) -> list[Ed25519PublicKey]:
     return [Ed25519PublicKey.from_public_bytes(b64url_decode(one.jwk["x"])) for one in listed]
 
 
-def check_continued(connection: sqlite3.Connection, state_dir: Path, signers: Signers) -> Checkpoint | None:
-    """The last checkpoint, which this ledger continues; None for one that never had any. Raises RolledBack,
-    DatabaseGone, OSError."""
+def check_continued(
+    connection: Connection, state_dir: Path, signers: Signers, gateway_id: str | None = None
+) -> Checkpoint | None:  # fmt: skip
+    """The last checkpoint, which this ledger continues; None for one that never had any. `gateway_id`: of
+    several gateways that share it, this one. Raises RolledBack, DatabaseGone, OSError."""
     path = state_dir / checkpoint_file.FILE_NAME
     note, tree = checkpoint_file.newest(path), Tree(connection)
     taken = connection.execute("SELECT value FROM meta WHERE key = ?", (BACKUP,)).fetchone()
@@ -137,9 +144,9 @@ def check_continued(connection: sqlite3.Connection, state_dir: Path, signers: Si
         raise RolledBack(f"the ledger is a backup of {taken[0]}. {_MEND}")
     if (problem := problem_of_end(connection, tree.size)) is not None:
         raise RolledBack(f"{problem}. {_MEND}")
-    stored = newest_note(connection)
+    known = _known(connection, gateway_id)
     if note is None:
-        if stored is None:
+        if known is None:
             return None
         raise RolledBack(f"{path} is gone, which says how far the ledger was. {_MEND}")
     try:
@@ -155,13 +162,29 @@ def check_continued(connection: sqlite3.Connection, state_dir: Path, signers: Si
         raise RolledBack(
             f"the ledger's first {last.size} leaves are not those of {last.time}: it was rewritten. {_MEND}"
         )
-    if stored is not None and (known := _size_of(stored)) > last.size:
+    if known is not None and known > last.size:
         # A checkpoint comes to this file before it comes to the ledger.
         raise RolledBack(
             f"{path} ends with {last.size} leaves, and the ledger knows a checkpoint of {known}: the file was cut, or "
             f"is an earlier copy. {_MEND}"
         )
     return last
+
+
+def problem_of_return(connection: Connection, last: Checkpoint | None) -> str | None:
+    """Why a ledger that was gone for a while does not continue the last checkpoint. Raises TilesDamaged."""
+    tree = Tree(connection)
+    if last is None or (tree.size >= last.size and tree.root(last.size) == last.root):
+        return None
+    return f"the ledger does not continue the checkpoint of {last.time}: it was put back, cut or rewritten"
+
+
+def _known(connection: Connection, gateway_id: str | None) -> int | None:
+    """Of how many leaves the last checkpoint was that this gateway has signed, as the ledger has it."""
+    if gateway_id is not None:
+        return gateways.last_checkpoint(connection, gateway_id)
+    stored = newest_note(connection)
+    return None if stored is None else _size_of(stored)
 
 
 def _size_of(note: str) -> int:

@@ -68,7 +68,7 @@ class Executions:
         """Take what a worker has told. A descriptor of none is no error."""
         worker = self._by_descriptor.get(descriptor)
         if worker is not None:
-            self._take(worker)
+            self._take(worker, to_the_end=False)
 
     def tasks(self) -> list[Task]:
         """What workers have told, and what ended with them, to be performed now."""
@@ -88,7 +88,7 @@ class Executions:
         for worker in self._workers.values():
             worker.close()
 
-    def _take(self, worker: WorkerChannel, *, to_the_end: bool = False) -> None:
+    def _take(self, worker: WorkerChannel, *, to_the_end: bool) -> None:
         try:
             for told in worker.results(to_the_end=to_the_end):
                 if isinstance(told, m.Seen):

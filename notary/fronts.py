@@ -1,11 +1,11 @@
-"""All fronts of one notary: what they ask, in turns, and what they are told.
+"""All fronts of one notary, and the deliverer: what they ask, in turns, and what they are told.
 
 Guarantees that a front which floods waits for itself alone, and that one whose channel ends is known to be gone.
 """
 
 import select
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
 import msgspec
 
@@ -14,7 +14,7 @@ from ipc.framing import FrameError
 from ipc.limits import MAX_OPERATIONS
 from ipc.logs import log
 from ipc.sessions import ProtocolError
-from notary.channels import FrontChannel, FrontGone
+from notary.channels import DELIVERER, FRONT, FrontChannel, FrontGone, Kind
 from notary.state import State
 from notary.unit import Outcome, Remembered, Task
 
@@ -41,13 +41,23 @@ class Fronts:
 
     def attach(self, front_id: str, sock: socket.socket, told: m.InForce) -> None:
         """Serve a front from now on, and tell it this first. A channel of the same front that was there is closed."""
+        self._attach(front_id, sock, FRONT, told)
+
+    def attach_deliverer(self, deliverer_id: str, sock: socket.socket, newest_evidence: float) -> None:
+        """Serve the deliverer from now on; there is one at a time."""
+        for earlier in [one for one in self._channels.values() if not one.is_front]:
+            self._forget(earlier, "has a successor")
+        self._attach(deliverer_id, sock, DELIVERER, m.Welcome(newest_evidence))
+
+    def _attach(self, front_id: str, sock: socket.socket, kind: Kind, first: m.Message) -> None:
         for earlier in [one for one in self._channels.values() if one.front_id == front_id]:
             self._forget(earlier, "has another one")
-        front = FrontChannel(front_id, sock, self._state.limits)
-        self._state.fronts.add(front_id)
+        front = FrontChannel(front_id, sock, self._state.limits, kind)
+        if front.is_front:
+            self._state.fronts.add(front_id)
         self._channels[front.fileno()] = front
         self._poll.register(front.fileno(), front.watched)
-        self._send(front, told)
+        self._send(front, first)
 
     def close(self) -> None:
         """Close every channel."""
@@ -84,7 +94,8 @@ class Fronts:
         self._detached(front.front_id)
 
     def _forget(self, front: FrontChannel, reason: str, *, is_fault: bool = False) -> None:
-        (log.error if is_fault else log.info)("a front's channel ended", front=front.front_id, reason=reason)
+        whose = "a front's channel ended" if front.is_front else "the deliverer's channel ended"
+        (log.error if is_fault else log.info)(whose, front=front.front_id, reason=reason)
         del self._channels[front.fileno()]
         self._state.fronts.discard(front.front_id)
         self._gone(front.front_id)
@@ -113,7 +124,14 @@ class Fronts:
     def say_to_all(self, message: m.Message) -> None:
         """Tell every front this."""
         for front in list(self._channels.values()):
-            self._send(front, message)
+            if front.is_front:
+                self._send(front, message)
+
+    def wake(self, endpoints: Collection[str]) -> None:
+        """Deliveries were written for these: the deliverer hears of it, where there is one. No front does."""
+        for channel in list(self._channels.values()):
+            if endpoints and not channel.is_front:
+                self._send(channel, m.Woken(tuple(endpoints)))
 
     def note_unheard(self, task: Task, outcome: Outcome) -> None:
         """What is answered may not reach its front before this notary ends."""

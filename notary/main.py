@@ -8,7 +8,6 @@ import argparse
 import os
 import socket
 import sys
-from typing import TYPE_CHECKING
 
 from setproctitle import setproctitle
 
@@ -23,10 +22,6 @@ from ipc.parent import die_with_parent, leave_signals_to_parent, refuse_core_dum
 from ipc.private_files import KeyFileError
 from ipc.process_speed import hold_collector, leave, release_collector
 from ipc.sessions import SUPERVISOR_TO_NOTARY, ProtocolError
-from ipc.settings import Settings
-
-if TYPE_CHECKING:
-    from notary.backends.redis.client import Place
 
 
 def main() -> None:
@@ -49,9 +44,10 @@ def main() -> None:
 def run(sock: socket.socket) -> Exit:
     """Serve the supervisor at the other end; return why it ended."""
     # Only now: what a notary is made of takes a while, and must not outlive its parent meanwhile.
-    from notary.backends.sqlite import DatabaseGone
     from notary.checkpoints import RolledBack
+    from notary.database import DatabaseGone
     from notary.opening import open_state
+    from notary.places import look_up
     from notary.service import Control, Service
     from notary.store.contract import StoreGone
     from notary.walls import WallRefused, enter, notary_walls
@@ -63,9 +59,9 @@ def run(sock: socket.socket) -> Exit:
     try:
         start = control.receive()
         assert isinstance(start, m.StartNotary), "the session table lets nothing else come first"
-        place = _place(start.settings)
+        places = look_up(start.settings)
         enter(notary_walls(start.settings), start.settings.walls)
-        state, remembered = open_state(start.settings, place=place)
+        state, remembered = open_state(start.settings, places=places)
         control.send(m.NotaryReady())
         release_collector()
         service = Service(state, control, remembered)
@@ -99,20 +95,6 @@ def run(sock: socket.socket) -> Exit:
     except Exception:
         log.exception("the notary ended by an error")
         return Exit.FAILED
-
-
-def _place(settings: Settings) -> "Place | None":
-    """Where the Redis of the store is: behind its walls a notary looks up no name. Raises StoreGone, ValueError."""
-    if settings.store.redis_url is None:
-        return None
-    from notary.backends.redis.client import Place
-    from notary.backends.redis.fitness import unreachable
-    from notary.store.contract import StoreGone
-
-    try:
-        return Place(settings.store)
-    except OSError as error:
-        raise StoreGone(unreachable(settings, str(error))) from error
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""`python -m notary.offline FILE --keys JWKS`: check a ledger without the service that wrote it.
+"""`python -m notary.offline LEDGER --keys JWKS`: check a ledger without the service that wrote it.
 
 Behind `gateway ledger verify`. Progress on a terminal, the first broken event beside its neighbours, one sentence at
 the end. Exit 0: whole. 8: something does not fit. 69: nothing can be said. Opens the file read-only.
@@ -8,15 +8,15 @@ import argparse
 import signal
 import sys
 import time
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from ipc.exits import Exit
-from notary.reading.audit import CannotCheck, Findings, check, neighbours, open_read_only
+from notary.reading.audit import CannotCheck, Findings, check, neighbours, readable
 from notary.reading.kept_checkpoints import Kept, keys_by_name, read_kept
+from notary.reading.source import NotReadable, add_source, source_in
 from notary.signing.receipt_keys import ReceiptKeys
 from notary.tree.checkpoint import NoteRefused
 from notary.tree.notes import Keys
@@ -38,18 +38,18 @@ class _Progress:
         if self._is_shown and now >= self._next:
             self._next = now + PROGRESS_SECONDS
             share = f"{100 * done // total} %" if total else ""
-            print(f"\r{done:,} of {total:,} events checked {share}\x1b[K", end="", file=sys.stderr, flush=True)
+            print(f"\r{done:,} of {total:,} events checked {share}\x1b[K", end="", file=sys.stderr)
 
     def clear(self) -> None:
         """Leave the line empty for what follows."""
         if self._is_shown:
-            print("\r\x1b[K", end="", file=sys.stderr, flush=True)
+            print("\r\x1b[K", end="", file=sys.stderr)
 
 
 def main(arguments: list[str] | None = None) -> int:
     """Entry point. Returns an exit code of ipc/exits.py."""
     parser = argparse.ArgumentParser(prog="gateway ledger verify", description="Check a ledger without the service.")
-    parser.add_argument("file", type=Path, metavar="FILE", help="ledger (SQLite file) or a copy of one")
+    add_source(parser, metavar="LEDGER", help="a ledger's file or a copy of one, or the address of a PostgreSQL")
     parser.add_argument("--keys", type=Path, required=True, metavar="JWKS", help="receipt keys (GET /v1/receipt-keys)")
     parser.add_argument(
         "--checkpoint", type=Path, action="append", default=[], metavar="FILE", help="a checkpoint that was kept: again"
@@ -62,7 +62,7 @@ def main(arguments: list[str] | None = None) -> int:
         keys = _read_keys(options.keys)
         signers = _checkpoint_keys(options.checkpoint_key)
         kept = [one for path in options.checkpoint for one in _read_checkpoints(path, signers)]
-        with closing(open_read_only(options.file)) as connection:
+        with readable(source_in(options)) as connection:
             progress = _Progress()
             try:
                 findings = check(connection, keys, progress, kept, signers or None)
@@ -71,10 +71,10 @@ def main(arguments: list[str] | None = None) -> int:
             if findings.broken is not None and findings.broken.seq is not None:
                 for number, stored in neighbours(connection, findings.broken.seq):
                     print(_line(number, stored, is_broken=number == findings.broken.seq))
-    except CannotCheck as problem:
+    except (CannotCheck, NotReadable) as problem:
         print(f"Nothing can be said: {problem}", file=sys.stderr)
         return Exit.UNAVAILABLE
-    print(_sentence(options.file, findings))
+    print(_sentence(options.place, findings))
     return Exit.OK if findings.broken is None else Exit.CHECK_FAILED
 
 
@@ -118,7 +118,7 @@ def _printable(text: str) -> str:
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
-def _sentence(file: Path, findings: Findings) -> str:
+def _sentence(place: str, findings: Findings) -> str:
     broken = findings.broken
     if broken is None:
         continues = f" It continues {_counted(findings.continued, 'checkpoint')}." if findings.continued else ""
@@ -127,16 +127,16 @@ def _sentence(file: Path, findings: Findings) -> str:
             signed = _counted(findings.signed, "checkpoint")
             continues = f" The log's key signed {signed}, the newest over {over}.{continues}"
         return (
-            f"{file} is intact: {_counted(findings.events, 'event')} in one chain, "
+            f"{place} is intact: {_counted(findings.events, 'event')} in one chain, "
             f"{_counted(findings.receipts, 'receipt')} with a valid signature, "
             f"{_counted(findings.unresolved, 'unresolved intent')}.{continues}"
         )
     if broken.event_id is None:
-        return f"{file} is broken: {_printable(broken.reason)}."
-    place = _printable(broken.event_id)  # of an intent, unless it is an event and has a number
+        return f"{place} is broken: {_printable(broken.reason)}."
+    name = _printable(broken.event_id)  # of an intent, unless it is an event and has a number
     if broken.seq is not None:
-        place = f"event {place}, number {broken.seq:,}"
-    return f"{file} is broken at {place}: {_printable(broken.reason)}."
+        name = f"event {name}, number {broken.seq:,}"
+    return f"{place} is broken at {name}: {_printable(broken.reason)}."
 
 
 def _counted(number: int, noun: str) -> str:

@@ -1,17 +1,18 @@
 """What a notary opens before it serves: the database, brought to this version, and the keys."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from ipc.clock import Clock, SystemClock
 from ipc.settings import Settings
 from notary.backends.bringing import bring_store_over
-from notary.backends.sqlite import Database
-from notary.checkpoints import check_continued
-from notary.ledger import journal, schema, witnesses
+from notary.backends.sqlite import Database as SqliteDatabase
+from notary.checkpoints import check_continued, problem_of_return
+from notary.database import Database
+from notary.ledger import gateways, schema, witnesses
 from notary.ledger.outbox import Backlog
 from notary.ledger.settling import Unsettled, settle_all
 from notary.ledger.witnesses import Witnesses
+from notary.places import NOT_LOOKED_UP, Places, open_postgres, redis_place
 from notary.reading.queries import newest_time
 from notary.signing.rotation import Signers
 from notary.state import DEFAULT_LIMITS, Limits, State
@@ -21,9 +22,6 @@ from notary.tree import tiles
 from notary.unit import Remembered
 from notary.units import count_backlog, remembered
 
-if TYPE_CHECKING:
-    from notary.backends.redis.client import Place
-
 
 def open_state(
     settings: Settings,
@@ -31,50 +29,70 @@ def open_state(
     *,
     limits: Limits = DEFAULT_LIMITS,
     is_accepted: bool = False,
-    place: "Place | None" = None,
+    places: Places = NOT_LOOKED_UP,
 ) -> tuple[State, Remembered]:
     """Open everything. Raises DatabaseGone, StoreGone, RolledBack, KeyFileError, OSError, ValueError with a sentence
     for people.
 
     `clock` None: the machine's, held against the newest evidence. `is_accepted`: the last checkpoint need not be
-    continued. `place`: where the Redis of the store is, if its name was looked up already.
+    continued. `places`: where backends are, if their names were looked up already.
     """
+    database = _open_file(settings, limits) if settings.ledger.url is None else open_postgres(settings, places)
+    try:
+        return _opened(settings, database, clock, limits, places, is_accepted=is_accepted)
+    except BaseException:
+        database.close()
+        raise
+
+
+def _opened(
+    settings: Settings, database: Database, clock: Clock | None, limits: Limits, places: Places, *, is_accepted: bool
+) -> tuple[State, Remembered]:  # fmt: skip
     state_dir = Path(settings.state_dir)
-    database = Database(Path(settings.ledger_file), schema.prepare, limits.database)
-    database.open()
-    bring_store_over(database, state_dir / "store.sqlite3")
     with database.unit(writes=False) as connection:
-        answers = remembered(connection)
-        unsettled = Unsettled(journal.read(connection))
+        found = gateways.read_last(database, connection)
+        answers, unsettled = remembered(connection, found), Unsettled(found)
     last = unsettled.number
     settle_all(database, unsettled)
+    gateway = database.gateway_id if database.is_shared else None
     signers = Signers.open(settings)
     with database.unit(writes=False) as connection:
         newest = newest_time(connection) or 0.0
-        checkpoint = None if is_accepted else check_continued(connection, state_dir, signers)
+        checkpoint = None if is_accepted else check_continued(connection, state_dir, signers, gateway)
         epoch = proofs.epoch(connection)
         leaves = tiles.size(connection)
         known = Witnesses(settings.evidence.witnesses, witnesses.read(connection))
     backlog = Backlog(settings.webhooks, settings.version)
     clock = clock or SystemClock(newest)
     state = State(
-        settings, clock, database, signers, backlog, known, limits, leaves=leaves, checkpoint=checkpoint, epoch=epoch,
-        unsettled=unsettled,
+        settings, clock, database, signers, backlog, known, limits, leaves=leaves, checkpoint=checkpoint,
+        epoch=epoch, newest=newest, unsettled=unsettled,
     )  # fmt: skip
     if settings.store.redis_url is None:
         with database.unit(writes=False) as connection:
             state.has_other_store = read_marker(connection) is not None
     else:
-        _open_redis(state, place, last, is_new=newest == 0.0)
+        _open_redis(state, places, last, is_new=newest == 0.0)
+    database.check = lambda connection: problem_of_return(connection, state.checkpoint)
     count_backlog(state)
     return state, answers
 
 
-def _open_redis(state: State, place: "Place | None", last: int, *, is_new: bool) -> None:
-    from notary.backends.redis.client import Place
+def _open_file(settings: Settings, limits: Limits) -> Database:
+    database = SqliteDatabase(Path(settings.ledger_file), schema.prepare, limits.database)
+    database.open()
+    bring_store_over(database, Path(settings.state_dir) / "store.sqlite3")
+    return database
+
+
+def _open_redis(state: State, places: Places, last: int, *, is_new: bool) -> None:
     from notary.backends.redis.opening import open_stores
 
-    place = place or Place(state.settings.store)
+    place = places.redis or redis_place(state.settings)
+    assert place is not None, "one is configured"
+    gateway_id = state.database.gateway_id
     with state.database.unit() as connection:
-        stores = open_stores(state.settings, place, state.clock, connection, last=last, is_new=is_new)
+        stores = open_stores(
+            state.settings, place, state.clock, connection, last=last, is_new=is_new, gateway_id=gateway_id
+        )
     state.stores, state.open_store, state.epoch = stores, stores.open, stores.epoch

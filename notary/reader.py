@@ -1,4 +1,4 @@
-"""The reader process: `python -m notary.reader --channel-fd N --parent PID --file PATH`, started by the supervisor.
+"""The reader process: `python -m notary.reader --channel-fd N --parent PID PLACE`, started by the supervisor.
 
 Answers one question of one front about the whole ledger, and ends. Holds a connection that can't write and no key, and
 stands behind everything else that wants the processor: calls do not wait for it. Ends with an exit code of
@@ -8,10 +8,9 @@ ipc/exits.py; the supervisor kills it at its deadline, and it ends by itself whe
 import argparse
 import os
 import socket
-import sqlite3
 import sys
 import time
-from contextlib import closing
+from contextlib import ExitStack
 from pathlib import Path
 
 from setproctitle import setproctitle
@@ -27,7 +26,8 @@ from ipc.parent import die_with_parent, leave_signals_to_parent, refuse_core_dum
 from ipc.process_speed import leave
 from ipc.sessions import FRONT_TO_READER, ProtocolError
 from ipc.walls.given import Given
-from notary.backends.sqlite import connect
+from notary.database import Connection
+from notary.reading.source import NotReadable, Source, add_source, opened, source_in
 from notary.reading.whole import WholeWalk
 from notary.walls import WallRefused, enter, reader_walls
 
@@ -44,7 +44,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="notary.reader", allow_abbrev=False)
     parser.add_argument("--channel-fd", type=int, required=True)
     parser.add_argument("--parent", type=int, required=True)
-    parser.add_argument("--file", type=Path, required=True)
+    add_source(parser)
     parser.add_argument("--walls", type=Given.parse, default=Given())
     arguments = parser.parse_args()
     die_with_parent(arguments.parent)
@@ -55,20 +55,27 @@ def main() -> None:
     os.nice(NICE)
     write_lines(Lines(lambda: {"process": "reader"}, human=sys.stderr.isatty()))
     os.set_inheritable(arguments.channel_fd, False)
-    leave(run(socket.socket(fileno=arguments.channel_fd), arguments.file, arguments.walls))
+    leave(run(socket.socket(fileno=arguments.channel_fd), source_in(arguments), arguments.walls))
 
 
-def run(sock: socket.socket, file: Path, walls: Given | None = None) -> Exit:
+def run(sock: socket.socket, source: Source, walls: Given | None = None) -> Exit:
     """Answer the front at the other end, behind walls of this kind; return why it ended."""
     channel: Channel = BlockingChannel(
         sock, m.FrontToReader, table=FRONT_TO_READER, start="new", cap_in=MAX_READER_FRAME, cap_out=MAX_READER_FRAME
     )
     try:
-        if walls is not None:
-            _enter(file, walls)
-        channel.receive()  # the one question there is
-        channel.send(m.Walking(0))
-        channel.send(_answer(channel, file))
+        try:
+            with ExitStack() as stack:
+                # Behind walls a file can be opened, and no connection be made: one to a PostgreSQL is there before.
+                early = None if source.file is not None else _tried(stack, source)
+                if walls is not None:
+                    _enter(source.file, walls)
+                channel.receive()  # the one question there is
+                channel.send(m.Walking(0))
+                answer = _answer(channel, _tried(stack, source) if early is None else early)
+        except NotReadable as error:
+            answer = m.NotRead(str(error))
+        channel.send(answer)
         return Exit.OK
     except (FrameError, ProtocolError) as error:
         log.error("the front broke the protocol", cause=str(error))
@@ -83,21 +90,24 @@ def run(sock: socket.socket, file: Path, walls: Given | None = None) -> Exit:
         return Exit.FAILED
 
 
-def _enter(file: Path, walls: Given) -> None:
+def _enter(file: Path | None, walls: Given) -> None:
     """Build the walls, once all is loaded. Raises WallRefused."""
     enter(reader_walls(file), walls)
 
 
-def _answer(channel: Channel, file: Path) -> m.ChainVerified | m.NotRead:
+def _tried(stack: ExitStack, source: Source) -> Connection | NotReadable:
     try:
-        with closing(connect(file, writes=False)) as connection:
-            return m.ChainVerified(_verify(connection, channel))
-    except sqlite3.Error as error:
-        return m.NotRead(f"{file}: {error}")
+        return stack.enter_context(opened(source))
+    except NotReadable as error:
+        return error
 
 
-def _verify(connection: sqlite3.Connection, channel: Channel) -> VerifyReport:
-    """Walk to the end. Raises sqlite3.Error, OSError when the front is gone."""
+def _answer(channel: Channel, ledger: Connection | NotReadable) -> m.ChainVerified | m.NotRead:
+    return m.NotRead(str(ledger)) if isinstance(ledger, NotReadable) else m.ChainVerified(_verify(ledger, channel))
+
+
+def _verify(connection: Connection, channel: Channel) -> VerifyReport:
+    """Walk to the end. Raises OSError when the front is gone, and what `opened` makes NotReadable."""
     walk, tell_at = WholeWalk(), time.monotonic() + TELL_SECONDS
     while True:
         # Events and the head that they end at must be those of one moment; a longer look would keep the log of the

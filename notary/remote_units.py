@@ -13,11 +13,12 @@ from ipc.logs import log
 from ipc.messages import Operation
 from notary.backends.redis.changes import Outdated, StoreLost
 from notary.backends.redis.stores import Stores
-from notary.backends.sqlite import DatabaseGone
-from notary.ledger import journal
+from notary.database import DatabaseGone
+from notary.ledger import gateways
 from notary.operations.reconciling import StoreChanged
 from notary.state import State
 from notary.store.contract import StoreGone
+from notary.store.marker import read_marker
 from notary.unit import Handler, Outcome, Task
 from notary.units import Units
 
@@ -91,12 +92,31 @@ class RemoteUnits(Units):
         if not self._stores.owes or not self._stores.client.is_there:
             return
         with contextlib.suppress(StoreGone, DatabaseGone):
-            with self._state.database.unit(writes=False) as connection:
-                last = journal.read(connection).last
+            database = self._state.database
+            # SECURITY: by the lock of a shared ledger, a unit whose end is not known has ended.
+            with database.unit(writes=database.is_shared) as connection:
+                last = gateways.read_last(database, connection).last
             self._stores.recover(last)
 
     def _reconcile(self) -> None:
+        if self._was_renewed():
+            return
         log.error("every lease of before has ended", reason=LOST)
         super()._together((Task("", 0, StoreChanged(LOST)),))
         self._stores.is_lost = False
         self._state.epoch = self._stores.epoch
+
+    def _was_renewed(self) -> bool:
+        """True where another gateway of a shared ledger has noticed the loss, and ended the leases."""
+        stores = self._stores
+        if not self._state.database.is_shared:
+            return False
+        with self._state.database.unit() as connection:
+            marker = read_marker(connection)
+        if marker is None or marker == stores.marker:
+            return False
+        stores.follow(marker)
+        if stores.is_lost:
+            return False
+        self._state.epoch = stores.epoch
+        return True

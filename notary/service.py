@@ -16,18 +16,20 @@ from ipc import messages as m
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.events import ADMIN_DRAIN
 from ipc.exits import Exit
+from ipc.logs import log
 from ipc.reloadable import with_reloadable
 from notary.announcing import Announcements
 from notary.checkpoints import Checkpoints
+from notary.database import DatabaseGone
 from notary.executions import Executions
 from notary.fronts import Fronts
 from notary.operations.closing import Lost, Reported
 from notary.operations.reconciling import StoreChanged
 from notary.operations.table import HANDLERS, PROVING, WRITING
-from notary.reading.queries import newest_time
+from notary.orphans import Orphans
 from notary.state import State
 from notary.unit import Looking, Outcome, Remembered, Started, Task
-from notary.units import Units
+from notary.units import Units, count_backlog
 from notary.upkeep import Upkeep
 
 if TYPE_CHECKING:
@@ -41,7 +43,14 @@ _decode_end = msgspec.msgpack.Decoder(m.Closed | m.Refusal | m.NoSuchWorker | m.
 BACK = "the store lies in the ledger again, and what was done elsewhere is not known here"
 
 Control = BlockingChannel[
-    m.StartNotary | m.AttachFront | m.TieWorker | m.WorkerEnded | m.FollowSettings | m.Ping | m.StopNotary
+    m.StartNotary
+    | m.AttachFront
+    | m.AttachDeliverer
+    | m.TieWorker
+    | m.WorkerEnded
+    | m.FollowSettings
+    | m.Ping
+    | m.StopNotary
 ]
 
 
@@ -58,11 +67,12 @@ class Service:
         self._upkeep = Upkeep(state)
         self._checkpoints = Checkpoints(state)
         self._announcements = Announcements(state)
+        self._orphans = Orphans(state)
         self._poll = select.epoll()
         self._poll.register(control.fileno(), select.EPOLLIN)
         self._executions = Executions(state, self._poll, control.send)
         self._fronts = Fronts(state, self._poll, self._executions.forget_front, self._detached)
-        self._tended = (self._upkeep, self._executions, self._checkpoints, self._announcements)
+        self._tended = (self._upkeep, self._executions, self._checkpoints, self._announcements, self._orphans)
         self._said: tuple[int, int] = (-1, -1)
         self._in_force: m.InForce | None = None
         self._is_stopping = False
@@ -118,18 +128,31 @@ class Service:
             match message:
                 case m.AttachFront():
                     self._fronts.attach(message.front_id, self._taken(), self._told())
+                case m.AttachDeliverer():
+                    newest = self._told().newest_evidence
+                    self._fronts.attach_deliverer(message.deliverer_id, self._taken(), newest)
                 case m.TieWorker():
                     self._executions.tie(message, self._taken(), self._taken())
                 case m.WorkerEnded():
                     self._executions.note_end(message)
                 case m.FollowSettings():
-                    # Between two units: whoever is no operator any more has signed nothing from the next one on.
-                    self._state.settings = with_reloadable(self._state.settings, message.reloadable)
-                    self._control.send(m.SettingsFollowed(message.request_id))
+                    self._follow_settings(message)
                 case m.Ping():
                     self._control.send(m.Pong())
                 case m.StopNotary():
                     self._is_stopping = True
+
+    def _follow_settings(self, message: m.FollowSettings) -> None:
+        """Between two units: whoever is no operator any more has signed nothing from the next one on, and an endpoint
+        that is gone is told of nothing that comes then."""
+        self._state.settings = with_reloadable(self._state.settings, message.reloadable)
+        self._state.backlog.use(self._state.settings.webhooks)
+        try:
+            count_backlog(self._state)
+        except DatabaseGone as error:
+            log.warning("what waits for webhooks could not be counted", cause=str(error))
+        self._orphans.look_again()
+        self._control.send(m.SettingsFollowed(message.request_id))
 
     def _taken(self) -> socket.socket:
         return socket.socket(fileno=self._control.fds.popleft())
@@ -172,9 +195,8 @@ class Service:
             if type(task.operation) in WRITING:
                 self._fronts.note_unheard(task, outcome)
         self._tell_changes()
-        for front_id, endpoints in self._units.woken.items():
-            answered.setdefault(front_id, []).append(m.Woken(tuple(endpoints)))
         self._fronts.say(answered)
+        self._fronts.wake(self._units.woken)
 
     def _follow(self, task: Task, outcome: Outcome, took_us: int) -> m.Answered | None:
         """What follows of a task that is durable, or failed: its answer, None for a call that its worker begins now."""
@@ -228,10 +250,7 @@ class Service:
         return 0 if self._in_force is None else self._in_force.epoch
 
     def _newest(self) -> float:
-        if self._in_force is not None:
-            return self._in_force.newest_evidence
-        with self._state.database.unit(writes=False) as connection:
-            return newest_time(connection) or 0.0
+        return self._state.newest if self._in_force is None else self._in_force.newest_evidence
 
     def _tell_changes(self) -> None:
         before = self._in_force
@@ -257,8 +276,9 @@ class Service:
             self._state.signers.complain(problems if isinstance(problems, list) else [])
             self._tell_changes()
         self._checkpoints.tend()
-        if woken := self._announcements.tend():
-            self._fronts.say_to_all(m.Woken(woken))
+        if task := self._orphans.due():
+            self._orphans.heard(task, self._units.perform((task,))[0])
+        self._fronts.wake(self._announcements.tend())
         if time.monotonic() - self._worked_at >= IDLE_SECONDS:
             self._state.database.tend()
             self._worked_at = float("inf")

@@ -1,6 +1,5 @@
 """What the notary keeps between two units: keys, clock, the head of the chain, the epoch, and what is under way."""
 
-import sqlite3
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -9,7 +8,8 @@ from typing import TYPE_CHECKING
 from ipc.clock import Clock
 from ipc.limits import MAX_NOTARY_FRAME
 from ipc.settings import Settings
-from notary.backends.sqlite import Database, FileLimits
+from notary.backends.sqlite import FileLimits
+from notary.database import Connection, Database
 from notary.ledger.head import Head
 from notary.ledger.intents import OpenIntent
 from notary.ledger.journal import SLOTS
@@ -82,7 +82,7 @@ class State:
     backlog: Backlog
     witnesses: Witnesses
     limits: Limits = DEFAULT_LIMITS
-    open_store: Callable[[sqlite3.Connection], Store] = SqliteStore
+    open_store: Callable[[Connection], Store] = SqliteStore
     """The store within a unit's transaction."""
     stores: "Stores | None" = None
     """Of a store that is not in the ledger."""
@@ -94,6 +94,8 @@ class State:
     """How many the tree has; None: read it again."""
     checkpoint: Checkpoint | None = None
     """The last one that was signed."""
+    newest: float = 0.0
+    """When the newest evidence was written that was there at the start (Unix seconds)."""
     epoch: int | None = None
     """None: read it again."""
     unsettled: Unsettled | None = None

@@ -3,9 +3,8 @@
 What is kept in memory changes only once the transaction is committed. notary/units.py performs them.
 """
 
-import sqlite3
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -15,15 +14,16 @@ from ipc.clock import iso, parse_iso
 from ipc.events import AuditEvent
 from ipc.expected import ExpectedFile
 from ipc.identifiers import new
+from ipc.logs import log
 from ipc.messages import Operation
-from notary.backends.sqlite import DatabaseGone
-from notary.ledger import intents, journal
+from notary.database import Connection, DatabaseGone
+from notary.ledger import gateways, intents, journal
 from notary.ledger.head import Head
 from notary.ledger.intents import OpenIntent
 from notary.ledger.journal import Entry
 from notary.ledger.outbox import Queued
 from notary.ledger.receipts import Receipt
-from notary.ledger.settling import Unsettled, count_leaves, head_with, settle
+from notary.ledger.settling import Unsettled, count_leaves, head_with, move, settle
 from notary.ledger.writing import write_deliveries, write_event
 from notary.reading import queries
 from notary.state import MAX_KNOWN_INTENTS, State, UnderWay
@@ -85,9 +85,9 @@ class Outcome(NamedTuple):
 class Unit:
     """What operations work with: the open transaction and the moment at which it was begun."""
 
-    def __init__(self, state: State, connection: sqlite3.Connection) -> None:
+    def __init__(self, state: State, connection: Connection) -> None:
         if state.unsettled is None:
-            state.unsettled = Unsettled(journal.read(connection))
+            state.unsettled = Unsettled(gateways.read_last(state.database, connection))
         self.state = state
         self.connection = connection
         self.store: Store = state.open_store(connection)
@@ -97,11 +97,13 @@ class Unit:
         """Whose operation is performed."""
         self.number = 0
         """Of that operation."""
-        self.woken: dict[str, set[str]] = {}
-        """Front -> endpoints that deliveries were written for."""
+        self.woken: set[str] = set()
+        """Endpoints that deliveries were written for."""
         self._now: float | None = None
-        self._head = state.head
-        self._leaves = state.leaves
+        self._is_shared = state.database.is_shared
+        is_known = not self._is_shared or state.database.is_unchanged
+        self._head = state.head if is_known else None
+        self._leaves = state.leaves if is_known else None
         self._epoch = state.epoch
         self._unsettled = state.unsettled
         self._entry = Entry()
@@ -110,6 +112,7 @@ class Unit:
         self._has_settled = False
         self._proofs: set[str] = set()
         self._opened: dict[str, OpenIntent] = {}
+        self._foreseen: dict[str, bool] = {}
         self._closed: set[str] = set()
         self._cut: set[str] = set()
         self._given: Counter[str] = Counter()
@@ -163,11 +166,16 @@ class Unit:
         if self._head is None:
             self._head = _head_of(self.connection, self._unsettled.entries)
         self._head = write_event(self._entry, self._head, event, receipt)
+        self._say("an event is in the ledger", event, intent_id=event.intent_id, event_type=event.event_type)
         self._entry.event_leaves.append(self._next_leaf())
         self._entry.head = (self._head.seq, self._head.hash)
-        told = write_deliveries(self.connection, self.state.backlog, event, self._queued)
-        if told:
-            self.woken.setdefault(self.front_id, set()).update(told)
+        self.woken.update(write_deliveries(self.connection, self.state.backlog, event, self._queued))
+
+    def _say(self, message: str, event: AuditEvent, **fields: object) -> None:
+        """A line about a call, once the unit is committed."""
+        if log.says_details:
+            known = {"trace_id": event.trace_id, "action_id": event.action_id, "event_decision": event.decision}
+            self.after(lambda: log.debug(message, **known, **fields))
 
     def _next_leaf(self) -> int:
         """The place in the tree of what was just written."""
@@ -189,14 +197,24 @@ class Unit:
 
     def is_known(self, intent_id: str) -> bool:
         """True for the id of any intent that was ever opened."""
-        is_recent = intent_id in self._opened or intent_id in self._unsettled.intents
-        return is_recent or intents.is_known(self.connection, intent_id)
+        if intent_id in self._opened or intent_id in self._unsettled.intents:
+            return True
+        if intent_id in self._foreseen:
+            return self._foreseen[intent_id]
+        return intents.is_known(self.connection, intent_id)
+
+    def foresee_intents(self, intent_ids: Collection[str]) -> None:
+        """Whether these are known will be asked: one question for all of them, where a question is a journey."""
+        if self._is_shared and len(intent_ids) > 1:
+            known = intents.known_among(self.connection, intent_ids)
+            self._foreseen = {intent_id: intent_id in known for intent_id in intent_ids}
 
     def open(self, intent: OpenIntent, grant: str) -> None:
         """Write an intent, whose id is new."""
         self._entry.intents.append(intents.row_of(intent, grant))
         self._entry.intent_leaves.append(self._next_leaf())
         self._opened[intent.intent_id] = intent
+        self._say("an intent is in the ledger", intent.event, intent_id=intent.intent_id, worker_id=intent.worker_id)
         self.give(intent.worker_id)
 
     def give(self, worker_id: str) -> None:
@@ -274,7 +292,10 @@ class Unit:
         return [self._entry] if self._has_settled else [*self._unsettled.entries, self._entry]
 
     def _make_room(self) -> None:
-        settle(self.connection, self._entries(), self._unsettled.number)
+        if self._is_shared:
+            move(self.connection, self._entries())
+        else:
+            settle(self.connection, self._entries(), self._unsettled.number)
         self._entry, self._has_settled = Entry(), True
 
     def count_unresolved(self) -> int:
@@ -295,8 +316,13 @@ class Unit:
 
     def finish(self, answers: list[journal.Remembered]) -> None:
         """Write the unit's entry with what is answered, inside the transaction."""
-        self._entry.answers = answers
         number, slots = self._unsettled.number + 1, self.state.limits.unsettled_slots
+        if self._is_shared:
+            self.settle()
+            gateways.remember(self.connection, self.state.database.gateway_id, number, answers)
+            self._is_finished = True
+            return
+        self._entry.answers = answers
         pieces = journal.pieces_of(self._entry, number)
         if len(pieces) + (0 if self._has_settled else self._unsettled.used) > slots:
             self._make_room()
@@ -334,7 +360,7 @@ Remembered = dict[tuple[str, int], Outcome]
 """Front and number of an operation -> what came of it."""
 
 
-def _head_of(connection: sqlite3.Connection, entries: Sequence[Entry]) -> Head:
+def _head_of(connection: Connection, entries: Sequence[Entry]) -> Head:
     head = head_with(connection, entries)
     if head is None:
         raise DatabaseGone("the head of the chain is gone")

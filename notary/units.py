@@ -4,7 +4,6 @@ Guarantees that an answer exists only for what is durable, that an operation whi
 that what a unit answered can be answered again by a notary that follows this one.
 """
 
-import sqlite3
 from collections.abc import Sequence
 from typing import Final
 
@@ -24,8 +23,9 @@ from ipc.messages import (
     TraceOfApproval,
     VerifyIntent,
 )
-from notary.backends.sqlite import DatabaseGone
+from notary.database import Connection, DatabaseGone, NotStorable
 from notary.ledger import journal
+from notary.ledger.journal import Found
 from notary.ledger.outbox import waiting
 from notary.state import State
 from notary.store.contract import StoreGone
@@ -42,8 +42,8 @@ class Units:
         self._state = state
         self._handlers = handlers
         self._writes = writes
-        self.woken: dict[str, set[str]] = {}
-        """Front -> endpoints that deliveries were written for since `perform` began."""
+        self.woken: set[str] = set()
+        """Endpoints that deliveries were written for since `perform` began."""
         self.withdrawn: dict[str, str] = {}
         """Likewise: see Unit.withdrawn."""
         self._unheard: Remembered = {}
@@ -53,7 +53,7 @@ class Units:
 
         `unheard` are answers of earlier units that may not have reached their fronts: they are kept with this one's.
         """
-        self.woken, self.withdrawn = {}, {}
+        self.woken, self.withdrawn = set(), {}
         self._unheard = unheard or {}
         return self._perform(tasks)
 
@@ -86,6 +86,7 @@ class Units:
             try:
                 if not unit.store.is_in_ledger:
                     unit.store.foresee(_budgeted(tasks))
+                unit.foresee_intents([one.operation.intent_id for one in tasks if isinstance(one.operation, Open)])
                 outcomes = [self._performed(unit, task) for task in tasks]
                 if is_writing:
                     unheard = self._remember(unit, tasks, outcomes)
@@ -99,8 +100,7 @@ class Units:
         if is_writing and state.is_failing:
             self._recovered()
         self.withdrawn |= unit.withdrawn
-        for front_id, endpoints in unit.woken.items():
-            self.woken.setdefault(front_id, set()).update(endpoints)
+        self.woken |= unit.woken
         return outcomes
 
     def _performed(self, unit: Unit, task: Task) -> Outcome:
@@ -136,7 +136,7 @@ class Units:
         if isinstance(error, DatabaseGone):
             self._state.is_failing = True
             return Outcome(problem="unavailable", part=part, cause=str(error))
-        if isinstance(error, OverflowError | NotCanonical):
+        if isinstance(error, OverflowError | NotCanonical | NotStorable):
             kind = type(error).__name__
             log.error("an operation is refused", front=task.front_id, operation=type(task.operation).__name__,
                       reason=f"what it holds can't be written: {kind}")  # fmt: skip
@@ -160,9 +160,10 @@ def _budgeted(tasks: Sequence[Task]) -> set[str]:
     return {one.event.session_id or "" for one in asked if isinstance(one, Open | Hold) and one.has_budget}
 
 
-def remembered(connection: sqlite3.Connection) -> Remembered:
-    """What the last unit before this start answered: (front, number) -> outcome, its value encoded already."""
-    answers = journal.read(connection).answers
+def remembered(connection: Connection, found: Found | None = None) -> Remembered:
+    """What the last unit before this start answered: (front, number) -> outcome, its value encoded already. `found`:
+    that unit; without it the newest one of the journal."""
+    answers = (found or journal.read(connection)).answers
     if answers is None:
         row = connection.execute("SELECT answers FROM last_unit").fetchone()
         answers = [] if row is None else msgspec.msgpack.decode(row[0], type=list[journal.Remembered])

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from ipc.clock import ClockWrong
 from ipc.logs import log
 from ipc.messages import FollowKeys
-from notary.backends.sqlite import DatabaseGone
+from notary.database import DatabaseGone
 from notary.ledger.settling import SETTLED_AT, settle_all
 from notary.state import State
 from notary.store.contract import StoreGone
@@ -89,7 +89,7 @@ class Upkeep:
     def _sweep(self) -> None:
         try:
             now = self._state.clock.now()
-            with self._state.database.unit() as connection:
+            with self._state.database.unit(writes=self._state.stores is None) as connection:
                 self._has_more = self._state.open_store(connection).sweep(now, now - KEEP_ENDED_SECONDS)
         except (DatabaseGone, StoreGone, ClockWrong) as error:
             self._has_more = False

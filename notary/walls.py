@@ -1,6 +1,7 @@
 """The walls of the notary and of a reader: files of their own, no network, no program, no capability.
 
-With `store.redis_url` the notary may connect to that port, by TCP and by nothing else; a Unix socket needs no network.
+With `store.redis_url` or `ledger.url` the notary may connect to those ports, by TCP and by nothing else; a Unix socket
+needs no network. A reader of a PostgreSQL has its one connection before its walls stand.
 
 The notary opens keys that are rotated and files that are made while it runs, so it keeps whole folders; a reader has
 the database's three files and nothing else, and a short list of what it may ask of the kernel.
@@ -10,11 +11,12 @@ import errno
 import os
 import resource
 import socket
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+from ipc.postgres_address import PostgresAddress, parse_postgres_url
 from ipc.redis_address import RedisAddress, parse_redis_url
-from ipc.settings import Settings, StoreSettings
+from ipc.settings import LedgerSettings, Settings, StoreSettings
 from ipc.walls import given as names
 from ipc.walls.bpf import OneOf, Rule
 from ipc.walls.bpf import errno as refusal
@@ -49,23 +51,28 @@ def notary_walls(settings: Settings) -> Walls:
         settings.lease_signing_key_path, settings.grant_signing_key_path, settings.receipt_signing_key_path,
         settings.receipt_keys_jwks_path,
     )  # fmt: skip
-    address = None if settings.store.redis_url is None else parse_redis_url(settings.store.redis_url)
-    has_network = address is not None and address.host is not None
+    redis = None if settings.store.redis_url is None else parse_redis_url(settings.store.redis_url)
+    postgres = None if settings.ledger.url is None else parse_postgres_url(settings.ledger.url)
+    backends = [one for one in (redis, postgres) if one is not None]
+    ports = tuple({one.port for one in backends if one.host is not None})
+    outside = (*_places_of_redis(settings.store, redis), *_places_of_postgres(settings.ledger, postgres))
     own = (settings.state_dir, os.path.dirname(settings.ledger_file), *(place.path for place in homes(keys)))
     return Walls(
-        filter=compile_rules(forbidden() if address is None else _reaching(address), is_list_of_refused=True),
-        places=(*program_places(), *kept(own), *_places_of_redis(settings.store, address)),
-        scope=Scope(ports=(address.port,) if address is not None and has_network else ()),
-        namespaces=_ALONE - {names.NETWORK_NAMESPACE} if has_network else _ALONE,
+        filter=compile_rules(_reaching(backends) if backends else forbidden(), is_list_of_refused=True),
+        places=(*program_places(), *kept(own), *outside),
+        scope=Scope(ports=ports),
+        namespaces=_ALONE - {names.NETWORK_NAMESPACE} if ports else _ALONE,
         checks_owners=True,
         limits={resource.RLIMIT_CORE: 0},
         has_environment=True,
     )
 
 
-def _reaching(address: RedisAddress) -> Rules:
-    """Connections to a Redis, and no datagram: Landlock says nothing of them."""
-    families = (socket.AF_UNIX,) if address.host is None else (socket.AF_INET, socket.AF_INET6)
+def _reaching(backends: Sequence[RedisAddress | PostgresAddress]) -> Rules:
+    """Connections to backends, and no datagram: Landlock says nothing of them."""
+    by_path = {socket.AF_UNIX} if any(one.host is None for one in backends) else set()
+    by_name = {socket.AF_INET, socket.AF_INET6} if any(one.host is not None for one in backends) else set()
+    families = tuple(sorted(by_path | by_name))
     streams = (OneOf(0, families), OneOf(1, (socket.SOCK_STREAM,), _SOCKET_TYPE))
     return forbidden(connects=True) | {"socket": Rule(conditions=streams, otherwise=refusal(errno.EACCES))}
 
@@ -80,12 +87,24 @@ def _places_of_redis(settings: StoreSettings, address: RedisAddress | None) -> I
         yield from outside_places() if settings.redis_ca_file is None else (Place(settings.redis_ca_file, READ_FILES),)
 
 
-def reader_walls(file: Path) -> Walls:
-    """What the kernel is to build around a reader of this database."""
-    beside = (Place(f"{file}-wal", READ_FILES), Place(f"{file}-shm", READ_FILES | WRITE_FILES))
+def _places_of_postgres(settings: LedgerSettings, address: PostgresAddress | None) -> Iterator[Place]:
+    if address is None:
+        return
+    yield from homes((settings.password_file,))
+    if address.socket is not None:
+        yield Place(address.socket, READ_FILES | WRITE_FILES)
+    if settings.ca_file is not None:
+        yield Place(settings.ca_file, READ_FILES)
+
+
+def reader_walls(file: Path | None) -> Walls:
+    """What the kernel is to build around a reader of this file; None: of a connection that it has."""
+    own = [] if file is None else [
+        Place(str(file), READ_FILES), Place(f"{file}-wal", READ_FILES), Place(f"{file}-shm", READ_FILES | WRITE_FILES),
+    ]  # fmt: skip
     return Walls(
         filter=compile_rules(reader_rules()),
-        places=(Place(str(file), READ_FILES), *beside),
+        places=tuple(own),
         namespaces=_ALONE | {names.MOUNT_NAMESPACE},
         limits={resource.RLIMIT_CORE: 0, resource.RLIMIT_NOFILE: 16, resource.RLIMIT_NPROC: 0},
     )

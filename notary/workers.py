@@ -76,7 +76,7 @@ class WorkerChannel:
         except OSError:
             return
 
-    def results(self, *, to_the_end: bool = False) -> list[m.WorkerToNotary]:
+    def results(self, *, to_the_end: bool) -> list[m.WorkerToNotary]:
         """What it has told; all of it `to_the_end`, for a worker that is no more. Raises WorkerFault."""
         results: list[m.WorkerToNotary] = []
         packets = 0

@@ -26,6 +26,7 @@ KINDS: Final[dict[str, tuple[str, ...]]] = {
     "reader": (SECCOMP, LANDLOCK, *_APART, NETWORK_NAMESPACE),
     "compiler": (SECCOMP, LANDLOCK, *_APART, NETWORK_NAMESPACE),
     "notary": (SECCOMP, LANDLOCK, USER_NAMESPACE, IPC_NAMESPACE, NETWORK_NAMESPACE),
+    "deliverer": (SECCOMP, LANDLOCK, USER_NAMESPACE, IPC_NAMESPACE),
     "front": (SECCOMP, LANDLOCK),
     "template": (SECCOMP,),
 }

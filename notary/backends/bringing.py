@@ -8,7 +8,8 @@ import sqlite3
 from pathlib import Path
 
 from ipc.logs import log
-from notary.backends.sqlite import Database, DatabaseGone, connect, file_uri
+from notary.backends.sqlite import Database, connect, file_uri
+from notary.database import DatabaseGone
 from notary.store import holds
 
 _OLD_SCHEMA = 1

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from notary.database import Connection, DatabaseGone
+
 LOCK_SECONDS = 2.0
 """How long a unit waits for a writer that takes no turns (a backup tool, an administrator's shell)."""
 CHECKPOINT_PAGES = 4000
@@ -34,10 +36,6 @@ class FileLimits:
     lock_seconds: float = LOCK_SECONDS
     reserved_pages: int = CHECKPOINT_PAGES + 500
     """What the WAL is made to hold in time: a commit that lengthens the file costs twice one that does not."""
-
-
-class DatabaseGone(Exception):
-    """The file cannot be used now: missing, full disk, damaged, read-only, locked for too long."""
 
 
 def connect(path: Path, *, writes: bool, lock_seconds: float = LOCK_SECONDS) -> sqlite3.Connection:
@@ -86,6 +84,12 @@ class Database:
         self._connection: sqlite3.Connection | None = None
         self._identity: tuple[int, int] | None = None
         self._reserved = 0
+        self._lock_seconds = limits.lock_seconds
+        """How long a unit waits now."""
+        self.is_shared = False
+        self.gateway_id = ""
+        self.check: Callable[[Connection], str | None] | None = None
+        self.is_unchanged = True
         self.has_old_frames = False
         """A notary that ended without closing left its WAL: what was erased since may still be in it."""
 
@@ -123,9 +127,13 @@ class Database:
             connection.execute("BEGIN IMMEDIATE" if writes else "BEGIN")
             yield connection
             connection.execute("COMMIT")
+            if writes and self._lock_seconds != self._limits.lock_seconds:
+                self._wait_for_locks(self._limits.lock_seconds)
         except sqlite3.Error as error:
             # Errors of Python's module itself have no code.
-            if getattr(error, "sqlite_errorcode", None) != sqlite3.SQLITE_BUSY:
+            if getattr(error, "sqlite_errorcode", None) == sqlite3.SQLITE_BUSY:
+                self._wait_for_locks(0.0)
+            else:
                 self.close()
             self._roll_back()
             raise DatabaseGone(self._sentence(error)) from error
@@ -135,6 +143,14 @@ class Database:
         finally:
             if not is_durable:
                 self._flush_again()
+
+    def _wait_for_locks(self, seconds: float) -> None:
+        """Who holds the lock for long is waited for by one unit: those that follow find out at once whether it is free,
+        until one has written."""
+        if self._connection is not None:
+            with contextlib.suppress(sqlite3.Error):
+                self._connection.execute(f"PRAGMA busy_timeout={round(seconds * 1000)}")
+                self._lock_seconds = seconds
 
     def _flush_again(self) -> None:
         if self._connection is not None:
@@ -159,7 +175,7 @@ class Database:
         try:
             connection.execute("PRAGMA busy_timeout=0")
             (is_busy, *_) = connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
-            connection.execute(f"PRAGMA busy_timeout={round(self._limits.lock_seconds * 1000)}")
+            self._wait_for_locks(self._lock_seconds)
         except sqlite3.Error as error:
             self.close()
             raise DatabaseGone(self._sentence(error)) from error
@@ -186,7 +202,8 @@ class Database:
                 connection.close()
 
     def _connect(self) -> sqlite3.Connection:
-        return connect(self.path, writes=True, lock_seconds=self._limits.lock_seconds)
+        self._lock_seconds = self._limits.lock_seconds
+        return connect(self.path, writes=True, lock_seconds=self._lock_seconds)
 
     def _usable(self) -> sqlite3.Connection:
         try:

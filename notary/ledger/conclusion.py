@@ -42,7 +42,6 @@ JUDGED = frozenset({"verified", "verification_failed"})
 """What may come of a success under any other kind."""
 MAX_EVIDENCE_CHARACTERS = 65_536
 MAX_DETAIL_CHARACTERS = 2_000
-FULLY_SUCCESSFUL = frozenset({"verified", "unverifiable_declared"})
 NOT_VERIFIED = Verification("provider_failed_before_verification")
 
 

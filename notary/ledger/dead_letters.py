@@ -3,18 +3,18 @@
 Guarantees that what is put back is moved, not copied, in the transaction of its event, and begins at its first attempt.
 """
 
-import sqlite3
 from typing import Final
 
 from ipc.evidence import DeadLetter
 from ipc.messages import RedeliverDeliveries
+from notary.database import Connection
 
 AT_ONCE: Final = 100
 """What one request moves at most: what bounds its transaction."""
 _NAMES = "event_id, kind, endpoint, attempts, at, error"
-_NEWEST = f"SELECT {_NAMES} FROM given_up WHERE ?1 IS NULL OR endpoint = ?1 ORDER BY seq DESC LIMIT ?2"  # noqa: S608
+_NEWEST = f"SELECT {_NAMES} FROM given_up WHERE CAST(?1 AS TEXT) IS NULL OR endpoint = ?1 ORDER BY seq DESC LIMIT ?2"  # noqa: S608
 _CHOSEN = """
-SELECT seq FROM given_up WHERE endpoint = ?1 AND (?2 IS NULL OR event_id = ?2) ORDER BY seq LIMIT ?3
+SELECT seq FROM given_up WHERE endpoint = ?1 AND (CAST(?2 AS TEXT) IS NULL OR event_id = ?2) ORDER BY seq LIMIT ?3
 """
 _REQUEUE = """
 INSERT INTO outbox (event_id, kind, endpoint, due, payload)
@@ -22,18 +22,18 @@ SELECT event_id, kind, endpoint, ?, payload FROM given_up WHERE seq = ?
 """
 
 
-def newest(connection: sqlite3.Connection, endpoint: str | None, limit: int) -> list[DeadLetter]:
+def newest(connection: Connection, endpoint: str | None, limit: int) -> list[DeadLetter]:
     """The newest so many, of one endpoint or of all."""
     names = _NAMES.split(", ")
     return [DeadLetter(**dict(zip(names, row, strict=True))) for row in connection.execute(_NEWEST, (endpoint, limit))]
 
 
-def count(connection: sqlite3.Connection) -> dict[str, int]:
+def count(connection: Connection) -> dict[str, int]:
     """How many are kept, by endpoint: a walk of 10,000 rows at most."""
     return dict(connection.execute("SELECT endpoint, count(*) FROM given_up GROUP BY endpoint").fetchall())
 
 
-def requeue(connection: sqlite3.Connection, asked: RedeliverDeliveries, room: int) -> int:
+def requeue(connection: Connection, asked: RedeliverDeliveries, room: int) -> int:
     """Move the oldest, or that of one event, as far as there is room; how many."""
     most = min(AT_ONCE, max(room, 0))
     chosen = [seq for (seq,) in connection.execute(_CHOSEN, (asked.endpoint, asked.event_id, most))]

@@ -4,13 +4,12 @@ In which order events and intents were written in between is not known of such a
 order. `history` in `meta` says how many there were of each.
 """
 
-import sqlite3
 from collections.abc import Callable, Iterable
 from typing import Any
 
 import msgspec
 
-from notary.backends.sqlite import DatabaseGone
+from notary.database import Connection, DatabaseGone
 from notary.ledger import journal
 from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf
 from notary.ledger.settling import settle
@@ -34,7 +33,7 @@ class History(msgspec.Struct, frozen=True, array_like=True):
         return self.events + self.intents
 
 
-def bring(connection: sqlite3.Connection) -> None:
+def bring(connection: Connection) -> None:
     """Make the leaves of what the ledger holds, once; inside the transaction that is open. Raises DatabaseGone."""
     found = journal.read(connection)
     settle(connection, found.entries, found.last)
@@ -44,7 +43,7 @@ def bring(connection: sqlite3.Connection) -> None:
     connection.execute("INSERT INTO meta (key, value) VALUES ('history', ?)", (msgspec.json.encode(history).decode(),))
 
 
-def read(connection: sqlite3.Connection) -> History:
+def read(connection: Connection) -> History:
     """How many leaves are history. Raises DatabaseGone."""
     row = connection.execute("SELECT value FROM meta WHERE key = 'history'").fetchone()
     try:
@@ -53,7 +52,7 @@ def read(connection: sqlite3.Connection) -> History:
         raise DatabaseGone(f"the ledger does not say where its tree begins: {error}") from None
 
 
-def _append(connection: sqlite3.Connection, statement: str, leaf_of: Callable[[Any], bytes]) -> int:
+def _append(connection: Connection, statement: str, leaf_of: Callable[[Any], bytes]) -> int:
     rows, count = connection.execute(statement), 0
     while chunk := rows.fetchmany(CHUNK):
         tiles.append(connection, _hashed(chunk, leaf_of))

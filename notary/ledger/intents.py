@@ -4,12 +4,13 @@ An intent stays as it was written; a small table says which of them wait for a r
 need is kept beside it, so that a notary that follows one which died can end what was under way.
 """
 
-import sqlite3
+from collections.abc import Collection
 
 import msgspec
 
 from ipc.events import AuditEvent
 from ipc.messages import Approver, Terms
+from notary.database import Connection
 from notary.ledger.journal import IntentRow
 
 INSERT_INTENT = (
@@ -17,6 +18,9 @@ INSERT_INTENT = (
     " plan_hash, approval_id, grant_jws, context, leaf) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
 _WAITING = "SELECT intents.context FROM unresolved CROSS JOIN intents USING (seq) WHERE unresolved.intent_id = ?"
+
+
+_KNOWN = "SELECT intent_id FROM intents WHERE intent_id IN (SELECT value FROM json_each(?))"
 
 
 class OpenIntent(msgspec.Struct, frozen=True):
@@ -56,12 +60,18 @@ def row_of(intent: OpenIntent, grant: str) -> IntentRow:
     )  # fmt: skip
 
 
-def is_known(connection: sqlite3.Connection, intent_id: str) -> bool:
+def is_known(connection: Connection, intent_id: str) -> bool:
     """True for the id of any intent that is in the table."""
     return connection.execute("SELECT 1 FROM intents WHERE intent_id = ?", (intent_id,)).fetchone() is not None
 
 
-def waiting(connection: sqlite3.Connection, intent_id: str) -> OpenIntent | None:
+def known_among(connection: Connection, intent_ids: Collection[str]) -> set[str]:
+    """Those of these ids that are in the table."""
+    rows = connection.execute(_KNOWN, (msgspec.json.encode(list(intent_ids)).decode(),))
+    return {row[0] for row in rows}
+
+
+def waiting(connection: Connection, intent_id: str) -> OpenIntent | None:
     """An intent that waits, as it was written; None for any other, and for one from before contexts were kept."""
     row = connection.execute(_WAITING, (intent_id,)).fetchone()
     return None if row is None or row[0] is None else _decode(row[0])

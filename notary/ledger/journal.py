@@ -5,14 +5,13 @@ read (notary/ledger/settling.py). Guarantees that an entry is read whole or foun
 not settled yet is never written over. Owns the table `journal` and `settled` in `meta`; knows no transaction.
 """
 
-import sqlite3
 import struct
 from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import msgspec
 
-from notary.backends.sqlite import DatabaseGone
+from notary.database import Connection, DatabaseGone
 
 SLOTS = 512
 """Rows of the ring, two megabytes once it has gone round. The more are settled at once, the fewer pages of indexes are
@@ -87,7 +86,7 @@ def pieces_of(entry: Entry, number: int) -> list[bytes]:
     ]
 
 
-def write(connection: sqlite3.Connection, pieces: list[bytes], slot: int) -> None:
+def write(connection: Connection, pieces: list[bytes], slot: int) -> None:
     """Write an entry into this slot and those after it."""
     if len(pieces) == 1:
         connection.execute(_WRITE, (pieces[0], slot))
@@ -95,7 +94,7 @@ def write(connection: sqlite3.Connection, pieces: list[bytes], slot: int) -> Non
         connection.executemany(_WRITE, [(piece, (slot + at) % SLOTS) for at, piece in enumerate(pieces)])
 
 
-def read(connection: sqlite3.Connection) -> Found:
+def read(connection: Connection) -> Found:
     """What the journal holds. Raises DatabaseGone for what makes no sense."""
     row = connection.execute("SELECT value FROM meta WHERE key = 'settled'").fetchone()
     slots = connection.execute("SELECT slot, bytes FROM journal").fetchall()

@@ -6,8 +6,8 @@ the newest MAX_GIVEN_UP. A claim is named by number, attempt and event: a number
 gone. Times are milliseconds since the Unix epoch.
 """
 
-import sqlite3
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Final
 
@@ -15,8 +15,9 @@ import msgspec
 
 from ipc.evidence import FAR_MS, Delivery
 from ipc.logs import log
-from ipc.messages import ClaimDeliveries, GiveUpDeliveries, SettleDelivery
+from ipc.messages import GIVEN_UP_FOR, ClaimDeliveries, SettleDelivery
 from ipc.settings import WebhookSettings
+from notary.database import Connection
 
 GIVEN_UP_AT_ONCE: Final = 100
 """Deliveries that one step of giving up everything moves: what bounds its transaction."""
@@ -26,6 +27,8 @@ MAX_WAITING: Final = 10_000
 SAY_AGAIN_SECONDS: Final = 60.0
 """Between two lines about drops of the same endpoint."""
 MAX_ERROR_CHARACTERS: Final = 500
+OTHER: Final = "other"
+"""Under which is counted what waited for endpoints that are not configured any more, whatever they were called."""
 
 Name = tuple[int, int, str]
 """seq, attempt, event_id."""
@@ -72,7 +75,7 @@ _deliveries = msgspec.json.Decoder(list[Delivery]).decode
 _names = msgspec.json.Decoder(list[Name]).decode
 
 
-def claim(connection: sqlite3.Connection, asked: ClaimDeliveries) -> list[Delivery]:
+def claim(connection: Connection, asked: ClaimDeliveries) -> list[Delivery]:
     """Take what is due, the longest due first; nobody else gets it before `until`. Raises ValueError for a stored
     delivery that makes no sense."""
     due = (asked.endpoint, asked.now, asked.now + FAR_MS, max(asked.limit, 0))
@@ -83,7 +86,7 @@ def claim(connection: sqlite3.Connection, asked: ClaimDeliveries) -> list[Delive
     return taken
 
 
-def settle(connection: sqlite3.Connection, settled: SettleDelivery) -> bool:
+def settle(connection: Connection, settled: SettleDelivery) -> bool:
     """See SettleDelivery. True when the delivery waits no more."""
     name = (settled.seq, settled.attempt, settled.event_id)
     if settled.due is not None:
@@ -94,27 +97,27 @@ def settle(connection: sqlite3.Connection, settled: SettleDelivery) -> bool:
     return connection.execute(FORGET, (_text([name]),)).rowcount == 1
 
 
-def give_up(connection: sqlite3.Connection, asked: GiveUpDeliveries) -> int:
+def give_up(connection: Connection, endpoint: str, *, at: int, error: str) -> int:
     """Move some of an endpoint's deliveries to what was given up; how many."""
-    (rows,) = connection.execute(SOME, (asked.endpoint, GIVEN_UP_AT_ONCE)).fetchone()
+    (rows,) = connection.execute(SOME, (endpoint, GIVEN_UP_AT_ONCE)).fetchone()
     names = _names(rows)
     if names:
-        _give_up(connection, [(*name, asked.at, _sentence(asked.error)) for name in names])
+        _give_up(connection, [(*name, at, _sentence(error)) for name in names])
     return len(names)
 
 
-def waiting(connection: sqlite3.Connection) -> dict[str, int]:
+def waiting(connection: Connection) -> dict[str, int]:
     """How many wait, claimed ones among them, by endpoint. Reads the index alone."""
     return dict(connection.execute("SELECT endpoint, count(*) FROM outbox GROUP BY endpoint").fetchall())
 
 
-def next_due(connection: sqlite3.Connection, endpoint: str) -> int | None:
+def next_due(connection: Connection, endpoint: str) -> int | None:
     """When the first of an endpoint's deliveries is due."""
     due: int | None = connection.execute("SELECT min(due) FROM outbox WHERE endpoint = ?", (endpoint,)).fetchone()[0]
     return due
 
 
-def _give_up(connection: sqlite3.Connection, named: list[tuple[int, int, str, int, str]]) -> int:
+def _give_up(connection: Connection, named: list[tuple[int, int, str, int, str]]) -> int:
     text = _text(named)
     connection.execute(GIVE_UP, (text,))
     count = connection.execute(FORGET, (text,)).rowcount
@@ -127,7 +130,7 @@ def _text(value: Sequence[object]) -> str:
 
 
 def _sentence(error: str) -> str:
-    return error[:MAX_ERROR_CHARACTERS]
+    return error[:MAX_ERROR_CHARACTERS].replace("\0", "\ufffd")  # no text of a PostgreSQL holds one
 
 
 class Queued(msgspec.Struct):
@@ -144,15 +147,29 @@ class Backlog:
         self, webhooks: Iterable[WebhookSettings], version: str, monotonic: Callable[[], float] = time.monotonic,
         max_waiting: int = MAX_WAITING,
     ) -> None:  # fmt: skip
-        self.endpoints = tuple(row for row in webhooks if not row.disable)
+        self.endpoints: tuple[WebhookSettings, ...] = ()
+        self.configured: frozenset[str] = frozenset()
+        """Names of all that are configured, disabled ones among them."""
         self.version = version
         self.max_waiting = max_waiting
         """For each endpoint."""
-        self.dropped = {row.name: 0 for row in self.endpoints}
-        """Since the notary started."""
+        self.attempts: dict[str, Counter[str]] = {}
+        """Endpoint -> outcome -> attempts, since the notary started."""
+        self.drops: dict[str, Counter[str]] = {}
+        """Endpoint -> reason -> deliveries that will never arrive, likewise."""
         self._monotonic = monotonic
-        self.waiting = dict.fromkeys(self.dropped, 0)
-        self._say_at = dict.fromkeys(self.dropped, 0.0)
+        self.waiting: dict[str, int] = {}
+        self._say_at: dict[str, float] = {}
+        self.use(webhooks)
+
+    def use(self, webhooks: Iterable[WebhookSettings]) -> None:
+        """These are configured from now on. What waits for them is for `found` to say."""
+        rows = tuple(webhooks)
+        self.endpoints = tuple(row for row in rows if not row.disable)
+        self.configured = frozenset(row.name for row in rows)
+        names = [row.name for row in self.endpoints]
+        self.waiting = {name: self.waiting.get(name, 0) for name in names}
+        self._say_at = {name: self._say_at.get(name, 0.0) for name in names}
 
     def found(self, waiting: Mapping[str, int]) -> None:
         """What the outbox says: everything that is not there has nothing waiting."""
@@ -170,13 +187,28 @@ class Backlog:
         for name, count in queued.written.items():
             self.waiting[name] += count
         for name, count in queued.dropped.items():
-            self.dropped[name] += count
+            self.note_drops(name, "outbox_full", count)
             now = self._monotonic()
             if now >= self._say_at[name]:
-                log.warning("webhooks are dropped: too many wait", endpoint=name, dropped=self.dropped[name])
+                dropped = self.drops[name]["outbox_full"]
+                log.warning("webhooks are dropped: too many wait", endpoint=name, dropped=dropped)
                 self._say_at[name] = now + SAY_AGAIN_SECONDS
 
     def less(self, name: str, count: int = 1) -> None:
         """So many do not wait any more."""
         if name in self.waiting:
             self.waiting[name] = max(0, self.waiting[name] - count)
+
+    def note_drops(self, name: str, reason: str, count: int = 1) -> None:
+        """So many deliveries will never arrive."""
+        self.drops.setdefault(name, Counter())[reason] += count
+
+    def note_settled(self, name: str, settled: SettleDelivery, *, waits: bool) -> None:
+        """An attempt was made; `waits`: it did not end the delivery."""
+        is_delivered = settled.due is None and settled.error is None
+        self.attempts.setdefault(name, Counter())["delivered" if is_delivered else "failed"] += 1
+        if waits:
+            return
+        self.less(name)
+        if not is_delivered:
+            self.note_drops(name, settled.reason if settled.reason in GIVEN_UP_FOR else OTHER)

@@ -4,8 +4,7 @@ Pages of the table, of the journal's answers, and those that were free already a
 transaction that brings the file to this version.
 """
 
-import sqlite3
-
+from notary.database import Connection
 from notary.ledger import journal
 from notary.ledger.settling import settle
 from notary.store import holds
@@ -15,7 +14,7 @@ _ZEROS = 1 << 24
 """Bytes of one row that takes free pages, at most."""
 
 
-def take_out(connection: sqlite3.Connection) -> None:
+def take_out(connection: Connection) -> None:
     """Make the table of approvals anew, without the requests of those that have ended. Raises DatabaseGone."""
     # Nobody asks a notary of this version what one of before has answered: its fronts are other programs.
     found = journal.read(connection)
@@ -35,7 +34,7 @@ def take_out(connection: sqlite3.Connection) -> None:
     connection.execute("PRAGMA secure_delete=OFF").fetchall()
 
 
-def overwrite_free(connection: sqlite3.Connection) -> None:
+def overwrite_free(connection: Connection) -> None:
     """Take every free page, and give it back: what is given back is overwritten."""
     connection.execute("PRAGMA secure_delete=ON").fetchall()
     (free,) = connection.execute("PRAGMA freelist_count").fetchone()

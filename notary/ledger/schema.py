@@ -7,10 +7,9 @@ index grows at its end or at one place for each value, so that a large ledger co
 """
 
 import secrets
-import sqlite3
 from collections.abc import Iterable
 
-from notary.backends.sqlite import DatabaseGone
+from notary.database import Connection, DatabaseGone
 from notary.ledger import history, journal, requests
 from notary.store import budgets, holds, proofs, quotas
 from notary.tree import tiles
@@ -19,6 +18,11 @@ SCHEMA_VERSION = "6"
 WITHOUT_TREE = ("1", "2", "3", "4")
 KNOWN_VERSIONS = (*WITHOUT_TREE, "5", SCHEMA_VERSION)
 """What can be checked."""
+
+HAS_META = "SELECT 1 FROM sqlite_master WHERE name = 'meta'"
+PLANTED = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view')"
+INTEGRITY = "PRAGMA integrity_check(1)"
+"""Whether the database's own structure is whole."""
 
 _EVIDENCE = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) STRICT, WITHOUT ROWID;
@@ -95,7 +99,7 @@ CREATE TABLE last_unit (id INTEGER PRIMARY KEY CHECK (id = 1), answers BLOB NOT 
 """
 
 
-def prepare(connection: sqlite3.Connection) -> None:
+def prepare(connection: Connection) -> None:
     """Create the tables in an empty file, or check that this is one that we know; one of an earlier version is brought
     to this one. Inside the transaction that is open. Raises DatabaseGone."""
     (tables,) = connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
@@ -131,37 +135,37 @@ def prepare(connection: sqlite3.Connection) -> None:
         raise DatabaseGone(f"not a ledger of this version: its schema is {version}, known is {SCHEMA_VERSION}")
 
 
-def _create_tree(connection: sqlite3.Connection) -> None:
+def _create_tree(connection: Connection) -> None:
     _execute_all(connection, _TREE)
     connection.execute(tiles.TABLE)
     history.bring(connection)
 
 
-def _create_store(connection: sqlite3.Connection) -> None:
+def _create_store(connection: Connection) -> None:
     _create(connection, (*proofs.TABLES, *budgets.TABLES, *holds.TABLES))
 
 
-def _create(connection: sqlite3.Connection, statements: Iterable[str]) -> None:
+def _create(connection: Connection, statements: Iterable[str]) -> None:
     for statement in statements:
         connection.execute(statement)
 
 
-def _execute_all(connection: sqlite3.Connection, statements: str) -> None:
+def _execute_all(connection: Connection, statements: str) -> None:
     """One by one: a whole script would commit first."""
     for statement in statements.split(";\n"):
         if statement.strip():
             connection.execute(statement)
 
 
-def planted(connection: sqlite3.Connection) -> str | None:
+def planted(connection: Connection) -> str | None:
     """What somebody put into the file that would change rows as they are written or read: kind and name."""
-    row = connection.execute("SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view')").fetchone()
+    row = connection.execute(PLANTED).fetchone()
     return None if row is None else f"{row[0]} {row[1]}"
 
 
-def schema_version(connection: sqlite3.Connection) -> str | None:
+def schema_version(connection: Connection) -> str | None:
     """What the file says it is; None for a file that is no ledger."""
-    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'meta'").fetchone() is None:
+    if connection.execute(HAS_META).fetchone() is None:
         return None
     row = connection.execute("SELECT value FROM meta WHERE key = 'schema'").fetchone()
     return None if row is None else str(row[0])

@@ -4,11 +4,10 @@ An index page that each of a hundred units would write is written once. Function
 `Unsettled` is the memory of what the journal holds, for the one process that writes it.
 """
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 from typing import TypeVar
 
-from notary.backends.sqlite import Database, DatabaseGone
+from notary.database import Connection, Database, DatabaseGone
 from notary.ledger import journal
 from notary.ledger.head import Head, read_head, write_head
 from notary.ledger.intents import INSERT_INTENT
@@ -22,6 +21,7 @@ SETTLED_AT = SLOTS // 2
 """Slots in use from which on entries are settled as soon as their answers are on their way."""
 
 R = TypeVar("R", bound=tuple[object, ...])
+HAS_JOURNAL = "SELECT 1 FROM sqlite_master WHERE name = 'journal'"
 _WAITS = "INSERT INTO unresolved (intent_id, seq) SELECT intent_id, seq FROM intents WHERE intent_id = ?"
 _RESOLVE = "DELETE FROM unresolved WHERE intent_id = ?"
 _SETTLED = "UPDATE meta SET value = ? WHERE key = 'settled'"
@@ -57,12 +57,17 @@ class Unsettled:
         self.intents.clear()
 
 
-def settle(connection: sqlite3.Connection, entries: Sequence[Entry], number: int) -> None:
+def settle(connection: Connection, entries: Sequence[Entry], number: int) -> None:
     """Move the rows of these entries, all that are not settled up to this unit, to their tables and into the tree.
 
     Raises DatabaseGone when the tree is not as they continue it.
     """
     connection.execute(_SETTLED, (str(number),))
+    move(connection, entries)
+
+
+def move(connection: Connection, entries: Sequence[Entry]) -> None:
+    """The same without a word in the journal: for a database that has none."""
     _insert(connection, INSERT_PROOF, (row for entry in entries for row in entry.proofs))
     _insert(connection, INSERT_INTENT, (
         (*row, leaf) for entry in entries for row, leaf in _placed(entry.intents, entry.intent_leaves)
@@ -85,7 +90,7 @@ def _placed(rows: Sequence[R], leaves: Sequence[int]) -> Iterable[tuple[R, int |
     return zip(rows, leaves, strict=True) if leaves else ((row, None) for row in rows)
 
 
-def _grow(connection: sqlite3.Connection, entries: Sequence[Entry]) -> None:
+def _grow(connection: Connection, entries: Sequence[Entry]) -> None:
     leaves = leaves_of(entry for entry in entries if entry.event_leaves or entry.intent_leaves)
     if not leaves:
         return
@@ -95,7 +100,7 @@ def _grow(connection: sqlite3.Connection, entries: Sequence[Entry]) -> None:
     tiles.append(connection, [hashed for _, hashed in leaves])
 
 
-def _insert(connection: sqlite3.Connection, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
+def _insert(connection: Connection, statement: str, rows: Iterable[tuple[object, ...]]) -> None:
     if some := list(rows):
         connection.executemany(statement, some)
 
@@ -111,7 +116,7 @@ def settle_all(database: Database, unsettled: Unsettled) -> None:
         unsettled.clear()
 
 
-def count_leaves(connection: sqlite3.Connection, entries: Sequence[Entry]) -> int:
+def count_leaves(connection: Connection, entries: Sequence[Entry]) -> int:
     """How many leaves the tree has, with those of entries that are not settled. Raises DatabaseGone."""
     return tiles.size(connection) + sum(len(entry.event_leaves) + len(entry.intent_leaves) for entry in entries)
 
@@ -121,14 +126,14 @@ def last_head(entries: Sequence[Entry]) -> Head | None:
     return next((Head(*entry.head) for entry in reversed(entries) if entry.head is not None), None)
 
 
-def unsettled(connection: sqlite3.Connection) -> list[Entry]:
+def unsettled(connection: Connection) -> list[Entry]:
     """Entries that are not in their tables, oldest first: for those who only read. Raises DatabaseGone."""
-    if connection.execute("SELECT 1 FROM sqlite_master WHERE name = 'journal'").fetchone() is None:
+    if connection.execute(HAS_JOURNAL).fetchone() is None:
         return []  # a file of an earlier version
     return journal.read(connection).entries
 
 
-def head_with(connection: sqlite3.Connection, entries: Sequence[Entry]) -> Head | None:
+def head_with(connection: Connection, entries: Sequence[Entry]) -> Head | None:
     """The end of the chain, given the entries that are not settled; None when it is gone."""
     kept = read_head(connection)
     return None if kept is None else last_head(entries) or kept

@@ -4,7 +4,6 @@ Guarantees that only a configured key counts: what a witness had cosigned under 
 wrong nothing is kept but the last sentence, in memory.
 """
 
-import sqlite3
 from collections.abc import Iterable
 from typing import Final
 
@@ -15,7 +14,7 @@ from ipc.messages import WitnessStatus
 from ipc.settings import WitnessSettings
 from ipc.texts import clean_reason
 from ipc.verifier_keys import WITNESS, VerifierKey, read_verifier_key
-from notary.backends.sqlite import DatabaseGone
+from notary.database import Connection, DatabaseGone
 
 META: Final = "witnesses"
 _READ = "SELECT value FROM meta WHERE key = ?"
@@ -61,7 +60,7 @@ class Witnesses:
         )  # fmt: skip
 
 
-def read(connection: sqlite3.Connection) -> dict[str, Cosigned]:
+def read(connection: Connection) -> dict[str, Cosigned]:
     """What is kept. Raises DatabaseGone."""
     row = connection.execute(_READ, (META,)).fetchone()
     try:
@@ -70,7 +69,7 @@ def read(connection: sqlite3.Connection) -> dict[str, Cosigned]:
         raise DatabaseGone("what is kept of witnesses makes no sense") from None
 
 
-def keep(connection: sqlite3.Connection, name: str, fresh: Cosigned) -> Cosigned:
+def keep(connection: Connection, name: str, fresh: Cosigned) -> Cosigned:
     """Keep what a witness has cosigned, unless it has cosigned more by the same key; inside the transaction that is
     open. What is kept of it then. Raises DatabaseGone."""
     kept = read(connection)

@@ -1,10 +1,10 @@
 """How an event is written: linked, stored with its receipt, and with what is to be delivered because of it."""
 
-import sqlite3
 from collections.abc import Callable, Sequence
 from typing import Final
 
 from ipc.events import AuditEvent
+from notary.database import Connection
 from notary.ledger.chain import event_hash, milliseconds, open_event
 from notary.ledger.head import Head
 from notary.ledger.journal import Entry
@@ -35,9 +35,7 @@ def write_event(entry: Entry, head: Head, event: AuditEvent, receipt: Receipt | 
     return Head(seq, event_hash(stored))
 
 
-def write_deliveries(
-    connection: sqlite3.Connection, backlog: Backlog, event: AuditEvent, queued: Queued
-) -> tuple[str, ...]:
+def write_deliveries(connection: Connection, backlog: Backlog, event: AuditEvent, queued: Queued) -> tuple[str, ...]:
     """Queue what endpoints are to hear of an event; their names. `queued` counts what this transaction does."""
     kinds = kinds_of(event) if backlog.endpoints else ()
     if not kinds:
@@ -50,7 +48,7 @@ def write_deliveries(
 
 
 def queue_deliveries(
-    connection: sqlite3.Connection, backlog: Backlog, queued: Queued, named: str, kinds: Sequence[str], moment: int,
+    connection: Connection, backlog: Backlog, queued: Queued, named: str, kinds: Sequence[str], moment: int,
     body: Callable[[str], str],
 ) -> tuple[str, ...]:  # fmt: skip
     """Queue what happened at `moment` (milliseconds) for each endpoint that asked for one of these kinds, the most

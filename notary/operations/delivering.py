@@ -1,12 +1,12 @@
-"""What senders of deliveries ask: claims, and what became of what was claimed."""
+"""What the deliverer asks: claims, and what became of what was claimed; and what operators ask of deliveries."""
 
 from ipc.events import WEBHOOKS_REDELIVERED
 from ipc.evidence import Delivery
 from ipc.messages import (
     ClaimDeliveries,
-    GiveUpDeliveries,
     ListDeliveries,
     ListedDeliveries,
+    Operation,
     RedeliverDeliveries,
     Requeued,
     SettleDelivery,
@@ -16,6 +16,13 @@ from notary.operations.allowed import check_event
 from notary.unit import NotAllowed, Unit
 
 MAX_LISTED = 500
+_ENDPOINT = "SELECT endpoint FROM outbox WHERE seq = ? AND attempts = ? AND event_id = ?"
+
+
+class Orphaned(Operation, frozen=True):
+    """Asked by the notary itself: give up some of what waits for an endpoint that is not configured any more."""
+
+    endpoint: str
 
 
 def claim_deliveries(unit: Unit, asked: ClaimDeliveries) -> list[Delivery]:
@@ -25,15 +32,18 @@ def claim_deliveries(unit: Unit, asked: ClaimDeliveries) -> list[Delivery]:
 
 def settle_delivery(unit: Unit, asked: SettleDelivery) -> None:
     """See SettleDelivery."""
-    row = unit.connection.execute("SELECT endpoint FROM outbox WHERE seq = ?", (asked.seq,)).fetchone()
-    if outbox.settle(unit.connection, asked):  # then it was there
-        unit.after(lambda: unit.state.backlog.less(row[0]))
+    name = (asked.seq, asked.attempt, asked.event_id)
+    row = unit.connection.execute(_ENDPOINT, name).fetchone()
+    waits = not outbox.settle(unit.connection, asked)
+    if row is not None:
+        unit.after(lambda: unit.state.backlog.note_settled(row[0], asked, waits=waits))
 
 
-def give_up_deliveries(unit: Unit, asked: GiveUpDeliveries) -> int:
-    """See GiveUpDeliveries."""
-    count = outbox.give_up(unit.connection, asked)
-    unit.after(lambda: unit.state.backlog.less(asked.endpoint, count))
+def give_up_orphaned(unit: Unit, asked: Orphaned) -> int:
+    """See Orphaned; how many were given up."""
+    error = "the endpoint is not configured any more"
+    count = outbox.give_up(unit.connection, asked.endpoint, at=int(unit.now * 1000), error=error)
+    unit.after(lambda: unit.state.backlog.note_drops(outbox.OTHER, "not_configured", count))
     return count
 
 
@@ -57,4 +67,5 @@ def redeliver(unit: Unit, asked: RedeliverDeliveries) -> Requeued:
         told = f"{count} deliveries of {asked.endpoint} wait again"
         unit.append(asked.event, reason=told if asked.event_id is None else f"{told}: {asked.event_id[:64]}")
         unit.after(lambda: backlog.follow(outbox.Queued({asked.endpoint: count}, {})))
+        unit.woken.add(asked.endpoint)
     return Requeued(count, dead_letters.count(unit.connection).get(asked.endpoint, 0))

@@ -1,6 +1,7 @@
 """Operations that only look: budgets, approvals, receipts, intents, events, and how store and ledger are."""
 
 import os
+import secrets
 import time
 from base64 import b64encode
 from typing import Any
@@ -18,7 +19,7 @@ from notary.reading import queries
 from notary.store.contract import Moment, as_of
 from notary.unit import Unit
 
-_PROBE = "INSERT OR REPLACE INTO meta (key, value) VALUES ('probe', hex(randomblob(8)))"
+_PROBE = "INSERT OR REPLACE INTO meta (key, value) VALUES ('probe', ?)"
 """Something else each time: SQLite does not write a page that stays as it is."""
 
 
@@ -87,13 +88,18 @@ def _moment(unit: Unit) -> Moment:
 def read_ledger(unit: Unit, _asked: m.ReadLedger) -> m.LedgerStatus:
     """See ReadLedger."""
     if unit.state.is_failing:
-        unit.connection.execute(_PROBE)
+        unit.connection.execute(_PROBE, (secrets.token_hex(8),))
     waiting = outbox.waiting(unit.connection)
     unit.state.backlog.found(waiting)
     unresolved = unit.count_unresolved()
-    dropped = dict(unit.state.backlog.dropped)
-    free = _free_bytes(unit.state.settings.ledger_file)
-    return m.LedgerStatus(unresolved, waiting, dropped, unit.oldest_unresolved(), _last_checkpoint(unit), free)
+    attempts, drops = (
+        {name: dict(some) for name, some in counts.items()}
+        for counts in (unit.state.backlog.attempts, unit.state.backlog.drops)
+    )
+    free = None if unit.state.database.is_shared else _free_bytes(unit.state.settings.ledger_file)
+    return m.LedgerStatus(
+        unresolved, waiting, attempts, drops, unit.oldest_unresolved(), _last_checkpoint(unit), free
+    )  # fmt: skip
 
 
 def _free_bytes(file: str) -> int | None:

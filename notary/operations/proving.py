@@ -10,8 +10,8 @@ import msgspec
 
 from ipc import messages as m
 from ipc.evidence import Bundle, BundleKeys, Consistency, ProvenLeaf, ShownCheckpoint
-from notary.backends.sqlite import DatabaseGone
 from notary.checkpoints import public_keys
+from notary.database import DatabaseGone
 from notary.ledger import history
 from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf
 from notary.reading.queries import newest_note, note_of, read_note

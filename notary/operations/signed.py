@@ -10,6 +10,7 @@ import msgspec
 
 from ipc.approvals import Body, Outcome
 from ipc.events import AuditEvent
+from ipc.loopback import own_addresses
 from ipc.messages import Approver
 from ipc.plan import plan_hash
 from ipc.shown import hash_of, shown
@@ -83,7 +84,7 @@ def _checked(
     if shown_hash is None or plan_hash(body.plan) != body.plan_hash:
         raise NotAllowed("a signature of a plan that is not whole")
     subject = Subject(
-        settings.public_base_url, approval.approval_id, approval.action_id, body.plan_hash, shown_hash, operator
+        own_addresses(settings), approval.approval_id, approval.action_id, body.plan_hash, shown_hash, operator
     )
     try:
         signed = signed_by(signature, operator, settings.operators)

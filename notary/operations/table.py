@@ -6,8 +6,9 @@ from ipc import messages as m
 from notary.operations.acting import check_keys, follow_keys, issue, note, revoke
 from notary.operations.closing import Lost, Reported, lose_call, report_call, resolve_intent, withdraw_call
 from notary.operations.delivering import (
+    Orphaned,
     claim_deliveries,
-    give_up_deliveries,
+    give_up_orphaned,
     list_deliveries,
     redeliver,
     settle_delivery,
@@ -57,7 +58,7 @@ WRITING: Final[dict[type[m.Operation], Handler]] = {
     StoreChanged: follow_store,
     m.ClaimDeliveries: claim_deliveries,
     m.SettleDelivery: settle_delivery,
-    m.GiveUpDeliveries: give_up_deliveries,
+    Orphaned: give_up_orphaned,
     m.RedeliverDeliveries: redeliver,
     m.Cosign: cosign,
 }

@@ -5,6 +5,7 @@ invent what was seen. What is compared with is what was kept with the intent, be
 """
 
 from ipc.events import INTENT_VERIFICATION
+from ipc.evidence import IntentView
 from ipc.expected import ExpectedFile
 from ipc.messages import Looked, NoSuchWorker, Operation, Seen, Unverifiable, VerifyIntent
 from notary.operations.allowed import check_event, check_worker
@@ -32,12 +33,12 @@ def verify_intent(unit: Unit, asked: VerifyIntent) -> Looking | Unverifiable | N
         raise NotAllowed("a look that changes something")
     check_worker(unit, asked.worker_id)
     unit.settle()
-    file = _file_of(unit, asked.intent_id)
-    if isinstance(file, Unverifiable):
-        return file
+    found = _verifiable(unit, asked.intent_id)
+    if isinstance(found, Unverifiable):
+        return found
     if asked.worker_id not in unit.state.workers:
         return NoSuchWorker()
-    return Looking(asked.worker_id, file)
+    return Looking(asked.worker_id, found[1])
 
 
 def note_look(unit: Unit, told: LookedAgain) -> Looked | Unverifiable | NoSuchWorker:
@@ -45,28 +46,28 @@ def note_look(unit: Unit, told: LookedAgain) -> Looked | Unverifiable | NoSuchWo
     if told.seen is None:
         return NoSuchWorker()
     unit.settle()
-    intent_id = told.asked.intent_id
-    row = queries.unresolved_intent(unit.connection, intent_id)
-    file = _file_of(unit, intent_id)
-    if row is None or isinstance(file, Unverifiable):
-        return NOT_FOUND
-    view, seen = row[0], _shown(file, told.seen)
+    found = _verifiable(unit, told.asked.intent_id)
+    if isinstance(found, Unverifiable):
+        return found
+    view, file = found
+    seen = _shown(file, told.seen)
     unit.append(
         told.asked.event, trace_id=view.trace_id, action_id=view.action_id, grant_id=view.grant_id,
-        intent_id=intent_id, seen=seen,
+        intent_id=told.asked.intent_id, seen=seen,
     )  # fmt: skip
     return Looked(view.trace_id, view.action_id, seen)
 
 
-def _file_of(unit: Unit, intent_id: str) -> ExpectedFile | Unverifiable:
-    """What an unresolved intent was to leave, or why nobody can look."""
-    if queries.unresolved_intent(unit.connection, intent_id) is None:
+def _verifiable(unit: Unit, intent_id: str) -> tuple[IntentView, ExpectedFile] | Unverifiable:
+    """An unresolved intent and what it was to leave, or why nobody can look."""
+    row = queries.unresolved_intent(unit.connection, intent_id)
+    if row is None:
         return NOT_FOUND
     if unit.may_still_end(intent_id):
         return UNDER_WAY
     intent = unit.intent(intent_id)
     file = None if intent is None else intent.terms.file
-    return NOT_VERIFIABLE if file is None else file
+    return NOT_VERIFIABLE if file is None else (row[0], file)
 
 
 def _shown(file: ExpectedFile, seen: Seen) -> dict[str, str]:

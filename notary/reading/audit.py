@@ -6,14 +6,17 @@ constant memory. Never writes to the file, never asks the service.
 """
 
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 from notary.backends.sqlite import file_uri
+from notary.database import Connection
 from notary.ledger.head import read_head
-from notary.ledger.schema import KNOWN_VERSIONS, WITHOUT_TREE, planted, schema_version
+from notary.ledger.schema import INTEGRITY, KNOWN_VERSIONS, WITHOUT_TREE, planted, schema_version
 from notary.reading.kept_checkpoints import Kept, problem_of
+from notary.reading.source import Source, opened
 from notary.reading.verify import Break
 from notary.reading.whole import WholeWalk, is_damage
 from notary.signing.receipt_keys import ReceiptKeys
@@ -65,8 +68,19 @@ def open_read_only(path: Path) -> sqlite3.Connection:
     return connection
 
 
+@contextmanager
+def readable(source: Source) -> Iterator[Connection]:
+    """A ledger, wherever it is. Raises CannotCheck, NotReadable."""
+    if source.file is None:
+        with opened(source) as connection:
+            yield connection
+    else:
+        with closing(open_read_only(source.file)) as file:
+            yield file
+
+
 def check(
-    connection: sqlite3.Connection, keys: ReceiptKeys, progress: Callable[[int, int], None],
+    connection: Connection, keys: ReceiptKeys, progress: Callable[[int, int], None],
     kept: Sequence[Kept] = (), signers: Keys | None = None,
 ) -> Findings:  # fmt: skip
     """Check everything, up to the first thing that does not fit, and that the ledger continues the checkpoints that
@@ -88,7 +102,7 @@ def check(
 
 
 def _walk(
-    connection: sqlite3.Connection, findings: Findings, keys: ReceiptKeys, signers: Keys | None,
+    connection: Connection, findings: Findings, keys: ReceiptKeys, signers: Keys | None,
     progress: Callable[[int, int], None], kept: Sequence[Kept],
 ) -> None:  # fmt: skip
     walk, head = WholeWalk(keys, signers, has_tree=_has_tree(connection)), read_head(connection)
@@ -113,11 +127,11 @@ def _walk(
         findings.unsigned_leaves = walk.proven.size + waiting - walk.tree.committed
 
 
-def _has_tree(connection: sqlite3.Connection) -> bool:
+def _has_tree(connection: Connection) -> bool:
     return schema_version(connection) not in WITHOUT_TREE
 
 
-def _problem_of_version(connection: sqlite3.Connection, kept: Sequence[Kept]) -> Break | None:
+def _problem_of_version(connection: Connection, kept: Sequence[Kept]) -> Break | None:
     """A ledger of before there was a tree has none, and nobody has a checkpoint of it."""
     if _has_tree(connection):
         return None
@@ -132,20 +146,20 @@ def _problem_of_version(connection: sqlite3.Connection, kept: Sequence[Kept]) ->
     return None
 
 
-def _problem_of_kept(connection: sqlite3.Connection, walk: WholeWalk, kept: Sequence[Kept]) -> Break | None:
+def _problem_of_kept(connection: Connection, walk: WholeWalk, kept: Sequence[Kept]) -> Break | None:
     problem = problem_of(connection, walk.entries, kept) if kept else None
     return None if problem is None else Break(None, None, problem)
 
 
-def _problem_of_structure(connection: sqlite3.Connection) -> Break | None:
+def _problem_of_structure(connection: Connection) -> Break | None:
     if (name := planted(connection)) is not None:
         return Break(None, None, f"it has a {name}, which no gateway makes")
     # An index that leaves out a row hides it from every query, and from no walk.
-    (answer,) = connection.execute("PRAGMA integrity_check(1)").fetchone()
+    (answer,) = connection.execute(INTEGRITY).fetchone()
     return None if answer == "ok" else Break(None, None, f"the file's own structure is damaged: {answer}")
 
 
-def neighbours(connection: sqlite3.Connection, seq: int) -> list[tuple[int, bytes]]:
+def neighbours(connection: Connection, seq: int) -> list[tuple[int, bytes]]:
     """(number, stored bytes) of an event and those next to it, as far as they can be read."""
     try:
         rows = connection.execute(

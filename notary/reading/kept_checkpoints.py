@@ -4,7 +4,6 @@ They come as somebody keeps them: a signed note, the answer of `GET /v1/audit/ch
 in each, as the gateway's own file has them.
 """
 
-import sqlite3
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -12,6 +11,7 @@ from typing import Any, Final
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
+from notary.database import Connection
 from notary.ledger.journal import Entry
 from notary.ledger.leaves import leaves_of
 from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
@@ -81,7 +81,7 @@ def _object(line: str, *, is_last: bool = False) -> dict[str, Any] | None:
         raise ValueError("has a line that is no JSON object") from None
 
 
-def problem_of(connection: sqlite3.Connection, entries: Iterable[Entry], kept: Iterable[Kept]) -> str | None:
+def problem_of(connection: Connection, entries: Iterable[Entry], kept: Iterable[Kept]) -> str | None:
     """Why the ledger, its journal included, does not continue one of these; None when it continues all.
 
     Raises TilesDamaged.

@@ -5,12 +5,12 @@ and of intents that wait are believed in nothing: a receipt is the one whose has
 when no event ended it.
 """
 
-import sqlite3
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from ipc.canonical import sha256_hex
 from ipc.events import INTENT_VERIFICATION
+from notary.database import Connection
 from notary.ledger.journal import Entry
 from notary.ledger.receipts import decode_receipt
 from notary.reading.ends import RAISING, epoch_raised
@@ -26,7 +26,7 @@ Receipts = Mapping[int, Sequence[Any]]
 _RECEIPTS: Final = "SELECT seq, receipt_id, approval_id, bytes FROM receipts WHERE seq BETWEEN ? AND ?"
 _NO_INTENT: Final = """
 SELECT unresolved.intent_id FROM unresolved LEFT JOIN intents USING (seq)
-WHERE intents.intent_id IS NOT unresolved.intent_id LIMIT 1
+WHERE intents.intent_id IS NULL OR intents.intent_id <> unresolved.intent_id LIMIT 1
 """
 # The event that ended an intent is one of its trace.
 _ENDED: Final = f"""
@@ -56,7 +56,7 @@ class NamedWalk:
         self._epoch = 0
         self._raised_by: tuple[str, int] | None = None
 
-    def step(self, connection: sqlite3.Connection, rows: Rows, events: Sequence[Stored]) -> Break | None:
+    def step(self, connection: Connection, rows: Rows, events: Sequence[Stored]) -> Break | None:
         """Check what these events name, given their rows."""
         if not events:
             return None
@@ -106,7 +106,7 @@ class NamedWalk:
             return f"its receipt {receipt_id} is not the one whose hash it has"
         return None
 
-    def end(self, connection: sqlite3.Connection, entries: Sequence[Entry]) -> Break | None:
+    def end(self, connection: Connection, entries: Sequence[Entry]) -> Break | None:
         """Check counts, and that what waits does wait; in the transaction of the last step."""
         receipts, intents, unresolved = (
             connection.execute(f"SELECT count(*) FROM {table}").fetchone()[0]  # noqa: S608 - names in this line
@@ -128,7 +128,7 @@ class NamedWalk:
             )
         return None
 
-    def check_epoch(self, connection: sqlite3.Connection) -> Break | None:
+    def check_epoch(self, connection: Connection) -> Break | None:
         """Check that the epoch in force is none that a revocation has ended."""
         epoch = proofs.known_epoch(connection)
         if epoch is not None and epoch >= self._epoch:

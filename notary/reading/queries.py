@@ -4,15 +4,15 @@ Functions of a connection that can't write, for a thread that may wait for a dis
 DatabaseGone for rows that make no sense.
 """
 
-import sqlite3
-from collections.abc import Iterator
+from collections.abc import Iterable
+from math import ceil, floor
 
 import msgspec
 
 from ipc.clock import parse_iso
 from ipc.events import INTENT_VERIFICATION, AuditEvent
 from ipc.evidence import EventQuery, IntentView, LastLook
-from notary.backends.sqlite import DatabaseGone
+from notary.database import Connection, DatabaseGone
 from notary.ledger.receipts import Receipt, decode_receipt
 from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
 
@@ -35,7 +35,7 @@ _COMMON = {"decision": "allow", "event_type": "ActionCall"}
 """Values that their index leaves out."""
 
 
-def receipt_by_id(connection: sqlite3.Connection, receipt_id: str) -> Receipt | None:
+def receipt_by_id(connection: Connection, receipt_id: str) -> Receipt | None:
     """One receipt."""
     row = connection.execute("SELECT bytes FROM receipts WHERE receipt_id = ?", (receipt_id,)).fetchone()
     if row is None:
@@ -46,19 +46,19 @@ def receipt_by_id(connection: sqlite3.Connection, receipt_id: str) -> Receipt | 
         raise DatabaseGone(f"the stored receipt makes no sense: {error}") from None
 
 
-def receipt_id_of_approval(connection: sqlite3.Connection, approval_id: str) -> str | None:
+def receipt_id_of_approval(connection: Connection, approval_id: str) -> str | None:
     """Id of an approved call's receipt."""
     row = connection.execute("SELECT receipt_id FROM receipts WHERE approval_id = ?", (approval_id,)).fetchone()
     return None if row is None else str(row[0])
 
 
-def has_intent_of_approval(connection: sqlite3.Connection, approval_id: str) -> bool:
+def has_intent_of_approval(connection: Connection, approval_id: str) -> bool:
     """Whether an approved call was dispatched, resolved or not."""
     return connection.execute("SELECT 1 FROM intents WHERE approval_id = ?", (approval_id,)).fetchone() is not None
 
 
 def unresolved_intents(
-    connection: sqlite3.Connection, limit: int, now: float, after: str | None = None
+    connection: Connection, limit: int, now: float, after: str | None = None
 ) -> list[IntentView]:  # fmt: skip
     """Oldest first; those that were written after this one."""
     # CROSS keeps SQLite from walking all intents in order instead of looking up the few that are open.
@@ -71,7 +71,7 @@ def unresolved_intents(
 
 
 def unresolved_intent(
-    connection: sqlite3.Connection, intent_id: str, now: float = 0.0
+    connection: Connection, intent_id: str, now: float = 0.0
 ) -> tuple[IntentView, str, str | None] | None:  # fmt: skip
     """One that is unresolved, with the hash of its plan and the approval that let it run."""
     row = connection.execute(
@@ -81,14 +81,14 @@ def unresolved_intent(
     return None if row is None else (_intent_view(row[:-2], now), row[-2], row[-1])
 
 
-def dispatched(connection: sqlite3.Connection) -> Iterator[tuple[str, str]]:
+def dispatched(connection: Connection) -> Iterable[tuple[str, str]]:
     """Id and time of every unresolved intent, oldest first."""
     return connection.execute(
         "SELECT intents.intent_id, dispatched_at FROM unresolved CROSS JOIN intents USING (seq) ORDER BY intents.seq"
     )
 
 
-def last_look(connection: sqlite3.Connection, intent_id: str, trace_id: str) -> LastLook | None:
+def last_look(connection: Connection, intent_id: str, trace_id: str) -> LastLook | None:
     """What a verifier saw of an intent the last time that it was asked to look again."""
     rows = connection.execute(
         "SELECT bytes FROM events INDEXED BY events_by_trace WHERE trace_id = ? AND event_type = ?"
@@ -106,18 +106,18 @@ def last_look(connection: sqlite3.Connection, intent_id: str, trace_id: str) -> 
     return None
 
 
-def count_unresolved(connection: sqlite3.Connection) -> int:
+def count_unresolved(connection: Connection) -> int:
     """Reads the small table alone."""
     return int(connection.execute("SELECT count(*) FROM unresolved").fetchone()[0])
 
 
-def newest_note(connection: sqlite3.Connection) -> str | None:
+def newest_note(connection: Connection) -> str | None:
     """The last checkpoint that was signed."""
     row = connection.execute("SELECT note FROM checkpoints ORDER BY size DESC LIMIT 1").fetchone()
     return None if row is None else str(row[0])
 
 
-def note_of(connection: sqlite3.Connection, size: int) -> str | None:
+def note_of(connection: Connection, size: int) -> str | None:
     """The checkpoint of this size."""
     row = connection.execute("SELECT note FROM checkpoints WHERE size = ?", (size,)).fetchone()
     return None if row is None else str(row[0])
@@ -131,7 +131,7 @@ def read_note(note: str) -> Checkpoint:
         raise DatabaseGone(f"a stored checkpoint makes no sense: {error}") from None
 
 
-def newest_time(connection: sqlite3.Connection) -> float | None:
+def newest_time(connection: Connection) -> float | None:
     """Unix seconds of the newest event or intent."""
     (event,) = connection.execute("SELECT max(time) FROM events").fetchone()
     intent = connection.execute("SELECT dispatched_at FROM intents ORDER BY seq DESC LIMIT 1").fetchone()
@@ -141,16 +141,16 @@ def newest_time(connection: sqlite3.Connection) -> float | None:
     return max(times, default=None)
 
 
-def events_of(connection: sqlite3.Connection, query: EventQuery) -> list[bytes]:
+def events_of(connection: Connection, query: EventQuery) -> list[bytes]:
     """Stored bytes, newest first."""
     statement, values = event_statement(query)
     return [bytes(row[0]) for row in connection.execute(statement, values)]
 
 
-def event_statement(query: EventQuery) -> tuple[str, list[str | float]]:
+def event_statement(query: EventQuery) -> tuple[str, list[str | int]]:
     """SQL and its values; every text in it is one of this file's."""
     index, terms = "events_by_time", list[str]()
-    values: list[str | float] = []
+    values: list[str | int] = []
     for name, its_index in _INDEXES.items():
         value = getattr(query, name)
         if value is None:
@@ -169,7 +169,8 @@ def event_statement(query: EventQuery) -> tuple[str, list[str | float]]:
         if bound is not None:
             terms.append(f"time {sign} ?")
             # A float of seconds does not hold a millisecond exactly, and bounds are exclusive.
-            values.append(round(bound * 1000, 2))
+            exact = round(bound * 1000, 2)
+            values.append(floor(exact) if name == "after" else ceil(exact))
     where = f"WHERE {' AND '.join(terms)}" if terms else ""
     values.append(query.limit)
     statement = f"SELECT bytes FROM events INDEXED BY {index} {where} ORDER BY time DESC, seq DESC LIMIT ?"  # noqa: S608

@@ -5,12 +5,12 @@ intent is compared with the hash in its place; places only rise, and there are a
 there twice, and nothing is missing. Every full tile is compared with its hash one level above.
 """
 
-import sqlite3
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from operator import lt
 from typing import Any, Final, NamedTuple
 
+from notary.database import Connection
 from notary.ledger import history
 from notary.ledger.history import History
 from notary.ledger.journal import Entry
@@ -67,7 +67,7 @@ class TreeWalk:
         """How many leaves the newest checkpoint commits to."""
         return max(self._next_checkpoint - 1, 0)
 
-    def step(self, connection: sqlite3.Connection, rows: Sequence[Sequence[Any]]) -> None:
+    def step(self, connection: Connection, rows: Sequence[Sequence[Any]]) -> None:
         """Check these events, the next intents, tiles and checkpoints, in one transaction.
 
         Rows are those of EVENT_COLUMNS. Raises Misplaced, TilesDamaged.
@@ -87,7 +87,7 @@ class TreeWalk:
             self.checkpoints += 1
         self.has_more = CHUNK in (len(intents), len(notes)) or until < look.tree.size // TILE_HASHES
 
-    def end(self, connection: sqlite3.Connection, entries: Sequence[Entry]) -> Proven:
+    def end(self, connection: Connection, entries: Sequence[Entry]) -> Proven:
         """Check that leaves and rows are as many, that the entries go on where the tree ends, and the upper levels; in
         the transaction of the last step. Raises Misplaced, TilesDamaged."""
         look = _Look(connection)
@@ -150,7 +150,7 @@ def _place(stored: Any, number: int, before_tree: int, first: int) -> Any:
 class _Look:
     """The tree in one transaction."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self.tree = Tree(connection)
         self.history: History = history.read(connection)

@@ -10,7 +10,7 @@ from base64 import b64encode
 from collections.abc import Sequence
 
 from ipc.evidence import VerifyReport
-from notary.backends.sqlite import DatabaseGone
+from notary.database import Connection, DatabaseGone
 from notary.ledger.head import read_head
 from notary.ledger.journal import Entry
 from notary.ledger.settling import head_with, unsettled
@@ -42,7 +42,7 @@ class WholeWalk:
         self.tree = TreeWalk(signers) if has_tree else None
         self._total = 0
 
-    def step(self, connection: sqlite3.Connection) -> bool:
+    def step(self, connection: Connection) -> bool:
         """Check the next events, intents, tiles and checkpoints, in the transaction that is open; at the end of the
         tables what concerns all of them, too. False when the walk has come to its end. Raises sqlite3.Error for what
         is no damage."""
@@ -60,7 +60,7 @@ class WholeWalk:
             self.broken = self._after(f"the file is damaged after it: {error}")
         return False
 
-    def _walked(self, connection: sqlite3.Connection) -> bool:
+    def _walked(self, connection: Connection) -> bool:
         rows = connection.execute(_READ if self.tree else _READ_WITHOUT_TREE, (self.chain.next_seq,)).fetchall()
         broken = self.chain.step(rows)
         self.broken = self.named.step(connection, rows, self.chain.events) or broken
@@ -72,7 +72,7 @@ class WholeWalk:
             self._total = self.chain.head.seq if head is None else head.seq
         return self.broken is None and has_more
 
-    def _end(self, connection: sqlite3.Connection) -> Break | None:
+    def _end(self, connection: Connection) -> Break | None:
         self.entries = unsettled(connection)
         head = head_with(connection, self.entries)
         self._total = self.chain.head.seq if head is None else head.seq

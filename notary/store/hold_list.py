@@ -4,12 +4,12 @@ Reads no body. Functions of a connection inside a transaction that is open.
 """
 
 import heapq
-import sqlite3
 from collections.abc import Iterator
 from itertools import islice
 
 from ipc.messages import ListHolds
 from ipc.store import ApprovalRecord
+from notary.database import Connection
 from notary.store.contract import Moment, as_of
 
 # One step of the index for each principal, instead of a walk over all approvals that are kept.
@@ -28,7 +28,7 @@ Place = tuple[float, str, int]
 class HoldList:
     """What one list asks for. `moment` decides which pending ones still wait."""
 
-    def __init__(self, connection: sqlite3.Connection, asked: ListHolds, moment: Moment) -> None:
+    def __init__(self, connection: Connection, asked: ListHolds, moment: Moment) -> None:
         self._connection = connection
         self._asked = asked
         self._moment = moment

@@ -5,7 +5,6 @@ indexes hold what waits, so that ended approvals cost nothing until they are swe
 request: what stood there is overwritten in the file.
 """
 
-import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -13,6 +12,7 @@ import msgspec
 
 from ipc.approvals import ENDED, listed, read_remains, remains_of
 from ipc.store import ApprovalRecord
+from notary.database import Connection, Rows
 from notary.store.contract import TOLD_CHARACTERS, Moment, Waiting
 
 _BEFORE = "approval_id, session_id, action_id, request_hash, state, created_at, expires_at, body, holder, outcome"
@@ -50,37 +50,37 @@ _WAITING = f"SELECT count(*), coalesce(sum(bytes), 0), min(expires_at) FROM appr
 
 
 def pending(
-    connection: sqlite3.Connection, session_id: str, action_id: str, request_hash: str, moment: Moment
+    connection: Connection, session_id: str, action_id: str, request_hash: str, moment: Moment
 ) -> ApprovalRecord | None:
     """The pending approval of this very call, if it still waits."""
     of_call = (session_id, action_id, request_hash, moment.epoch, moment.now)
     return _one(connection.execute(f"{_SELECT} {_PENDING} AND epoch = ? AND expires_at > ?", of_call))
 
 
-def waiting_of_session(connection: sqlite3.Connection, session_id: str, moment: Moment) -> Waiting:
+def waiting_of_session(connection: Connection, session_id: str, moment: Moment) -> Waiting:
     """What waits of one session."""
     row = connection.execute(f"{_WAITING} AND session_id = ?", (moment.epoch, moment.now, session_id)).fetchone()
     return Waiting(*row)
 
 
-def waiting_of(connection: sqlite3.Connection, principal: str, moment: Moment) -> Waiting:
+def waiting_of(connection: Connection, principal: str, moment: Moment) -> Waiting:
     """What waits of one principal."""
     row = connection.execute(f"{_WAITING} AND principal = ?", (moment.epoch, moment.now, principal)).fetchone()
     return Waiting(*row)
 
 
-def waiting(connection: sqlite3.Connection, moment: Moment) -> Waiting:
+def waiting(connection: Connection, moment: Moment) -> Waiting:
     """What waits of all."""
     return Waiting(*connection.execute(_WAITING, (moment.epoch, moment.now)).fetchone())
 
 
-def store(connection: sqlite3.Connection, record: ApprovalRecord) -> None:
+def store(connection: Connection, record: ApprovalRecord) -> None:
     """Store a new approval."""
     with _erasing(connection):
         _insert(connection, record)
 
 
-def bring(connection: sqlite3.Connection, table: str) -> None:
+def bring(connection: Connection, table: str) -> None:
     """Take over the approvals of an earlier version, which lie in this table: what has ended without its request."""
     rows = connection.execute(f"SELECT seq, {_BEFORE} FROM {table} ORDER BY seq")  # noqa: S608 - a name of ours
     for seq, *values in rows:
@@ -91,7 +91,7 @@ def bring(connection: sqlite3.Connection, table: str) -> None:
         _insert(connection, record, seq)
 
 
-def _insert(connection: sqlite3.Connection, record: ApprovalRecord, seq: int | None = None) -> None:
+def _insert(connection: Connection, record: ApprovalRecord, seq: int | None = None) -> None:
     connection.execute(
         f"INSERT INTO approvals (seq, {_COLUMNS}, bytes, summary)"  # noqa: S608 - the names above
         " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -103,13 +103,13 @@ def _insert(connection: sqlite3.Connection, record: ApprovalRecord, seq: int | N
     )  # fmt: skip
 
 
-def get(connection: sqlite3.Connection, approval_id: str) -> ApprovalRecord | None:
+def get(connection: Connection, approval_id: str) -> ApprovalRecord | None:
     """As stored."""
     return _one(connection.execute(f"{_SELECT} WHERE approval_id = ?", (approval_id,)))
 
 
 def move(
-    connection: sqlite3.Connection, approval_id: str, from_state: str, to_state: str, *, outcome: str,
+    connection: Connection, approval_id: str, from_state: str, to_state: str, *, outcome: str,
     holder: str | None = None,
 ) -> ApprovalRecord | None:  # fmt: skip
     """Compare and swap; with its end an approval loses the request. None: it is not in `from_state`."""
@@ -127,7 +127,7 @@ def move(
     return get(connection, approval_id)
 
 
-def due(connection: sqlite3.Connection, moment: Moment, limit: int) -> list[ApprovalRecord]:
+def due(connection: Connection, moment: Moment, limit: int) -> list[ApprovalRecord]:
     """Pending ones that wait no more, oldest first: one at least, and no more than TOLD_CHARACTERS. First those whose
     time is over, then those of another epoch."""
     over = f"{_SELECT} WHERE state = 'pending' AND expires_at <= ? ORDER BY expires_at LIMIT ?"
@@ -138,7 +138,7 @@ def due(connection: sqlite3.Connection, moment: Moment, limit: int) -> list[Appr
     return _that_fit(connection.execute(revoked, (moment.epoch, limit)))
 
 
-def claimed_by_others(connection: sqlite3.Connection, live_holders: tuple[str, ...]) -> list[ApprovalRecord]:
+def claimed_by_others(connection: Connection, live_holders: tuple[str, ...]) -> list[ApprovalRecord]:
     """Claimed ones whose holder is not among these, oldest first: one at least, and no more than TOLD_CHARACTERS."""
     marks = ", ".join("?" * len(live_holders))
     orphaned = (
@@ -147,7 +147,7 @@ def claimed_by_others(connection: sqlite3.Connection, live_holders: tuple[str, .
     return _that_fit(connection.execute(orphaned, live_holders))
 
 
-def claimed_by(connection: sqlite3.Connection, holder: str, but: tuple[str, ...]) -> list[ApprovalRecord]:
+def claimed_by(connection: Connection, holder: str, but: tuple[str, ...]) -> list[ApprovalRecord]:
     """What this holder has claimed, without the ids in `but`, oldest first: one at least, and no more than
     TOLD_CHARACTERS."""
     marks = ", ".join("?" * len(but))
@@ -157,7 +157,7 @@ def claimed_by(connection: sqlite3.Connection, holder: str, but: tuple[str, ...]
     return _that_fit(connection.execute(claimed, (holder, *but)))
 
 
-def count_pending(connection: sqlite3.Connection, moment: Moment) -> tuple[int, float | None]:
+def count_pending(connection: Connection, moment: Moment) -> tuple[int, float | None]:
     """How many wait for an operator, and when the one that has waited longest was created.
 
     All live equally long: the oldest is the first to expire.
@@ -168,7 +168,7 @@ def count_pending(connection: sqlite3.Connection, moment: Moment) -> tuple[int, 
     return int(count), None if row is None else float(row[0])
 
 
-def sweep(connection: sqlite3.Connection, over_since: float) -> bool:
+def sweep(connection: Connection, over_since: float) -> bool:
     """Forget at most SWEPT_AT_ONCE ended ones whose time was over then. True when there may be more."""
     with _erasing(connection):
         swept = connection.execute(
@@ -180,7 +180,7 @@ def sweep(connection: sqlite3.Connection, over_since: float) -> bool:
 
 
 @contextmanager
-def _erasing(connection: sqlite3.Connection) -> Iterator[None]:
+def _erasing(connection: Connection) -> Iterator[None]:
     """What is deleted or replaced here is overwritten with zeros, pages that come free included."""
     connection.execute("PRAGMA secure_delete=ON").fetchall()
     try:
@@ -189,12 +189,12 @@ def _erasing(connection: sqlite3.Connection) -> Iterator[None]:
         connection.execute("PRAGMA secure_delete=OFF").fetchall()
 
 
-def _one(cursor: sqlite3.Cursor) -> ApprovalRecord | None:
+def _one(cursor: Rows) -> ApprovalRecord | None:
     row = cursor.fetchone()
     return None if row is None else ApprovalRecord(*row)
 
 
-def _that_fit(cursor: sqlite3.Cursor) -> list[ApprovalRecord]:
+def _that_fit(cursor: Rows) -> list[ApprovalRecord]:
     records: list[ApprovalRecord] = []
     left = TOLD_CHARACTERS
     for row in cursor:

@@ -1,10 +1,10 @@
 """The store in the ledger's own SQLite file: a unit's changes are part of its transaction."""
 
-import sqlite3
 from collections.abc import Collection
 
 from ipc.messages import ListedHolds, ListHolds
 from ipc.store import ApprovalRecord, Budget
+from notary.database import Connection
 from notary.store import budgets, holds, proofs, quotas
 from notary.store.contract import Moment, Waiting
 from notary.store.hold_list import HoldList
@@ -17,7 +17,7 @@ class SqliteStore:
     __slots__ = ("_connection",)
     is_in_ledger = True
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
 
     def foresee(self, session_ids: Collection[str]) -> None:

@@ -3,7 +3,7 @@
 Proofs are kept in buckets of a minute, so that forgetting old ones touches no page that new ones go to.
 """
 
-import sqlite3
+from notary.database import Connection
 
 TABLES = (
     """
@@ -30,7 +30,7 @@ _LOOK = " UNION ALL ".join(
 INSERT_PROOF = "INSERT OR REPLACE INTO proofs (bucket, key, expires_at) VALUES (?, ?, ?)"
 
 
-def is_used(connection: sqlite3.Connection, key: str, now: float) -> bool:
+def is_used(connection: Connection, key: str, now: float) -> bool:
     """True for a proof that is in the table and not forgotten yet."""
     return connection.execute(_LOOK, (_bucket(now), key, now)).fetchone() is not None
 
@@ -41,23 +41,23 @@ def row_of(key: str, now: float) -> tuple[int, str, float]:
     return _bucket(expires_at), key, expires_at
 
 
-def look(connection: sqlite3.Connection) -> None:
+def look(connection: Connection) -> None:
     """Read any proof, to find out whether proofs can be read."""
     connection.execute("SELECT 1 FROM proofs LIMIT 1").fetchone()
 
 
-def epoch(connection: sqlite3.Connection) -> int:
+def epoch(connection: Connection) -> int:
     """The epoch in force."""
     return int(connection.execute("SELECT epoch FROM epochs").fetchone()[0])
 
 
-def known_epoch(connection: sqlite3.Connection) -> int | None:
+def known_epoch(connection: Connection) -> int | None:
     """The epoch that the ledger knows; None where its row is gone."""
     row = connection.execute("SELECT epoch FROM epochs").fetchone()
     return None if row is None else int(row[0])
 
 
-def raise_epoch(connection: sqlite3.Connection, above: int) -> tuple[int, int]:
+def raise_epoch(connection: Connection, above: int) -> tuple[int, int]:
     """(previous, current)."""
     previous = epoch(connection)
     current = max(previous, above) + 1
@@ -65,12 +65,12 @@ def raise_epoch(connection: sqlite3.Connection, above: int) -> tuple[int, int]:
     return previous, current
 
 
-def keep_epoch(connection: sqlite3.Connection, current: int) -> None:
+def keep_epoch(connection: Connection, current: int) -> None:
     """What is in force elsewhere was raised to this."""
     connection.execute("UPDATE epochs SET epoch = max(epoch, ?)", (current,))
 
 
-def sweep(connection: sqlite3.Connection, now: float) -> bool:
+def sweep(connection: Connection, now: float) -> bool:
     """Forget at most SWEPT_AT_ONCE proofs of buckets that are over. True when there are more."""
     over = (_bucket(now),)
     last = connection.execute(

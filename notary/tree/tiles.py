@@ -5,11 +5,10 @@ level may be partial, and is written anew when it grows. Functions of a connecti
 calls; the size of the tree is how many hashes level 0 has.
 """
 
-import sqlite3
 from collections.abc import Iterable
 from typing import Final
 
-from notary.backends.sqlite import DatabaseGone
+from notary.database import Connection, DatabaseGone
 from notary.tree.merkle import HASH_BYTES, consistency_proof, folded, inclusion_proof, root
 
 TILE_HASHES: Final = 256
@@ -34,13 +33,13 @@ class TilesDamaged(DatabaseGone):
     """The tiles do not make a tree. The text says where."""
 
 
-def size(connection: sqlite3.Connection) -> int:
+def size(connection: Connection) -> int:
     """How many leaves the tree has. Raises TilesDamaged."""
     number, hashes = _last(connection, 0)
     return number * TILE_HASHES + len(hashes) // HASH_BYTES
 
 
-def append(connection: sqlite3.Connection, leaves: Iterable[bytes]) -> None:
+def append(connection: Connection, leaves: Iterable[bytes]) -> None:
     """Append hashes of leaves. Costs one hash a leaf and a row or two a tile. Raises TilesDamaged."""
     level, fresh = 0, b"".join(leaves)
     while fresh:
@@ -57,7 +56,7 @@ def append(connection: sqlite3.Connection, leaves: Iterable[bytes]) -> None:
 class Tree:
     """One look at the tree. Keeps tiles that it has read: for one transaction."""
 
-    def __init__(self, connection: sqlite3.Connection) -> None:
+    def __init__(self, connection: Connection) -> None:
         self._connection = connection
         self._tiles: dict[tuple[int, int], list[bytes]] = {}
         self.size = size(connection)
@@ -103,7 +102,7 @@ class Tree:
         return levels
 
 
-def _last(connection: sqlite3.Connection, level: int) -> tuple[int, bytes]:
+def _last(connection: Connection, level: int) -> tuple[int, bytes]:
     row = connection.execute(_LAST, (level,)).fetchone()
     if row is None:
         return 0, b""

@@ -37,7 +37,7 @@ def add(commands: Commands) -> None:
     )  # fmt: skip
     check.add_argument(
         "--connect", action="store_true",
-        help="ask the backends that it names, too (OPA, the egress proxy); exit code 69 where one is down",
+        help="ask the backends that it names, too (OPA, proxy, Redis, PostgreSQL); exit code 69 where one is down",
     )  # fmt: skip
     check.add_argument("--json", action="store_true", help="print problems as JSON")
     check.set_defaults(run=_check, usage_error=check.error)

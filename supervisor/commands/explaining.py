@@ -22,6 +22,7 @@ from ipc.settings import Settings
 from supervisor.commands.named import add_gateway
 from supervisor.dev_policy import with_own_policy
 from supervisor.helpers import Helpers
+from supervisor.ledgers import ledger_arguments
 from supervisor.loading import load_for_production
 from supervisor.problems import report
 from supervisor.refusal import Refused
@@ -155,10 +156,11 @@ def _request(path: Path | None) -> bytes | None:
 
 def _call_of(trace_id: str, settings: Settings, helpers: Helpers) -> _Called:
     """The decision about the call of a trace: its first event. Raises Refused."""
-    told = _output(helpers, "notary.trace", (settings.ledger_file, trace_id), (), "the ledger could not be read")
+    failing, ledger = "the ledger could not be read", settings.ledger.url or settings.ledger_file
+    told = _output(helpers, "notary.trace", (trace_id, *ledger_arguments(settings)), (), failing)
     calls = [one for one in msgspec.json.decode(told, type=list[_Called]) if one.event_type == "ActionCall"]
     if not calls:
-        raise Refused(Exit.CONFIG, f"{settings.ledger_file} has no call with the trace {trace_id!a}.")
+        raise Refused(Exit.CONFIG, f"{ledger} has no call with the trace {trace_id!a}.")
     if calls[0].principal is None or calls[0].action_id is None:
         raise Refused(Exit.CONFIG, f"the call of {trace_id!a} was refused before it was known who called what.")
     return calls[0]

@@ -17,7 +17,13 @@ def add(commands: Commands) -> None:
     ledger = commands.add_parser("ledger", help="work on a ledger file without the service")
     ledger_commands = ledger.add_subparsers(title="commands", required=True, metavar="COMMAND")
     verify = ledger_commands.add_parser("verify", help="check chain, tree and every receipt's signature")
-    verify.add_argument("file", type=Path, metavar="FILE", help="ledger (SQLite file) or a copy of one")
+    verify.add_argument(
+        "ledger",
+        metavar="LEDGER",
+        help="a ledger's file or a copy of one, or a PostgreSQL's address as ledger.url has it",
+    )
+    verify.add_argument("--password-file", metavar="FILE", help="with a PostgreSQL: its password")
+    verify.add_argument("--ca-file", metavar="FILE", help="with a PostgreSQL over TLS: what it is verified with")
     verify.add_argument("--keys", type=Path, required=True, metavar="FILE", help="receipt keys (JWKS)")
     verify.add_argument(
         "--checkpoint", type=Path, action="append", default=[], metavar="FILE",
@@ -50,7 +56,10 @@ def _accept(options: argparse.Namespace) -> int:
 
 
 def _verify(options: argparse.Namespace) -> int:
-    command = [*INTERPRETER, "notary.offline", str(options.file), "--keys", str(options.keys)]
+    command = [*INTERPRETER, "notary.offline", options.ledger, "--keys", str(options.keys)]
+    for name in ("password_file", "ca_file"):
+        if (given := getattr(options, name)) is not None:
+            command += [f"--{name.replace('_', '-')}", given]
     command += [part for path in options.checkpoint for part in ("--checkpoint", str(path))]
     command += [part for key in options.checkpoint_key for part in ("--checkpoint-key", key)]
     sys.stdout.flush()

@@ -108,6 +108,10 @@ def _lines_of_status(answer: dict[str, Any]) -> str:
     lines += [
         f"not ready: {name} is in a crash loop; gateway ps and the log say more" for name in answer["crash_loops"]
     ]
+    if answer["is_ledger_full"]:
+        lines.append(
+            "not ready: ledger full, calls are refused; free space on its volume (gatectl status says how much)"
+        )
     if answer["weakened"]:
         lines.append(f"weakened: {', '.join(answer['weakened'])}")
     lines.append(f"version {answer['version']}, pid {answer['pid']}, state in {answer['state_dir']}")

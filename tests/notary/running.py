@@ -19,12 +19,13 @@ from ipc.limits import MAX_CONTROL_FRAME
 from ipc.sessions import NOTARY_TO_SUPERVISOR
 from ipc.settings import Settings
 from notary.backends.sqlite import connect
+from notary.reading.source import Source, opened
 from notary.reading.whole import WholeWalk
 from notary.signing.make_keys import make_keys
 from notary.state import Limits
 from supervisor.programs import INTERPRETER
 from tests.notary.samples import NOW, make_result
-from tests.support.asking import Asker
+from tests.support.asking import Asker, Deliverer
 from tests.support.ledger_file import settled
 from tests.support.notary_thread import LIMITS, NotaryThread
 from tests.support.played_workers import Workers
@@ -86,6 +87,7 @@ class Running:
         self.lives = 0
         self.workers = Workers(make_result)
         self._askers: list[Asker] = []
+        self._deliverer: Deliverer | None = None
         self.start()
 
     def start(self) -> Asker:
@@ -99,9 +101,18 @@ class Running:
     def attach(self, front_id: str) -> Asker:
         """One more front."""
         assert self.thread is not None
-        asker = Asker(self.thread.attach(front_id), self.path, front_id, self.workers)
+        asker = Asker(self.thread.attach(front_id), self.path, front_id, self.workers, lambda: self.deliverer)
         self._askers.append(asker)
         return asker
+
+    @property
+    def deliverer(self) -> Deliverer:
+        """The deliverer of this life, attached when it is wanted first."""
+        if self._deliverer is None:
+            assert self.thread is not None
+            self._deliverer = Deliverer(self.thread.attach_deliverer(f"deliverer-{self.lives}"), self.path)
+            self._askers.append(self._deliverer)
+        return self._deliverer
 
     def stop(self) -> None:
         """End the notary, whether anybody has read its answers or not."""
@@ -111,6 +122,7 @@ class Running:
         for asker in self._askers:
             asker.close()
         self._askers.clear()
+        self._deliverer = None
 
     def close(self) -> None:
         """The end of notary and workers."""
@@ -187,7 +199,14 @@ class NotaryProcess:
         ours, theirs = socket.socketpair()
         with theirs:
             self._control.send(m.AttachFront(front_id), (theirs.fileno(),))
-        return Asker(ours, self._path, front_id, self.workers)
+        return Asker(ours, self._path, front_id, self.workers, lambda: self.attach_deliverer("deliverer-a"))
+
+    def attach_deliverer(self, deliverer_id: str) -> Deliverer:
+        """The deliverer; one that was attached before has lost its channel."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._control.send(m.AttachDeliverer(deliverer_id), (theirs.fileno(),))
+        return Deliverer(ours, self._path)
 
     def stop(self) -> int:
         """Have it finish; its exit code."""
@@ -209,3 +228,13 @@ class NotaryProcess:
             if stream is not None:
                 stream.close()
         return code
+
+
+def walk_of(notary: Running) -> VerifyReport:
+    """The same wherever the ledger is, as its notary sees it between two units."""
+    assert notary.thread is not None
+    progress = WholeWalk()
+    with opened(Source(notary.settings.ledger.url or str(notary.path))) as connection:
+        while progress.step(connection):
+            pass
+    return progress.report()

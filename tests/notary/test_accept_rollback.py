@@ -1,17 +1,24 @@
 """Going on from a ledger that does not continue its last checkpoint, because an operator says why."""
 
+import errno
 import json
 import subprocess
+from pathlib import Path
+from uuid import UUID
 
 import msgspec
 import pytest
 
 from ipc.exits import Exit
-from ipc.messages import Enter, Proof, ReadEpoch
-from notary.accept_rollback import NothingToAccept, accept
+from ipc.messages import Enter, Proof, ReadCheckpoint, ReadEpoch
+from ipc.settings import LedgerSettings, Settings, StoreSettings
+from notary import checkpoint_file
+from notary.accept_rollback import NothingToAccept, accept, main
 from supervisor.programs import INTERPRETER
 from tests.notary.running import ROOT, Running, query, walk
+from tests.notary.samples import changed
 from tests.notary.test_checkpoints import file_of, grow, notes, older
+from tests.support.standard_input import standard_input
 
 REASON = "the disk died"
 
@@ -22,6 +29,12 @@ def run(settings: bytes) -> "subprocess.CompletedProcess[str]":
         [*INTERPRETER, "notary.accept_rollback", "--reason", REASON], input=settings.decode(), capture_output=True,
         text=True, timeout=300, check=False, cwd=ROOT,
     )  # fmt: skip
+
+
+def run_here(settings: Settings) -> int:
+    """The program in this process."""
+    with standard_input(msgspec.json.encode(settings)):
+        return main(["--reason", REASON])
 
 
 def lost(notary: Running) -> int:
@@ -57,6 +70,7 @@ def test_where_nothing_was_lost_there_is_nothing_to_accept(notary: Running) -> N
     kept = file_of(notary).read_bytes()
     with pytest.raises(NothingToAccept):
         accept(notary.settings, REASON)
+    assert run_here(notary.settings) == Exit.CONFIG
     assert file_of(notary).read_bytes() == kept
 
 
@@ -82,3 +96,50 @@ def test_one_that_was_killed_after_its_event_is_done_by_another(notary: Running)
     front = notary.start()
     assert len(query(front, event_type="RollbackAccepted")) == 2
     assert walk(front).intact
+
+
+def test_the_event_has_a_trace_of_its_own_by_which_it_is_found(notary: Running) -> None:
+    lost(notary)
+    assert run_here(notary.settings) == Exit.OK
+    (event,) = [json.loads(one) for one in query(notary.start(), event_type="RollbackAccepted")]
+    assert event["trace_id"].startswith("trc_")
+    assert UUID(event["trace_id"].removeprefix("trc_")).version == 7
+
+
+def test_nothing_is_accepted_without_a_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main([])
+    assert ended.value.code == Exit.USAGE
+    assert "--reason" in capsys.readouterr().err
+
+
+def test_what_keeps_it_from_looking_is_told_by_its_exit_code(
+    notary: Running, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lost(notary)
+    nowhere = changed(notary.settings, ledger=LedgerSettings(path=str(tmp_path / "none" / "ledger.sqlite3")))
+    assert run_here(nowhere) == Exit.UNAVAILABLE
+    assert run_here(changed(notary.settings, store=StoreSettings(redis_url="gopher://host"))) == Exit.CONFIG
+    key = notary.folder / "keys" / "grant.pem"
+    key.chmod(0o644)
+    capsys.readouterr()
+    assert run_here(notary.settings) == Exit.CONFIG
+    assert capsys.readouterr().err == f"{key}: mode 0644 lets others in. Use chmod 0600.\n"
+    key.unlink()
+    assert run_here(notary.settings) == Exit.NO_PERMISSION
+
+
+def test_where_no_checkpoint_can_be_signed_the_next_start_signs_it(
+    notary: Running, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    lost(notary)
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(checkpoint_file, "append", full)
+        assert run_here(notary.settings) == Exit.UNAVAILABLE
+    assert "could not be signed; the next start tries again" in capsys.readouterr().err
+    assert notary.start().ask(ReadCheckpoint()).size == 10
+    assert walk(notary.front).intact

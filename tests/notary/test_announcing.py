@@ -5,12 +5,14 @@ from collections.abc import Iterator
 from dataclasses import replace
 from math import inf
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import pytest
 
+from ipc.clock import parse_iso
 from ipc.events import ADMIN_DRAIN
-from ipc.messages import ReadCheckpoint
+from ipc.messages import NextDelivery, ReadCheckpoint
 from notary.announcing import KIND, Announcements
 from notary.checkpoints import public_keys
 from notary.ledger.message import MAX_BODY_BYTES
@@ -21,6 +23,7 @@ from tests.notary.conftest import StartNotary
 from tests.notary.running import Running
 from tests.notary.samples import changed, claim_one, hooks, make_note, settled
 from tests.support.gateway import wait_for
+from tests.support.logs import capture_logs
 from tests.support.notary_thread import LIMITS
 
 PAUSE = LIMITS.announce_seconds
@@ -43,7 +46,9 @@ def telling(start_notary: StartNotary) -> Running:
     return start_notary(webhooks=TOLD, limits=replace(LIMITS, announce_seconds=3600.0))
 
 
-def test_the_first_checkpoint_is_told_with_its_note_and_wakes_the_front(telling: Running) -> None:
+def test_the_first_checkpoint_is_told_with_its_note_and_wakes_the_deliverer(telling: Running) -> None:
+    deliverer = telling.deliverer
+    assert deliverer.ask(NextDelivery("chat")) is None
     telling.front.ask(make_note())
     shown = telling.front.ask(ReadCheckpoint())
     (told,) = wait_for(lambda: payloads(telling), "a delivery")
@@ -57,8 +62,10 @@ def test_the_first_checkpoint_is_told_with_its_note_and_wakes_the_front(telling:
         },
     }  # fmt: skip
     assert told["id"].startswith("chk_")
-    wait_for(lambda: telling.front.ask(ReadCheckpoint()) and telling.front.woken, "a wake-up")
-    assert telling.front.woken == [("chat",)]
+    assert UUID(told["id"].removeprefix("chk_")).version == 7
+    assert telling.stored("SELECT due FROM outbox") == [round(parse_iso(made.time) * 1000)]
+    wait_for(lambda: (deliverer.ask(NextDelivery("chat")), deliverer.woken)[1], "a wake-up")
+    assert deliverer.woken == [("chat",)]
     delivery = claim_one(telling.front)
     assert (delivery.event_id, delivery.kind) == (told["id"], KIND)
     assert len(delivery.payload) < MAX_BODY_BYTES
@@ -168,6 +175,8 @@ def test_of_the_checkpoints_of_one_pause_the_newest_is_told_when_it_is_over(stil
     still.pass_by(PAUSE - 3)
     assert still.made.tend() == ("chat",)
     assert sizes(still.notary) == [1, 4]
+    (kept,) = still.notary.stored("SELECT value FROM meta WHERE key = 'announced'")  # what other versions look for
+    assert json.loads(kept) == {"size": 4, "time": still.notary.clock.time}
     still.pass_by(10 * PAUSE)
     assert still.made.tend() == ()
 
@@ -187,16 +196,31 @@ def test_a_start_shortens_no_pause_and_a_clock_that_went_back_lengthens_none(sti
     still.open_again()
     still.checkpoint()
     assert still.made.patience() == 0
+    still.notary.clock.wrong = "stepped back"  # how much of the pause is left can't be told
+    assert Announcements(still.state, lambda: still.now).patience() == PAUSE
 
 
 def test_what_could_not_be_queued_is_tried_again_and_told_once(still: Still) -> None:
-    still.notary.clock.wrong = "stepped back"
+    for size in (1, 2):
+        with capture_logs() as lines:
+            for _ in range(3):
+                still.notary.clock.wrong = "stepped back"
+                assert still.made.tend() == ()
+                still.notary.clock.wrong = ""
+                still.pass_by(PAUSE)
+        assert [(line["log_level"], line["cause"]) for line in lines] == [("error", "stepped back")], "once"
+        assert sizes(still.notary) == list(range(1, size))
+        assert still.made.tend() == ("chat",)
+        assert sizes(still.notary) == list(range(1, size + 1))
+        still.pass_by(PAUSE)
+        still.checkpoint()
+
+
+def test_where_the_database_has_lost_every_checkpoint_none_is_told(still: Still) -> None:
+    with still.state.database.unit() as connection:
+        connection.execute("DELETE FROM checkpoints")
     assert still.made.tend() == ()
-    assert payloads(still.notary) == []
-    still.notary.clock.wrong = ""
-    still.pass_by(PAUSE)
-    assert still.made.tend() == ("chat",)
-    assert sizes(still.notary) == [1]
+    assert sizes(still.notary) == []
 
 
 def test_a_checkpoint_that_the_database_has_lost_is_not_told_by_an_older_one(still: Still) -> None:

@@ -59,7 +59,7 @@ def prepared(front: Asker) -> list[Any]:
         Enter(Proof("p")), changed(refused, proof=Proof("p")), Withdraw(left.intent_id, "error", "overloaded"),
         make_refuse(Proof("q")), make_hold(), make_issue(max_calls=3), make_note(),
         make_claim(held, "asks-again"),
-        ClaimDeliveries("chat", NOW_MS, UNTIL, 5), FollowKeys(), Withdraw("intent_unknown", "error", "overloaded"),
+        FollowKeys(), Withdraw("intent_unknown", "error", "overloaded"),
         make_revoke(),
     ]  # fmt: skip
 
@@ -72,7 +72,7 @@ def test_each_operation_asked_again_of_the_next_notary_answers_the_same_and_is_d
     asked = prepared(front)
     numbers = front.send(*asked)
     told = [front.heard(number) for number in numbers]
-    assert [one.problem for one in told] == [None] * 10 + ["refused", None]
+    assert [one.problem for one in told] == [None] * 9 + ["refused", None]
     after = everything(notary)
     notary.restart()
     again = notary.attach("asks-again")
@@ -80,6 +80,20 @@ def test_each_operation_asked_again_of_the_next_notary_answers_the_same_and_is_d
     assert [again.heard(number) for number in numbers] == told
     assert everything(notary) == after
     assert walk(notary.front).intact
+
+
+def test_a_claim_asked_again_by_its_deliverer_is_the_same_claim(start_notary: StartNotary) -> None:
+    notary = start_notary(webhooks=hooks("chat"))
+    notify(notary.front)
+    claim = ClaimDeliveries("chat", NOW_MS, UNTIL, 5)
+    (number,) = notary.deliverer.send(claim)
+    told = notary.deliverer.heard(number)
+    after = everything(notary)
+    notary.lives -= 1  # the deliverer lives on, and has its name still
+    notary.restart()
+    notary.deliverer.resend({number: claim})
+    assert notary.deliverer.heard(number) == told
+    assert everything(notary) == after
 
 
 def test_how_a_call_ended_is_told_again_as_it_was_and_no_worker_runs_it_again(notary: Running) -> None:

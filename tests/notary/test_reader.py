@@ -49,7 +49,7 @@ class PlayedFront:
         command = ["notary.reader", "--channel-fd", str(theirs.fileno()), "--parent", str(parent)]
         with theirs:
             self.process = subprocess.Popen(
-                [*INTERPRETER, *command, "--file", str(file)], pass_fds=(theirs.fileno(),), cwd="/",
+                [*INTERPRETER, *command, str(file)], pass_fds=(theirs.fileno(),), cwd="/",
                 stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
             )  # fmt: skip
         self.sock = ours

@@ -11,6 +11,7 @@ import pytest
 from ipc import messages as m
 from ipc.blocking import ChannelClosed
 from ipc.evidence import EventQuery
+from ipc.exits import Exit
 from ipc.framing import encode_frame
 from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
 from ipc.settings import ApprovalSettings
@@ -74,6 +75,18 @@ def test_the_supervisor_hears_of_each_front_that_is_left_without_a_channel(notar
     assert notary.thread.hears() == m.FrontDetached("hostile")
     leaves.close()
     assert notary.thread.hears() == m.FrontDetached("leaves")
+
+
+@pytest.mark.parametrize("is_told", [True, False])
+def test_a_notary_ends_when_it_is_told_to_and_when_its_supervisor_is_gone(notary: Running, is_told: bool) -> None:
+    thread = notary.thread
+    assert thread is not None
+    assert thread.hears() == m.NotaryReady()
+    record_call(notary.front)
+    (thread.stop if is_told else thread.leave)()
+    notary.thread = None
+    assert thread.code is (Exit.OK if is_told else Exit.ORPHANED)
+    assert walk(notary.start()).intact
 
 
 def test_what_a_front_asked_properly_before_it_broke_the_protocol_may_be_done_and_is_done_whole(

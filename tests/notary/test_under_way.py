@@ -3,32 +3,39 @@
 import os
 import select
 import socket
+from collections.abc import Iterator
 from dataclasses import replace
+from math import inf
 
 import msgspec
 import pytest
 
 from ipc.clock import iso
 from ipc.events import AuditEvent
+from ipc.expected import ExpectedFile
 from ipc.messages import (
+    Answered,
     Assign,
     ListUnresolved,
     NoSuchWorker,
     ReadBudget,
     ReadEpoch,
     Recall,
+    Seen,
     TieWorker,
     Unbegun,
+    VerifyIntent,
     Withdraw,
     WorkerEnded,
 )
 from notary.executions import Executions
 from notary.ledger.intents import OpenIntent
 from notary.operations.closing import Reported
-from notary.unit import Started, Task
+from notary.operations.verifying import LookedAgain
+from notary.unit import Looking, Started, Task
 from tests.notary.conftest import StartNotary
 from tests.notary.running import Running, walk
-from tests.notary.samples import NOW, call_event, make_issue, make_note, make_open, make_result, record_call
+from tests.notary.samples import DIGEST, NOW, call_event, make_issue, make_note, make_open, make_result, record_call
 from tests.support.asking import Asker, Told
 from tests.support.logs import capture_logs
 from tests.support.notary_thread import LIMITS
@@ -90,24 +97,89 @@ def test_what_a_worker_had_told_before_it_ended_counts(notary: Running) -> None:
     assert front.answer(number).kind == "success"
 
 
-def test_what_arrives_of_a_worker_together_with_its_end_counts(notary: Running) -> None:
-    assert notary.thread is not None
-    worker, poll = PlayedWorker("front-1"), select.epoll()
-    under_way = Executions(notary.thread.state, poll, lambda _: None)
-    ends = [socket.socket(fileno=os.dup(end.fileno())) for end in (worker.notarys, worker.own)]
-    under_way.tie(TieWorker(worker.worker_id, "front-1"), *ends)
-    asked = make_open(worker_id=worker.worker_id)
-    intent = OpenIntent(
-        asked.intent_id, "grant_1", iso(NOW), asked.event, asked.terms, False, None, "front-1", 7, worker.worker_id
+class Alone:
+    """Executions without a notary around them, a worker of theirs, and a call that it has the word for."""
+
+    def __init__(self, notary: Running) -> None:
+        assert notary.thread is not None
+        notary.thread.state.limits = replace(LIMITS, begun_seconds=3600.0)
+        self.worker, self.poll = PlayedWorker("front-1"), select.epoll()
+        self.under_way = Executions(notary.thread.state, self.poll, lambda _: None)
+        ends = [socket.socket(fileno=os.dup(end.fileno())) for end in (self.worker.notarys, self.worker.own)]
+        self.descriptor = ends[0].fileno()
+        self.under_way.tie(TieWorker(self.worker.worker_id, "front-1"), *ends)
+        self.asked = make_open(worker_id=self.worker.worker_id)
+        intent = OpenIntent(
+            self.asked.intent_id, "grant_1", iso(NOW), self.asked.event, self.asked.terms, False, None, "front-1", 7,
+            self.worker.worker_id,
+        )  # fmt: skip
+        assert self.under_way.patience() == inf
+        self.under_way.start(Task("front-1", 7, self.asked), Started(intent), wants_begun=False, took_us=0)
+        self.result = make_result(call_id=self.asked.intent_id)
+
+    def close(self) -> None:
+        self.under_way.close()
+        self.poll.close()
+        self.worker.close()
+
+
+@pytest.fixture
+def alone(notary: Running) -> Iterator[Alone]:
+    made = Alone(notary)
+    yield made
+    made.close()
+
+
+def test_what_arrives_of_a_worker_together_with_its_end_counts(alone: Alone) -> None:
+    assert alone.worker.word().call_id == alone.asked.intent_id
+    alone.worker.tell(alone.result)
+    assert not alone.under_way.has_tasks
+    alone.under_way.note_end(WorkerEnded(alone.worker.worker_id, "SIGKILL"))
+    assert alone.under_way.has_tasks
+    assert alone.under_way.tasks() == [Task("front-1", 7, Reported(alone.result))]
+    assert not alone.under_way.has_tasks
+
+
+def test_what_a_worker_tells_is_to_be_done_at_once(alone: Alone) -> None:
+    alone.worker.word()
+    alone.worker.tell(alone.result)
+    alone.under_way.serve(alone.descriptor)
+    assert alone.under_way.has_tasks
+    assert alone.under_way.tasks() == [Task("front-1", 7, Reported(alone.result))]
+
+
+def test_of_a_worker_that_tells_much_a_part_is_taken_at_once_and_all_of_it_when_it_has_ended(alone: Alone) -> None:
+    asked = AuditEvent(event_type="IntentVerification", decision="allow", principal="operator:ops")
+    file = ExpectedFile("/var/lib/files", "notes/a", DIGEST, 5)
+    alone.worker.word()
+    alone.worker.tell(alone.result)
+    alone.under_way.serve(alone.descriptor)
+    (ended,) = alone.under_way.tasks()
+    alone.under_way.finish(ended, alone.asked.intent_id)
+    alone.worker.own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
+    for number in range(100, 180):
+        task = Task("front-1", number, VerifyIntent("intent", alone.worker.worker_id, asked))
+        alone.under_way.look(task, Looking(alone.worker.worker_id, file))
+        alone.worker.hear()
+        alone.worker.tell(Seen(number, "matches", DIGEST))
+    alone.under_way.serve(alone.descriptor)
+    assert [task.number for task in alone.under_way.tasks()] == list(range(100, 100 + 64))
+    alone.under_way.note_end(WorkerEnded(alone.worker.worker_id, "exit 0"))
+    seen = [task.number for task in alone.under_way.tasks() if isinstance(task.operation, LookedAgain)]
+    assert seen == list(range(164, 180))
+
+
+def test_a_front_is_told_after_a_while_that_its_call_was_begun_and_at_once_that_it_was_not(alone: Alone) -> None:
+    assert 0 < alone.under_way.patience() <= 3600
+    assert alone.under_way.answers() == []
+    alone.under_way.recall("front-1", alone.asked.intent_id)
+    assert alone.under_way.patience() == 0
+    ((front_id, answered),) = alone.under_way.answers()
+    assert isinstance(answered, Answered)
+    assert (front_id, answered.number, msgspec.msgpack.decode(answered.value, type=Unbegun)) == (
+        "front-1", 7, Unbegun()
     )  # fmt: skip
-    under_way.start(Task("front-1", 7, asked), Started(intent), wants_begun=False, took_us=0)
-    assert worker.word().call_id == asked.intent_id
-    worker.tell(make_result(call_id=asked.intent_id))
-    under_way.note_end(WorkerEnded(worker.worker_id, "SIGKILL"))
-    assert under_way.tasks() == [Task("front-1", 7, Reported(make_result(call_id=asked.intent_id)))]
-    under_way.close()
-    poll.close()
-    worker.close()
+    assert alone.under_way.patience() == inf, "nobody waits for more"
 
 
 def test_a_call_whose_front_and_worker_are_both_gone_stays_unresolved(notary: Running) -> None:

@@ -5,17 +5,23 @@ from typing import Any
 
 import pytest
 
+from ipc.blocking import ChannelClosed
 from ipc.evidence import EventQuery
 from ipc.messages import (
     ClaimDeliveries,
     Enter,
+    FrontDetached,
     GetHold,
+    ListDeliveries,
+    NextDelivery,
+    NotaryReady,
     Proof,
     QueryEvents,
     ReadBudget,
     ReadEpoch,
     ReadLedger,
     ReadStore,
+    Welcome,
     Withdraw,
 )
 from notary.backends.sqlite import FileLimits
@@ -30,6 +36,7 @@ from tests.notary.samples import (
     UNTIL,
     call_event,
     changed,
+    hooks,
     make_hold,
     make_issue,
     make_note,
@@ -105,7 +112,7 @@ DAMAGE: list[tuple[str, list[tuple[Any, str]], list[Any]]] = [
         [(make_hold(), "approvals"), (GetHold("apr_1"), "approvals"), (make_refuse(unless_held=True), "approvals")],
         [make_issue(max_calls=3), make_open(), Enter(Proof("p")), make_refuse()],
     ),
-    ("outbox", [(ClaimDeliveries("chat", NOW_MS, UNTIL, 5), "ledger")], [make_open(), Enter(Proof("p")), make_hold()]),
+    ("outbox", [(ListDeliveries(None, 5), "ledger")], [make_open(), Enter(Proof("p")), make_hold()]),
 ]
 
 
@@ -197,24 +204,63 @@ def test_a_file_that_was_taken_away_is_missed_and_not_made_again(notary: Running
 # ------------------------------------------------------------------ deliveries
 
 
-def test_a_front_is_woken_for_what_its_own_operations_queued(telling: Running) -> None:
-    front, other = telling.front, telling.attach("another")
-    notify(front)
-    other.ask(ReadEpoch())
-    front.ask(ReadEpoch())
-    assert [set(names) for names in front.woken] == [{"chat", "pager"}]
-    assert other.woken == []
+def test_the_deliverer_is_woken_for_what_any_front_queued(telling: Running) -> None:
+    deliverer = telling.deliverer
+    deliverer.ask(NextDelivery("chat"))
+    for front in (telling.front, telling.attach("another")):
+        notify(front)
+    deliverer.ask(NextDelivery("chat"))
+    assert [set(names) for names in deliverer.woken] == [{"chat", "pager"}] * 2
+    assert deliverer.welcomes == [Welcome(telling.front.in_force[0].newest_evidence)]
 
 
-def test_a_front_is_woken_although_another_operation_of_its_unit_failed(telling: Running) -> None:
-    front = telling.front
+def test_the_deliverer_is_woken_although_another_operation_of_the_unit_failed(telling: Running) -> None:
+    front, deliverer = telling.front, telling.deliverer
+    deliverer.ask(NextDelivery("chat"))
     for number in front.send(make_refuse(), UNWRITABLE, make_note()):
         front.heard(number)
-    front.ask(ReadEpoch())
-    assert [set(names) for names in front.woken] == [{"chat", "pager"}]
+    deliverer.ask(NextDelivery("chat"))
+    assert [set(names) for names in deliverer.woken] == [{"chat", "pager"}]
     front.heard(front.send(UNWRITABLE)[0])
+    deliverer.ask(NextDelivery("chat"))
+    assert len(deliverer.woken) == 1, "and not once more for what failed"
+
+
+@pytest.mark.parametrize("endpoints", [(), ("chat", "pager")], ids=["without webhooks", "with two endpoints"])
+def test_a_front_is_told_the_same_of_a_call_however_many_endpoints_hear_of_it(
+    start_notary: StartNotary, endpoints: tuple[str, ...]
+) -> None:
+    notary = start_notary(webhooks=hooks(*endpoints))
+    front = notary.front
+    if endpoints:
+        notary.deliverer.ask(NextDelivery("chat"))
     front.ask(ReadEpoch())
-    assert len(front.woken) == 1, "and not once more for what failed"
+    frames = front.frames
+    for _ in range(3):
+        record_call(front)
+    front.ask(ReadEpoch())
+    assert front.frames - frames == 4, "an answer for each call, one for the last question, and no other word"
+    assert front.left_now() == set()
+
+
+@pytest.mark.parametrize("operation", [make_note(), ReadLedger(), ListDeliveries(None, 5), make_refuse()])
+def test_a_deliverer_that_asks_for_anything_but_deliveries_loses_its_channel(telling: Running, operation: Any) -> None:
+    assert telling.thread is not None
+    deliverer = telling.deliverer
+    with pytest.raises((ChannelClosed, ConnectionError)):
+        deliverer.ask(operation)
+    while (told := telling.thread.hears()) == NotaryReady():
+        continue
+    assert told == FrontDetached("deliverer-1")
+    assert [event["event_type"] for event in telling.events()] == []
+    notify(telling.front)
+
+
+@pytest.mark.parametrize("operation", [NextDelivery("chat"), ClaimDeliveries("chat", NOW_MS, UNTIL, 5)])
+def test_a_front_that_asks_for_deliveries_loses_its_channel(telling: Running, operation: Any) -> None:
+    front = telling.attach("another")
+    with pytest.raises((ChannelClosed, ConnectionError)):
+        front.heard(front.send(operation)[0])
 
 
 def test_what_was_rolled_back_counts_neither_as_waiting_nor_as_dropped(telling: Running) -> None:

@@ -18,6 +18,7 @@ from notary.units import Units
 from notary.upkeep import Upkeep
 from tests.notary.running import HandClock, settings_in
 from tests.notary.samples import make_note
+from tests.support.ledger_file import file_of
 from tests.support.logs import capture_logs
 from tests.support.notary_thread import LIMITS
 
@@ -99,7 +100,7 @@ def test_a_journal_that_is_half_full_is_settled_however_many_units_come(kept: Ke
 def test_a_journal_that_can_not_be_settled_is_tried_again_a_second_later(kept: Kept) -> None:
     kept.perform(make_note())
     kept.upkeep.due()
-    with connect(kept.state.database.path, writes=True) as stranger:
+    with connect(file_of(kept.state.database), writes=True) as stranger:
         stranger.execute("ALTER TABLE events RENAME TO elsewhere")
         kept.now += QUIET
         with capture_logs() as lines:
@@ -147,7 +148,7 @@ def test_nothing_is_forgotten_by_a_clock_that_tells_no_time(kept: Kept) -> None:
 
 
 def test_what_was_erased_leaves_the_wal_at_most_once_a_minute(kept: Kept) -> None:
-    wal = kept.state.database.path.with_name("ledger.sqlite3-wal")
+    wal = file_of(kept.state.database).with_name("ledger.sqlite3-wal")
     for later, is_cut in ((1.0, True), (59.0, False), (1.0, True)):
         kept.perform(make_note())
         kept.state.has_erased = True
@@ -161,7 +162,7 @@ def test_a_wal_in_which_nothing_was_erased_is_left_alone(kept: Kept) -> None:
     assert not kept.state.has_erased
     kept.now += 1.0
     kept.upkeep.due()
-    wal = kept.state.database.path.with_name("ledger.sqlite3-wal")
+    wal = file_of(kept.state.database).with_name("ledger.sqlite3-wal")
     assert wal.stat().st_size > 0
 
 

@@ -1,31 +1,37 @@
 """The store of a ledger in Redis, when a notary starts."""
 
-import sqlite3
-
 from ipc.clock import Clock
 from ipc.settings import Settings
 from notary.backends.redis.client import Place
 from notary.backends.redis.fitness import RedisUnfit, connected, unreachable
 from notary.backends.redis.keys import Keys
 from notary.backends.redis.stores import Stores
+from notary.database import Connection
 from notary.store import proofs
 from notary.store.contract import StoreGone
 from notary.store.marker import keep_marker, read_marker
 
 
 def open_stores(
-    settings: Settings, place: Place, clock: Clock, connection: sqlite3.Connection, *, last: int, is_new: bool
+    settings: Settings,
+    place: Place,
+    clock: Clock,
+    connection: Connection,
+    *,
+    last: int,
+    is_new: bool,
+    gateway_id: str = "",
 ) -> Stores:
     """Connect, look at what is there, and undo what the ledger does not have after its unit `last`. In a transaction of
     the ledger. Raises
     StoreGone with one sentence.
 
-    `is_new`: the ledger has no event yet.
+    `is_new`: the ledger has no event yet. `gateway_id`: of several gateways that share the ledger, this one.
     """
     (ledger_id,) = connection.execute("SELECT value FROM meta WHERE key = 'ledger_id'").fetchone()
     try:
         client = connected(settings, place)
-        stores = Stores(client, Keys(settings.store.redis_prefix), ledger_id, clock.now)
+        stores = Stores(client, Keys(settings.store.redis_prefix), gateway_id or ledger_id, clock.now)
         try:
             kept = read_marker(connection)
             marker = stores.begin(kept, proofs.epoch(connection), is_new)

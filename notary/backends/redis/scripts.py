@@ -159,22 +159,24 @@ redis.call('HSET', unit, 'fence', fence)
 redis.call('PEXPIRE', unit, {_RECORD_MS})
 if record[1] and tonumber(record[1]) > last then
   said = 'ahead'
-  if tonumber(record[1]) == last + 1 then
+  if tonumber(record[1]) == last + 1 and record[2] then
     local undo = cjson.decode(record[2])
     for at = #undo, 1, -1 do perform(undo[at]) end
+    redis.call('HDEL', unit, 'number')
     said = 'undone'
   end
 end
-redis.call('HDEL', unit, 'number', 'undo')
+redis.call('HDEL', unit, 'undo')
 return said
 """
 )
 """Undo the last unit if the ledger, whose last one is ARGV[2], does not have it. A script that was sent before and
-comes late finds another fence."""
+comes late finds another fence. Of one that the ledger had, the number stays (FORGET_UNDO): a ledger that lacks it was
+put back, and is told so at each start until the store is renewed (RENEW)."""
 
 FORGET_UNDO: Final = _script("""
 if redis.call('HGET', KEYS[1], 'fence') == ARGV[1] and redis.call('HGET', KEYS[1], 'number') == ARGV[2] then
-  redis.call('HDEL', KEYS[1], 'number', 'undo')
+  redis.call('HDEL', KEYS[1], 'undo')
 end
 return 'done'
 """)
@@ -189,9 +191,11 @@ if not marker then
 end
 local current = math.max(epoch, tonumber(ARGV[2])) + 1
 redis.call('SET', KEYS[2], string.format('%.0f', current))
+redis.call('HDEL', KEYS[3], 'number', 'undo')
 return {marker, string.format('%.0f', current)}
 """)
-"""A marker where there is none, and an epoch above all that were: marker, epoch. KEYS: marker, epoch."""
+"""A marker where there is none, and an epoch above all that were: marker, epoch. KEYS: marker, epoch, the notary's
+record."""
 
 BEGIN: Final = _script("""
 if redis.call('EXISTS', KEYS[1]) == 0 then

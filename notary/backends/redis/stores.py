@@ -6,7 +6,6 @@ counts as a unit that may have been applied.
 """
 
 import secrets
-import sqlite3
 from collections.abc import Callable
 from typing import Any, Final
 
@@ -17,6 +16,7 @@ from notary.backends.redis.changes import Changes, Outdated, StoreLost
 from notary.backends.redis.client import Client
 from notary.backends.redis.keys import Keys
 from notary.backends.redis.unit_store import RedisStore
+from notary.database import Connection
 from notary.store.contract import StoreGone
 
 MAX_ENDED: Final = 10_000
@@ -46,7 +46,7 @@ class Stores:
         self._undoable: int | None = None
         """The last unit whose record says how to undo it."""
 
-    def open(self, connection: sqlite3.Connection) -> RedisStore:
+    def open(self, connection: Connection) -> RedisStore:
         """The store within a unit of the ledger."""
         return RedisStore(self, connection)
 
@@ -73,6 +73,11 @@ class Stores:
         else:
             self.epoch = int(epoch)
 
+    def follow(self, marker: str) -> None:
+        """The ledger remembers another Redis than this notary: see whether it is this one. Raises StoreGone."""
+        self.marker, self.is_lost = marker, False
+        self.poll()
+
     def recover(self, last: int) -> None:
         """Undo what was applied for a unit after `last`, the last one of the ledger. Raises StoreGone."""
         fence = secrets.token_hex(8)
@@ -83,7 +88,7 @@ class Stores:
 
     def renew(self, above: int) -> tuple[int, int]:
         """Make this Redis the ledger's: (previous, current) epoch. Raises StoreGone."""
-        keys = [self.keys.marker, self.keys.epoch]
+        keys = [self.keys.marker, self.keys.epoch, self.keys.unit(self.notary)]
         previous = self.epoch
         self.marker, current = self.client.run(scripts.RENEW, keys, secrets.token_hex(16), str(max(above, previous)))
         self.epoch = int(current)

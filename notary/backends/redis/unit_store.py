@@ -1,6 +1,5 @@
 """The store within one unit, in Redis: a Store (notary/store/contract.py) whose changes wait for the unit's end."""
 
-import sqlite3
 from collections.abc import Callable, Collection
 from contextlib import suppress
 from math import ceil
@@ -12,6 +11,7 @@ from notary.backends.redis.changes import Changes, StoreLost, milliseconds, numb
 from notary.backends.redis.client import Client
 from notary.backends.redis.holds import Holds
 from notary.backends.redis.keys import Keys
+from notary.database import Connection
 from notary.store import proofs
 from notary.store.contract import Moment, StoreGone, Waiting
 from notary.store.marker import keep_marker
@@ -49,7 +49,7 @@ class RedisStore:
 
     is_in_ledger = False
 
-    def __init__(self, shared: Shared, connection: sqlite3.Connection) -> None:
+    def __init__(self, shared: Shared, connection: Connection) -> None:
         self._shared = shared
         self._keys = shared.keys
         self._connection = connection

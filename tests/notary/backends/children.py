@@ -8,7 +8,8 @@ import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from notary.backends.sqlite import Database, DatabaseGone
+from notary.backends.sqlite import Database
+from notary.database import DatabaseGone
 
 NOBODY = 65534
 

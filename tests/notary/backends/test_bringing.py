@@ -35,7 +35,8 @@ from ipc.messages import (
     Withdraw,
 )
 from notary.backends.bringing import bring_store_over
-from notary.backends.sqlite import Database, DatabaseGone
+from notary.backends.sqlite import Database
+from notary.database import DatabaseGone
 from notary.ledger import history, schema
 from notary.ledger.leaves import INTENT_COLUMNS, intent_leaf
 from notary.offline import main

@@ -11,7 +11,8 @@ from pathlib import Path
 import pytest
 
 from notary.backends import sqlite
-from notary.backends.sqlite import Database, DatabaseGone, FileLimits
+from notary.backends.sqlite import Database, FileLimits
+from notary.database import DatabaseGone
 from tests.notary.backends.children import table
 from tests.notary.backends.conftest import Start, line_of
 
@@ -175,6 +176,27 @@ def test_a_stranger_that_keeps_the_lock_costs_a_bounded_wait(database: Database)
         stranger.execute("ROLLBACK")
     put(database, "b")
     assert names(database) == ["b"]
+
+
+def patience(database: Database) -> int:
+    """Milliseconds for which a unit waits for the lock."""
+    with database.unit(writes=False) as connection:
+        return int(connection.execute("PRAGMA busy_timeout").fetchone()[0])
+
+
+def test_a_lock_that_is_kept_is_waited_for_once_until_something_was_written(database: Database) -> None:
+    with closing(sqlite3.connect(database.path, isolation_level=None)) as stranger:
+        assert patience(database) == 50
+        stranger.execute("BEGIN IMMEDIATE")
+        for _ in range(2):
+            with pytest.raises(DatabaseGone, match="locked"):
+                put(database, "a")
+            assert patience(database) == 0, "and what only reads makes nobody wait again"
+        assert database.cut_wal() is False
+        assert patience(database) == 0
+        stranger.execute("ROLLBACK")
+    put(database, "b")
+    assert (names(database), patience(database)) == (["b"], 50)
 
 
 def test_a_database_that_may_not_grow_fails_whole_and_goes_on_when_it_may(database: Database) -> None:

@@ -30,7 +30,8 @@ def queue(backlog: Backlog, name: str, count: int) -> Queued:
 
 def test_an_endpoint_that_is_disabled_is_none(backlog: Backlog) -> None:
     assert [row.name for row in backlog.endpoints] == ["chat", "pager"]
-    assert backlog.waiting == backlog.dropped == {"chat": 0, "pager": 0}
+    assert backlog.waiting == {"chat": 0, "pager": 0}
+    assert backlog.configured == {"chat", "pager", "off"}
 
 
 def test_ten_thousand_wait_for_an_endpoint_at_most() -> None:
@@ -42,7 +43,7 @@ def test_what_comes_when_it_is_full_is_dropped_and_counted(backlog: Backlog) -> 
     assert (queued.written, queued.dropped) == ({"chat": 3}, {"chat": 2})
     assert backlog.waiting == {"chat": 0, "pager": 0}, "nothing is durable yet"
     backlog.follow(queued)
-    assert (backlog.waiting, backlog.dropped) == ({"chat": 3, "pager": 0}, {"chat": 2, "pager": 0})
+    assert (backlog.waiting, backlog.drops) == ({"chat": 3, "pager": 0}, {"chat": {"outbox_full": 2}})
     assert queue(backlog, "chat", 1).dropped == {"chat": 1}
     backlog.less("chat")
     assert queue(backlog, "chat", 2) == Queued({"chat": 1}, {"chat": 1})
@@ -67,3 +68,13 @@ def test_a_flood_of_drops_is_one_line_a_minute_for_each_endpoint(
             backlog.follow(queue(backlog, "chat", 1))
         backlog.follow(Queued({}, {"pager": 1}))
     assert [(line["endpoint"], line["dropped"]) for line in lines] == [("chat", 2), ("chat", 5), ("pager", 1)]
+
+
+def test_other_endpoints_are_told_from_when_they_are_configured_and_what_was_counted_stays(backlog: Backlog) -> None:
+    backlog.follow(queue(backlog, "chat", 5))
+    backlog.use(hooks("chat", "new"))
+    assert [row.name for row in backlog.endpoints] == ["chat", "new"]
+    assert (backlog.waiting, backlog.drops) == ({"chat": 3, "new": 0}, {"chat": {"outbox_full": 2}})
+    assert not backlog.has_room("chat", Queued())
+    backlog.less("pager")
+    assert backlog.waiting == {"chat": 3, "new": 0}

@@ -205,7 +205,8 @@ def test_the_receipt_says_whose_call_it_was_of_what_and_why_it_was_allowed() -> 
 )  # fmt: skip
 def test_a_result_that_makes_no_sense_counts_as_a_lost_worker(lie: Result) -> None:
     conclusion = conclude(lie, TERMS)
-    assert (conclusion.kind, conclusion.failure_class) == CONCLUSIONS["worker_lost"]
+    assert (conclusion.kind, conclusion.failure_class) == ("internal_error", "internal_error")
+    assert conclusion.detail == {"outcome": "worker_lost"}, "nothing of what it told"
 
 
 @pytest.mark.parametrize(("kind", "outcome"), [("none", "skipped"), ("unverifiable", "unverifiable_declared")])

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from ipc.clock import ClockWrong
 from ipc.messages import Closed, Enter, ReadLedger, Withdraw
-from notary.backends.sqlite import Database, DatabaseGone, connect
+from notary.backends.sqlite import Database, connect
+from notary.database import DatabaseGone
 from notary.ledger import journal, schema
 from notary.ledger.journal import SLOTS, Entry, pieces_of
 from notary.ledger.settling import Unsettled, head_with, settle, unsettled
@@ -28,6 +29,7 @@ from tests.notary.conftest import StartNotary
 from tests.notary.running import Running, settings_in, walk
 from tests.notary.samples import fresh_proof, make_note, make_open, make_result, record_call
 from tests.support.asking import Asker
+from tests.support.ledger_file import file_of
 from tests.support.notary_thread import LIMITS, SMALL_WAL
 
 FRAME = 24 + 4096
@@ -239,7 +241,7 @@ def test_a_journal_that_is_full_makes_room_for_the_next_unit_by_itself(tmp_path:
         (outcome,) = units.perform(tasks_of(make_note()))
         assert outcome.problem is None
     state.database.close()
-    with closing(connect(state.database.path, writes=False)) as connection:
+    with closing(connect(file_of(state.database), writes=False)) as connection:
         assert 0 < len(unsettled(connection)) <= SLOTS
         progress = WholeWalk()
         while progress.step(connection):
@@ -253,7 +255,7 @@ def test_once_upkeep_could_not_settle_every_unit_settles_or_fails(tmp_path: Path
     units, times = Units(state, HANDLERS, frozenset(WRITING)), iter(range(0, 1000, 10))
     upkeep = Upkeep(state, lambda: next(times))
     units.perform(tasks_of(make_note()))
-    with closing(connect(state.database.path, writes=True)) as stranger:
+    with closing(connect(file_of(state.database), writes=True)) as stranger:
         stranger.execute("ALTER TABLE events RENAME TO elsewhere")
         for _ in range(2):
             upkeep.due()

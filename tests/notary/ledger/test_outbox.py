@@ -5,7 +5,8 @@ from typing import Any
 import pytest
 
 from ipc.evidence import FAR_MS, Delivery
-from ipc.messages import GiveUpDeliveries, NextDelivery, ReadLedger
+from ipc.messages import NextDelivery, ReadLedger
+from notary.ledger import outbox
 from notary.ledger.outbox import GIVEN_UP_AT_ONCE, MAX_GIVEN_UP
 from tests.notary.running import Running
 from tests.notary.samples import (
@@ -37,10 +38,16 @@ def next_due(front: Asker, endpoint: str = "chat") -> int | None:
     return found
 
 
+def give_up(notary: Running, endpoint: str) -> int:
+    """As the notary does for an endpoint that is not configured any more."""
+    with notary.stranger() as connection:
+        return outbox.give_up(connection, endpoint, at=NOW_MS, error="no such endpoint")
+
+
 def test_where_nothing_waits_nothing_is_claimed_due_or_given_up(telling: Running) -> None:
     front = telling.front
     assert (waiting(front), next_due(front), claim(front)) == ({}, None, [])
-    assert front.ask(GiveUpDeliveries("chat", NOW_MS, "gone")) == 0
+    assert give_up(telling, "chat") == 0
 
 
 def test_a_delivery_holds_the_body_of_its_event_for_each_endpoint_that_asked_for_its_kind(telling: Running) -> None:
@@ -92,7 +99,7 @@ def test_a_claim_ends_passes_on_and_too_late_changes_nothing(telling: Running) -
     front.ask(settled(second))
     assert waiting(front) == {"pager": 1}
     # Its number may be that of another delivery later, which has been claimed as often as the late one knows.
-    front.ask(GiveUpDeliveries("pager", NOW_MS, "no"))
+    assert give_up(telling, "pager") == 1
     notify(front)
     new = claim_one(front)
     assert (new.seq, new.attempt) == (late.seq, late.attempt)
@@ -164,7 +171,7 @@ def test_everything_of_an_endpoint_is_given_up_a_part_at_a_time_claimed_or_not(t
     for number in front.send(*[make_refuse()] * count):
         front.answer(number)
     held = claim(front, limit=20)
-    moved = [front.ask(GiveUpDeliveries("chat", NOW_MS, "no such endpoint")) for _ in range(4)]
+    moved = [give_up(telling, "chat") for _ in range(4)]
     assert moved == [GIVEN_UP_AT_ONCE, GIVEN_UP_AT_ONCE, 30, 0]
     assert waiting(front) == {"pager": count}
     for given in LATE:
@@ -196,4 +203,4 @@ def test_a_delivery_that_makes_no_sense_is_no_hindrance_to_evidence(telling: Run
         claim(front)
     record_call(front)
     assert len(claim(front, "pager")) == 2
-    assert front.ask(GiveUpDeliveries("chat", NOW_MS, "no such endpoint")) == 2
+    assert give_up(telling, "chat") == 2

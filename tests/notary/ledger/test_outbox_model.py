@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ipc.evidence import FAR_MS, Delivery
-from ipc.messages import GiveUpDeliveries, ReadLedger
+from ipc.messages import ReadLedger
+from notary.ledger import outbox
 from tests.notary.running import Running
 from tests.notary.samples import NOW_MS, claim, hooks, notify, settled
 from tests.support.asking import Asker
@@ -97,7 +98,8 @@ def take(step: tuple[Any, ...], front: Asker, notary: Running, model: Model) -> 
             model.now += step_ms
         case ("give up all", endpoint):
             rows = model.of(endpoint)
-            assert front.ask(GiveUpDeliveries(endpoint, model.now, "all")) == len(rows)
+            with notary.stranger() as connection:
+                assert outbox.give_up(connection, endpoint, at=model.now, error="all") == len(rows)
             for row in rows:
                 model.give_up(row)
         case (kind, place, *more) if model.claims:

@@ -15,7 +15,8 @@ import pytest
 
 from ipc.approvals import read_remains
 from ipc.events import AuditEvent
-from notary.backends.sqlite import Database, DatabaseGone
+from notary.backends.sqlite import Database
+from notary.database import DatabaseGone
 from notary.ledger import journal, schema
 from notary.ledger.head import Head
 from notary.ledger.journal import Entry

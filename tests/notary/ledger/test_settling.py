@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from notary.backends.sqlite import DatabaseGone
+from notary.database import DatabaseGone
 from notary.ledger import schema
 from notary.ledger.head import Head, read_head
 from notary.ledger.journal import SLOTS, Entry, EventRow, Found, IntentRow

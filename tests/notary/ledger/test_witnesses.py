@@ -10,7 +10,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from ipc.messages import WitnessStatus
 from ipc.settings import WitnessSettings
 from ipc.verifier_keys import WITNESS, VerifierKey
-from notary.backends.sqlite import DatabaseGone
+from notary.database import DatabaseGone
 from notary.ledger import schema, witnesses
 from notary.ledger.witnesses import Cosigned, Witnesses
 

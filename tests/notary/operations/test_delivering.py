@@ -1,8 +1,9 @@
 """What the notary counts as waiting for an endpoint, without looking: it follows what became of each delivery."""
 
-from ipc.messages import GiveUpDeliveries
+from ipc.events import AuditEvent
+from ipc.messages import NextDelivery, ReadLedger, RedeliverDeliveries
 from tests.notary.running import Running
-from tests.notary.samples import NOW_MS, UNTIL, changed, claim, notify, settled
+from tests.notary.samples import NOW_MS, UNTIL, changed, claim, claim_one, notify, settled
 
 
 def waiting(notary: Running) -> dict[str, int]:
@@ -35,8 +36,25 @@ def test_what_was_settled_already_or_under_another_claim_changes_no_count(tellin
     assert waiting(telling) == {"chat": 1, "pager": 2}
 
 
-def test_all_that_is_given_up_at_once_waits_no_more(telling: Running) -> None:
-    for _ in range(4):
+def test_attempts_and_drops_are_counted_by_what_the_deliverer_says_and_once(telling: Running) -> None:
+    for _ in range(5):
         notify(telling.front)
-    assert telling.front.ask(GiveUpDeliveries("pager", NOW_MS, "gone")) == 4
-    assert waiting(telling) == {"chat": 4, "pager": 0}
+    late, fine, *others = claim(telling.front)
+    telling.front.ask(settled(late, due=UNTIL))
+    for _ in range(2):
+        telling.front.ask(settled(fine))
+    for delivery, reason in zip(others, ("rejected", "blocked", "a word of its own"), strict=True):
+        telling.front.ask(settled(delivery, at=NOW_MS, error="no", reason=reason))
+    told = telling.front.ask(ReadLedger())
+    assert told.attempts == {"chat": {"delivered": 1, "failed": 4}}
+    assert told.drops == {"chat": {"rejected": 1, "blocked": 1, "other": 1}}
+
+
+def test_what_is_put_back_wakes_the_deliverer(telling: Running) -> None:
+    notify(telling.front)
+    telling.front.ask(settled(claim_one(telling.front), at=NOW_MS, error="no"))
+    before = len(telling.deliverer.woken)
+    event = AuditEvent(event_type="WebhooksRedelivered", principal="operator:alice", decision="allow")
+    assert telling.front.ask(RedeliverDeliveries("chat", None, NOW_MS, event)).count == 1
+    telling.deliverer.ask(NextDelivery("chat"))
+    assert telling.deliverer.woken[before:] in ([("chat",)], [("chat", "pager")], [("pager", "chat")])

@@ -117,6 +117,13 @@ def test_a_cosigned_checkpoint_passes_every_verifier(witnessed: Running) -> None
     assert last(witnessed).size == said(note).size
 
 
+@pytest.mark.parametrize("off", [-SKEW_SECONDS, SKEW_SECONDS])
+def test_a_witness_whose_clock_is_five_minutes_off_is_believed(witnessed: Running, off: int) -> None:
+    assert SKEW_SECONDS == 300
+    cosigned(witnessed, grown(witnessed), time=NOW + off)
+    assert last(witnessed).witnesses[0].size == 1
+
+
 WRONG: list[tuple[str, Callable[[str], str]]] = [
     ("no signature by the witness's key", lambda note: COAST.lines(note, NOW)),
     ("no signature by the witness's key", lambda note: Cosigner("city", 7).lines(note, NOW)),

@@ -14,8 +14,8 @@ from ipc.exits import Exit
 from ipc.messages import Approver, ReadCheckpoint
 from ipc.private_files import KeyFileError
 from ipc.settings import Settings
-from notary.backends.sqlite import DatabaseGone
 from notary.checkpoints import RolledBack
+from notary.database import DatabaseGone
 from notary.offline import main
 from notary.opening import open_state
 from notary.state import Limits

@@ -194,6 +194,19 @@ def test_an_intent_that_was_made_to_vanish_is_noticed(case: Case, statement: str
     case.broken(words, None)
 
 
+def test_an_intent_whose_columns_have_other_types_is_noticed_by_its_id(case: Case) -> None:
+    for statement in (
+        "CREATE TABLE made AS SELECT * FROM intents", "DROP TABLE intents", "ALTER TABLE made RENAME TO intents",
+        "UPDATE intents SET context = 'text' WHERE seq = 5",
+    ):  # fmt: skip
+        case.execute(statement)
+    with closing(sqlite3.connect(case.file)) as connection:
+        (intent_id,) = connection.execute("SELECT intent_id FROM intents WHERE seq = 5").fetchone()
+    done = case.run()
+    assert done.returncode == 8
+    assert done.stdout.endswith(f"is broken at {intent_id}: its columns are not those of an intent.\n")
+
+
 def test_an_index_that_hides_a_row_from_queries_is_noticed(case: Case) -> None:
     case.execute("CREATE TABLE keep AS SELECT * FROM events")
     with closing(sqlite3.connect(case.file, isolation_level=None)) as connection:
@@ -259,6 +272,13 @@ def test_a_text_that_somebody_chose_does_not_reach_the_terminal_as_it_is(case: C
     assert "\x1b" not in done.stdout
     assert "\u202e" not in done.stdout
     assert "\\x1b[2J" in done.stdout
+
+
+def test_bytes_that_are_no_text_are_shown_as_numbers(case: Case) -> None:
+    case.execute("UPDATE events SET bytes = ? WHERE seq = 5", b"\xff\x00 {")
+    done = case.run()
+    assert done.returncode == 8
+    assert "\\xff\\x00 {" in done.stdout
 
 
 @pytest.mark.parametrize("content", [b"", b"hello" * 2000, b"SQLite format 3\x00" + b"\x00" * 4080])

@@ -9,10 +9,11 @@ import pytest
 
 from ipc.clock import iso
 from ipc.evidence import EventQuery
-from ipc.messages import ListUnresolved, QueryEvents, ReadEpoch, ReadLedger
+from ipc.messages import ListUnresolved, QueryEvents, ReadEpoch, ReadLedger, ShowReceipt
 from notary.reading import queries
 from tests.notary.running import Running, query, stored
 from tests.notary.samples import NOW, make_note, make_open, make_refuse, record_call
+from tests.support.asking import Told
 
 FILTERS: dict[str, list[Any]] = {
     "trace_id": ["trc_0", "trc_1"],
@@ -131,6 +132,8 @@ def test_intents_are_shown_oldest_first_with_their_age(notary: Running) -> None:
         (one.intent_id, 4 - number) for number, one in enumerate(asked[:3])
     ]
     assert front.ask(ReadLedger()).unresolved == 4
+    notary.clock.time -= 3600.0  # set back: nothing is younger than now
+    assert [view.age_seconds for view in front.ask(ListUnresolved(9))] == [0] * 4
 
 
 def test_the_newest_evidence_of_event_or_intent_is_what_no_clock_may_be_before(notary: Running) -> None:
@@ -148,3 +151,15 @@ def newest(notary: Running) -> float:
     front = notary.restart()
     front.ask(ReadEpoch())
     return front.in_force[0].newest_evidence
+
+
+def test_a_stored_receipt_that_makes_no_sense_is_a_ledger_that_can_not_be_read(notary: Running) -> None:
+    _, closed = record_call(notary.front)
+    before = notary.front.ask(ShowReceipt(closed.receipt_id)).receipt
+    assert notary.stored("SELECT bytes FROM receipts") == [before.encode()]
+    with notary.stranger() as file:
+        file.execute("UPDATE receipts SET bytes = ?", (b'{"receipt_id":7}',))
+    with pytest.raises(Told, match="the stored receipt makes no sense") as told:
+        notary.front.ask(ShowReceipt(closed.receipt_id))
+    assert (told.value.problem, told.value.part) == ("unavailable", "ledger")
+    assert notary.front.ask(ShowReceipt("rcpt_none")) is None

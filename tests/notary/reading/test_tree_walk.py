@@ -13,6 +13,7 @@ from ipc.canonical import sha256_hex
 from notary.ledger.head import Head, write_head
 from notary.reading.verify import COLUMNS
 from tests.notary.reading.tampered import EVENTS, INTENTS, Tampered
+from tests.notary.reading.test_long_walks import grown
 
 WITH_RECEIPT = 4
 """An event of a call."""
@@ -102,3 +103,18 @@ def test_the_upper_levels_are_looked_at_too(long_ledger: Path, tmp_path: Path, d
     with closing(sqlite3.connect(file.path)) as connection, connection:
         LEVELS[damage](connection)
     assert not file.verify().intact
+
+
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_full_tile_is_held_against_its_own_hash_before_any_tile_above_it_is_full(tmp_path: Path, number: int) -> None:
+    grown(tmp_path / "ledger.sqlite3", 600)
+    file = Tampered(tmp_path / "ledger.sqlite3")
+    assert file.verify().intact
+    with closing(sqlite3.connect(file.path)) as connection, connection:
+        (hashes,) = connection.execute("SELECT hashes FROM tiles WHERE level = 1").fetchone()
+        assert len(hashes) == 2 * 32
+        spoilt = hashes[: 32 * number] + bytes(32) + hashes[32 * (number + 1) :]
+        connection.execute("UPDATE tiles SET hashes = ? WHERE level = 1", (spoilt,))
+    report = file.verify()
+    assert not report.intact
+    assert report.reason == f"tile {number} of level 0 of the tree is not below its own hash"

@@ -1,16 +1,12 @@
 """What a Redis must be, and how it is reached: TLS, users, passwords in files, Unix sockets; each refusal in a
 sentence."""
 
-import datetime
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 import pytest
-from cryptography import x509
-from cryptography.hazmat.primitives import hashes, serialization
-from cryptography.hazmat.primitives.asymmetric import ec
 
 from ipc.exits import Exit
 from ipc.messages import ListHolds
@@ -20,6 +16,7 @@ from notary.backends.redis.client import Place
 from notary.backends.redis.fitness import judge, problem_of_redis
 from tests.notary.running import NotaryProcess, settings_in
 from tests.notary.samples import make_hold, make_issue
+from tests.support.certificates import made_certificate
 from tests.support.ports import free_port
 from tests.support.redis_server import RedisServer
 
@@ -119,30 +116,6 @@ def tls(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RedisServer,
     )  # fmt: skip
     yield server, port, certificate
     server.close()
-
-
-def made_certificate(folder: Path) -> Path:
-    key = ec.generate_private_key(ec.SECP256R1())
-    name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "localhost")])
-    now = datetime.datetime.now(datetime.UTC)
-    certificate = (
-        x509.CertificateBuilder()
-        .subject_name(name)
-        .issuer_name(name)
-        .public_key(key.public_key())
-        .serial_number(1)
-        .not_valid_before(now - datetime.timedelta(days=1))
-        .not_valid_after(now + datetime.timedelta(days=1))
-        .add_extension(x509.SubjectAlternativeName([x509.DNSName("localhost")]), critical=False)
-        .add_extension(x509.BasicConstraints(ca=True, path_length=None), critical=True)
-        .sign(key, hashes.SHA256())
-    )
-    (folder / "key.pem").write_bytes(
-        key.private_bytes(serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption())
-    )
-    path = folder / "certificate.pem"
-    path.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
-    return path
 
 
 def test_tls_is_verified_by_name_and_authority(tls: tuple[RedisServer, int, Path]) -> None:

@@ -13,6 +13,7 @@ from ipc.messages import Closed, Enter, GetHold, Hold, Issue, Issued, Open, Oper
 from notary.backends.redis.changes import Changes
 from notary.backends.redis.scripts import APPLY, Script
 from notary.backends.redis.stores import Stores
+from notary.backends.sqlite import Database
 from notary.store.contract import StoreGone
 from tests.notary.running import NotaryProcess, Running
 from tests.notary.samples import call_event, make_claim, make_hold, make_issue, make_open
@@ -192,6 +193,7 @@ def test_a_commit_that_fails_has_the_store_undone_at_once(notary: Running, monke
     session_id = notary.front.ask(make_issue(max_calls=CALLS)).session_id
     assert notary.thread is not None
     stores, database = stores_of(notary), notary.thread.state.database
+    assert isinstance(database, Database)
     apply: Callable[[Changes, int], None] = stores.apply
 
     def failing(changes: Changes, number: int) -> None:

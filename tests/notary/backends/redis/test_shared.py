@@ -2,17 +2,29 @@
 
 import time
 from collections.abc import Sequence
+from math import inf
 from typing import Any
+from uuid import UUID
 
 import msgspec
 import pytest
 
-from ipc.messages import Closed, Enter, MoveHold, OrphanedHolds, Proof, ReadBudget, Revoke
+from ipc.messages import Approver, Closed, Enter, MoveHold, OrphanedHolds, Proof, ReadBudget, Revoke
 from ipc.settings import StoreSettings
 from notary.remote_units import POLL_SECONDS
 from tests.notary.backends.redis.conftest import StartNotary
 from tests.notary.backends.redis.test_kills import budgeted
-from tests.notary.samples import fresh_proof, make_claim, make_hold, make_issue, make_note, make_revoke, outcome_text
+from tests.notary.samples import (
+    fresh_proof,
+    held_and_claimed,
+    make_claim,
+    make_hold,
+    make_issue,
+    make_note,
+    make_open,
+    make_revoke,
+    outcome_text,
+)
 from tests.support.asking import Told
 from tests.support.gateway import wait_for
 from tests.support.redis_server import RedisServer
@@ -85,7 +97,7 @@ def test_how_a_unit_would_be_undone_is_erased_soon(start: StartNotary, redis_ser
     one = start()
     one.front.ask(make_hold())
     (unit,) = [name for name in redis_server.names(prefix) if ":unit:" in name]
-    wait_for(lambda: redis_server.ask("HKEYS", unit) == ["fence"], "the record without a request")
+    wait_for(lambda: set(redis_server.ask("HKEYS", unit)) == {"fence", "number"}, "the record without a request")
 
 
 def test_a_ledger_that_changes_its_store_ends_every_lease(start: StartNotary, redis_server: RedisServer) -> None:
@@ -97,7 +109,33 @@ def test_a_ledger_that_changes_its_store_ends_every_lease(start: StartNotary, re
     assert in_ledger > 0
     one.settings = before
     assert one.restart().ask(Enter(fresh_proof())).epoch > in_ledger
-    assert [event["event_type"] for event in one.events()] == ["GatewayStarted", "AdminRevokeAll", "AdminRevokeAll"]
+    started, back, away = one.events()
+    assert started["event_type"] == "GatewayStarted"
+    for event, epochs, why in (
+        (back, (0, in_ledger), "the store lies in the ledger again, and what was done elsewhere is not known here"),
+        (away, (in_ledger, one.front.in_force[-1].epoch), "has lost its data, or is another one"),
+    ):
+        assert (event["event_type"], event["principal"], event["decision"]) == ("AdminRevokeAll", "gateway", "allow")
+        assert event["change"] == dict(zip(("previous_epoch", "current_epoch"), epochs, strict=True))
+        assert event["reason"].startswith("the epoch was raised from {} to {}: ".format(*epochs))
+        assert event["reason"].endswith(why)
+        assert UUID(event["trace_id"].removeprefix("trc_")).version == 7
+
+
+def test_a_call_without_a_proof_of_its_own_is_held_against_a_revocation_at_another_gateway_too(
+    start: StartNotary,
+) -> None:
+    one, other = start("one"), start("other")
+    approved = held_and_claimed(other.front, other.front.front_id)
+    assert other.thread is not None
+    remote = other.thread._service._remote
+    assert remote is not None
+    remote._poll_at = inf  # it does not hear of it by itself
+    current = one.front.ask(make_revoke()).current
+    proven_before = other.front.ask(make_open(proof=None))
+    assert (proven_before.code, str(current) in proven_before.cause) == ("invalid_lease", True)
+    approver = Approver(approved.approval_id, "alice", "thumbprint", "jti")
+    assert other.front.ask(make_open(proof=None, approver=approver)).code == "plan_integrity"
 
 
 def test_the_budgets_of_a_unit_are_asked_for_at_once(start: StartNotary, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,108 @@
+"""Where a PostgreSQL is, and how it is connected to: every wait has a deadline, no password is in an address."""
+
+import logging
+import os
+import pwd
+import socket
+import time
+from pathlib import Path
+from typing import Any, Final
+
+import psycopg
+from psycopg.abc import RV, PQGen
+
+from ipc.postgres_address import PostgresAddress, parse_postgres_url
+from ipc.private_files import read_private
+from ipc.settings import LedgerSettings
+
+CONNECT_SECONDS: Final = 2
+UNIT_SECONDS: Final = 4.0
+"""All waits of one unit together: its fronts give up after ten."""
+LOCK_SECONDS: Final = 2.0
+"""For the unit of another gateway that shares the ledger."""
+IDLE_SECONDS: Final = 5.0
+"""The server ends a unit whose gateway says nothing for so long: it must not keep the lock from others."""
+PREPARED: Final = 400
+logging.getLogger("psycopg").addHandler(logging.NullHandler())
+logging.getLogger("psycopg").propagate = False
+
+
+class Line(psycopg.Connection[Any]):
+    """One connection. `until` (monotonic) is when the last of its waits ends."""
+
+    until = float("inf")
+
+    def wait(self, gen: PQGen[RV], interval: float = 0.1, timeout: float | None = None) -> RV:
+        """See psycopg: no longer than until then."""
+        left = self.until - time.monotonic()
+        if left < float("inf"):
+            timeout = max(left, 0.001) if timeout is None else min(timeout, max(left, 0.001))
+        return super().wait(gen, interval, timeout)
+
+    def hurry(self, seconds: float = UNIT_SECONDS) -> None:
+        """What is asked from now on is answered within so long, or never."""
+        self.until = time.monotonic() + seconds
+
+
+class Place:
+    """Of one ledger. A name is looked up once: behind its walls a notary looks up none. Raises ValueError, OSError."""
+
+    def __init__(self, settings: LedgerSettings, *, seconds: float = UNIT_SECONDS) -> None:
+        self.address: PostgresAddress = parse_postgres_url(settings.url or "")
+        self.seconds = seconds
+        self._password_file, self._ca_file = settings.password_file, settings.ca_file
+        self._user = self.address.user or _own_name()
+        self._numeric: str | None = None
+        if self.address.host is not None:
+            found = socket.getaddrinfo(self.address.host, self.address.port, type=socket.SOCK_STREAM)
+            self._numeric = str(found[0][4][0])
+
+    def connect(self, *, reads: bool = False) -> Line:
+        """A connection that has answered; `reads`: one that can't write, and may take its time. Raises psycopg.Error,
+        OSError, KeyFileError."""
+        line = Line.connect(**self._parameters(reads=reads), autocommit=True, prepare_threshold=0)
+        line.prepared_max = PREPARED
+        return line
+
+    def _parameters(self, *, reads: bool) -> dict[str, Any]:
+        address, seconds = self.address, self.seconds
+        limits = {
+            "statement_timeout": 0 if reads else seconds, "lock_timeout": min(LOCK_SECONDS, seconds / 2),
+            "idle_in_transaction_session_timeout": 60 if reads else IDLE_SECONDS,
+        }  # fmt: skip
+        options = [f"-c {name}={int(value * 1000)}" for name, value in limits.items()]
+        options += ["-c client_encoding=UTF8", "-c TimeZone=UTC"]
+        options += ["-c default_transaction_read_only=on"] if reads else []
+        parameters: dict[str, Any] = {
+            "dbname": address.database, "port": address.port, "user": self._user,
+            "host": address.folder or address.host, "options": " ".join(options), "gssencmode": "disable",
+            "application_name": "gateway-reader" if reads else "gateway-notary", "connect_timeout": CONNECT_SECONDS,
+            "sslmode": "disable" if self._ca_file is None else "verify-full", "passfile": f"{os.devnull}/none",
+            "channel_binding": "prefer", "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
+            "tcp_user_timeout": int(UNIT_SECONDS * 1000),
+        }  # fmt: skip
+        if self._numeric is not None:
+            parameters["hostaddr"] = self._numeric
+        if self._ca_file is not None:
+            parameters |= {"sslrootcert": self._ca_file, "sslcert": "", "sslkey": ""}
+        if self._password_file is not None:
+            parameters["password"] = read_private(Path(self._password_file)).decode().strip("\r\n")
+        return parameters
+
+
+def _own_name() -> str:
+    """As libpq does it, but once: a process behind walls may not ask who it is."""
+    try:
+        return pwd.getpwuid(os.geteuid()).pw_name
+    except KeyError:
+        return str(os.geteuid())
+
+
+def said_of(error: Exception) -> str:
+    """What an error of the client says, without what could be somebody's data."""
+    if isinstance(error, psycopg.errors._WaitTimeout):
+        return "PostgreSQL: no answer in time"
+    if isinstance(error, psycopg.Error):
+        told = error.diag.message_primary or (str(error).strip().splitlines() or [""])[0]
+        return f"PostgreSQL: {told[:200] or type(error).__name__}"
+    return f"PostgreSQL: {type(error).__name__}: {str(error)[:200]}"

@@ -1,0 +1,65 @@
+"""Statements of the ledger as PostgreSQL takes them: the ledger speaks SQLite's dialect.
+
+What differs in form is rewritten by rule; what differs in substance the ledger says itself
+(notary/ledger/postgres.py). Guarantees that values stay values: a statement is one of our own texts, and every value
+goes beside it.
+"""
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final
+
+from notary.backends.postgres.place import Line
+from notary.database import Rows
+
+_RULES: Final = tuple((re.compile(pattern), form) for pattern, form in (
+    (r"%", "%%"),
+    (r" INDEXED BY \w+", ""),
+    # CROSS tells SQLite which table to begin with.
+    (r"\bCROSS JOIN\b", "JOIN"),
+    (r"\bFROM json_each\(\?\)", "FROM json_array_elements_text(CAST(? AS json)) AS named(value)"),
+    (r"json_extract\(CAST\(([\w.]+) AS TEXT\), '\$\.(\w+)'\)", r"(CAST(convert_from(\1, 'UTF8') AS json) ->> '\2')"),
+    (r"\bCAST\((\w+) AS BLOB\)", r"\1"),
+    (r"= max\((\w+), \?\)", r"= greatest(\1, ?)"),
+    (r"\bBLOB\b", "bytea"),
+))  # fmt: skip
+_REPLACE: Final = re.compile(r"INSERT OR REPLACE INTO (\w+) \((\w+), ([\w, ]+)\) VALUES (\(.*\))\s*$", re.DOTALL)
+_VALUE: Final = re.compile(r"\?(\d*)")
+
+
+@lru_cache(maxsize=512)
+def translated(statement: str) -> tuple[str, tuple[int, ...] | None]:
+    """The text with `%s` for values, and which value stands in each of these places where that is not their order."""
+    if found := _REPLACE.match(statement):
+        table, key, others, values = found.groups()
+        news = ", ".join(f"{name} = excluded.{name}" for name in others.split(", "))
+        statement = f"INSERT INTO {table} ({key}, {others}) VALUES {values} ON CONFLICT ({key}) DO UPDATE SET {news}"  # noqa: S608
+    for pattern, form in _RULES:
+        statement = pattern.sub(form, statement)
+    numbers = _VALUE.findall(statement)
+    order = tuple(int(number) - 1 for number in numbers) if any(numbers) else None
+    return _VALUE.sub("%s", statement), order
+
+
+class Statements:
+    """The transaction that is open on one line: a Connection (notary/database.py). Raises psycopg.Error."""
+
+    def __init__(self, line: Line, own: Mapping[str, str]) -> None:
+        """`own`: what is said otherwise here, by what is said elsewhere."""
+        self._line = line
+        self._own = own
+
+    def execute(self, statement: str, values: Sequence[Any] = (), /) -> Rows:
+        """One statement. Nothing is waited for until its answer is looked at."""
+        text, order = translated(self._own.get(statement, statement))
+        cursor = self._line.cursor(binary=True)
+        return cursor.execute(text, values if order is None else [values[at] for at in order])
+
+    def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> Rows:
+        """The same statement with each of these rows."""
+        text, order = translated(self._own.get(statement, statement))
+        assert order is None, "no statement of many rows names its values"
+        cursor = self._line.cursor()
+        cursor.executemany(text, rows)
+        return cursor

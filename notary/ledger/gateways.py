@@ -1,0 +1,49 @@
+"""What each gateway of a shared ledger has there of its own: the number of its last unit and what that answered.
+
+A ledger of one gateway has it in its journal (notary/ledger/journal.py). Owns the table `gateways`; functions of a
+connection. That of the last unit is read with the lock of the ledger, so that no unit of before is still under way.
+"""
+
+import msgspec
+
+from notary.database import Connection, Database, DatabaseGone
+from notary.ledger import journal
+from notary.ledger.journal import Found, Remembered
+
+_READ = "SELECT number, answers FROM gateways WHERE gateway_id = ?"
+_WRITE = (
+    "INSERT INTO gateways (gateway_id, number, answers) VALUES (?, ?, ?)"
+    " ON CONFLICT (gateway_id) DO UPDATE SET number = excluded.number, answers = excluded.answers"
+)
+_SIGNED = "UPDATE gateways SET checkpoint = ? WHERE gateway_id = ?"
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(list[Remembered]).decode
+
+
+def read_last(database: Database, connection: Connection) -> Found:
+    """The last unit of this gateway, and what is not in its tables yet. Raises DatabaseGone."""
+    if not database.is_shared:
+        return journal.read(connection)
+    row = connection.execute(_READ, (database.gateway_id,)).fetchone()
+    if row is None:
+        return Found([], 0, 0, 0, [])
+    try:
+        return Found([], row[0], row[0], 0, _decode(row[1]))
+    except msgspec.MsgspecError as error:
+        raise DatabaseGone(f"what was answered last makes no sense: {error}") from None
+
+
+def remember(connection: Connection, gateway_id: str, number: int, answers: list[Remembered]) -> None:
+    """A unit of this gateway, inside its transaction."""
+    connection.execute(_WRITE, (gateway_id, number, _encode(answers)))
+
+
+def note_checkpoint(connection: Connection, gateway_id: str, size: int) -> None:
+    """This gateway has signed a checkpoint of this size."""
+    connection.execute(_SIGNED, (size, gateway_id))
+
+
+def last_checkpoint(connection: Connection, gateway_id: str) -> int | None:
+    """Of how many leaves the last one was; None where it has signed none."""
+    row = connection.execute("SELECT checkpoint FROM gateways WHERE gateway_id = ?", (gateway_id,)).fetchone()
+    return None if row is None else row[0]

@@ -1,0 +1,72 @@
+"""What waits for endpoints of webhooks that are not configured any more: given up, a little at a time between units.
+
+Guarantees that nothing waits for ever for an endpoint that a former configuration called, whether or not a deliverer is
+there; disabled endpoints keep what waits for them. Names are shown: they are what a configuration called them.
+"""
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from math import inf
+from typing import Final
+
+from ipc.logs import log
+from notary.database import DatabaseGone
+from notary.ledger.outbox import waiting
+from notary.operations.delivering import Orphaned
+from notary.state import State
+from notary.unit import Outcome, Task
+
+AGAIN_SECONDS: Final = 1.0
+"""After the database or the clock has failed."""
+
+
+class Orphans:
+    """Those of one notary."""
+
+    def __init__(self, state: State, monotonic: Callable[[], float] = time.monotonic) -> None:
+        self._state = state
+        self._monotonic = monotonic
+        self._given_up: Counter[str] = Counter()
+        self._next = 0.0
+        self._is_failing = False
+
+    def look_again(self) -> None:
+        """Other endpoints are configured."""
+        self._next = 0.0
+
+    def patience(self) -> float:
+        """Seconds until something is to be done."""
+        return max(0.0, self._next - self._monotonic())
+
+    def due(self) -> Task | None:
+        """What is to be performed now, as a unit of its own: some deliveries of one endpoint."""
+        if self._monotonic() < self._next:
+            return None
+        try:
+            with self._state.database.unit(writes=False) as connection:
+                gone = waiting(connection).keys() - self._state.backlog.configured
+        except DatabaseGone as error:
+            self._fails(str(error))
+            return None
+        for name in self._given_up.keys() - gone:
+            count = self._given_up.pop(name)
+            log.warning("webhooks were given up: their endpoint is not configured any more", endpoint=name, count=count)
+        if not gone:
+            self._next, self._is_failing = inf, False
+            return None
+        return Task("", 0, Orphaned(min(gone)))
+
+    def heard(self, task: Task, outcome: Outcome) -> None:
+        """What came of it."""
+        if outcome.problem is not None:
+            self._fails(outcome.cause or outcome.problem)
+            return
+        assert isinstance(task.operation, Orphaned), "nothing else is due"
+        self._given_up[task.operation.endpoint] += outcome.value
+
+    def _fails(self, cause: str) -> None:
+        self._next = self._monotonic() + AGAIN_SECONDS
+        if not self._is_failing:
+            log.warning("webhooks of endpoints that are gone could not be given up; it is tried again", cause=cause)
+        self._is_failing = True

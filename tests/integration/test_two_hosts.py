@@ -1,0 +1,319 @@
+"""Two gateways on two hosts share one Redis, by TLS and as a user with the rights of the documentation: what a lease, a
+proof, a budget, an approval and a revocation are at one they are at the other.
+
+Hosts are network namespaces on a bridge (tests/support/hosts.py). LEDGERS says how their evidence is kept: a ledger
+that hosts share is one more entry.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from threading import Barrier
+from typing import Any
+
+import httpx
+import psutil
+import pytest
+
+from ipc.private_files import write_private
+from tests.support.certificates import made_certificate
+from tests.support.gateway import Bearer, wait_for
+from tests.support.hosts import Network, missing, network
+from tests.support.key_files import keys_command, lease_key_ids
+from tests.support.manifests import PATIENT, example, open_policy, write_manifests
+from tests.support.ports import free_port
+from tests.support.production import PRINCIPAL, Credentials, Production, credentials, keep_credentials, production
+from tests.support.redis_server import RedisServer
+
+TEXT = {"text": "a"}
+DIGEST = "/v1/actions/text_digest/execute"
+PASSWORD, ADMIN_PASSWORD = "the-gateways-password", "the-administrator-s-password"
+RIGHTS = (Path(__file__).resolve().parents[2] / "docs" / "operations.md").read_text()
+ROUNDS = 5
+WRITE = example("file_write", risk_level="critical", **PATIENT)
+
+
+@dataclass(frozen=True)
+class Ledgers:
+    """How two gateways keep their evidence: what the configuration of each says, and how many chains that makes."""
+
+    tables: str
+    chains: int
+
+
+LEDGERS = {"sqlite": Ledgers("", 2)}
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two gateways, each on its host, and the Redis on a third."""
+
+    one: Production
+    other: Production
+    network: Network
+    redis: RedisServer
+    ledgers: Ledgers
+
+    @property
+    def both(self) -> tuple[Production, Production]:
+        return self.one, self.other
+
+
+@pytest.fixture(scope="module")
+def hosts() -> Iterator[Network]:
+    """Three. Where this machine can't make them the tests are skipped with the reason; in CI they fail."""
+    if reason := missing():
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"no hosts to test with: {reason}")
+        pytest.skip(reason)
+    with network(3) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def redis_port() -> int:
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def certificate(hosts: Network, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the Redis, for its address."""
+    return made_certificate(tmp_path_factory.mktemp("certificate"), hosts.hosts[2].address)
+
+
+@pytest.fixture(scope="module")
+def redis_server(
+    hosts: Network, redis_port: int, certificate: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RedisServer]:
+    """On the third host, by TLS alone where others reach it; the gateways' user has the documented rights."""
+    host = hosts.hosts[2]
+    server = RedisServer(
+        tmp_path_factory.mktemp("redis"), "--tls-port", str(redis_port), "--bind", host.address, "127.0.0.1",
+        "--tls-cert-file", str(certificate), "--tls-key-file", str(certificate.with_name("key.pem")),
+        "--tls-ca-cert-file", str(certificate), "--tls-auth-clients", "no", within=host.within, password=ADMIN_PASSWORD,
+    )  # fmt: skip
+    rights = RIGHTS.partition("A user needs `")[2].partition("`")[0].split()
+    server.ask("ACL", "SETUSER", "gate", "on", f">{PASSWORD}", "~{gateway}:*", *rights)
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module", params=sorted(LEDGERS))
+def pair(
+    request: pytest.FixtureRequest, hosts: Network, redis_server: RedisServer, redis_port: int, certificate: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Pair]:  # fmt: skip
+    """As docs/deployment.md has it: the lease key and the operators of the first one, all else of their own. What lies
+    at one path is a folder of its own on each."""
+    ledgers, started = LEDGERS[request.param], list[Production]()
+    files = tmp_path_factory.mktemp("files")
+    folders = [tmp_path_factory.mktemp(f"host-{number}") for number in (1, 2)]
+    share_credentials(*folders)
+    with ExitStack() as stack:
+        for folder, host in zip(folders, hosts.hosts, strict=False):
+            write_manifests(folder / "actions", example("text_digest", **PATIENT), WRITE)
+            data = open_policy(folder / "policy") / "data.json"
+            policy = json.loads(data.read_text())
+            policy["acl"][PRINCIPAL] = policy["acl"]["dev:anonymous"]
+            data.write_text(json.dumps(policy))
+            (folder / "files").mkdir()
+            write_private(folder / "redis-password", f"{PASSWORD}\n".encode())
+            top = f'manifests_dir = "{folder / "actions"}"\npolicy_dir = "{folder / "policy"}"\n'
+            top += f'files_dir = "{files}"\nlease_ttl_seconds = 3600\n'
+            url = f"rediss://gate@{hosts.hosts[2].address}:{redis_port}"
+            store = f'[store]\nredis_url = "{url}"\nredis_ca_file = "{certificate}"\n'
+            store += f'redis_password_file = "{folder / "redis-password"}"\n'
+            store += f'[evidence]\norigin = "gateway.conformance.test/{host.address}"\n'
+            within = host.within_with(folder / "files", files)
+            started.append(stack.enter_context(production(folder, top, store + ledgers.tables, within=within)))
+        yield Pair(started[0], started[1], hosts, redis_server, ledgers)
+
+
+def share_credentials(first: Path, second: Path) -> None:
+    """What an operator copies: the lease key, and who the operators are."""
+    ours, theirs = credentials(first), credentials(second)
+    shutil.copy(first / "keys" / "keys" / "lease.pem", second / "keys" / "keys" / "lease.pem")
+    keep_credentials(second, Credentials(theirs.settings, ours.operators, ours.api_key, ours.private_key_file))
+
+
+def at(gate: Production, agent: Bearer) -> Bearer:
+    """The same lease and key at this gateway."""
+    return Bearer(gate.http, gate.base, agent.token, agent.prover, agent.session_id)
+
+
+def file_at(gate: Production, name: str) -> Path:
+    """A file of actions on this gateway's host."""
+    return gate.log.with_name("files") / name
+
+
+def code(answer: httpx.Response) -> tuple[int, str]:
+    return answer.status_code, answer.json().get("error", "")
+
+
+def at_once(*calls: Callable[[], httpx.Response]) -> list[httpx.Response]:
+    """All of them begin in the same instant."""
+    gate = Barrier(len(calls))
+
+    def begin(call: Callable[[], httpx.Response]) -> httpx.Response:
+        gate.wait(60)
+        return call()
+
+    with ThreadPoolExecutor(len(calls)) as threads:
+        return list(threads.map(begin, calls))
+
+
+def test_each_host_reaches_the_redis_by_tls_and_nothing_else_of_the_other(pair: Pair) -> None:
+    for gate, host in zip(pair.both, pair.network.hosts, strict=False):
+        status = gate.operator().get("/v1/admin/status").json()
+        assert status["backends"] == {"store": "redis", "policy": "embedded", "ledger": "sqlite"}
+        assert gate.process.pid in {int(pid) for pid in pids_of(host.name)}
+    clients = str(pair.redis.ask("CLIENT", "LIST", "TYPE", "normal"))
+    named = [line for line in clients.splitlines() if "name=gateway-notary" in line]
+    assert {line.partition(" addr=")[2].partition(":")[0] for line in named} == {
+        host.address for host in pair.network.hosts[:2]
+    }
+    assert all(" user=gate " in line for line in named)
+
+
+def pids_of(name: str) -> list[str]:
+    """Processes whose network is this namespace."""
+    wanted = os.stat(f"/var/run/netns/{name}").st_ino
+    found = []
+    for process in psutil.process_iter():
+        try:
+            if os.stat(f"/proc/{process.pid}/ns/net").st_ino == wanted:
+                found.append(str(process.pid))
+        except OSError:
+            continue
+    return found
+
+
+def test_a_lease_of_one_host_works_on_the_other(pair: Pair) -> None:
+    for issuer, user in (pair.both, pair.both[::-1]):
+        agent = issuer.agent()
+        for gate in (user, issuer):
+            answer = at(gate, agent).execute("text_digest", TEXT)
+            assert answer.status_code == 200, answer.text
+    assert lease_key_ids(pair.one)[0] == lease_key_ids(pair.other)[0]
+
+
+def test_a_proof_used_on_one_host_is_refused_on_the_other(pair: Pair) -> None:
+    agent = pair.one.agent()
+    headers = agent.headers("POST", DIGEST)
+    assert pair.one.http.post(DIGEST, headers=headers, json=TEXT).status_code == 200
+    assert code(pair.other.http.post(DIGEST, headers=headers, json=TEXT)) == (401, "replay_detected")
+
+
+def test_of_a_proof_that_reaches_both_hosts_at_once_one_is_taken(pair: Pair) -> None:
+    agent = pair.one.agent()
+    for _ in range(ROUNDS):
+        headers = agent.headers("POST", DIGEST)
+        answers = at_once(*[partial(gate.http.post, DIGEST, headers=headers, json=TEXT) for gate in pair.both])
+        assert sorted(code(answer) for answer in answers) == [(200, ""), (401, "replay_detected")]
+
+
+def test_a_budget_is_exact_over_both_hosts(pair: Pair) -> None:
+    agent = pair.one.agent(max_calls=8)
+    here, there = (at(gate, agent) for gate in pair.both)
+    answers = at_once(*[partial(one.execute, "text_digest", TEXT) for one in (here, there) * 8])
+    assert sorted(map(code, answers)) == [(200, "")] * 8 + [(403, "budget_exhausted")] * 8
+
+
+def test_one_approval_executes_once_when_both_hosts_execute_it_at_the_same_instant(pair: Pair) -> None:
+    agent, operators = pair.one.agent(), [gate.operator() for gate in pair.both]
+    for number in range(ROUNDS):
+        held = agent.execute("file_write", {"path": f"round-{number}.txt", "content": "once"})
+        assert held.status_code == 202, held.text
+        approve = f"/v1/approvals/{held.json()['approval_id']}/approve"
+        answers = at_once(*[partial(operator.post, approve) for operator in operators])
+        assert sorted(answer.status_code for answer in answers) == [200, 404], [answer.text for answer in answers]
+        written = [gate for gate in pair.both if file_at(gate, f"round-{number}.txt").exists()]
+        won = pair.both[[answer.status_code for answer in answers].index(200)]
+        assert written == [won], "on the host that won, and on no other"
+        polls = [at(gate, agent).get(f"/v1/approvals/{held.json()['approval_id']}/poll").json() for gate in pair.both]
+        assert [polled["state"] for polled in polls] == ["approved"] * 2
+        receipt = at(won, agent).get(f"/v1/receipts/{polls[0]['receipt_id']}")
+        assert receipt.status_code == 200, receipt.text
+
+
+def test_a_hold_of_one_host_is_denied_on_the_other(pair: Pair) -> None:
+    agent = pair.one.agent()
+    held = agent.execute("file_write", {"path": "never.txt", "content": "x"}).json()["approval_id"]
+    assert pair.other.operator().post(f"/v1/approvals/{held}/deny", {"reason": "no"}).status_code == 200
+    assert agent.get(f"/v1/approvals/{held}/poll").json()["state"] == "denied"
+    assert not any(file_at(gate, "never.txt").exists() for gate in pair.both)
+
+
+def is_refused(agent: Bearer) -> bool:
+    return code(agent.execute("text_digest", TEXT)) == (401, "invalid_lease")
+
+
+def test_revoke_all_on_one_host_reaches_the_other(pair: Pair) -> None:
+    agents = [gate.agent() for gate in pair.both]
+    assert pair.one.operator().post("/v1/admin/revoke-all").status_code == 200
+    for agent in agents:
+        for gate in pair.both:
+            wait_for(partial(is_refused, at(gate, agent)), "the end of every lease of before")
+    epochs = {gate.operator().get("/v1/admin/epoch").json()["current_epoch"] for gate in pair.both}
+    assert len(epochs) == 1
+    assert at(pair.other, pair.one.agent()).execute("text_digest", TEXT).status_code == 200
+
+
+def test_a_lease_key_that_is_rotated_on_one_host_and_copied_is_followed_by_the_other(pair: Pair) -> None:
+    before = [gate.agent() for gate in pair.both]
+    (old, *_) = lease_key_ids(pair.one)
+    done = keys_command("rotate", "--purpose", "lease", "--config", pair.one.log.with_name("gateway.toml"))
+    assert done.returncode == 0, done.stderr
+    wait_for(lambda: lease_key_ids(pair.one)[0] != old, "the first host to follow")
+    place = Path("keys") / "keys" / "lease.pem"
+    target = pair.other.log.parent / place
+    beside = target.with_suffix(".new")
+    shutil.copy(pair.one.log.parent / place, beside)
+    beside.chmod(0o600)
+    beside.rename(target)
+    wait_for(lambda: lease_key_ids(pair.other)[0] == lease_key_ids(pair.one)[0] != old, "the second host to follow")
+    for agent in (*before, *(gate.agent() for gate in pair.both)):
+        for gate in pair.both:
+            answer = at(gate, agent).execute("text_digest", TEXT)
+            assert answer.status_code == 200, answer.text
+
+
+def test_a_host_that_loses_the_redis_refuses_alone_and_goes_on_with_it(pair: Pair) -> None:
+    agent = pair.one.agent(max_calls=100)
+    here, there = (at(gate, agent) for gate in pair.both)
+    cut = pair.network.hosts[1]
+    pair.network.unplug(cut)
+    try:
+        wait_for(lambda: there.execute("text_digest", TEXT).status_code == 503, "the host without a Redis to refuse")
+        assert here.execute("text_digest", TEXT).status_code == 200
+        assert pair.other.http.get("/readyz").json()["redis"] is False
+        assert pair.one.http.get("/readyz").json()["redis"] is True
+    finally:
+        pair.network.plug(cut)
+    wait_for(pair.other.is_ready, "its readiness")
+    assert there.execute("text_digest", TEXT).status_code == 200
+
+
+def test_the_evidence_of_both_hosts_is_whole_and_in_as_many_chains_as_there_are_ledgers(pair: Pair) -> None:
+    for gate in pair.both:
+        report = gate.operator().get("/v1/audit/verify").json()
+        assert (report["intact"], report["broken_at"]) == (True, None)
+    chains = {frozenset(event["event_id"] for event in events(gate)) for gate in pair.both}
+    assert len(chains) == pair.ledgers.chains
+    assert sum(map(len, chains)) == len(frozenset.union(*chains)), "no event is in two"
+    logs = {gate.operator().get("/v1/audit/checkpoint").json()["origin"] for gate in pair.both}
+    assert len(logs) == pair.ledgers.chains, "each tree has a name of its own"
+    executed = [event for chain in pair.both for event in events(chain) if event.get("approval_id")]
+    granted = [event["approval_id"] for event in executed if event["event_type"] == "ApprovalGranted"]
+    assert len(granted) == len(set(granted)) == ROUNDS
+
+
+def events(gate: Production) -> list[dict[str, Any]]:
+    """All that a host's ledger has."""
+    return gate.events(limit=1000)

@@ -1,0 +1,69 @@
+"""A real PostgreSQL and a real Redis, and notaries that share them."""
+
+import itertools
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from tests.notary.running import Running
+from tests.support.postgres_server import PostgresServer
+from tests.support.redis_server import RedisServer
+
+StartNotary = Callable[..., Running]
+_prefixes = itertools.count()
+
+
+@pytest.fixture(scope="package")
+def redis_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """One for all of these tests."""
+    server = RedisServer(tmp_path_factory.mktemp("redis"))
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="package")
+def postgres_server() -> Iterator[PostgresServer]:
+    """One for all of these tests."""
+    server = PostgresServer()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def database(postgres_server: PostgresServer) -> str:
+    """The ledger of this test."""
+    return postgres_server.new_database()
+
+
+@pytest.fixture
+def start(
+    postgres_server: PostgresServer, redis_server: RedisServer, database: str, tmp_path: Path
+) -> Iterator[StartNotary]:
+    """Starts a notary; those of one test share store, ledger and keys."""
+    started: list[Running] = []
+    store = msgspec.structs.replace(redis_server.settings, redis_prefix=f"postgres-{next(_prefixes)}")
+    ledger = postgres_server.settings(database)
+
+    def one(folder: str = "state", **settings: Any) -> Running:
+        given: dict[str, Any] = {"store": store, "ledger": ledger, "dev_mode": True, **settings}
+        if started and not (tmp_path / folder).exists():
+            (tmp_path / folder).mkdir(mode=0o700)
+            shutil.copytree(started[0].folder / "keys", tmp_path / folder / "keys")
+            for file in started[0].folder.glob("*.jwks.json"):
+                shutil.copy2(file, tmp_path / folder)
+        started.append(Running(tmp_path / folder, **given))
+        return started[-1]
+
+    yield one
+    for running in started:
+        running.close()
+
+
+@pytest.fixture
+def notary(start: StartNotary) -> Running:
+    """One notary."""
+    return start()

@@ -1,0 +1,227 @@
+"""A PostgreSQL that is gone, silent, read-only, restarted, or not the one of before: nothing is answered that it has
+not committed, a call waits for it once, and whatever comes back is gone on with by itself."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+
+import pytest
+
+from ipc.evidence import EventQuery
+from ipc.messages import Closed, ListUnresolved, Operation, QueryEvents, ReadBudget, ReadLedger
+from notary.backends.postgres.database import TAKE_TURN
+from notary.backends.postgres.place import UNIT_SECONDS
+from notary.database import DatabaseGone
+from notary.opening import open_state
+from tests.notary.backends.postgres.conftest import StartNotary
+from tests.notary.backends.redis.test_kills import budgeted
+from tests.notary.running import Running, query, walk_of
+from tests.notary.samples import make_issue, make_note, make_open, make_result, record_call
+from tests.support.asking import Told
+from tests.support.gateway import wait_for
+from tests.support.postgres_server import PostgresServer
+
+pytestmark = pytest.mark.large
+Fault = Callable[[PostgresServer, str], AbstractContextManager[None]]
+SOON = 0.2
+"""What a call may cost while PostgreSQL is sought: microseconds, and whatever else a busy machine does meanwhile."""
+
+
+def told(running: Running, asked: Operation) -> str:
+    """Which part is not available; empty for an answer."""
+    try:
+        running.front.ask(asked)
+    except Told as error:
+        return (error.part or "?") if error.problem == "unavailable" else str(error)
+    return ""
+
+
+def comes_back(running: Running) -> None:
+    wait_for(lambda: told(running, make_note()) == "", "the ledger")
+
+
+@contextmanager
+def down(server: PostgresServer, _: str) -> Iterator[None]:
+    server.kill()
+    yield
+    server.start()
+
+
+@contextmanager
+def silent(server: PostgresServer, _: str) -> Iterator[None]:
+    server.freeze()
+    yield
+    server.thaw()
+
+
+@contextmanager
+def read_only(server: PostgresServer, database: str) -> Iterator[None]:
+    server.ask(f"ALTER DATABASE {database} SET default_transaction_read_only = on")
+    server.ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", database)
+    yield
+    with server.connect(database) as connection:
+        connection.execute("SET default_transaction_read_only = off")
+        connection.execute(f"ALTER DATABASE {database} SET default_transaction_read_only = off")
+
+
+@contextmanager
+def not_durable(server: PostgresServer, database: str) -> Iterator[None]:
+    server.ask(f"ALTER DATABASE {database} SET synchronous_commit = off")
+    server.ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", database)
+    yield
+    server.ask(f"ALTER DATABASE {database} RESET synchronous_commit")
+
+
+@contextmanager
+def without_a_table(server: PostgresServer, database: str) -> Iterator[None]:
+    server.ask("ALTER TABLE gateways RENAME TO elsewhere", database=database)
+    yield
+    server.ask("ALTER TABLE elsewhere RENAME TO gateways", database=database)
+
+
+@pytest.mark.parametrize("fault", [down, silent, read_only, not_durable, without_a_table])
+def test_nothing_is_answered_meanwhile_and_the_ledger_comes_back_by_itself(
+    notary: Running, postgres_server: PostgresServer, database: str, fault: Fault
+) -> None:
+    session_id = notary.front.ask(make_issue(max_calls=3)).session_id
+    with fault(postgres_server, database):
+        wait_for(lambda: told(notary, make_note()) == "ledger", "the fault")
+        assert told(notary, budgeted(session_id)) != ""
+        assert told(notary, make_issue()) != ""
+    comes_back(notary)
+    assert notary.front.ask(ReadBudget(session_id)).remaining == 3, "what was taken was given back"
+    assert isinstance(notary.front.ask(budgeted(session_id)), Closed)
+    assert notary.front.ask(ReadBudget(session_id)).remaining == 2
+    assert walk_of(notary).intact
+
+
+def test_a_call_that_ends_while_the_ledger_is_gone_stays_unresolved_until_it_is_back(
+    notary: Running, postgres_server: PostgresServer
+) -> None:
+    asked = make_open()
+    number = notary.front.begin(asked)
+    postgres_server.kill()
+    worker = notary.workers.of(asked.intent_id)
+    worker.word()
+    with pytest.raises(Told) as refused:
+        notary.front.finish(asked, number, make_result())
+    assert (refused.value.problem, refused.value.part) == ("unavailable", "ledger")
+    postgres_server.start()
+    comes_back(notary)
+    assert [one.intent_id for one in notary.front.ask(ListUnresolved(9))] in ([asked.intent_id], [])
+    assert walk_of(notary).intact
+
+
+def test_a_silent_server_costs_the_first_call_its_deadline_and_those_that_follow_nothing(
+    notary: Running, postgres_server: PostgresServer
+) -> None:
+    postgres_server.freeze()
+    try:
+        began = time.monotonic()
+        assert told(notary, make_note()) == "ledger"
+        assert time.monotonic() - began >= UNIT_SECONDS / 2
+        costs = []
+        for _ in range(20):
+            began = time.monotonic()
+            assert told(notary, make_note()) == "ledger"
+            costs.append(time.monotonic() - began)
+        assert sorted(costs)[10] < SOON
+    finally:
+        postgres_server.thaw()
+    comes_back(notary)
+
+
+def test_a_unit_whose_connection_breaks_at_its_commit_is_answered_when_the_server_has_it(
+    notary: Running, postgres_server: PostgresServer, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert notary.thread is not None
+    postgres = notary.thread.state.database
+    line = postgres._line  # type: ignore[attr-defined]
+    execute = line.execute
+
+    asked: list[str] = []
+
+    def breaking(statement: str, *more: object) -> object:
+        asked.append(statement)
+        if statement != "COMMIT" or TAKE_TURN not in asked:
+            return execute(statement, *more)
+        done = execute(statement)
+        line._pipeline.sync()
+        line.pgconn.finish()  # the answer was on its way
+        return done
+
+    monkeypatch.setattr(line, "execute", breaking)
+    assert told(notary, make_note()) == ""
+    comes_back(notary)
+    assert postgres._line is not line, "it was lost"  # type: ignore[attr-defined]
+    assert len(query(notary.front)) == 2
+    assert walk_of(notary).intact
+
+
+def test_a_server_that_was_put_back_is_not_gone_on_with(
+    notary: Running, postgres_server: PostgresServer, database: str
+) -> None:
+    for _ in range(3):
+        notary.front.ask(make_note())
+    postgres_server.ask("UPDATE turn SET number = number - 1", database=database)
+    postgres_server.restart()
+    wait_for(lambda: "lacks units" in why(notary), "what is found")
+    postgres_server.ask("UPDATE turn SET number = number + 1", database=database)
+    comes_back(notary)
+
+
+def why(notary: Running) -> str:
+    try:
+        notary.front.ask(make_note())
+    except Told as error:
+        return str(error.cause)
+    return ""
+
+
+SWALLOWS = "CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END'"
+TRIGGER = "CREATE TRIGGER swallows BEFORE INSERT ON events FOR EACH ROW EXECUTE FUNCTION swallow()"
+
+
+@pytest.mark.parametrize(("changes", "reason"), [
+    (["UPDATE meta SET value = '7' WHERE key = 'schema'"], "its schema is 7, known is 6"),
+    ([SWALLOWS, TRIGGER], "it has a trigger swallows"),
+    (["CREATE RULE swallows AS ON INSERT TO events DO INSTEAD NOTHING"], "it has a rule swallows"),
+])  # fmt: skip
+def test_a_start_refuses_a_ledger_of_a_later_version_and_one_that_somebody_prepared(
+    start: StartNotary, postgres_server: PostgresServer, database: str, changes: list[str], reason: str
+) -> None:
+    running = start()
+    running.stop()
+    for change in changes:
+        postgres_server.ask(change, database=database)
+    with pytest.raises(DatabaseGone, match=reason):
+        open_state(running.settings)
+
+
+def test_a_start_refuses_a_server_that_loses_what_it_has_answered(
+    start: StartNotary, postgres_server: PostgresServer, database: str
+) -> None:
+    running = start()
+    running.stop()
+    postgres_server.ask(f"ALTER DATABASE {database} SET synchronous_commit = off")
+    with pytest.raises(DatabaseGone, match="synchronous_commit is off"):
+        open_state(running.settings)
+
+
+def test_a_text_that_no_postgresql_takes_is_refused_and_takes_no_other_with_it(notary: Running) -> None:
+    asked = [make_note(), make_note(principal="a\x00b"), make_note()]
+    heard = [notary.front.heard(number) for number in notary.front.send(*asked)]
+    assert [one.problem for one in heard] == [None, "refused", None]
+    assert len(notary.front.ask(QueryEvents(EventQuery()))) == 2
+    assert notary.front.ask(ReadLedger()).unresolved == 0
+
+
+def test_what_was_recorded_before_a_server_was_killed_is_there_afterwards(
+    notary: Running, postgres_server: PostgresServer
+) -> None:
+    closed = [record_call(notary.front)[1] for _ in range(5)]
+    postgres_server.restart()
+    comes_back(notary)
+    names = b"".join(query(notary.front, event_type="ActionCall")).decode()
+    assert all(one.receipt_id in names for one in closed)
+    assert walk_of(notary).intact

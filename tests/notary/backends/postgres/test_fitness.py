@@ -1,0 +1,132 @@
+"""Which PostgreSQL will do: reached by name, password and TLS, durable, and one at all."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from ipc.messages import Closed
+from ipc.settings import LedgerSettings, Settings
+from notary.backends.postgres.fitness import problem_of_postgres
+from notary.backup import NotBackedUp, back_up
+from tests.notary.running import NotaryProcess, settings_in
+from tests.notary.samples import make_open
+from tests.support.certificates import made_certificate
+from tests.support.postgres_server import PostgresServer
+from tests.support.redis_server import RedisServer
+
+pytestmark = pytest.mark.large
+PASSWORD = "a password of words"
+
+
+def problem(ledger: LedgerSettings) -> str:
+    """As `gateway check --connect` tells it; empty where there is none."""
+    return problem_of_postgres(Settings("/state", "http://gateway.test", ledger=ledger)) or ""
+
+
+@pytest.fixture(scope="module")
+def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PostgresServer, LedgerSettings]]:
+    """A server that wants a password and TLS of who is not of its own user."""
+    folder: Path = tmp_path_factory.mktemp("tls")
+    certificate = made_certificate(folder)
+    server = PostgresServer()
+    for name in ("key.pem", "certificate.pem"):
+        shutil.copy(folder / name, server.data / name)
+        (server.data / name).chmod(0o600)
+        if os.geteuid() == 0:
+            shutil.chown(server.data / name, "nobody", "nogroup")
+    server.ask(f"CREATE USER ann PASSWORD '{PASSWORD}'")
+    server.ask("CREATE DATABASE anns OWNER ann")
+    rules = server.data / "pg_hba.conf"
+    rules.write_text("hostssl all ann 127.0.0.1/32 scram-sha-256\nhost all ann all reject\n" + rules.read_text())
+    for name, value in (("ssl_cert_file", "certificate.pem"), ("ssl_key_file", "key.pem"), ("ssl", "on")):
+        server.ask(f"ALTER SYSTEM SET {name} = '{value}'")
+    server.restart()
+    password = folder / "password"
+    password.write_text(PASSWORD + "\n")
+    password.chmod(0o600)
+    url = f"postgresql://ann@localhost:{server.port}/anns"
+    yield server, LedgerSettings(url=url, password_file=str(password), ca_file=str(certificate))
+    server.close()
+
+
+def test_name_password_and_certificate_are_held_against_it(
+    closed: tuple[PostgresServer, LedgerSettings], tmp_path: Path
+) -> None:
+    server, ledger = closed
+    assert problem(ledger) == ""
+    wrong = tmp_path / "wrong"
+    wrong.write_text("no password")
+    wrong.chmod(0o600)
+    for changes in (
+        {"password_file": None}, {"password_file": str(wrong)}, {"ca_file": None},
+        {"password_file": str(tmp_path / "none")}, {"url": f"postgresql://ann@127.0.0.1:{server.port}/anns"},
+    ):  # fmt: skip
+        told = problem(msgspec.structs.replace(ledger, **changes))
+        assert "can't be used: " in told
+        assert PASSWORD not in told
+
+
+def test_a_notary_behind_its_walls_speaks_tls_and_connects_again(
+    closed: tuple[PostgresServer, LedgerSettings], redis_server: RedisServer, tmp_path: Path
+) -> None:
+    server, ledger = closed
+    store = msgspec.structs.replace(redis_server.settings, redis_prefix="fitness")
+    process = NotaryProcess(settings_in(tmp_path, ledger=ledger, store=store, dev_mode=True))
+    process.ready()
+    front = process.attach("front-1")
+    assert isinstance(front.ask(make_open()), Closed)
+    server.ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'ann'")
+    while front.heard(front.send(make_open())[0]).problem is not None:
+        pass
+    front.close()
+    assert process.stop() == 0
+
+
+def test_what_is_no_postgresql_is_told_in_one_sentence(redis_server: RedisServer, tmp_path: Path) -> None:
+    for url in (
+        f"postgresql://u@127.0.0.1:{redis_server.port}/d", "postgresql://u@127.0.0.1:9/d",
+        "postgresql://u@no-such-name.invalid/d", f"postgresql://u@/d?host={tmp_path}",
+    ):  # fmt: skip
+        told = problem(LedgerSettings(url=url))
+        assert told.startswith(f"ledger.url = '{url}': can't be used: ")
+        assert "\n" not in told
+
+
+def test_a_server_that_loses_or_refuses_writes_will_not_do(postgres_server: PostgresServer, database: str) -> None:
+    ledger = postgres_server.settings(database)
+    assert problem(ledger) == ""
+    for setting, value, why in (
+        ("synchronous_commit", "off", "synchronous_commit is off"),
+        ("default_transaction_read_only", "on", "takes no writes"),
+    ):
+        postgres_server.ask(f"ALTER DATABASE {database} SET {setting} = {value}")
+        assert why in problem(ledger)
+        with postgres_server.connect("postgres") as connection:
+            connection.execute(f"ALTER DATABASE {database} RESET {setting}")
+
+
+def test_another_encoding_will_not_do(postgres_server: PostgresServer, database: str) -> None:
+    name = f"{database}_latin"
+    postgres_server.ask(f"CREATE DATABASE {name} TEMPLATE template0 ENCODING 'LATIN1' LOCALE 'C'")
+    assert "has the encoding LATIN1" in problem(postgres_server.settings(name))
+
+
+def test_fsync_off_will_not_do_outside_dev_mode(database: str) -> None:
+    server = PostgresServer("fsync = off")
+    try:
+        settings = Settings("/state", "http://gateway.test", ledger=server.settings(server.new_database()))
+        assert "fsync is off" in str(problem_of_postgres(settings))
+        assert problem_of_postgres(msgspec.structs.replace(settings, dev_mode=True)) is None
+    finally:
+        server.close()
+
+
+def test_gateway_backup_says_what_backs_it_up(postgres_server: PostgresServer, database: str, tmp_path: Path) -> None:
+    settings = settings_in(tmp_path, ledger=postgres_server.settings(database))
+    with pytest.raises(NotBackedUp, match="pg_dump"):
+        back_up(settings, tmp_path / "backup", with_keys=False)
+    assert not (tmp_path / "backup").exists()

@@ -1,0 +1,106 @@
+"""Two gateways on one ledger: one chain, one tree, and each answers again what it has answered itself."""
+
+import pytest
+
+from ipc.evidence import EventQuery
+from ipc.messages import Closed, ListUnresolved, QueryEvents, ReadCheckpoint, ShowReceipt
+from notary.checkpoints import RolledBack
+from notary.opening import open_state
+from tests.notary.backends.postgres.conftest import StartNotary
+from tests.notary.running import walk_of
+from tests.notary.samples import changed, make_note, make_open, make_result, record_call
+from tests.support.postgres_server import PostgresServer
+
+pytestmark = pytest.mark.large
+
+
+def test_what_both_write_is_one_chain_and_one_tree(start: StartNotary) -> None:
+    one, other = start("one"), start("other")
+    numbers = [(running, running.front.send(make_open())[0]) for _ in range(20) for running in (one, other)]
+    assert all(isinstance(running.front.answer(number), Closed) for running, number in numbers)
+    one.front.ask(make_note())
+    other.front.ask(make_note())
+    assert one.front.ask(QueryEvents(EventQuery())) == other.front.ask(QueryEvents(EventQuery()))
+    report = walk_of(one)
+    assert (report.intact, report.total_events, report.size) == (True, 42, 82), report.reason
+    assert other.front.ask(ReadCheckpoint()).size == one.front.ask(ReadCheckpoint()).size == 82
+
+
+def test_a_receipt_of_one_is_shown_by_the_other(start: StartNotary) -> None:
+    one, other = start("one"), start("other")
+    _, closed = record_call(one.front)
+    assert other.front.ask(ShowReceipt(closed.receipt_id)).signature_status == "verified"
+
+
+def test_a_call_that_one_runs_is_not_taken_from_it_by_the_other(start: StartNotary) -> None:
+    one, other = start("one"), start("other")
+    asked = make_open()
+    number = one.front.begin(asked)
+    other.front.ask(make_note())
+    other.restart()
+    assert [view.intent_id for view in other.front.ask(ListUnresolved(9))] == [asked.intent_id]
+    assert isinstance(one.front.finish(asked, number, make_result()), Closed)
+    assert other.front.ask(ListUnresolved(9)) == []
+    assert walk_of(other).intact
+
+
+def test_each_answers_again_what_it_has_answered_whatever_the_other_does_meanwhile(start: StartNotary) -> None:
+    one, other = start("one"), start("other")
+    front = one.attach("asks-again")
+    asked = make_note()
+    (number,) = front.send(asked)
+    told = front.heard(number)
+    for _ in range(3):
+        other.front.ask(make_note())
+    one.restart()
+    again = one.attach("asks-again")
+    again.resend({number: asked})
+    assert again.heard(number) == told
+    assert len(one.front.ask(QueryEvents(EventQuery()))) == 4
+
+
+def test_a_gateway_starts_beside_one_whose_checkpoints_are_newer(start: StartNotary) -> None:
+    one = start("one")
+    one.front.ask(make_note())
+    one.front.ask(ReadCheckpoint())
+    other = start("other")
+    other.front.ask(make_note())
+    assert other.front.ask(ReadCheckpoint()).size == 2
+    assert one.restart().ask(ReadCheckpoint()).size == 2
+
+
+def test_a_ledger_that_was_put_back_is_refused_by_a_start(
+    start: StartNotary, postgres_server: PostgresServer, database: str
+) -> None:
+    one = start("one")
+    copy = f"{database}_copy"
+    one.front.ask(make_note())
+    one.stop()
+    postgres_server.ask(f"CREATE DATABASE {copy} TEMPLATE {database}")
+    one.start()
+    one.front.ask(make_note())
+    one.front.ask(ReadCheckpoint())
+    one.stop()
+    with pytest.raises(RolledBack, match="an earlier copy was put back"):
+        open_state(changed(one.settings, ledger=postgres_server.settings(copy)))
+
+
+def test_checkpoints_that_were_taken_from_a_gateway_are_missed(start: StartNotary) -> None:
+    one = start("one")
+    one.front.ask(make_note())
+    one.front.ask(ReadCheckpoint())
+    one.stop()
+    (one.folder / "checkpoints").unlink()
+    with pytest.raises(RolledBack, match="is gone, which says how far the ledger was"):
+        open_state(one.settings)
+
+
+def test_operations_that_arrive_together_are_one_transaction(
+    start: StartNotary, postgres_server: PostgresServer, database: str
+) -> None:
+    one = start("one")
+    before = postgres_server.ask("SELECT number FROM turn", database=database)[0][0]
+    for number in one.front.send(*[make_note() for _ in range(100)]):
+        assert one.front.heard(number).problem is None
+    after = postgres_server.ask("SELECT number FROM turn", database=database)[0][0]
+    assert 1 <= after - before <= 20

@@ -1,0 +1,36 @@
+"""The ledger of a notary, in each kind of database."""
+
+import itertools
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+
+from tests.notary.conftest import StartNotary
+from tests.notary.running import Running
+from tests.notary.samples import hooks
+from tests.support.cosigners import CITY, witnessed_by
+from tests.support.postgres_server import PostgresServer
+from tests.support.redis_server import RedisServer
+
+_prefixes = itertools.count()
+
+
+@pytest.fixture(scope="module")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[PostgresServer, RedisServer]]:
+    """One of each for all tests of a module; each test has a database and a prefix of its own."""
+    postgres, redis = PostgresServer(), RedisServer(tmp_path_factory.mktemp("redis"))
+    yield postgres, redis
+    postgres.close()
+    redis.close()
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.large)])
+def kept(request: pytest.FixtureRequest, start_notary: StartNotary) -> Running:
+    """A notary with two endpoints and a witness."""
+    more: dict[str, object] = {}
+    if request.param == "postgres":
+        postgres, redis = request.getfixturevalue("servers")
+        more["ledger"] = postgres.settings(postgres.new_database())
+        more["store"] = msgspec.structs.replace(redis.settings, redis_prefix=f"ledger-{next(_prefixes)}")
+    return start_notary(webhooks=hooks("chat", "pager"), evidence=witnessed_by(CITY), **more)

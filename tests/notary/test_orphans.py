@@ -1,0 +1,91 @@
+"""What waits for endpoints that are not configured any more: given up with a word, and nothing else is."""
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+import msgspec
+import pytest
+
+from ipc.messages import FollowSettings, NotaryReady, ReadLedger, SettingsFollowed
+from ipc.reloadable import reloadable_of
+from notary.ledger.outbox import GIVEN_UP_AT_ONCE
+from tests.notary.conftest import StartNotary
+from tests.notary.running import Running
+from tests.notary.samples import changed, hooks, make_refuse, notify
+from tests.support.gateway import wait_for
+from tests.support.logs import capture_logs
+
+SAID = "webhooks were given up: their endpoint is not configured any more"
+
+
+@pytest.fixture
+def logs() -> Iterator[list[Any]]:
+    with capture_logs() as lines:
+        yield lines
+
+
+def given_up(notary: Running) -> dict[str, int]:
+    """Endpoint -> dead letters."""
+    return dict(notary.stored("SELECT endpoint, count(*) FROM given_up GROUP BY endpoint"))
+
+
+def said(logs: list[Any]) -> list[tuple[str, int]]:
+    return [(one["endpoint"], one["count"]) for one in logs if one["event"] == SAID]
+
+
+def configure(notary: Running, *names: str, disabled: str = "") -> None:
+    """Have the notary follow a reload that leaves these endpoints."""
+    assert notary.thread is not None
+    rows = tuple(changed(row, disable=row.name == disabled) for row in hooks(*names))
+    reloadable = reloadable_of(msgspec.structs.replace(notary.settings, webhooks=rows))
+    notary.thread.tell(FollowSettings("r", reloadable))
+    while not isinstance(told := cast(Any, notary.thread.hears()), SettingsFollowed):
+        assert told == NotaryReady()
+    assert told == SettingsFollowed("r")
+
+
+def test_what_waits_for_endpoints_that_are_gone_is_given_up_at_a_start_and_counted(
+    start_notary: StartNotary, logs: list[Any]
+) -> None:
+    notary = start_notary(webhooks=hooks("chat", "gone", "off"))
+    count = GIVEN_UP_AT_ONCE + 7
+    for number in notary.front.send(*[make_refuse()] * count):
+        notary.front.answer(number)
+    notary.settings = msgspec.structs.replace(
+        notary.settings, webhooks=(*hooks("chat"), changed(hooks("off")[0], disable=True))
+    )
+    front = notary.restart()
+    wait_for(lambda: said(logs) == [("gone", count)], "a line that says so")
+    assert given_up(notary) == {"gone": count}
+    told = front.ask(ReadLedger())
+    assert told.waiting == {"chat": count, "off": count}, "a disabled endpoint keeps what waits for it"
+    assert told.drops == {"other": {"not_configured": count}}
+
+
+def test_an_endpoint_that_a_reload_removes_hears_of_nothing_more_and_one_that_it_brings_hears_at_once(
+    start_notary: StartNotary, logs: list[Any]
+) -> None:
+    notary = start_notary(webhooks=hooks("chat", "gone"))
+    notify(notary.front)
+    configure(notary, "chat", "new")
+    wait_for(lambda: said(logs) == [("gone", 1)], "a line that says so")
+    notify(notary.front)
+    assert notary.front.ask(ReadLedger()).waiting == {"chat": 2, "new": 1}
+    configure(notary, "chat", "new", disabled="chat")
+    notify(notary.front)
+    assert notary.front.ask(ReadLedger()).waiting == {"chat": 2, "new": 2}
+    assert given_up(notary) == {"gone": 1}
+
+
+def test_while_the_clock_is_wrong_nothing_is_given_up_and_afterwards_everything(
+    start_notary: StartNotary, logs: list[Any]
+) -> None:
+    notary = start_notary(webhooks=hooks("gone"))
+    notify(notary.front)
+    notary.clock.wrong = "it stepped back"
+    configure(notary)
+    wait_for(lambda: [one for one in logs if "could not be given up" in one["event"]], "a line that says so")
+    assert given_up(notary) == {}
+    notary.clock.wrong = ""
+    wait_for(lambda: said(logs) == [("gone", 1)], "the end")
+    assert given_up(notary) == {"gone": 1}
