@@ -24,7 +24,9 @@ if [ ! -e /etc/gateway/gateway.toml ]; then
   chmod 0640 /etc/gateway/gateway.toml /etc/gateway/actions/*
 fi
 
-install -m 0644 "$here/gateway.service" "$here/gateway.socket" "$here/gateway-admin.socket" /etc/systemd/system/
+for unit in gateway.service gateway.socket gateway-admin.socket gateway-metrics.socket; do
+  install -m 0644 "$here/$unit" /etc/systemd/system/
+done
 install -D -m 0644 "$here/gateway.service.d/walls.conf" /etc/systemd/system/gateway.service.d/walls.conf
 version=$(systemctl --version | sed -n '1s/[^0-9]*\([0-9]*\).*/\1/p')
 if [ "$version" -ge 253 ]; then

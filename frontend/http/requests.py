@@ -54,7 +54,7 @@ class Request:
         self.peer = peer
         """Credentials of the peer on a Unix socket, None on TCP."""
         self.listener = listener
-        """Kind of the socket it came in on: client, admin or merged."""
+        """Kind of the socket it came in on: client, admin, merged or metrics."""
         self._body = body if body is not None else CompleteBody()
 
     @property

@@ -37,11 +37,14 @@ IDLE_CHECKS = 64
 RETRY_SECONDS = 0.1
 """Longest pause after accept failed for want of resources."""
 
+WATCHED = frozenset({"admin", "metrics"})
+"""Sockets that take no calls: what a gateway that is leaving does is seen through them."""
+
 _BROKEN_LISTENER = frozenset({errno.EBADF, errno.EINVAL, errno.ENOTSOCK, errno.EOPNOTSUPP})
 
 
 class ListeningSocket(NamedTuple):
-    """A bound, listening stream socket (TCP or Unix). `kind` is client, admin or merged."""
+    """A bound, listening stream socket (TCP or Unix). `kind` is client, admin, merged or metrics."""
 
     kind: str
     sock: socket.socket
@@ -50,8 +53,8 @@ class ListeningSocket(NamedTuple):
 
     @property
     def is_left_early(self) -> bool:
-        """Whether it is left before the gateway refuses anything; operators see a drain to its end."""
-        return self.stays_open and self.kind != "admin"
+        """Whether it is left before the gateway refuses anything; operators and scrapers see a drain to its end."""
+        return self.stays_open and self.kind not in WATCHED
 
 
 class Server:
@@ -95,7 +98,7 @@ class Server:
     @property
     def may_be_left(self) -> bool:
         """True if every socket that takes calls outlives this gateway: then no call has to be refused."""
-        return all(listener.is_left_early or listener.kind == "admin" for listener in self._listeners)
+        return all(listener.is_left_early or listener.kind in WATCHED for listener in self._listeners)
 
     async def leave(self, seconds: float) -> None:
         """Accept nothing more on sockets that outlive this gateway, and serve one more request of each connection that
@@ -222,7 +225,7 @@ class Server:
         if self._accepting.cancel_called:
             # Accepted in the very moment in which drain began.
             connection.finish()
-        elif self._early.cancel_called and endpoint.kind != "admin":
+        elif self._early.cancel_called and endpoint.kind not in WATCHED:
             connection.finish(spares_new=True)
         connections.add(connection)
         self._traffic.opened(endpoint.kind)

@@ -199,14 +199,15 @@ OUTBOX = Family(
     "gate_webhook_outbox_pending", "gauge", "Webhook deliveries that wait, those under way among them.", across="once"
 )
 WEBHOOK_DELIVERIES = Family(
-    "gate_webhook_deliveries_total", "counter", "Attempts to deliver a webhook: delivered or failed.",
-    ("endpoint", "outcome"),
+    "gate_webhook_deliveries_total", "counter",
+    "Attempts to deliver a webhook since the notary started: delivered or failed.", ("endpoint", "outcome"),
+    across="once",
 )  # fmt: skip
 WEBHOOK_DROPS = Family(
     "gate_webhook_drops_total", "counter",
     "Webhook deliveries that will never arrive: rejected (by the receiver), exhausted (no retry is left), blocked (the"
     " name leads to private addresses), outbox_full (too many waited), not_configured (the endpoint is gone).",
-    ("endpoint", "reason"),
+    ("endpoint", "reason"), across="once",
 )  # fmt: skip
 WITNESS_REQUESTS = Family(
     "gate_witness_requests_total", "counter",

@@ -31,8 +31,6 @@ REFUSALS = ("draining", "ceiling", "share", "rate", "ledger_full")
 HELD, ENDS = "held", ("approved", "denied", "expired", "failed")
 WRITES = INTENT, RECEIPT, EVENT = ("intent", "receipt", "event")
 ASKS = DECIDE, LOAD = ("decide", "load")
-ATTEMPTS = ("delivered", "failed")
-DROPS = ("rejected", "exhausted", "blocked", "outbox_full")
 """Of an endpoint that is configured."""
 LEASES = "/v1/leases"
 MAX_RULES = 100
@@ -98,8 +96,6 @@ class Metrics:
         self.accepted = Counts(f.ACCEPTED, (), self._cells)
         self.turned_away = Counts(f.TURNED_AWAY, (), self._cells)
         self.answers_cut = Counts(f.CUT, (), self._cells)
-        self.webhook_deliveries = Counts(f.WEBHOOK_DELIVERIES, (), self._cells)
-        self.webhook_drops = Counts(f.WEBHOOK_DROPS, (), self._cells)
         self.witness_requests = Counts(f.WITNESS_REQUESTS, (), self._cells)
         self._rules: set[str] = set()
         self._by_action = (self.calls, self.execution_seconds, self.executions, self.schema_violations)
@@ -234,22 +230,11 @@ class Metrics:
         """A worker's process has ended. SECURITY: a worker chooses its exit code; those without a name are `other`."""
         self.workers_ended.add(_profile(worker_id), reason if reason in _ENDS_OF_PROCESSES else f.OTHER)
 
-    # ------------------------------------------------------------------ webhooks
-
-    def knows_endpoints(self, names: Iterable[str]) -> None:
-        """Said once, before anything is counted: which endpoints there are."""
-        known = tuple(names)
-        self.webhook_deliveries = Counts(f.WEBHOOK_DELIVERIES, product(known, ATTEMPTS), self._cells)
-        self.webhook_drops = Counts(f.WEBHOOK_DROPS, product(known, DROPS), self._cells)
+    # ------------------------------------------------------------------ witnesses
 
     def knows_witnesses(self, names: Iterable[str], outcomes: Iterable[str]) -> None:
         """Said once, before anything is counted: which witnesses there are."""
         self.witness_requests = Counts(f.WITNESS_REQUESTS, product(names, outcomes), self._cells)
-
-    def webhooks_orphaned(self, count: int) -> None:
-        """So many deliveries waited for an endpoint that is not configured any more, whatever it was called."""
-        for _ in range(count):
-            self.webhook_drops.add(f.OTHER, "not_configured")
 
 
 def _each(labels: tuple[str, ...]) -> list[tuple[str, ...]]:

@@ -23,7 +23,7 @@ class Usage(NamedTuple):
     """One process: times in seconds, sizes in bytes."""
 
     kind: str
-    """supervisor, front, notary, policy, template, or worker and its profile."""
+    """supervisor, front, notary, deliverer, policy, template, or worker and its profile."""
     number: str
     """From 1 within its kind; a worker's is its place, which its successor takes over: numbers stay few."""
     cpu_seconds: float
@@ -57,12 +57,17 @@ class Processes:
         self._fronts = fronts
         self._supervisor = os.getppid()
         self._notary: int | None = None
+        self._deliverer: int | None = None
         self._policy: int | None = None
         self._workers: dict[str, Announced] = {}
 
     def notary_attached(self, pid: int) -> None:
         """A notary takes the place of the one before it."""
         self._notary = pid
+
+    def deliverer_started(self, pid: int) -> None:
+        """A deliverer takes the place of the one before it."""
+        self._deliverer = pid
 
     def policy_attached(self, pid: int) -> None:
         """A policy process takes the place of the one before it."""
@@ -94,6 +99,8 @@ class Processes:
         ]  # fmt: skip
         if self._notary is not None:
             wanted.append((Announced("notary", "1", self._notary), self._supervisor))
+        if self._deliverer is not None:
+            wanted.append((Announced("deliverer", "1", self._deliverer), self._supervisor))
         wanted += [(one, self._supervisor) for one in known if one.kind in ("front", "policy") and one is not own[0]]
         template = self._template(workers)
         if template is not None:
