@@ -11,7 +11,6 @@ import trio
 from frontend.actions.registry import Registry
 from frontend.auth.authentication import Authentication
 from frontend.auth.dpop import DpopVerifier
-from frontend.auth.hosts import loopback_aliases
 from frontend.auth.lease import LeaseVerifier
 from frontend.auth.operators import Operators
 from frontend.calls.approvals.expiry import Expiry
@@ -62,11 +61,11 @@ from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.present import Presence
 from frontend.telemetry.processes import Processes
 from frontend.telemetry.weakened import Weakened
-from frontend.webhooks.deadlines import WebhookDeadlines
 from frontend.webhooks.webhooks import Webhooks
 from frontend.witnesses.witnesses import Witnesses
 from ipc import messages as m
 from ipc.front_memory import Layout
+from ipc.loopback import loopback_aliases, own_addresses
 from ipc.settings import Settings
 
 
@@ -80,10 +79,10 @@ def build_services(
     weakened = Weakened(settings.dev_mode, sandbox_degraded=bool(settings.walls.missing))
     metrics = Metrics(lambda: configuration.registry, memory)
     notary, known = Notary(client), Known()
-    webhooks = _webhooks(start, clock, notary, metrics, deadlines.webhooks)
+    webhooks = Webhooks(lambda: configuration.settings, control, deadlines.webhooks)
     leases = LeaseVerifier(clock, client.hear_now)
     known.followers.append(leases.use)
-    client.on_in_force, client.on_woken, client.observe = known.hear, webhooks.wake, metrics.asked
+    client.on_in_force, client.observe = known.hear, metrics.asked
     admission, rates, sessions = _limits(settings, metrics, memory)
     journal = Journal(weakened, notary)
     refusals, operators = Refusals(journal, deadlines.calls), Operators(settings.operators)
@@ -102,17 +101,17 @@ def build_services(
         PolicyFile(settings.policy_dir, deadlines.policy, deadlines.files, has_rules=settings.opa_url is None),
         deadlines.configuration, operators,
     )  # fmt: skip
-    execution = _execution(settings, notary, pools, metrics, _epoch_now(client, known), deadlines)
+    dependencies = _dependencies(settings, notary, admission.room, deadlines)
+    execution = _execution(settings, notary, pools, metrics, _epoch_now(client, known), dependencies, deadlines)
     transitions = Transitions(clock, notary, front_id, metrics)
     learned = LearnedRules(rules_path(settings), clock, journal, allow_list, deadlines.files)
     settlement = Settlement(
         known, notary, weakened, execution, transitions, Learning(learned),
-        Signatures(clock, settings.public_base_url, settings.approvals.require_signature), allow_list,
+        Signatures(clock, own_addresses(settings), settings.approvals.require_signature), allow_list,
         settings.egress_proxy_url, deadlines.calls,
     )  # fmt: skip
     expiry, recovery = Expiry(clock, notary, transitions, weakened), Recovery(notary, weakened, transitions)
     quotas = Quotas(lambda: configuration.settings.identity, lambda: configuration.policy_files)
-    ask_proxy = asker(settings.egress_proxy_url, deadlines.egress)
     pipeline = Pipeline(
         settings, clock, weakened, admission, authentication, lambda: configuration.registry, measured,
         Budgets(notary), Holds(clock, notary, metrics), execution, notary, learned.for_action, sessions, metrics,
@@ -129,25 +128,23 @@ def build_services(
         learned=learned, allow_list=allow_list, rates=rates, metrics=metrics, memory=memory, presence=presence,
         witnesses=Witnesses(settings, notary, metrics, deadlines.witnesses, is_followed=start.number == 1),
         pipeline=pipeline, webhooks=webhooks, processes=Processes(start.number, settings.front_processes),
-        dependencies=Dependencies(notary, ask_proxy, deadlines.health, admission.room),
+        dependencies=dependencies,
     )  # fmt: skip
+
+
+def _dependencies(settings: Settings, notary: Notary, room: Room, deadlines: Deadlines) -> Dependencies:
+    """What this front asks how it is."""
+    ask_proxy = asker(settings.egress_proxy_url, deadlines.egress, settings.egress.proxy_ca_file)
+    return Dependencies(notary, ask_proxy, deadlines.health, room)
 
 
 def _execution(
     settings: Settings, notary: Notary, pools: Pools, metrics: Metrics, epoch_now: Callable[[], int],
-    deadlines: Deadlines,
+    dependencies: Dependencies, deadlines: Deadlines,
 ) -> Execution:  # fmt: skip
     secrets, wait = Secrets(settings.secrets), settings.limits.worker_wait_seconds
-    return Execution(notary, secrets, pools, wait, metrics, epoch_now, deadlines.calls)
-
-
-def _webhooks(
-    start: m.StartFront, clock: Clock, notary: Notary, metrics: Metrics, deadlines: WebhookDeadlines
-) -> Webhooks:
-    """Those of this front; the first of several fronts counts what the notary says was dropped."""
-    return Webhooks(
-        start.settings, clock, notary, metrics, deadlines, is_successor=start.is_successor,
-        keeps_count=start.number == 1,
+    return Execution(
+        notary, secrets, pools, wait, metrics, epoch_now, dependencies.is_proxy_down, deadlines.calls
     )  # fmt: skip
 
 

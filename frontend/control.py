@@ -56,6 +56,9 @@ class Hears(Protocol):
     def worker_gone(self, message: m.WorkerGone) -> None:
         """A worker ended."""
 
+    def deliverer_started(self, message: m.DelivererStarted) -> None:
+        """A fresh deliverer of webhooks."""
+
     def policy_edited(self, message: m.PolicyEdited) -> None:
         """Another front has changed the policy's data."""
 
@@ -91,7 +94,7 @@ class Control:
         self._unsent_in, self._unsent_out = trio.open_memory_channel[m.Message](MAX_UNSENT)
         self._serving: deque[str] = deque(maxlen=MAX_UNSENT)
         """Workers that the supervisor has to hear of as serving, and for which the queue had no room."""
-        self._answers: dict[str, m.ModulesLoaded | m.Reloaded] = {}
+        self._answers: dict[str, m.ModulesLoaded | m.Reloaded | m.WebhookTried] = {}
         self._awaited: dict[str, trio.Event] = {}
 
     async def start(self) -> tuple[m.StartFront, list[socket.socket], int]:
@@ -116,9 +119,14 @@ class Control:
         seconds = self.deadlines.reload_seconds
         return cast(m.Reloaded, await self._ask(request.request_id, request, seconds, "no answer to a reload"))
 
+    async def try_webhook(self, request: m.TryWebhook, seconds: float) -> m.WebhookTried:
+        """Have the deliverer make one attempt. Raises SupervisorSilent: then nobody knows what came of it."""
+        silence = "the process that delivers did not answer"
+        return cast(m.WebhookTried, await self._ask(request.request_id, request, seconds, silence))
+
     async def _ask(
         self, request_id: str, message: m.Message, seconds: float, silence: str
-    ) -> m.ModulesLoaded | m.Reloaded:
+    ) -> m.ModulesLoaded | m.Reloaded | m.WebhookTried:
         self._awaited[request_id] = trio.Event()
         try:
             self.post(message)
@@ -190,7 +198,9 @@ class Control:
                 listener.attach_worker(message, self._taken())
             case m.WorkerGone():
                 listener.worker_gone(message)
-            case m.ModulesLoaded() | m.Reloaded() if message.request_id in self._awaited:
+            case m.DelivererStarted():
+                listener.deliverer_started(message)
+            case m.ModulesLoaded() | m.Reloaded() | m.WebhookTried() if message.request_id in self._awaited:
                 self._answers[message.request_id] = message
                 self._awaited[message.request_id].set()
             case m.PolicyEdited():

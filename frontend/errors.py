@@ -80,6 +80,7 @@ STATUS: dict[str, int] = {
     "ledger_unavailable": 503,
     "ledger_full": 503,
     "learned_rules_unavailable": 503,
+    "secrets_unavailable": 503,
     "clock_error": 503,
     "identity_provider_unavailable": 503,
 }

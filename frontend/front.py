@@ -87,6 +87,10 @@ class Front:
         self._services.processes.worker_gone(message.worker_id)
         self._services.metrics.worker_ended(message.worker_id, message.reason)
 
+    def deliverer_started(self, message: m.DelivererStarted) -> None:
+        """Tell metrics."""
+        self._services.processes.deliverer_started(message.pid)
+
     def drain(self, message: m.Drain) -> None:
         """Refuse new work, or leave it to the next gateway where there will be one, and say how much is in flight."""
         if message.is_leaving and self._server.may_be_left:
@@ -166,7 +170,6 @@ class Front:
         await services.dependencies.start(self._nursery)
         self._nursery.start_soon(services.upkeep.run)
         self._nursery.start_soon(services.refusals.run)
-        self._nursery.start_soon(services.webhooks.run)
         self._nursery.start_soon(services.witnesses.run)
         self._nursery.start_soon(services.allow_list.watch)
         return None

@@ -128,10 +128,10 @@ class Services:
             "backends": {
                 "store": "redis" if self.settings.store.redis_url else "sqlite",
                 "policy": "opa" if self.settings.opa_url else "embedded",
-                "ledger": "sqlite",
+                "ledger": "postgresql" if self.settings.ledger.url else "sqlite",
             },
             "webhooks": {
-                "active": self.webhooks.is_active,
+                "active": bool(self.webhooks.active),
                 "pending_deliveries": ledger_status.deliveries if ledger_status else None,
             },
             "ledger_volume": {
@@ -191,6 +191,7 @@ class Services:
             waiting={name: one.waiting for name, one in pools.items() if one.waiting},
             busy={name: one.members - one.idle for name, one in pools.items() if one.members > one.idle},
             unanswered=self.client.unanswered,
+            is_ledger_full=self.admission.room.is_short,
         )
 
     def close(self) -> None:

@@ -1,8 +1,8 @@
 """The walls of a front: the folders that its configuration names, no program, no capability, no way to listen.
 
-A front reads what operators change while it runs (manifests, policy, secrets), sends notifications and asks an OPA
-where one decides, so it keeps those folders and may connect; the socket of an OPA needs no folder. It stays in the user
-namespace of the host: it must know which users its peers are.
+A front reads what operators change while it runs (manifests, policy, secrets), brings checkpoints to witnesses and asks
+an OPA where one decides, so it keeps those folders and may connect; the socket of an OPA needs no folder. It stays in
+the user namespace of the host: it must know which users its peers are.
 
 SECURITY: ledger and keys are no place of a front. A folder that holds them, or the state directory, is never opened to
 it as a whole: of what lies there beside them it has what is named, as it was when it started.
@@ -41,14 +41,16 @@ class FrontPlaces:
     def all(self) -> tuple[Place, ...]:
         """Every place."""
         settings = self._settings
-        secrets = (settings.secrets.file, settings.secrets.age_identity_file, settings.opa_token_file)
-        hooks = (one.secret_file for one in settings.webhooks)
+        read = (
+            settings.secrets.file, settings.secrets.age_identity_file, settings.opa_token_file,
+            settings.egress.proxy_ca_file,
+        )  # fmt: skip
         return (
             *program_places(), *outside_places(), *(Place(path, READ) for path in (*_NAMES, "/proc")),
             *self._of_system(), Place("/dev/null", READ_FILES | WRITE_FILES), *kept([settings.fronts_folder]),
             *self._folders([settings.policy_dir], CHANGE),
             *self._folders([settings.manifests_dir, settings.modules_dir], READ),
-            *self._homes((*secrets, *hooks), READ), *self._homes([settings.egress.proxy_allowlist_file], CHANGE),
+            *self._homes(read, READ), *self._homes([settings.egress.proxy_allowlist_file], CHANGE),
         )  # fmt: skip
 
     def _of_system(self) -> Iterator[Place]:

@@ -1,10 +1,10 @@
 """Listening sockets that a service manager has bound: taken over by their names, in the form of sd_listen_fds(3).
 
-`gateway` is the agents' socket, `gateway-admin` the operators', `gateway-http` the TCP address of `listen_http_addr`;
-the name of a socket unit counts as well, with its `.socket`. Such a socket is the manager's: it stays open, with all
-that wait in its backlog, when this gateway is gone, and its path is never unlinked here. One that no setting names, or
-another one than the setting names, is a start error: a gateway that listens elsewhere than its configuration says would
-look like one that is down.
+`gateway` is the agents' socket, `gateway-admin` the operators', `gateway-http` the TCP address of `listen_http_addr`,
+`gateway-metrics` that of `[metrics]`; the name of a socket unit counts as well, with its `.socket`. Such a socket is
+the manager's: it stays open, with all that wait in its backlog, when this gateway is gone, and its path is never
+unlinked here. One that no setting names, or another one than the setting names, is a start error: a gateway that
+listens elsewhere than its configuration says would look like one that is down.
 """
 
 import os
@@ -19,7 +19,7 @@ from supervisor.refusal import Refused
 from supervisor.sockets import Listener
 
 FIRST_DESCRIPTOR = 3
-KINDS = {"gateway": "client", "gateway-admin": "admin", "gateway-http": "merged"}
+KINDS = {"gateway": "client", "gateway-admin": "admin", "gateway-http": "merged", "gateway-metrics": "metrics"}
 """Name -> kind of listener."""
 NAMES = {kind: name for name, kind in KINDS.items()}
 MAX_SOCKETS = 64
@@ -76,10 +76,10 @@ def _listener(name: str, sock: socket.socket | None, settings: Settings) -> List
     if address is None:
         raise _refused(name, f"was handed over, and {setting} is not set", f"Set {setting}, or remove the socket.")
     found = _address_of(sock)
-    if not _is_same(kind, found, address):
+    if not _is_same(found, address):
         mend = f"Make ListenStream= and {setting} the same."
         raise _refused(name, f'listens on {found or "no address"}, and {setting} = "{address}"', mend)
-    if kind != "merged" and not _is_socket_file(address):
+    if address.startswith("/") and not _is_socket_file(address):
         mend = "Restart its socket unit; where it is kept by FDSTORE, set RuntimeDirectoryPreserve=restart."
         raise _refused(name, f"listens, but its file {address} is gone", mend)
     return Listener(kind, address, sock, stays_open=True)
@@ -96,6 +96,9 @@ def _configured(kind: str, settings: Settings) -> tuple[str, str | None]:
             return "listen_uds_path", settings.listen_uds_path
         case "admin":
             return "listen_admin_uds_path", settings.listen_admin_uds_path
+        case "metrics":
+            is_tcp = settings.metrics.listen is not None
+            return "metrics.listen" if is_tcp else "metrics.listen_uds_path", settings.metrics.address
         case _:
             return "listen_http_addr", settings.listen_http_addr
 
@@ -115,8 +118,8 @@ def _address_of(sock: socket.socket) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _is_same(kind: str, found: str, configured: str) -> bool:
-    if kind != "merged":
+def _is_same(found: str, configured: str) -> bool:
+    if configured.startswith("/"):
         return os.path.realpath(found) == os.path.realpath(configured) if found.startswith("/") else False
     try:
         return split_address(found) == split_address(configured)

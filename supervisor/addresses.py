@@ -33,14 +33,13 @@ def base_url(value: object, context: Context) -> str:
     return given.rstrip("/")
 
 
-@kind(type="string", pattern=r"^http://([^ \x00-\x20\x7f@/?#\[\]:]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}/?$")
+@kind(type="string", pattern=r"^https?://([^ \x00-\x20\x7f@/?#\[\]:]+|\[[0-9A-Fa-f:.]+\]):[0-9]{1,5}/?$")
 def proxy_url(value: object, context: Context) -> str:
-    """`http://HOST:PORT` of a proxy; HOST is a name or an address. Returned without a final slash."""
+    """`http://HOST:PORT` or `https://HOST:PORT` of a proxy; HOST is a name or an address. Returned without a final
+    slash."""
     given = base_url(value, context)
     mend = 'Use a form like "http://proxy.internal:3128".'
     parts = urlsplit(given)
-    if parts.scheme != "http":
-        raise Wrong("must begin with http://: TLS to the upstream goes through the proxy as it is", mend)
     if parts.port is None or parts.path:
         raise Wrong("must name host and port, and nothing else", mend)
     host = parts.hostname or ""
@@ -107,6 +106,18 @@ def listen_address(value: object, _: Context) -> str:
     except ValueError:
         raise Wrong("must be an IP address and a port", 'Use a form like "127.0.0.1:3000".') from None
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
+
+
+@kind(**listen_address.form)
+def loopback_address(value: object, context: Context) -> str:
+    """`ADDRESS:PORT` that only this host reaches; the port is a fixed one, since others are configured with it."""
+    given = listen_address(value, context)
+    host, port = split_address(given)
+    if not ipaddress.ip_address(host).is_loopback:
+        raise Wrong("must be an address of loopback", 'Use a form like "127.0.0.1:9464", or listen_uds_path.')
+    if port == 0:
+        raise Wrong("port 0 can't be told to a scraper", "Name the port.")
+    return given
 
 
 @kind(**listen_address.form)

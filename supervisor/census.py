@@ -6,6 +6,7 @@ Told by `gateway ps` and `gateway status`, and in the log on SIGUSR1. Reads what
 from collections.abc import Iterable
 from typing import TypedDict
 
+from ipc.roles import CALLS_DO_WITHOUT
 from supervisor import lifecycle
 from supervisor.fronts import Front
 from supervisor.standings import Standing
@@ -34,7 +35,7 @@ class Whole(TypedDict):
 
     state: str
     is_ready: bool
-    """It serves, by one front at least, and no child is in a crash loop."""
+    """It serves, by one front at least; no child is in a crash loop, and the ledger has room."""
     pid: int
     version: str
     state_dir: str
@@ -44,6 +45,8 @@ class Whole(TypedDict):
     held: int | None
     unresolved: int | None
     crash_loops: list[str]
+    is_ledger_full: bool
+    """Calls are refused until there is room on its volume."""
     weakened: list[str]
 
 
@@ -67,10 +70,12 @@ def whole(state: State, fronts: Iterable[Front], pid: int) -> Whole:
     living = list(fronts)
     said = [front.status for front in living if front.status is not None]
     crash_loops = list(state.standings.crash_loops)
+    is_ledger_full = any(one.is_ledger_full for one in said)
     return {
         "state": state.lifecycle.state,
         "is_ready": state.lifecycle.state == lifecycle.SERVING
-        and not crash_loops
+        and CALLS_DO_WITHOUT.issuperset(crash_loops)
+        and not is_ledger_full
         and any(front.is_ready for front in living),
         "pid": pid,
         "version": state.settings.version,
@@ -81,6 +86,7 @@ def whole(state: State, fronts: Iterable[Front], pid: int) -> Whole:
         "held": _told(one.held for one in said),
         "unresolved": _told(one.unresolved for one in said),
         "crash_loops": crash_loops,
+        "is_ledger_full": is_ledger_full,
         "weakened": list(state.settings.weakened),
     }
 

@@ -26,12 +26,14 @@ from ipc.checking import (
 )
 from ipc.exits import Exit
 from ipc.framing import FrameError
+from ipc.key_reports import BackendProblem
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.sessions import ProtocolError
 from ipc.settings import Settings
 from supervisor.config import Loaded
 from supervisor.document import Document
 from supervisor.helpers import Helpers
+from supervisor.keys import run_key_program
 from supervisor.places import place_problems
 from supervisor.problems import Problem
 from supervisor.refusal import Refused
@@ -70,7 +72,20 @@ def check_configuration(loaded: Loaded, environ: Mapping[str, str], *, connects:
         problems.append(loaded.document.problem((name,), f"{name}: {sentence}", ""))
     parts = (*_parts(loaded, final), *(("connect",) if connects else ()))
     looked = _look(CheckFiles(final, parts), loaded.document, environ)
-    return replace(looked, problems=(*problems, *looked.problems))
+    unreached = (*looked.unreached, *(_untried(final, loaded.document) if connects else ()))
+    return replace(looked, problems=(*problems, *looked.problems), unreached=unreached)
+
+
+def _untried(settings: Settings, document: Document) -> list[Problem]:
+    """What the notary's backends answer, tried by a program that may speak to them. Raises Refused."""
+    if settings.store.redis_url is None and settings.ledger.url is None:
+        return []
+    failing, given = "the backends could not be tried", msgspec.json.encode(settings).decode()
+    done = run_key_program("notary.try_backends", [], failing, given)
+    if done.returncode != 0:
+        raise Refused(Exit.FAILED, f"{failing}: {(done.stderr.strip().splitlines() or ['no reason given'])[-1]}")
+    told = msgspec.json.decode(done.stdout, type=list[BackendProblem])
+    return [document.problem(tuple(one.setting.split(".")), one.sentence, "") for one in told]
 
 
 def check_policy(folder: str, environ: Mapping[str, str]) -> Checked:

@@ -12,11 +12,13 @@ from ipc.settings import Settings
 from supervisor.commands import (
     backup,
     check,
+    console,
     dev,
     doctor,
     init,
     keys,
     ledger,
+    logs,
     new,
     policy,
     run,
@@ -35,7 +37,7 @@ _EXITS = """exit codes:
   137 calls were cut by the hard deadline · 1 a policy test failed, a policy gives no decision, the running gateway is
   not ready or has refused a reload, or an unexpected error; the log says what"""
 
-_GROUPS = (init, new, run, dev, running, check, doctor, policy, schema, keys, ledger, backup, witness)
+_GROUPS = (init, new, run, dev, running, logs, check, doctor, policy, schema, keys, ledger, backup, witness, console)
 """In the order in which `gateway --help` shows them."""
 
 

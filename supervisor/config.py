@@ -167,22 +167,54 @@ class _Reader:
             self.require(("secrets", "file"), "Name the encrypted file.")
         if "proxy_allowlist_file" in values.get("egress", {}):
             self.require(("egress_proxy_url",), "egress.proxy_allowlist_file is written for that proxy.")
+        if "proxy_secret" in values.get("egress", {}):
+            self.require(("egress_proxy_url",), "egress.proxy_secret is shown to that proxy.")
+        if "proxy_ca_file" in values.get("egress", {}):
+            self.require(("egress_proxy_url",), "egress.proxy_ca_file is what that proxy is known by.")
         for name in ("opa_token_file", "opa_memo", "unsafe_opa_http"):
             if name in values:
                 self.require(("opa_url",), f"{name} is for that OPA.")
+        self.check_ledger(values.get("ledger", {}))
         if values.get("approvals", {}).get("require_signature"):
             self.check_keys_of(operators)
         needed = {"state_dir": "", "public_base_url": ""}
         rows = {"identity": identity, "operators": operators, "webhooks": webhooks, "evidence": evidence}
         settings = msgspec.convert(needed | values | rows, Settings)
-        sockets = {("listen_uds_path",), ("listen_admin_uds_path",)}
-        if settings.listen_uds_path == settings.listen_admin_uds_path and not self.unread & sockets:
-            self.note(("listen_admin_uds_path",), "listen_admin_uds_path: must differ from listen_uds_path.")
+        self.check_sockets(settings)
         return settings
+
+    def check_sockets(self, settings: Settings) -> None:
+        """Each listens at a place of its own; metrics at one, since a scraper asks at one."""
+        taken: dict[str, Path] = {}
+        for path, place in (
+            (("listen_uds_path",), settings.listen_uds_path),
+            (("listen_admin_uds_path",), settings.listen_admin_uds_path),
+            (("metrics", "listen_uds_path"), settings.metrics.listen_uds_path),
+            (("listen_http_addr",), settings.listen_http_addr),
+            (("metrics", "listen"), settings.metrics.listen),
+        ):
+            if place is None or path in self.unread:
+                continue
+            other = taken.setdefault(place, path)
+            if other != path and other not in self.unread:
+                self.note(path, f"{dotted(path)}: must differ from {dotted(other)}.")
+        if settings.metrics.listen is not None and settings.metrics.listen_uds_path is not None:
+            text = "metrics.listen: stands beside metrics.listen_uds_path, and there is one socket for metrics."
+            self.note(("metrics", "listen"), text, "Leave one of them out.")
 
     def require(self, path: Path, mend: str) -> None:
         if not self.document.has(path):
             self.leave_out(path, f"{dotted(path)}: is missing.", mend)
+
+    def check_ledger(self, ledger: dict[str, Any]) -> None:
+        """One that gateways may share needs a store that they share, too."""
+        if "url" in ledger:
+            self.require(("store", "redis_url"), "A ledger in PostgreSQL needs its store in a Redis.")
+            if "path" in ledger:
+                self.note(("ledger", "path"), "ledger.path: a ledger is a file or in PostgreSQL.", "Leave one out.")
+        for name in ("password_file", "ca_file"):
+            if name in ledger:
+                self.require(("ledger", "url"), f"ledger.{name} is for that PostgreSQL.")
 
     def check_quotas(self, principals: dict[str, dict[str, Any]]) -> None:
         """A quota is the principal's: users who act as the same one have the same."""

@@ -1,5 +1,5 @@
-"""Settings that a reload has changed, brought to those that took no part in it: the notary, and fronts that were only
-starting.
+"""Settings that a reload has changed, brought to those that took no part in it: the notary, fronts that were only
+starting, and the deliverer.
 
 Guarantees that each of them has said that it decides by the new settings, or is gone, before the reload is answered:
 whoever is no operator any more is one for nobody. What starts later is given them with its first message.
@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 import trio
 
 from ipc import messages as m
+from supervisor.deliverers import DelivererKeeper
 from supervisor.fronts import Front
 from supervisor.logs import log
 from supervisor.notaries import NotaryKeeper
@@ -22,9 +23,12 @@ FOLLOW_SECONDS = 5.0
 class Followers:
     """Knows who must hear of new settings. `fronts()` are those that live at the moment."""
 
-    def __init__(self, state: State, notary: NotaryKeeper, fronts: Callable[[], list[Front]]) -> None:
+    def __init__(
+        self, state: State, notary: NotaryKeeper, deliverer: DelivererKeeper, fronts: Callable[[], list[Front]]
+    ) -> None:  # fmt: skip
         self._state = state
         self._notary = notary
+        self._deliverer = deliverer
         self._fronts = fronts
 
     async def follow(self, message: m.FollowSettings, but: Iterable[Front]) -> None:
@@ -35,6 +39,7 @@ class Followers:
             front.post(message)
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._notary.follow, message, FOLLOW_SECONDS)
+            nursery.start_soon(self._deliverer.follow)
             for front in late:
                 nursery.start_soon(self._until_followed, front, message.request_id)
 

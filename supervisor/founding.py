@@ -49,6 +49,10 @@ file = "secrets.json"
 # scopes = ["tools:call"]
 # owner = "team-billing"
 
+# Prometheus asks here without a credential: numbers alone, and for users of this host alone (docs/metrics.md).
+# [metrics]
+# listen = "127.0.0.1:9464"
+
 [[operators]]
 name = {operator}
 api_key_sha256 = "{digest}"

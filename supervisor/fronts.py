@@ -14,6 +14,7 @@ import trio
 from ipc import messages as m
 from ipc.exits import Exit
 from ipc.sessions import FRONT_TO_SUPERVISOR
+from ipc.webhooks import without_addresses
 from supervisor.backoff import Backoff, reason_of
 from supervisor.children import Child
 from supervisor.control import Control
@@ -118,7 +119,8 @@ class Front:
         handed = tuple(m.Listener(one.kind, one.address, one.stays_open) for one in listeners)
         live = (*live_fronts, self.front_id)
         return m.StartFront(
-            self.front_id, live, self._state.settings, handed, number=self.number, is_successor=self._is_successor
+            self.front_id, live, without_addresses(self._state.settings), handed, number=self.number,
+            is_successor=self._is_successor,
         )  # fmt: skip
 
 

@@ -18,6 +18,7 @@ MAX_SOCKET_PATH = 107
 
 _CREDENTIALS = "CREDENTIALS_DIRECTORY"
 _IDENTIFIER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,255}")
+_LOG_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:/-]{0,255}")
 _PRINCIPAL = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:@-]{0,255}")
 _SCOPE = re.compile(r"(?=.*:)[a-z0-9:_-]{4,64}")
 _LABEL = "[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?"
@@ -106,6 +107,7 @@ def _matching(expression: re.Pattern[str], what: str, **more: object) -> Kind[st
 name = _matching(_IDENTIFIER, "letters, digits, dot, underscore or dash, at most 256, a letter or digit first")
 principal = _matching(_PRINCIPAL, "letters, digits and . _ : @ -, at most 256, a letter or digit first")
 scope = _matching(_SCOPE, "4 to 64 of a-z 0-9 : _ - with a colon, like tools:call")
+log_name = _matching(_LOG_NAME, "letters, digits and . _ : / -, at most 256, a letter or digit first")
 thumbprint = _matching(_THUMBPRINT, "an RFC 7638 thumbprint: 43 characters of base64url")
 host_name = _matching(_HOST_NAME, "a host name in lower case", pattern=f"^{_LABEL}(\\.{_LABEL})*$", maxLength=253)
 
@@ -173,15 +175,5 @@ def list_of(item: Kind[T]) -> Kind[tuple[T, ...]]:
         if not isinstance(value, list) or not value:
             raise Wrong("must be an array with at least one item")
         return tuple(item(one, context) for one in value)
-
-    return check
-
-
-def not_yet(sentence: str) -> Kind[object]:
-    """A setting of a later version: refused by name, so that it is never silently without effect."""
-
-    @kind(**{"not": {}, "description": f"Not part of this version yet. {sentence}"})
-    def check(_: object, __: Context) -> object:
-        raise Wrong("is not part of this version yet", sentence, is_secret=True)
 
     return check

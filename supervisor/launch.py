@@ -16,6 +16,7 @@ import trio
 from setproctitle import setproctitle
 
 from ipc.exits import Exit
+from ipc.log_level import VARIABLE
 from ipc.parent import adopt_orphans, refuse_core_dumps
 from ipc.settings import Settings
 from supervisor.activation import NAMES, activated
@@ -30,7 +31,7 @@ from supervisor.programs import Programs
 from supervisor.refusal import Refused
 from supervisor.rereading import Reread, Rereading
 from supervisor.signals import RECEIVED
-from supervisor.sockets import ADMIN_MODE, CLIENT_MODE, Listener, listen_tcp, listen_unix
+from supervisor.sockets import ADMIN_MODE, CLIENT_MODE, METRICS_MODE, Listener, listen_tcp, listen_unix
 from supervisor.state import State
 from supervisor.state_dir import hold_state_dir
 from supervisor.supervise import supervise
@@ -85,8 +86,8 @@ async def _launch(prepare: Prepare, environ: Mapping[str, str], programs: Progra
         notifier = Notifier.of(environ)
         _keep_open(prepared.listeners, notifier, environ)
         state = State(
-            settings, programs, Children(environ), _rereading(prepared, cleanup), notifier, watchdog_seconds(environ),
-            prepared.upstream,
+            settings, programs, Children({**environ, VARIABLE: settings.log_level}), _rereading(prepared, cleanup),
+            notifier, watchdog_seconds(environ), prepared.upstream,
         )  # fmt: skip
         commands = listen_for_commands(Path(settings.state_dir), cleanup)
         code = await supervise(state, prepared.listeners, received, prepared.announce, commands)
@@ -116,16 +117,18 @@ def _keep_open(listeners: tuple[Listener, ...], notifier: Notifier, environ: Map
 
 
 def listen(settings: Settings, cleanup: ExitStack, given: tuple[Listener, ...] = ()) -> tuple[Listener, ...]:
-    """Open the Unix sockets of these settings that are not among `given`; they are closed and unlinked at the end.
-    Raises Refused."""
+    """Open the Unix sockets of these settings, and the one for metrics, that are not among `given`; they are closed and
+    unlinked at the end. Raises Refused."""
     listeners = []
-    for kind, path, mode in (
+    for kind, address, mode in (
         ("client", settings.listen_uds_path, CLIENT_MODE),
         ("admin", settings.listen_admin_uds_path, ADMIN_MODE),
+        ("metrics", settings.metrics.address, METRICS_MODE),
     ):
-        if any(one.kind == kind for one in given):
+        if address is None or any(one.kind == kind for one in given):
             continue
-        listeners.append(listen_unix(kind, path, mode))
+        is_file = address.startswith("/")
+        listeners.append(listen_unix(kind, address, mode) if is_file else listen_tcp(address, kind))
         cleanup.callback(listeners[-1].close)
     return tuple(listeners)
 

@@ -12,6 +12,7 @@ import trio
 
 from ipc import messages as m
 from ipc.sessions import NOTARY_TO_SUPERVISOR
+from ipc.webhooks import without_addresses
 from supervisor.backoff import Backoff, reason_of
 from supervisor.children import Child
 from supervisor.control import Control
@@ -44,6 +45,10 @@ class NotaryKeeper:
         """A fresh notary may be told what it must know before any front is tied to it."""
         self.on_broken: Callable[[m.WorkerBroke], None] = _nothing
         """A worker broke its word."""
+        self.on_tied: Callable[[], None] = _nothing
+        """Fronts are tied to a fresh notary: it is time for the deliverer."""
+        self.child_of: Callable[[str], Child | None] = _nothing
+        """Whose channel has ended that is no front."""
         self.pulse = Pulse()
         self._state = state
         self._fronts = fronts
@@ -78,14 +83,19 @@ class NotaryKeeper:
             await self._state.condition.until(lambda: not self._fronts())
         return bool(self._fronts())
 
+    @property
+    def pid(self) -> int | None:
+        """Of the notary of now; None while there is none."""
+        return self._child.pid if self._child is not None and self._child.status is None else None
+
     def attach(self, front: Front) -> None:
         """Tie a front to the notary of now; without one nothing happens, since the next one is tied to all."""
-        if self._control is None or self._child is None or self._child.status is not None:
+        if self._control is None or (pid := self.pid) is None:
             return
         ours, theirs = socket.socketpair()
         with ours, theirs:
             self._control.post(m.AttachFront(front.front_id), (os.dup(theirs.fileno()),))
-            front.post(m.AttachNotary(pid=self._child.pid), (os.dup(ours.fileno()),))
+            front.post(m.AttachNotary(pid=pid), (os.dup(ours.fileno()),))
 
     def tell(self, message: m.Message, fds: tuple[int, ...] = ()) -> None:
         """Post a message to the notary of now, with descriptors that this call takes over; without one nothing
@@ -137,10 +147,11 @@ class NotaryKeeper:
         child = state.children.spawn("notary", state.programs.notary, control.child_end)
         self._control, self._child = control, child
         state.standings.started(child.name, child.pid)
-        control.post(m.StartNotary(state.settings))
+        control.post(m.StartNotary(without_addresses(state.settings)))
         self.on_start()
         for front in self._fronts():
             self.attach(front)
+        self.on_tied()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(state.expect_up, child, lambda: self._is_ready, READY_SECONDS)
             await control.serve_until_end(child, lambda message: self._hear(message, nursery))
@@ -163,12 +174,14 @@ class NotaryKeeper:
                 self._state.condition.notify_all()
 
     async def _end_detached(self, front_id: str) -> None:
-        """A front without a notary refuses every call, and nothing ties it again while this notary lives."""
-        front = next((one for one in self._fronts() if one.front_id == front_id), None)
-        if front is None or front.child is None:
+        """A front without a notary refuses every call, the deliverer sends nothing, and nothing ties either again while
+        this notary lives."""
+        fronts = {one.front_id: one.child for one in self._fronts()}
+        child = fronts[front_id] if front_id in fronts else self.child_of(front_id)
+        if child is None:
             return
         with trio.move_on_after(DETACHED_SECONDS):
-            await front.child.wait()
+            await child.wait()
             return
-        log.error(f"{front.name} is killed: its channel with the notary has ended", pid=front.child.pid)
-        front.child.kill()
+        log.error(f"{child.name} is killed: its channel with the notary has ended", pid=child.pid)
+        child.kill()

@@ -44,7 +44,7 @@ def _places(settings: Settings, loaded: Loaded) -> Iterator[tuple[str, Path, Loo
     if loaded.is_judged("state_dir"):
         yield "state_dir", Path(settings.state_dir), partial(_state_dir, is_mended=settings.dev_mode)
         yield "state_dir", Path(settings.state_dir) / "modules-cache", _compiled
-        if loaded.is_judged("ledger", "path"):
+        if loaded.is_judged("ledger", "path") and settings.ledger.url is None:
             name = "state_dir" if settings.ledger.path is None else "ledger.path"
             yield name, Path(settings.ledger_file), _database
     if settings.ledger.path is not None and loaded.is_judged("ledger", "path"):
@@ -59,6 +59,8 @@ def _places(settings: Settings, loaded: Loaded) -> Iterator[tuple[str, Path, Loo
         # A dev gateway chooses places for the sockets that nobody named.
         if loaded.is_judged(name) and (loaded.document.has((name,)) or not settings.dev_mode):
             yield name, Path(getattr(settings, name)), _socket
+    if settings.metrics.listen_uds_path is not None and loaded.is_judged("metrics", "listen_uds_path"):
+        yield "metrics.listen_uds_path", Path(settings.metrics.listen_uds_path), _socket
 
 
 def _state_dir(folder: Path, *, is_mended: bool) -> Iterator[tuple[str, str]]:

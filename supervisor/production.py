@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Final
 
+from ipc.postgres_address import parse_postgres_url
 from ipc.settings import Settings
 from supervisor.addresses import is_plain_beyond_loopback, split_address
 from supervisor.toml_lines import Path
@@ -134,9 +135,32 @@ def _opa_without_tls(settings: Settings) -> Iterable[Finding]:
         yield Finding(("opa_url",), text, "Use https or a Unix socket; unsafe_opa_http = true accepts it.")
 
 
+def _sends_ledger_in_clear(settings: Settings) -> bool:
+    ledger = settings.ledger
+    return ledger.url is not None and ledger.ca_file is None and parse_postgres_url(ledger.url).is_elsewhere
+
+
+def _ledger_without_tls(settings: Settings) -> Iterable[Finding]:
+    if _sends_ledger_in_clear(settings):
+        text = f"ledger.url: a PostgreSQL on another host without TLS is {IN_PRODUCTION}."
+        yield Finding(("ledger", "url"), text, "Name the certificates that it is verified with in ledger.ca_file.")
+
+
 _NO_NAME = "The caller's user id is what says who asks."
 _KEPT_KEY = "What a lost key has signed could not be verified after a restart."
 _CLEAR_TEXT = "Leases, proofs and operators' keys would cross it in the clear."
+
+
+def _is_proxy_secret_in_clear(settings: Settings) -> bool:
+    url = settings.egress_proxy_url
+    return settings.egress.proxy_secret is not None and url is not None and is_plain_beyond_loopback(url)
+
+
+def _shows_proxy_secret_in_clear(settings: Settings) -> Iterable[Finding]:
+    if _is_proxy_secret_in_clear(settings):
+        text = f"egress.proxy_secret: shown to a proxy at http beyond this host is {IN_PRODUCTION}."
+        yield Finding(("egress", "proxy_secret"), text, "Use https in egress_proxy_url.")
+
 
 RULES: Final = (
     Rule("identity.provider", _NO_NAME, _identity_none),
@@ -153,7 +177,9 @@ RULES: Final = (
     Rule("webhooks.url", "What is notified could be read and changed on its way.", _webhooks_without_tls),
     Rule("limits.drain_seconds", "Calls are promised that long after the signal to end.", _short_drain),
     Rule("evidence.witnesses.url", "Its answers could be held back or replaced.", _witnesses_without_tls),
+    Rule("egress.proxy_secret", "Whoever reads it on its way could leave by this proxy.", _shows_proxy_secret_in_clear),
     Rule("opa_url", "Whoever can answer in its place decides what is allowed.", _opa_without_tls),
+    Rule("ledger.url", "Evidence could be read, changed and held back on its way.", _ledger_without_tls),
 )
 """The lease key is not among them: without a path it is kept in `state_dir/keys`, never in memory alone."""
 
@@ -178,7 +204,9 @@ WEAKNESSES: tuple[tuple[str, Callable[[Settings], bool]], ...] = (
         "witnesses without TLS",
         lambda settings: any(not one.url.startswith("https://") for one in settings.evidence.witnesses),
     ),
+    ("egress.proxy_secret without TLS", _is_proxy_secret_in_clear),
     ("opa_url without TLS", _sends_policy_in_clear),
+    ("ledger.url without TLS", _sends_ledger_in_clear),
     ("response_schema_enforcement=warn", lambda settings: settings.response_schema_enforcement == "warn"),
     ("unsafe_degraded_sandbox", lambda settings: settings.unsafe_degraded_sandbox),
 )

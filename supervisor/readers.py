@@ -12,6 +12,7 @@ from ipc import messages as m
 from ipc.exits import Exit
 from ipc.limits import READER_SECONDS
 from supervisor.backoff import reason_of
+from supervisor.ledgers import ledger_arguments
 from supervisor.logs import log
 from supervisor.policies import Post
 from supervisor.state import State
@@ -42,7 +43,7 @@ class ReaderKeeper:
 
     async def _live(self, wanted: m.NeedReader, post: Post) -> None:
         settings = self._state.settings
-        program = (*self._state.programs.reader, "--file", settings.ledger_file, "--walls", str(settings.walls))
+        program = (*self._state.programs.reader, *ledger_arguments(settings), "--walls", str(settings.walls))
         fronts_end, readers_end = socket.socketpair()
         child = self._state.children.spawn("reader", program, readers_end, "channel-fd")
         if child.status is None:

@@ -1,10 +1,10 @@
 """Reloads: one at a time, prepared by every front, put in force by all or none, the outcome returned to its requester.
 
-A reload reads manifests, policy and the configuration file again: of the latter operators and principals follow, other
-settings need a restart and are named. Once every front has said that it can, the one that was asked writes the event
-and puts it in force, then the others do, and the notary: a refusal by any, and evidence that can't be written, leave
-all as they were. A front that fails after that is ended, since it would go on with what is not in force any more; its
-successor reads the files.
+A reload reads manifests, policy and the configuration file again: of the latter operators, principals and webhooks
+follow, other settings need a restart and are named. Once every front has said that it can, the one that was asked
+writes the event and puts it in force, then the others do, and the notary: a refusal by any, and evidence that can't be
+written, leave all as they were. A front that fails after that is ended, since it would go on with what is not in force
+any more; its successor reads the files.
 """
 
 from collections.abc import Awaitable, Callable
@@ -117,7 +117,8 @@ class Reloads:
             for front in others:
                 await self._end_unless_followed(front, reload.outcomes.get(front.front_id))
             if reload.change.reloadable is not None:
-                await self._follow(m.FollowSettings(reload.request.request_id, reload.change.reloadable), fronts)
+                told = reload.change.reloadable.without_addresses
+                await self._follow(m.FollowSettings(reload.request.request_id, told), fronts)
         else:
             await self._finish(reload, others, outcome.error, deadline)
         return replace(outcome, changed=reload.change.changed, needs_restart=reload.change.needs_restart)
@@ -167,14 +168,17 @@ class Reloads:
             await front.child.wait()
 
     def _tell(self, reload: _Reload, outcome: m.Reloaded) -> None:
-        by = reload.request.requested_by
+        by, trace_id = reload.request.requested_by, reload.request.trace_id
+        more: dict[str, object] = {} if trace_id is None else {"trace_id": trace_id}
         if outcome.error is None:
             settings = {"settings": list(outcome.changed)} if outcome.changed else {}
-            log.info("reloaded", actions=outcome.actions, policy_version=outcome.policy_version, by=by, **settings)
+            log.info(
+                "reloaded", actions=outcome.actions, policy_version=outcome.policy_version, by=by, **settings, **more
+            )
             if outcome.needs_restart:
                 log.warning("settings have changed that need a restart", settings=list(outcome.needs_restart))
         else:
-            log.error("reload failed, the earlier state stays active", error=outcome.error, by=by)
+            log.error("reload failed, the earlier state stays active", error=outcome.error, by=by, **more)
         if reload.asker is not None:
             reload.asker.post(outcome)
         if reload.heard is not None:
@@ -189,6 +193,6 @@ def _order(reload: _Reload, *, waits: bool, tells: bool) -> m.Reload:
     asked, change = reload.request, reload.change
     return m.Reload(
         asked.request_id, asked.requested_by, asked.operator_jkt, asked.proof_jti, asked.trace_id, waits=waits,
-        tells=tells, reloadable=change.reloadable, problems=change.problems, changed=change.changed,
-        needs_restart=change.needs_restart,
+        tells=tells, reloadable=change.reloadable and change.reloadable.without_addresses, problems=change.problems,
+        changed=change.changed, needs_restart=change.needs_restart,
     )  # fmt: skip

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from ipc.limits import MAX_CALL_FRAME
+from ipc.log_level import DEBUG, INFO
 from ipc.quotas import MAX_QUOTA
 from ipc.settings import WEBHOOK_KINDS
-from supervisor import addresses, kinds, stores, webhooks, witnesses
+from supervisor import addresses, kinds, ledgers, stores, webhooks, witnesses
 from supervisor.kind import Context, Kind, Wrong, kind, place
 
 
@@ -71,7 +72,7 @@ def _front_processes(value: object, context: Context) -> int:
 @place(**kinds.path.form)
 def _ledger_path(value: object, context: Context) -> object:
     if isinstance(value, str) and "://" in value:
-        raise Wrong("PostgreSQL is not part of this version yet", "Name a file.", is_secret=True)
+        raise Wrong("names no file", "Set ledger.url to a PostgreSQL.", is_secret=True)
     return kinds.path(value, context)
 
 
@@ -93,6 +94,7 @@ SCHEMA = Table(
         "opa_url": Leaf(addresses.opa_url),
         "opa_token_file": Leaf(kinds.path),
         "opa_memo": Leaf(kinds.choice("off", "revision")),
+        "log_level": Leaf(kinds.choice(INFO, DEBUG)),
         "unsafe_opa_http": Leaf(kinds.flag),
         "egress_proxy_url": Leaf(addresses.proxy_url),
         "lease_ttl_seconds": Leaf(kinds.whole(1, 3600)),
@@ -147,11 +149,14 @@ SCHEMA = Table(
             {
                 "path": Leaf(_ledger_path),
                 "min_free_bytes": Leaf(kinds.whole(0, 1 << 39)),
-                "url": Leaf(kinds.not_yet("PostgreSQL comes later; leave it out: a SQLite file is used.")),
+                "url": Leaf(ledgers.postgres_url),
+                "password_file": Leaf(kinds.path),
+                "ca_file": Leaf(kinds.path),
             }
         ),
         "evidence": Table(
             {
+                "origin": Leaf(kinds.log_name),
                 "witnesses": Rows(
                     Table(
                         {
@@ -169,6 +174,8 @@ SCHEMA = Table(
         "egress": Table(
             {
                 "unsafe_resolve": Names(kinds.host_name, Leaf(addresses.peer_address)),
+                "proxy_ca_file": Leaf(kinds.path),
+                "proxy_secret": Leaf(kinds.name),
                 "proxy_allowlist_file": Leaf(kinds.path),
             }
         ),
@@ -196,6 +203,7 @@ SCHEMA = Table(
             }
         ),
         "secrets": Table({"file": Leaf(kinds.path), "age_identity_file": Leaf(kinds.path)}),
+        "metrics": Table({"listen_uds_path": Leaf(kinds.socket_path), "listen": Leaf(addresses.loopback_address)}),
         "compat": Table({"actions_envelope": Leaf(kinds.flag)}),
         "approvals": Table(
             {

@@ -19,6 +19,8 @@ BACKLOG = 1024
 CLIENT_MODE = 0o660
 """Agents share a group with the gateway; who they are is a matter of peer credentials."""
 ADMIN_MODE = 0o600
+METRICS_MODE = 0o660
+"""A scraper shares a group with the gateway: nothing else asks who it is."""
 FOLDER_MODE = 0o755
 
 
@@ -28,7 +30,7 @@ class PortInUse(Refused):
 
 @dataclass
 class Listener:
-    """A listening socket. `kind`: client, admin or merged; `address`: a path or host:port."""
+    """A listening socket. `kind`: client, admin, merged or metrics; `address`: a path or host:port."""
 
     kind: str
     address: str
@@ -51,7 +53,7 @@ class Listener:
             return
 
 
-def listen_tcp(address: str) -> Listener:
+def listen_tcp(address: str, kind: str = "merged") -> Listener:
     """Listen on `ADDRESS:PORT`; port 0 picks a free one, which `address` of the result names. Raises Refused."""
     host, port = split_address(address)
     sock = socket.socket(socket.AF_INET6 if ":" in host else socket.AF_INET, socket.SOCK_STREAM)
@@ -68,7 +70,7 @@ def listen_tcp(address: str) -> Listener:
         code = Exit.NO_PERMISSION if isinstance(error, PermissionError) else Exit.UNAVAILABLE
         raise Refused(code, f"cannot listen on {address}: {error.strerror}.") from None
     port = sock.getsockname()[1]
-    return Listener("merged", f"[{host}]:{port}" if ":" in host else f"{host}:{port}", sock)
+    return Listener(kind, f"[{host}]:{port}" if ":" in host else f"{host}:{port}", sock)
 
 
 def free_port(host: str, taken: int) -> int | None:

@@ -50,6 +50,8 @@ def _serving(standing: Standing) -> list[str]:
     parts.append(f"{unresolved} unresolved" if unresolved >= 0 else "unresolved unknown")
     for name in statuses[0].dependencies:
         parts.append(f"{name} {'ok' if all(one.dependencies.get(name) for one in statuses) else 'down'}")
+    if any(one.is_ledger_full for one in statuses):
+        parts.append("ledger full")
     if standing.is_reload_failed:
         parts.append("last reload failed, see the log")
     return parts

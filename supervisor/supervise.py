@@ -16,6 +16,7 @@ from ipc import messages as m
 from ipc.exits import Exit
 from supervisor import census
 from supervisor.command_socket import Answer, answer_commands
+from supervisor.deliverers import DelivererKeeper
 from supervisor.following import Followers
 from supervisor.front_memory import FrontMemory
 from supervisor.fronts import Answers, Front, FrontKeeper
@@ -61,6 +62,7 @@ async def supervise(
         await state.condition.until(lambda: state.is_leaving)
         code = await stop_fronts(state, gateway.fronts)
         await gateway.template.stop()
+        await gateway.deliverer.stop()
         await gateway.notary.stop()
         state.lifecycle.move("ended")
         nursery.cancel_scope.cancel()
@@ -74,7 +76,9 @@ class _Gateway:
         self.reloads_asked = 0
         state.standings.on_change = self.tell_crash_loops
         self.notary = NotaryKeeper(state, self.fronts)
-        self.followers = Followers(state, self.notary, self.fronts)
+        self.deliverer = DelivererKeeper(state, self.notary, self.fronts)
+        self.notary.on_tied, self.notary.child_of = self.deliverer.attach, self.deliverer.child_of
+        self.followers = Followers(state, self.notary, self.deliverer, self.fronts)
         self.reloads = Reloads(state, self.followers.follow)
         self.telling = Telling(state, self.statuses, lambda: self.reloads.last_error is not None)
         self.reloads.around = self.telling.reload
@@ -95,13 +99,19 @@ class _Gateway:
             nursery.start_soon(spares.run, self.is_calm)
         nursery.start_soon(self.notary.run)
         nursery.start_soon(self.template.run)
+        nursery.start_soon(self.deliverer.run)
         if self.state.upstream is not None:
             nursery.start_soon(keep_upstream, self.state, self.state.upstream)
         for keeper in self.keepers:
-            nursery.start_soon(keeper.run, self.answers(), self.live_ids, self.notary.attach, self.front_ended)
+            nursery.start_soon(keeper.run, self.answers(), self.live_ids, self.attach, self.front_ended)
 
     def fronts(self) -> list[Front]:
         return [keeper.current for keeper in self.keepers if keeper.current is not None]
+
+    def attach(self, front: Front) -> None:
+        """A front began to live."""
+        self.notary.attach(front)
+        self.deliverer.tell(front)
 
     def live_ids(self) -> tuple[str, ...]:
         return tuple(front.front_id for front in self.fronts() if front.child is not None)
@@ -116,7 +126,7 @@ class _Gateway:
         return self.state.lifecycle.state == SERVING and not self.state.is_leaving and self.is_ready()
 
     async def announce_when_ready(self, announce: Callable[[], None]) -> None:
-        await self.state.condition.until(self.is_ready)
+        await self.state.condition.until(lambda: self.is_ready() and self.deliverer.is_settled)
         if self.state.is_leaving:
             return
         self.state.lifecycle.move("ready")
@@ -237,6 +247,7 @@ class _Gateway:
             m.Reloaded: _typed(m.Reloaded, self.reloads.answer_reloaded),
             m.SettingsFollowed: _typed(m.SettingsFollowed, self.followers.answer_followed),
             m.PolicyEdited: _typed(m.PolicyEdited, self.answer_policy_edited),
+            m.TryWebhook: _typed(m.TryWebhook, self.deliverer.try_webhook),
         }
 
     def answer_ready(self, front: Front, _: m.Message) -> None:

@@ -13,7 +13,7 @@ from frontend.actions.targets import NOTHING_LEARNED, Learned, targets_of
 from frontend.auth.lease import Lease
 from frontend.errors import GateError
 from ipc.canonical import canonical_bytes, sha256_hex
-from ipc.plan import Egress, FileAccess, Plan, PlannedRequest
+from ipc.plan import Egress, FileAccess, Plan, PlannedRequest, SecretUse
 from ipc.settings import Settings
 
 PROXIED = "proxy_allowlist"
@@ -116,7 +116,7 @@ def build_plan(
         egress=egress,
         files=files,
         http_request=drafted.http_request,
-        secrets=action.secrets,
+        secrets=_secrets(action, egress),
         targets=drafted.targets,
         sinks=drafted.sinks,
         unresolved_domains=drafted.unresolved_domains,
@@ -163,8 +163,15 @@ def _egress(action: Action, learned: Learned, settings: Settings) -> Egress:
         allowed_domains=action.allowed_domains + learned.domains,
         allowed_methods=action.allowed_methods,
         proxy_url=settings.egress_proxy_url if action.egress_profile == PROXIED else None,
+        proxy_secret=settings.egress.proxy_secret if action.egress_profile == PROXIED else None,
         unsafe_resolve=settings.egress.unsafe_resolve,
     )
+
+
+def _secrets(action: Action, egress: Egress) -> tuple[SecretUse, ...]:
+    """Those of the manifest, and what the proxy is shown: only a worker that goes through it is given that."""
+    shown = () if egress.proxy_secret is None else (SecretUse(egress.proxy_secret),)
+    return action.secrets + shown
 
 
 _NO_EGRESS = Egress()

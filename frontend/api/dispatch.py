@@ -3,8 +3,8 @@
 The order is the same for every row: path, method, media type, who is asking, rate, identifiers in the path, query,
 body, handler. So nobody who may not ask learns whether something exists or what a body should be. Paths are compared
 as they were sent: nothing is decoded, joined or cut. A path that exists on the other socket only is unknown on this
-one. In dev mode a request over TCP that was meant for another host ends before all that. Every GateError becomes the
-answer of the error table.
+one. In dev mode, and where metrics are read by TCP, a request over TCP that was meant for another host ends before all
+that. Every GateError becomes the answer of the error table.
 """
 
 from collections.abc import Sequence
@@ -13,9 +13,9 @@ import msgspec
 
 from frontend.api.openapi.document import document
 from frontend.api.route import Auth, Route
-from frontend.api.routes import ROUTES
+from frontend.api.routes import ROUTES, SCRAPED
 from frontend.auth.authentication import Caller, OperatorCaller
-from frontend.auth.hosts import OwnHosts
+from frontend.auth.hosts import OwnHosts, own_hosts
 from frontend.contract.identifiers import IDENTIFIERS, Identifier
 from frontend.errors import GateError
 from frontend.http.answers import Answer, error_answer, json_answer, traced
@@ -43,7 +43,7 @@ class Match(msgspec.Struct, frozen=True):
 
 
 class Table:
-    """The routes of one listener kind (client, admin or merged), indexed for dispatch."""
+    """The routes of one listener kind (client, admin, merged or metrics), indexed for dispatch."""
 
     def __init__(self, listener: str, routes: tuple[Route, ...] = ROUTES) -> None:
         self._fixed: dict[str, list[Match]] = {}
@@ -87,8 +87,9 @@ class Dispatch:
         self._services = services
         services.describe = lambda: document(ROUTES)
         routes = tuple(route for route in ROUTES if services.settings.dev_mode or route.auth is not Auth.DEV)
-        self._own = OwnHosts(services.settings) if services.settings.dev_mode else None
+        self._own: dict[str, OwnHosts] = own_hosts(services.settings)
         self._tables = {kind: Table(kind, routes) for kind in ("client", "admin", "merged")}
+        self._tables["metrics"] = Table("metrics", SCRAPED)
 
     async def respond(self, request: Request) -> Answer:
         """The answer to one request. GateErrors become their row of the error table; anything else is ours to fix."""
@@ -98,7 +99,7 @@ class Dispatch:
         try:
             answer = await self._answer(request, matches)
         except GateError as error:
-            if self._own is not None and error.status == 401 and error.cause is not None:
+            if self._services.settings.dev_mode and error.status == 401 and error.cause is not None:
                 error.extra.setdefault("reason", error.cause)  # dev mode: whoever writes a client learns what to mend
             answer = error_answer(error)
             if error.status >= 500 and not error.is_told and self._has_line(request, error):
@@ -113,8 +114,8 @@ class Dispatch:
         return error.cause is not None or self._services.refusals.lines.may_say(request.uid, error.code)
 
     async def _answer(self, request: Request, matches: Sequence[Match]) -> Answer:
-        if self._own is not None and request.listener == "merged":
-            self._own.check(request)
+        if (own := self._own.get(request.listener)) is not None:
+            own.check(request)
         if not matches:
             raise GateError("not_found")
         method = "GET" if request.method == "HEAD" else request.method

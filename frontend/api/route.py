@@ -33,6 +33,8 @@ class Rate(Enum):
     """Drawn by the handler, which tells who asks."""
     WRITE = "write"
     READ = "read"
+    SCRAPE = "scrape"
+    """Drawn by the handler: of whoever asks without a credential, the user of this host is what is known."""
     SESSION = "session"
     """Each session's own, taken where its proof is checked (frontend/auth/authentication.py)."""
 

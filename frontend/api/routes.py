@@ -23,7 +23,7 @@ from frontend.api.handlers import (
 )
 from frontend.api.route import Auth, Rate, Route
 
-CLIENT, ADMIN, BOTH = ("client",), ("admin",), ("client", "admin")
+CLIENT, ADMIN, BOTH, METRICS = ("client",), ("admin",), ("client", "admin"), ("metrics",)
 NONE, DEV, LEASE, OPERATOR, PIPELINE = Auth
 
 
@@ -80,4 +80,9 @@ ROUTES = (
     Route("DELETE", "/v1/admin/paths",                        ADMIN,  OPERATOR, Rate.WRITE,   learned.remove_path),
     Route("DELETE", "/v1/admin/paths/clear",                  ADMIN,  OPERATOR, Rate.WRITE,   learned.clear_paths),
 )
+SCRAPED = (
+    Route("GET",    "/metrics",                               METRICS, NONE,    Rate.SCRAPE,  metrics.scrape),
+)
+"""What the socket of `[metrics]` serves, and no other: neither the merged address nor the description of the interface,
+which is of what agents and operators ask."""
 # fmt: on

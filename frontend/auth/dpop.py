@@ -122,7 +122,7 @@ def _der_signature(segment: str) -> bytes:
 class DpopVerifier:
     """Checks proofs for requests to one `public_base_url`, the only place a request's URI comes from.
 
-    `aliases` are other base URLs of the same address (frontend/auth/hosts.py `loopback_aliases`). Raises ValueError
+    `aliases` are other base URLs of the same address (ipc/loopback.py `loopback_aliases`). Raises ValueError
     when one of them is not an absolute http or https URI.
     """
 

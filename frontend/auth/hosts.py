@@ -1,39 +1,26 @@
-"""Dev mode's own addresses: whom a request that came over TCP may have been meant for, and which page may have sent it.
+"""The gateway's own addresses: whom a request over TCP may have been meant for, and which page may have sent it.
 
-A dev gateway listens where every page in a browser on this machine can send to. SECURITY: a page of elsewhere has an
-Origin of elsewhere; one whose name was pointed at this machine (DNS rebinding) has a Host of elsewhere. Proofs never
-read either header (ipc/htu.py).
+A dev gateway, and one whose metrics are read by TCP, listens where every page in a browser on this machine can send to.
+SECURITY: a page of elsewhere has an Origin of elsewhere; one whose name was pointed at this machine (DNS rebinding) has
+a Host of elsewhere. Proofs never read either header (ipc/htu.py).
 """
 
 from frontend.errors import GateError
 from frontend.http.requests import Request
 from ipc.htu import normalise_htu
+from ipc.loopback import LOOPBACK
 from ipc.settings import Settings
-
-LOOPBACK = ("localhost", "127.0.0.1", "[::1]")
-
-
-def loopback_aliases(settings: Settings) -> tuple[str, ...]:
-    """The base URLs that are one address with `public_base_url`, itself not among them: in dev mode, where that is a
-    loopback name with the port that is listened at, the other such names. Nothing of a request is read for it."""
-    if not settings.dev_mode:
-        return ()
-    port = (settings.listen_http_addr or "").rpartition(":")[2]
-    named = [f"http://{name}:{port}" for name in LOOPBACK]
-    base = normalise_htu(settings.public_base_url).rstrip("/")
-    return tuple(one for one in named if one != base) if base in named else ()
 
 
 class OwnHosts:
     """The values that Host and Origin may have."""
 
-    def __init__(self, settings: Settings) -> None:
-        """Of the TCP address that is listened at, by its loopback names, and of `public_base_url`."""
-        listened = settings.listen_http_addr or ""
+    def __init__(self, listened: str, public_base_url: str) -> None:
+        """Of the TCP address that is listened at, by its loopback names, and of the URL that clients use."""
         port = listened.rpartition(":")[2]
         named = {listened.lower(), *(f"{name}:{port}" for name in LOOPBACK)}
         origins = {normalise_htu(f"http://{host}").rstrip("/") for host in named if host}
-        base = normalise_htu(settings.public_base_url)
+        base = normalise_htu(public_base_url)
         scheme, _, rest = base.partition("://")
         public = rest.partition("/")[0]
         self._origins = origins | {f"{scheme}://{public}"}
@@ -46,3 +33,13 @@ class OwnHosts:
                 raise GateError("foreign_host", message="Host is not an address of this gateway")
             if name == "origin" and value.lower() not in self._origins:
                 raise GateError("foreign_host", message="Origin is not an address of this gateway")
+
+
+def own_hosts(settings: Settings) -> dict[str, OwnHosts]:
+    """By kind of listening socket, where Host and Origin are looked at."""
+    found = {}
+    if settings.dev_mode:
+        found["merged"] = OwnHosts(settings.listen_http_addr or "", settings.public_base_url)
+    if settings.metrics.listen is not None:
+        found["metrics"] = OwnHosts(settings.metrics.listen, f"http://{settings.metrics.listen}")
+    return found

@@ -50,6 +50,8 @@ class Execution:
     metrics: Metrics
     epoch_now: Callable[[], int]
     """The epoch in force, by everything that has arrived from the notary."""
+    is_proxy_down: Callable[[], bool]
+    """Whether the egress proxy, where there is one, did not answer when it was asked last."""
     deadlines: CallDeadlines = CallDeadlines()
 
     async def run(
@@ -60,6 +62,7 @@ class Execution:
         Raises GateError; `record.is_decided` says whether the event of that is written. After dispatch it can only be
         evidence_persistence_failed: then the intent stays unresolved and shows.
         """
+        self._check_way(plan)
         values = self._secret_values(plan)
         encoded = plan_bytes(plan)
         may_wait = len(encoded) < AHEAD_BYTES and not plan.secrets
@@ -85,15 +88,32 @@ class Execution:
                 await self._withdraw(record, opened, told)
             raise
 
+    def check(self, plan: Plan) -> None:
+        """Raise the GateError of a plan that can't be dispatched just now, through no fault of its own: whoever asks
+        first loses nothing by trying again."""
+        self._check_way(plan)
+        with suppress(SecretMissing):  # that is the plan's own, and its end
+            self._values_of(plan)
+
+    def _check_way(self, plan: Plan) -> None:
+        """A proxy that hangs must not hold a worker for as long as each call may take."""
+        if plan.egress.proxy_url is not None and self.is_proxy_down():
+            raise GateError("action_execution_failed", cause="the egress proxy can't be reached: it answers nothing")
+
     def _secret_values(self, plan: Plan) -> dict[str, str]:
+        try:
+            return self._values_of(plan)
+        except SecretMissing as error:
+            raise GateError("action_execution_failed", cause=str(error)) from None
+
+    def _values_of(self, plan: Plan) -> dict[str, str]:
+        """Raises SecretMissing; GateError while none can be read."""
         if not plan.secrets:
             return {}
         try:
             return self.secrets.for_plan(plan.secrets)
-        except SecretMissing as error:
-            raise GateError("action_execution_failed", cause=str(error)) from None
         except SecretsUnavailable as error:
-            raise GateError("internal_error", cause=str(error)) from None
+            raise GateError("secrets_unavailable", cause=str(error)) from None
 
     def _look_again(self, plan: Plan, approver: m.Approver | None) -> None:
         """SECURITY: what has waited for a worker is not dispatched once an operator knows that it is revoked."""

@@ -37,7 +37,7 @@ from ipc.private_files import KeyFileError
 from ipc.sessions import ProtocolError
 from ipc.settings import Settings
 
-MODULE_SECONDS = 120.0
+MODULE_SECONDS = 300.0
 
 
 def found(
@@ -138,6 +138,11 @@ def _look_at_secrets(settings: Settings, manifests: Sequence[Manifest]) -> list[
         said = Problem("", 0, "secrets.file", f"secrets.file: {error}.", "Correct the file, its owner or its mode.")
         return [found(said, "secrets", "file")]
     told = []
+    shown = settings.egress.proxy_secret
+    if shown is not None and shown not in names:
+        message = f"egress.proxy_secret: the secret {shown} is not in secrets.file."
+        said = Problem("", 0, "egress.proxy_secret", message, "Add it there: user:password.")
+        told.append(found(said, "egress", "proxy_secret"))
     for manifest in manifests:
         wanted = [(index, use) for index, use in enumerate(manifest.secrets) if use.required and use.name not in names]
         tree = read_file(Path(manifest.file), Report(manifest.file)) if wanted else None

@@ -5,9 +5,11 @@ that changes anything.
 """
 
 from frontend.configuration.inspection import found
-from frontend.egress.proxy import ProxyDown, asker
+from frontend.egress.proxy import ProxyDown, asker, show
 from frontend.files.problems import Problem
+from frontend.secrets.files import SecretMissing, Secrets, SecretsUnavailable
 from ipc.checking import FoundProblem
+from ipc.plan import SecretUse
 from ipc.private_files import KeyFileError
 from ipc.settings import Settings
 
@@ -20,13 +22,34 @@ async def look_at_backends(settings: Settings) -> list[FoundProblem]:
     problem = await _opa_problem(settings)
     if problem is not None:
         told.append(_at("opa_url", problem, "Start OPA, or correct the setting."))
-    ask_proxy = asker(settings.egress_proxy_url)
+    try:
+        ask_proxy = asker(settings.egress_proxy_url, authorities=settings.egress.proxy_ca_file)
+    except ValueError as error:
+        said = Problem("", 0, "egress.proxy_ca_file", str(error), "Name a file of certificates in PEM.")
+        return [*told, found(said, "egress", "proxy_ca_file")]
     if ask_proxy is not None:
         try:
             await ask_proxy()
         except ProxyDown as error:
             told.append(_at("egress_proxy_url", f"the proxy does not answer: {error}", _START))
+        else:
+            told += await _look_at_credentials(settings)
     return told
+
+
+async def _look_at_credentials(settings: Settings) -> list[FoundProblem]:
+    """What the proxy is shown, as a worker would show it."""
+    url, name = settings.egress_proxy_url, settings.egress.proxy_secret
+    if url is None or name is None:
+        return []
+    try:
+        credentials = Secrets(settings.secrets).for_plan((SecretUse(name),))[name]
+        await show(url, credentials, settings.egress.proxy_ca_file)
+    except (SecretMissing, SecretsUnavailable):
+        return []  # told without asking anybody
+    except ProxyDown as error:
+        return [_at("egress.proxy_secret", f"the proxy was shown it: {error}", "Correct the secret, or the proxy.")]
+    return []
 
 
 async def _opa_problem(settings: Settings) -> str | None:

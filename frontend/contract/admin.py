@@ -31,7 +31,7 @@ class Backends(msgspec.Struct, frozen=True, kw_only=True):
 
     store: Literal["sqlite", "redis"]
     policy: Literal["embedded", "opa"]
-    ledger: Literal["sqlite"]
+    ledger: Literal["sqlite", "postgresql"]
 
 
 class PolicyMemo(msgspec.Struct, frozen=True, kw_only=True):

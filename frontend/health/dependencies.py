@@ -5,7 +5,8 @@ means for a call; that is each step's own.
 """
 
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import trio
@@ -40,6 +41,10 @@ class LedgerStatus(NamedTuple):
     """None before the first."""
     free_bytes: int | None = None
     """On its volume; None where that can't be told."""
+    attempts: Mapping[str, Mapping[str, int]] = MappingProxyType({})
+    """To deliver: endpoint -> outcome -> how many, since the notary started."""
+    drops: Mapping[str, Mapping[str, int]] = MappingProxyType({})
+    """Endpoint -> reason -> deliveries that will never arrive, likewise."""
 
 
 class Look(NamedTuple):
@@ -88,6 +93,10 @@ class Dependencies:
             nursery.start_soon(ask, "ledger_status")
         return _look(found)
 
+    def is_proxy_down(self) -> bool:
+        """True for an egress proxy that did not answer when it was asked last. Asks nobody."""
+        return self.last().proxy is False
+
     def last(self) -> Look:
         """What was said last. Asks nobody."""
         return _look(self._said())
@@ -104,7 +113,8 @@ class Dependencies:
         self._hear_room(status.free_bytes)
         age = _age_of(status.oldest_unresolved)
         return LedgerStatus(
-            status.unresolved, sum(status.waiting.values()), age, status.checkpoint, status.free_bytes
+            status.unresolved, sum(status.waiting.values()), age, status.checkpoint, status.free_bytes,
+            status.attempts, status.drops,
         )  # fmt: skip
 
     def _hear_room(self, free: int | None) -> None:

@@ -14,6 +14,7 @@ import trio
 
 from frontend.health.deadlines import HealthDeadlines
 from frontend.telemetry.logs import log
+from ipc.roles import CALLS_DO_WITHOUT
 
 Found = TypeVar("Found")
 
@@ -103,8 +104,9 @@ class Health:
 
     @property
     def is_ready(self) -> bool:
-        """Core dependencies and processes work; a broken egress proxy only degrades."""
-        return self.store and self.policy and self.ledger and not self.crash_loops and not self.is_ledger_full
+        """Core dependencies and processes work; a broken egress proxy or deliverer only degrades."""
+        has_processes = CALLS_DO_WITHOUT.issuperset(self.crash_loops)
+        return self.store and self.policy and self.ledger and has_processes and not self.is_ledger_full
 
     @property
     def dependencies(self) -> dict[str, bool]:
@@ -114,7 +116,8 @@ class Health:
 
     def readiness(self) -> dict[str, Any]:
         """Body of GET /readyz (docs/contract.md, "Readiness values")."""
-        status = "not_ready" if not self.is_ready else "degraded" if self.egress_proxy is False else "ready"
+        is_degraded = self.egress_proxy is False or bool(self.crash_loops)
+        status = "not_ready" if not self.is_ready else "degraded" if is_degraded else "ready"
         return {
             "status": status,
             "redis": self.store,

@@ -15,9 +15,9 @@ from frontend.limits.sessions import Sessions
 from frontend.shared.memory import SharedMemory
 from ipc import front_memory as at
 
-PER_SECOND = {"lease": 50, "write": 20, "read": 100, "unidentified": 5}
-"""Leases, operators' writes and reads, and leases for users of this host who have no identity here; a class without a
-row is not limited here."""
+PER_SECOND = {"lease": 50, "write": 20, "read": 100, "unidentified": 5, "scrape": 5}
+"""Leases, operators' writes and reads, leases for users of this host who have no identity here, and metrics without a
+credential; a class without a row is not limited here."""
 TELL_SECONDS = 10.0
 
 

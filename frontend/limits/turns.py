@@ -6,6 +6,7 @@ one that wants little waits for the one at work and for no queue. A caller belon
 (its principal, then its session). Remembers nothing beyond a busy period, and nobody who has used less than a newcomer.
 """
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -31,7 +32,7 @@ class Turns:
         self._at_work: Turn | None = None
         self._waiting: list[Turn] = []
         self._used: dict[tuple[int, str], float] = {}
-        self._base: dict[int, float] = {}
+        self._base: defaultdict[int, float] = defaultdict(float)
         """Level of owners -> the most that one at work had used when it began."""
 
     def __len__(self) -> int:
@@ -64,7 +65,7 @@ class Turns:
         turn = self._at_work = min(self._waiting, key=lambda one: [self._of(*owner) for owner in enumerate(one.owners)])
         self._waiting.remove(turn)
         for level, owner in enumerate(turn.owners):
-            self._base[level] = max(self._base.get(level, 0.0), self._of(level, owner))
+            self._base[level] = max(self._base[level], self._of(level, owner))
         self._used = {one: used for one, used in self._used.items() if used > self._newcomer(one[0])}
         turn.has_come.set()
 
@@ -73,4 +74,4 @@ class Turns:
         return max(newcomer, self._used.get((level, owner), newcomer))
 
     def _newcomer(self, level: int) -> float:
-        return self._base.get(level, 0.0) - CREDIT
+        return self._base[level] - CREDIT

@@ -14,7 +14,7 @@ import msgspec
 import trio
 
 from frontend.clock import ClockError
-from frontend.notary.link import Link
+from frontend.notary.link import FRONTS, Dialect, Heard, Link
 from frontend.notary.waiting import Course, Waiter
 from frontend.telemetry.logs import log
 from ipc import messages as m
@@ -52,15 +52,17 @@ def _nothing(*_: Any) -> None:
 
 
 class NotaryClient:
-    """One front's way to the notary. `run` must be at work while anything is asked.
+    """One front's way to the notary, or the deliverer's. `run` must be at work while anything is asked.
 
-    `on_in_force` hears what the notary says of epoch and keys, before any answer that depends on it; `on_woken` the
-    names of endpoints that deliveries were written for.
+    `on_in_force` hears what the notary says of epoch and keys, before any answer that depends on it. The deliverer
+    hears `on_newest` of the newest evidence, and `on_woken` the names of endpoints that deliveries were written for.
     """
 
-    def __init__(self, wait_seconds: float = WAIT_SECONDS) -> None:
+    def __init__(self, wait_seconds: float = WAIT_SECONDS, dialect: Dialect = FRONTS) -> None:
         self.on_in_force: Callable[[m.InForce], None] = _nothing
+        self.on_newest: Callable[[float], None] = _nothing
         self.on_woken: Callable[[tuple[str, ...]], None] = _nothing
+        self._dialect = dialect
         self.observe: Callable[[str, float, str | None], None] = _nothing
         """Hears of each answer: operation, seconds, problem."""
         self._wait_seconds = wait_seconds
@@ -68,7 +70,7 @@ class NotaryClient:
         self._decoders: dict[Any, msgspec.msgpack.Decoder[Any]] = {}
         self._waiting: dict[int, Waiter] = {}
         self._greeted = trio.Event()
-        self._link = Link(self._hear)
+        self._link = Link(self._hear, dialect)
         self._is_closed = False
         self._patience = trio.CancelScope()
 
@@ -146,7 +148,7 @@ class NotaryClient:
 
     def _queued(self, operation: m.Operation, began: float, deadline: float, course: Course | None) -> Waiter:
         number = next(self._numbers)
-        asked = m.Asked(number, cast(Any, operation))
+        asked = self._dialect.asked(number, operation)
         try:
             frame = encode_frame(asked, MAX_NOTARY_FRAME)
         except (FrameError, UnicodeEncodeError) as error:
@@ -193,7 +195,7 @@ class NotaryClient:
         for waiter in list(self._waiting.values()):
             self._wake(waiter)
 
-    def _hear(self, message: m.NotaryToFront) -> None:
+    def _hear(self, message: Heard) -> None:
         match message:
             case m.Answered():
                 waiter = self._waiting.get(message.number)
@@ -206,6 +208,9 @@ class NotaryClient:
                 self.on_woken(message.endpoints)
             case m.InForce():
                 self.on_in_force(message)
+                self._greeted.set()
+            case m.Welcome():
+                self.on_newest(message.newest_evidence)
                 self._greeted.set()
 
     def _wake(self, waiter: Waiter) -> None:

@@ -7,6 +7,7 @@ is read as another's. Knows no answers and no deadlines: see frontend/notary/cli
 import contextlib
 import socket
 from collections.abc import Callable
+from typing import Any, Final, NamedTuple
 
 import trio
 
@@ -17,9 +18,21 @@ from ipc.blocking import ChannelClosed
 from ipc.directions import sessions_of
 from ipc.framing import Decoder, FrameError
 from ipc.limits import MAX_NOTARY_FRAME
-from ipc.sessions import NOTARY_TO_FRONT, ProtocolError
+from ipc.sessions import NOTARY_TO_FRONT, ProtocolError, Table
 
 READ_BYTES = 1 << 18
+
+
+class Dialect(NamedTuple):
+    """What is spoken with the notary: the frame of what is asked, what may be heard, and when."""
+
+    asked: Callable[[int, Any], m.Asked | m.AskedByDeliverer]
+    union: Any
+    table: Table
+
+
+FRONTS: Final = Dialect(m.Asked, m.NotaryToFront, NOTARY_TO_FRONT)
+Heard = m.NotaryToFront | m.Welcome | m.Woken
 
 
 class _Outgoing(trio.abc.Instrument):
@@ -34,15 +47,16 @@ class _Outgoing(trio.abc.Instrument):
 
 
 class Link:
-    """One front's socket. `hear` is told every message; `run` must be at work meanwhile."""
+    """The socket of a front, or of the deliverer. `hear` is told every message; `run` must be at work meanwhile."""
 
-    def __init__(self, hear: Callable[[m.NotaryToFront], None]) -> None:
+    def __init__(self, hear: Callable[[Heard], None], dialect: Dialect = FRONTS) -> None:
         self._answer = hear
+        self._dialect = dialect
         self._queue: list[Waiter] = []
         self._unsent = memoryview(b"")
         self._sock: socket.socket | None = None
-        self._decoder: Decoder[m.NotaryToFront] = Decoder(m.NotaryToFront, MAX_NOTARY_FRAME)
-        self._session, self._sending = sessions_of(NOTARY_TO_FRONT, "new")
+        self._decoder: Decoder[Heard] = Decoder(dialect.union, MAX_NOTARY_FRAME)
+        self._session, self._sending = sessions_of(dialect.table, "new")
         self._attached = trio.Event()
         self._is_pushing = False
         self._push = trio.Event()
@@ -53,12 +67,12 @@ class Link:
         self.drop()
         sock.setblocking(False)
         self._sock = sock
-        self._decoder = Decoder(m.NotaryToFront, MAX_NOTARY_FRAME)
-        self._session, self._sending = sessions_of(NOTARY_TO_FRONT, "new")
+        self._decoder = Decoder(self._dialect.union, MAX_NOTARY_FRAME)
+        self._session, self._sending = sessions_of(self._dialect.table, "new")
         self._queue = unanswered
         self._attached.set()
 
-    def queue(self, waiter: Waiter, asked: m.Asked) -> None:
+    def queue(self, waiter: Waiter, asked: m.Asked | m.AskedByDeliverer) -> None:
         """Send this before the loop sleeps next."""
         self._sending.accept(asked)
         self._queue.append(waiter)

@@ -11,7 +11,7 @@ from frontend.notary.client import NotaryClient
 from frontend.notary.waiting import Course, Waiter
 from ipc import messages as m
 from ipc.events import AuditEvent
-from ipc.evidence import Bundle, Consistency, Delivery, EventQuery, IntentDetail, IntentView, ShownCheckpoint
+from ipc.evidence import Bundle, Consistency, EventQuery, IntentDetail, IntentView, ShownCheckpoint
 from ipc.store import ApprovalRecord, Budget
 
 _ENDS: Any = m.Closed | m.Refusal | m.NoSuchWorker | m.Unbegun
@@ -169,10 +169,6 @@ class Notary:
 
     # ------------------------------------------------------------------ deliveries
 
-    async def claim_deliveries(self, endpoint: str, *, now: int, until: int, limit: int) -> list[Delivery]:
-        """Take what is due; nobody else gets it before `until`."""
-        return await self.client.ask(m.ClaimDeliveries(endpoint, now, until, limit), list[Delivery])
-
     async def deliveries(self, asked: m.ListDeliveries) -> m.ListedDeliveries:
         """What waits and what was given up."""
         return await self.client.ask(asked, m.ListedDeliveries)
@@ -180,18 +176,6 @@ class Notary:
     async def redeliver(self, asked: m.RedeliverDeliveries) -> m.Requeued:
         """Have what was given up wait again."""
         return await self.client.ask(asked, m.Requeued)
-
-    async def settle_delivery(self, asked: m.SettleDelivery) -> None:
-        """What became of a delivery."""
-        return await self.client.ask(asked, type(None))
-
-    async def give_up_deliveries(self, endpoint: str, *, at: int, error: str) -> int:
-        """Give up some of what waits for an endpoint; how many."""
-        return await self.client.ask(m.GiveUpDeliveries(endpoint, at, error), int)
-
-    async def next_delivery(self, endpoint: str) -> int | None:
-        """When the first delivery of an endpoint is due, in milliseconds."""
-        return await self.client.ask(m.NextDelivery(endpoint), int | None)  # type: ignore[arg-type]  # a union
 
     # ------------------------------------------------------------------ keys
 

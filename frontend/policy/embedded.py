@@ -19,6 +19,7 @@ from frontend.policy.engine import Commit, MemoStatus, PolicyRefused, PolicySour
 from frontend.policy.memo import NOT_LOADED, Memo, memo_for
 from frontend.policy.process import Asked, PolicyProcess, ProcessLost
 from frontend.policy.question import Decision, Question, parse_decision
+from frontend.telemetry.logs import trace_id
 from ipc.messages import PolicyCompiled
 
 MAX_OPEN_QUESTIONS = 1024
@@ -132,7 +133,7 @@ class EmbeddedPolicy:
         if len(self._open) >= MAX_OPEN_QUESTIONS:
             raise GateError(_UNAVAILABLE, cause=f"{MAX_OPEN_QUESTIONS} questions are open")
         deadline = trio.current_time() + self.deadlines.question_seconds
-        asked = Asked(next(self._question_ids), question.as_input(), deadline)
+        asked = Asked(next(self._question_ids), question.as_input(), deadline, trace_id.get())
         self._open[asked.id] = asked
         self._watch_wakes.set()
         if self._is_serving and self._process is not None and not self._process.is_compiling:

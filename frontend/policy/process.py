@@ -26,12 +26,27 @@ class ProcessLost(Exception):
 class Asked:
     """A question on its way: asked of one process, perhaps of a second one, and settled exactly once."""
 
-    __slots__ = ("_settled", "attempts", "deadline", "document", "error", "id", "input", "is_sent", "is_settled")
+    __slots__ = (
+        "_settled",
+        "attempts",
+        "deadline",
+        "document",
+        "error",
+        "id",
+        "input",
+        "is_sent",
+        "is_settled",
+        "trace_id",
+    )
 
-    def __init__(self, question_id: int, document: dict[str, object], deadline: float) -> None:
+    def __init__(
+        self, question_id: int, document: dict[str, object], deadline: float, trace_id: str | None = None
+    ) -> None:  # fmt: skip
+        """`trace_id` of the request that asks, for the log of the process."""
         self.id = question_id
         self.input = document
         self.deadline = deadline
+        self.trace_id = trace_id
         self.attempts = 0
         self.is_sent = False
         self.is_settled = False
@@ -99,7 +114,7 @@ class PolicyProcess:
             self._moved_at = trio.current_time()
         self.in_flight[asked.id] = asked
         try:
-            await self._send(Ask(asked.id, asked.input))
+            await self._send(Ask(asked.id, asked.input, asked.trace_id))
         except ProcessLost:
             return
         except (FrameError, UnicodeEncodeError) as error:

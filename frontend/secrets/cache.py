@@ -1,7 +1,7 @@
 """The secrets cache's rule: 30 seconds, and not beyond a change of the file (docs/contract.md, "Limits").
 
-A value is kept under the file's modification time, inode and size; any difference, or age, reads again. Guarantees
-that what is kept does not show in a repr. Never keeps a failure.
+A value is kept under the file's modification time, inode, size and mode; any difference, or age, reads again.
+Guarantees that what is kept does not show in a repr. Never keeps a failure.
 """
 
 import os
@@ -11,12 +11,12 @@ from typing import Final, Generic, TypeVar
 T = TypeVar("T")
 
 KEPT_SECONDS: Final = 30.0
-FileKey = tuple[int, int, int, int]
+FileKey = tuple[int, int, int, int, int]
 
 
 def file_key(status: os.stat_result) -> FileKey:
-    """What identifies the content of a file: device, inode, modification time in ns, size."""
-    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size
+    """What identifies content and readers of a file: device, inode, modification time in ns, size, mode."""
+    return status.st_dev, status.st_ino, status.st_mtime_ns, status.st_size, status.st_mode
 
 
 class FileCache(Generic[T]):

@@ -123,6 +123,8 @@ def _read_private(path: str, most: int) -> tuple[bytes, FileKey]:
             raise SecretsUnavailable(f"{path}: larger than {most} bytes")
         with os.fdopen(fd, "rb", closefd=False) as file:
             return file.read(status.st_size), file_key(status)
+    except OSError as error:
+        raise SecretsUnavailable(f"{path}: {error.strerror}") from None
     finally:
         os.close(fd)
 

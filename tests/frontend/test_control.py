@@ -42,6 +42,9 @@ class Listener:
     def worker_gone(self, message: m.WorkerGone) -> None:
         self.heard.append(message)
 
+    def deliverer_started(self, message: m.DelivererStarted) -> None:
+        self.heard.append(message)
+
     def policy_edited(self, message: m.PolicyEdited) -> None:
         self.heard.append(message)
 

@@ -14,7 +14,8 @@ import msgspec
 import pytest
 
 from ipc.exits import Exit
-from ipc.settings import Settings
+from ipc.settings import MetricsSettings, Settings
+from supervisor.activation import KINDS
 
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
@@ -62,10 +63,10 @@ def start(settings: Settings, sockets: list[socket.socket], names: str, pid: str
     return done.stdout.strip()
 
 
-def settings_in(folder: Path, http: str | None = None) -> Settings:
+def settings_in(folder: Path, http: str | None = None, metrics: MetricsSettings | None = None) -> Settings:
     return Settings(
         str(folder), "https://gateway.example", listen_uds_path=str(folder / "gate.sock"),
-        listen_admin_uds_path=str(folder / "admin.sock"), listen_http_addr=http,
+        listen_admin_uds_path=str(folder / "admin.sock"), listen_http_addr=http, metrics=metrics or MetricsSettings(),
     )  # fmt: skip
 
 
@@ -113,6 +114,7 @@ def test_what_was_handed_to_another_process_is_left_alone(tmp_path: Path, socket
         ("gateway", "elsewhere.sock", r'"gateway" listens on .*elsewhere.sock, and listen_uds_path = ".*gate.sock"'),
         ("gateway-admin", "gate.sock", r'"gateway-admin" listens on .*gate.sock, and listen_admin_uds_path'),
         ("gateway-http", "gate.sock", r"and listen_http_addr is not set"),
+        ("gateway-metrics", "gate.sock", r"and metrics.listen_uds_path is not set"),
     ],
 )
 def test_a_socket_that_no_setting_names_is_a_start_error_with_its_mend(
@@ -141,3 +143,27 @@ def test_a_socket_whose_file_is_gone_is_refused_since_nobody_could_connect(tmp_p
     handed = sockets(str(tmp_path / "gate.sock"))
     (tmp_path / "gate.sock").unlink()
     assert "its file" in start(settings_in(tmp_path), [handed], "gateway")
+
+
+def test_the_socket_for_metrics_is_taken_by_path_and_by_address(tmp_path: Path, sockets: Listening) -> None:
+    file = str(tmp_path / "metrics.sock")
+    by_path = MetricsSettings(listen_uds_path=file)
+    said = start(settings_in(tmp_path, metrics=by_path), [sockets(file)], "gateway-metrics")
+    assert said == f"metrics {file} True None False"
+    tcp = sockets(("127.0.0.1", 0), socket.AF_INET)
+    address = f"127.0.0.1:{tcp.getsockname()[1]}"
+    said = start(settings_in(tmp_path, metrics=MetricsSettings(listen=address)), [tcp], "gateway-metrics.socket")
+    assert said == f"metrics {address} True None False"
+    elsewhere = start(settings_in(tmp_path, metrics=MetricsSettings(listen="127.0.0.1:1")), [tcp], "gateway-metrics")
+    assert f'listens on {address}, and metrics.listen = "127.0.0.1:1"' in elsewhere
+
+
+def test_the_units_hand_over_what_the_gateway_takes() -> None:
+    folder = ROOT / "contrib" / "systemd"
+    groups = re.findall(r"^g ([\w-]+)", (folder / "sysusers.d" / "gateway.conf").read_text(), re.MULTILINE)
+    for name in ("gateway", "gateway-admin", "gateway-metrics"):
+        unit = dict(re.findall(r"^(\w+)=(.+)$", (folder / f"{name}.socket").read_text(), re.MULTILINE))
+        assert (unit["FileDescriptorName"], unit["Service"], unit["SocketMode"]) == (name, "gateway.service", "0660")
+        assert name in KINDS
+        assert unit["SocketGroup"] in groups
+        assert f" {name}.socket" in (folder / "install.sh").read_text(), "and it is installed"

@@ -52,7 +52,7 @@ def test_the_configurations_of_documents_and_tests_fit() -> None:
         'listen_http_addr = "gate.example:80"', 'unsafe_expose_http = "yes"', "front_processes = 65",
         "lease_ttl_seconds = 0", "lease_ttl_seconds = 3601", "lease_ttl_seconds = true", "lease_ttl_seconds = 1.5",
         'response_schema_enforcement = "off"', 'opa_url = "ftp://127.0.0.1:8181"', 'store.redis_url = "http://h"',
-        'ledger.url = "postgresql://h"', "limits = 3", "operators = 3", "operators = [3]", "limits.drain_seconds = -1",
+        'ledger.url = "mysql://h/d"', "limits = 3", "operators = 3", "operators = [3]", "limits.drain_seconds = -1",
         "workers.http.max = 0", 'identity.provider = "oidc"', 'identity.peercred.principals.root.principal = "a"',
         'identity.peercred.principals.1 = {principal = "a", scopes = []}', "unknown = 1", "limits.max_in_flght = 1",
         'identity.peercred.principals.1 = {principal = "a", scopes = ["call"]}', '[[webhooks]]\nname = "w"',

@@ -37,6 +37,16 @@ def test_check_accepts_what_it_wrote_and_nobody_else_can_read_it(tmp_path: Path)
         assert path.is_dir() or key[1] not in path.read_text()
 
 
+def test_what_it_proposes_for_prometheus_is_accepted_as_it_stands(tmp_path: Path) -> None:
+    _, config = init(tmp_path)
+    text = config.read_text()
+    proposed = '# [metrics]\n# listen = "127.0.0.1:9464"\n'
+    assert proposed in text
+    config.write_text(text.replace(proposed, proposed.replace("# ", "")))
+    assert tomllib.loads(config.read_text())["metrics"] == {"listen": "127.0.0.1:9464"}
+    assert run("check", "--config", str(config)).returncode == 0
+
+
 def test_what_to_do_next_names_each_place(tmp_path: Path) -> None:
     told, config = init(tmp_path)
     for place in ("operator.pem", "policy/data.json", "actions", "gateway.toml"):

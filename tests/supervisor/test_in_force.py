@@ -45,7 +45,7 @@ def test_what_waits_for_a_reload_and_what_for_a_restart_are_told_apart(settings:
             webhooks=(msgspec.structs.replace(HOOK, secret="hidden-2"),),
         )  # fmt: skip
         waits = compare_with_running(other)
-        assert (waits.reload, waits.restart) == (("operators",), ("limits.max_in_flight", "webhooks"))
+        assert (waits.reload, waits.restart) == (("operators", "webhooks"), ("limits.max_in_flight",))
 
 
 def test_the_file_is_private_and_holds_neither_values_nor_what_another_gateway_would_write_of_them(

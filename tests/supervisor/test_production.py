@@ -10,6 +10,7 @@ from ipc.settings import (
     EgressSettings,
     EvidenceSettings,
     IdentitySettings,
+    LedgerSettings,
     LimitSettings,
     OperatorSettings,
     Settings,
@@ -68,9 +69,19 @@ BROKEN: list[tuple[dict[str, Any], tuple[str | int, ...], str]] = [
         'evidence.witnesses[0].url of "city": http is not allowed in production. ',
     ),
     (
+        {"egress_proxy_url": "http://10.0.0.1:3128", "egress": EgressSettings(proxy_secret="way")},
+        ("egress", "proxy_secret"),
+        "egress.proxy_secret: shown to a proxy at http beyond this host is not allowed in production. Whoever reads it",
+    ),
+    (
         {"opa_url": "http://opa.example:8181"},
         ("opa_url",),
         "opa_url: http beyond loopback is not allowed in production. Whoever can answer in its place decides",
+    ),
+    (
+        {"ledger": LedgerSettings(url="postgresql://db.example/ledger")},
+        ("ledger", "url"),
+        "ledger.url: a PostgreSQL on another host without TLS is not allowed in production. Evidence could be read",
     ),
 ]
 

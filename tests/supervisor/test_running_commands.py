@@ -48,6 +48,17 @@ def test_status_and_ps_tell_what_runs(start: Start, capsys: pytest.CaptureFixtur
     assert out.startswith("serving · 1 actions · 0 held · 3 in flight · 0 unresolved\n")
 
 
+def test_a_full_ledger_is_told_and_is_not_ready(start: Start, capsys: pytest.CaptureFixture[str]) -> None:
+    gateway = start()
+    gateway.wait_ready()
+    for is_full, exit_code in ((True, Exit.FAILED), (False, Exit.OK)):
+        gateway.ask(do="busy", in_flight=0, is_ledger_full=is_full)
+        code, status = told(capsys, gateway, "status")
+        assert (code, status["is_ledger_full"], status["is_ready"]) == (exit_code, is_full, not is_full)
+        _, out, _ = said(capsys, gateway.settings.state_dir, "status")
+        assert ("\nnot ready: ledger full, calls are refused; " in out) == is_full
+
+
 def test_ps_tells_the_last_error_of_what_ended(start: Start, capsys: pytest.CaptureFixture[str]) -> None:
     gateway = start()
     gateway.wait_ready()

@@ -11,7 +11,7 @@ from supervisor.kind import Context, Wrong
 from supervisor.schema import SCHEMA, Leaf, Names, Rows, Table, leaf_paths, node_at, spellings
 
 SET_BY_THE_GATEWAY = {"dev_mode", "weakened", "version", "walls.missing", "walls.uid", "walls.gid"}
-ONLY_IN_THE_FILE = {"ledger.url", "operators.api_key_file"}
+ONLY_IN_THE_FILE = {"operators.api_key_file"}
 
 
 def struct_leaves(struct: Any, path: tuple[str, ...] = ()) -> set[str]:

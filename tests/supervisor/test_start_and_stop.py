@@ -220,6 +220,7 @@ def test_children_see_a_small_environment_and_a_root_folder(serving: tuple[Runni
     gateway, _ = serving
     assert set(gateway.state()["environment"]) <= {
         "LANG", "LC_ALL", "LC_CTYPE", "TZ", "TERM", "NO_COLOR", "SSL_CERT_FILE", "SSL_CERT_DIR", "JOURNAL_STREAM",
+        "GATEWAY_LOG_LEVEL",
     }  # fmt: skip
     for title in ("front 1", "notary", "policy 1", "template"):
         assert os.readlink(f"/proc/{gateway.whole_family()[title]}/cwd") == "/"

@@ -13,7 +13,7 @@ CALL = (
     "budget_exhausted", "budget_session_not_found", "action_not_found", "body_too_large", "schema_violation",
     "too_many_pending_approvals", "evidence_persistence_failed", "internal_error", "action_execution_failed",
     "policy_engine_unavailable", "policy_engine_timeout", "budget_store_unavailable", "approval_store_unavailable",
-    "clock_error",
+    "clock_error", "secrets_unavailable",
 )  # fmt: skip
 
 

@@ -1,27 +1,45 @@
 """GET /metrics: what the fronts have counted, and how things stand at this moment."""
 
 import time
+from collections.abc import Iterable
 from typing import Annotated
 
 import trio
 
 from frontend.auth.authentication import OperatorCaller
 from frontend.contract.annotations import Media, codes
-from frontend.health.dependencies import Look
+from frontend.health.dependencies import LedgerStatus, Look
 from frontend.http.answers import Answer
+from frontend.http.requests import Request
 from frontend.services import Services
 from frontend.telemetry import families as f
 from frontend.telemetry.cells import Labels
 from frontend.telemetry.readings import CONTENT_TYPE, Readings, exposition, shown
 from ipc.clock import parse_iso
-from ipc.messages import LastCheckpoint
+from ipc.messages import GIVEN_UP_FOR, LastCheckpoint
 
+ATTEMPTS = ("delivered", "failed")
+DROPS = (*GIVEN_UP_FOR, "outbox_full")
 SHOWN = "OpenMetrics 1.0; docs/metrics.md lists every family. What can't be told now is absent."
 
 
 @codes()
 async def metrics(services: Services, _operator: OperatorCaller) -> Annotated[Answer, Media(CONTENT_TYPE, SHOWN)]:
     """Show the metrics of the gateway: those of all its fronts, whichever answers."""
+    return await _shown(services)
+
+
+@codes()
+async def scrape(services: Services, request: Request) -> Annotated[Answer, Media(CONTENT_TYPE, SHOWN)]:
+    """Show the same to whoever may open the socket of `[metrics]`, without a credential.
+
+    SECURITY: no question of an operator draws from this bucket, so that a scraper in a loop keeps none from answers.
+    """
+    services.rates.take("scrape", "" if request.uid is None else str(request.uid))
+    return await _shown(services)
+
+
+async def _shown(services: Services) -> Answer:
     look = await services.dependencies.look()
     async with services.scraping:  # a text costs a thread some milliseconds: one at a time
         others = tuple(services.presence.others().values())
@@ -51,6 +69,7 @@ def readings(services: Services, look: Look) -> Readings:
         if look.ledger_status.free_bytes is not None:
             found[f.LEDGER_FREE] = {(): look.ledger_status.free_bytes}
         found |= of_the_log(services, look.ledger_status.checkpoint)
+        found |= of_webhooks(services.webhooks.active, look.ledger_status)
     if look.store_status is not None:
         found[f.PENDING] = {(): look.store_status.held}
         found[f.EPOCH] = {(): look.store_status.epoch}
@@ -67,3 +86,12 @@ def of_the_log(services: Services, last: LastCheckpoint | None) -> dict[f.Family
         since = services.memory.uptime if one.time is None else now - parse_iso(one.time)
         lags[one.name,] = 0.0 if one.size == last.size else max(0.0, since)
     return {f.CHECKPOINT_SIZE: {(): last.size}, f.WITNESS_LAG: lags}
+
+
+def of_webhooks(active: Iterable[str], status: LedgerStatus) -> dict[f.Family, dict[Labels, float]]:
+    """What the notary has counted of deliveries; endpoints that are told begin with nothing."""
+    attempts: dict[Labels, float] = {(name, outcome): 0 for name in active for outcome in ATTEMPTS}
+    drops: dict[Labels, float] = {(name, reason): 0 for name in active for reason in DROPS}
+    attempts |= {(name, outcome): count for name, some in status.attempts.items() for outcome, count in some.items()}
+    drops |= {(name, reason): count for name, some in status.drops.items() for reason, count in some.items()}
+    return {f.WEBHOOK_DELIVERIES: attempts, f.WEBHOOK_DROPS: drops}

@@ -31,7 +31,7 @@ async def listing(services: Services, query: WebhooksQuery, _operator: OperatorC
     except (NotaryUnavailable, NotaryRefused) as error:
         raise GateError("ledger_unavailable", cause=str(error)) from None
     states: dict[str, Literal["active", "disabled"]] = {
-        row.name: "disabled" if row.disable else "active" for row in services.settings.webhooks
+        row.name: "disabled" if row.disable else "active" for row in services.webhooks.rows
     }
     names = sorted({*states, *found.waiting, *found.given_up})
     return WebhookList(
@@ -79,11 +79,10 @@ async def redeliver(services: Services, body: RedeliverRequest, operator: Operat
         )
     except (NotaryUnavailable, NotaryRefused) as error:
         raise GateError("evidence_persistence_failed", cause=str(error)) from None
-    services.webhooks.wake([endpoint])
     return Redelivered(name=endpoint, redelivered=moved.count, left=moved.left)
 
 
 def _known(services: Services, name: str) -> None:
     """Raises GateError webhook_not_found for an endpoint to which nothing is sent."""
-    if not services.webhooks.has(name):
+    if name not in services.webhooks.active:
         raise GateError("webhook_not_found")

@@ -102,6 +102,8 @@ class Settlement:
                 except GateError as error:
                     approval = await self.transitions.claim(approval, operator, None, asked.signature)
                     raise await self._failed(record, approval, error) from None
+                # What is broken here for a while must not cost what a person has decided.
+                self.execution.check(body.plan)
                 granted = _evidence(
                     record, APPROVAL_GRANTED, "allow", approval, operator, reason=str(wish) or None,
                     approval_signature=asked.signature,

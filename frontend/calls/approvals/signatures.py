@@ -42,7 +42,8 @@ class Signatures:
     """Checks signatures of decisions made at one gateway."""
 
     clock: Clock
-    public_base_url: str
+    addresses: tuple[str, ...]
+    """Base URLs of this gateway (ipc/loopback.py `own_addresses`)."""
     is_required: bool
 
     def check(self, asked: Asked, approval: ApprovalRecord, operator: OperatorCaller) -> None:
@@ -56,7 +57,7 @@ class Signatures:
         if not is_intact(body):
             raise GateError("plan_integrity", cause="the stored plan does not hash to its stored hash")
         subject = Subject(
-            self.public_base_url, approval.approval_id, approval.action_id, body.plan_hash,
+            self.addresses, approval.approval_id, approval.action_id, body.plan_hash,
             hash_of(shown(approval, body)) or "", operator.name,
         )  # fmt: skip
         now = self.clock.now()

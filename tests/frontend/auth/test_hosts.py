@@ -2,14 +2,15 @@
 
 import pytest
 
-from frontend.auth.hosts import OwnHosts, loopback_aliases
+from frontend.auth.hosts import OwnHosts
 from frontend.errors import GateError
 from frontend.http.requests import Request
+from ipc.loopback import loopback_aliases, own_addresses
 from ipc.settings import Settings
 
 
 def is_own(listened: str, public: str, **headers: str) -> bool:
-    own = OwnHosts(Settings("/nowhere", public, listen_http_addr=listened, dev_mode=True))
+    own = OwnHosts(listened, public)
     request = Request("GET", "/", headers=list(headers.items()))
     try:
         own.check(request)
@@ -85,3 +86,4 @@ def test_another_public_address_has_no_other_name(public: str) -> None:
 
 def test_outside_dev_mode_nothing_has_two_names() -> None:
     assert aliases(*HERE, dev_mode=False) == set()
+    assert own_addresses(Settings("/nowhere", HERE[1], listen_http_addr=HERE[0])) == (HERE[1],)

@@ -8,20 +8,17 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import pytest
 import trio
 
 from frontend.deadlines import Deadlines
 from frontend.notary.client import NotaryUnavailable
-from frontend.pool.channel import WorkerChannel
 from ipc import messages as m
-from ipc.framing import FrameError
 from ipc.limits import AHEAD_BYTES
 from ipc.private_files import write_private
 from ipc.settings import SecretSettings
 from tests.support.coded import Coded
 from tests.support.front_core import ALLOW, Agent, Core, action, front_core, refuses
-from tests.support.held_calls import held
+from tests.support.held_calls import held, reaching, state_of
 from tests.support.logs import capture_logs
 from tests.support.patience import PATIENT
 from tests.support.worker_desk import until
@@ -160,24 +157,6 @@ async def test_an_answer_that_breaks_its_response_schema_is_given_with_a_warning
         assert (violations.value("warns"), violations.value("echo")) == (1, 0)
 
 
-async def test_a_plan_that_can_not_be_sent_is_a_fault_of_ours_and_the_worker_serves_on(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    async def too_large(_channel: WorkerChannel, _call: m.Call) -> None:
-        raise FrameError("a frame of 17 MB")
-
-    async with front_core(tmp_path) as core:
-        agent = await core.agent(max_calls=3)
-        with monkeypatch.context() as broken:
-            broken.setattr(WorkerChannel, "give", too_large)
-            assert await agent.call() == (500, {"error": "internal_error"})
-        (event,) = await core.events(event_type="ActionCall")
-        assert (event["error_code"], event["reason"]) == ("internal_error", "a frame of 17 MB")
-        assert (await core.remaining(agent), await core.unresolved()) == (3, 0)
-        assert (await agent.call())[0] == 200
-        assert core.desk.kills == []
-
-
 async def test_a_worker_whose_call_takes_long_is_given_none_ahead(tmp_path: Path) -> None:
     async with front_core(tmp_path, action(), action("wait")) as core, trio.open_nursery() as nursery:
         agent, begun = await core.agent(), trio.Event()
@@ -254,6 +233,21 @@ async def test_a_notary_that_is_silent_about_the_end_of_a_call_makes_it_a_failur
         assert "Withdraw" not in core.client.asked, "it has begun"
 
 
+async def test_nothing_is_dispatched_through_a_proxy_that_is_known_to_be_down(tmp_path: Path) -> None:
+    proxied = reaching() | {"egress": {"profile": "proxy_allowlist", "allowed_domains": ["known.example"]}}
+    async with front_core(tmp_path, proxied, workers=0, egress_proxy_url="http://[::1]:1") as core:
+        agent = await core.agent(max_calls=3)
+        assert await agent.call("echo", {"host": "known.example"}) == FAILED
+        assert "Open" not in core.client.asked
+        assert await core.remaining(agent) == 3
+        (event,) = await core.events(event_type="ActionCall")
+        assert (event["decision"], event["error_code"]) == ("error", "action_execution_failed")
+        assert event["reason"] == "the egress proxy can't be reached: it answers nothing"
+        agent, approval_id = await held(core, host="new.example")
+        assert await core.operate("POST", f"/v1/approvals/{approval_id}/approve") == FAILED
+        assert await state_of(core, approval_id) == "pending", "its operator may try again"
+
+
 # ------------------------------------------------------------------ secrets, and revocation while a call waits
 
 
@@ -277,13 +271,13 @@ async def test_a_worker_gets_the_secrets_of_its_call_and_of_no_other(tmp_path: P
         assert (await agent.call())[1]["output"] == {"n": 1}
 
 
-async def test_secrets_that_can_not_be_read_are_a_fault_of_ours_and_nothing_is_opened(tmp_path: Path) -> None:
+async def test_secrets_that_can_not_be_read_have_a_name_of_their_own_and_nothing_is_opened(tmp_path: Path) -> None:
     async with front_core(tmp_path, needing(), secrets=with_secrets(tmp_path)) as core:
         (tmp_path / "secrets.json").chmod(0o644)
-        assert await (await core.agent()).call("secrets") == (500, {"error": "internal_error"})
+        assert await (await core.agent()).call("secrets") == (503, {"error": "secrets_unavailable"})
         assert "Open" not in core.client.asked
         (event,) = await core.events(event_type="ActionCall")
-        assert event["error_code"] == "internal_error"
+        assert event["error_code"] == "secrets_unavailable"
         assert "secrets.json" in event["reason"]
 
 

@@ -152,3 +152,15 @@ async def test_a_process_in_a_crash_loop_fails_readiness_and_is_named(tmp_path: 
         assert (found["status"], found["crash_loops"]) == ("degraded", ["template"])
         core.services.crash_loops = ()
         assert (await ready(core))[0] == 200
+
+
+async def test_a_deliverer_in_a_crash_loop_degrades_and_takes_no_gateway_out_of_service(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        object.__setattr__(core.services, "policy", core.policy)
+        core.services.crash_loops = ("deliverer",)
+        status, body = await ready(core)
+        assert (status, body["status"], body["crash_loops"]) == (200, "degraded", ["deliverer"])
+        _, found = await core.operate("GET", "/v1/admin/status")
+        assert (found["status"], found["crash_loops"]) == ("degraded", ["deliverer"])
+        core.services.crash_loops = ("deliverer", "template")
+        assert (await ready(core))[0] == 503

@@ -3,7 +3,7 @@
 import os
 import socket
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 
 import pytest
@@ -29,9 +29,12 @@ def listening(path: Path) -> socket.socket:
 @asynccontextmanager
 async def kept(folder: Path, *, stays_open: bool = True) -> AsyncIterator[Running]:
     """A server whose client socket another process holds too: this one."""
-    client, admin = listening(folder / "client"), listening(folder / "admin")
-    with client, admin:
-        doors = [ListeningSocket("client", client.dup(), stays_open), ListeningSocket("admin", admin.dup(), True)]
+    kinds = {"client": stays_open, "admin": True, "metrics": True}
+    with ExitStack() as held:
+        doors = [
+            ListeningSocket(kind, held.enter_context(listening(folder / kind)).dup(), stays)
+            for kind, stays in kinds.items()
+        ]
         async with trio.open_nursery() as nursery:
             server = await nursery.start(serve, doors, echo, LIMITS)
             yield Running(server, ("", 0), str(folder / "client"))
@@ -89,11 +92,12 @@ def is_listening(sock: socket.socket) -> bool:
     return bool(sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN))
 
 
-async def test_operators_are_served_until_the_end(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["admin", "metrics"])
+async def test_who_watches_is_served_until_the_end(tmp_path: Path, kind: str) -> None:
     async with kept(tmp_path) as running:
         await running.server.leave(LONG)
-        async with connected(str(tmp_path / "admin")) as operator:
-            assert (await operator.ask(get())).json["listener"] == "admin"
+        async with connected(str(tmp_path / kind)) as watching:
+            assert (await watching.ask(get())).json["listener"] == kind
 
 
 async def test_one_that_asks_nothing_is_closed_when_its_time_is_over(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Admission: what is refused before anything is spent on it."""
 
+import time
 from contextlib import ExitStack
 
 import pytest
@@ -67,6 +68,21 @@ def test_the_place_of_a_call_without_an_owner_is_given_back_before_its_refusal_i
         stranger.leave_unless_owned()
         assert admission.in_flight == 1
     assert admission.in_flight == 0
+
+
+def test_the_oldest_call_in_flight_tells_for_how_long_it_has_been() -> None:
+    admission = Admission(3)
+    assert admission.oldest_seconds() == 0.0
+    oldest, newer = admission.enter(), admission.enter()
+    oldest.since -= 60
+    newer.since -= 30
+    began = time.monotonic()
+    of_the_oldest = admission.oldest_seconds()
+    assert of_the_oldest >= 60
+    admission.release(oldest)
+    assert 30 <= admission.oldest_seconds() <= of_the_oldest - 30 + time.monotonic() - began
+    admission.release(newer)
+    assert admission.oldest_seconds() == 0.0
 
 
 async def test_who_waits_for_a_single_call_waits_and_does_not_spin() -> None:

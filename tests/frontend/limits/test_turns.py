@@ -72,6 +72,27 @@ def test_a_newcomer_waits_for_the_one_at_work_alone_and_has_saved_nothing_up() -
     assert abs(callers.order[62:].count("new") - 10) <= 1
 
 
+def test_a_newcomer_is_served_for_as_long_as_one_turn_of_another_and_50_ms_and_then_waits() -> None:
+    callers = Callers({"busy": 0.2})
+    callers.step()
+    callers.costs["new"] = 0.02
+    callers.wish("new")
+    while callers.order.count("busy") < 3:
+        callers.step()
+    assert callers.order[:2] == ["busy", "busy"]
+    assert 0.2 <= callers.used["new"] <= 0.2 + 0.05 + 0.02
+
+
+def test_those_who_came_once_are_forgotten_while_others_go_on() -> None:
+    callers = Callers({"a": 1.0, "b": 1.0})
+    for number in range(100):
+        once = callers.turns.enter((f"principal {number}", f"session {number}"))
+        while not once.has_come.is_set():
+            callers.step()
+        callers.turns.leave(once, 0.01)
+    assert len(callers.turns) <= 8
+
+
 def test_one_that_does_not_wait_any_more_is_charged_nothing_and_gets_no_turn() -> None:
     turns = Turns()
     first, second, third = (turns.enter((name,)) for name in "abc")

@@ -10,9 +10,11 @@ from trio.testing import wait_all_tasks_blocked
 from frontend.clock import ClockError
 from frontend.notary.client import MAX_WAITING, NotaryRefused, NotarySilent, NotaryUnavailable
 from frontend.notary.in_force import NOTHING
+from frontend.webhooks.outbox import DELIVERERS
 from ipc import messages as m
 from ipc.framing import encode_frame
 from ipc.limits import MAX_NOTARY_FRAME
+from tests.support.logs import capture_logs
 from tests.support.scripted_notary import Client, answer, at_work, attach
 from tests.support.worker_desk import until
 
@@ -307,13 +309,21 @@ async def test_before_a_notary_has_spoken_a_front_knows_that_it_has_not(autojump
         await client.wait_greeted(5)
 
 
-async def test_the_names_of_endpoints_with_news_are_handed_on() -> None:
+async def test_a_deliverer_hears_of_the_newest_evidence_and_of_endpoints_with_news() -> None:
+    async with at_work(dialect=DELIVERERS) as (client, _):
+        notary = attach(client, greets=False)
+        heard: list[Any] = []
+        client.on_newest = client.on_woken = heard.append
+        await notary.say(m.Welcome(12.5), m.Woken(("ops", "audit")))
+        await until(lambda: heard == [12.5, ("ops", "audit")])
+
+
+async def test_a_front_that_is_told_of_deliveries_takes_it_for_a_broken_protocol() -> None:
     async with at_work() as (client, _):
         notary = attach(client)
-        woken: list[tuple[str, ...]] = []
-        client.on_woken = woken.append
-        await notary.say(m.Woken(("ops", "audit")))
-        await until(lambda: woken == [("ops", "audit")])
+        with capture_logs() as logs:
+            await notary.say(m.Woken(("ops",)))
+            await until(lambda: any("broke the protocol" in str(one.get("reason")) for one in logs))
 
 
 async def test_at_the_end_of_the_client_every_task_that_waits_hears_of_it() -> None:

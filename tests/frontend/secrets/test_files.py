@@ -1,5 +1,6 @@
 import json
 import os
+import resource
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -46,6 +47,17 @@ def test_a_missing_required_secret_is_named(file: Path) -> None:
         secrets_of(file).for_plan([SecretUse("nowhere")])
     with pytest.raises(SecretMissing, match="upstream_token"):
         Secrets(SecretSettings()).for_plan([TOKEN])
+
+
+def test_a_process_without_a_descriptor_left_says_so(file: Path) -> None:
+    secrets, (soft, hard) = secrets_of(file), resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (0, hard))
+    try:
+        with pytest.raises(SecretsUnavailable, match="Too many open files"):
+            secrets.for_plan([TOKEN])
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+    assert secrets.for_plan([TOKEN]) == {"upstream_token": CANARY}
 
 
 @pytest.mark.parametrize("mode", [0o640, 0o604, 0o666, 0o700 | 0o010])

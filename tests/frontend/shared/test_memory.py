@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from frontend.limits.rates import PER_SECOND
 from frontend.shared.memory import SharedMemory
 from ipc import front_memory as at
 from ipc.front_memory import Layout, make_memory
@@ -117,5 +118,5 @@ def test_parts_do_not_overlap_and_fill_the_memory() -> None:
         assert area.owners + at.OWNER_ROWS * WIDTH * at.OWNER_BYTES <= area.start + layout.held_bytes == area.now
         ends.append(parts[-1])
     assert ends[-1] == layout.size
-    assert at.BUCKETS + 3 * at.BUCKET_BYTES <= at.SESSIONS
+    assert at.BUCKETS + len(PER_SECOND) * at.BUCKET_BYTES <= at.SESSIONS
     assert layout.size % mmap.PAGESIZE == 0

@@ -179,7 +179,8 @@ class FakeFront:
                 return make_orphan()
             case "busy":
                 self.in_flight = command["in_flight"]
-                await self.channel.send(m.FrontStatus(self.in_flight, 0, 0, 1))
+                is_full = command.get("is_ledger_full", False)
+                await self.channel.send(m.FrontStatus(self.in_flight, 0, 0, 1, is_ledger_full=is_full))
             case "set":
                 for name, value in command["values"].items():
                     assert hasattr(self, name)

@@ -17,6 +17,7 @@ from ipc.private_files import write_private
 from ipc.settings import EgressSettings
 from tests.support.front_core import Core, front_core, refuses, registry_of, then
 from tests.support.held_calls import held, reached, reaching, state_of
+from tests.support.played_proxy import proxy_that, saying
 
 DOMAINS, CLEAR, PATHS = "/v1/admin/domains", "/v1/admin/domains/clear", "/v1/admin/paths"
 NEW = {"action_id": "echo", "domain": "new.example"}
@@ -48,13 +49,13 @@ class Listed:
 
 @asynccontextmanager
 async def syncing(
-    folder: Path, front_id: str = "front-1-a", profile: str = "direct_allowlist"
-) -> AsyncIterator[tuple[Core, Listed]]:  # fmt: skip
+    folder: Path, front_id: str = "front-1-a", profile: str = "direct_allowlist", proxy_url: str = "http://[::1]:1"
+) -> AsyncIterator[tuple[Core, Listed]]:
     """A front with live sync whose one action may reach known.example, after its start."""
     listed = Listed(folder)
     manifest = reaching() | {"egress": {"profile": profile, "allowed_domains": ["known.example"]}}
     async with front_core(
-        folder, manifest, front_id=front_id, workers=0, egress_proxy_url="http://[::1]:1",
+        folder, manifest, front_id=front_id, workers=0, egress_proxy_url=proxy_url,
         egress=EgressSettings(proxy_allowlist_file=str(listed.path)),
     ) as core:  # fmt: skip
         await core.services.allow_list.sync()
@@ -192,7 +193,10 @@ async def test_a_lesson_that_can_not_be_listed_is_not_kept_and_the_result_stands
 
 
 async def test_an_approved_call_whose_domain_can_not_be_listed_is_not_run(tmp_path: Path) -> None:
-    async with syncing(tmp_path, profile="proxy_allowlist") as (core, listed):
+    async with (
+        proxy_that(saying(b"HTTP/1.1 501 No\r\n\r\n")) as url,
+        syncing(tmp_path, profile="proxy_allowlist", proxy_url=url) as (core, listed),
+    ):
         agent, approval_id = await held(core, host="new.example")
         listed.break_off()
         assert await core.operate("POST", f"/v1/approvals/{approval_id}/approve") == FAILED

@@ -17,7 +17,7 @@ from frontend.notary.client import NotaryUnavailable
 from frontend.policy.engine import PolicyRefused, PolicySources
 from frontend.policy.measured import MeasuredPolicy
 from frontend.telemetry.families import FAMILIES
-from tests.frontend.webhooks.samples import hook, notifying_core, settled
+from tests.frontend.webhooks.samples import counted, hook, notifying_core, settled
 from tests.support.front_core import ALLOW, API_KEY, DENY, HOLD, Agent, Core, action, front_core, refuses, signed
 from tests.support.limiting import limiting
 from tests.support.proofs import Key
@@ -335,7 +335,7 @@ async def test_webhooks_are_counted_by_endpoint(tmp_path: Path) -> None:
             await agent.call()
             await until(lambda: len(receiver.received) == 2)
             await agent.call(body={"n": 2})
-            await until(lambda: core.services.metrics.webhook_drops.value("chat", "rejected") == 1)
+            await until(lambda: counted(core).get("rejected") == 1)
             await settled(tmp_path)
             found = await scraped(core)
             assert found["gate_webhook_outbox_pending", ""] == 0

@@ -10,7 +10,8 @@ import trio
 from frontend.actions.registry import Registry
 from frontend.calls.approvals.record import outcome_of
 from frontend.notary.client import NotaryRefused, NotarySilent, NotaryUnavailable
-from ipc.settings import LimitSettings
+from ipc.private_files import write_private
+from ipc.settings import LimitSettings, SecretSettings
 from tests.support.front_core import Agent, Core, action, front_core, lose_epoch, refuses, then
 from tests.support.held_calls import corrupt, held, reaching, state_of, told
 from tests.support.logs import capture_logs
@@ -77,6 +78,22 @@ async def test_an_approval_that_can_not_be_claimed_still_waits(tmp_path: Path, o
         core.client.faults.clear()
         assert await state_of(core, approval_id) == "pending"
         assert await told(core, approval_id) == [HELD]
+        assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 200
+        assert await core.remaining(agent) == 2
+
+
+async def test_an_approval_whose_secrets_can_not_be_read_still_waits(tmp_path: Path) -> None:
+    file = tmp_path / "secrets.json"
+    write_private(file, b'{"token": "s3cret"}')
+    needing = action("secrets", secrets=[{"name": "token"}])
+    async with front_core(tmp_path, needing, secrets=SecretSettings(file=str(file))) as core:
+        agent, approval_id = await held(core, action_id="secrets")
+        file.chmod(0o644)
+        answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
+        assert answer == (503, {"error": "secrets_unavailable"})
+        assert await state_of(core, approval_id) == "pending"
+        assert await told(core, approval_id) == [HELD]
+        file.chmod(0o600)
         assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 200
         assert await core.remaining(agent) == 2
 
