@@ -70,11 +70,11 @@ def _try_room(ready: Trials, room: str, changes: list[Change], kept: Kept) -> No
 
 def _tests_of(change: Change, before: Baseline) -> list[list[str]]:
     """Arguments of pytest, in parts: the functions that run what is changed, the quickest first, or whole files where
-    it is run as the module is loaded, and those that name the constant that is changed."""
+    it is run as the module is loaded or in another process, and those that name the constant that is changed."""
     parts = rooms.tests_of(change.path)
     left_out = [f"--deselect={test}" for test in before.failed]
     source = (rooms.ROOT / change.path).read_bytes()
-    lines = lines_around(source, change.line)
+    lines = None if change.path in rooms.PROGRAMS else lines_around(source, change.line)
     if lines is not None:
         functions = sorted(before.lines.tests_of(change.path, lines), key=lambda one: before.seconds.get(one, 0.0))
         functions = [one for one in functions if one not in map(function_of, before.failed)]

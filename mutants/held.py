@@ -21,6 +21,7 @@ from mutants.lines import function_of
 from mutants.patching import Loaded
 
 DESELECT = "--deselect="
+LOADED = "loaded"
 
 
 class Held:
@@ -34,6 +35,14 @@ class Held:
             self.connection.close()
             run(Holder(tree, inner))
         inner.close()
+
+    def wait_loaded(self, seconds: float) -> bool:
+        """Until everything is loaded: what is changed in the tree before that would be loaded with it, and stay for
+        every trial. False when it ended instead, or took longer."""
+        try:
+            return self.connection.poll(seconds) and self.connection.recv() == LOADED
+        except (EOFError, OSError):
+            return False
 
     def begin(self, change: Change, source: bytes, arguments: list[str]) -> int | None:
         """Fork a trial: its process, or None where the change has to be there before modules are loaded."""
@@ -72,6 +81,7 @@ class Holder:
         self._loaded.find_functions()
         gc.collect()
         gc.freeze()
+        self._connection.send(LOADED)
         while True:
             try:
                 change, source, arguments = self._connection.recv()

@@ -17,6 +17,8 @@ from typing import Any
 
 import pytest
 
+MAX_LINES = 500
+"""More than any file has."""
 MAX_CALLS = 300
 """Of a function that one test calls more often, the first ones tell enough: to trace is slow."""
 
@@ -36,14 +38,18 @@ class Recorder:
         self._calls.clear()
         threading.settrace(self._call)
         sys.settrace(self._call)
+        is_whole = False
         try:
             yield
         finally:
+            is_whole = sys.gettrace() == self._call
             sys.settrace(None)
             threading.settrace(None)
         lines: defaultdict[str, list[int]] = defaultdict(list)
         for path, line in self._seen:
             lines[path].append(line)
+        if not is_whole:  # Python stops tracing where the stack is full: any other line of the same files may have run
+            lines = defaultdict(list, {path: [*range(1, MAX_LINES)] for path in lines})
         with self._out.open("a") as out:
             out.write(json.dumps([function_of(item.nodeid), lines]) + "\n")
 

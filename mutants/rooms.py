@@ -26,23 +26,43 @@ FOLDERS = {
         "tests/notary/operations", "tests/notary/signing/test_rotation.py", "tests/notary/test_unit.py",
         "tests/notary/test_checkpoints.py", "tests/notary/test_announcing.py", "tests/notary/test_answers_again.py",
         "tests/notary/test_under_way.py", "tests/notary/ledger/test_outbox.py", "tests/notary/reading/test_queries.py",
+        "tests/notary/backends/redis/test_shared.py",
     ),
     "notary/store": ("tests/notary/store", "tests/notary/operations"),
     "notary/signing": ("tests/notary/signing", "tests/notary/operations/test_open.py"),
-    "notary/ledger": ("tests/notary/ledger", "tests/notary/operations"),
+    "notary/ledger": ("tests/notary/ledger", "tests/notary/operations", "tests/notary/test_announcing.py"),
     "notary/tree": ("tests/notary/tree", "tests/notary/test_checkpoints.py"),
-    "notary/reading": ("tests/notary/reading",),
-    "notary/backends": ("tests/notary/backends", "tests/notary/ledger"),
-    "notary": tuple(
-        f"tests/notary/{name}.py"
-        for name in (
-            "test_accept_rollback", "test_announcing", "test_answers_again", "test_checkpoint_file", "test_checkpoints",
-            "test_reader", "test_remembering", "test_service", "test_under_way", "test_unit", "test_upkeep",
-            "test_worker_faults", "reading/test_offline",
-        )
+    "notary/reading": (
+        "tests/notary/reading", "tests/notary/operations/test_close.py",
+        "tests/notary/operations/test_verify_intent.py", "tests/notary/operations/test_witnessing.py",
+        "tests/notary/test_checkpoints.py",
+        "tests/notary/test_announcing.py",
+    ),
+    "notary/backends/redis": ("tests/notary/backends/redis",),
+    "notary/backends": (
+        "tests/notary/backends/test_bringing.py", "tests/notary/backends/test_sqlite.py", "tests/notary/ledger",
+    ),
+    "notary/remote_units.py": ("tests/notary/backends/redis",),
+    "notary/main.py": ("tests/notary/test_main.py", "tests/notary/backends/redis/test_fitness.py"),
+    "notary/reader.py": ("tests/notary/test_reader.py",),
+    "notary/trace.py": ("tests/notary/test_trace.py",),
+    "notary": (
+        *(
+            f"tests/notary/test_{name}.py"
+            for name in (
+                "accept_rollback", "announcing", "answers_again", "backup", "channels", "checkpoint_file",
+                "checkpoints", "remembering", "service", "signed_in_time", "under_way", "unit", "upkeep", "walls",
+                "worker_faults",
+            )
+        ),
+        "tests/notary/reading/test_kept_checkpoints.py", "tests/notary/reading/test_offline.py",
+        "tests/notary/ledger/test_journal.py", "tests/notary/ledger/test_schema.py", "tests/notary/operations",
+        "tests/notary/backends/redis/test_shared.py",
     ),
 }  # fmt: skip
 """Files or folders -> tests. A file belongs to the longest entry that it stands in."""
+PROGRAMS = frozenset({"notary/main.py", "notary/reader.py", "notary/trace.py"})
+"""Files that tests run in processes of their own: nobody sees which test runs which line of them."""
 
 
 def files(only: str = "") -> list[str]:

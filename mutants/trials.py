@@ -135,9 +135,15 @@ class Copy:
         self._running = _Running(pid, os.pidfd_open(pid), deadline, is_held=False)
 
     def hold(self, tests: list[str]) -> None:
-        """Collect these tests once, for all trials to come."""
+        """Collect these tests once, for all trials to come: see `wait_held`."""
         self.release()
         self._held = Held(self.tree, lambda holder: self._be_a_trial(["-x", *tests], [holder], writes=False))
+
+    def wait_held(self) -> None:
+        """Until they are collected. Nothing may be tried before. Raises NotRun."""
+        assert self._held is not None
+        if not self._held.wait_loaded(BASELINE_SECONDS):
+            raise NotRun(self.said())
 
     def release(self) -> None:
         """Forget what is collected."""
@@ -178,6 +184,7 @@ class Copy:
         else:
             _, status = os.waitpid(running.pid, 0)
             os.close(running.descriptor)
+        is_changed = self._undo is not None
         if self._undo is not None:
             path, source, times = self._undo
             path.write_bytes(source)
@@ -186,6 +193,8 @@ class Copy:
         if is_late:
             return DEADLINE
         code = os.waitstatus_to_exitcode(status)
+        if is_changed and code == pytest.ExitCode.USAGE_ERROR:
+            return COLLECTION  # what was collected without the change can't be with it
         # What a thread raises after the last test ends pytest itself: that is a find.
         is_unrun = code == _NOT_RUN and not self._heard()
         if is_unrun or code in (pytest.ExitCode.USAGE_ERROR, pytest.ExitCode.NO_TESTS_COLLECTED):
@@ -255,6 +264,8 @@ class Trials:
             failed |= dict.fromkeys(copy.failed())
         for copy in self._copies:
             copy.hold(list(tests))
+        for copy in self._copies:
+            copy.wait_held()
         first = self._copies[0]
         seconds = {name: max(copy.seconds()[name] for copy in self._copies) for name in first.seconds()}
         return Baseline(seconds, list(failed), first.lines())

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from mutants.changes import Change, changes_of
-from mutants.kept import DEADLINE, SURVIVED, Kept
+from mutants.kept import COLLECTION, DEADLINE, SURVIVED, Kept
 from mutants.lines import lines_around
 from mutants.trials import NotRun, _hopeful_first, trials
 
@@ -105,6 +105,16 @@ def test_a_change_that_makes_the_tests_run_for_ever_is_found_by_the_deadline(tre
         assert [by for _, by in ready.run([endless], {endless.name: [[test]]}, {test: -11.6})] == [DEADLINE]
 
 
+def test_a_change_with_which_the_tests_can_not_be_loaded_is_found_by_that(tree: Path) -> None:
+    (tree / "small.py").write_text('import os\n\nSEPARATOR = getattr(os, "sep")\n' + SOURCE)
+    (tree / "tests" / "conftest.py").write_text("import small\n")
+    (spoilt,) = (one for one in changes_of("small.py", (tree / "small.py").read_bytes()) if "sep" in one.before)
+    with trials(tree, 1) as ready:
+        ready.baseline(("tests",))
+        tests = {spoilt.name: [["tests/test_small.py"]]}
+        assert [by for _, by in ready.run([spoilt], tests, {})] == [COLLECTION]
+
+
 def test_tests_that_can_not_be_run_are_no_find(tree: Path) -> None:
     with trials(tree, 1) as ready, pytest.raises(NotRun):
         ready.baseline(("tests/test_missing.py",))
@@ -137,6 +147,16 @@ def test_what_found_the_last_change_of_a_file_is_asked_first_and_nothing_is_left
     assert _hopeful_first(parts, None) == _hopeful_first(parts, DEADLINE) == parts
     assert _hopeful_first(parts, "c") == [["c", "--deselect=x"], ["a", "d", "--deselect=x"], ["b", "--deselect=x"]]
     assert _hopeful_first(parts, "d") == [["d", "a", "--deselect=x"], ["b", "c", "--deselect=x"]]
+
+
+def test_a_test_that_fills_the_stack_is_not_thought_to_leave_out_what_it_ran_afterwards(tree: Path) -> None:
+    lines = ("def deep(n):", "    return 1 + deep(n)", "", "def kept():", "    try:", "        return deep(0)",
+             "    except RecursionError:", "        return 9.5")  # fmt: skip
+    (tree / "small.py").write_text("\n".join(lines))
+    (tree / "tests" / "test_small.py").write_text("import small\n\ndef test_it():\n    assert small.kept() == 9.5\n")
+    with trials(tree, 1) as ready:
+        before = ready.baseline(("tests",), ["small.py"])
+    assert before.lines.tests_of("small.py", [len(lines)]) == {"tests/test_small.py::test_it"}
 
 
 def test_a_change_belongs_to_the_lines_of_its_statement_alone_or_to_the_uses_of_its_constant() -> None:
