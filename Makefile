@@ -8,7 +8,7 @@ READY := $(VENV)/.ready
 # What Python has compiled it may keep: everything here starts many processes.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test quick chaos mutants servers lint bench run openapi conformance docs docs-serve providers providers-check lock release clean setup
+.PHONY: help demo test quick chaos mutants servers lint bench run openapi conformance failure-modes docs docs-serve providers providers-check lock release clean setup
 .DEFAULT_GOAL := help
 
 help: ## this list
@@ -38,6 +38,7 @@ mutants: $(READY) ## change the code a little, again and again: does a test noti
 servers: $(READY) ## servers that tests run for real, fetched where they are missing
 	@bash scripts/servers.sh "$(VENV)/servers"
 	@bash scripts/go_programs.sh "$(VENV)/go"
+	@bash scripts/provider_tools.sh "$(BIN)/gateway" "$(VENV)/providers"
 
 lint: $(READY) ## ruff and mypy --strict
 	@$(BIN)/ruff check .
@@ -55,6 +56,9 @@ openapi: $(READY) ## docs/openapi.json anew, from the table of endpoints
 
 conformance: $(READY) ## docs/conformance.md anew, from the rows of the contract and their tests
 	@$(BIN)/python -m tests.conformance.report
+
+failure-modes: $(READY) ## docs/failure-modes.md anew, from the table of faults
+	@$(BIN)/python -m tests.faults.report
 
 docs: $(READY) ## the documents as a site, in build/site, every link checked
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --clean

@@ -6,7 +6,6 @@ bounded by the HTTP layer that fronts have (frontend/http).
 
 import argparse
 import os
-import signal
 import socket
 import sys
 from collections.abc import Awaitable, Callable, Sequence
@@ -19,7 +18,7 @@ from setproctitle import setproctitle
 
 from frontend.http.answers import Answer
 from frontend.http.requests import Request
-from frontend.http.server import ListeningSocket, Server
+from frontend.http.until_signal import serve_until_signal
 from frontend.telemetry.logs import configure_logs, log
 from ipc.exits import Exit
 from ipc.parent import refuse_core_dumps
@@ -36,7 +35,6 @@ LIMITS: Final = LimitSettings(
     max_connections=64, header_timeout_seconds=10, body_timeout_seconds=10, idle_timeout_seconds=60,
     send_timeout_seconds=10,
 )  # fmt: skip
-DRAIN_SECONDS: Final = 5.0
 MAX_KEYS_FILE: Final = 1 << 20
 
 
@@ -80,7 +78,9 @@ def _run(options: argparse.Namespace) -> int:
         key = _own_key(options)
         judge = Judge(options.state, key, logs, read_records(options.state, logs))
         log.info("serving", address=options.address, key=key.public.text, logs=sorted(logs))
-        return trio.run(_serve, socket.socket(fileno=options.listen_fd), judge)
+        sock = socket.socket(fileno=options.listen_fd)
+        trio.run(serve_until_signal, "witness", sock, responder(judge), LIMITS)
+    return Exit.OK
 
 
 def _show_key(options: argparse.Namespace) -> int:
@@ -126,19 +126,6 @@ def read_logs(files: Sequence[Path]) -> LogKeys:
     if not found:
         raise NoteRefused("the files of --log-key name no log")
     return found
-
-
-async def _serve(sock: socket.socket, judge: Judge) -> int:
-    """Until a signal comes."""
-    server = Server([ListeningSocket("witness", sock)], responder(judge), LIMITS)
-    with trio.open_signal_receiver(signal.SIGTERM, signal.SIGINT) as received:
-        async with trio.open_nursery() as nursery:
-            await nursery.start(server.run)
-            async for _ in received:
-                break
-            await server.drain(DRAIN_SECONDS)
-    log.info("stopped")
-    return Exit.OK
 
 
 def responder(judge: Judge) -> Callable[[Request], Awaitable[Answer]]:

@@ -18,6 +18,7 @@ from tests.chaos.load import BUDGET, Answer, Seen
 from tests.chaos.world import World
 from tests.support.manifests import REPOSITORY
 from tests.support.upstream import Upstream
+from tests.support.webhook_receiver import Receiver
 
 UNWRITTEN = ("503 ", "500 evidence_persistence_failed", "503 clock_error")
 HTTP_ACTIONS = ("http_post", "payment_transfer", "any_host")
@@ -33,6 +34,8 @@ class Ledger:
             self.receipts = [json.loads(row[0]) for row in ask("SELECT bytes FROM receipts ORDER BY seq")]
             self.intents = ask("SELECT intent_id, trace_id, action_id, approval_id, context FROM intents").fetchall()
             self.unresolved = {row[0] for row in ask("SELECT intent_id FROM unresolved")}
+            waiting = "SELECT event_id, endpoint FROM outbox UNION ALL SELECT event_id, endpoint FROM given_up"
+            self.told_later = ask(waiting).fetchall()
             self.budgets = dict(ask("SELECT session_id, remaining FROM budgets").fetchall())
         self.by_trace: dict[str, list[dict[str, Any]]] = {}
         for event in self.events:
@@ -40,7 +43,7 @@ class Ledger:
                 self.by_trace.setdefault(event["trace_id"], []).append(event)
 
 
-def problems(world: World, seen: Seen, up: Upstream) -> Iterator[str]:
+def problems(world: World, seen: Seen, up: Upstream, receiver: Receiver) -> Iterator[str]:
     """Every invariant that does not hold."""
     yield from seen.faults
     yield from _verified(world, seen)
@@ -50,6 +53,18 @@ def problems(world: World, seen: Seen, up: Upstream) -> Iterator[str]:
     yield from _effects(ledger, seen, up, world.state / "files")
     yield from _budgets(ledger, seen)
     yield from _approvals(ledger, seen)
+    yield from _deliveries(ledger, receiver)
+
+
+def _deliveries(ledger: Ledger, receiver: Receiver) -> Iterator[str]:
+    """What was executed was told to whom could hear it, or is still to be, or is kept as given up."""
+    told = {*receiver.ids, *(event_id for event_id, endpoint in ledger.told_later if endpoint == "living")}
+    executed = [event["event_id"] for events in ledger.by_trace.values() for event in events if "receipt_id" in event]
+    if lost := [event_id for event_id in executed if event_id not in told]:
+        yield f"{len(lost)} of {len(executed)} executions were told to nobody: {lost[:3]}"
+    bodies = {(one.headers["webhook-id"], one.body) for one in receiver.received}
+    if len(bodies) != len({event_id for event_id, _ in bodies}):
+        yield "a message was sent again with another body"
 
 
 def _verified(world: World, seen: Seen) -> Iterator[str]:

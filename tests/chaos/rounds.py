@@ -17,6 +17,7 @@ from tests.chaos.invariants import problems
 from tests.chaos.load import Load, Seen, wait_for_success
 from tests.chaos.world import Failed, World
 from tests.support.upstream import upstream
+from tests.support.webhook_receiver import webhook_receiver
 
 PAUSE_SECONDS = (0.0, 0.15)
 WAITS_FOR_SERVICE = 0.25
@@ -58,15 +59,15 @@ def play(plan: Plan, libraries: str, progress: Progress, *, is_root: bool) -> Ou
     """One round. Its folder is removed unless something does not hold."""
     outcome, began = Outcome(plan), time.monotonic()
     folder = Path(tempfile.mkdtemp(prefix="gateway-chaos-"))
-    with upstream() as up:
+    with upstream() as up, webhook_receiver() as receiver:
         world = World(
-            folder, up.address, libraries, fronts=plan.fronts, flush_us=plan.flush_us, is_root=is_root
+            folder, up.address, receiver.address, libraries, fronts=plan.fronts, flush_us=plan.flush_us, is_root=is_root
         )  # fmt: skip
         seen = Seen()
         try:
             world.start()
             _run(world, seen, plan, outcome, progress)
-            outcome.problems += problems(world, seen, up)
+            outcome.problems += problems(world, seen, up, receiver)
         except Failed as failed:
             outcome.problems += [*seen.faults, str(failed)]
         finally:

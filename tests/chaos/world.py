@@ -40,11 +40,20 @@ class Timed(Bearer):
         return super().headers(method, path, **{"iat": int(self.clock.now())} | changes)
 
 
+def _endpoint(name: str) -> str:
+    """A webhook's table: it is tried again at once, and hears of everything."""
+    secret = "a secret of a few words"
+    return (
+        f'[[webhooks]]\nname = "{name}"\nurl = "http://{name}.gateway.test/"\nsecret = "{secret}"\n'
+        "retry_backoff_seconds = [0.1]\n"
+    )
+
+
 class World:
     """Folder, clock, disk, upstream address, and the supervisor's process of the moment."""
 
     def __init__(
-        self, folder: Path, address: str, libraries: str, *, fronts: int, flush_us: int, is_root: bool
+        self, folder: Path, address: str, receiver: str, libraries: str, *, fronts: int, flush_us: int, is_root: bool
     ) -> None:
         self.folder, self.fronts = folder, fronts
         self.clock = Clock(folder)
@@ -52,13 +61,13 @@ class World:
         self.state = folder / "state"
         self.log = folder / "gateway.log"
         self.starts = 0
-        self._command = self._configured(address, [libraries, str(flush_us), str(self.clock.path)])
+        self._command = self._configured(address, receiver, [libraries, str(flush_us), str(self.clock.path)])
         self.process: subprocess.Popen[str]
         self.ready: dict[str, Any] = {}
         self.receipt_keys: Any = None
         self._key: ec.EllipticCurvePrivateKey
 
-    def _configured(self, address: str, preloaded: list[str]) -> list[str]:
+    def _configured(self, address: str, receiver: str, preloaded: list[str]) -> list[str]:
         actions = self.folder / "actions"
         top = patient(actions)
         any_host = example(
@@ -74,7 +83,9 @@ class World:
         config.write_text(
             f'front_processes = {self.fronts}\n{top}policy_dir = "{policy}"\n'
             "[limits]\nsession_requests_per_second = 100000\n"
-            f"[egress.unsafe_resolve]\n{resolve}"
+            f"{_endpoint('living')}{_endpoint('dead')}"
+            f'[egress.unsafe_resolve]\n"living.gateway.test" = "{receiver}"\n"dead.gateway.test" = "127.0.0.1:1"\n'
+            f"{resolve}"
         )
         listen = ["--listen", f"127.0.0.1:{free_port()}", "--state-dir", str(self.state), "--config", str(config)]
         return [sys.executable, "-m", "tests.chaos.start", *preloaded, "dev", *listen]

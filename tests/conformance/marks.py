@@ -9,9 +9,9 @@ ONLY_DEV = pytest.mark.parametrize("mode", ["dev"], indirect=True, scope="module
 """For a row that needs an upstream on this machine, which production never reaches."""
 
 
-def row(name: str) -> pytest.MarkDecorator:
-    """The test proves this row."""
-    return pytest.mark.row(name)
+def row(name: str, place: str = "") -> pytest.MarkDecorator:
+    """The test proves this row; `place` (see report.py) where it starts no whole gateway."""
+    return pytest.mark.row(name, place=place)
 
 
 def rows(table: str, cases: Mapping[str, Any]) -> pytest.MarkDecorator:

@@ -14,8 +14,9 @@ from tests.conformance.contract.table import Table
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = ROOT / "docs" / "conformance.md"
-PLACES = {"dev": "TCP", "run": "Unix", "": "start"}
-"""Where a test speaks to the gateway: the merged address of `gateway dev`, the sockets of `gateway run`, or nowhere."""
+PLACES = {"dev": "TCP", "run": "Unix", "front": "front", "": "start"}
+"""Where a test speaks to the gateway: the merged address of `gateway dev`, the sockets of `gateway run`, a front
+within the test, or nowhere."""
 
 Proofs = dict[str, dict[str, set[str]]]
 """Row -> test (`module::function`) -> places."""
@@ -57,7 +58,8 @@ def document(found: Proofs) -> str:
 
 {count} rows of the interface, each with the test that proves it against a running gateway. {both} of them are proven
 twice: on the merged TCP address of `gateway dev` (*TCP*), and on the two Unix sockets of `gateway run` with a
-production configuration (*Unix*). *start* is what the command line refuses before anything listens. Rows that need an
+production configuration (*Unix*). *start* is what the command line refuses before anything listens,
+*front* what needs a front with a fault of its own, within the test. Rows that need an
 upstream on the same machine are proven on TCP alone, since production connects to no such address.
 
 `tests/conformance/contract/` says what must hold; `python -m tests.conformance.report` writes this page from it and

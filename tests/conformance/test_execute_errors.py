@@ -1,10 +1,15 @@
 """Execute errors: one test a status and code."""
 
 import time
+from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
+from frontend.pool.channel import WorkerChannel
+from ipc import messages as m
+from ipc.framing import FrameError
 from tests.conformance.deployment import Caller, Deployment
 from tests.conformance.marks import ONLY_DEV, row, rows
 from tests.conformance.outages import Outage
@@ -13,6 +18,7 @@ from tests.conformance.scene import LONG_REASON
 from tests.conformance.stories import Drain, Restart
 from tests.conformance.underway import still_workers
 from tests.support.forged_leases import Mint
+from tests.support.front_core import front_core
 from tests.support.proofs import Key
 from tests.support.raw_http import raw, request
 from tests.support.upstream import Upstream
@@ -141,15 +147,23 @@ def test_what_ran_and_left_no_evidence(gate: Deployment) -> None:
     refused(agent.execute("text_digest", BODY), 403, "budget_exhausted")  # the first call was not given back
 
 
-@row("execute-errors/500-internal_error")
-def test_a_fault_of_the_gateway(gate: Deployment, agent: Caller) -> None:
-    before = gate.secrets.read_text()
-    gate.secrets.write_text("no JSON at all")
-    try:
-        answer = agent.execute("some_secret", {"path": "x", "message": "m"})
-    finally:
-        gate.secrets.write_text(before)
-    refused(answer, 500, "internal_error")
+@row("execute-errors/500-internal_error", place="front")
+async def test_a_fault_of_the_gateway(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A front of whose code one part breaks: from outside there is no way to one."""
+
+    async def too_large(_channel: WorkerChannel, _call: m.Call) -> None:
+        raise FrameError("a frame of 17 MB")
+
+    async with front_core(tmp_path) as core:
+        agent = await core.agent(max_calls=3)
+        with monkeypatch.context() as broken:
+            broken.setattr(WorkerChannel, "give", too_large)
+            assert await agent.call() == (500, {"error": "internal_error"})
+        (event,) = await core.events(event_type="ActionCall")
+        assert (event["error_code"], event["reason"]) == ("internal_error", "a frame of 17 MB")
+        assert (await core.remaining(agent), await core.unresolved()) == (3, 0)
+        assert (await agent.call())[0] == 200
+        assert core.desk.kills == []
 
 
 # ------------------------------------------------------------------------------------------------ 502

@@ -39,7 +39,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, st
     found = {}
     for program in MAY:
         outside: Path = tmp_path_factory.mktemp("escape")
-        more = ("--file", str(outside / "ledger.sqlite3")) if program == "notary.reader" else ()
+        more = (str(outside / "ledger.sqlite3"),) if program == "notary.reader" else ()
         with surroundings(outside) as facts:
             found[program] = tried(program, facts, *more)
     return found

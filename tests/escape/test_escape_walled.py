@@ -1,7 +1,7 @@
-"""What a front, notary, template or compiler that was taken over can do: nothing of its table.
+"""What a front, notary, deliverer, template or compiler that was taken over can do: nothing of its table.
 
-They are those of a gateway that runs; what they would be after is its own ledger and keys (front, compiler), or files
-of others beside it (notary, which holds those, and template). See tests/support/escape_inside.py.
+They are those of a gateway that runs; what they would be after is its own ledger and keys (front, deliverer, compiler),
+or files of others beside it (notary, which holds those, and template). See tests/support/escape_inside.py.
 """
 
 import json
@@ -19,6 +19,7 @@ from tests.support.manifests import patient
 
 pytestmark = pytest.mark.skipif(not IS_X86, reason="the steps know the numbers of system calls of x86_64 alone")
 
+_HOOK = '[[webhooks]]\nname = "chat"\nurl = "http://nowhere.invalid:9/"\nsecret = "a secret of some words"\n'
 CASES = [pytest.param(kind, name, id=f"{kind}: {name}") for kind, names in WALLED.items() for name in names]
 
 
@@ -42,9 +43,9 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, st
             "outside": str(state), "key": str(state / "keys" / "receipt.pem"), "new": str(state / "new"),
             "ledger": str(state / "ledger.sqlite3"),
         }  # fmt: skip
-        told = {"front": own, "compiler": own, "notary": theirs, "template": theirs}
+        told = {"front": own, "deliverer": own, "compiler": own, "notary": theirs, "template": theirs}
         (reports / FACTS).write_text(json.dumps(told))
-        with gateway(folder, config_for("127.0.0.1:9", top), program=program) as running:
+        with gateway(folder, config_for("127.0.0.1:9", top) + _HOOK, program=program) as running:
             assert running.agent().execute("text_digest", {"text": "after it"}).status_code == 200
             wait_for(lambda: all((reports / f"{kind}.json").exists() for kind in WALLED), "what came of all rows")
     return {kind: json.loads((reports / f"{kind}.json").read_text()) for kind in WALLED}

@@ -115,6 +115,19 @@ def test_an_agent_may_use_any_name_of_this_machine(home: Path, base: str) -> Non
     assert there.done("execute", "text_digest", "text=x", "--json").json["output"]["bytes"] == 1
 
 
+def test_an_operator_may_approve_under_any_name_of_this_machine(home: Path, base: str) -> None:
+    running = json.loads((home / "state" / "gateway-dev" / "running.json").read_text())
+    there = person(home).with_environment(
+        GATECTL_ADDRESS=base.replace("127.0.0.1", "localhost"), GATECTL_OPERATOR_KEY_FILE=running["operator_key_file"],
+        GATECTL_PRIVATE_KEY_FILE=running["private_key_file"],
+    )  # fmt: skip
+    held = there.here("execute", "payment_transfer", "to=acct-9", "amount_cents=1", "currency=EUR", "--json")
+    approval_id = held.json["approval_id"]
+    approved = there.done("approvals", "approve", approval_id, "--yes", "--json").json
+    receipt = there.done("receipts", "show", approved["receipt_id"], "--json").json
+    assert receipt["approval"]["signature"]
+
+
 def test_a_401_says_what_did_not_hold(base: str) -> None:
     answer = httpx.get(f"{base}/v1/receipts/x", headers={"Authorization": "DPoP x"})
     assert (answer.status_code, answer.json()["error"]) == (401, "missing_auth_header")

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.gateway import Gateway, config_for, gateway, wait_for
+from tests.support.gateway import PROGRAM, Gateway, config_for, gateway, wait_for
 from tests.support.manifests import patient
 from tests.support.upstream import Upstream
 
@@ -58,6 +58,8 @@ def test_a_full_volume_refuses_calls_leases_and_approvals_before_anything_runs_a
     assert status["ledger_volume"]["min_free_bytes"] == 16 * MIB
     assert 0 <= status["ledger_volume"]["free_bytes"] < 16 * MIB
     assert status["ledger_volume"]["is_full"] is True
+    here = [*PROGRAM, "status", "--state-dir", str(gate.state)]
+    wait_for(lambda: b"ledger full" in subprocess.run(here, capture_output=True, timeout=60).stdout, "the local word")
     metrics = operator.get("/metrics").text
     assert 'gate_calls_refused_total{reason="ledger_full"} 2.0' in metrics
     assert "gate_ledger_free_bytes " in metrics

@@ -13,11 +13,14 @@ from shutil import copy2
 
 import pytest
 
+from supervisor.provider_starter import files
 from tests.support.gateway import Gateway
 from tests.support.processes import started
 
 ROOT = Path(__file__).resolve().parents[2]
-FOLDERS = ("ipc", "supervisor", "frontend", "notary", "workers", "witness", "contrib")
+OF_PROVIDERS = ("providers/guest/", "providers/tools/")
+"""What `gateway new provider` hands on."""
+FOLDERS = ("ipc", "supervisor", "frontend", "notary", "workers", "witness", "console", "contrib")
 BESIDES = {"launch.py", "docs/errors.md"}
 
 
@@ -40,7 +43,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Built from a copy, with what is here and without the network."""
     source, out = tmp_path_factory.mktemp("source"), tmp_path_factory.mktemp("wheel")
     for name in listed():
-        if name.startswith((*(f"{folder}/" for folder in FOLDERS), "docs/")) or "/" not in name:
+        if name.startswith((*(f"{folder}/" for folder in FOLDERS), *OF_PROVIDERS, "docs/")) or "/" not in name:
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             copy2(ROOT / name, source / name)
     run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "-w", out, source)
@@ -79,7 +82,8 @@ def gate(installed: Installed, tmp_path_factory: pytest.TempPathFactory) -> Iter
 def test_a_wheel_has_the_folders_of_the_repository_whole_and_nothing_else(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as opened:
         names = {name for name in opened.namelist() if ".dist-info/" not in name}
-    wanted = {name for name in listed() if name.partition("/")[0] in FOLDERS} | BESIDES
+    handed_on = {name for name in listed() if name.startswith(OF_PROVIDERS) and not name.endswith(".py")}
+    wanted = {name for name in listed() if name.partition("/")[0] in FOLDERS} | handed_on | BESIDES
     assert names == {f"action_gateway/{name}" for name in wanted if (ROOT / name).is_file()}
 
 
@@ -101,6 +105,14 @@ def test_a_gateway_serves_from_there_with_every_process_and_stops(gate: Gateway)
     described = gate.http.get("/openapi.json").json()
     assert described["paths"] == json.loads((ROOT / "docs" / "openapi.json").read_text())["paths"]
     assert gate.stop() == 0
+
+
+def test_a_provider_of_ones_own_begins_there_with_the_same_files(installed: Installed, tmp_path: Path) -> None:
+    run(installed.script, "new", "provider", "greet", "--language", "zig", "--dir", tmp_path)
+    made = tmp_path / "providers" / "greet"
+    assert {str(path.relative_to(made)) for path in made.rglob("*") if path.is_file()} == {
+        str(place) for place, _ in files("greet", "zig")
+    }
 
 
 @pytest.mark.parametrize(

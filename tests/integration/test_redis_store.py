@@ -79,28 +79,6 @@ def test_the_notary_is_connected_to_its_redis_and_to_nothing_else(gate: Gateway,
     assert {one.raddr.port for one in notary.net_connections("inet")} == {redis_server.port}
 
 
-def test_while_redis_is_down_nothing_runs_and_afterwards_everything_does(
-    gate: Gateway, redis_server: RedisServer
-) -> None:
-    agent, operator = gate.agent(max_calls=5), gate.operator()
-    approval_id = held(agent)
-    without_budget = gate.agent()
-    redis_server.kill()
-    assert code(without_budget.execute("text_digest", TEXT)) == (503, "replay_cache_unavailable")
-    assert code(agent.execute("text_digest", TEXT)) == (503, "budget_store_unavailable")
-    wait_for(lambda: gate.http.get("/readyz").json()["redis"] is False, "readiness to fail")
-    assert agent.get(f"/v1/approvals/{approval_id}/poll").status_code == 503
-    assert operator.get("/v1/admin/status").json()["dependencies"]["redis"] is False
-    assert gate.agent().token, "a lease without a budget"
-    with pytest.raises(AssertionError, match="budget_store_unavailable"):
-        gate.agent(max_calls=1)
-    redis_server.start()
-    wait_for(lambda: gate.http.get("/readyz").status_code == 200, "readiness")
-    assert agent.execute("text_digest", TEXT).status_code == 200
-    assert operator.post(f"/v1/approvals/{approval_id}/approve").status_code == 200
-    assert code(agent.execute("text_digest", TEXT))[0] == 200
-
-
 def test_revoke_all_ends_leases(gate: Gateway) -> None:
     agent = gate.agent()
     assert agent.execute("text_digest", TEXT).status_code == 200

@@ -183,17 +183,17 @@ def test_a_manifest_that_will_not_do_keeps_an_operator_in(place: Place) -> None:
 def test_settings_that_wait_for_a_restart_are_named_without_their_values(place: Place) -> None:
     hidden = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"
     webhook = f'[[webhooks]]\nname = "w"\nurl = "https://hooks.gateway.test/x"\nsecret = "{hidden}"\n'
-    named = ["compat.actions_envelope", "limits.max_in_flight", "webhooks"]
+    named = ["compat.actions_envelope", "limits.max_in_flight"]
     place.write(bob=True, tables=f"[compat]\nactions_envelope = true\n[limits]\nmax_in_flight = 99\n{webhook}")
     looked = place.check("--against-running")
     assert looked.returncode == 0, looked.stdout
-    told = "not in force in the running gateway: a reload is needed for operators; a restart is needed for "
+    told = "not in force in the running gateway: a reload is needed for operators, webhooks; a restart is needed for "
     assert told + ", ".join(named) in looked.stdout
     as_json = json.loads(place.check("--against-running", "--json").stdout)
-    assert as_json["against_running"] == {"reload": ["operators"], "restart": named}
+    assert as_json["against_running"] == {"reload": ["operators", "webhooks"], "restart": named}
     answer = place.reload()
-    assert (answer["changed"], answer["needs_restart"]) == (["operators"], named)
-    assert place.event()["change"] == {"settings": ["operators"], "needs_restart": named}
+    assert (answer["changed"], answer["needs_restart"]) == (["operators", "webhooks"], named)
+    assert place.event()["change"] == {"settings": ["operators", "webhooks"], "needs_restart": named}
     log = place.gate.log.read_text()
     assert '"message":"settings have changed that need a restart"' in log
     kept = (place.folder / "state" / "in-force.json").read_text()

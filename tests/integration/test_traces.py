@@ -55,6 +55,9 @@ def test_a_reload_has_the_trace_of_its_request_in_its_event(gate: Gateway) -> No
     assert answer.status_code == 200
     (event,) = gate.events(trace_id=trace_of(answer))
     assert event["event_type"] == "AdminReload"
+    wait_for(
+        lambda: "supervisor" in [one["process"] for one in said_of(gate, trace_of(answer))], "the supervisor's line"
+    )
 
 
 def test_what_a_store_that_is_down_refuses_tells_its_cause_under_the_trace_of_the_answer(gate: Gateway) -> None:

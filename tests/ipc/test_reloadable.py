@@ -11,8 +11,7 @@ ANN = OperatorSettings("ann")
 
 
 def test_every_setting_has_the_name_that_the_file_gives_it() -> None:
-    of_later_versions = {"ledger.url"}
-    assert {name for name, _ in named_values(ONE)} == {".".join(path) for path in leaf_paths()} - of_later_versions
+    assert {name for name, _ in named_values(ONE)} == {".".join(path) for path in leaf_paths()}
     assert {name for name, _ in named_values(ONE)} >= RELOADABLE
 
 

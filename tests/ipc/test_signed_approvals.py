@@ -15,7 +15,7 @@ from tests.support.signed_approvals import signature_of
 
 KEY, NOW = Key(), 1_790_000_000.0
 DETAIL = {"approval_id": "apr_1", "action_id": "pay", "plan_hash": "sha256:1", "shown_hash": "sha256:2"}
-SUBJECT = Subject("http://gateway.test", "apr_1", "pay", "sha256:1", "sha256:2", "ann")
+SUBJECT = Subject(("http://gateway.test", "http://localhost:3000"), "apr_1", "pay", "sha256:1", "sha256:2", "ann")
 JSON = st.recursive(
     st.none() | st.booleans() | st.floats() | st.integers() | st.text(max_size=8),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
@@ -102,9 +102,21 @@ def test_a_spoilt_one_is_refused(spoilt: Callable[[], str]) -> None:
 def test_each_claim_is_held_against_the_hold(member: str) -> None:
     statement = read(a_signature(operator="ann")).statement
     with pytest.raises(SignatureRefused, match=member):
-        check_statement(statement, SUBJECT._replace(**{member: "another"}), NOW)
-    with pytest.raises(SignatureRefused, match="aud"):
-        check_statement(statement, SUBJECT._replace(public_base_url="https://gateway.test"), NOW)
+        another: dict[str, Any] = {member: "another"}
+        check_statement(statement, SUBJECT._replace(**another), NOW)
+    for others in (("https://gateway.test", "http://localhost:3000"), ()):
+        with pytest.raises(SignatureRefused, match="aud"):
+            check_statement(statement, SUBJECT._replace(addresses=others), NOW)
+
+
+def test_each_address_of_the_gateway_will_do_and_what_is_none_never_does() -> None:
+    for aud in SUBJECT.addresses:
+        check_statement(read(a_signature(aud=aud)).statement, SUBJECT, NOW)
+    for aud in ("http://localhost:3001", "https://localhost:3000", "localhost:3000", ""):
+        with pytest.raises(SignatureRefused, match="aud"):
+            check_statement(
+                read(a_signature(aud=aud)).statement, SUBJECT._replace(addresses=(*SUBJECT.addresses, "")), NOW
+            )
 
 
 def test_an_address_may_be_written_in_any_way_that_a_proof_may_write_it() -> None:

@@ -17,7 +17,7 @@ FILES = sorted(path for path in (SDK / "gateway_client").rglob("*.py") if "__pyc
 LIBRARY = [path for path in FILES if "cli" not in path.relative_to(SDK).parts]
 OUTSIDE = {"anyio", "cryptography", "h11", "httpcore", "httpx", "rfc8785"}
 FOR_THE_COMMAND_LINE = {"click", "rich"}
-EXTRAS = {"mcp_server": {"mcp", "mcp_types"}, "langchain.py": {"langchain_core"}}
+EXTRAS = {"mcp_server": {"mcp", "mcp_types"}, "langchain.py": {"langchain_core"}, "cli/tui": {"textual"}}
 """Packages that an extra of the distribution brings, for these rooms alone."""
 MAX_LINES, MAX_FUNCTION_LINES = 400, 60
 
@@ -38,7 +38,8 @@ def test_nothing_of_the_gateway_is_imported_and_nothing_that_is_not_declared(pat
     allowed = OUTSIDE | {"gateway_client"} | set(sys.stdlib_module_names)
     if path not in LIBRARY:
         allowed |= FOR_THE_COMMAND_LINE
-    allowed |= EXTRAS.get(path.relative_to(SDK / "gateway_client").parts[0], set())
+    room = str(path.relative_to(SDK / "gateway_client"))
+    allowed |= {one for name, packages in EXTRAS.items() if f"{room}/".startswith(f"{name}/") for one in packages}
     assert not imports_of(path) - allowed
 
 
@@ -126,13 +127,13 @@ def test_the_version_is_one_and_types_are_shipped() -> None:
     assert (SDK / "gateway_client" / "py.typed").is_file()
     declared = {one.partition(">")[0] for one in project["project"]["dependencies"]}
     assert declared == OUTSIDE | FOR_THE_COMMAND_LINE
-    assert project["project"]["optional-dependencies"].keys() == {"langchain", "mcp"}
+    assert project["project"]["optional-dependencies"].keys() == {"desk", "langchain", "mcp"}
 
 
-def test_only_the_command_that_serves_mcp_imports_its_package() -> None:
+def test_only_the_commands_that_need_an_extra_import_its_package() -> None:
     code = """
 import sys
 import gateway_client.cli.main
-assert not [name for name in sys.modules if name.partition(".")[0] in {"mcp", "mcp_types"}]
+assert not [name for name in sys.modules if name.partition(".")[0] in {"mcp", "mcp_types", "textual"}]
 """
     subprocess.run([sys.executable, "-c", code], check=True, timeout=300, cwd="/")

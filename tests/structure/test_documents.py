@@ -84,7 +84,7 @@ def test_every_name_stands_in_the_file_that_the_architecture_says() -> None:
     assert not wrong
 
 
-@pytest.mark.parametrize("title", ["supervisor", "front 1", "policy 1", "template", "worker http 1"])
+@pytest.mark.parametrize("title", ["supervisor", "front 1", "policy 1", "template", "deliverer", "worker http 1"])
 def test_the_architecture_shows_every_kind_of_process(title: str) -> None:
     assert f"gateway: {title}\n" in ARCHITECTURE
 

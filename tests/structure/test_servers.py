@@ -34,7 +34,8 @@ NEEDED = (
 
 @pytest.fixture
 def tools(tmp_path: Path) -> Path:
-    """All that is on the PATH: a strace, an opa, and a squid that does not run, whatever else this machine has."""
+    """All that is on the PATH: a strace, an opa, a browser, and a squid that does not run, whatever else this machine
+    has."""
     folder = tmp_path / "tools"
     folder.mkdir()
     for name in NEEDED:
@@ -45,6 +46,7 @@ def tools(tmp_path: Path) -> Path:
     put(folder / "strace", "exit 0")
     put(folder / "opa", "exit 0")
     put(folder / "redis-server", "exit 0")
+    put(folder / "chromium", "exit 0")
     return folder
 
 
@@ -125,6 +127,30 @@ def test_what_is_missing_is_fetched_together_and_runs(tools: Path, tmp_path: Pat
     for name in ("squid", "strace"):
         program = tmp_path / "servers" / "bin" / name
         assert subprocess.run([program], capture_output=True, text=True, check=True).stdout == "ran\n"
+
+
+@pytest.mark.parametrize("name", ["chromium-headless-shell", "google-chrome"])
+def test_any_browser_that_runs_will_do_and_one_that_does_not_is_fetched(tools: Path, tmp_path: Path, name: str) -> None:
+    put(tools / "squid", "exit 0")
+    put(tools / "chromium", "exit 1")  # some systems have a program in its place that only says where to get one
+    put(tools / name, "exit 0")
+    done = run(tools, tmp_path / "servers")
+    assert (done.returncode, done.stderr) == (0, "")
+    put(tools / name, "exit 1")
+    put(
+        tools / "apt-get",
+        'while [ "$1" != -c ]; do shift; done; cd "$(dirname "$2")/archives" && : > chromium-headless-shell_1_all.deb',
+    )
+    put(
+        tools / "dpkg",
+        'mkdir -p "$3/usr/lib/chromium" "$3/usr/lib/x86_64-linux-gnu/pulseaudio"; cd "$3/usr/lib/chromium"; '
+        'printf "#!/bin/sh\necho \\$LD_LIBRARY_PATH\n" > chromium-headless-shell; chmod 755 *',
+    )
+    done = run(tools, tmp_path / "servers")
+    assert done.returncode == 0, done.stderr
+    program = tmp_path / "servers" / "bin" / "chromium-headless-shell"
+    told = subprocess.run([program], capture_output=True, text=True, check=True).stdout
+    assert "/usr/lib/x86_64-linux-gnu/pulseaudio" in told, "where a library lies that another one needs"
 
 
 def test_an_opa_is_built_once_and_outlives_a_fetch(tools: Path, tmp_path: Path) -> None:

@@ -13,7 +13,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = (
-    "ipc", "supervisor", "frontend", "notary", "workers", "witness", "contrib", "bench", "mutants", "tests",
+    "ipc", "supervisor", "frontend", "notary", "workers", "witness", "console", "contrib", "bench", "mutants", "tests",
     "gateway_client",
 )  # fmt: skip
 MAY_IMPORT = {
@@ -23,9 +23,13 @@ MAY_IMPORT = {
     "notary": {"notary", "ipc"},
     "workers": {"workers", "ipc"},
     "witness": {"witness", "ipc", "frontend", "notary"},
+    "console": {"console", "ipc", "frontend"},
 }
 """A package that is not there (yet) breaks no wall."""
-OF_OTHERS = {"witness": ("frontend.http.", "frontend.telemetry.logs", "notary.tree.")}
+OF_OTHERS = {
+    "witness": ("frontend.http.", "frontend.telemetry.logs", "notary.tree."),
+    "console": ("frontend.http.", "frontend.telemetry.logs"),
+}
 """What a package takes of another one where it may take a few things only."""
 NEVER = {
     "ipc": {"hypercorn", "wasmtime", "cryptography", "jwt", "h11", "structlog"},
@@ -34,6 +38,7 @@ NEVER = {
     "notary": {"trio", "h11", "hypercorn", "httpcore", "httpx", "wasmtime", "regopy", "yaml"},
     "workers": {"trio", "h11", "hypercorn", "sqlite3"},
     "witness": {"h11", "hypercorn", "httpcore", "httpx", "wasmtime", "regopy", "yaml", "sqlite3", "jwt"},
+    "console": {"h11", "hypercorn", "httpx", "wasmtime", "cryptography", "jwt", "regopy", "yaml", "sqlite3"},
 }
 FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
     "frontend": (
@@ -51,12 +56,13 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
     "supervisor": (
         ("cli",),
         ("commands",),
-        ("starter",),
+        ("starter", "provider_starter"),
         ("checking", "dev_start", "founding"),
         ("launch", "rollback", "backups"),
         ("rotation",),
         ("supervise", "dev"),
         ("census", "following", "reloads", "stop", "telling", "templates", "upstream"),
+        ("deliverers",),
         ("notaries", "worker_supply"),
         ("fronts",),
         ("activation",),
@@ -66,14 +72,14 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("ceilings", "children", "config", "keys", "loading", "overlaps", "places"),
         ("document", "in_force", "production"),
         ("describe", "schema"),
-        ("addresses", "stores", "webhooks", "witnesses"),
+        ("addresses", "ledgers", "stores", "webhooks", "witnesses"),
         ("kinds",),
     ),
     "notary": (
-        ("main", "offline", "reader", "accept_rollback", "backup", "trace"),
+        ("main", "offline", "reader", "accept_rollback", "backup", "trace", "try_backends"),
         ("opening", "service"),
-        ("executions",),
-        ("fronts", "channels", "operations", "remote_units", "upkeep", "checkpoints", "announcing"),
+        ("executions", "places"),
+        ("fronts", "channels", "operations", "orphans", "remote_units", "upkeep", "checkpoints", "announcing"),
         ("units",),
         ("unit",),
         ("state",),
@@ -82,8 +88,10 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("ledger",),
         ("tree",),
         ("backends", "store"),
+        ("database",),
     ),
     "witness": (("main",), ("judge",)),
+    "console": (("main",), ("forwarding",)),
     "workers": (
         ("template", "check", "examiner"),
         ("loading", "worker"),

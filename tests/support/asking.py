@@ -3,6 +3,7 @@
 import itertools
 import select
 import socket
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,7 @@ from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.evidence import Bundle, Consistency, Delivery, IntentDetail, IntentView, ShownCheckpoint
 from ipc.framing import FrameError, encode_frame
 from ipc.limits import MAX_NOTARY_FRAME
-from ipc.sessions import NOTARY_TO_FRONT
+from ipc.sessions import NOTARY_TO_DELIVERER, NOTARY_TO_FRONT, Table
 from ipc.store import ApprovalRecord, Budget
 from tests.support.played_workers import PlayedWorker, Workers
 
@@ -34,11 +35,14 @@ ANSWERS: dict[type[m.Operation], Any] = {
     m.ResolveIntent: m.ResolvedIntent | None, m.ShowIntent: IntentDetail | None,
     m.VerifyIntent: m.Looked | m.Unverifiable | m.NoSuchWorker,
     m.ReadCheckpoint: ShownCheckpoint, m.Prove: Bundle | None, m.ProveConsistency: Consistency | None,
-    m.QueryEvents: list[bytes], m.ClaimDeliveries: list[Delivery], m.SettleDelivery: None, m.GiveUpDeliveries: int,
+    m.QueryEvents: list[bytes], m.ClaimDeliveries: list[Delivery], m.SettleDelivery: None,
     m.NextDelivery: int | None, m.CheckKeys: list[str], m.FollowKeys: list[str],
     m.NextCheckpoint: m.ToCosign | None, m.Cosign: str | None, m.NoteTrouble: None,
     m.ListDeliveries: m.ListedDeliveries, m.RedeliverDeliveries: m.Requeued,
 }  # fmt: skip
+
+
+DELIVERERS = (m.NextDelivery, m.ClaimDeliveries, m.SettleDelivery)
 
 
 class Told(Exception):
@@ -50,16 +54,28 @@ class Told(Exception):
 
 
 class Asker:
-    """One front. `in_force` is the last word of the notary, `woken` every wake-up that has come.
+    """One front. `in_force` is the last word of the notary.
 
-    A call without a worker gets one of `workers` that obeys: it runs while an answer is waited for.
+    What only a deliverer may ask is asked by `deliverer`. A call without a worker gets one of `workers` that obeys: it
+    runs while an answer is waited for.
     """
 
-    def __init__(self, sock: socket.socket, path: Path, front_id: str = "", workers: Workers | None = None) -> None:
+    _union: Any = m.NotaryToFront
+    _table: Table = NOTARY_TO_FRONT
+    _asked_in: Any = m.Asked
+
+    def __init__(
+        self, sock: socket.socket, path: Path, front_id: str = "", workers: Workers | None = None,
+        deliverer: Callable[[], "Deliverer"] | None = None,
+    ) -> None:  # fmt: skip
         sock.settimeout(ANSWER_SECONDS)
         self.front_id = front_id
         self.in_force: list[m.InForce] = []
+        self.welcomes: list[m.Welcome] = []
         self.woken: list[tuple[str, ...]] = []
+        """Every wake-up that has come: to a deliverer alone."""
+        self.frames = 0
+        """Messages that have come."""
         self.begun: list[int] = []
         """Numbers of calls that the notary said of that they were begun, in order."""
         self.path = path
@@ -67,9 +83,10 @@ class Asker:
         self.workers = workers or Workers()
         self._sock = sock
         self._channel: BlockingChannel[Any] = BlockingChannel(
-            sock, m.NotaryToFront, table=NOTARY_TO_FRONT, start="new", cap_in=MAX_NOTARY_FRAME,
+            sock, self._union, table=self._table, start="new", cap_in=MAX_NOTARY_FRAME,
             cap_out=MAX_NOTARY_FRAME,
         )  # fmt: skip
+        self._deliverer = deliverer
         self._numbers = itertools.count(1)
         self._asked: dict[int, Any] = {}
         self._arrived: dict[int, m.Answered] = {}
@@ -87,7 +104,7 @@ class Asker:
         self._numbers = itertools.count(max(asked) + 1)
         staffed = {number: self.workers.staffed(self.front_id, one) for number, one in asked.items()}
         self._asked |= staffed
-        self.send_raw(b"".join(encode_frame(m.Asked(*one), MAX_NOTARY_FRAME) for one in staffed.items()))
+        self.send_raw(b"".join(encode_frame(self._asked_in(*one), MAX_NOTARY_FRAME) for one in staffed.items()))
 
     def send_raw(self, data: bytes) -> None:
         """Any bytes."""
@@ -108,6 +125,8 @@ class Asker:
 
     def ask(self, operation: Any) -> Any:
         """Ask one thing and wait for its answer. Raises Told."""
+        if self._deliverer is not None and isinstance(operation, DELIVERERS):
+            return self._deliverer().ask(operation)
         return self.answer(self.send(operation)[0])
 
     def begin(self, asked: m.Open, worker: PlayedWorker | None = None) -> int:
@@ -156,9 +175,12 @@ class Asker:
         self._take(message)
 
     def _take(self, message: Any) -> None:
+        self.frames += 1
         match message:
             case m.InForce():
                 self.in_force.append(message)
+            case m.Welcome():
+                self.welcomes.append(message)
             case m.Woken(endpoints):
                 self.woken.append(endpoints)
             case m.Begun(number):
@@ -168,3 +190,9 @@ class Asker:
                 self._arrived[answered.number] = answered
                 if isinstance(asked := self._asked.get(answered.number), m.Open):
                     self.workers.ended(asked.intent_id)
+
+
+class Deliverer(Asker):
+    """The deliverer's end of its channel."""
+
+    _union, _table, _asked_in = m.NotaryToDeliverer, NOTARY_TO_DELIVERER, m.AskedByDeliverer

@@ -13,9 +13,10 @@ from typing import Any
 import trio
 
 from frontend.notary.client import NotaryClient, NotaryRefused, NotarySilent, NotaryUnavailable
+from frontend.notary.link import FRONTS, Dialect
 from frontend.notary.waiting import Course, Waiter
 from ipc import messages as m
-from notary.backends.sqlite import DatabaseGone
+from notary.database import DatabaseGone
 from notary.unit import NotOpen
 from tests.support.notary_thread import NotaryThread
 
@@ -144,8 +145,8 @@ def _in_the_notary(error: Exception) -> Exception:
 class BreakableClient(NotaryClient):
     """`faults` maps names of operations to what becomes of them."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, dialect: Dialect = FRONTS) -> None:
+        super().__init__(dialect=dialect)
         self.faults: dict[str, Fault] = {}
         self.asked: list[str] = []
         self.on_begun: Callable[[], None] = lambda: None

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ipc.walls.confining import Confinement, Walls
+from ipc.walls.given import NETWORK_NAMESPACE
 from tests.support.escape_program import tried
 from tests.support.escape_table import STEPS
 from tests.support.escape_walled import OWN, WALLED
@@ -29,7 +30,7 @@ def kind_of(walls: Walls) -> str | None:
     if walls.has_files:
         return "template"
     if walls.checks_owners:
-        return "notary"
+        return "notary" if NETWORK_NAMESPACE in walls.namespaces else "deliverer"
     if walls.has_environment:
         return "front"
     return None if walls.limits else "compiler"

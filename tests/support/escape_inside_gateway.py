@@ -1,5 +1,5 @@
-"""`gateway`, whose front, notary, template and compiler try to escape: `-m tests.support.escape_inside_gateway FOLDER
-dev …`. See tests/support/escape_inside.py."""
+"""`gateway`, whose front, notary, deliverer, template and compiler try to escape: `-m
+tests.support.escape_inside_gateway FOLDER dev …`. See tests/support/escape_inside.py."""
 
 import sys
 
@@ -10,7 +10,7 @@ if __name__ == "__main__":
     inside = ("tests.support.escape_inside", sys.argv[1])
     made = Programs()
     programs = Programs(
-        front=(*inside, *made.front), notary=(*inside, *made.notary), template=(*inside, *made.template),
-        spare_policy=(),
+        front=(*inside, *made.front), notary=(*inside, *made.notary), deliverer=(*inside, *made.deliverer),
+        template=(*inside, *made.template), spare_policy=(),
     )  # fmt: skip
     sys.exit(main(sys.argv[2:], programs))

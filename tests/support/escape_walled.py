@@ -1,4 +1,4 @@
-"""What front, notary, template and compiler are kept from: rows of the escape table, and some of their own."""
+"""What front, notary, deliverer, template and compiler are kept from: rows of the escape table, and their own."""
 
 import os
 
@@ -16,6 +16,7 @@ OWN = (
     Row("put an action among the others", opened("{actions}/new.yaml", os.O_WRONLY | os.O_CREAT)),
     Row("change the configuration", opened("{configuration}", os.O_RDWR)),
     Row("open the key of another service", opened("{elsewhere}")),
+    Row("open the secrets of actions", opened("{outside}/secrets.json")),
 )  # fmt: skip
 _EVERYBODY = (
     "execve", "execveat", "execute from memory", "be traced", "trace the parent", "trace the front",
@@ -34,12 +35,20 @@ _SEALED = (
 _FILES = (
     "open a key", "truncate a key", "link a key", "list the keys", "write outside", "write into /tmp",
     "open the parent's memory", "open the code of the gateway", "open /proc/1/environ", "open core_pattern",
-    "make a folder", *(row.name for row in OWN if "lock" not in row.name),
+    "make a folder", *(row.name for row in OWN if "lock" not in row.name and "secrets" not in row.name),
 )  # fmt: skip
 _ALONE = ("connect by TCP", "connect by TCP over IPv6", "send by UDP", "open /etc/shadow")
 WALLED: dict[str, tuple[str, ...]] = {
     "front": (*_EVERYBODY, *_SEALED, *_FILES, "remove the lock of the state directory"),
     "notary": (*_EVERYBODY, *_SEALED, *_FILES, *_ALONE),
+    "deliverer": (
+        *_EVERYBODY,
+        *_SEALED,
+        *_FILES,
+        *(one for one in _ALONE if "UDP" not in one),
+        "remove the lock of the state directory",
+        "open the secrets of actions",
+    ),
     "template": _EVERYBODY,
     "compiler": (*_EVERYBODY, *_SEALED, *(one for one in _FILES if "mapped as code" not in one), *_ALONE),
 }

@@ -148,6 +148,8 @@ class Core:
         self.clock = clock
         self.desk = desk
         self.policy = ScriptedPolicy()
+        self.deliverer: BreakableClient | None = None
+        """The deliverer's way to the notary, where one is at work."""
         self.operator_key = Key()
         self.dispatch = Dispatch(services)
         object.__setattr__(services.pipeline, "policy", self.policy)
@@ -343,7 +345,6 @@ async def front_core(
             await services.client.wait_greeted(60)
             await nursery.start(services.pools.run)
             await services.dependencies.start(nursery)
-            nursery.start_soon(services.webhooks.run)
             nursery.start_soon(services.witnesses.run)
             nursery.start_soon(desk.watch)
             for _ in range(workers):

@@ -46,10 +46,10 @@ class Client:
     def __init__(
         self, plan: Plan, *, secrets: dict[str, str] | None = None, seconds: float = 300, names: Resolver | None = None,
         tls: ssl.SSLContext | None = None, is_approved: bool = False, budget: int = 10,
-        proxy_limits: ProxyLimits = AT_ONCE,
+        proxy_limits: ProxyLimits = AT_ONCE, proxy_tls: ssl.SSLContext | None = None,
     ) -> None:  # fmt: skip
         self.meter = Meter(budget, time.monotonic() + seconds)
-        outside = Outside(names or Names(), tls or TLS, proxy_limits)
+        outside = Outside(names or Names(), tls or TLS, proxy_limits, proxy_tls)
         self.host = HttpHost(plan, secrets or {}, self.meter, outside, is_approved=is_approved)
 
     def send(self, wanted: Request) -> Response:

@@ -4,6 +4,8 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from notary.backends.sqlite import Database as SqliteDatabase
+from notary.database import Database
 from notary.ledger import journal
 from notary.ledger.settling import settle, unsettled
 from tests.support.gateway import WAIT_SECONDS, wait_for
@@ -29,3 +31,9 @@ def settled(file: sqlite3.Connection) -> sqlite3.Connection:
     found = journal.read(copy)
     settle(copy, found.entries, found.last)
     return copy
+
+
+def file_of(database: Database) -> Path:
+    """Where a ledger lies that is a file."""
+    assert isinstance(database, SqliteDatabase)
+    return database.path

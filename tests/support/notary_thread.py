@@ -17,6 +17,7 @@ from frontend.errors import GateError
 from ipc import messages as m
 from ipc.blocking import BlockingChannel
 from ipc.clock import Clock, ClockWrong, iso
+from ipc.exits import Exit
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.sessions import NOTARY_TO_SUPERVISOR, SUPERVISOR_TO_NOTARY
 from ipc.settings import Settings
@@ -65,12 +66,14 @@ class NotaryThread:
         self._guards: list[Callable[[str], None]] = []
         self._opening: Callable[[], object] = lambda: None
         self._service._units._handlers = HANDLERS | {Reported: self._report, Lost: self._lose, m.Open: self._open}
+        self.code: Exit | None = None
+        """With what it has ended."""
         self._thread = threading.Thread(target=self._run, name="notary", daemon=True)
         self._thread.start()
 
     def _run(self) -> None:
         try:
-            self._service.run()
+            self.code = self._service.run()
         finally:
             self._service.close()
             self.state.database.close()
@@ -81,6 +84,13 @@ class NotaryThread:
         ours, theirs = socket.socketpair()
         with theirs:
             self._control.send(m.AttachFront(front_id), (theirs.fileno(),))
+        return ours
+
+    def attach_deliverer(self, deliverer_id: str = "deliverer-a") -> socket.socket:
+        """The deliverer's end of a new channel."""
+        ours, theirs = socket.socketpair()
+        with theirs:
+            self._control.send(m.AttachDeliverer(deliverer_id), (theirs.fileno(),))
         return ours
 
     def tell(self, message: m.Message, fds: tuple[int, ...] = ()) -> None:
@@ -127,6 +137,14 @@ class NotaryThread:
     def stop(self) -> None:
         """Have it finish, and wait for that."""
         self._control.send(m.StopNotary())
+        self._ended()
+
+    def leave(self) -> None:
+        """As a supervisor that ends does, and wait for the notary's end."""
+        self._control.close()
+        self._ended()
+
+    def _ended(self) -> None:
         self._thread.join(END_SECONDS)
         assert not self._thread.is_alive(), "the notary did not stop"
         self._control.close()

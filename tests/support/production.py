@@ -8,7 +8,7 @@ import os
 import re
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -81,14 +81,17 @@ def mapping(uid: int, principal: str = PRINCIPAL, scopes: tuple[str, ...] = ("to
 
 
 @contextmanager
-def production(folder: Path, top: str, tables: str = "", **environment: str) -> Iterator[Production]:
+def production(
+    folder: Path, top: str, tables: str = "", *, within: Sequence[str] = (), program: str = str(GATEWAY),
+    **environment: str,
+) -> Iterator[Production]:  # fmt: skip
     """Run `gateway run` in `folder` until the block ends; again in the same folder, it has the same keys and state.
 
     `top` and `tables` are TOML: settings, then tables. Without `[identity` in `tables` the user of this process is
-    mapped.
+    mapped. `program` is what does as the command line, `within` its start, for a gateway in a network of its own.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    keys = _keys(folder)
+    keys = credentials(folder)
     settings = settings_for(folder)
     lines = "".join(f"{name} = {value}\n" for name, value in settings.items() if f"{name} = " not in top)
     identity = "" if "[identity" in tables else mapping(os.geteuid())
@@ -97,7 +100,7 @@ def production(folder: Path, top: str, tables: str = "", **environment: str) -> 
     log = folder / "gateway.log"
     with log.open("ab") as errors:
         process = subprocess.Popen(
-            [GATEWAY, "run", "--config", str(config)],
+            [*within, program, "run", "--config", str(config)],
             stdout=subprocess.DEVNULL, stderr=errors, stdin=subprocess.DEVNULL, text=True,
             env=os.environ | environment,
         )  # fmt: skip
@@ -130,13 +133,18 @@ def over(path: str) -> httpx.Client:
     return httpx.Client(transport=transport, base_url="http://localhost", timeout=ANSWER_SECONDS)
 
 
-def _keys(folder: Path) -> Credentials:
+def credentials(folder: Path) -> Credentials:
     """The credentials of this folder: made once, since the API key is told once."""
+    folder.mkdir(parents=True, exist_ok=True)
     kept = folder / "credentials"
     if not kept.exists():
-        made = make_keys(folder / "keys")
-        kept.write_text("\0".join((made.settings, made.operators, made.api_key, made.private_key_file)))
+        keep_credentials(folder, make_keys(folder / "keys"))
     return Credentials(*kept.read_text().split("\0"))
+
+
+def keep_credentials(folder: Path, made: Credentials) -> None:
+    """Give this folder these."""
+    (folder / "credentials").write_text("\0".join((made.settings, made.operators, made.api_key, made.private_key_file)))
 
 
 def _serves(gate: Production) -> bool:

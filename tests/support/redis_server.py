@@ -3,6 +3,7 @@
 import shutil
 import signal
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -28,12 +29,15 @@ def program() -> str:
 class RedisServer:
     """One server. Stopped and started again it has what it kept; `wiped`, nothing."""
 
-    def __init__(self, folder: Path, *more: str) -> None:
+    def __init__(self, folder: Path, *more: str, within: Sequence[str] = (), password: str | None = None) -> None:
+        """`within`: the start of the command, for a server in a network of its own; `password`: of the default user."""
         folder.mkdir(parents=True, exist_ok=True)
         self.folder = folder
         self.port = free_port()
         self.socket = folder / "redis.sock"
-        self._more = more
+        self._within = tuple(within)
+        self._password = password
+        self._more = more if password is None else (*more, "--requirepass", password)
         self._process: subprocess.Popen[bytes] | None = None
         self.start()
 
@@ -51,9 +55,9 @@ class RedisServer:
         """Until it answers."""
         self._process = subprocess.Popen(
             [
-                program(), "--port", str(self.port), "--bind", "127.0.0.1", "--unixsocket", str(self.socket), "--dir",
-                str(self.folder), "--save", "", "--daemonize", "no", "--logfile", str(self.folder / "log"), *DURABLE,
-                *self._more,
+                *self._within, program(), "--port", str(self.port), "--bind", "127.0.0.1", "--unixsocket",
+                str(self.socket), "--dir", str(self.folder), "--save", "", "--daemonize", "no", "--logfile",
+                str(self.folder / "log"), *DURABLE, *self._more,
             ],
         )  # fmt: skip
         wait_for(self._answers, "redis-server")
@@ -70,8 +74,11 @@ class RedisServer:
 
     def ask(self, *command: Any) -> Any:
         """One command of the test's own."""
-        with redis.Redis(unix_socket_path=str(self.socket), decode_responses=True) as client:
+        with self._client() as client:
             return client.execute_command(*command)
+
+    def _client(self) -> "redis.Redis":
+        return redis.Redis(unix_socket_path=str(self.socket), password=self._password, decode_responses=True)
 
     def names(self, prefix: str) -> list[str]:
         """Of all keys of one gateway."""
@@ -109,5 +116,5 @@ class RedisServer:
 
     def info(self, section: str) -> str:
         """What INFO says of one section, as Redis writes it."""
-        with redis.Redis(unix_socket_path=str(self.socket), decode_responses=True) as client:
+        with self._client() as client:
             return "\n".join(f"{name}:{value}" for name, value in client.info(section).items())

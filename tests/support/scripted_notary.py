@@ -11,6 +11,7 @@ import trio
 
 from frontend.notary.client import NotaryClient
 from frontend.notary.in_force import NOTHING
+from frontend.notary.link import FRONTS, Dialect
 from ipc import messages as m
 from ipc.framing import Decoder, encode_frame
 from ipc.limits import MAX_NOTARY_FRAME
@@ -70,8 +71,8 @@ def answer(number: int, value: Any = None, problem: str | None = None, part: str
 class Client(NotaryClient):
     """Knows the notaries that the test gave it."""
 
-    def __init__(self, wait_seconds: float) -> None:
-        super().__init__(wait_seconds=wait_seconds)
+    def __init__(self, wait_seconds: float, dialect: Dialect = FRONTS) -> None:
+        super().__init__(wait_seconds, dialect)
         self.notaries: list[Scripted] = []
 
 
@@ -85,9 +86,9 @@ def attach(client: Client, *, greets: bool = True) -> Scripted:
 
 
 @asynccontextmanager
-async def at_work(wait_seconds: float = 60.0) -> AsyncIterator[tuple[Client, trio.Nursery]]:
+async def at_work(wait_seconds: float = 60.0, dialect: Dialect = FRONTS) -> AsyncIterator[tuple[Client, trio.Nursery]]:
     """A client that runs, and a nursery for those who ask."""
-    client = Client(wait_seconds)
+    client = Client(wait_seconds, dialect)
     try:
         async with trio.open_nursery() as nursery:
             await nursery.start(client.run)

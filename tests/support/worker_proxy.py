@@ -1,7 +1,9 @@
 """A proxy for the http host call: one that lets through, and plans that go through it. What proxies do wrong is said by
 a script, as of an upstream (tests/support/worker_upstream.py)."""
 
+import select
 import socket
+import ssl
 import threading
 from contextlib import suppress
 from typing import Any
@@ -30,6 +32,25 @@ def letting_through(address: str, head: bytes = ESTABLISHED) -> Answer:
     return relay
 
 
+def through_tls(address: str) -> Answer:
+    """The same for a proxy that is spoken to over TLS, of which only one thread may read and write at a time."""
+    host, _, port = address.rpartition(":")
+
+    def relay(connection: socket.socket) -> None:
+        assert isinstance(connection, ssl.SSLSocket)
+        with socket.create_connection((host, int(port)), timeout=60) as onward, suppress(OSError):
+            connection.sendall(ESTABLISHED)
+            while True:
+                ready = [connection] if connection.pending() else select.select([connection, onward], [], [], 60)[0]
+                source, sink = (connection, onward) if connection in ready else (onward, connection)
+                data = source.recv(65536)
+                if not data:
+                    return
+                sink.sendall(data)
+
+    return relay
+
+
 def _pump(source: socket.socket, sink: socket.socket) -> None:
     with suppress(OSError):
         while data := source.recv(65536):
@@ -38,10 +59,12 @@ def _pump(source: socket.socket, sink: socket.socket) -> None:
         sink.shutdown(socket.SHUT_WR)
 
 
-def proxied_plan(proxy: str | None, url_host: str = "upstream.test", **changes: Any) -> Plan:
+def proxied_plan(
+    proxy: str | None, url_host: str = "upstream.test", scheme: str = "http", **changes: Any
+) -> Plan:  # fmt: skip
     """A plan that may GET and POST to one host, through the proxy at `host:port`."""
     plan = http_plan(url_host, **changes)
-    url = None if proxy is None else f"http://{proxy}"
+    url = None if proxy is None else f"{scheme}://{proxy}"
     return msgspec.structs.replace(
         plan, egress=msgspec.structs.replace(plan.egress, profile="proxy_allowlist", proxy_url=url)
     )

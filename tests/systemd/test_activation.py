@@ -6,6 +6,8 @@ from ipc.exits import Exit
 from tests.support.systemd_box import ADMIN, CLIENT, Box, Installed, wait_state
 from tests.systemd.conftest import reset
 
+METRICS = "/run/gateway/gate-metrics.sock"
+
 
 def test_the_first_request_starts_the_gateway_and_is_served(gate: Installed, inside: Box) -> None:
     reset(inside)
@@ -29,6 +31,25 @@ def test_its_sockets_belong_to_the_groups_that_may_open_them(serving: Installed,
             "runuser", "-u", "an-agent", "--", "curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", *url, check=False
         )
         assert said.stdout == status, path
+
+
+def test_the_socket_for_metrics_is_for_its_group_and_starts_the_gateway_too(gate: Installed, inside: Box) -> None:
+    reset(inside)
+    inside.drop_in("test-metrics", f"Environment=GATEWAY__METRICS__LISTEN_UDS_PATH={METRICS}")
+    inside.run("useradd", "--system", "--groups", "gateway-metrics", "a-scraper")
+    try:
+        inside.run("systemctl", "start", "gateway.socket", "gateway-admin.socket", "gateway-metrics.socket")
+        for path, status in ((METRICS, "200"), (CLIENT, "000"), (ADMIN, "000")):
+            url = ("--unix-socket", path, "http://gateway/metrics")
+            said = inside.run(
+                "runuser", "-u", "a-scraper", "--", "curl", "-s", "-o", "/dev/null", "-w", "%{http_code}", *url,
+                check=False,
+            )  # fmt: skip
+            assert said.stdout == status, path
+        wait_state(inside, "gateway.service", "active")
+    finally:
+        inside.run("systemctl", "stop", "gateway-metrics.socket", "gateway.service", check=False)
+        reset(inside)
 
 
 def test_a_stop_leaves_the_sockets_and_one_of_the_sockets_too_leaves_nothing(serving: Installed, inside: Box) -> None:
