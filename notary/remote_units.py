@@ -1,7 +1,7 @@
 """Units whose store lies in Redis: performed again where others changed what they had read, undone where the ledger
 does not have them.
 
-The order of steps and what an end between any two of them leaves: docs/decisions.md, "The store in Redis".
+The order of steps and what an end between any two of them leaves: docs/decisions.md, "The order of Redis and ledger".
 """
 
 import contextlib
