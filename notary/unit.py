@@ -316,6 +316,8 @@ class Unit:
 
     def finish(self, answers: list[journal.Remembered]) -> None:
         """Write the unit's entry with what is answered, inside the transaction."""
+        if not self.store.is_in_ledger:
+            self.store.keep_doubt(self._unsettled.number)
         number, slots = self._unsettled.number + 1, self.state.limits.unsettled_slots
         if self._is_shared:
             self.settle()
@@ -338,6 +340,7 @@ class Unit:
     def commit(self) -> None:
         """The transaction is committed: follow it in memory."""
         state = self.state
+        self.store.confirm()
         state.head, state.epoch, state.leaves = self._head, self._epoch, self._leaves
         if self._has_settled:
             self._unsettled.clear()
