@@ -50,7 +50,7 @@ def postgres_stage(folder: Path) -> Iterator[list[Stage]]:
                 with filled(volume), without_room(gate):
                     yield
             elif fault == "loses its data":
-                with put_back(server):
+                with put_back(server, gate):
                     yield
             else:
                 with between.failing(fault):
@@ -98,11 +98,13 @@ def units(server: PostgresServer) -> int:
 
 
 @contextmanager
-def put_back(server: PostgresServer) -> Iterator[None]:
+def put_back(server: PostgresServer, gate: Gateway) -> Iterator[None]:
     """The older one takes its place, and gets no unit."""
+    told = len(gate.log.read_text())
     rename(server, LEDGER, NEWER)
     rename(server, OLDER, LEDGER)
     before = units(server)
+    wait_for(lambda: "is not as it was" in gate.log.read_text()[told:], "a look at it")
     yield
     assert units(server) == before, "it is not gone on with"
     rename(server, LEDGER, OLDER)
