@@ -116,6 +116,8 @@ class Unit:
         self._closed: set[str] = set()
         self._cut: set[str] = set()
         self._given: Counter[str] = Counter()
+        self.has_taken_room = False
+        """Something was written that takes room for good: a full disk would have refused it."""
         self.withdrawn: dict[str, str] = {}
         """Intents that this unit opened and ended without a word to any worker -> code of the error."""
         self._queued = Queued()
@@ -162,6 +164,7 @@ class Unit:
     def append(self, event: AuditEvent, receipt: Receipt | None = None, **more: Any) -> None:
         """Complete an event with `more`, link it and write it, with its receipt and its deliveries."""
         self.part = "ledger"
+        self.has_taken_room = True
         event = msgspec.structs.replace(event, event_id=new("evt_"), timestamp=iso(self.now), **more)
         if self._head is None:
             self._head = _head_of(self.connection, self._unsettled.entries)
@@ -211,6 +214,7 @@ class Unit:
 
     def open(self, intent: OpenIntent, grant: str) -> None:
         """Write an intent, whose id is new."""
+        self.has_taken_room = True
         self._entry.intents.append(intents.row_of(intent, grant))
         self._entry.intent_leaves.append(self._next_leaf())
         self._opened[intent.intent_id] = intent

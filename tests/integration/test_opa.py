@@ -9,9 +9,10 @@ from typing import Any
 import httpx
 import pytest
 
+from bench.servers import RULES
 from tests.support.faulty_opa import LARGE, Fault, FaultyOpa, saying, silence
 from tests.support.gateway import START_SECONDS, Bearer, Gateway, gateway, wait_for
-from tests.support.opa import RULES, Opa, bundle, opa
+from tests.support.opa import Opa, bundle, opa
 from tests.support.processes import GATEWAY
 
 DECISION = b"/v1/data/gateway/decision"

@@ -17,12 +17,10 @@ from typing import Any
 
 import httpx
 
+from bench.servers import RULES, opa_command
 from tests.support.gateway import START_SECONDS, STOP_SECONDS, wait_for
 from tests.support.go_programs import go_program
-from tests.support.manifests import REPOSITORY
 from tests.support.ports import free_port
-
-RULES = REPOSITORY / "contrib" / "policy" / "gateway.rego"
 
 
 class Opa:
@@ -50,10 +48,9 @@ class Opa:
         """Begin to serve; returns once it answers."""
         self._socket.unlink(missing_ok=True)
         address = f"127.0.0.1:{self._port}" if self._port else f"unix://{self._socket}"
-        run = (go_program("opa"), "run", "--server", "--disable-telemetry", "--log-level", "error", "--addr", address)
         with (self._folder / "opa.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [*run, *self._options, *self._files], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                opa_command(address, self._files, self._options, go_program("opa")), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
                 cwd=self._folder,
             )  # fmt: skip
         wait_for(self._answers, "an OPA that answers", START_SECONDS)
