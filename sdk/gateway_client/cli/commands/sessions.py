@@ -35,11 +35,15 @@ def list_(desk: Desk, principal: str | None = None, limit: int = 100) -> None:
 
 def row(session: Session) -> tuple[object, ...]:
     """What a list shows of one."""
-    user = session.identity_method if session.uid is None else f"uid {session.uid}"
     return (
-        session.session_id, session.principal, session.owner or "-", user or "-", clock(session.issued_at),
+        session.session_id, session.principal, session.owner or "-", known_by(session), clock(session.issued_at),
         countdown(session.expires_at), calls_left(session), session.pending_approvals or "-",
     )  # fmt: skip
+
+
+def known_by(session: Session) -> str:
+    """The user of the gateway's host that asked, or how else the principal was told."""
+    return safe(session.identity_method or "-") if session.uid is None else f"uid {session.uid}"
 
 
 def calls_left(session: Session) -> str:
