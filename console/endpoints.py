@@ -49,6 +49,9 @@ ENDPOINTS: Final = (
     _row("GET",  "/v1/receipts/{id}"),
     _row("GET",  "/v1/admin/policy"),
     _row("GET",  "/v1/admin/policy/{id}"),
+    _row("POST", "/v1/admin/policy/explain"),
+    _row("GET",  "/v1/admin/sessions"),
+    _row("POST", "/v1/admin/sessions/{id}/revoke"),
     _row("GET",  "/v1/actions", is_proved=False),
     _row("GET",  "/v1/actions/{id}", is_proved=False),
 )

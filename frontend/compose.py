@@ -23,6 +23,7 @@ from frontend.calls.approvals.transitions import Transitions
 from frontend.calls.approvals.upkeep import Upkeep
 from frontend.calls.budgets import Budgets
 from frontend.calls.execution import Execution
+from frontend.calls.explaining import Explaining
 from frontend.calls.intents import Intents
 from frontend.calls.journal import Journal
 from frontend.calls.pipeline import Pipeline
@@ -125,6 +126,10 @@ def build_services(
         upkeep=Upkeep(expiry, recovery, deadlines.calls), revocation=Revocation(known, journal, notary, expiry),
         refusals=refusals, refused_operators=RefusedOperators(authentication, refusals, metrics), journal=journal,
         intents=Intents(notary, pools, journal, settings.limits.worker_wait_seconds),
+        explaining=Explaining(
+            lambda: configuration.registry, policy, learned.for_action, lambda: configuration.settings,
+            configuration.use_newest_policy,
+        ),
         learned=learned, allow_list=allow_list, rates=rates, metrics=metrics, memory=memory, presence=presence,
         witnesses=Witnesses(settings, notary, metrics, deadlines.witnesses, is_followed=start.number == 1),
         pipeline=pipeline, webhooks=webhooks, processes=Processes(start.number, settings.front_processes),

@@ -15,6 +15,7 @@ from frontend.actions.registry import Registry
 from frontend.auth.authentication import Authentication
 from frontend.calls.approvals.settle import Settlement
 from frontend.calls.approvals.upkeep import Upkeep
+from frontend.calls.explaining import Explaining
 from frontend.calls.intents import Intents
 from frontend.calls.journal import Journal
 from frontend.calls.pipeline import Pipeline
@@ -75,6 +76,7 @@ class Services:
     admission: Admission
     revocation: Revocation
     intents: Intents
+    explaining: Explaining
     refusals: Refusals
     refused_operators: RefusedOperators
     journal: Journal

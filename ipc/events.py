@@ -17,6 +17,7 @@ APPROVAL_EXPIRED: Final = "ApprovalExpired"
 ADMIN_DRAIN: Final = "AdminDrain"
 ADMIN_RELOAD: Final = "AdminReload"
 ADMIN_REVOKE_ALL: Final = "AdminRevokeAll"
+SESSION_REVOKED: Final = "SessionRevoked"
 RECEIPT_KEYS_READ: Final = "ReceiptKeysRead"
 DOMAIN_ADDED: Final = "DomainAdded"
 DOMAIN_REMOVED: Final = "DomainRemoved"
@@ -54,6 +55,9 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     session_id: str | None = None
     lease_jti: str | None = None
     identity_method: str | None = None
+    lease: dict[str, Any] | None = None
+    """Of a lease that was issued: `expires_at`, `epoch`, and where there are any `max_calls` and `uid`, the user of
+    this host that asked for it."""
     action_id: str | None = None
     action_version: str | None = None
     provider_module_digest: str | None = None
@@ -91,7 +95,8 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     """With ApprovalGranted and ApprovalDenied: the operator's own signature of that decision (docs/evidence.md)."""
     change: dict[str, Any] | None = None
     """What an operator changed: of policy `principal` and `actions`, or `agent_id` beside `action_id`; of the epoch
-    `previous_epoch` and `current_epoch`; of a rollback those and `size`, the leaves that are left; of an
+    `previous_epoch` and `current_epoch`; of a session that was revoked `principal`, `lease_jti` and `expires_at`; of a
+    rollback those and `size`, the leaves that are left; of an
     intent `outcome`; of a reload `settings`, names of those that came into force, and `needs_restart`, names of those
     that have changed in the file and did not."""
     seen: dict[str, str] | None = None

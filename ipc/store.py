@@ -3,7 +3,12 @@
 Times are whole or fractional seconds since the Unix epoch.
 """
 
+from typing import Final
+
 import msgspec
+
+NO_EPOCH: Final = -1
+"""Of a hold whose session was revoked: it waits no more, whichever epoch is in force."""
 
 
 class Budget(msgspec.Struct, frozen=True):

@@ -16,7 +16,7 @@ from notary.places import NOT_LOOKED_UP, Places, open_postgres, redis_place
 from notary.reading.queries import newest_time
 from notary.signing.rotation import Signers
 from notary.state import DEFAULT_LIMITS, Limits, State
-from notary.store import proofs
+from notary.store import proofs, sessions
 from notary.store.marker import read_marker
 from notary.tree import tiles
 from notary.unit import Remembered
@@ -62,12 +62,13 @@ def _opened(
         checkpoint = None if is_accepted else check_continued(connection, state_dir, signers, gateway)
         epoch = proofs.epoch(connection)
         leaves = tiles.size(connection)
+        revoked = sessions.revoked(connection, newest)
         known = Witnesses(settings.evidence.witnesses, witnesses.read(connection))
     backlog = Backlog(settings.webhooks, settings.version)
     clock = clock or SystemClock(newest)
     state = State(
         settings, clock, database, signers, backlog, known, limits, leaves=leaves, checkpoint=checkpoint,
-        epoch=epoch, newest=newest, unsettled=unsettled,
+        epoch=epoch, revoked=revoked, newest=newest, unsettled=unsettled,
     )  # fmt: skip
     if settings.store.redis_url is None:
         with database.unit(writes=False) as connection:
@@ -97,3 +98,4 @@ def _open_redis(state: State, places: Places, last: int, *, is_new: bool) -> Non
             state.settings, place, state.clock, connection, last=last, is_new=is_new, gateway_id=gateway_id
         )
     state.stores, state.open_store, state.epoch = stores, stores.open, stores.epoch
+    state.revoked = stores.revoked

@@ -49,7 +49,7 @@ class RemoteUnits(Units):
             try:
                 outcomes = super()._together(tasks)
             except Outdated:
-                self._state.epoch = stores.epoch
+                self._state.epoch, self._state.revoked = stores.epoch, stores.revoked
                 continue
             except StoreLost:
                 self._reconcile()
@@ -66,7 +66,7 @@ class RemoteUnits(Units):
         return max(0.0, self._poll_at - self._monotonic())
 
     def tend(self) -> bool:
-        """Hear of what others did. True when another epoch is in force, or may be."""
+        """Hear of what others did. True when another epoch is in force, or may be, or another session was revoked."""
         if self._monotonic() < self._poll_at:
             return False
         self._poll_at = self._monotonic() + POLL_SECONDS
@@ -81,9 +81,9 @@ class RemoteUnits(Units):
                 self._reconcile()
         except (StoreGone, DatabaseGone) as error:
             log.warning("the store could not be looked at", cause=str(error))
-        if state.epoch == stores.epoch:
+        if (state.epoch, state.revoked) == (stores.epoch, stores.revoked):
             return False
-        state.epoch = stores.epoch
+        state.epoch, state.revoked = stores.epoch, stores.revoked
         return True
 
     def _recover(self) -> None:

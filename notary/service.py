@@ -73,7 +73,7 @@ class Service:
         self._executions = Executions(state, self._poll, control.send)
         self._fronts = Fronts(state, self._poll, self._executions.forget_front, self._detached)
         self._tended = (self._upkeep, self._executions, self._checkpoints, self._announcements, self._orphans)
-        self._said: tuple[int, int] = (-1, -1)
+        self._said: tuple[int, int, dict[str, float]] = (-1, -1, {})
         self._in_force: m.InForce | None = None
         self._is_stopping = False
         self._worked_at = time.monotonic()
@@ -240,10 +240,13 @@ class Service:
     def _told(self) -> m.InForce:
         """What fronts must know, as it is now."""
         state = self._state
-        now = (state.signers.version, -1 if state.epoch is None else state.epoch)
+        epoch = -1 if state.epoch is None else state.epoch
+        revoked = self._said[2] if state.revoked is None else state.revoked
+        now = (state.signers.version, epoch, revoked)
         if self._in_force is None or now != self._said:
             self._said = now
-            self._in_force = state.signers.in_force(now[1] if now[1] >= 0 else self._epoch_of_before(), self._newest())
+            epoch = epoch if epoch >= 0 else self._epoch_of_before()
+            self._in_force = state.signers.in_force(epoch, self._newest(), tuple(revoked))
         return self._in_force
 
     def _epoch_of_before(self) -> int:

@@ -49,6 +49,10 @@ class Limits:
     """What was erased in the file leaves the WAL within so long, if no reader needs it."""
     unsettled_slots: int = SLOTS
     """Slots of the journal that units may fill before they settle; at most SLOTS."""
+    revoked_sessions: int = 1000
+    """Sessions that are revoked at once: every front is told each of them."""
+    leases_at_once: int = 2000
+    """Events that one page of the list of sessions looks at."""
     answer_bytes: int = MAX_NOTARY_FRAME
     """The largest frame for a front."""
     unsent_bytes: int = 64 * 1024 * 1024
@@ -98,6 +102,8 @@ class State:
     """When the newest evidence was written that was there at the start (Unix seconds)."""
     epoch: int | None = None
     """None: read it again."""
+    revoked: dict[str, float] | None = None
+    """Sessions that were revoked, and when their leases end; replaced, never changed. None: read it again."""
     unsettled: Unsettled | None = None
     """None: read it again."""
     has_erased: bool = False
@@ -119,5 +125,5 @@ class State:
 
     def forget(self) -> None:
         """Believe the database alone, after something that failed."""
-        self.head = self.leaves = self.epoch = self.unsettled = None
+        self.head = self.leaves = self.epoch = self.revoked = self.unsettled = None
         self.intents.clear()

@@ -27,7 +27,7 @@ from notary.ledger.settling import Unsettled, count_leaves, head_with, move, set
 from notary.ledger.writing import write_deliveries, write_event
 from notary.reading import queries
 from notary.state import MAX_KNOWN_INTENTS, State, UnderWay
-from notary.store import proofs
+from notary.store import proofs, sessions
 from notary.store.contract import Moment, Store
 
 _ANSWERS = "INSERT OR REPLACE INTO last_unit (id, answers) VALUES (1, ?)"
@@ -105,6 +105,7 @@ class Unit:
         self._head = state.head if is_known else None
         self._leaves = state.leaves if is_known else None
         self._epoch = state.epoch
+        self._revoked = state.revoked
         self._unsettled = state.unsettled
         self._entry = Entry()
         self._pieces = 0
@@ -149,6 +150,28 @@ class Unit:
         previous, current = self.store.raise_epoch(above)
         self._epoch = current
         return previous, current
+
+    @property
+    def revoked(self) -> dict[str, float]:
+        """Sessions that were revoked, as far as it is known here, and when their leases end."""
+        if self._revoked is None:
+            self.settle()
+            self.part = "store"
+            self._revoked = self.store.revoked(self.now)
+        return self._revoked
+
+    def is_revoked(self, session_id: str) -> bool:
+        """True for a session that was revoked; where others may have done it, the unit is in vain otherwise."""
+        if session_id in self.revoked:
+            return True
+        self.store.confirm_session(session_id)
+        return False
+
+    def revoke_session(self, session_id: str, principal: str, epoch: int, expires_at: float) -> None:
+        """No call of this session is opened from now on."""
+        self._revoked = {**sessions.living(self.revoked, self.now), session_id: expires_at}
+        self.part = "store"
+        self.store.end_session(session_id, principal, epoch, expires_at)
 
     def renew_store(self, above: int) -> tuple[int, int]:
         """Go on with a store that is not the one the ledger remembers: (previous, current) epoch."""
@@ -346,6 +369,7 @@ class Unit:
         state = self.state
         self.store.confirm()
         state.head, state.epoch, state.leaves = self._head, self._epoch, self._leaves
+        state.revoked = self._revoked
         if self._has_settled:
             self._unsettled.clear()
         if self._is_finished:

@@ -14,6 +14,7 @@ from ipc.clock import ClockWrong
 from ipc.logs import log
 from ipc.messages import (
     Hold,
+    ListSessions,
     ListUnresolved,
     Open,
     Operation,
@@ -31,7 +32,9 @@ from notary.state import State
 from notary.store.contract import StoreGone
 from notary.unit import Handler, NotAllowed, NotOpen, Outcome, Remembered, Started, Task, Unit
 
-SETTLING: Final = frozenset({ShowReceipt, TraceOfApproval, ListUnresolved, ShowIntent, VerifyIntent, QueryEvents})
+SETTLING: Final = frozenset(
+    {ShowReceipt, TraceOfApproval, ListUnresolved, ListSessions, ShowIntent, VerifyIntent, QueryEvents}
+)
 """Operations that only look, and look at what calls wrote."""
 
 

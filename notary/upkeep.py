@@ -12,6 +12,7 @@ from notary.ledger.settling import SETTLED_AT, settle_all
 from notary.state import State
 from notary.store.contract import StoreGone
 from notary.store.keeping import KEEP_ENDED_SECONDS
+from notary.store.sessions import living
 from notary.unit import Task
 
 ROUND_SECONDS = 1.0
@@ -89,6 +90,8 @@ class Upkeep:
     def _sweep(self) -> None:
         try:
             now = self._state.clock.now()
+            if self._state.revoked is not None and self._state.stores is None:
+                self._state.revoked = living(self._state.revoked, now)
             with self._state.database.unit(writes=self._state.stores is None) as connection:
                 self._has_more = self._state.open_store(connection).sweep(now, now - KEEP_ENDED_SECONDS)
         except (DatabaseGone, StoreGone, ClockWrong) as error:

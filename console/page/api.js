@@ -51,6 +51,9 @@ export const operatorName = () => session?.held.name ?? null;
 /** Read something of the operator's. */
 export const get = (path, query = {}, abort = null) => proved("GET", path, query, undefined, abort);
 
+/** Ask for something to be done or worked out. */
+export const post = (path, body, abort = null) => proved("POST", path, {}, body, abort);
+
 /** Read what needs no proof: the actions. */
 export const open = (path, abort = null) => sent("GET", path, {}, abort);
 

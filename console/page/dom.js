@@ -59,6 +59,14 @@ export function field(label, attributes, hint = null) {
     hint === null ? null : el("small", { id: hintId }, hint));
 }
 
+/** A labelled field of several lines. */
+export function area(label, attributes, hint) {
+  const hintId = `${attributes.id}-hint`;
+  return el("p", { class: "field" }, el("label", { for: attributes.id }, label),
+    el("textarea", { autocomplete: "off", spellcheck: "false", "aria-describedby": hintId, ...attributes }),
+    el("small", { id: hintId }, hint));
+}
+
 /** A labelled choice. `options`: [value, text]. */
 export function choice(label, id, options, chosen) {
   return el("p", { class: "field" }, el("label", { for: id }, label), el("select", { id, name: id },

@@ -9,10 +9,12 @@ import { actionView, actionsView } from "./views/actions.js";
 import { auditView } from "./views/audit.js";
 import { callView } from "./views/call.js";
 import { decisionsView } from "./views/decisions.js";
+import { explainView } from "./views/explain.js";
 import { heldView } from "./views/held.js";
 import { keyView } from "./views/key.js";
 import { planView } from "./views/plan.js";
 import { policyView } from "./views/policy.js";
+import { sessionsView } from "./views/sessions.js";
 import { told } from "./words.js";
 
 const STATUS_PAUSE = 5000;
@@ -27,6 +29,8 @@ const VIEWS = [
   ["actions", true, "Action", actionView],
   ["policy", false, "Policy", policyView],
   ["policy", true, "Policy", policyView],
+  ["explain", false, "Explain", explainView],
+  ["sessions", false, "Sessions", sessionsView],
   ["key", false, "Key", keyView],
 ];
 const content = document.getElementById("content");

@@ -24,6 +24,9 @@ const REFUSALS = {
   invalid_approval_signature: "The gateway does not accept the signature. Is this machine's clock right?",
   action_execution_failed: "Approved, and the call failed.",
   principal_not_found: "No such principal.",
+  session_not_found: "That session has ended, or never was.",
+  too_many_revoked_sessions: "As many sessions are revoked as every front can be told. Revoke everything with gatectl.",
+  action_not_found: "No such action.",
   receipt_not_found: "No such receipt.",
 };
 

@@ -19,6 +19,7 @@ from frontend.api.handlers import (
     metrics,
     policies,
     receipts,
+    sessions,
     webhooks,
 )
 from frontend.api.route import Auth, Rate, Route
@@ -65,8 +66,11 @@ ROUTES = (
     Route("POST",   "/v1/admin/reload",                       ADMIN,  OPERATOR, Rate.WRITE,   admin.reload),
     Route("POST",   "/v1/admin/revoke-all",                   ADMIN,  OPERATOR, Rate.WRITE,   admin.revoke_all),
     Route("GET",    "/v1/admin/epoch",                        ADMIN,  OPERATOR, Rate.READ,    admin.epoch),
+    Route("GET",    "/v1/admin/sessions",                     ADMIN,  OPERATOR, Rate.READ,    sessions.listing),
+    Route("POST",   "/v1/admin/sessions/{session_id}/revoke", ADMIN,  OPERATOR, Rate.WRITE,   sessions.revoke),
     Route("GET",    "/v1/admin/policy",                       ADMIN,  OPERATOR, Rate.READ,    policies.show),
     Route("GET",    "/v1/admin/policy/{principal}",           ADMIN,  OPERATOR, Rate.READ,    policies.show_principal),
+    Route("POST",   "/v1/admin/policy/explain",               ADMIN,  OPERATOR, Rate.READ,    policies.explain),
     Route("POST",   "/v1/admin/policy/grant",                 ADMIN,  OPERATOR, Rate.WRITE,   policies.grant),
     Route("POST",   "/v1/admin/policy/revoke",                ADMIN,  OPERATOR, Rate.WRITE,   policies.revoke),
     Route("POST",   "/v1/admin/policy/allowlist",             ADMIN,  OPERATOR, Rate.WRITE,   policies.allow),

@@ -97,10 +97,13 @@ class Authentication:
         return m.Proof(key)
 
     def in_force(self, lease: Lease) -> int:
-        """The epoch of a lease, if it is the one in force, as far as this front knows. Raises invalid_lease."""
+        """The epoch of a lease, if it is the one in force, and its session was not revoked, as far as this front knows.
+        Raises invalid_lease."""
         in_force = self.known.epoch
         if lease.epoch != in_force:  # a store that lost its epoch must not bring revoked leases back
             raise GateError("invalid_lease", cause=f"epoch {lease.epoch} of the lease, {in_force} is in force")
+        if lease.session_id in self.known.revoked:
+            raise GateError("invalid_lease", cause="the session was revoked by an operator")
         return in_force
 
     def not_its_own(self, lease: Lease, proof_key: str) -> None:

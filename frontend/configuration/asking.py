@@ -17,9 +17,9 @@ from setproctitle import setproctitle
 from frontend.actions.asked import question_of
 from frontend.actions.planning import draft
 from frontend.actions.registry import Action, Registry, load_manifests
+from frontend.actions.supposed import lease_of, mapping_of
 from frontend.actions.targets import NOTHING_LEARNED
 from frontend.actions.trust import BUILT_IN, Trusted, load_trusted
-from frontend.auth.lease import Lease
 from frontend.egress.rulefile import learned_of
 from frontend.errors import GateError
 from frontend.files.problems import did_you_mean, shown
@@ -29,9 +29,8 @@ from ipc.checking import Asked, Asking
 from ipc.exits import Exit
 from ipc.messages import ModuleVerdict
 from ipc.parent import die_with_parent, refuse_core_dumps
-from ipc.settings import PrincipalMapping, Settings
+from ipc.settings import Settings
 
-_SCOPES: Final = ("tools:call",)
 _NO_DIGEST: Final = "sha256:" + "0" * 64
 _OTHER: Final = "this is another request: its hash is {found}, and that of the call was {wanted}."
 
@@ -47,10 +46,10 @@ def asked(asking: Asking) -> Asked:
         manifests, trusted = _manifests(asking.settings)
         action = _action(asking, manifests, trusted, assumed)
         body = _body(asking, assumed)
-        mapping = _mapping(asking.settings, asking.principal, assumed)
+        mapping = mapping_of(asking.settings, asking.principal, assumed)
         learned = learned_of(asking.settings)
         drafted = draft(
-            action, body, _lease(mapping, asking.calls_remaining), asking.calls_remaining, 0,
+            action, body, lease_of(mapping, asking.calls_remaining), asking.calls_remaining, 0,
             learned.get(action.action_id, NOTHING_LEARNED), settings=asking.settings,
         )  # fmt: skip
     except CannotAsk as problem:
@@ -96,23 +95,6 @@ def _body(asking: Asking, assumed: list[str]) -> object:
         assumed.insert(0, "The request is {}.")
         return {}
     return parse_body(asking.request)
-
-
-def _mapping(settings: Settings, principal: str, assumed: list[str]) -> PrincipalMapping:
-    """What the configuration says of a principal; for one without a mapping what a lease has by default."""
-    found = next((one for one in settings.identity.principals.values() if one.principal == principal), None)
-    if found is not None:
-        assumed.append(f"The lease has every scope that it may have: {', '.join(found.scopes)}.")
-        return found
-    assumed.append(f"No identity mapping names this principal: no owner, and the scope {', '.join(_SCOPES)}.")
-    return PrincipalMapping(principal=principal, scopes=_SCOPES)
-
-
-def _lease(mapping: PrincipalMapping, calls_remaining: int | None) -> Lease:
-    return Lease(
-        session_id="", principal=mapping.principal, owner=mapping.owner, scopes=mapping.scopes, jti="", jkt="", epoch=0,
-        exp=0, has_budget=calls_remaining is not None, identity_method="",
-    )  # fmt: skip
 
 
 def main() -> int:

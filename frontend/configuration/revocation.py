@@ -1,4 +1,4 @@
-"""Revoking everything at once: the epoch rises, and every lease, grant and held plan of before is dead.
+"""Revoking everything at once, or one session: with everything the epoch rises, and what is of before is dead.
 
 Guarantees that nothing which began before is dispatched once the operator has the answer, since the notary opens no
 call of an earlier epoch; calls that a worker has by then run to their end. Epoch and event are one transaction. A store
@@ -19,9 +19,9 @@ from frontend.notary.client import NotaryRefused, NotaryUnavailable
 from frontend.notary.in_force import Known
 from frontend.notary.operations import Notary
 from frontend.telemetry.logs import log
-from ipc.events import ADMIN_REVOKE_ALL
+from ipc.events import ADMIN_REVOKE_ALL, SESSION_REVOKED
 from ipc.evidence import EventQuery
-from ipc.messages import Revoke, Revoked
+from ipc.messages import Revoke, Revoked, RevokedSession, RevokeSession
 
 KNOWN_BY = 100
 """Events that are looked at for the highest epoch: the clock may have been set between them."""
@@ -59,6 +59,25 @@ class Revocation:
         log.warning("every lease, grant and held plan of before is revoked", epoch=revoked.current, by=operator.name)
         await self._end_holds()
         return revoked.previous, revoked.current
+
+    async def revoke_session(self, session_id: str, operator: OperatorCaller) -> RevokedSession:
+        """End one session. Raises GateError session_not_found, too_many_revoked_sessions, evidence_persistence_failed.
+
+        Every front has heard of it before the answer goes out: the notary tells them first.
+        """
+        asked = RevokeSession(session_id, self.journal.operator_event(SESSION_REVOKED, operator))
+        try:
+            revoked = await self.notary.revoke_session(asked)
+        except (NotaryUnavailable, NotaryRefused) as error:
+            raise GateError("evidence_persistence_failed", cause=str(error)) from None
+        if revoked is None:
+            raise GateError("session_not_found")
+        if revoked.is_full:
+            raise GateError("too_many_revoked_sessions")
+        if not revoked.was_revoked:
+            log.warning("a session is revoked", session_id=session_id, principal=revoked.principal, by=operator.name)
+            await self._end_holds()
+        return revoked
 
     async def _end_holds(self) -> None:
         """No hold of before can be approved any more; its event and its call given back follow here, a bounded time,

@@ -45,6 +45,10 @@ IDENTIFIERS = {
         "intent_not_found", "Id of an execution intent, as the list of unresolved ones gave it.",
         "intent_01980f2e-4c1b-7d3a-9c55-0f6f7f0a1b2c",
     ),
+    "session_id": Identifier(
+        "session_not_found", "Id of a session, as its lease and the list of sessions have it.",
+        "ses_01980f2e-4c1b-7d3a-9c55-0f6f7f0a1b2c",
+    ),
     "endpoint": Identifier("webhook_not_found", "Name of an endpoint that is notified.", "chat"),
     "principal": Identifier(
         "principal_not_found", "Name of a principal, or `*`; `:`, `@` and `*` may be escaped.", "dev:anonymous",

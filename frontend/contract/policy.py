@@ -1,6 +1,6 @@
 """Who may do what, as operators see and change it (docs/contract.md, "Policy ACL")."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -25,6 +25,36 @@ class AclEntryView(msgspec.Struct, frozen=True, kw_only=True):
     """What its actions declare as side effects."""
     inherits_wildcard: bool
     """Whether what the entry `*` allows is allowed too."""
+
+
+class CallToExplain(Body, frozen=True, kw_only=True):
+    """A call that is not made."""
+
+    principal: AgentId
+    action_id: ActionId
+    request: dict[str, Any] | None = None
+    """What it would be asked to do; without it an empty object."""
+    calls_remaining: Annotated[int, Meta(ge=0, le=1_000_000)] | None = None
+    """What its session would have left; without it calls are not counted."""
+
+
+class ExplainedCall(msgspec.Struct, frozen=True, kw_only=True):
+    """What would come of it now."""
+
+    principal: str
+    action_id: str
+    decision: Literal["allow", "deny", "pending_approval"]
+    error_code: str | None
+    """The code that a refusal would have; null where it is none."""
+    rule: str | None
+    """Which rule of the policy decides; null where the call is refused before policy is asked."""
+    reason: str | None
+    """Why it is refused."""
+    policy_version: str | None
+    request_hash: str | None
+    """`sha256:<hex>`, as events have it."""
+    assumed: list[str]
+    """What only a real call would show."""
 
 
 class LegacyAclEntry(msgspec.Struct, frozen=True, kw_only=True):

@@ -19,11 +19,13 @@ class Known:
     def __init__(self) -> None:
         self.now = NOTHING
         self.followers: list[Callable[[InForce], None]] = []
+        self.revoked: frozenset[str] = frozenset()
+        """Sessions that an operator has ended."""
         self._epoch = 0
 
     def hear(self, message: InForce) -> None:
         """The notary says what is in force."""
-        self.now = message
+        self.now, self.revoked = message, frozenset(message.revoked)
         self._epoch = max(self._epoch, message.epoch)
         for follow in self.followers:
             follow(message)

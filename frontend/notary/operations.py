@@ -69,6 +69,14 @@ class Notary:
         """The next epoch."""
         return await self.client.ask(asked, m.Revoked)
 
+    async def revoke_session(self, asked: m.RevokeSession) -> m.RevokedSession | None:
+        """The end of one session."""
+        return await self.client.ask(asked, m.RevokedSession | None)  # type: ignore[arg-type]  # a union
+
+    async def sessions(self, asked: m.ListSessions) -> m.ListedSessions:
+        """Sessions that live."""
+        return await self.client.ask(asked, m.ListedSessions)
+
     async def move(self, asked: m.MoveHold) -> ApprovalRecord | None:
         """Compare and swap an approval's state."""
         return await self.client.ask(asked, ApprovalRecord | None)  # type: ignore[arg-type]  # mypy takes no union

@@ -190,6 +190,7 @@ from ipc.messages.recording import (
     Withdraw,
     Withdrawn,
 )
+from ipc.messages.sessions import ListedSessions, ListSessions, RevokedSession, RevokeSession, SessionView
 
 __all__ = [
     "ABSENT",
@@ -255,9 +256,11 @@ __all__ = [
     "LedgerStatus",
     "ListDeliveries",
     "ListHolds",
+    "ListSessions",
     "ListUnresolved",
     "ListedDeliveries",
     "ListedHolds",
+    "ListedSessions",
     "Listener",
     "LoadModules",
     "LoadPolicy",
@@ -319,9 +322,12 @@ __all__ = [
     "Result",
     "Retire",
     "Revoke",
+    "RevokeSession",
     "Revoked",
+    "RevokedSession",
     "Secrets",
     "Seen",
+    "SessionView",
     "SettingsFollowed",
     "SettleDelivery",
     "ShowIntent",

@@ -1,6 +1,7 @@
 """Front and notary: numbered operations one way; answers, and what every front must know, the other way.
 
-What each operation answers: ipc/messages/recording.py, ipc/messages/looking.py, ipc/messages/proving.py.
+What each operation answers: ipc/messages/recording.py, ipc/messages/looking.py, ipc/messages/proving.py,
+ipc/messages/sessions.py.
 """
 
 import msgspec
@@ -42,13 +43,14 @@ from ipc.messages.recording import (
     VerifyIntent,
     Withdraw,
 )
+from ipc.messages.sessions import ListSessions, RevokeSession
 
 Operations = (
     Enter | Open | Assign | Recall | Withdraw | Refuse | Hold | Issue | Note | Revoke | MoveHold | ReadBudget
     | ReadEpoch | GetHold | ListHolds | DueHolds | OrphanedHolds | UnsettledHolds | ReadStore | ReadLedger | ShowReceipt
     | TraceOfApproval | ListUnresolved | QueryEvents | CheckKeys | FollowKeys | ReadCheckpoint | Prove
     | ProveConsistency | ResolveIntent | ShowIntent | VerifyIntent | NextCheckpoint | Cosign | NoteTrouble
-    | ListDeliveries | RedeliverDeliveries
+    | ListDeliveries | RedeliverDeliveries | ListSessions | RevokeSession
 )  # fmt: skip
 
 
@@ -103,6 +105,8 @@ class InForce(Message, frozen=True):
     receipt_jwks: str
     signing_keys: dict[str, str]
     """Purpose -> id of the key that signs."""
+    revoked: tuple[str, ...] = ()
+    """Sessions that an operator has ended before their time."""
 
 
 FrontToNotary = Asked

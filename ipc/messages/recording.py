@@ -219,6 +219,8 @@ class Issue(Operation, frozen=True):
     """Without the identifiers of the lease, which the notary makes."""
     max_sessions: int | None = None
     """Leases that its principal may have at once (ipc/quotas.py)."""
+    uid: int | None = None
+    """The user of this host that asks, where it is known."""
 
 
 class Issued(msgspec.Struct, frozen=True, tag=True):

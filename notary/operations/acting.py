@@ -30,7 +30,9 @@ def issue(unit: Unit, asked: Issue) -> Issued | TooManySessions:
         unit.store.open_budget(lease.session_id, asked.max_calls, lease.exp)
     if asked.max_sessions is not None:
         unit.store.add_session(asked.principal, lease.session_id, unit.epoch, lease.exp)
-    unit.append(asked.event, session_id=lease.session_id, lease_jti=lease.lease_jti)
+    told = {"expires_at": lease.expires_at, "epoch": unit.epoch, "max_calls": asked.max_calls, "uid": asked.uid}
+    known = {name: value for name, value in told.items() if value is not None}
+    unit.append(asked.event, session_id=lease.session_id, lease_jti=lease.lease_jti, lease=known)
     return Issued(lease.token, lease.session_id, lease.lease_jti, lease.expires_at)
 
 

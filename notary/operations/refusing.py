@@ -1,4 +1,4 @@
-"""What operations that refuse have in common: the proof, the epoch, the budget, and the one event of a refusal."""
+"""What operations that refuse have in common: proof, epoch, session, budget, and the one event of a refusal."""
 
 from ipc.events import AuditEvent
 from ipc.messages import Proof, Refusal
@@ -18,13 +18,15 @@ def is_used(unit: Unit, proof: Proof | None) -> bool:
 
 
 def checked(unit: Unit, event: AuditEvent, proof: Proof | None, epoch: int, stale: str) -> Refusal | None:
-    """Use the proof and look at the epoch: the refusal, or None. `stale` is the code of an epoch that is over."""
+    """Use the proof, look at epoch and session: the refusal, or None. `stale`: its code where one of them is over."""
     if is_used(unit, proof):
         return refused(unit, event, "replay_detected")
     if proof is None:
         unit.store.confirm_epoch()
     if epoch != unit.epoch:  # a store that lost its epoch must not bring revoked leases back
         return refused(unit, event, stale, f"epoch {epoch} of the call, {unit.epoch} is in force")
+    if unit.is_revoked(event.session_id or ""):
+        return refused(unit, event, stale, "its session was revoked")
     return None
 
 

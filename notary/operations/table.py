@@ -35,6 +35,7 @@ from notary.operations.moving import move_hold
 from notary.operations.opening import assign_call, enter, open_call
 from notary.operations.proving import prove, prove_consistency, read_checkpoint
 from notary.operations.reconciling import StoreChanged, follow_store
+from notary.operations.sessions import list_sessions, revoke_session
 from notary.operations.verifying import LookedAgain, note_look, verify_intent
 from notary.operations.witnessing import cosign, next_checkpoint, note_trouble
 from notary.unit import Handler
@@ -53,6 +54,7 @@ WRITING: Final[dict[type[m.Operation], Handler]] = {
     m.Issue: issue,
     m.Note: note,
     m.Revoke: revoke,
+    m.RevokeSession: revoke_session,
     m.MoveHold: move_hold,
     m.FollowKeys: follow_keys,
     StoreChanged: follow_store,
@@ -67,6 +69,7 @@ READING: Final[dict[type[m.Operation], Handler]] = {
     m.ReadEpoch: read_epoch,
     m.GetHold: get_hold,
     m.ListHolds: list_holds,
+    m.ListSessions: list_sessions,
     m.DueHolds: due_holds,
     m.OrphanedHolds: orphaned_holds,
     m.UnsettledHolds: unsettled_holds,

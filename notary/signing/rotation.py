@@ -140,7 +140,7 @@ class Signers:
         if problem and self._times == 2:
             log.error("signing keys can't be used as they lie; those before stay in force", problem=problem)
 
-    def in_force(self, epoch: int, newest_evidence: float) -> InForce:
+    def in_force(self, epoch: int, newest_evidence: float, revoked: tuple[str, ...] = ()) -> InForce:
         """What fronts must know."""
         keys = self.keys
         encode: Callable[[Any], str] = lambda value: msgspec.json.encode(value).decode()  # noqa: E731
@@ -151,6 +151,7 @@ class Signers:
             lease_jwks=encode(keys.lease.jwks()),
             receipt_jwks=encode(keys.receipt.jwks()),
             signing_keys=keys.kids(),
+            revoked=revoked,
         )
 
 

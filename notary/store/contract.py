@@ -87,6 +87,18 @@ class Store(Protocol):
         """(previous, current)."""
         ...
 
+    def revoked(self, now: float) -> dict[str, float]:
+        """Sessions that were revoked, as far as it is known here, and when their leases end."""
+        ...
+
+    def confirm_session(self, session_id: str) -> None:
+        """The unit is in vain if this session was revoked, and that is not known here."""
+        ...
+
+    def end_session(self, session_id: str, principal: str, epoch: int, expires_at: float) -> None:
+        """A session is revoked: its holds wait no more, and it counts no more for its principal."""
+        ...
+
     def renew(self, above: int) -> tuple[int, int]:
         """Make this the store of the ledger, whatever was known of another one, and end every lease: (previous,
         current). At once, whether or not the unit is committed."""

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import msgspec
 
 from ipc.approvals import ENDED, listed, read_remains, remains_of
-from ipc.store import ApprovalRecord
+from ipc.store import NO_EPOCH, ApprovalRecord
 from notary.database import Connection, Rows
 from notary.store.contract import TOLD_CHARACTERS, Moment, Waiting
 
@@ -125,6 +125,13 @@ def move(
         if body is not approval.body:
             connection.execute("UPDATE approvals SET body = ? WHERE approval_id = ?", (body, approval_id))
     return get(connection, approval_id)
+
+
+def void(connection: Connection, session_id: str) -> None:
+    """What waits of a session waits no more, as what is of another epoch does."""
+    connection.execute(
+        "UPDATE approvals SET epoch = ? WHERE state = 'pending' AND session_id = ?", (NO_EPOCH, session_id)
+    )
 
 
 def due(connection: Connection, moment: Moment, limit: int) -> list[ApprovalRecord]:

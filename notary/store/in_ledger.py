@@ -5,7 +5,7 @@ from collections.abc import Collection
 from ipc.messages import ListedHolds, ListHolds
 from ipc.store import ApprovalRecord, Budget
 from notary.database import Connection
-from notary.store import budgets, holds, proofs, quotas
+from notary.store import budgets, holds, proofs, quotas, sessions
 from notary.store.contract import Moment, Waiting
 from notary.store.hold_list import HoldList
 from notary.store.marker import forget_marker
@@ -46,6 +46,18 @@ class SqliteStore:
 
     def confirm_epoch(self) -> None:
         """See Store. It is read in the unit's transaction."""
+
+    def revoked(self, now: float) -> dict[str, float]:
+        """See Store. The evidence says it: what was written is in its tables (`Unit.settle`)."""
+        return sessions.revoked(self._connection, now)
+
+    def confirm_session(self, session_id: str) -> None:
+        """See Store. Nobody else revokes."""
+
+    def end_session(self, session_id: str, principal: str, epoch: int, expires_at: float) -> None:  # noqa: ARG002
+        """See Store."""
+        quotas.drop_session(self._connection, principal, session_id)
+        holds.void(self._connection, session_id)
 
     def raise_epoch(self, above: int) -> tuple[int, int]:
         """See Store."""

@@ -111,6 +111,11 @@ def add_session(connection: Connection, principal: str, session_id: str, epoch: 
     )
 
 
+def drop_session(connection: Connection, principal: str, session_id: str) -> None:
+    """A lease that was revoked. One that was not counted is no error."""
+    connection.execute("DELETE FROM quota_sessions WHERE principal = ? AND session_id = ?", (principal, session_id))
+
+
 def sweep(connection: Connection, now: float) -> bool:
     """Forget at most SWEPT_AT_ONCE rows of each kind that count no more. True when there may be more."""
     before = now - KEPT_SECONDS

@@ -121,6 +121,23 @@ class PrincipalAcl:
 
 
 @dataclass(frozen=True, kw_only=True)
+class ExplainedCall:
+    """What would come of a call: `decision` is allow, deny or pending_approval. Without `rule` policy is not asked;
+    `error_code` is that of a refusal; `assumed` says what only a real call would show."""
+
+    principal: str
+    action_id: str
+    decision: str
+    assumed: tuple[str, ...]
+    error_code: str | None = None
+    rule: str | None = None
+    reason: str | None = None
+    policy_version: str | None = None
+    request_hash: str | None = None
+    raw: Raw = field(repr=False)
+
+
+@dataclass(frozen=True, kw_only=True)
 class Allowlisted:
     """A pair that needs no approval from now on, or needs it again."""
 

@@ -1,5 +1,7 @@
 """The operator's calls about what agents may do: epoch, configuration, learned domains and paths, policy. No I/O."""
 
+from collections.abc import Mapping
+
 from gateway_client import authority_results as found
 from gateway_client.decoding import decode
 from gateway_client.flows import Flow
@@ -80,6 +82,20 @@ class AuthorityCore(OperatorCalls):
         """What one principal may do, by risk. Raises NotFound principal_not_found."""
         answer = yield from self.read(path_of("v1", "admin", "policy", principal))
         return decode(found.PrincipalAcl, answer.json(), "principal")
+
+    def explain(
+        self,
+        principal: str,
+        action_id: str,
+        request: Mapping[str, object] | None = None,
+        calls_remaining: int | None = None,
+    ) -> Flow[found.ExplainedCall]:
+        """What would come of this call now; nothing of it is done. Raises NotFound action_not_found."""
+        given = {"request": request, "calls_remaining": calls_remaining}
+        body: dict[str, object] = {"principal": principal, "action_id": action_id}
+        body |= {name: value for name, value in given.items() if value is not None}
+        answer = yield from self.change("POST", path_of("v1", "admin", "policy", "explain"), body)
+        return decode(found.ExplainedCall, answer.json(), "explanation")
 
     def grant(self, principal: str, actions: list[str]) -> Flow[found.PrincipalAcl]:
         """Let a principal call these actions too. Raises Invalid unknown_action."""

@@ -11,6 +11,7 @@ from gateway_client.flows import Flow
 from gateway_client.intent_results import Intent, IntentDetail, ResolvedIntent, VerifiedIntent
 from gateway_client.operator_authority import AuthorityCore
 from gateway_client.operator_calls import listed
+from gateway_client.operator_sessions import SessionsCore
 from gateway_client.operator_webhooks import WebhooksCore
 from gateway_client.results import Executed, Jwks, Receipt
 from gateway_client.wire import path_of, query_of
@@ -20,7 +21,7 @@ VERIFY_SECONDS = 600.0
 EVERY_EVENT = found.EventFilter()
 
 
-class OperatorCore(AuthorityCore, WebhooksCore):
+class OperatorCore(AuthorityCore, SessionsCore, WebhooksCore):
     """Every method gives a flow of one call and its typed result.
 
     All raise the exceptions of gateway_client/errors.py by status; below stands only what is special to a call.

@@ -16,6 +16,7 @@ from tests.support.upstream import Upstream, upstream
 VIEWS = (
     ("held", "payment_transfer"), ("decisions", "payment_transfer"), ("audit", "payment_transfer"),
     ("actions", "payment_transfer"), ("actions/payment_transfer", "upstream.gateway.test"), ("policy", "actions"),
+    ("sessions", "dev:anonymous"), ("explain", "What was decided"),
     ("key", "dpop_jkt"),
 )  # fmt: skip
 HOSTILE = "<img src=x onerror=hacked()> {{7*7}} ${7*7} \u202egpj.exe\u2066 \x07 \u200b'\"&amp;"
@@ -261,6 +262,52 @@ def test_keys_alone_lead_from_the_top_to_a_decision(page: Browser, registered: R
     page.press("Enter")
     wait_for(lambda: "Deny this call?" not in page.text(), "the dialog to close")
     assert page.run("document.activeElement.textContent").startswith("Deny")
+
+
+def test_a_session_is_ended_from_its_card_once_it_is_confirmed(
+    page: Browser, registered: Registered, gate: Gateway
+) -> None:
+    agent = gate.agent(7)
+    registered.sign_in("sessions?principal=dev:anonymous")
+    page.sees(agent.session_id)
+    page.sees("7 of 7")
+    revoke = f"Revoke the session of dev:anonymous, {agent.session_id}"
+    page.click("button", revoke)
+    page.sees("End this session?")
+    page.press("Enter")
+    wait_for(lambda: "End this session?" not in page.text(), "the dialog to close")
+    assert agent.execute("text_digest", {}).status_code != 401
+    page.click("button", revoke)
+    page.sees("End this session?")
+    page.press("Tab")
+    page.press("Enter")
+    wait_for(lambda: agent.session_id not in page.text(), "the list without it")
+    assert agent.execute("text_digest", {}).status_code == 401
+    (event,) = [one for one in gate.events(session_id=agent.session_id) if one["event_type"] == "SessionRevoked"]
+    assert event["principal"] == "operator:ann"
+
+
+def test_what_policy_would_say_is_explained_without_a_call(
+    page: Browser, registered: Registered, agent: Bearer, gate: Gateway
+) -> None:
+    held(agent, "payment_transfer", to="acct-9", amount_cents=3, currency="EUR")
+    registered.sign_in()
+    go(page, f"call/{registered_trace(page)}", "What policy would say")
+    page.click("link", "What policy would say of a call like this now")
+    page.sees("schema_violation")
+    before = len(gate.events(action_id="payment_transfer"))
+    page.write("Request", '{"to": "acct-7", "amount_cents": 1, "currency": "EUR"}')
+    page.click("button", "Explain")
+    page.sees("hold_high_risk")
+    page.sees("pending_approval")
+    page.write("Request", "[]")
+    page.click("button", "Explain")
+    page.sees("must be a JSON object")
+    page.write("Request", "{}")
+    page.write("Action", "payment_transfr")
+    page.click("button", "Explain")
+    page.sees("No such action.")
+    assert len(gate.events(action_id="payment_transfer")) == before
 
 
 def test_the_chain_is_checked_and_found_intact(page: Browser, registered: Registered, tmp_path: Path) -> None:

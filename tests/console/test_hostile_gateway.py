@@ -41,17 +41,28 @@ STATUS: dict[str, Any] = {
     "crash_loops": [EVIL], "ledger_volume": {"is_full": True},
     "checkpoint": CHECKPOINT,
 }  # fmt: skip
+SESSION = dict.fromkeys(("session_id", "lease_jti", "principal", "owner", "identity_method", "issued_at"), EVIL) | {
+    "expires_at": "2999-01-01T00:00:00.000Z", "uid": None, "max_calls": None, "pending_approvals": 0,
+}  # fmt: skip
+EXPLAINED = dict.fromkeys(
+    ("principal", "action_id", "decision", "error_code", "rule", "reason", "policy_version", "request_hash"), EVIL
+) | {"assumed": [EVIL]}
 ANSWERS: dict[str, Any] = {
     "GET /v1/admin/status": (200, STATUS),
     "GET /v1/approvals": (200, {"approvals": [DETAIL], "count": 1, "total": 1}),
     "GET /v1/approvals/apr_1": (200, DETAIL),
     "GET /v1/audit/events": (200, {"events": [EVENT], "count": 1}),
+    "GET /v1/admin/sessions": (200, {"sessions": [SESSION], "count": 1, "next": None}),
+    "POST /v1/admin/policy/explain": (200, EXPLAINED),
     "GET /v1/actions": (200, [{"action_id": EVIL, "version": EVIL, "risk_level": EVIL, "description": EVIL}]),
     "GET /v1/actions/a": (200, {"action_id": EVIL, "description": EVIL, EVIL: {EVIL: EVIL}}),
     "GET /v1/admin/policy": (200, {"policy_version": EVIL, "principals": {EVIL: {"actions": [EVIL], "sinks": [EVIL]}}}),
     "GET /v1/admin/policy/a": (403, {"error": EVIL, "reason": EVIL}),
 }
-VIEWS = ("held", "held/apr_1", "decisions", "audit", "call/trc_1", "actions", "actions/a", "policy", "policy/a", "key")
+VIEWS = (
+    "held", "held/apr_1", "decisions", "audit", "call/trc_1", "actions", "actions/a", "policy", "policy/a", "sessions",
+    "explain?principal=a&action_id=b", "key",
+)  # fmt: skip
 
 
 @pytest.fixture(scope="module")
@@ -96,7 +107,7 @@ def test_what_does_not_hash_to_what_is_shown_is_not_signed(
     assert [name for role, name, _ in page.nodes() if role == "button" and name.startswith(("Approve", "Deny"))] == []
     tried = "import('/api.js').then((api) => api.get('/v1/approvals/apr_1').then((one) => api.decide(one, 'approve')))"
     assert page.run(f"{tried}.then(() => 'signed', (error) => error.code)") == "shown_mismatch"
-    assert not [one for one in script.requests if one.startswith("POST")]
+    assert not [one for one in script.requests if one.startswith("POST /v1/approvals")]
 
 
 def test_a_log_that_is_shorter_than_it_was_is_said(page: Browser, served: Console, script: ScriptedGateway) -> None:

@@ -21,7 +21,7 @@ from tests.support.screen import END, ENTER, ESCAPE, Screen, on_screen
 from tests.support.scripted_gateway import ScriptedGateway, scripted_gateway
 from tests.support.upstream import Upstream
 
-KEYS = "1-4 panes  r now  q quit"
+KEYS = "1-5 panes  r now  q quit"
 BACK = "esc back"
 READING = "a approve  d deny  ↑↓ space scroll  esc back"
 PASTED = "\x1b[200~\u202egnp.exe[bold]\x1b[201~"
@@ -124,11 +124,33 @@ def test_workers_and_dependencies_are_shown(gatectl: Gatectl) -> None:
         assert left(screen) == 0
 
 
+def test_a_session_is_revoked_once_a_person_has_said_yes(gate: Gateway, gatectl: Gatectl) -> None:
+    agent = gate.agent(7)
+    end = agent.session_id[-8:]
+    with desk(gatectl) as screen:
+        screen.press("5")
+        screen.wait_for(end, "7 of 7", "x revoke")
+        screen.press("x")
+        screen.wait_for(f"revoke ses_…{end} of dev:anonymous for http://", "y revoke  n no")
+        screen.press("n")
+        screen.wait_for(KEYS, gone=["y revoke"])
+        assert agent.execute("text_digest", {"text": "x"}).status_code == 200
+        screen.press("x")
+        screen.wait_for("y revoke  n no")
+        screen.press("y")
+        screen.wait_for(f"revoke {agent.session_id}", gone=[f"ses_…{end}"])
+        assert left(screen) == 0
+    assert agent.execute("text_digest", {"text": "x"}).status_code == 401
+
+
 @pytest.mark.parametrize(("columns", "lines"), [(80, 24), (120, 40), (200, 50)])
 def test_every_pane_fits_its_terminal(gatectl: Gatectl, held: Held, columns: int, lines: int) -> None:
     with desk(gatectl, columns, lines) as screen:
         screen.wait_for(held.approval_id[-8:], "will send")
-        panes = (("2", "TIME", KEYS), ("3", "  status ", KEYS), ("4", "trace, receipt or approval", "ctrl+q quit"))
+        panes = (
+            ("2", "TIME", KEYS), ("3", "  status ", KEYS), ("5", "LEFT     PRINCIPAL", KEYS),
+            ("4", "trace, receipt or approval", "ctrl+q quit"),
+        )  # fmt: skip
         for key, first, keys in panes:
             screen.press(key)
             screen.wait_for(f"\n{first}", keys)

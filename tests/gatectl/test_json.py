@@ -91,6 +91,30 @@ def test_of_webhooks(gatectl: Gatectl) -> None:
         assert there.done("webhooks", "test", "chat").out == "chat: delivered, as evt_2\n"
 
 
+def test_of_sessions_and_explanations(gatectl: Gatectl, gate: Gateway) -> None:
+    one, other = gate.agent(3), gate.agent()
+    listed = ask(gatectl, "sessions list", "--principal", "dev:anonymous")
+    assert {one.session_id, other.session_id} <= {session["session_id"] for session in listed["sessions"]}
+    plain = gatectl.done("sessions").out
+    assert re.search(rf"{one.session_id} .* 3 of 3", plain)
+    ended = ask(gatectl, "sessions revoke", one.session_id[-12:], "--yes")
+    assert [session["session_id"] for session in ended["sessions"]] == [one.session_id]
+    again = gatectl.done("sessions", "revoke", one.session_id, "--yes").out
+    assert again == f"{one.session_id} of dev:anonymous: was revoked before\n"
+    assert one.execute("text_digest", {"text": "x"}).status_code == 401
+    gone = gatectl.here("sessions", "revoke", "--principal", "nobody", "--yes")
+    assert (gone.code, gone.out) == (0, "nobody has no lease\n")
+    for wrong in ((), (one.session_id, "--principal", "dev:anonymous")):
+        assert gatectl.here("sessions", "revoke", *wrong).code == 2
+    would = ask(
+        gatectl, "policy explain", "dev:anonymous", "payment_transfer", "to=a", "amount_cents=1", "currency=EUR"
+    )
+    assert (would["decision"], would["rule"]) == ("pending_approval", "hold_high_risk")
+    told = gatectl.done("policy", "explain", "dev:anonymous", "text_digest", "--calls-remaining", "0").out
+    assert "budget_exhausted" in told
+    assert "policy is not asked" in told
+
+
 SEEN = {"verifier_kind": "fs_hash", "path": "notes/a", "expected_sha256": "sha256:aa", "state": "matches",
         "sha256": "sha256:aa"}  # fmt: skip
 LOOKED = {"intent_id": "intent_1", "trace_id": "trc_1", "action_id": "a", "seen": SEEN}

@@ -12,7 +12,8 @@ from rich.cells import cell_len
 
 from tests.support.gatectl import Gatectl
 
-COMMANDS = ("approvals list", "actions list", "audit events", "doctor", "status", "context show", "policy show")
+COMMANDS = ("approvals list", "actions list", "audit events", "doctor", "status", "context show", "policy show",
+            "sessions list")  # fmt: skip
 EACH = f"from gateway_client.cli.main import run\nfor one in {COMMANDS!r}:\n    run(one.split())"
 COLOURS = re.compile(r"\x1b\[[0-9;]*m")
 UNBROKEN = re.compile(r"\s*(\S+ )?[^\s]*[/_:][^\s]*")

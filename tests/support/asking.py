@@ -28,6 +28,7 @@ ANSWERS: dict[type[m.Operation], Any] = {
     m.Enter: m.Entered, m.Open: ENDS, m.Assign: ENDS, m.Withdraw: m.Withdrawn, m.Refuse: m.Refused,
     m.Hold: m.Held | m.Refusal, m.Issue: m.Issued | m.TooManySessions, m.Note: None, m.Revoke: m.Revoked,
     m.MoveHold: ApprovalRecord | None, m.ReadBudget: Budget, m.ReadEpoch: int, m.GetHold: ApprovalRecord | None,
+    m.ListSessions: m.ListedSessions, m.RevokeSession: m.RevokedSession | None,
     m.ListHolds: m.ListedHolds, m.DueHolds: list[ApprovalRecord], m.OrphanedHolds: list[ApprovalRecord],
     m.UnsettledHolds: list[ApprovalRecord],
     m.ReadStore: m.StoreStatus, m.ReadLedger: m.LedgerStatus, m.ShowReceipt: m.ShownReceipt | None,

@@ -50,8 +50,8 @@ class Opa:
         address = f"127.0.0.1:{self._port}" if self._port else f"unix://{self._socket}"
         with (self._folder / "opa.log").open("ab") as log:
             self.process = subprocess.Popen(
-                opa_command(address, self._files, self._options, go_program("opa")), stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                cwd=self._folder,
+                opa_command(address, self._files, self._options, go_program("opa")),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self._folder,
             )  # fmt: skip
         wait_for(self._answers, "an OPA that answers", START_SECONDS)
         self.is_up = True

@@ -5,6 +5,7 @@ import { el, facts, long } from "../dom.js";
 import { asciiJson, plain } from "../visible.js";
 import { tag } from "../words.js";
 import { eventRow } from "./events.js";
+import { explainLink } from "./explain.js";
 
 const MOST = 100;
 
@@ -25,6 +26,10 @@ export async function callView(root, { abort, argument }) {
         ["approved_by", "approved by"], ["allowed_sinks", "effects"]]
         .filter(([name]) => member(name)).map(([name, label]) => [label, plain(member(name))]),
       ["trace", argument]])));
+  if (member("principal") && member("action_id")) {
+    root.append(el("p", {}, el("a", { href: explainLink(member("principal"), member("action_id")) },
+      "What policy would say of a call like this now")));
+  }
   if (member("approval_id")) {
     root.append(el("p", {}, "Held as ", el("a", { href: `#/held/${member("approval_id")}` }, member("approval_id"))));
   }

@@ -17,7 +17,7 @@ export async function policyView(root, { abort, argument }) {
   const names = Object.keys(policy.principals).sort();
   root.append(el("p", {}, "Policy ", el("code", {}, plain(policy.policy_version)),
     ". Why one call was allowed, held or denied stands on its own page, by its trace. What would be decided about a "
-    + "call that nobody made: ", el("code", {}, "gateway policy explain"), " on the gateway's host."),
+    + "call that nobody made: ", el("a", { href: "#/explain" }, "explain"), "."),
     names.length ? "" : el("p", {}, "No principal has an entry."),
     el("ul", { class: "cards", "aria-label": "Principals" }, names.map((name) => el("li", { class: "card" },
       el("h2", {}, name === "*" ? "* (all without an entry)"
@@ -31,6 +31,7 @@ async function onePrincipal(root, name, abort) {
     ...RISKS.map((risk) => [risk, (one.risk_breakdown[risk] ?? []).length
       ? [tag(risk), " ", plain(one.risk_breakdown[risk])] : "-"]),
     ["effects", plain(one.sinks)]]),
+    el("p", {}, el("a", { href: `#/sessions?principal=${encodeURIComponent(one.principal)}` }, "Its sessions")),
     el("p", {}, el("a", { href: `#/audit?principal=${encodeURIComponent(one.principal)}` }, "Its events: the rule that "
       + "decided is in each")));
 }

@@ -49,8 +49,9 @@ async def issue(services: Services, request: Annotated[Request, Reads(LeaseReque
         LEASE_ISSUED, principal=identity.principal, owner=identity.owner, identity_method=identity.method
     )  # fmt: skip
     asked = Issue(
-        identity.principal, identity.owner, scopes, max_calls, key.jkt, identity.method, event, quota.max_sessions
-    )
+        identity.principal, identity.owner, scopes, max_calls, key.jkt, identity.method, event, quota.max_sessions,
+        request.uid,
+    )  # fmt: skip
     try:
         lease = await services.notary.issue(asked)
     except (NotaryUnavailable, NotaryRefused) as error:

@@ -9,6 +9,8 @@ from frontend.contract.policy import (
     Acl,
     Allowlisted,
     AllowlistPair,
+    CallToExplain,
+    ExplainedCall,
     PrincipalAcl,
     PrincipalActions,
     PrincipalView,
@@ -41,6 +43,25 @@ async def show_principal(services: Services, _operator: OperatorCaller, principa
     if found is None:
         raise GateError("principal_not_found")
     return msgspec.convert(found, PrincipalView)
+
+
+@codes("action_not_found", "invalid_input", "policy_engine_unavailable", "policy_engine_timeout")
+async def explain(services: Services, form: CallToExplain, _operator: OperatorCaller) -> ExplainedCall:
+    """Say what would come of a call: which rule of the policy in force decides, and why.
+
+    Nothing is executed, counted or written. What only a real call would show is supposed, and said.
+    """
+    if not (is_principal(form.principal) and is_action(form.action_id)):
+        raise GateError("invalid_input", message="principal or action_id: not such an id")
+    found = await services.explaining.explain(form.principal, form.action_id, form.request, form.calls_remaining)
+    return msgspec.convert(
+        {
+            "principal": form.principal, "action_id": form.action_id, "decision": found.decision,
+            "error_code": found.code, "rule": found.rule, "reason": found.reason, "assumed": found.assumed,
+            "policy_version": found.policy_version, "request_hash": found.request_hash,
+        },
+        ExplainedCall,
+    )  # fmt: skip
 
 
 @codes("unknown_action", *_CHANGING)

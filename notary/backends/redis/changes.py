@@ -33,6 +33,8 @@ class Changes:
     steps: list[list[str]] = field(default_factory=list)
     raised: int | None = None
     """To which epoch."""
+    revoked: dict[str, float] = field(default_factory=dict)
+    """Sessions, and when their leases end."""
     is_touched: bool = False
 
     def touch(self) -> None:

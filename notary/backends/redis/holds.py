@@ -13,7 +13,7 @@ import msgspec
 
 from ipc.approvals import CLAIMED, ENDED, PENDING, listed, remains_of
 from ipc.messages import ListedHolds, ListHolds
-from ipc.store import ApprovalRecord
+from ipc.store import NO_EPOCH, ApprovalRecord
 from notary.backends.redis.changes import Changes, milliseconds
 from notary.backends.redis.keys import Keys
 from notary.store.contract import ELSEWHERE, TOLD_CHARACTERS, Moment, StoreGone, Waiting, as_of
@@ -120,6 +120,18 @@ class Holds:
         if self._rows is not None:
             self._rows[approval_id] = row
         return moved
+
+    def void(self, session_id: str) -> None:
+        """What waits of a session waits no more."""
+        for row in list(self._live().values()):
+            if row.state == PENDING and row.session_id == session_id and (record := self.get(row.approval_id)):
+                ended = msgspec.structs.replace(record, epoch=NO_EPOCH)
+                self._known[row.approval_id] = ended
+                row = self._live()[row.approval_id] = _row_of(ended, row.holder)
+                text, key = _encode(row).decode(), self._keys.hold(row.approval_id)
+                self._changes.step("hset", key, "row", text)
+                self._changes.step("hset", self._keys.live, row.approval_id, text)
+                self._changes.step("grow", self._keys.version)
 
     # ----------------------------------------------------------------- those that live
 

@@ -17,6 +17,8 @@ class Keys:
         """Approvals that have ended: id -> row, for lists."""
         self.ended_at = f"{base}ended:by-age"
         """Ids of the same by `expires_at`."""
+        self.revoked = f"{base}sessions:revoked"
+        """Sessions that were revoked by the end of their leases."""
         self.probe = f"{base}probe"
 
     def unit(self, notary: str) -> str:

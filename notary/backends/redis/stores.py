@@ -36,6 +36,8 @@ class Stores:
         self.clock = clock
         self.epoch = 0
         """As it was last heard of."""
+        self.revoked: dict[str, float] = {}
+        """Sessions that were revoked, as it was last heard, and when their leases end; replaced, never changed."""
         self.marker = ""
         self.is_lost = False
         self.owes = True
@@ -68,8 +70,13 @@ class Stores:
         return self.marker
 
     def poll(self) -> None:
-        """Learn of another epoch, or of a loss. Raises StoreGone."""
-        marker, epoch = self.client.call("MGET", self.keys.marker, self.keys.epoch)
+        """Learn of another epoch, of sessions that were revoked, or of a loss. Raises StoreGone."""
+        after = f"({self.clock()!r}"
+        (marker, epoch), revoked = self.client.many((
+            ("MGET", self.keys.marker, self.keys.epoch),
+            ("ZRANGEBYSCORE", self.keys.revoked, after, "+inf", "WITHSCORES"),
+        ))  # fmt: skip
+        self.revoked = dict(zip(revoked[::2], map(float, revoked[1::2]), strict=True))
         if marker != self.marker or epoch is None:
             self.is_lost = True
         else:
@@ -131,6 +138,8 @@ class Stores:
             raise Outdated
         if said == "changed":
             self.used.update(more)
+            if not more:  # a session that was revoked elsewhere may be what has changed
+                self.poll()
             raise Outdated
         if changes.steps or changes.proofs:
             self.owes, self.sent = True, number  # until the ledger has it
@@ -138,6 +147,8 @@ class Stores:
             self._undoable = number
         if changes.raised is not None:
             self.epoch = changes.raised
+        if changes.revoked:
+            self.revoked = self.revoked | changes.revoked
 
     def confirm(self) -> None:
         """The ledger has the unit that was applied last."""

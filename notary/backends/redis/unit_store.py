@@ -32,6 +32,7 @@ class Shared(Protocol):
     notary: str
     clock: Callable[[], float]
     epoch: int
+    revoked: dict[str, float]
     marker: str
     used: set[str]
     sent: int | None
@@ -67,6 +68,7 @@ class RedisStore:
         self._sessions: dict[str, list[float]] = {}
         """Key -> ends of leases that this unit adds."""
         self._is_applied = False
+        self._confirmed: set[str] = set()
 
     def foresee(self, session_ids: Collection[str]) -> None:
         """See Store: one question for all of them, where there are several."""
@@ -136,6 +138,26 @@ class RedisStore:
         self._changes.raised = current
         proofs.keep_epoch(self._connection, current)
         return before, current
+
+    def revoked(self, now: float) -> dict[str, float]:  # noqa: ARG002 - what is over is not heard of
+        """See Store. As it was last heard of."""
+        return self._shared.revoked
+
+    def confirm_session(self, session_id: str) -> None:
+        """See Store. Nothing is asked: that it was not revoked is what the unit's end depends on."""
+        self._changes.touch()
+        if session_id not in self._confirmed:
+            self._confirmed.add(session_id)
+            self._changes.checks.append([None, "ZSCORE", self._keys.revoked, session_id])
+
+    def end_session(self, session_id: str, principal: str, epoch: int, expires_at: float) -> None:
+        """See Store. The longest lease says for how long the key lives."""
+        lives = milliseconds(_LONGEST_LEASE_SECONDS + KEPT_SECONDS)
+        now = repr(self._shared.clock())
+        self._changes.step("session", self._keys.revoked, session_id, repr(expires_at), lives, now)
+        self._changes.step("zrem", self._keys.sessions(epoch, principal), session_id)
+        self._changes.revoked[session_id] = expires_at
+        self._holds.void(session_id)
 
     def renew(self, above: int) -> tuple[int, int]:
         """See Store."""

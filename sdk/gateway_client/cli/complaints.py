@@ -30,6 +30,8 @@ NEXT = {
     "schema_not_found": "the action declares no request schema",
     "receipt_not_found": "check the id: gatectl audit events",
     "intent_not_found": "it has its end by now, or never was: gatectl intents",
+    "session_not_found": "it has ended, or never was: gatectl sessions",
+    "too_many_revoked_sessions": "end all of them: gatectl revoke-all",
     "intent_under_way": "wait until its time limit is over, then look again: gatectl intents",
     "intent_not_verifiable": "find out elsewhere, then: gatectl intents resolve INTENT --outcome …",
     "evidence_not_found": "check the id: gatectl audit events",

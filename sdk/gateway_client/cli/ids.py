@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable
 
 from gateway_client.cli.exits import Exit, Failure, usage
+from gateway_client.cli.paging import every_session
 from gateway_client.cli.safe import safe
 from gateway_client.operator_results import AuditEvent, EventFilter
 from gateway_client.operators import OperatorClient
@@ -48,6 +49,11 @@ def approval(operator: OperatorClient, given: str) -> str:
 def receipt(operator: OperatorClient, given: str) -> str:
     """The receipt of one of the newest calls that `given` names."""
     return named(given, lambda: _of_calls(operator, "receipt_id"), "receipts of the newest calls")
+
+
+def session(operator: OperatorClient, given: str) -> str:
+    """The session that `given` names."""
+    return named(given, lambda: [one.session_id for one in every_session(operator)], "sessions")
 
 
 def intent(operator: OperatorClient, given: str) -> str:

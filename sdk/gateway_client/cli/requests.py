@@ -8,10 +8,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from gateway_client.agents import AgentClient
 from gateway_client.cli.exits import usage
 from gateway_client.cli.safe import safe
 from gateway_client.decoding import parse_json
-from gateway_client.errors import ProtocolViolation
+from gateway_client.errors import NotFound, ProtocolViolation
+from gateway_client.operators import OperatorClient
 
 MAX_REQUEST = 1_048_576
 """docs/contract.md, "Limits"."""
@@ -30,6 +32,14 @@ def request_of(given: str | None, values: Sequence[str], schema_of: Callable[[],
     if given.lstrip().startswith("{"):
         return _parsed(given.encode(), "--request")
     return _parsed(_read(given), given)
+
+
+def schema_of(client: AgentClient | OperatorClient, action: str) -> Schema:
+    """What a request of this action has to be; None where nothing says it. Raises GatewayError."""
+    try:
+        return client.request_schema(action)
+    except NotFound:
+        return None
 
 
 def _read(name: str) -> bytes:

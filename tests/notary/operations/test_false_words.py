@@ -43,12 +43,14 @@ DECISIONS = ("allow", "deny", "error", "pending_approval", "denied", None)
 OF_OPERATIONS = {
     "ActionCall", "ApprovalGranted", "ApprovalDenied", "ApprovalExpired", "AdminRevokeAll", "BudgetRollbackFailed",
     "KeysRotated", "IntentResolved", "IntentVerification", "RollbackAccepted", "WebhooksRedelivered",
+    "SessionRevoked",
 }  # fmt: skip
 """Written by an operation of their own, or by the notary itself."""
 NOTARYS: dict[str, Any] = {
     "receipt_id": "rcpt_1", "receipt_hash": DIGEST, "grant_id": "grant_1", "intent_id": "intent_1",
     "runtime": {"duration_ms": 1}, "response_hash": DIGEST, "verification_outcome": "verified",
-    "response_schema_violation": "/a: type", "is_repeated": True, "key_purpose": "receipt", "key_id": "k",
+    "response_schema_violation": "/a: type", "is_repeated": True, "lease": {"epoch": 0},
+    "key_purpose": "receipt", "key_id": "k",
     "previous_key_id": "k", "seen": {"state": "present"},
 }  # fmt: skip
 OF_DECISIONS = ("approval_id", "approved_by", "operator_sender_binding", "operator_proof_jti")

@@ -142,14 +142,14 @@ def test_what_waits_is_counted_by_session_by_principal_and_in_all(unit: UnitOfSt
         approval("apr_3", session_id="s2", principal="b", expires_at=NOW + 5),
         approval("apr_4", session_id="s2", principal="b", epoch=3),
     ]
-    size = len(records[0].body.encode())
+    sizes = [len(record.body.encode()) for record in records]
     with unit() as store:
         for record in records:
             store.store_hold(record)
     with unit() as store:
-        assert store.waiting_of_session("s1", MOMENT) == Waiting(2, 2 * size, NOW + 10)
-        assert store.waiting_of("b", MOMENT) == Waiting(1, size, NOW + 5)
-        assert store.waiting(MOMENT) == Waiting(3, 3 * size, NOW + 5)
+        assert store.waiting_of_session("s1", MOMENT) == Waiting(2, sum(sizes[:2]), NOW + 10)
+        assert store.waiting_of("b", MOMENT) == Waiting(1, sizes[2], NOW + 5)
+        assert store.waiting(MOMENT) == Waiting(3, sum(sizes[:3]), NOW + 5)
         assert store.waiting_of("c", MOMENT) == Waiting(0, 0, None)
         assert store.count_pending(MOMENT) == (3, NOW)
         store.move_hold("apr_1", PENDING, CLAIMED, outcome="{}", holder="front-1")
@@ -180,6 +180,23 @@ def test_an_approval_moves_from_where_it_is_and_with_its_end_loses_the_request(u
         assert store.hold("apr_1") == ended
         assert store.claimed_by_others(()) == []
         assert store.waiting(MOMENT) == Waiting(0, 0, None)
+
+
+def test_of_a_session_that_was_revoked_nothing_waits_or_counts(unit: UnitOfStore) -> None:
+    with unit() as store:
+        for record in (approval("apr_1"), approval("apr_2", session_id="ses_2")):
+            store.store_hold(record)
+        for session_id in ("ses_1", "ses_2"):
+            store.confirm_session(session_id)
+            store.add_session("uid:1000", session_id, 0, NOW + 300)
+    with unit() as store:
+        store.end_session("ses_1", "uid:1000", 0, NOW + 300)
+        assert store.waiting_of_session("ses_1", MOMENT) == Waiting(0, 0, None)
+    with unit() as store:
+        assert store.sessions_of("uid:1000", 0, NOW)[0] == 1
+        assert store.waiting(MOMENT).number == 1
+        assert [due.approval_id for due in store.due_holds(MOMENT, 5)] == ["apr_1"]
+        assert store.move_hold("apr_1", PENDING, EXPIRED, outcome="{}") is not None
 
 
 def test_those_whose_time_is_over_are_due_before_those_of_another_epoch(unit: UnitOfStore) -> None:

@@ -5,14 +5,12 @@ from typing import Any
 
 import click
 
-from gateway_client.agents import AgentClient
 from gateway_client.cli import completing
 from gateway_client.cli.desk import Command, Desk, Group, noun, pass_desk
 from gateway_client.cli.exits import Exit, Failure
-from gateway_client.cli.requests import request_of
+from gateway_client.cli.requests import request_of, schema_of
 from gateway_client.cli.results_view import ended, show_executed
 from gateway_client.cli.safe import one_line, plain, safe
-from gateway_client.errors import NotFound
 from gateway_client.results import Held
 
 actions = noun("actions", "The actions that can be called.", default="list")
@@ -44,7 +42,7 @@ def show(desk: Desk, action: str) -> None:
     """Show one action: what it may do, and what a request looks like."""
     with desk.agent() as agent:
         found = agent.manifest(action)
-        schema = _schema(agent, action)
+        schema = schema_of(agent, action)
     if desk.is_json:
         desk.out.document({"manifest": found.raw, "request_schema": schema})
         return
@@ -70,13 +68,6 @@ def show(desk: Desk, action: str) -> None:
         out.line(f"request /{safe(name)}{' (required)' if is_needed else ''}: {one_line(rule)}")
 
 
-def _schema(agent: AgentClient, action: str) -> dict[str, Any] | None:
-    try:
-        return agent.request_schema(action)
-    except NotFound:
-        return None
-
-
 def _properties(schema: dict[str, Any]) -> list[tuple[str, Any]]:
     found = schema.get("properties")
     return list(found.items()) if isinstance(found, dict) else [("", schema)]
@@ -96,7 +87,7 @@ def execute(
 ) -> None:
     """Call ACTION as an agent, with a lease of its own."""
     with desk.agent() as agent:
-        request = request_of(given, values, lambda: _schema(agent, action))
+        request = request_of(given, values, lambda: schema_of(agent, action))
         on_held = None if desk.is_json else _say_held
         done = agent.execute(action, request, wait_for_approval=wait, timeout=timeout, on_held=on_held)
     if isinstance(done, Held):

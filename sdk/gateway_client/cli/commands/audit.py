@@ -10,6 +10,7 @@ import click
 
 from gateway_client.chain import verify_chain
 from gateway_client.cli.desk import Desk, Group, noun, pass_desk
+from gateway_client.cli.event_view import reason_of
 from gateway_client.cli.exits import Exit, Failure, nothing_verified, usage
 from gateway_client.cli.exporting import export, exported
 from gateway_client.cli.following import Follow
@@ -77,10 +78,7 @@ def events(
 
 
 def _row(event: AuditEvent) -> tuple[Any, ...]:
-    why = event.deny_reason or event.error_code or event.reason or event.raw.get("verification_outcome")
-    rule = event.raw.get("policy_rule")
-    if why is None and rule is not None and event.decision != "allow":
-        why = f"rule {rule}"
+    why = reason_of(event)
     return (
         clock(event.timestamp), event.event_type, event.decision, event.action_id, event.principal,
         None if why is None else short(why, 60), event.trace_id,

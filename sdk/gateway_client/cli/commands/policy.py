@@ -6,6 +6,7 @@ from gateway_client.authority_results import PrincipalAcl
 from gateway_client.cli import completing
 from gateway_client.cli.desk import Desk, Group, noun, pass_desk, yes_option
 from gateway_client.cli.exits import usage
+from gateway_client.cli.requests import request_of, schema_of
 from gateway_client.cli.safe import plain, safe
 
 policy = noun("policy", "Who may call what.", default="show")
@@ -38,6 +39,36 @@ def show(desk: Desk, principal: str | None = None) -> None:
         desk.out.line(f"denied to all: {safe(action_id)}: {safe(reason)}")
     for action_id, agents in (found.allowlist or {}).items():
         desk.out.line(f"needs no approval: {safe(action_id)}: {plain(agents)}")
+
+
+@policy.command("explain")
+@click.argument("principal")
+@click.argument("action", shell_complete=completing.actions)
+@click.argument("values", nargs=-1, metavar="[KEY=VALUE]...")
+@click.option("--request", "given", metavar="JSON|FILE|-", help="The request: '{…}', or where it stands.")
+@click.option("--calls-remaining", type=click.IntRange(0), metavar="N", help="What the session would have left.")
+@pass_desk
+def explain(
+    desk: Desk, principal: str, action: str, values: tuple[str, ...], given: str | None, calls_remaining: int | None
+) -> None:
+    """Say what would come of a call of ACTION by PRINCIPAL now, by which rule, and why. Nothing is done."""
+    with desk.operator() as operator:
+        is_given = given is not None or values
+        request = request_of(given, values, lambda: schema_of(operator, action)) if is_given else None
+        found = operator.explain(principal, action, request, calls_remaining)
+    if desk.is_json:
+        desk.out.document(found.raw)
+        return
+    said = {"allow": "allowed", "pending_approval": "held for a person", "deny": "denied"}.get(found.decision)
+    desk.out.facts([
+        ("decision", said or safe(found.decision)), ("rule", found.rule or "policy is not asked"),
+        *([("code", found.error_code)] if found.error_code else []),
+        *([("reason", found.reason)] if found.reason else []),
+        *([("policy", found.policy_version)] if found.policy_version else []),
+        *([("request", found.request_hash)] if found.request_hash else []),
+    ])  # fmt: skip
+    for one in found.assumed:
+        desk.out.line(f"assumed: {safe(one)}")
 
 
 @policy.command("grant")

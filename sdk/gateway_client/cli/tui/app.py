@@ -25,14 +25,17 @@ from gateway_client.cli.tui.feed import Feed, News, errand
 from gateway_client.cli.tui.holds import Holds
 from gateway_client.cli.tui.pane import Pane
 from gateway_client.cli.tui.search import Search
+from gateway_client.cli.tui.sessions import Sessions
 from gateway_client.cli.tui.standing import Standing
 from gateway_client.cli.tui.words import ALARM, FAINT, HEADING, Collected, word
 from gateway_client.cli.why_view import Story, show
 from gateway_client.errors import GatewayError
 from gateway_client.operator_results import ApprovalDetail, Status
 from gateway_client.operators import OperatorClient
+from gateway_client.session_results import RevokedSession
 
-PANES = (("holds", "Held"), ("decisions", "Decisions"), ("standing", "Gateway"), ("search", "Search"))
+PANES = (("holds", "Held"), ("decisions", "Decisions"), ("standing", "Gateway"), ("search", "Search"),
+         ("sessions", "Sessions"))  # fmt: skip
 
 
 class DeskApp(App[int]):
@@ -75,6 +78,7 @@ class DeskApp(App[int]):
             yield Decisions(id="decisions")
             yield Standing(id="standing")
             yield Search(id="search")
+            yield Sessions(self._gateway, id="sessions")
         yield Static(id="said")
         yield Static(id="keys")
 
@@ -103,7 +107,7 @@ class DeskApp(App[int]):
         if len(self.screen_stack) > 1:
             return
         self.query_one(ContentSwitcher).current = name
-        self._feed.wants_pools = name == "standing"
+        self._feed.wants_pools, self._feed.wants_sessions = name == "standing", name == "sessions"
         self._feed.hurry()
         self.pane.begin()
         self._draw()
@@ -146,6 +150,12 @@ class DeskApp(App[int]):
             lambda: story_of(operator, ids.anything(operator, name)),
             lambda told: self.call_later(self._show_call, told),
         )
+
+    def on_sessions_ended(self, event: Sessions.Ended) -> None:
+        """End it."""
+        operator, name = self._operator, event.session.session_id
+        what = f"revoke {safe(name)} of {safe(event.session.principal)}"
+        errand(lambda: operator.revoke_session(name), lambda found: self.call_later(self._ended, what, found))
 
     def on_outcome(self, event: Outcome) -> None:
         """Say it below every pane, until there is another one."""
@@ -197,6 +207,14 @@ class DeskApp(App[int]):
         out = Collected()
         show(out, found)
         search.show(out.lines, found.events)
+
+    def _ended(self, what: str, found: RevokedSession | GatewayError | Failure) -> None:
+        if isinstance(found, RevokedSession):
+            self._said = Text(f"{now()} {what}: done")
+        else:
+            self._said = Text(f"{now()} {what}: {line_of(found).removeprefix('gatectl: ')}", ALARM)
+        self._feed.hurry()
+        self._draw()
 
     def _draw(self) -> None:
         screen = self.screen_stack[0]

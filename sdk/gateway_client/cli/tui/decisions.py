@@ -6,6 +6,7 @@ from textual.app import ComposeResult
 from textual.message import Message
 from textual.widgets import Static
 
+from gateway_client.cli.event_view import reason_of
 from gateway_client.cli.safe import safe, short
 from gateway_client.cli.times import brief
 from gateway_client.cli.tui.feed import MOST_EVENTS, News
@@ -72,7 +73,7 @@ class Decisions(Pane):
 
 def _cells(event: AuditEvent, count: int) -> list[str]:
     decision = "held" if event.decision == "pending_approval" else short(event.decision or "-", 32)
-    why = event.deny_reason or event.error_code or event.reason or event.raw.get("verification_outcome") or ""
+    why = reason_of(event) or ""
     if not why and event.action_id and event.event_type != "ActionCall":
         why = f"{event.event_type} by {event.approved_by}" if event.approved_by else event.event_type
     what, who = event.action_id or event.event_type, event.principal or "-"

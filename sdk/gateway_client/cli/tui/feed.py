@@ -15,9 +15,11 @@ from gateway_client.cli.tui.pools import Pool, pools_of
 from gateway_client.errors import GatewayError, ProtocolViolation
 from gateway_client.operator_results import Approval, AuditEvent, EventFilter, Status
 from gateway_client.operators import OperatorClient
+from gateway_client.session_results import SessionPage
 
 MOST_HOLDS = 200
 """As many as one answer lists."""
+MOST_SESSIONS = 200
 MOST_EVENTS = 500
 """Kept on screen; a round asks for as many at most."""
 LONGEST_PAUSE = 5.0
@@ -34,11 +36,13 @@ class News:
     events: tuple[AuditEvent, ...] = ()
     """Those that were not told before, oldest first."""
     pools: tuple[Pool, ...] | None = None
+    sessions: SessionPage | None = None
     problem: GatewayError | None = None
 
 
 class Feed:
-    """Rounds of questions, told one by one. `wants_pools`: whether somebody looks at the workers."""
+    """Rounds of questions, told one by one. `wants_pools`, `wants_sessions`: whether somebody looks at the
+    workers, or at sessions."""
 
     def __init__(self, operator: OperatorClient, interval: float, tell: Callable[[News], object]) -> None:
         self._operator = operator
@@ -48,7 +52,7 @@ class Feed:
         self._wake = threading.Event()
         self._is_over = False
         self._failures = 0
-        self.wants_pools = False
+        self.wants_pools = self.wants_sessions = False
 
     def start(self) -> None:
         """Ask from now on."""
@@ -65,7 +69,7 @@ class Feed:
 
     def look(self) -> News:
         """One round. Raises nothing of the gateway's."""
-        status = holds = total = pools = None
+        status = holds = total = pools = sessions = None
         events: tuple[AuditEvent, ...] = ()
         try:
             status = self._operator.status()
@@ -74,11 +78,13 @@ class Feed:
             events = tuple(self._tail.fresh(self._operator.events(self._tail.next_filter(), MOST_EVENTS).events))
             if self.wants_pools:
                 pools = pools_of(self._operator.metrics())
+            if self.wants_sessions:
+                sessions = self._operator.sessions(limit=MOST_SESSIONS)
         except GatewayError as error:
-            return News(status, holds, total, events, pools, error)
+            return News(status, holds, total, events, pools, sessions, error)
         except ValueError as error:  # times that are none
-            return News(status, holds, total, events, pools, ProtocolViolation(str(error)))
-        return News(status, holds, total, events, pools)
+            return News(status, holds, total, events, pools, sessions, ProtocolViolation(str(error)))
+        return News(status, holds, total, events, pools, sessions)
 
     def _run(self) -> None:
         while not self._is_over:

@@ -4,13 +4,13 @@ from textual.containers import Container
 
 from gateway_client.cli.tui.feed import News
 
-EVERYWHERE = "1-4 panes  r now  q quit"
+EVERYWHERE = "1-5 panes  r now  q quit"
 WIDE = 120
 """Columns from which identifiers stand whole."""
 
 
 class Pane(Container):
-    """One of the four."""
+    """One of the five."""
 
     KEYS = "↑↓ scroll"
 

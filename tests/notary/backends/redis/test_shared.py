@@ -9,12 +9,14 @@ from uuid import UUID
 import msgspec
 import pytest
 
-from ipc.messages import Approver, Closed, Enter, MoveHold, OrphanedHolds, Proof, ReadBudget, Revoke
+from ipc.events import AuditEvent
+from ipc.messages import Approver, Closed, Enter, MoveHold, OrphanedHolds, Proof, ReadBudget, Revoke, RevokeSession
 from ipc.settings import StoreSettings
 from notary.remote_units import POLL_SECONDS
 from tests.notary.backends.redis.conftest import StartNotary
 from tests.notary.backends.redis.test_kills import budgeted
 from tests.notary.samples import (
+    call_event,
     fresh_proof,
     held_and_claimed,
     make_claim,
@@ -80,9 +82,30 @@ def test_a_revocation_reaches_the_fronts_of_the_other_gateway_within_a_second(st
     assert POLL_SECONDS <= 0.5, "what the second is made of"
 
 
+def test_a_session_that_is_revoked_at_one_gateway_opens_no_call_at_the_other_and_its_fronts_hear_of_it(
+    start: StartNotary,
+) -> None:
+    one, other = start("one"), start("other")
+    assert other.thread is not None
+    remote = other.thread._service._remote
+    assert remote is not None
+    remote._poll_at = inf  # it does not hear of it by itself
+    session_id = one.front.ask(make_issue()).session_id
+    event = AuditEvent(event_type="SessionRevoked", trace_id="trc_1", principal="operator:o", decision="allow")
+    one.front.ask(RevokeSession(session_id, event))
+    opened = other.front.ask(make_open(event=call_event(session_id=session_id)))
+    assert (opened.code, opened.cause) == ("invalid_lease", "its session was revoked")
+    assert other.front.in_force[-1].revoked == (session_id,)
+    remote._poll_at = 0.0
+    started = one.restart()
+    assert started.ask(make_open(event=call_event(session_id=session_id))).code == "invalid_lease"
+
+
 def test_what_is_kept_has_an_end(start: StartNotary, redis_server: RedisServer, prefix: str) -> None:
     one = start()
-    one.front.ask(make_issue(max_calls=3, max_sessions=5))
+    session_id = one.front.ask(make_issue(max_calls=3, max_sessions=5)).session_id
+    event = AuditEvent(event_type="SessionRevoked", trace_id="trc_1", principal="operator:o", decision="allow")
+    one.front.ask(RevokeSession(session_id, event))
     one.front.ask(make_hold(calls_per_hour=5))
     one.front.ask(Enter(fresh_proof()))
     lasting = {name.partition(":")[2] for name in redis_server.names(prefix) if redis_server.ask("PTTL", name) < 0}

@@ -1,0 +1,29 @@
+"""A call that nobody made: what is supposed of its lease where policy is asked for an explanation.
+
+The configuration says it as far as it can; each supposition is a sentence for whoever reads the explanation.
+"""
+
+from typing import Final
+
+from frontend.auth.lease import Lease
+from ipc.settings import PrincipalMapping, Settings
+
+_SCOPES: Final = ("tools:call",)
+
+
+def mapping_of(settings: Settings, principal: str, assumed: list[str]) -> PrincipalMapping:
+    """What the configuration says of a principal; for one without a mapping what a lease has by default."""
+    found = next((one for one in settings.identity.principals.values() if one.principal == principal), None)
+    if found is not None:
+        assumed.append(f"The lease has every scope that it may have: {', '.join(found.scopes)}.")
+        return found
+    assumed.append(f"No identity mapping names this principal: no owner, and the scope {', '.join(_SCOPES)}.")
+    return PrincipalMapping(principal=principal, scopes=_SCOPES)
+
+
+def lease_of(mapping: PrincipalMapping, calls_remaining: int | None) -> Lease:
+    """A lease of this principal, of no session."""
+    return Lease(
+        session_id="", principal=mapping.principal, owner=mapping.owner, scopes=mapping.scopes, jti="", jkt="", epoch=0,
+        exp=0, has_budget=calls_remaining is not None, identity_method="",
+    )  # fmt: skip

@@ -1,0 +1,40 @@
+"""/v1/admin/sessions: which agents have a lease now, and ending one before its time."""
+
+import msgspec
+
+from frontend.auth.authentication import OperatorCaller
+from frontend.contract.annotations import codes
+from frontend.contract.sessions import RevokedSession, Session, Sessions, SessionsQuery
+from frontend.errors import GateError
+from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.services import Services
+from ipc.messages import ListSessions
+
+
+@codes("ledger_unavailable")
+async def listing(services: Services, query: SessionsQuery, _operator: OperatorCaller) -> Sessions:
+    """List sessions whose leases are in force: whose they are, until when, and what they have left.
+
+    Told by the events of their leases: where gateways share a store and each has a ledger of its own, those of this
+    gateway.
+    """
+    try:
+        found = await services.notary.sessions(ListSessions(query.limit, query.principal, query.after))
+    except (NotaryUnavailable, NotaryRefused) as error:
+        raise GateError("ledger_unavailable", cause=str(error)) from None
+    shown = [Session(**msgspec.structs.asdict(session)) for session in found.sessions]
+    return Sessions(sessions=shown, count=len(shown), next=found.next)
+
+
+@codes("session_not_found", "too_many_revoked_sessions", "evidence_persistence_failed")
+async def revoke(services: Services, operator: OperatorCaller, session_id: str) -> RevokedSession:
+    """End one session before its time: its lease is refused at once, and its calls that wait for a person expire.
+
+    Calls that a worker has by then end well. Asked again it changes nothing and says so. Only so many sessions can be
+    revoked at the same time (409 `too_many_revoked_sessions`): then revoke everything.
+    """
+    revoked = await services.revocation.revoke_session(session_id, operator)
+    return RevokedSession(
+        session_id=session_id, principal=revoked.principal, expires_at=revoked.expires_at,
+        already_revoked=revoked.was_revoked,
+    )  # fmt: skip

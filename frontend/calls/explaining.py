@@ -1,0 +1,78 @@
+"""What would come of a call that nobody makes: the question is made as a call's is, and the policy in force answers it.
+
+Nothing is executed, reserved, counted or written; no decision of it is in the metrics of decisions.
+"""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import Any
+
+from frontend.actions.asked import question_of
+from frontend.actions.planning import draft
+from frontend.actions.registry import Registry
+from frontend.actions.supposed import lease_of, mapping_of
+from frontend.actions.targets import Learned
+from frontend.calls.pipeline import TRUST_CODES
+from frontend.errors import GateError
+from frontend.policy.engine import PolicyEngine
+from ipc.settings import Settings
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """What would be decided. `code` is that of a refusal; without `rule` policy is not even asked."""
+
+    decision: str
+    code: str | None = None
+    rule: str | None = None
+    reason: str | None = None
+    policy_version: str | None = None
+    request_hash: str | None = None
+    assumed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Explaining:
+    """Asks the policy in force."""
+
+    registry: Callable[[], Registry]
+    policy: PolicyEngine
+    learned: Callable[[str], Learned]
+    settings: Callable[[], Settings]
+    use_newest_policy: Callable[[], Awaitable[None]]
+
+    async def explain(
+        self, principal: str, action_id: str, request: Any, calls_remaining: int | None
+    ) -> Explanation:  # fmt: skip
+        """Raises GateError action_not_found, policy_engine_unavailable, policy_engine_timeout, clock_error."""
+        registry, settings = self.registry(), self.settings()
+        action = registry.get(action_id)
+        if action is None:
+            close = registry.near(action_id)
+            more: dict[str, Any] = {"did_you_mean": close} if close else {}
+            raise GateError("action_not_found", **more)
+        assumed = [] if request is not None else ["The request is {}."]
+        lease = lease_of(mapping_of(settings, principal, assumed), calls_remaining)
+        supposed = Explanation("deny", assumed=tuple(assumed))
+        if action.trust_verdict != "digest_ok":
+            return replace(supposed, code=TRUST_CODES[action.trust_verdict])
+        if calls_remaining == 0:
+            return replace(supposed, code="budget_exhausted")
+        body = {} if request is None else request
+        try:
+            drafted = draft(action, body, lease, calls_remaining, 0, self.learned(action_id), settings=settings)
+        except GateError as error:
+            if error.status >= 500:
+                raise
+            reason = error.extra.get("reason") or error.extra.get("deny_reason") or error.cause
+            return replace(supposed, code=error.code, reason=reason)
+        await self.use_newest_policy()
+        decision = await self.policy.decide(question_of(drafted))
+        supposed = replace(
+            supposed, rule=decision.rule, policy_version=decision.policy_version, request_hash=drafted.request_hash
+        )
+        if not decision.allow:
+            return replace(supposed, code="policy_denied", reason=decision.deny_reason)
+        if not set(drafted.sinks) <= set(decision.allowed_sinks):
+            return replace(supposed, code="policy_denied", reason="policy does not allow every sink of this action")
+        return replace(supposed, decision="pending_approval" if decision.requires_approval else "allow")

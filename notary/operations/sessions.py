@@ -1,0 +1,79 @@
+"""ListSessions and RevokeSession: which leases live, and ending those of one session before their time.
+
+Guarantees that a revocation and its event are one transaction, that a session which was revoked stays so for as long as
+its lease would live, whatever restarts, and that a list looks at a bounded number of leases.
+"""
+
+from msgspec.structs import replace
+
+from ipc.events import SESSION_REVOKED
+from ipc.messages import ListedSessions, ListSessions, RevokedSession, RevokeSession, SessionView
+from notary.operations.allowed import check_event
+from notary.store import sessions
+from notary.store.sessions import IssuedLease, Place
+from notary.unit import NotAllowed, Unit
+
+
+def list_sessions(unit: Unit, asked: ListSessions) -> ListedSessions:
+    """See ListSessions. Raises NotAllowed."""
+    before = None
+    if asked.after is not None and (before := Place.read(asked.after)) is None:
+        raise NotAllowed("a page that begins nowhere")
+    unit.settle()
+    found: list[IssuedLease] = []
+    walked, place, limits = 0, None, unit.state.limits
+    for place, lease in sessions.issued(unit.connection, unit.now, before, limits.leases_at_once):  # noqa: B007 - the last one, afterwards
+        walked += 1
+        if lease is not None and _lives(unit, lease) and asked.principal in (None, lease.event.principal):
+            found.append(lease)
+            if len(found) == asked.limit:
+                break
+    has_more = len(found) == asked.limit or walked == limits.leases_at_once
+    unit.part = "store"
+    unit.store.foresee([one.event.session_id for one in found if one.lease.max_calls is not None])
+    return ListedSessions([_view(unit, one) for one in found], str(place) if has_more else None)
+
+
+def revoke_session(unit: Unit, asked: RevokeSession) -> RevokedSession | None:
+    """See RevokeSession. Raises NotAllowed."""
+    check_event(asked.event, SESSION_REVOKED, frozenset({"allow"}))
+    if asked.event.change is not None or asked.event.reason is not None or asked.event.session_id is not None:
+        raise NotAllowed("a revocation that says more than that")
+    unit.settle()
+    found = sessions.issued_in(unit.connection, asked.session_id)
+    if found is None or not _is_in_time(unit, found):
+        return None
+    event, lease = found.event, found.lease
+    answer = RevokedSession(event.principal, lease.expires_at)
+    if unit.is_revoked(asked.session_id):
+        return replace(answer, was_revoked=True)
+    if len(sessions.living(unit.revoked, unit.now)) >= unit.state.limits.revoked_sessions:
+        return replace(answer, is_full=True)
+    unit.revoke_session(asked.session_id, event.principal, lease.epoch, found.expires_at)
+    change = {"principal": event.principal, "lease_jti": event.lease_jti, "expires_at": lease.expires_at}
+    reason = f"a session of {event.principal} was revoked"
+    unit.append(asked.event, session_id=asked.session_id, reason=reason, change=change)
+    return answer
+
+
+def _lives(unit: Unit, found: IssuedLease) -> bool:
+    return _is_in_time(unit, found) and found.event.session_id not in unit.revoked
+
+
+def _is_in_time(unit: Unit, found: IssuedLease) -> bool:
+    return found.lease.epoch == unit.epoch and found.expires_at > unit.now
+
+
+def _view(unit: Unit, found: IssuedLease) -> SessionView:
+    event, lease = found.event, found.lease
+    remaining = None
+    if lease.max_calls is not None:
+        unit.part = "budget"
+        remaining = unit.store.budget(event.session_id).remaining
+    unit.part = "approvals"
+    return SessionView(
+        session_id=event.session_id, lease_jti=event.lease_jti, principal=event.principal, owner=event.owner,
+        identity_method=event.identity_method, uid=lease.uid, issued_at=event.timestamp, expires_at=lease.expires_at,
+        max_calls=lease.max_calls, calls_remaining=remaining,
+        pending_approvals=unit.store.waiting_of_session(event.session_id, unit.moment).number,
+    )  # fmt: skip

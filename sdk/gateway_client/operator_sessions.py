@@ -1,0 +1,26 @@
+"""The operator's calls about sessions of agents. No I/O."""
+
+from gateway_client.decoding import decode
+from gateway_client.flows import Flow
+from gateway_client.operator_calls import OperatorCalls
+from gateway_client.session_results import RevokedSession, SessionPage
+from gateway_client.wire import path_of, query_of
+
+
+class SessionsCore(OperatorCalls):
+    """Every method gives a flow of one call and its typed result."""
+
+    def sessions(
+        self, principal: str | None = None, limit: int | None = None, after: str | None = None
+    ) -> Flow[SessionPage]:
+        """Sessions whose leases are in force, the newest first; `limit` up to 200, `after`: `next` of the page
+        before."""
+        query = query_of(principal=principal, limit=limit, after=after)
+        answer = yield from self.read(path_of("v1", "admin", "sessions"), query)
+        return decode(SessionPage, answer.json(), "sessions")
+
+    def revoke_session(self, session_id: str) -> Flow[RevokedSession]:
+        """End one session: its lease is refused at once, its held calls expire. Raises NotFound, Conflict
+        too_many_revoked_sessions."""
+        answer = yield from self.change("POST", path_of("v1", "admin", "sessions", session_id, "revoke"))
+        return decode(RevokedSession, answer.json(), "revoked session")
