@@ -96,13 +96,18 @@ def test_trials_tell_what_found_each_change_and_leave_the_checkout_alone(tree: P
     assert not list(tree.rglob("__pycache__"))
 
 
-def test_a_change_that_makes_the_tests_run_for_ever_is_found_by_the_deadline(tree: Path) -> None:
+@pytest.mark.parametrize(
+    ("instead", "usual"), [("0", -1.8), ("__import__('signal').pause()", -11.6)], ids=["works", "waits"]
+)
+def test_a_change_that_makes_the_tests_run_for_ever_is_found_by_the_deadline(
+    tree: Path, instead: str, usual: float
+) -> None:
     (endless,) = (one for one in changes_of("small.py", (tree / "small.py").read_bytes()) if "count - 1" in one.before)
-    endless = Change(**{**vars(endless), "text": "0"})
+    endless = Change(**{**vars(endless), "text": instead})
     with trials(tree, 1) as ready:
         ready.baseline(("tests",))
         test = "tests/test_small.py::test_down"
-        assert [by for _, by in ready.run([endless], {endless.name: [[test]]}, {test: -11.6})] == [DEADLINE]
+        assert [by for _, by in ready.run([endless], {endless.name: [[test]]}, {test: usual})] == [DEADLINE]
 
 
 def test_a_change_with_which_the_tests_can_not_be_loaded_is_found_by_that(tree: Path) -> None:
