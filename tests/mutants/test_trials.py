@@ -7,7 +7,7 @@ import pytest
 
 from mutants.changes import Change, changes_of
 from mutants.kept import COLLECTION, DEADLINE, SURVIVED, Kept
-from mutants.lines import lines_around
+from mutants.lines import lines_around, lines_using
 from mutants.trials import NotRun, _hopeful_first, trials
 
 SOURCE = """
@@ -164,10 +164,22 @@ def test_a_test_that_fills_the_stack_is_not_thought_to_leave_out_what_it_ran_aft
     assert before.lines.tests_of("small.py", [len(lines)]) == {"tests/test_small.py::test_it"}
 
 
-def test_a_change_belongs_to_the_lines_of_its_statement_alone_or_to_the_uses_of_its_constant() -> None:
+def test_a_change_belongs_to_the_lines_of_its_statement_alone() -> None:
     around = [lines_around(MORE.encode(), number) for number in range(1, MORE.count("\n") + 1)]
-    assert around[:1] + around[4:7] == [None] * 4
-    assert around[1:4] == [{11, 12, 13}] * 3
+    assert around[:7] == [None] * 7
     assert around[7:10] == [{8, 9, 10}] * 3
     assert around[10:13] == [{11, 12, 13}] * 3
     assert around[13:] == [{14}, {15}, {16}]
+
+
+@pytest.mark.parametrize(
+    ("more", "lines"),
+    [
+        ("", {11, 12, 13}), ("Y = X", None), ("from other import X as Z", None), ("def g(a=X): pass", None),
+        ("def g():\n    return other.X", {11, 12, 13, 18}),
+    ],
+)  # fmt: skip
+def test_a_change_of_a_constant_belongs_to_its_uses_and_to_every_test_where_others_are_made_of_it(
+    more: str, lines: set[int] | None
+) -> None:
+    assert lines_using(f"{MORE}{more}".encode(), "X") == lines
