@@ -29,7 +29,10 @@ FOLDERS = {
         "tests/notary/test_under_way.py", "tests/notary/ledger/test_outbox.py", "tests/notary/reading/test_queries.py",
         "tests/notary/backends/redis/test_shared.py",
     ),
-    "notary/store": ("tests/notary/store", "tests/notary/operations", "tests/notary/ledger/test_schema.py"),
+    "notary/store": (
+        "tests/notary/store", "tests/notary/operations", "tests/notary/ledger/test_schema.py",
+        "tests/notary/test_upkeep.py",
+    ),
     "notary/signing": ("tests/notary/signing", "tests/notary/operations/test_open.py"),
     "notary/ledger": ("tests/notary/ledger", "tests/notary/operations", "tests/notary/test_announcing.py"),
     "notary/tree": ("tests/notary/tree", "tests/notary/test_checkpoints.py"),
