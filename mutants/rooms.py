@@ -35,6 +35,8 @@ FOLDERS = {
     ),
     "notary/signing": ("tests/notary/signing", "tests/notary/operations/test_open.py"),
     "notary/ledger": ("tests/notary/ledger", "tests/notary/operations", "tests/notary/test_announcing.py"),
+    "notary/ledger/gateways.py": ("tests/notary/backends/postgres", "tests/notary/ledger/test_contract.py"),
+    "notary/ledger/postgres.py": ("tests/notary/backends/postgres", "tests/notary/ledger/test_contract.py"),
     "notary/tree": ("tests/notary/tree", "tests/notary/test_checkpoints.py"),
     "notary/reading": (
         "tests/notary/reading", "tests/notary/operations/test_close.py",
