@@ -343,6 +343,7 @@ class Unit:
         """The transaction is committed: follow it in memory."""
         state = self.state
         state.head, state.epoch, state.leaves = self._head, self._epoch, self._leaves
+        state.database.follow()
         if self._has_settled:
             self._unsettled.clear()
         if self._is_finished:
