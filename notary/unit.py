@@ -370,6 +370,7 @@ class Unit:
         self.store.confirm()
         state.head, state.epoch, state.leaves = self._head, self._epoch, self._leaves
         state.revoked = self._revoked
+        state.database.follow()
         if self._has_settled:
             self._unsettled.clear()
         if self._is_finished:

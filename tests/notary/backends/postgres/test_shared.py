@@ -1,9 +1,13 @@
 """Two gateways on one ledger: one chain, one tree, and each answers again what it has answered itself."""
 
+from contextlib import closing
+
 import pytest
 
 from ipc.evidence import EventQuery
 from ipc.messages import Closed, ListUnresolved, QueryEvents, ReadCheckpoint, ShowReceipt
+from notary.backends.postgres.database import PostgresDatabase
+from notary.backends.postgres.place import Place
 from notary.checkpoints import RolledBack
 from notary.opening import open_state
 from tests.notary.backends.postgres.conftest import StartNotary
@@ -104,3 +108,36 @@ def test_operations_that_arrive_together_are_one_transaction(
         assert one.front.heard(number).problem is None
     after = postgres_server.ask("SELECT number FROM turn", database=database)[0][0]
     assert 1 <= after - before <= 20
+
+
+def test_what_a_gateway_keeps_in_memory_is_old_until_it_has_followed_what_the_other_wrote(
+    start: StartNotary, postgres_server: PostgresServer, database: str
+) -> None:
+    start()
+    one, other = (
+        PostgresDatabase(Place(postgres_server.settings(database)), {}, lambda _: None, name) for name in "ab"
+    )
+    with closing(one), closing(other):
+        for opened in (one, other):
+            opened.open(lambda _: None)
+            with opened.unit():
+                pass
+            opened.follow()
+        with other.unit():
+            assert other.is_unchanged
+        for _ in range(2):  # the first of them may be one that writes a checkpoint, and looks at nothing else
+            with one.unit():
+                assert not one.is_unchanged
+        one.follow()
+        with one.unit():
+            assert one.is_unchanged
+
+
+def test_a_unit_that_writes_no_event_does_not_hide_what_the_other_wrote_before_it(start: StartNotary) -> None:
+    one, other = start("one"), start("other")
+    for _ in range(5):
+        one.front.ask(make_note())
+        other.front.ask(make_note())
+        one.front.ask(ReadCheckpoint())  # signed, and written
+        one.front.ask(make_note())
+    assert walk_of(one).intact
