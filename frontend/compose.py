@@ -126,14 +126,18 @@ def build_services(
         upkeep=Upkeep(expiry, recovery, deadlines.calls), revocation=Revocation(known, journal, notary, expiry),
         refusals=refusals, refused_operators=RefusedOperators(authentication, refusals, metrics), journal=journal,
         intents=Intents(notary, pools, journal, settings.limits.worker_wait_seconds),
-        explaining=Explaining(
-            lambda: configuration.registry, policy, learned.for_action, lambda: configuration.settings,
-            configuration.use_newest_policy,
-        ),
+        explaining=_explaining(configuration, policy, learned), dependencies=dependencies,
         learned=learned, allow_list=allow_list, rates=rates, metrics=metrics, memory=memory, presence=presence,
         witnesses=Witnesses(settings, notary, metrics, deadlines.witnesses, is_followed=start.number == 1),
         pipeline=pipeline, webhooks=webhooks, processes=Processes(start.number, settings.front_processes),
-        dependencies=dependencies,
+    )  # fmt: skip
+
+
+def _explaining(configuration: Configuration, policy: RunningEngine, learned: LearnedRules) -> Explaining:
+    """What says what would come of a call, by what is in force at that moment."""
+    return Explaining(
+        lambda: configuration.registry, policy, learned.for_action, lambda: configuration.settings,
+        configuration.use_newest_policy,
     )  # fmt: skip
 
 

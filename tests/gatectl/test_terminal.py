@@ -42,6 +42,14 @@ def test_safe_text_has_nothing_that_deceives_and_loses_nothing(text: str) -> Non
     assert json.loads(as_json) == {"x": text}
 
 
+SESSION = dict.fromkeys(("session_id", "principal", "owner", "identity_method", "issued_at", "expires_at"), EVIL) | {
+    "pending_approvals": 1
+}
+EXPLAINED = dict.fromkeys(
+    ("principal", "action_id", "decision", "error_code", "rule", "reason", "policy_version", "request_hash"), EVIL
+) | {"assumed": [EVIL]}
+
+
 def evil_answers() -> dict[str, Any]:
     item = {
         "approval_id": EVIL, "action_id": EVIL, "state": EVIL, "principal": EVIL * 1000, "risk_level": EVIL,
@@ -92,6 +100,10 @@ def evil_answers() -> dict[str, Any]:
         "GET /v1/admin/policy": {"policy_version": EVIL, "principals": {EVIL: acl}, "allowlist": {EVIL: [EVIL]},
                                  "denied_actions": {EVIL: EVIL}},
         "GET /v1/admin/policy/a": acl | {"principal": EVIL, "risk_breakdown": {EVIL: [EVIL]}},
+        "POST /v1/admin/policy/explain": EXPLAINED,
+        "GET /v1/admin/sessions": {"sessions": [SESSION], "next": None},
+        "POST /v1/admin/sessions/a/revoke": {"session_id": EVIL, "principal": EVIL, "expires_at": EVIL,
+                                             "already_revoked": False},
         "GET /v1/admin/domains": {"domains": [{"domain": EVIL, "action_id": EVIL}]},
         "GET /v1/admin/intents": {"intents": [dict.fromkeys(("intent_id", "trace_id", "action_id", "principal",
                                   "dispatched_at", "grant_id", "provider_module"), EVIL) | {"age_seconds": 1}]},
@@ -126,7 +138,9 @@ def evil() -> Iterator[str]:
         "status", "approvals list", "approvals show a", "approvals deny a", "approvals watch --for 0", "audit events",
         "audit tail --for 0", "audit checkpoint", "receipts show a", "actions", "actions show a", "policy show",
         "policy show a", "domains", "allowlist", "intents", "why a", "receipts list",
-        "intents resolve a --outcome happened", "intents show a", "intents resolve a --verify", "doctor",
+        "intents resolve a --outcome happened", "intents show a", "intents resolve a --verify", "doctor", "sessions",
+        "sessions revoke a --yes",
+        "policy explain a a",
     ],
 )  # fmt: skip
 def test_no_command_shows_what_could_deceive(gatectl: Gatectl, evil: str, command: str) -> None:
