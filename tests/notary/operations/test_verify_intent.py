@@ -105,6 +105,19 @@ def test_the_event_of_the_outcome_has_what_was_seen_last(notary: Running, worker
     assert "seen" not in notary.last_event()
 
 
+def test_of_two_calls_of_one_trace_each_is_shown_with_what_was_seen_of_it_and_by_whom(
+    notary: Running, worker: PlayedWorker
+) -> None:
+    intents = [lost_call(notary, event={"trace_id": "trc_both"}, file=FILE) for _ in range(2)]
+    notary.clock.time += OVER
+    for intent_id, state in zip(intents, ("matches", "absent"), strict=True):
+        look(notary, worker, intent_id, state, DIGEST if state == "matches" else None)
+    looks = [notary.front.ask(ShowIntent(intent_id)).last_look for intent_id in intents]
+    assert [(one.seen["state"], one.principal) for one in looks] == [
+        ("matches", "operator:ops"), ("absent", "operator:ops"),
+    ]  # fmt: skip
+
+
 def test_nobody_looks_where_nothing_was_kept_or_the_worker_may_still_tell(
     notary: Running, worker: PlayedWorker
 ) -> None:
