@@ -8,6 +8,7 @@ from ipc.events import AuditEvent
 from ipc.evidence import ExpectedEffect
 from ipc.expected import ExpectedFile
 from ipc.messages import (
+    Approver,
     ListUnresolved,
     Look,
     Looked,
@@ -21,7 +22,7 @@ from ipc.messages import (
 )
 from tests.notary.lost import OVER, lost_call
 from tests.notary.running import Running, walk
-from tests.notary.samples import DIGEST, make_open, record_call
+from tests.notary.samples import DIGEST, held_and_claimed, make_open, record_call
 from tests.support.asking import Asker, Told
 from tests.support.played_workers import PlayedWorker
 from tests.support.supervised import wait_until
@@ -141,6 +142,15 @@ def test_an_intent_is_shown_with_what_its_call_was_to_leave(notary: Running) -> 
     assert (shown.request_hash, shown.session_id, shown.action_version) == (DIGEST, "ses_1", "1.0.0")
     assert (shown.verifier_kind, shown.timeout_seconds, shown.approved_by) == ("http_status", 30.0, None)
     assert notary.front.ask(ShowIntent(lost(notary, None))).expected is None
+
+
+def test_an_intent_is_shown_with_its_plan_and_the_approval_that_let_it_run(notary: Running) -> None:
+    approval = held_and_claimed(notary.front)
+    call = make_open(approver=Approver(approval.approval_id, "alice", "thumbprint", "jti"), proof=None)
+    notary.front.begin(call)
+    shown = notary.front.ask(ShowIntent(call.intent_id))
+    assert (shown.plan_hash, shown.approval_id) == (call.terms.plan_hash, approval.approval_id)
+    assert shown.approved_by == "alice"
 
 
 def test_of_a_worker_that_ends_while_it_looks_nothing_is_written(notary: Running, worker: PlayedWorker) -> None:
