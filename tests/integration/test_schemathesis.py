@@ -64,6 +64,8 @@ class Visitor(requests.Session):
         self.holds = 0
         self.receipt_id = self.agent.execute("text_digest", {"text": "x"}).json()["receipt_id"]
         self.shown = self.held(self.agent)
+        self.ending = gate.agent().session_id
+        """A session that an operator may end, again and again."""
         self.waiting: str | None = None
         """An approval that nobody has decided yet."""
         for path in ("domains", "paths", "policy/allowlist"):  # what the examples take away
@@ -90,7 +92,9 @@ class Visitor(requests.Session):
         if EXAMPLE in request.url:  # the examples' names, for something that is there
             self.waiting = self.waiting or self.held()
             approval = self.shown if request.method == "GET" else self.waiting
-            request.url = request.url.replace(f"apr_{EXAMPLE}", approval).replace(f"rcpt_{EXAMPLE}", self.receipt_id)
+            known = {"apr": approval, "rcpt": self.receipt_id, "ses": self.ending}
+            for prefix, name in known.items():
+                request.url = request.url.replace(f"{prefix}_{EXAMPLE}", name)
         path = urlsplit(request.url).path
         row = row_of(request.method, path)
         if row is None:
