@@ -88,7 +88,11 @@ def _named(numeric: str) -> type:
                 sock = super(redis.SSLConnection, self)._connect()  # type: ignore[no-untyped-call]
             finally:
                 self.host = name
-            return self._wrap_socket_with_ssl(sock)  # type: ignore[no-untyped-call]
+            try:
+                return self._wrap_socket_with_ssl(sock)  # type: ignore[no-untyped-call]
+            except BaseException:
+                sock.close()
+                raise
 
     return Connection
 
