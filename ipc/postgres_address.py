@@ -20,6 +20,11 @@ class PostgresAddress(msgspec.Struct, frozen=True):
     database: str
 
     @property
+    def ports(self) -> tuple[int, ...]:
+        """What is connected to by TCP."""
+        return () if self.host is None else (self.port,)
+
+    @property
     def socket(self) -> str | None:
         """Path of its Unix socket."""
         return None if self.folder is None else f"{self.folder}/.s.PGSQL.{self.port}"

@@ -1,16 +1,25 @@
-"""Where a Redis is: `redis://`, `rediss://` and `unix://` addresses, as a structure. Holds no password."""
+"""Where a Redis is, as a structure: `redis://`, `rediss://` and `unix://` addresses, and those of sentinels.
+
+Holds no password."""
 
 from typing import Final
-from urllib.parse import unquote, urlsplit
+from urllib.parse import SplitResult, unquote, urlsplit
 
 import msgspec
 
 DEFAULT_PORT: Final = 6379
-_FORMS: Final = "redis://[USER@]HOST[:PORT][/NUMBER], rediss://… (TLS) or unix://[USER@]/PATH[?db=NUMBER]"
+SENTINEL_PORT: Final = 26379
+MAX_PLACES: Final = 9
+"""Sentinels, and ports of the servers that they watch."""
+_FORMS: Final = (
+    "redis://[USER@]HOST[:PORT][/NUMBER], rediss://… (TLS), unix://[USER@]/PATH[?db=NUMBER] or"
+    " redis+sentinel://[USER@]HOST[:PORT][,HOST[:PORT]…]/MASTER[/NUMBER][?ports=PORT[,PORT…]] (TLS: rediss+sentinel)"
+)
 
 
 class RedisAddress(msgspec.Struct, frozen=True):
-    """Either `path` (a Unix socket) or `host` and `port`."""
+    """Either `path` (a Unix socket) or `host` and `port`: those of the first sentinel, where sentinels say where the
+    Redis of the name `master` is, at one of `master_ports`."""
 
     host: str | None
     port: int
@@ -18,6 +27,16 @@ class RedisAddress(msgspec.Struct, frozen=True):
     user: str | None
     database: int
     is_tls: bool
+    sentinels: tuple[tuple[str, int], ...] = ()
+    master: str = ""
+    master_ports: tuple[int, ...] = ()
+
+    @property
+    def ports(self) -> tuple[int, ...]:
+        """What is connected to by TCP."""
+        if self.host is None:
+            return ()
+        return (self.port, *(port for _, port in self.sentinels), *self.master_ports)
 
     @property
     def shown(self) -> str:
@@ -28,27 +47,58 @@ class RedisAddress(msgspec.Struct, frozen=True):
 def parse_redis_url(text: str) -> RedisAddress:
     """Raises ValueError with what is wrong and how to mend it; the sentence never repeats the text."""
     parts = urlsplit(text)
-    if parts.scheme.startswith(("redis+sentinel", "sentinel")):
-        raise ValueError("Sentinel is not supported. Name the address that leads to the master.")
-    if parts.scheme not in ("redis", "rediss", "unix"):
+    if parts.scheme not in ("redis", "rediss", "unix", "redis+sentinel", "rediss+sentinel"):
         raise ValueError(f"must be {_FORMS}.")
-    if parts.password is not None:
+    if ":" in parts.netloc.rpartition("@")[0]:
         raise ValueError("holds a password. Put it into the file that store.redis_password_file names.")
-    user = unquote(parts.username) if parts.username else None
+    user = unquote(parts.netloc.rpartition("@")[0]) or None
     if parts.fragment:
         raise ValueError(f"must be {_FORMS}.")
     if parts.scheme == "unix":
-        if parts.hostname or not parts.path.startswith("/") or (parts.query and not parts.query.startswith("db=")):
-            raise ValueError(f"must be {_FORMS}.")
-        number = parts.query.removeprefix("db=")
-        return RedisAddress(None, 0, unquote(parts.path), user, _number(number), False)
+        return _by_path(parts, user)
+    if parts.scheme.endswith("+sentinel"):
+        return _by_sentinels(parts, user)
     if not parts.hostname or parts.query:
         raise ValueError(f"must be {_FORMS}.")
+    host, port = _place(parts.netloc.rpartition("@")[2], DEFAULT_PORT)
+    return RedisAddress(host, port, None, user, _number(parts.path.strip("/")), parts.scheme == "rediss")
+
+
+def _by_path(parts: SplitResult, user: str | None) -> RedisAddress:
+    if parts.hostname or not parts.path.startswith("/") or (parts.query and not parts.query.startswith("db=")):
+        raise ValueError(f"must be {_FORMS}.")
+    number = parts.query.removeprefix("db=")
+    return RedisAddress(None, 0, unquote(parts.path), user, _number(number), False)
+
+
+def _by_sentinels(parts: SplitResult, user: str | None) -> RedisAddress:
+    master, _, number = parts.path.strip("/").partition("/")
+    if not master or (parts.query and not parts.query.startswith("ports=")):
+        raise ValueError(f"must be {_FORMS}.")
+    sentinels = tuple(_place(one, SENTINEL_PORT) for one in parts.netloc.rpartition("@")[2].split(","))
+    named = parts.query.removeprefix("ports=") or str(DEFAULT_PORT)
+    ports = tuple(_port(one) for one in named.split(","))
+    if max(len(sentinels), len(ports)) > MAX_PLACES:
+        raise ValueError(f"names more than {MAX_PLACES} sentinels or ports.")
+    return RedisAddress(
+        *sentinels[0], None, user, _number(number), parts.scheme == "rediss+sentinel", sentinels, unquote(master), ports
+    )
+
+
+def _place(text: str, default: int) -> tuple[str, int]:
+    parts = urlsplit(f"//{text}")
+    if not parts.hostname:
+        raise ValueError(f"must be {_FORMS}.")
     try:
-        port = parts.port or DEFAULT_PORT
+        return parts.hostname, parts.port or default
     except ValueError:
         raise ValueError("has a port that is none.") from None
-    return RedisAddress(parts.hostname, port, None, user, _number(parts.path.strip("/")), parts.scheme == "rediss")
+
+
+def _port(text: str) -> int:
+    if not text.isascii() or not text.isdigit() or not 0 < int(text) < 65536:
+        raise ValueError("has a port that is none.")
+    return int(text)
 
 
 def _number(text: str) -> int:

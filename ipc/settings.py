@@ -58,7 +58,7 @@ class StoreSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """`[store]`: key-value state. Without `redis_url` the embedded SQLite file in `state_dir`."""
 
     redis_url: str | None = None
-    """`redis://`, `rediss://` or `unix://`, without a password."""
+    """`redis://`, `rediss://`, `unix://` or `redis+sentinel://`, without a password."""
     redis_prefix: str = "gateway"
     """Before the names of all keys; gateways that share a store have the same."""
     redis_password_file: str | None = None

@@ -88,15 +88,18 @@ class RemoteUnits(Units):
 
     def _recover(self) -> None:
         """Undo what the ledger does not have. What can't be undone now is before the store is used again."""
-        if not self._stores.owes or not self._stores.client.is_there:
+        stores = self._stores
+        if not stores.client.is_taken and stores.client.is_there:
+            stores.take()
+        if not stores.owes or not stores.client.is_taken:
             return
         with contextlib.suppress(StoreGone, DatabaseGone):
             database = self._state.database
             # SECURITY: by the lock of a shared ledger, a unit whose end is not known has ended.
             with database.unit(writes=database.is_shared) as connection:
                 last = gateways.read_last(database, connection).last
-                doubt = read_doubt(connection, self._stores.notary)
-            self._stores.recover(last, doubt)
+                doubt = read_doubt(connection, stores.notary)
+            stores.recover(last, doubt)
 
     def _reconcile(self) -> None:
         if self._was_renewed():

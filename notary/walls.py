@@ -54,7 +54,7 @@ def notary_walls(settings: Settings) -> Walls:
     redis = None if settings.store.redis_url is None else parse_redis_url(settings.store.redis_url)
     postgres = None if settings.ledger.url is None else parse_postgres_url(settings.ledger.url)
     backends = [one for one in (redis, postgres) if one is not None]
-    ports = tuple({one.port for one in backends if one.host is not None})
+    ports = tuple({port for one in backends for port in one.ports})
     outside = (*_places_of_redis(settings.store, redis), *_places_of_postgres(settings.ledger, postgres))
     own = (settings.state_dir, os.path.dirname(settings.ledger_file), *(place.path for place in homes(keys)))
     return Walls(

@@ -9,7 +9,7 @@ from supervisor.kind import Context, Wrong, kind
 _PREFIX = r"^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$"
 
 
-@kind(type="string", pattern="^(redis|rediss|unix)://")
+@kind(type="string", pattern=r"^((redis|rediss)(\+sentinel)?|unix)://")
 def redis_url(value: object, context: Context) -> str:
     """Where it is. SECURITY: never with a password, which would show in status, logs and a process list."""
     given = kinds.text(value, context)

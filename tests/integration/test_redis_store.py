@@ -8,8 +8,11 @@ from typing import Any
 import psutil
 import pytest
 
+from ipc.exits import Exit
+from tests.integration.test_postgres_ledger import run
 from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
 from tests.support.manifests import patient
+from tests.support.ports import closed_port
 from tests.support.redis_server import RedisServer
 from tests.support.upstream import Upstream
 
@@ -99,3 +102,17 @@ def test_a_gateway_that_starts_again_goes_on_with_what_is_there(start: Start, ga
         operator = again.operator()
         assert operator.get(f"/v1/approvals/{approval_id}").json()["state"] == "pending"
         assert operator.post(f"/v1/approvals/{approval_id}/approve").status_code == 200
+
+
+def test_sentinels_that_are_down_are_told_by_check_and_refuse_a_start(tmp_path: Path, up: Upstream) -> None:
+    file = tmp_path / "gateway.toml"
+    with closed_port() as port:
+        store = f'\n[store]\nredis_url = "redis+sentinel://127.0.0.1:{port}/main"\n'
+        file.write_text(config_for(up.address, patient(tmp_path / "actions") + store))
+        at = ("--config", str(file), "--state-dir", str(tmp_path / "state"))
+        told = run("check", "--dev", *at, "--connect")
+        started = run("dev", *at, "--listen", "127.0.0.1:0")
+    assert (told.returncode, started.returncode) == (Exit.UNAVAILABLE, Exit.UNAVAILABLE), told.stdout
+    why = f"can't be used: Redis: ConnectionError: no sentinel tells where main is (127.0.0.1:{port}: "
+    assert why in told.stdout
+    assert why in started.stderr

@@ -162,7 +162,7 @@ def test_the_report_says_how_many_and_that_nothing_was_started() -> None:
         ('egress.proxy_ca_file = "/etc/ca.pem"', "egress_proxy_url: is missing"),
         ('store.redis_url = "http://h"', "must be redis://"),
         ('store.redis_url = "redis://u:secret@h"', "holds a password. Put it into the file"),
-        ('store.redis_url = "redis+sentinel://h"', "Sentinel is not supported"),
+        ('store.redis_url = "redis+sentinel://h"', "must be redis://"),
         ('store.redis_prefix = "a b"', "must be letters, digits"),
         ('ledger.url = "mysql://h/d"', "must be postgresql://"),
         ('ledger.url = "postgresql://u:secret@h/d"', "holds a password. Put it into the file"),

@@ -5,7 +5,6 @@ connect again. What it has made is taken over between two commands.
 """
 
 import contextlib
-import socket
 import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -20,12 +19,19 @@ from ipc.private_files import read_private
 from ipc.redis_address import RedisAddress, parse_redis_url
 from ipc.settings import StoreSettings
 from notary.backends.redis.scripts import Script
+from notary.backends.redis.sentinels import Spot, master_of, numeric_of
 from notary.store.contract import StoreGone
 
 CONNECT_SECONDS: Final = 0.25
 COMMAND_SECONDS: Final = 1.0
 AGAIN_SECONDS: Final = 0.25
 """Between two attempts to connect again."""
+
+COMMON: Final[dict[str, Any]] = {
+    "socket_timeout": COMMAND_SECONDS, "socket_connect_timeout": CONNECT_SECONDS, "decode_responses": True,
+    "retry": Retry(NoBackoff(), 0), "retry_on_error": [], "health_check_interval": 0, "protocol": 2,
+    "driver_info": None, "max_connections": 1,
+}  # fmt: skip
 
 
 class Place:
@@ -34,36 +40,36 @@ class Place:
     def __init__(self, settings: StoreSettings) -> None:
         self.address: RedisAddress = parse_redis_url(settings.redis_url or "")
         self._password_file, self._ca_file = settings.redis_password_file, settings.redis_ca_file
-        self.at: tuple[str, int] | None = None
-        """Numeric address and port."""
-        if self.address.host is not None:
-            found = socket.getaddrinfo(self.address.host, self.address.port, type=socket.SOCK_STREAM)
-            self.at = (str(found[0][4][0]), self.address.port)
+        own = () if self.address.host is None else ((self.address.host, self.address.port),)
+        named = self.address.sentinels or own
+        self._at = [Spot(host, numeric_of(host, port), port) for host, port in named]
 
     def connect(self) -> "Line":
         """A connection that has answered. Raises redis.RedisError, OSError, KeyFileError."""
         return Line(self.pool().make_connection())
 
     def pool(self) -> "redis.ConnectionPool":
-        """Makes connections that wait for nothing longer than they may. Raises OSError, KeyFileError."""
-        common: dict[str, Any] = {
+        """Makes connections that wait for nothing longer than they may. Raises redis.RedisError, OSError,
+        KeyFileError."""
+        known: dict[str, Any] = {
             "db": self.address.database, "username": self.address.user, "password": self._password(),
-            "socket_timeout": COMMAND_SECONDS, "socket_connect_timeout": CONNECT_SECONDS, "decode_responses": True,
-            "retry": Retry(NoBackoff(), 0), "retry_on_error": [], "health_check_interval": 0, "protocol": 2,
-            "client_name": "gateway-notary", "driver_info": None,
+            "client_name": "gateway-notary",
         }  # fmt: skip
-        address = self.address
-        if address.path is not None:
+        if self.address.path is not None:
             return redis.ConnectionPool(
-                connection_class=redis.UnixDomainSocketConnection, path=address.path, max_connections=1, **common
+                connection_class=redis.UnixDomainSocketConnection, path=self.address.path, **COMMON, **known
             )
-        assert self.at is not None, "one or the other"
-        host, port = self.at
-        if not address.is_tls:
-            return redis.ConnectionPool(host=host, port=port, max_connections=1, **common)
+        spots = self._at
+        if self.address.sentinels:
+            spots = [master_of(self.address, {spot: self._pool_at(spot) for spot in spots})]
+        return self._pool_at(spots[0], **known)
+
+    def _pool_at(self, spot: Spot, **known: Any) -> "redis.ConnectionPool":
+        if not self.address.is_tls:
+            return redis.ConnectionPool(host=spot.numeric, port=spot.port, **COMMON, **known)
         tls: dict[str, Any] = {"ssl_cert_reqs": "required", "ssl_check_hostname": True, "ssl_ca_certs": self._ca_file}
         return redis.ConnectionPool(
-            connection_class=_named(host), host=address.host, port=port, max_connections=1, **tls, **common
+            connection_class=_named(spot.numeric), host=spot.host, port=spot.port, **COMMON, **tls, **known
         )
 
     def _password(self) -> str | None:
@@ -82,7 +88,11 @@ def _named(numeric: str) -> type:
                 sock = super(redis.SSLConnection, self)._connect()  # type: ignore[no-untyped-call]
             finally:
                 self.host = name
-            return self._wrap_socket_with_ssl(sock)  # type: ignore[no-untyped-call]
+            try:
+                return self._wrap_socket_with_ssl(sock)  # type: ignore[no-untyped-call]
+            except BaseException:
+                sock.close()
+                raise
 
     return Connection
 
@@ -160,9 +170,21 @@ class Client:
         """False while it is sought."""
         return self._line is not None or self._fresh is not None
 
+    @property
+    def is_taken(self) -> bool:
+        """Commands can be given: the connection was made at the start, or what was made since is taken."""
+        return self._line is not None
+
+    def take(self) -> None:
+        """Go on with a connection that was made since, if there is one. It may lead to another server, or to one that
+        was started again: whoever calls this looks at what is there."""
+        if self._line is None and self._fresh is not None:
+            self._line, self._fresh, self._seeker = self._fresh, None, None
+            log.info("the Redis of the store answers again")
+
     def check(self) -> None:
-        """Raises StoreGone while it is sought."""
-        if not self.is_there:
+        """Raises StoreGone until what is found is taken."""
+        if self._line is None:
             raise StoreGone(self._gone)
 
     def call(self, *command: str | int) -> Any:
@@ -171,9 +193,10 @@ class Client:
 
     def many(self, commands: Sequence[tuple[str | int, ...]]) -> list[Any]:
         """Several at once, not as one step."""
-        line = self._usable()
+        self.check()
+        assert self._line is not None, "it was checked"
         try:
-            answers = line.ask(commands)
+            answers = self._line.ask(commands)
         except Exception as error:  # of the connection, or an answer that makes no sense: it is not used again
             self._lose(error)
             raise StoreGone(said_of(error)) from error
@@ -192,14 +215,6 @@ class Client:
             if not isinstance(error.__cause__, redis.exceptions.NoScriptError):
                 raise
         return self.call("EVAL", script.text, len(keys), *keys, *arguments)  # so far it has done nothing
-
-    def _usable(self) -> Line:
-        if self._line is None:
-            if self._fresh is None:
-                raise StoreGone(self._gone)
-            self._line, self._fresh, self._seeker = self._fresh, None, None
-            log.info("the Redis of the store answers again")
-        return self._line
 
     def _lose(self, error: Exception) -> None:
         lost, self._line, self._gone = self._line, None, said_of(error)

@@ -141,11 +141,11 @@ for _, step in ipairs(asked.steps) do
   local back = perform(step)
   if back then undo[#undo + 1] = back end
 end
-if #undo > 0 then
+if #asked.proofs + #asked.steps > 0 then
   redis.call('HSET', unit, 'number', asked.number, 'undo', cjson.encode(undo))
   redis.call('PEXPIRE', unit, {_RECORD_MS})
 end
-return {{'done', tostring(#undo)}}
+return {{'done'}}
 """
 )
 """Do what a unit has done, if everything that it has read is still so. KEYS: the notary's record."""
@@ -169,7 +169,7 @@ if number and (number > last or number == doubt) then
   end
 end
 redis.call('HDEL', unit, 'undo')
-return said
+return {{said, record[1] or '0'}}
 """
 )
 """Undo the last unit if the ledger, whose last one is ARGV[2], does not have it, or has another one of that number

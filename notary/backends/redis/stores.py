@@ -47,6 +47,8 @@ class Stores:
         self.used: set[str] = set()
         """Keys of proofs that were found to be used, for the next attempt of the same unit."""
         self._fence = ""
+        self._recorded: int | None = None
+        """The last unit that Redis said it has."""
         self._undoable: int | None = None
         """The last unit whose record says how to undo it."""
 
@@ -87,21 +89,28 @@ class Stores:
         self.marker, self.is_lost = marker, False
         self.poll()
 
+    def take(self) -> None:
+        """Go on with a connection that was made since: what is there is to be looked at."""
+        self.client.take()
+        self.owes = True
+
     def recover(self, last: int, doubt: int | None) -> None:
         """Undo what was applied for a unit after `last`, the last one of the ledger, or under the number `doubt`, which
         the ledger gave to one that changed nothing here. Raises StoreGone."""
         fence, asked = secrets.token_hex(8), [str(last), "" if doubt is None else str(doubt)]
-        said = self.client.run(scripts.RECOVER, [self.keys.unit(self.notary)], fence, *asked)
-        self._fence, self.owes, self.sent, self._undoable = fence, False, None, None
-        # The ledger was put back: nothing that the store holds fits it.
-        self.is_lost = self.is_lost or said == "ahead"
+        said, had = self.client.run(scripts.RECOVER, [self.keys.unit(self.notary)], fence, *asked)
+        # SECURITY: a replica that was made the master lacks what had not reached it: proofs, debits, revocations.
+        is_behind = self._recorded is not None and int(had) < self._recorded
+        self._fence, self.owes, self.sent, self._undoable, self._recorded = fence, False, None, None, None
+        # Ahead: the ledger was put back. Nothing that the store holds fits it.
+        self.is_lost = self.is_lost or said == "ahead" or is_behind
 
     def renew(self, above: int) -> tuple[int, int]:
         """Make this Redis the ledger's: (previous, current) epoch. Raises StoreGone."""
         keys = [self.keys.marker, self.keys.epoch, self.keys.unit(self.notary)]
         previous = self.epoch
         self.marker, current = self.client.run(scripts.RENEW, keys, secrets.token_hex(16), str(max(above, previous)))
-        self.epoch = int(current)
+        self.epoch, self._recorded = int(current), None
         return previous, self.epoch
 
     def check(self) -> None:
@@ -143,8 +152,7 @@ class Stores:
             raise Outdated
         if changes.steps or changes.proofs:
             self.owes, self.sent = True, number  # until the ledger has it
-        if more[0] != "0":
-            self._undoable = number
+            self._undoable = self._recorded = number
         if changes.raised is not None:
             self.epoch = changes.raised
         if changes.revoked:

@@ -343,4 +343,4 @@ class RedisStore:
 
     def sweep(self, now: float, over_since: float) -> bool:  # noqa: ARG002 - the server's clock forgets the rest
         """See Store."""
-        return self._shared.client.is_there and self._shared.sweep(over_since)
+        return self._shared.client.is_taken and self._shared.sweep(over_since)

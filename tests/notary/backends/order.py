@@ -101,7 +101,12 @@ def tidied(notary: Running, patch: Patch) -> None:
 
 def doubted(notary: Running, patch: Patch) -> None:
     """Redis can't be asked any more, and the ledger goes on: the unit that takes the number is the last."""
-    _lose_answer(notary, patch, lambda: patch.setattr(Client, "is_there", property(lambda _: False)))
+
+    def part() -> None:
+        for name in ("is_there", "is_taken"):
+            patch.setattr(Client, name, property(lambda _: False))
+
+    _lose_answer(notary, patch, part)
     _at_commit(notary, patch, is_done=True)
 
 

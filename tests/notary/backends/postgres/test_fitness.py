@@ -12,6 +12,8 @@ from ipc.messages import Closed
 from ipc.settings import LedgerSettings, Settings
 from notary.backends.postgres.fitness import problem_of_postgres
 from notary.backup import NotBackedUp, back_up
+from notary.database import DatabaseGone
+from notary.opening import open_state
 from tests.notary.running import NotaryProcess, settings_in
 from tests.notary.samples import make_open
 from tests.support.certificates import made_certificate
@@ -65,9 +67,31 @@ def test_name_password_and_certificate_are_held_against_it(
         {"password_file": None}, {"password_file": str(wrong)}, {"ca_file": None},
         {"password_file": str(tmp_path / "none")}, {"url": f"postgresql://ann@127.0.0.1:{server.port}/anns"},
     ):  # fmt: skip
-        told = problem(msgspec.structs.replace(ledger, **changes))
-        assert "can't be used: " in told
-        assert PASSWORD not in told
+        changed = msgspec.structs.replace(ledger, **changes)
+        for told in (problem(changed), refusal(tmp_path, changed)):
+            assert "can't be used: " in told
+            assert PASSWORD not in told
+            assert "\n" not in told
+
+
+def refusal(folder: Path, ledger: LedgerSettings) -> str:
+    """As a start says it, which ends with Exit.UNAVAILABLE."""
+    with pytest.raises(DatabaseGone) as refused:
+        open_state(settings_in(folder / "state", ledger=ledger))
+    return str(refused.value)
+
+
+def test_a_standby_is_refused_by_check_and_start(closed: tuple[PostgresServer, LedgerSettings], tmp_path: Path) -> None:
+    server, ledger = closed
+    signal = server.data / "standby.signal"
+    signal.touch()
+    server.restart()
+    try:
+        for told in (problem(ledger), refusal(tmp_path, ledger)):
+            assert "This PostgreSQL is a standby, which takes no writes: name its primary" in told
+    finally:
+        signal.unlink()
+        server.restart()
 
 
 def test_a_notary_behind_its_walls_speaks_tls_and_connects_again(
@@ -91,12 +115,14 @@ def test_what_is_no_postgresql_is_told_in_one_sentence(redis_server: RedisServer
         f"postgresql://u@127.0.0.1:{redis_server.port}/d", "postgresql://u@127.0.0.1:9/d",
         "postgresql://u@no-such-name.invalid/d", f"postgresql://u@/d?host={tmp_path}",
     ):  # fmt: skip
-        told = problem(LedgerSettings(url=url))
-        assert told.startswith(f"ledger.url = '{url}': can't be used: ")
-        assert "\n" not in told
+        for told in (problem(LedgerSettings(url=url)), refusal(tmp_path, LedgerSettings(url=url))):
+            assert told.startswith(f"ledger.url = '{url}': can't be used: ")
+            assert "\n" not in told
 
 
-def test_a_server_that_loses_or_refuses_writes_will_not_do(postgres_server: PostgresServer, database: str) -> None:
+def test_a_server_that_loses_or_refuses_writes_will_not_do(
+    postgres_server: PostgresServer, database: str, tmp_path: Path
+) -> None:
     ledger = postgres_server.settings(database)
     assert problem(ledger) == ""
     for setting, value, why in (
@@ -105,6 +131,7 @@ def test_a_server_that_loses_or_refuses_writes_will_not_do(postgres_server: Post
     ):
         postgres_server.ask(f"ALTER DATABASE {database} SET {setting} = {value}")
         assert why in problem(ledger)
+        assert why in refusal(tmp_path, ledger)
         with postgres_server.connect("postgres") as connection:
             connection.execute(f"ALTER DATABASE {database} RESET {setting}")
 

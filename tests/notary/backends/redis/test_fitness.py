@@ -122,7 +122,7 @@ def test_tls_is_verified_by_name_and_authority(tls: tuple[RedisServer, int, Path
     _, port, certificate = tls
     by_name = StoreSettings(redis_url=f"rediss://localhost:{port}", redis_ca_file=str(certificate))
     assert problem(by_name) is None
-    assert Place(by_name).at is not None
+    Place(by_name).connect().close()
     for wrong in (
         msgspec.structs.replace(by_name, redis_ca_file=None),
         msgspec.structs.replace(by_name, redis_url=f"rediss://127.0.0.1:{port}"),

@@ -1,0 +1,146 @@
+"""A Redis that sentinels watch: the master is found through them, a failover is followed without a restart, and a new
+master that lacks what was done ends every lease of before."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack
+from pathlib import Path
+
+import pytest
+
+from ipc.messages import Closed, Enter, Issued, Proof, ReadBudget
+from ipc.settings import StoreSettings
+from notary.backends.redis.client import Client, Place
+from notary.store.contract import StoreGone
+from tests.notary.backends.redis.test_faults import answering, fresh, told
+from tests.notary.backends.redis.test_kills import CALLS, budgeted, left
+from tests.notary.running import NotaryProcess, Running, settings_in
+from tests.notary.samples import make_issue
+from tests.support.gateway import wait_for
+from tests.support.ports import closed_port
+from tests.support.redis_sentinels import Sentinels
+from tests.support.redis_server import RedisServer
+
+pytestmark = pytest.mark.large
+
+
+class Watched:
+    """A master, a replica, and three sentinels."""
+
+    def __init__(self, folder: Path) -> None:
+        self.master = RedisServer(folder / "master")
+        self.replica = RedisServer(folder / "replica", "--replicaof", "127.0.0.1", str(self.master.port))
+        self.sentinels = Sentinels(folder / "sentinels", self.master)
+        self.settings = StoreSettings(redis_url=self.sentinels.url(self.master, self.replica))
+
+    def replicate(self) -> None:
+        """Until the replica has everything."""
+        wait_for(lambda: self.master.ask("WAIT", "1", "1000") == 1, "the replica")
+
+    def close(self) -> None:
+        self.sentinels.close()
+        self.master.close()
+        self.replica.close()
+
+
+@pytest.fixture
+def watched(tmp_path: Path) -> Iterator[Watched]:
+    watched = Watched(tmp_path / "watched")
+    yield watched
+    watched.close()
+
+
+@pytest.fixture
+def notary(watched: Watched, tmp_path: Path) -> Iterator[Running]:
+    running = Running(tmp_path / "state", store=watched.settings, dev_mode=True)
+    yield running
+    running.close()
+
+
+def test_a_failover_is_followed_and_what_was_done_stays_done(notary: Running, watched: Watched) -> None:
+    session_id = notary.front.ask(make_issue(max_calls=CALLS)).session_id
+    assert isinstance(notary.front.ask(budgeted(session_id)), Closed)
+    assert notary.front.ask(Enter(Proof("before"))).is_fresh
+    watched.replicate()
+    watched.master.kill()
+    assert told(notary, ReadBudget(session_id)) == "budget"
+    assert isinstance(notary.front.ask(make_issue()), Issued), "what asks nothing of the store goes on"
+    wait_for(lambda: told(notary, fresh()) == "", "the new master")
+    assert watched.sentinels.master() == watched.replica.port
+    assert not notary.front.ask(Enter(Proof("before"))).is_fresh
+    assert left(notary, session_id) == CALLS - 1
+    assert notary.front.ask(fresh()).epoch == 0, "no lease has ended"
+
+
+def test_a_failover_that_is_asked_for_is_followed_while_the_old_master_lives(notary: Running, watched: Watched) -> None:
+    session_id = notary.front.ask(make_issue(max_calls=CALLS)).session_id
+    watched.replicate()
+    watched.sentinels.kill(2)
+    watched.sentinels.fail_over()
+    wait_for(lambda: watched.replica.ask("ROLE")[0] == "master", "the new master")
+    wait_for(lambda: watched.master.ask("ROLE")[0] == "slave", "the old one as its replica")
+    wait_for(lambda: told(notary, fresh()) == "", "the store")
+    assert isinstance(notary.front.ask(budgeted(session_id)), Closed)
+    assert watched.replica.ask("KEYS", f"*:budget:{session_id}")
+    assert left(notary, session_id) == CALLS - 1
+
+
+@pytest.mark.parametrize("loses", ["the last units", "everything"])
+def test_a_new_master_that_lacks_what_was_done_ends_every_lease_of_before(
+    notary: Running, watched: Watched, loses: str
+) -> None:
+    session_id = notary.front.ask(make_issue(max_calls=CALLS)).session_id
+    watched.replicate()
+    watched.replica.kill()
+    if loses == "everything":
+        watched.replica.wipe()
+    assert notary.front.ask(Enter(Proof("lost"))).is_fresh
+    before = notary.front.ask(budgeted(session_id))
+    assert isinstance(before, Closed)
+    watched.master.kill()
+    watched.replica.start()
+    wait_for(lambda: told(notary, fresh()) == "", "the new master")
+    assert watched.sentinels.master() == watched.replica.port
+    event = notary.last_event()
+    assert (event["event_type"], event["principal"]) == ("AdminRevokeAll", "gateway")
+    assert "lost its data" in event["reason"]
+    assert notary.front.in_force[-1].epoch == event["change"]["current_epoch"] > 0, "fronts are told"
+
+
+def test_a_notary_behind_its_walls_reaches_sentinels_and_master(watched: Watched, tmp_path: Path) -> None:
+    process = NotaryProcess(settings_in(tmp_path / "state", store=watched.settings))
+    process.ready()
+    front = process.attach("front-x")
+    assert front.ask(fresh()).is_fresh
+    front.close()
+    assert process.stop() == 0
+
+
+def view(port: int, failover: int, address: str = "127.0.0.1") -> bytes:
+    """What a sentinel says of a master."""
+    words = ("name", "main", "ip", address, "port", str(port), "config-epoch", str(failover))
+    return f"*{len(words)}\r\n".encode() + b"".join(f"${len(word)}\r\n{word}\r\n".encode() for word in words)
+
+
+def place_of(sentinels: list[int], ports: list[int]) -> Place:
+    named = ",".join(f"127.0.0.1:{port}" for port in sentinels)
+    return Place(StoreSettings(redis_url=f"redis+sentinel://{named}/main?ports={','.join(map(str, ports))}"))
+
+
+def test_of_sentinels_that_differ_the_one_that_saw_the_last_failover_is_believed(redis_server: RedisServer) -> None:
+    with ExitStack() as stack:
+        dead = stack.enter_context(closed_port())
+        views = [view(dead, 1), view(redis_server.port, 7), view(dead, 3)]
+        sentinels = [dead, *(stack.enter_context(answering(one)) for one in views)]
+        place_of(sentinels, [redis_server.port, dead]).connect().close()
+
+
+@pytest.mark.parametrize(("data", "said"), [
+    (b"-ERR No such master with that name\r\n", "No such master with that name"),
+    (view(7, 0, "redis-1.example"), "it tells a name: set sentinel announce-hostnames no"),
+    (view(7, 0), "the master has the port 7, which is not among the ports of store.redis_url"),
+    (b"+OK\r\n", "an answer that makes no sense"), (b"*1\r\n$1\r\nx\r\n", "no sentinel tells where main is"),
+    (b"HTTP/1.1 400\r\n", "no sentinel tells where main is"), (b"", "no sentinel tells where main is"),
+])  # fmt: skip
+def test_what_no_sentinel_can_tell_is_said_in_a_sentence(data: bytes, said: str, redis_server: RedisServer) -> None:
+    with answering(data) as sentinel, pytest.raises(StoreGone, match=said):
+        Client(place_of([sentinel], [redis_server.port]).connect).open()

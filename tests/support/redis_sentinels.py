@@ -1,0 +1,70 @@
+"""Real sentinels that watch a real master, each a `redis-server --sentinel` in a folder of the test."""
+
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import redis
+
+from tests.support.gateway import wait_for
+from tests.support.ports import free_port
+from tests.support.redis_server import RedisServer, program
+
+NAME = "main"
+DOWN_MS = 500
+"""A master that says nothing for so long is followed by a replica."""
+
+
+class Sentinels:
+    """So many, of whom two have to agree."""
+
+    def __init__(self, folder: Path, master: RedisServer, number: int = 3) -> None:
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self.ports = [free_port() for _ in range(number)]
+        for port in self.ports:
+            home = folder / str(port)
+            home.mkdir(parents=True)
+            (home / "sentinel.conf").write_text(
+                f"port {port}\nbind 127.0.0.1\ndir {home}\nsentinel monitor {NAME} 127.0.0.1 {master.port} 2\n"
+                f"sentinel down-after-milliseconds {NAME} {DOWN_MS}\nsentinel failover-timeout {NAME} 5000\n"
+            )
+            command = [program(), str(home / "sentinel.conf"), "--sentinel", "--logfile", str(home / "log")]
+            self._processes.append(subprocess.Popen(command))
+        wait_for(lambda: all(self._knows(port, number) for port in self.ports), "the sentinels")
+
+    def url(self, *servers: RedisServer) -> str:
+        """Of a gateway whose Redis is one of these."""
+        places = ",".join(f"127.0.0.1:{port}" for port in self.ports)
+        return f"redis+sentinel://{places}/{NAME}?ports={','.join(str(one.port) for one in servers)}"
+
+    def master(self) -> int:
+        """The port of the master, as the first that runs says."""
+        for port, process in zip(self.ports, self._processes, strict=True):
+            if process.poll() is None:
+                return int(self._ask(port, "SENTINEL", "GET-MASTER-ADDR-BY-NAME", NAME)[1])
+        raise AssertionError("no sentinel runs")
+
+    def fail_over(self) -> None:
+        """Have the replica follow now, whoever lives."""
+        self._ask(self.ports[0], "SENTINEL", "FAILOVER", NAME)
+
+    def kill(self, at: int) -> None:
+        """One of them."""
+        self._processes[at].kill()
+        self._processes[at].wait(30)
+
+    def close(self) -> None:
+        """The end."""
+        for at in range(len(self._processes)):
+            self.kill(at)
+
+    def _knows(self, port: int, number: int) -> bool:
+        try:
+            (told,) = self._ask(port, "SENTINEL", "MASTERS")
+            return int(told["num-other-sentinels"]) == number - 1 and int(told["num-slaves"]) >= 1
+        except (redis.RedisError, ValueError):
+            return False
+
+    def _ask(self, port: int, *command: str) -> Any:
+        with redis.Redis(port=port, decode_responses=True) as client:
+            return client.execute_command(*command)
