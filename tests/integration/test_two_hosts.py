@@ -134,7 +134,7 @@ def pair(
     redis_server.ask("FLUSHALL")
     files = tmp_path_factory.mktemp("files")
     folders = [tmp_path_factory.mktemp(f"host-{number}") for number in (1, 2)]
-    share_credentials(*folders, keys=["*.pem"] if is_shared else ["lease.pem"])
+    share_credentials(folders[0], folders[1], ["*.pem"] if is_shared else ["lease.pem"])
     with ExitStack() as stack:
         for folder, host in zip(folders, hosts.hosts, strict=False):
             write_manifests(folder / "actions", example("text_digest", **PATIENT), WRITE)
@@ -394,7 +394,7 @@ def test_the_shared_ledger_is_verified_without_a_gateway_against_the_checkpoints
         kept += ["--checkpoint", str(gate.log.parent / "state" / "checkpoints")]
     keys = tmp_path / "keys.json"
     keys.write_text(pair.other.operator().get("/v1/receipt-keys").text)
-    command = [GATEWAY, "ledger", "verify", postgres_server.url("ledger"), "--keys", keys, *kept]
+    command = [GATEWAY, "ledger", "verify", postgres_server.url("ledger"), "--keys", str(keys), *kept]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert "is intact" in done.stdout
