@@ -26,6 +26,7 @@ RULES = REPOSITORY / "contrib" / "policy" / "gateway.rego"
 START_SECONDS = 60.0
 STOP_SECONDS = 30
 DURABLE = ("--appendonly", "yes", "--appendfsync", "everysec", "--maxmemory-policy", "noeviction")
+BY_NOBODY = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
 USER = "gateway"
 """Of a PostgreSQL cluster, its administrator."""
 PORT = 5432
@@ -62,14 +63,16 @@ def _there(name: str, path: Path) -> str:
 
 
 class Cluster:
-    """A PostgreSQL cluster of a gateway's own, run by an ordinary user. `settings` are lines of its configuration."""
+    """A PostgreSQL cluster of a gateway's own, run by an ordinary user. `settings` are lines of its configuration,
+    `within` the start of its command, for one in a network of its own."""
 
-    def __init__(self, settings: Sequence[str] = (), port: int = PORT) -> None:
+    def __init__(self, settings: Sequence[str] = (), port: int = PORT, within: Sequence[str] = ()) -> None:
         # Its user must reach it, which the folders of a test or of a run are not for.
         self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
         self.data = self.folder / "data"
         self.port = port
         self.process: subprocess.Popen[bytes] | None = None
+        self._within = tuple(within)
         # No PostgreSQL runs as root.
         self._user: dict[str, Any] = {"user": "nobody", "group": "nogroup", "extra_groups": []}
         if os.geteuid() != 0:
@@ -86,10 +89,13 @@ class Cluster:
 
     def start(self) -> None:
         """Until it answers."""
-        command = [str(postgres_programs() / "postgres"), "-D", str(self.data)]
+        command, user = [str(postgres_programs() / "postgres"), "-D", str(self.data)], self._user
+        if self._within:
+            # Only root enters another network, and gives itself up afterwards.
+            command, user = [*self._within, *BY_NOBODY, *command], {}
         self.process = subprocess.Popen(
             command, cwd="/", env=_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, **self._user,
+            stderr=subprocess.DEVNULL, **user,
         )  # fmt: skip
         wait_until(self._answers, "a PostgreSQL that answers", START_SECONDS)
 

@@ -1,14 +1,15 @@
 """Two gateways on two hosts share one Redis, by TLS and as a user with the rights of the documentation: what a lease, a
 proof, a budget, an approval and a revocation are at one they are at the other.
 
-Hosts are network namespaces on a bridge (tests/support/hosts.py). LEDGERS says how their evidence is kept: a ledger
-that hosts share is one more entry.
+Hosts are network namespaces on a bridge (tests/support/hosts.py). Everything is tried twice: with a ledger in a file of
+each host, and with one in a PostgreSQL, by TLS, that both share.
 """
 
 import json
 import os
 import shutil
-from collections.abc import Callable, Iterator
+import subprocess
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -28,6 +29,8 @@ from tests.support.hosts import Network, missing, network
 from tests.support.key_files import keys_command, lease_key_ids
 from tests.support.manifests import PATIENT, example, open_policy, write_manifests
 from tests.support.ports import free_port
+from tests.support.postgres_server import PostgresServer
+from tests.support.processes import GATEWAY
 from tests.support.production import PRINCIPAL, Credentials, Production, credentials, keep_credentials, production
 from tests.support.redis_server import RedisServer
 
@@ -39,30 +42,29 @@ ROUNDS = 5
 WRITE = example("file_write", risk_level="critical", **PATIENT)
 
 
-@dataclass(frozen=True)
-class Ledgers:
-    """How two gateways keep their evidence: what the configuration of each says, and how many chains that makes."""
-
-    tables: str
-    chains: int
-
-
-LEDGERS = {"sqlite": Ledgers("", 2)}
+CHAINS = {"postgresql": 1, "sqlite": 2}
+"""Where two gateways keep their evidence, and how many chains that makes."""
+shared = pytest.mark.parametrize("pair", ["postgresql"], indirect=True)
 
 
 @dataclass(frozen=True)
 class Pair:
-    """Two gateways, each on its host, and the Redis on a third."""
+    """Two gateways, each on its host, and what they share on a third."""
 
     one: Production
     other: Production
     network: Network
     redis: RedisServer
-    ledgers: Ledgers
+    ledger: str
+    """As CHAINS has it."""
 
     @property
     def both(self) -> tuple[Production, Production]:
         return self.one, self.other
+
+    @property
+    def chains(self) -> int:
+        return CHAINS[self.ledger]
 
 
 @pytest.fixture(scope="module")
@@ -104,17 +106,35 @@ def redis_server(
     server.close()
 
 
-@pytest.fixture(scope="module", params=sorted(LEDGERS))
+@pytest.fixture(scope="module")
+def postgres_server(hosts: Network, certificate: Path) -> Iterator[PostgresServer]:
+    """On the third host, too; others reach its one database by TLS and with a password alone."""
+    host = hosts.hosts[2]
+    server = PostgresServer(f"listen_addresses = '127.0.0.1, {host.address}'", within=host.within)
+    files = {"server.crt": certificate, "server.key": certificate.with_name("key.pem")}
+    server.admit("hostssl ledger gate samenet scram-sha-256", **files)
+    for statement in (
+        "ALTER SYSTEM SET ssl = on", "SELECT pg_reload_conf()", f"CREATE ROLE gate LOGIN PASSWORD '{PASSWORD}'",
+        "CREATE DATABASE ledger OWNER gate",
+    ):  # fmt: skip
+        server.ask(statement)
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="module", params=sorted(CHAINS))
 def pair(
     request: pytest.FixtureRequest, hosts: Network, redis_server: RedisServer, redis_port: int, certificate: Path,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Iterator[Pair]:  # fmt: skip
-    """As docs/deployment.md has it: the lease key and the operators of the first one, all else of their own. What lies
-    at one path is a folder of its own on each."""
-    ledgers, started = LEDGERS[request.param], list[Production]()
+    """As docs/deployment.md has it: the operators of the first one, and its lease key, or all keys where the ledger is
+    shared; all else is their own. What lies at one path is a folder of its own on each."""
+    started, is_shared = list[Production](), request.param == "postgresql"
+    ledger = shared_ledger(request.getfixturevalue("postgres_server"), hosts, certificate) if is_shared else ""
+    redis_server.ask("FLUSHALL")
     files = tmp_path_factory.mktemp("files")
     folders = [tmp_path_factory.mktemp(f"host-{number}") for number in (1, 2)]
-    share_credentials(*folders)
+    share_credentials(folders[0], folders[1], ["*.pem"] if is_shared else ["lease.pem"])
     with ExitStack() as stack:
         for folder, host in zip(folders, hosts.hosts, strict=False):
             write_manifests(folder / "actions", example("text_digest", **PATIENT), WRITE)
@@ -123,22 +143,34 @@ def pair(
             policy["acl"][PRINCIPAL] = policy["acl"]["dev:anonymous"]
             data.write_text(json.dumps(policy))
             (folder / "files").mkdir()
-            write_private(folder / "redis-password", f"{PASSWORD}\n".encode())
+            write_private(folder / "password", f"{PASSWORD}\n".encode())
             top = f'manifests_dir = "{folder / "actions"}"\npolicy_dir = "{folder / "policy"}"\n'
             top += f'files_dir = "{files}"\nlease_ttl_seconds = 3600\n'
             url = f"rediss://gate@{hosts.hosts[2].address}:{redis_port}"
             store = f'[store]\nredis_url = "{url}"\nredis_ca_file = "{certificate}"\n'
-            store += f'redis_password_file = "{folder / "redis-password"}"\n'
-            store += f'[evidence]\norigin = "gateway.conformance.test/{host.address}"\n'
+            store += f'redis_password_file = "{folder / "password"}"\n'
+            if is_shared:
+                store += f'{ledger}password_file = "{folder / "password"}"\n'
+            else:
+                store += f'[evidence]\norigin = "gateway.conformance.test/{host.address}"\n'
             within = host.within_with(folder / "files", files)
-            started.append(stack.enter_context(production(folder, top, store + ledgers.tables, within=within)))
-        yield Pair(started[0], started[1], hosts, redis_server, ledgers)
+            started.append(stack.enter_context(production(folder, top, store, within=within)))
+        yield Pair(started[0], started[1], hosts, redis_server, request.param)
 
 
-def share_credentials(first: Path, second: Path) -> None:
-    """What an operator copies: the lease key, and who the operators are."""
+def shared_ledger(server: PostgresServer, hosts: Network, certificate: Path) -> str:
+    """The table of the configuration, but for the password."""
+    url = f"postgresql://gate@{hosts.hosts[2].address}:{server.port}/ledger"
+    return f'[ledger]\nurl = "{url}"\nca_file = "{certificate}"\n'
+
+
+def share_credentials(first: Path, second: Path, keys: Sequence[str]) -> None:
+    """What an operator copies: keys, and who the operators are."""
     ours, theirs = credentials(first), credentials(second)
-    shutil.copy(first / "keys" / "keys" / "lease.pem", second / "keys" / "keys" / "lease.pem")
+    copied = [path for pattern in keys for path in (first / "keys" / "keys").glob(pattern)]
+    copied += [] if keys == ["lease.pem"] else (first / "keys").glob("*.jwks.json")
+    for path in copied:
+        shutil.copy(path, second / path.relative_to(first))
     keep_credentials(second, Credentials(theirs.settings, ours.operators, ours.api_key, ours.private_key_file))
 
 
@@ -168,10 +200,10 @@ def at_once(*calls: Callable[[], httpx.Response]) -> list[httpx.Response]:
         return list(threads.map(begin, calls))
 
 
-def test_each_host_reaches_the_redis_by_tls_and_nothing_else_of_the_other(pair: Pair) -> None:
+def test_each_host_reaches_the_redis_by_tls(pair: Pair) -> None:
     for gate, host in zip(pair.both, pair.network.hosts, strict=False):
         status = gate.operator().get("/v1/admin/status").json()
-        assert status["backends"] == {"store": "redis", "policy": "embedded", "ledger": "sqlite"}
+        assert status["backends"] == {"store": "redis", "policy": "embedded", "ledger": pair.ledger}
         assert gate.process.pid in {int(pid) for pid in pids_of(host.name)}
     clients = str(pair.redis.ask("CLIENT", "LIST", "TYPE", "normal"))
     named = [line for line in clients.splitlines() if "name=gateway-notary" in line]
@@ -291,6 +323,8 @@ def test_a_host_that_loses_the_redis_refuses_alone_and_goes_on_with_it(pair: Pai
     pair.network.unplug(cut)
     try:
         wait_for(lambda: there.execute("text_digest", TEXT).status_code == 503, "the host without a Redis to refuse")
+        if pair.chains == 1:  # it may have been cut off within a unit, whose lock the server takes from it
+            wait_for(lambda: here.execute("text_digest", TEXT).status_code == 200, "the lock of the ledger")
         assert here.execute("text_digest", TEXT).status_code == 200
         assert pair.other.http.get("/readyz").json()["redis"] is False
         assert pair.one.http.get("/readyz").json()["redis"] is True
@@ -305,13 +339,65 @@ def test_the_evidence_of_both_hosts_is_whole_and_in_as_many_chains_as_there_are_
         report = gate.operator().get("/v1/audit/verify").json()
         assert (report["intact"], report["broken_at"]) == (True, None)
     chains = {frozenset(event["event_id"] for event in events(gate)) for gate in pair.both}
-    assert len(chains) == pair.ledgers.chains
+    assert len(chains) == pair.chains
     assert sum(map(len, chains)) == len(frozenset.union(*chains)), "no event is in two"
     logs = {gate.operator().get("/v1/audit/checkpoint").json()["origin"] for gate in pair.both}
-    assert len(logs) == pair.ledgers.chains, "each tree has a name of its own"
-    executed = [event for chain in pair.both for event in events(chain) if event.get("approval_id")]
-    granted = [event["approval_id"] for event in executed if event["event_type"] == "ApprovalGranted"]
+    assert len(logs) == pair.chains, "each tree has a name of its own"
+    every = {event["event_id"]: event for gate in pair.both for event in events(gate)}
+    granted = [event["approval_id"] for event in every.values() if event["event_type"] == "ApprovalGranted"]
     assert len(granted) == len(set(granted)) == ROUNDS
+
+
+@shared
+def test_both_hosts_reach_the_ledger_by_tls_and_keep_no_file_of_it(pair: Pair, postgres_server: PostgresServer) -> None:
+    question = "SELECT host(client_addr), ssl FROM pg_stat_activity JOIN pg_stat_ssl USING (pid) WHERE usename = 'gate'"
+    found = set(postgres_server.ask(question))
+    assert found == {(host.address, True) for host in pair.network.hosts[:2]}
+    assert not [path for gate in pair.both for path in gate.log.parent.rglob("*sqlite*")]
+
+
+@shared
+def test_what_one_host_executed_the_other_shows_and_proves(pair: Pair) -> None:
+    for executing, asked in (pair.both, pair.both[::-1]):
+        agent = executing.agent()
+        done = agent.execute("text_digest", TEXT).json()
+        receipt = at(asked, agent).get(f"/v1/receipts/{done['receipt_id']}").json()
+        assert receipt["signature_status"] == "verified"
+        (event,) = asked.events(trace_id=done["trace_id"])
+        assert event["receipt_id"] == done["receipt_id"]
+        bundles = [gate.operator().get(f"/v1/audit/proof?receipt_id={done['receipt_id']}") for gate in pair.both]
+        assert [answer.status_code for answer in bundles] == [200, 200]
+
+
+@shared
+def test_calls_at_both_hosts_at_once_are_one_chain_that_each_of_them_continues(pair: Pair) -> None:
+    before = {event["event_id"] for event in events(pair.one)}
+    agents = [gate.agent() for gate in pair.both]
+    answers = at_once(*[partial(agent.execute, "text_digest", TEXT) for agent in agents * 12])
+    traces = {answer.json()["trace_id"] for answer in answers}
+    assert [answer.status_code for answer in answers] == [200] * 24
+    for gate in pair.both:
+        new = [event for event in events(gate) if event["event_id"] not in before and event["trace_id"] in traces]
+        assert len(new) == len(traces) == 24
+        report = gate.operator().get("/v1/audit/verify").json()
+        assert (report["intact"], report["verified_links"]) == (True, report["total_events"])
+
+
+@shared
+def test_the_shared_ledger_is_verified_without_a_gateway_against_the_checkpoints_of_both(
+    pair: Pair, postgres_server: PostgresServer, tmp_path: Path
+) -> None:
+    kept = []
+    for gate in pair.both:
+        gate.agent().execute("text_digest", TEXT)
+        gate.operator().get("/v1/audit/checkpoint")
+        kept += ["--checkpoint", str(gate.log.parent / "state" / "checkpoints")]
+    keys = tmp_path / "keys.json"
+    keys.write_text(pair.other.operator().get("/v1/receipt-keys").text)
+    command = [GATEWAY, "ledger", "verify", postgres_server.url("ledger"), "--keys", str(keys), *kept]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "is intact" in done.stdout
 
 
 def events(gate: Production) -> list[dict[str, Any]]:

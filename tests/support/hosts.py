@@ -23,7 +23,7 @@ def missing() -> str | None:
     """What this machine lacks for hosts; None when nothing is."""
     if os.geteuid() != 0:
         return "making network namespaces needs root"
-    if lacking := [name for name in ("ip", "nsenter", "unshare") if shutil.which(name) is None]:
+    if lacking := [name for name in ("ip", "nsenter", "setpriv", "unshare") if shutil.which(name) is None]:
         return f"there is no {', '.join(lacking)}"
     name = f"gwt{os.getpid()}-try"
     made = _ip("netns", "add", name)

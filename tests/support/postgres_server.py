@@ -2,7 +2,9 @@
 
 import itertools
 import os
+import shutil
 import signal
+from collections.abc import Sequence
 from pathlib import Path
 
 from bench.servers import USER, Cluster
@@ -22,8 +24,18 @@ _databases = itertools.count(1)
 class PostgresServer(Cluster):
     """One cluster. `more` are lines of its configuration."""
 
-    def __init__(self, *more: str) -> None:
-        super().__init__((*_SETTINGS, *more), free_port())
+    def __init__(self, *more: str, within: Sequence[str] = ()) -> None:
+        super().__init__((*_SETTINGS, *more), free_port(), within)
+
+    def admit(self, line: str, **files: Path) -> None:
+        """Let in whom this line of its pg_hba.conf names; `files` are copied beside it, for its user alone."""
+        for name, source in files.items():
+            shutil.copy(source, self.data / name)
+            (self.data / name).chmod(0o600)
+            if os.geteuid() == 0:
+                shutil.chown(self.data / name, "nobody", "nogroup")
+        with (self.data / "pg_hba.conf").open("a") as file:
+            file.write(f"{line}\n")
 
     def new_database(self) -> str:
         """An empty one; its name."""

@@ -6,7 +6,7 @@ place.
 
 import shutil
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 
 from tests.faults.between import Between
@@ -37,24 +37,16 @@ def postgres_stage(folder: Path) -> Iterator[list[Stage]]:
         tables = f'\n[store]\nredis_url = "{store.settings.redis_url}"\n'
         tables += f'[ledger]\nurl = "postgresql://{USER}@127.0.0.1:{between.port}/{LEDGER}"\n'
         gate = stack.enter_context(gateway(folder, config_for(up.address, patient(folder / "actions")) + tables))
-        with left_alone(server, LEDGER):
-            server.ask(f"CREATE DATABASE {OLDER} TEMPLATE {LEDGER}")
+        change(server, LEDGER, f"CREATE DATABASE {OLDER} TEMPLATE {LEDGER}", LEDGER)
         wait_for(gate.is_ready, "its ledger")
 
-        @contextmanager
-        def failing(fault: str) -> Iterator[None]:
-            if fault == "read-only":
-                with read_only(server):
-                    yield
-            elif fault == "full":
-                with filled(volume), without_room(gate):
-                    yield
-            elif fault == "loses its data":
-                with put_back(server, gate):
-                    yield
-            else:
-                with between.failing(fault):
-                    yield
+        of_the_server = {
+            "read-only": lambda: read_only(server), "full": lambda: full(volume, gate),
+            "loses its data": lambda: put_back(server, gate),
+        }  # fmt: skip
+
+        def failing(fault: str) -> AbstractContextManager[None]:
+            return of_the_server[fault]() if fault in of_the_server else between.failing(fault)
 
         yield [
             Stage(
@@ -75,21 +67,17 @@ def make_database(server: PostgresServer, volume: Path) -> None:
     server.ask(f"CREATE DATABASE {LEDGER} TABLESPACE small")
 
 
-@contextmanager
-def left_alone(server: PostgresServer, database: str) -> Iterator[None]:
-    """Nobody is connected to it, or can connect."""
+def change(server: PostgresServer, database: str, statement: str, name: str) -> None:
+    """While nobody is connected to a database, which is called `name` afterwards. Whoever was connects again."""
     server.ask(f"ALTER DATABASE {database} ALLOW_CONNECTIONS false")
     server.ask("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s", database)
-    yield
-    server.ask(f"ALTER DATABASE {database} ALLOW_CONNECTIONS true")
+    server.ask(statement)
+    server.ask(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
 
 
 def rename(server: PostgresServer, database: str, name: str) -> None:
-    """Whoever was connected connects again, to whatever has its name then."""
-    server.ask(f"ALTER DATABASE {database} ALLOW_CONNECTIONS false")
-    server.ask("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s", database)
-    server.ask(f"ALTER DATABASE {database} RENAME TO {name}")
-    server.ask(f"ALTER DATABASE {name} ALLOW_CONNECTIONS true")
+    """Under whoever is connected."""
+    change(server, database, f"ALTER DATABASE {database} RENAME TO {name}", name)
 
 
 def units(server: PostgresServer) -> int:
@@ -127,13 +115,14 @@ def _set_read_only(server: PostgresServer, value: str) -> None:
 
 
 @contextmanager
-def without_room(gate: Gateway) -> Iterator[None]:
-    """What room the pages of its tables had is used."""
+def full(volume: Path, gate: Gateway) -> Iterator[None]:
+    """Nothing is free on the disk of its tables, and what room their pages had is used."""
     lease = {"scopes": ["tools:call"], "dpop_jwk": Prover().jwk}
 
     def is_refused() -> bool:
         gate.paces.leases.wait()
         return gate.http.post("/v1/leases", json=lease).status_code == 500
 
-    wait_for(is_refused, "tables without room")
-    yield
+    with filled(volume):
+        wait_for(is_refused, "tables without room")
+        yield
