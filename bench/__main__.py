@@ -9,7 +9,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from bench import ourselves, stages, system_calls
+from bench import backends, ourselves, stages, system_calls
 from bench.generator import generator
 from bench.kills import BOUNDS_MS, after_kills
 from bench.report import report, table
@@ -54,7 +54,7 @@ def measured(chosen: argparse.Namespace) -> dict[str, Any]:
         "slow_disk_us": chosen.slow_disk,
     }  # fmt: skip
     with generator() as load, fresh_gate() as plain:
-        results |= stages.rounds(scope, load, plain, chosen.fronts, chosen.slow_disk)
+        results |= stages.rounds(scope, load, plain, stages.Beside(chosen.fronts, chosen.slow_disk, chosen.backends))
         # Memory is shared with the processes of other subjects, so it is read when they are gone.
         results["memory"] = ourselves.memory(plain)
         stages.progress("kills of all computing workers")
@@ -98,6 +98,11 @@ def options(arguments: list[str] | None = None) -> argparse.Namespace:
         metavar="TIME",
         help="also where a flush takes longer (2ms; 0: no)",
     )
+    parser.add_argument(
+        "--backends", type=backends.chosen, default=backends.DEFAULT, metavar="NAME+…,…",
+        help=f"also on these servers, each gateway on its own (of {', '.join(backends.COLUMNS)}; {backends.DEFAULT}; "
+        "none)",
+    )  # fmt: skip
     parser.add_argument(
         "--strace", type=int, nargs="?", const=TRACED_CALLS, default=0, metavar="CALLS", help="count system calls"
     )

@@ -33,8 +33,8 @@ class Generator:
         self, subject: Subject, mode: str, path: str, body: str, connections: int, seconds: float, more: dict[str, Any]
     ) -> dict[str, Any]:  # fmt: skip
         job = {
-            "address": subject.address, "base_url": subject.base_url, "pid": subject.pid, "mode": mode, "path": path,
-            "body": body, "connections": connections, "seconds": seconds, **more,
+            "address": subject.address, "base_url": subject.base_url, "pids": [subject.pid, *subject.beside],
+            "mode": mode, "path": path, "body": body, "connections": connections, "seconds": seconds, **more,
         }  # fmt: skip
         assert self._process.stdin is not None
         assert self._process.stdout is not None

@@ -16,7 +16,7 @@ import msgspec
 
 from bench.connections import Connection, Window, exchange, take_lease
 from bench.identity import Identity
-from bench.measures import family, quantile, spent, usage_of
+from bench.measures import families, quantile, spent, usage_of
 
 LEASE_SECONDS = 200.0
 """A lease is renewed when it is older: well below what a gateway gives by default."""
@@ -36,8 +36,8 @@ class Job(msgspec.Struct, forbid_unknown_fields=True):
     body: str
     connections: int
     seconds: float
-    pid: int
-    """Of the subject; all processes below it belong to it, those that start meanwhile too."""
+    pids: tuple[int, ...]
+    """Of the subject and of servers beside it. All below them belong to it, those that start meanwhile too."""
     calls: int = 0
     """At most this many calls; 0 for as many as the seconds allow."""
     warmup: int = 50
@@ -89,9 +89,9 @@ def run(job: Job, agents: Agents) -> dict[str, Any]:
         seconds = min(job.seconds, LONGEST_WINDOW)
         # A warm-up underrates; requests that are signed and not sent only cost time before the clock.
         prepare(job, connections, job.calls or int(agents.rates[key] * seconds * 1.3) + job.connections)
-        before = usage_of(family(job.pid))
+        before = usage_of(families(job.pids))
         window = exchange(connections, seconds)
-        used = spent(before, usage_of(family(job.pid)))
+        used = spent(before, usage_of(families(job.pids)))
     finally:
         for connection in connections:
             connection.close()

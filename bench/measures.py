@@ -8,6 +8,7 @@ from typing import Any
 import psutil
 
 LONGEST_WAIT = 30.0
+SERVERS = frozenset({"redis-server", "postgres", "opa"})
 
 
 def cpu_seconds(pid: int) -> float:
@@ -22,11 +23,14 @@ def cpu_seconds(pid: int) -> float:
 
 
 def kind_of(pid: int) -> str:
-    """The kind of a process of ours by its title: front, policy, template, worker compute, …"""
+    """The kind of a process of ours by its title: front, policy, template, worker compute, …; a server by its name."""
     try:
-        title = " ".join(psutil.Process(pid).cmdline())
+        process = psutil.Process(pid)
+        title, name = " ".join(process.cmdline()), process.name()
     except psutil.Error:
         return "gone"
+    if name in SERVERS:
+        return name
     words = title.removeprefix("gateway: ").split()
     return " ".join(words[:2]) if words[:1] == ["worker"] else words[0] if title.startswith("gateway: ") else "other"
 
@@ -34,6 +38,11 @@ def kind_of(pid: int) -> str:
 def family(pid: int) -> list[int]:
     """A process and all below it."""
     return [pid, *(child.pid for child in psutil.Process(pid).children(recursive=True))]
+
+
+def families(pids: Iterable[int]) -> list[int]:
+    """The processes of several families."""
+    return [one for pid in pids for one in family(pid)]
 
 
 def usage_of(pids: Iterable[int]) -> dict[int, tuple[str, float]]:
@@ -72,9 +81,9 @@ def quantile(sorted_values: list[float], part: float) -> float:
     return sorted_values[min(int(part * len(sorted_values)), len(sorted_values) - 1)]
 
 
-def wait_until(condition: Callable[[], Any], what: str) -> Any:
+def wait_until(condition: Callable[[], Any], what: str, seconds: float = LONGEST_WAIT) -> Any:
     """Ask until true; raises TimeoutError with `what`."""
-    deadline = time.monotonic() + LONGEST_WAIT
+    deadline = time.monotonic() + seconds
     while not (found := condition()):
         if time.monotonic() > deadline:
             raise TimeoutError(what)

@@ -5,7 +5,7 @@ from typing import Any
 
 from bench.rounds import METRICS, levels_of, median, processes, ratio
 from bench.system_calls import GROUPS
-from bench.targets import ECHO, PLAIN, targets
+from bench.targets import ECHO, ON, PLAIN, targets
 
 HEADINGS = ("calls/s", "p50 ms", "p99 ms", "CPU µs")
 CROWDED = 0.7
@@ -14,7 +14,7 @@ CROWDED = 0.7
 
 def report(results: Mapping[str, Any]) -> str:
     """Everything, a table below the other."""
-    tables = (_floors, _levels, _processes, _system_calls, _others, _targets)
+    tables = (_floors, _levels, _backends, _processes, _system_calls, _others, _targets)
     parts = [list(one(results)) for one in tables]
     return "\n\n".join("\n".join(part) for part in parts if part)
 
@@ -60,6 +60,21 @@ def _levels(results: Mapping[str, Any]) -> list[str]:
             rows.append((subject, str(level), *figures, *(ratios if subject != ECHO else [""] * len(ratios))))
     refused = [f"{name}: {why['told']} ({why['reason']})" for name, why in results["refused"].items()]
     return [*table(rows), *refused, *_crowded(samples)]
+
+
+def _backends(results: Mapping[str, Any]) -> list[str]:
+    """What a gateway lies on as columns, each as ratios to the echo of the same run."""
+    samples = results["samples"]
+    names = [one for one in _subjects(results) if one == PLAIN or one.startswith(ON)]
+    if names == [PLAIN]:
+        return []
+    rows = [("÷ echo", "at", *(one.removeprefix(ON) if one != PLAIN else "embedded" for one in names))]
+    for heading, metric in zip(HEADINGS, METRICS, strict=True):
+        for level in levels_of(samples, PLAIN):
+            rows.append(
+                (heading.split()[0], str(level), *(figure(ratio(samples, one, ECHO, level, metric)) for one in names))
+            )
+    return table(rows)
 
 
 def _crowded(samples: Sequence[Mapping[str, Any]]) -> Iterator[str]:

@@ -3,19 +3,22 @@
 import statistics
 import sys
 import tempfile
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bench import ourselves
+from bench.backends import Chosen, running
 from bench.direct import ComponentCall, fdatasync_ms
 from bench.generator import Generator
 from bench.rounds import Sample, play
+from bench.servers import NoServerError
 from bench.slow_disk import NoCompilerError, built
 from bench.subjects import Disk, Gate, RefusedError, Subject, floor, fresh_gate, gate
-from bench.targets import ECHO, PLAIN, SLOW, gateway_with
+from bench.targets import ECHO, PLAIN, SLOW, gateway_on, gateway_with
 
 H11 = "echo h11 + trio"
 EVENTS = (1000, 1_000_000)
@@ -43,24 +46,22 @@ def progress(text: str) -> None:
         print(f"  … {text}", file=sys.stderr, flush=True)
 
 
-def rounds(scope: Scope, load: Generator, plain: Gate, fronts: Iterable[int], slow_disk_us: int) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Beside:
+    """What is measured beside the plain gateway."""
+
+    fronts: Iterable[int] = ()
+    slow_disk_us: int = 0
+    backends: Iterable[Chosen] = ()
+
+
+def rounds(scope: Scope, load: Generator, plain: Gate, beside: Beside) -> dict[str, Any]:
     """All subjects, interleaved: `samples`, `floors`, and by name the subjects that were `refused` and why."""
-    refused: dict[str, dict[str, str]] = {}
     with ExitStack() as stack:
-        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gateway-bench-")))
         subjects: dict[str, Subject] = {ECHO: stack.enter_context(floor("hypercorn"))}
         subjects[H11] = stack.enter_context(floor("h11"))
         subjects[PLAIN] = plain
-        for count in sorted(set(fronts) - {1}):
-            try:
-                subjects[gateway_with(count)] = stack.enter_context(fresh_gate(fronts=count))
-            except RefusedError as error:
-                refused[gateway_with(count)] = {"told": "refused", "reason": str(error)}
-        if slow_disk_us:
-            try:
-                subjects[SLOW] = stack.enter_context(fresh_gate(disk=Disk(built(folder), slow_disk_us)))
-            except NoCompilerError as error:
-                refused[SLOW] = {"told": "unavailable", "reason": str(error)}
+        refused = _start_others(stack, subjects, beside)
         component, floors = ComponentCall(), dict[str, list[float]]()
         seen = set[int]()
 
@@ -76,6 +77,37 @@ def rounds(scope: Scope, load: Generator, plain: Gate, fronts: Iterable[int], sl
         samples = play(taking_part, scope.levels, scope.rounds, measure)
     medians = {name: statistics.median(values) for name, values in floors.items()}
     return {"samples": samples, "floors": medians, "refused": refused}
+
+
+def _start_others(stack: ExitStack, subjects: dict[str, Subject], beside: Beside) -> dict[str, dict[str, str]]:
+    """Add gateways that differ from the plain one; those that can't be had, and why."""
+    refused: dict[str, dict[str, str]] = {}
+
+    def add(name: str, start: Callable[[], Gate]) -> None:
+        try:
+            subjects[name] = start()
+        except RefusedError as error:
+            refused[name] = {"told": "refused", "reason": str(error)}
+        except (NoCompilerError, NoServerError) as error:
+            refused[name] = {"told": "unavailable", "reason": str(error)}
+
+    def slow() -> Gate:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="gateway-bench-")))
+        return stack.enter_context(fresh_gate(disk=Disk(built(folder), beside.slow_disk_us)))
+
+    def with_fronts(count: int) -> Gate:
+        return stack.enter_context(fresh_gate(fronts=count))
+
+    def lying_on(backends: Chosen) -> Gate:
+        return stack.enter_context(fresh_gate(backends=stack.enter_context(running(backends))))
+
+    for count in sorted(set(beside.fronts) - {1}):
+        add(gateway_with(count), partial(with_fronts, count))
+    if beside.slow_disk_us:
+        add(SLOW, slow)
+    for backends in beside.backends:
+        add(gateway_on(backends), partial(lying_on, backends))
+    return refused
 
 
 def growth(scope: Scope, load: Generator) -> dict[str, Any]:

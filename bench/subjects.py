@@ -10,7 +10,7 @@ import tempfile
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ import httpx
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from bench.backends import Backends
 from bench.measures import wait_until
 from contrib.demo.cast import Operator
 from ipc.exits import Exit
@@ -25,6 +26,7 @@ from ipc.exits import Exit
 START_SECONDS = 120.0
 ANSWER_SECONDS = 600.0
 STOP_SECONDS = 60.0
+EMBEDDED = Backends()
 
 
 class RefusedError(Exception):
@@ -39,6 +41,8 @@ class Subject:
     base_url: str
     pid: int
     mode: str
+    beside: tuple[int, ...] = field(default=(), kw_only=True)
+    """Servers that work for it alone, and are counted with it."""
 
 
 @contextmanager
@@ -79,12 +83,14 @@ class Disk:
 
 
 @contextmanager
-def gate(folder: Path, *, fronts: int = 1, disk: Disk | None = None) -> Iterator[Gate]:
+def gate(
+    folder: Path, *, fronts: int = 1, disk: Disk | None = None, backends: Backends = EMBEDDED
+) -> Iterator[Gate]:  # fmt: skip
     """`gateway dev` with its state in `folder`, which may hold some already. Raises RefusedError."""
     config, log = folder / "gateway.toml", folder / "gateway.log"
     # One session of the load generator stands for many agents.
     more = f"front_processes = {fronts}\n" if fronts > 1 else ""
-    config.write_text(f"{more}[limits]\nsession_requests_per_second = 100000\n")
+    config.write_text(f"{more}{backends.top}{backends.tables}[limits]\nsession_requests_per_second = 100000\n")
     command = disk.command() if disk else [str(Path(sys.executable).with_name("gateway"))]
     command += ["dev", "--listen", "127.0.0.1:0", "--no-upstream"]
     command += ["--state-dir", str(folder / "state"), "--config", str(config)]
@@ -101,7 +107,7 @@ def gate(folder: Path, *, fronts: int = 1, disk: Disk | None = None) -> Iterator
         if not line:
             text = " ".join(log.read_text()[-3000:].replace(f"{folder}/", "").split())
             raise RefusedError(text) if process.wait(STOP_SECONDS) == Exit.CONFIG else RuntimeError(text)
-        yield from _serving(json.loads(line), process.pid)
+        yield from _serving(json.loads(line), process.pid, backends.pids)
     finally:
         process.send_signal(signal.SIGTERM)
         try:
@@ -119,7 +125,7 @@ def fresh_gate(**more: Any) -> Iterator[Gate]:
         yield running
 
 
-def _serving(ready: dict[str, Any], pid: int) -> Iterator[Gate]:
+def _serving(ready: dict[str, Any], pid: int, beside: tuple[int, ...]) -> Iterator[Gate]:
     host, _, port = ready["base_url"].removeprefix("http://").rpartition(":")
     found = ready["operator"]
     key = serialization.load_pem_private_key(Path(found["private_key_file"]).read_bytes(), None)
@@ -127,4 +133,5 @@ def _serving(ready: dict[str, Any], pid: int) -> Iterator[Gate]:
     with httpx.Client(base_url=ready["base_url"], timeout=ANSWER_SECONDS) as http:
         operator = Operator(http, ready["public_base_url"], found["key"], key)
         wait_until(lambda: http.get("/readyz").status_code == 200, "a ready gateway")
-        yield Gate((host, int(port)), ready["public_base_url"], pid, "execute", operator, Path(ready["state_dir"]))
+        state = Path(ready["state_dir"])
+        yield Gate((host, int(port)), ready["public_base_url"], pid, "execute", operator, state, beside=beside)

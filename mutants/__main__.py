@@ -12,7 +12,7 @@ from pathlib import Path
 from mutants import accepted, rooms
 from mutants.changes import Change, changes_of
 from mutants.kept import Kept
-from mutants.lines import constant_at, function_of, lines_around
+from mutants.lines import constant_at, function_of, lines_around, lines_using
 from mutants.trials import Baseline, Trials, trials
 
 RESULTS = rooms.ROOT / "build" / "mutants" / "outcomes.jsonl"
@@ -39,7 +39,8 @@ def main(arguments: list[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # the copies go, and what was found stays
     accepts = accepted.read(accepted.LIST.read_text())
     kept = Kept(RESULTS, rooms.ROOT)
-    _try(changes, kept, options.jobs)
+    # What no test has to notice takes longest, for all of its tests are run: it is tried after the others.
+    _try(sorted(changes, key=lambda change: change.name in accepts), kept, options.jobs)
     return _tell(changes, set(files), kept, accepts)
 
 
@@ -55,8 +56,8 @@ def _try(changes: list[Change], kept: Kept, jobs: int) -> None:
 
 
 def _try_room(ready: Trials, room: str, changes: list[Change], kept: Kept) -> None:
-    files = dict.fromkeys(change.path for change in changes)
-    before = ready.baseline(rooms.FOLDERS[room], files)
+    watched = dict.fromkeys(file for change in changes for file in [change.path, *_places_of(change)])
+    before = ready.baseline(rooms.FOLDERS[room], watched)
     took = sum(spent for name, spent in before.seconds.items() if "::" not in name)
     print(f"{room}: {len(changes)} changes; its tests take {took:.0f} s without one", flush=True)
     for test in before.failed:
@@ -73,18 +74,36 @@ def _tests_of(change: Change, before: Baseline) -> list[list[str]]:
     it is run as the module is loaded or in another process, and those that name the constant that is changed."""
     parts = rooms.tests_of(change.path)
     left_out = [f"--deselect={test}" for test in before.failed]
-    source = (rooms.ROOT / change.path).read_bytes()
-    lines = None if change.path in rooms.PROGRAMS else lines_around(source, change.line)
-    if lines is not None:
-        functions = sorted(before.lines.tests_of(change.path, lines), key=lambda one: before.seconds.get(one, 0.0))
+    if places := _places_of(change):
+        run = set[str]().union(*(before.lines.tests_of(file, lines) for file, lines in places.items()))
+        functions = sorted(run, key=lambda one: before.seconds.get(one, 0.0))
         functions = [one for one in functions if one not in map(function_of, before.failed)]
-        constant = constant_at(source, change.line)
+        constant = constant_at((rooms.ROOT / change.path).read_bytes(), change.line)
         naming = [file for part in parts for file in part if constant and constant in (rooms.ROOT / file).read_text()]
         parts = [[one for one in functions if one.partition("::")[0] in {*part} - {*naming}] for part in parts]
         parts = [naming, *parts]
     # What was added to the checkout since the copies were made is none of them.
     known = [[one for one in part if one in before.seconds] for part in parts]
     return [[*part, *left_out] for part in known if part]
+
+
+def _places_of(change: Change) -> dict[str, set[int]]:
+    """File -> lines that run what is changed: the statement around it, or those that use the constant that it sets.
+    Nothing where every test of the room may notice."""
+    source = (rooms.ROOT / change.path).read_bytes()
+    if change.path in rooms.PROGRAMS:
+        return {}
+    if around := lines_around(source, change.line):
+        return {change.path: around}
+    places: dict[str, set[int]] = {}
+    constant = constant_at(source, change.line)
+    for file, text in rooms.naming(constant) if constant else ():
+        lines = lines_using(text, constant or "")
+        if lines is None:
+            return {}
+        if lines:
+            places[file] = lines
+    return places
 
 
 def _tell(changes: list[Change], files: set[str], kept: Kept, accepts: dict[str, str]) -> int:

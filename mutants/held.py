@@ -6,10 +6,12 @@ mutants/patching.py) is refused, and tried without this.
 
 import gc
 import os
+import resource
 import signal
 import sys
 from collections import defaultdict
 from collections.abc import Callable
+from math import ceil
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -44,9 +46,10 @@ class Held:
         except (EOFError, OSError):
             return False
 
-    def begin(self, change: Change, source: bytes, arguments: list[str]) -> int | None:
-        """Fork a trial: its process, or None where the change has to be there before modules are loaded."""
-        self.connection.send((change, source, arguments))
+    def begin(self, change: Change, source: bytes, arguments: list[str], seconds: float) -> int | None:
+        """Fork a trial that may use so many seconds of the processor: its process, or None where the change has to be
+        there before modules are loaded."""
+        self.connection.send((change, source, arguments, seconds))
         pid: int | None = self.connection.recv()
         return pid
 
@@ -84,13 +87,14 @@ class Holder:
         self._connection.send(LOADED)
         while True:
             try:
-                change, source, arguments = self._connection.recv()
+                change, source, arguments, seconds = self._connection.recv()
             except EOFError:
                 os._exit(0)
             go, gone = os.pipe()
             pid = os.fork()
             if pid == 0:
                 os.setsid()
+                limit_processor(seconds)
                 session.items = _chosen(tests, arguments)
                 session.testscollected = len(session.items)
                 has_changed = self._loaded.exchange(change, source)
@@ -106,6 +110,12 @@ class Holder:
             _, status = os.waitpid(pid, 0)
             if can_be_tried:
                 self._connection.send(status)
+
+
+def limit_processor(seconds: float) -> None:
+    """End this process, and each that it starts, when it has used so much: it runs for ever, busy as others may be."""
+    _, most = resource.getrlimit(resource.RLIMIT_CPU)
+    resource.setrlimit(resource.RLIMIT_CPU, (ceil(seconds), most))
 
 
 def _chosen(tests: dict[str, list[pytest.Item]], arguments: list[str]) -> list[pytest.Item]:

@@ -1,8 +1,8 @@
 """Which tests run which lines: told by the trial without a change, so that a change is tried on those tests alone.
 
-A test that never runs a changed line can't notice it. Only code within functions is told apart; whatever runs when a
-module is loaded (constants, defaults, fields) belongs to every test of the room. What a test does in another process is
-not seen: no room has such tests of its own code.
+A test that never runs a changed line can't notice it, nor one that runs no line which uses a changed constant.
+Whatever else runs when a module is loaded (defaults, fields, a constant that another one is made of) belongs to every
+test of the room. What a test does in another process is not seen: no room has such tests of its own code.
 """
 
 import ast
@@ -13,7 +13,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import CodeType, FrameType
-from typing import Any
+from typing import Any, TypeGuard
 
 import pytest
 
@@ -90,14 +90,35 @@ def function_of(test: str) -> str:
 
 
 def lines_around(source: bytes, line: int) -> set[int] | None:
-    """The lines of the statement that this line belongs to, without those within it; of a constant of the module those
-    that use it. None where every test may notice: of classes, and of what no function uses."""
-    statements = list(_statements(ast.parse(source)))
-    around: list[range] = [lines for _, lines in statements if line in lines]
+    """The lines of the statement that this line belongs to, without those within it. None outside of functions."""
+    around: list[range] = [lines for _, lines in _statements(ast.parse(source)) if line in lines]
     if not around:
-        return _uses(statements, constant_at(source, line))
+        return None
     shortest: range = min(around, key=len)
     return set(shortest)
+
+
+def lines_using(source: bytes, name: str) -> set[int] | None:
+    """The lines of statements within functions that use a constant, of this module or of the one that it is imported
+    from; None where what runs as the module is loaded uses it, or where it has another name there."""
+    tree = ast.parse(source)
+    used, inner = set[int](), set[ast.AST]()
+    for statement, lines in _statements(tree):
+        inner |= {*ast.walk(statement)}
+        if any(_is_use(one, name) and one.lineno in lines for one in ast.walk(statement)):
+            used |= set(lines)
+    for node in ast.walk(tree):
+        is_renamed = isinstance(node, ast.alias) and node.name == name and node.asname is not None
+        if is_renamed or (node not in inner and _is_use(node, name)):
+            return None
+    return used
+
+
+def _is_use(node: ast.AST, name: str) -> TypeGuard[ast.expr]:
+    match node:
+        case ast.Name(id=found, ctx=ast.Load()) | ast.Attribute(attr=found, ctx=ast.Load()):
+            return found == name
+    return False
 
 
 def constant_at(source: bytes, line: int) -> str | None:
@@ -108,14 +129,6 @@ def constant_at(source: bytes, line: int) -> str | None:
                 case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
                     return name
     return None
-
-
-def _uses(statements: list[tuple[ast.stmt, range]], name: str | None) -> set[int] | None:
-    used = set[int]()
-    for node, lines in statements:
-        if any(isinstance(one, ast.Name) and one.id == name and one.lineno in lines for one in ast.walk(node)):
-            used |= set(lines)
-    return used or None
 
 
 def _statements(tree: ast.Module) -> Iterator[tuple[ast.stmt, range]]:

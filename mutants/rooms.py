@@ -4,6 +4,7 @@ Tests of a room lie in the folder of its name; none of them runs a whole gateway
 first, because it finds most.
 """
 
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -28,9 +29,14 @@ FOLDERS = {
         "tests/notary/test_under_way.py", "tests/notary/ledger/test_outbox.py", "tests/notary/reading/test_queries.py",
         "tests/notary/backends/redis/test_shared.py",
     ),
-    "notary/store": ("tests/notary/store", "tests/notary/operations"),
+    "notary/store": (
+        "tests/notary/store", "tests/notary/operations", "tests/notary/ledger/test_schema.py",
+        "tests/notary/test_upkeep.py",
+    ),
     "notary/signing": ("tests/notary/signing", "tests/notary/operations/test_open.py"),
     "notary/ledger": ("tests/notary/ledger", "tests/notary/operations", "tests/notary/test_announcing.py"),
+    "notary/ledger/gateways.py": ("tests/notary/backends/postgres", "tests/notary/ledger/test_contract.py"),
+    "notary/ledger/postgres.py": ("tests/notary/backends/postgres", "tests/notary/ledger/test_contract.py"),
     "notary/tree": ("tests/notary/tree", "tests/notary/test_checkpoints.py"),
     "notary/reading": (
         "tests/notary/reading", "tests/notary/operations/test_close.py",
@@ -75,6 +81,17 @@ def files(only: str = "") -> list[str]:
             if name.startswith(only) and file.name != "__init__.py":
                 found[name] = None
     return list(found)
+
+
+@cache
+def naming(word: str) -> list[tuple[str, bytes]]:
+    """Files of the packages of the rooms, and what they read, that hold this word."""
+    found = []
+    for package in dict.fromkeys(room.partition("/")[0] for room in FOLDERS):
+        for path in sorted((ROOT / package).rglob("*.py")):
+            if word.encode() in (source := path.read_bytes()):
+                found.append((str(path.relative_to(ROOT)), source))
+    return found
 
 
 def room_of(path: str) -> str:

@@ -24,7 +24,7 @@ from pathlib import Path
 import pytest
 
 from mutants.changes import Change
-from mutants.held import Held, Holder
+from mutants.held import Held, Holder, limit_processor
 from mutants.kept import COLLECTION, DEADLINE, SURVIVED
 from mutants.lines import Lines, Recorder, function_of
 
@@ -41,6 +41,8 @@ already can't be rewritten, as pytest would with its plugins."""
 PATIENCE = 5.0
 PATIENCE_SECONDS = 60.0
 """A trial may take so many times as long as without a change, and so much more: the machine may be busy."""
+PROCESSOR_SECONDS = 10.0
+"""Of the processor it may use so many times as much as well, and this: what never ends is told apart sooner by that."""
 BASELINE_SECONDS = 1800.0
 _NOT_RUN = 70
 
@@ -111,9 +113,10 @@ class Copy:
         return self._running.deadline
 
     def begin(
-        self, change: Change | None, arguments: list[str], seconds: float, watched: Iterable[str] = ()
+        self, change: Change | None, arguments: list[str], usual: float, watched: Iterable[str] = ()
     ) -> None:  # fmt: skip
-        """Run pytest with these arguments on the changed tree; write down which tests run which lines of `watched`."""
+        """Run pytest with these arguments, which take `usual` seconds without a change, on the changed tree; write down
+        which tests run which lines of `watched`."""
         source = b""
         if change is not None:
             path = self.tree / change.path
@@ -121,15 +124,18 @@ class Copy:
             self._undo = path, source, path.stat()
             path.write_bytes(change.apply(source))
         self._tests.unlink(missing_ok=True)
-        deadline = time.monotonic() + seconds
+        deadline = time.monotonic() + (usual * PATIENCE + PATIENCE_SECONDS if change else BASELINE_SECONDS)
+        processor = max(1.0, usual * PATIENCE + PROCESSOR_SECONDS)
         if change is not None and self._held is not None:
-            pid = self._held.begin(change, source, arguments)
+            pid = self._held.begin(change, source, arguments, processor)
             if pid is not None:
                 self._running = _Running(pid, self._held.connection.fileno(), deadline, is_held=True)
                 return
         pid = os.fork()
         if pid == 0:
             os.setsid()
+            if change is not None:
+                limit_processor(processor)
             plugins = [Recorder(self.tree, watched, self._lines)] if watched else []
             self._be_a_trial(["-x", *arguments] if change else arguments, plugins, writes=change is None)
         self._running = _Running(pid, os.pidfd_open(pid), deadline, is_held=False)
@@ -190,7 +196,7 @@ class Copy:
             path.write_bytes(source)
             os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
             self._undo = None
-        if is_late:
+        if is_late or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGXCPU):
             return DEADLINE
         code = os.waitstatus_to_exitcode(status)
         if is_changed and code == pytest.ExitCode.USAGE_ERROR:
@@ -255,7 +261,7 @@ class Trials:
         """Run tests of an unchanged tree in every copy at once; of `watched` files it is told who runs which line.
         They are collected then, for the trials to come."""
         for copy in self._copies:
-            copy.begin(None, list(tests), BASELINE_SECONDS, watched)
+            copy.begin(None, list(tests), 0.0, watched)
         failed: dict[str, None] = {}
         for copy in self._copies:
             select.select([copy.descriptor], [], [], BASELINE_SECONDS)
@@ -288,8 +294,7 @@ class Trials:
             while waiting and free:
                 copy, (change, left) = free.pop(), waiting.pop()
                 first, *rest = left or _hopeful_first(tests[change.name], last.get(change.path))
-                usual = sum(seconds.get(argument, 0.0) for argument in first)
-                copy.begin(change, first, usual * PATIENCE + PATIENCE_SECONDS)
+                copy.begin(change, first, sum(seconds.get(argument, 0.0) for argument in first))
                 running[copy] = change, rest
             patience = min(copy.deadline for copy in running) - time.monotonic()
             ready, _, _ = select.select([copy.descriptor for copy in running], [], [], max(0.0, patience))

@@ -70,7 +70,12 @@ class Database(Protocol):
 
     @property
     def is_unchanged(self) -> bool:
-        """True within a unit when no other gateway has written since the last one of this."""
+        """True within a unit when no other gateway has written since the last `follow`."""
+        ...
+
+    def follow(self) -> None:
+        """What is kept in memory is what this unit, which was committed, has seen and written. Not every unit of a
+        notary is followed: one that writes a checkpoint knows nothing of what others wrote before it."""
         ...
 
     def unit(self, *, writes: bool = True, is_durable: bool = True) -> AbstractContextManager[Connection]:

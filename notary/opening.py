@@ -49,7 +49,8 @@ def _opened(
     settings: Settings, database: Database, clock: Clock | None, limits: Limits, places: Places, *, is_accepted: bool
 ) -> tuple[State, Remembered]:  # fmt: skip
     state_dir = Path(settings.state_dir)
-    with database.unit(writes=False) as connection:
+    # SECURITY: by the lock of a shared ledger, what the notary before this one was committing has ended.
+    with database.unit(writes=database.is_shared) as connection:
         found = gateways.read_last(database, connection)
         answers, unsettled = remembered(connection, found), Unsettled(found)
     last = unsettled.number

@@ -1,7 +1,7 @@
 """Units whose store lies in Redis: performed again where others changed what they had read, undone where the ledger
 does not have them.
 
-The order of steps and what an end between any two of them leaves: docs/decisions.md, "The store in Redis".
+The order of steps and what an end between any two of them leaves: docs/decisions.md, "The order of Redis and ledger".
 """
 
 import contextlib
@@ -18,7 +18,7 @@ from notary.ledger import gateways
 from notary.operations.reconciling import StoreChanged
 from notary.state import State
 from notary.store.contract import StoreGone
-from notary.store.marker import read_marker
+from notary.store.marker import read_doubt, read_marker
 from notary.unit import Handler, Outcome, Task
 from notary.units import Units
 
@@ -58,7 +58,6 @@ class RemoteUnits(Units):
                 self._state.forget()
                 self._recover()  # at once, if that can be
                 raise
-            stores.confirm()
             return outcomes
         raise StoreGone("Redis: others change it all the time")
 
@@ -96,7 +95,8 @@ class RemoteUnits(Units):
             # SECURITY: by the lock of a shared ledger, a unit whose end is not known has ended.
             with database.unit(writes=database.is_shared) as connection:
                 last = gateways.read_last(database, connection).last
-            self._stores.recover(last)
+                doubt = read_doubt(connection, self._stores.notary)
+            self._stores.recover(last, doubt)
 
     def _reconcile(self) -> None:
         if self._was_renewed():

@@ -117,6 +117,8 @@ class Unit:
         self._closed: set[str] = set()
         self._cut: set[str] = set()
         self._given: Counter[str] = Counter()
+        self.has_taken_room = False
+        """Something was written that takes room for good: a full disk would have refused it."""
         self.withdrawn: dict[str, str] = {}
         """Intents that this unit opened and ended without a word to any worker -> code of the error."""
         self._queued = Queued()
@@ -185,6 +187,7 @@ class Unit:
     def append(self, event: AuditEvent, receipt: Receipt | None = None, **more: Any) -> None:
         """Complete an event with `more`, link it and write it, with its receipt and its deliveries."""
         self.part = "ledger"
+        self.has_taken_room = True
         event = msgspec.structs.replace(event, event_id=new("evt_"), timestamp=iso(self.now), **more)
         if self._head is None:
             self._head = _head_of(self.connection, self._unsettled.entries)
@@ -234,6 +237,7 @@ class Unit:
 
     def open(self, intent: OpenIntent, grant: str) -> None:
         """Write an intent, whose id is new."""
+        self.has_taken_room = True
         self._entry.intents.append(intents.row_of(intent, grant))
         self._entry.intent_leaves.append(self._next_leaf())
         self._opened[intent.intent_id] = intent
@@ -339,6 +343,8 @@ class Unit:
 
     def finish(self, answers: list[journal.Remembered]) -> None:
         """Write the unit's entry with what is answered, inside the transaction."""
+        if not self.store.is_in_ledger:
+            self.store.keep_doubt(self._unsettled.number)
         number, slots = self._unsettled.number + 1, self.state.limits.unsettled_slots
         if self._is_shared:
             self.settle()
@@ -361,8 +367,10 @@ class Unit:
     def commit(self) -> None:
         """The transaction is committed: follow it in memory."""
         state = self.state
+        self.store.confirm()
         state.head, state.epoch, state.leaves = self._head, self._epoch, self._leaves
         state.revoked = self._revoked
+        state.database.follow()
         if self._has_settled:
             self._unsettled.clear()
         if self._is_finished:

@@ -100,7 +100,7 @@ class Units:
                 raise
         unit.commit()
         self._unheard = unheard
-        if is_writing and state.is_failing:
+        if is_writing and state.is_failing and (unit.has_taken_room or not state.database.is_shared):
             self._recovered()
         self.withdrawn |= unit.withdrawn
         self.woken |= unit.woken

@@ -1,18 +1,21 @@
 #!/usr/bin/env bash
-# Builds the Go programs that tests run for real: sops, age and age-keygen, each of one fixed version. What is on the
-# PATH or stands in FOLDER already is used, so that the second run is quick; sops takes some minutes, once. Without Go
-# nothing is built and tests that need one are skipped, which CI takes for a failure.
+# Builds the Go programs that tests run for real: opa, sops, age and age-keygen, each of one fixed version. What runs from
+# the PATH or stands in FOLDER already is used, so that the second run is quick; opa and sops take some minutes, once.
+# Without Go nothing is built and tests that need one are skipped, which CI takes for a failure.
 # Usage: go_programs.sh FOLDER     afterwards FOLDER has each of them that is not on the PATH
 set -euo pipefail
 folder=$(realpath -m "$1")
+declare -A version=([age]=--version [age-keygen]=--version [opa]=version [sops]=--version)
 declare -A module=(
   [age]=filippo.io/age/cmd/age@v1.2.1
   [age-keygen]=filippo.io/age/cmd/age-keygen@v1.2.1
+  [opa]=github.com/open-policy-agent/opa@v1.22.2
   [sops]=github.com/getsops/sops/v3/cmd/sops@v3.9.4
 )
 
 say() { printf '%s\n' "$*" >&2; }
-is_there() { command -v "$1" >/dev/null || [ -x "$folder/$1" ]; }
+runs() { "$2" "${version[$1]}" >/dev/null 2>&1; }
+is_there() { { found=$(command -v "$1") && runs "$1" "$found"; } || runs "$1" "$folder/$1"; }
 
 missing=()
 for one in "${!module[@]}"; do is_there "$one" || missing+=("$one"); done
@@ -29,7 +32,8 @@ for one in "${missing[@]}"; do
   say "go_programs: building $one for the tests (not installed; once)"
   made=$(mktemp -d "$folder/.XXXXXX")
   # Into a folder of its own first: what stands in FOLDER is whole.
-  GOBIN=$made GOFLAGS=-mod=mod go install "${module[$one]}" || {
+  GOBIN=$made GOFLAGS=-mod=mod nice -n 10 go install -trimpath -ldflags='-s -w' "${module[$one]}" &&
+    runs "$one" "$made/$one" || {
     rm -rf "$made"
     say "go_programs: $one could not be built; see what go says above, or install $one and try again"; exit 1; }
   mv "$made/$one" "$folder/$one"

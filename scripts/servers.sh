@@ -1,44 +1,25 @@
 #!/usr/bin/env bash
-# Finds the programs that tests run for real, or fetches them: squid, strace, redis-server, postgres, opa and a Chromium.
-# Nothing is installed: packages would start services, so files are unpacked into FOLDER and run from there; opa has no
-# package and is built with Go, some minutes once. Needs no root, and leaves the system's package lists alone. What stands
-# already is used, Chrome too: the second run is quick. The browser is the largest: 100 MB to fetch, 290 MB on the disk.
+# Finds the programs that tests run for real, or fetches them: squid, strace, redis-server, postgres and a Chromium.
+# Nothing is installed: packages would start services, so files are unpacked into FOLDER and run from there. Needs no
+# root, and leaves the system's package lists alone. What stands already is used, Chrome too: the second run is quick.
+# The browser is the largest: 100 MB to fetch, 290 MB on the disk. What is written in Go is for go_programs.sh.
 # Usage: servers.sh FOLDER     afterwards FOLDER/bin has each of them, unless it is on the PATH, in /usr/sbin or, of
 # PostgreSQL, in /usr/lib/postgresql
 set -euo pipefail
 folder=$(realpath -m "$1")
-declare -A version=([squid]=-v [strace]=-V [redis-server]=--version [postgres]=--version [opa]=version)
+declare -A version=([squid]=-v [strace]=-V [redis-server]=--version [postgres]=--version)
 declare -A place=([squid]=usr/sbin [strace]=usr/bin [redis-server]=usr/bin [postgres]='usr/lib/postgresql/*/bin')
 declare -A debian=([squid]=squid [strace]=strace [redis-server]=redis-server [postgres]=postgresql)
 browsers=(chromium-headless-shell chromium google-chrome google-chrome-stable)
 for one in "${browsers[@]}"; do version[$one]=--version; done
 place[chromium-headless-shell]=usr/lib/chromium
 debian[chromium-headless-shell]=chromium-headless-shell
-opa=github.com/open-policy-agent/opa@v1.22.2
 
 say() { printf '%s\n' "$*" >&2; }
 runs() { "$2" "${version[$1]}" >/dev/null 2>&1; }
 
 PATH=$PATH:/usr/sbin:/usr/local/sbin
 for one in /usr/lib/postgresql/*/bin; do [ ! -d "$one" ] || PATH=$PATH:$one; done
-
-# What is built is kept beside what is unpacked, which is replaced as a whole.
-build_opa() {
-  { found=$(command -v opa) && runs opa "$found"; } && return
-  [ ! -x "$folder/bin/opa" ] || ! runs opa "$folder/bin/opa" || return 0
-  command -v go >/dev/null || {
-    say "servers: no opa found, and no go to build it with; install Go 1.26 or later, or put the program opa on the PATH"
-    exit 1; }
-  say "servers: building opa for the tests (not installed; some minutes, once)"
-  mkdir -p "$folder/bin"
-  built=$(mktemp -d "$folder.XXXXXX")
-  trap 'rm -rf "$built"' EXIT
-  GOBIN=$built nice -n 10 go install -trimpath -ldflags='-s -w' "$opa" >&2 && runs opa "$built/opa" || {
-    say "servers: opa could not be built; see what go says above, or put the program opa on the PATH"
-    exit 1; }
-  mv "$built/opa" "$folder/bin/opa"
-  rm -rf "$built"
-}
 
 missing=()
 for one in squid strace redis-server postgres; do
@@ -50,7 +31,7 @@ has_browser() {
 }
 has_browser || missing+=("${browsers[0]}")
 is_there() { for one in "${missing[@]}"; do [ -x "$folder/bin/$one" ] && runs "$one" "$folder/bin/$one" || return 1; done; }
-if is_there; then build_opa; exit 0; fi
+if is_there; then exit 0; fi
 packages=(); for one in "${missing[@]}"; do packages+=("${debian[$one]}"); done
 names=${packages[*]}
 names=${names// / and }
@@ -66,7 +47,7 @@ mkdir -p "$(dirname "$folder")"
 # One at a time: what runs under somebody's tests is not replaced, and what a killed one left half made can go.
 exec 9< "$(dirname "$folder")"
 flock -w 900 9 || { say "servers: another fetch has not ended for a quarter of an hour"; exit 1; }
-if is_there; then build_opa; exit 0; fi
+if is_there; then exit 0; fi
 rm -rf "$folder".??????
 made=$(mktemp -d "$folder.XXXXXX")
 trap 'rm -rf "$made"' EXIT
@@ -126,7 +107,5 @@ for one in "${missing[@]}"; do
     "$made/bin/$one" "${version[$one]}" >&2 || true
     say "servers: install the package ${debian[$one]} (a service need not run) and try again"; exit 1; }
 done
-[ ! -x "$folder/bin/opa" ] || mv "$folder/bin/opa" "$made/bin/opa"
 rm -rf "$folder"
 mv -T "$made" "$folder"
-build_opa

@@ -132,5 +132,5 @@ class Health:
 
     def status(self, *, draining: bool) -> str:
         """`status` of the admin status: ok, degraded or draining."""
-        is_ok = self.store and self.policy and not self.crash_loops and not self.is_ledger_full
+        is_ok = self.store and self.policy and self.ledger and not self.crash_loops and not self.is_ledger_full
         return "draining" if draining else "ok" if is_ok else "degraded"

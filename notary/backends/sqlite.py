@@ -168,6 +168,9 @@ class Database:
             with contextlib.suppress(DatabaseGone):
                 self._reserve_more()
 
+    def follow(self) -> None:
+        """See Database: nobody else writes."""
+
     def cut_wal(self) -> bool:
         """Copy the whole WAL into the file and cut it to nothing: it still held what was overwritten in the file. False
         while a reader needs it. Raises DatabaseGone."""

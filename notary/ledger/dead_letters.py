@@ -12,9 +12,9 @@ from notary.database import Connection
 AT_ONCE: Final = 100
 """What one request moves at most: what bounds its transaction."""
 _NAMES = "event_id, kind, endpoint, attempts, at, error"
-_NEWEST = f"SELECT {_NAMES} FROM given_up WHERE CAST(?1 AS TEXT) IS NULL OR endpoint = ?1 ORDER BY seq DESC LIMIT ?2"  # noqa: S608
+_NEWEST = f"SELECT {_NAMES} FROM given_up WHERE CAST(? AS TEXT) IS NULL OR endpoint = ? ORDER BY seq DESC LIMIT ?"  # noqa: S608
 _CHOSEN = """
-SELECT seq FROM given_up WHERE endpoint = ?1 AND (CAST(?2 AS TEXT) IS NULL OR event_id = ?2) ORDER BY seq LIMIT ?3
+SELECT seq FROM given_up WHERE endpoint = ? AND (CAST(? AS TEXT) IS NULL OR event_id = ?) ORDER BY seq LIMIT ?
 """
 _REQUEUE = """
 INSERT INTO outbox (event_id, kind, endpoint, due, payload)
@@ -25,7 +25,8 @@ SELECT event_id, kind, endpoint, ?, payload FROM given_up WHERE seq = ?
 def newest(connection: Connection, endpoint: str | None, limit: int) -> list[DeadLetter]:
     """The newest so many, of one endpoint or of all."""
     names = _NAMES.split(", ")
-    return [DeadLetter(**dict(zip(names, row, strict=True))) for row in connection.execute(_NEWEST, (endpoint, limit))]
+    rows = connection.execute(_NEWEST, (endpoint, endpoint, limit))
+    return [DeadLetter(**dict(zip(names, row, strict=True))) for row in rows]
 
 
 def count(connection: Connection) -> dict[str, int]:
@@ -36,7 +37,7 @@ def count(connection: Connection) -> dict[str, int]:
 def requeue(connection: Connection, asked: RedeliverDeliveries, room: int) -> int:
     """Move the oldest, or that of one event, as far as there is room; how many."""
     most = min(AT_ONCE, max(room, 0))
-    chosen = [seq for (seq,) in connection.execute(_CHOSEN, (asked.endpoint, asked.event_id, most))]
+    chosen = [seq for (seq,) in connection.execute(_CHOSEN, (asked.endpoint, asked.event_id, asked.event_id, most))]
     for seq in chosen:
         connection.execute(_REQUEUE, (asked.now, seq))
         connection.execute("DELETE FROM given_up WHERE seq = ?", (seq,))

@@ -24,8 +24,8 @@ _INTENTS = f"SELECT {', '.join(INTENT_COLUMNS)} FROM intents ORDER BY seq"  # no
 class History(msgspec.Struct, frozen=True, array_like=True):
     """How many events and intents there were before the tree."""
 
-    events: int = 0
-    intents: int = 0
+    events: int
+    intents: int
 
     @property
     def leaves(self) -> int:

@@ -40,9 +40,9 @@ _ROW = (
 # All come as one. The second part is what was dated by a clock that was wrong since.
 DUE = f"""
 SELECT CAST(json_group_array({_ROW}) AS BLOB) FROM (
-    SELECT * FROM outbox WHERE endpoint = ?1 AND due <= ?2
-    UNION ALL SELECT * FROM outbox WHERE endpoint = ?1 AND due > ?3
-    ORDER BY due, seq LIMIT ?4
+    SELECT * FROM outbox WHERE endpoint = ? AND due <= ?
+    UNION ALL SELECT * FROM outbox WHERE endpoint = ? AND due > ?
+    ORDER BY due, seq LIMIT ?
 )
 """  # noqa: S608 - names of columns
 TAKE = "UPDATE outbox SET attempts = attempts + 1, due = ? WHERE seq IN (SELECT value FROM json_each(?))"
@@ -78,7 +78,7 @@ _names = msgspec.json.Decoder(list[Name]).decode
 def claim(connection: Connection, asked: ClaimDeliveries) -> list[Delivery]:
     """Take what is due, the longest due first; nobody else gets it before `until`. Raises ValueError for a stored
     delivery that makes no sense."""
-    due = (asked.endpoint, asked.now, asked.now + FAR_MS, max(asked.limit, 0))
+    due = (asked.endpoint, asked.now, asked.endpoint, asked.now + FAR_MS, max(asked.limit, 0))
     (rows,) = connection.execute(DUE, due).fetchone()
     taken = _deliveries(rows)
     if taken:

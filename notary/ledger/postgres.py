@@ -109,9 +109,9 @@ OWN: Final = {
     outbox.DUE: f"""
         SELECT convert_to(coalesce(CAST(json_agg(json_build_object({_DELIVERY}, 'attempt', attempts + 1)
         ORDER BY due, seq) AS text), '[]'), 'UTF8') FROM (
-            SELECT * FROM outbox WHERE endpoint = ?1 AND due <= ?2
-            UNION ALL SELECT * FROM outbox WHERE endpoint = ?1 AND due > ?3
-            ORDER BY due, seq LIMIT ?4
+            SELECT * FROM outbox WHERE endpoint = ? AND due <= ?
+            UNION ALL SELECT * FROM outbox WHERE endpoint = ? AND due > ?
+            ORDER BY due, seq LIMIT ?
         ) AS waiting
     """,  # noqa: S608 - text of this file
     outbox.TAKE: """

@@ -21,6 +21,8 @@ from notary.unit import Unit
 
 _PROBE = "INSERT OR REPLACE INTO meta (key, value) VALUES ('probe', ?)"
 """Something else each time: SQLite does not write a page that stays as it is."""
+_ROOM = 32 * 1024
+"""A PostgreSQL whose disk is full still takes rows that fit into pages which it has: more than those have free."""
 
 
 def read_budget(unit: Unit, asked: m.ReadBudget) -> Budget:
@@ -88,7 +90,8 @@ def _moment(unit: Unit) -> Moment:
 def read_ledger(unit: Unit, _asked: m.ReadLedger) -> m.LedgerStatus:
     """See ReadLedger."""
     if unit.state.is_failing:
-        unit.connection.execute(_PROBE, (secrets.token_hex(8),))
+        unit.connection.execute(_PROBE, (secrets.token_hex(_ROOM if unit.state.database.is_shared else 8),))
+        unit.has_taken_room = True
     waiting = outbox.waiting(unit.connection)
     unit.state.backlog.found(waiting)
     unresolved = unit.count_unresolved()

@@ -163,10 +163,10 @@ def neighbours(connection: Connection, seq: int) -> list[tuple[int, bytes]]:
     """(number, stored bytes) of an event and those next to it, as far as they can be read."""
     try:
         rows = connection.execute(
-            "SELECT seq, CAST(bytes AS BLOB) FROM events WHERE seq = ?1"
-            " OR seq = (SELECT max(seq) FROM events WHERE seq < ?1)"
-            " OR seq = (SELECT min(seq) FROM events WHERE seq > ?1) ORDER BY seq",
-            (seq,),
+            "SELECT seq, CAST(bytes AS BLOB) FROM events WHERE seq = ?"
+            " OR seq = (SELECT max(seq) FROM events WHERE seq < ?)"
+            " OR seq = (SELECT min(seq) FROM events WHERE seq > ?) ORDER BY seq",
+            (seq, seq, seq),
         )
         return rows.fetchall()
     except (sqlite3.DatabaseError, UnicodeDecodeError):

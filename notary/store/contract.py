@@ -58,6 +58,15 @@ class Store(Protocol):
         that of the unit. Raises what has the unit performed again, or nothing of it done."""
         ...
 
+    def confirm(self) -> None:
+        """The ledger has the unit."""
+        ...
+
+    def keep_doubt(self, last: int) -> None:
+        """The ledger is about to give the number after `last` to this unit: have it remember what may have been done
+        here under that number by another one. Only where the store is not in the ledger."""
+        ...
+
     def use_proof(self, key: str, now: float) -> bool:
         """Record a proof. False when it was used already."""
         ...

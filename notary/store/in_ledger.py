@@ -26,6 +26,12 @@ class SqliteStore:
     def apply(self, number: int) -> None:
         """See Store."""
 
+    def confirm(self) -> None:
+        """See Store."""
+
+    def keep_doubt(self, last: int) -> None:
+        """See Store. There is none."""
+
     def use_proof(self, key: str, now: float) -> bool:
         """See Store. The caller writes the row (`proofs.row_of`)."""
         return not proofs.is_used(self._connection, key, now)

@@ -1,11 +1,15 @@
-"""What the ledger remembers of a store elsewhere: the marker that lies there, too. Functions of a connection.
+"""What the ledger remembers of a store elsewhere. Functions of a connection.
 
-A store without it, or with another one, has lost its data, or is not the store of this ledger.
+The marker lies there, too: a store without it, or with another one, has lost its data, or is not the store of this
+ledger. A unit in doubt is one that the store may have done and the ledger does not have; its number is another one's
+where the ledger went on.
 """
 
 from notary.database import Connection
 
 META = "store_marker"
+DOUBT = "store_doubt:"
+"""And the id of the gateway by which it has its record in the store."""
 
 
 def read_marker(connection: Connection) -> str | None:
@@ -17,6 +21,18 @@ def read_marker(connection: Connection) -> str | None:
 def keep_marker(connection: Connection, marker: str) -> None:
     """From now on this is the ledger's store."""
     connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (META, marker))
+
+
+def keep_doubt(connection: Connection, gateway: str, number: int) -> None:
+    """The unit of this number changes nothing in the store: what the store has of it is of one that failed. It is never
+    forgotten, since no other unit has this number."""
+    connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (DOUBT + gateway, str(number)))
+
+
+def read_doubt(connection: Connection, gateway: str) -> int | None:
+    """The last one of this gateway, in doubt or not any more."""
+    row = connection.execute("SELECT value FROM meta WHERE key = ?", (DOUBT + gateway,)).fetchone()
+    return None if row is None else int(row[0])
 
 
 def forget_marker(connection: Connection) -> None:

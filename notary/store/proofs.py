@@ -23,16 +23,14 @@ _BUCKETS = 5
 """Those that a proof which is still remembered may lie in: of three minutes, the one that has begun, and the next one
 for a clock that a time service has set back a little."""
 # A list after IN would be made a table of its own for each question.
-_LOOK = " UNION ALL ".join(
-    f"SELECT 1 FROM proofs WHERE bucket = ?1 + {bucket} AND key = ?2 AND expires_at > ?3"  # noqa: S608 - a number
-    for bucket in range(_BUCKETS)
-)
+_LOOK = " UNION ALL ".join(["SELECT 1 FROM proofs WHERE bucket = ? AND key = ? AND expires_at > ?"] * _BUCKETS)
 INSERT_PROOF = "INSERT OR REPLACE INTO proofs (bucket, key, expires_at) VALUES (?, ?, ?)"
 
 
 def is_used(connection: Connection, key: str, now: float) -> bool:
     """True for a proof that is in the table and not forgotten yet."""
-    return connection.execute(_LOOK, (_bucket(now), key, now)).fetchone() is not None
+    values = [value for bucket in range(_BUCKETS) for value in (_bucket(now) + bucket, key, now)]
+    return connection.execute(_LOOK, values).fetchone() is not None
 
 
 def row_of(key: str, now: float) -> tuple[int, str, float]:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from bench.report import report
-from bench.targets import ECHO, PLAIN, SLOW, Target, gateway_with, targets
+from bench.targets import ECHO, PLAIN, SHARED, SLOW, Target, gateway_on, gateway_with, targets
 
 
 def figures(factor: float) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def figures(factor: float) -> dict[str, Any]:
 
 @pytest.fixture
 def results() -> dict[str, Any]:
-    factors = {ECHO: 1.0, PLAIN: 2.0, SLOW: 4.0}
+    factors = {ECHO: 1.0, PLAIN: 2.0, SLOW: 4.0, gateway_on(SHARED): 2.5}
     return {
         "cores": 2, "load_before": (0.1, 0.1, 0.1), "rounds": 2, "seconds": 1.0,
         "floors": {"fdatasync_ms": 0.3, "component_call_ms": 0.05},
@@ -55,6 +55,7 @@ def by_name(results: Mapping[str, Any]) -> dict[str, Target]:
         ("p50 ÷ echo at 1", 2.0, True),
         ("p50 ÷ echo at 8", "not measured", None),
         ("calls/s at 32, slow disk ÷ without", 0.5, False),
+        ("calls/s at 32, Redis + PostgreSQL ÷ embedded", 0.8, True),
         ("flushes a call in front and notary, at 1", 2.0, True),
         ("futex a call in front and notary, at 1", 1.0, True),
         ("epoll_wait a call in front and notary, at 1", 5.0, True),
@@ -89,6 +90,14 @@ def test_the_report_has_a_row_for_every_subject_process_and_target(results: dict
     text = report(results)
     for part in (ECHO, PLAIN, SLOW, "  notary", "not yet", *by_name(results)):
         assert part in text
+
+
+def test_what_gateways_lie_on_stands_in_columns_as_ratios_to_the_echo(results: dict[str, Any]) -> None:
+    lines = [line.split() for line in report(results).splitlines()]
+    assert ["÷", "echo", "at", "embedded", "Redis", "+", "PostgreSQL"] in lines
+    assert ["calls/s", "32", "0.50", "0.40"] in lines
+    results["samples"] = [one for one in results["samples"] if one["subject"] != gateway_on(SHARED)]
+    assert "embedded" not in report(results).partition("÷ embedded")[0]
 
 
 def test_a_load_generator_that_has_no_time_left_is_named(results: dict[str, Any]) -> None:

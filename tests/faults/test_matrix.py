@@ -15,10 +15,12 @@ import pytest
 from tests.faults.report import DOCUMENT, document
 from tests.faults.stages.core import can_mount, opa_stage, redis_stage, sqlite_stage
 from tests.faults.stages.edges import proxy_stage, webhook_stage
+from tests.faults.stages.postgres import postgres_stage
 from tests.faults.stages.refused import ended, starting
 from tests.faults.table import TABLES
 from tests.faults.table.edges import FILE, PROXY, SOPS, WEBHOOKS
 from tests.faults.table.opa import OPA
+from tests.faults.table.postgres import POSTGRES
 from tests.faults.table.redis import REDIS
 from tests.faults.table.rows import FAULTS, HEALTHY, OPERATIONS, Refused, Row, Table
 from tests.faults.table.sqlite import SQLITE
@@ -29,6 +31,7 @@ STAGES: dict[Start, tuple[Table, ...]] = {
     redis_stage: (REDIS,),
     opa_stage: (OPA,),
     sqlite_stage: (SQLITE,),
+    postgres_stage: (POSTGRES,),
     proxy_stage: (PROXY, FILE),
     webhook_stage: (WEBHOOKS, SOPS),
 }
@@ -80,7 +83,7 @@ def walks(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 @pytest.fixture
 def seen(walks: dict[str, Future[Walked]], table: Table, fault: str) -> Seen:
     """What came of this fault."""
-    if table is SQLITE and fault == "full" and not can_mount():
+    if table in (SQLITE, POSTGRES) and fault == "full" and not can_mount():
         pytest.skip("only root may mount a small disk")
     return walks[table.dependency].result()[table.dependency][fault]
 

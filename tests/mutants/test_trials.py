@@ -7,7 +7,7 @@ import pytest
 
 from mutants.changes import Change, changes_of
 from mutants.kept import COLLECTION, DEADLINE, SURVIVED, Kept
-from mutants.lines import lines_around
+from mutants.lines import lines_around, lines_using
 from mutants.trials import NotRun, _hopeful_first, trials
 
 SOURCE = """
@@ -96,13 +96,18 @@ def test_trials_tell_what_found_each_change_and_leave_the_checkout_alone(tree: P
     assert not list(tree.rglob("__pycache__"))
 
 
-def test_a_change_that_makes_the_tests_run_for_ever_is_found_by_the_deadline(tree: Path) -> None:
+@pytest.mark.parametrize(
+    ("instead", "usual"), [("0", -1.8), ("__import__('signal').pause()", -11.6)], ids=["works", "waits"]
+)
+def test_a_change_that_makes_the_tests_run_for_ever_is_found_by_the_deadline(
+    tree: Path, instead: str, usual: float
+) -> None:
     (endless,) = (one for one in changes_of("small.py", (tree / "small.py").read_bytes()) if "count - 1" in one.before)
-    endless = Change(**{**vars(endless), "text": "0"})
+    endless = Change(**{**vars(endless), "text": instead})
     with trials(tree, 1) as ready:
         ready.baseline(("tests",))
         test = "tests/test_small.py::test_down"
-        assert [by for _, by in ready.run([endless], {endless.name: [[test]]}, {test: -11.6})] == [DEADLINE]
+        assert [by for _, by in ready.run([endless], {endless.name: [[test]]}, {test: usual})] == [DEADLINE]
 
 
 def test_a_change_with_which_the_tests_can_not_be_loaded_is_found_by_that(tree: Path) -> None:
@@ -159,10 +164,22 @@ def test_a_test_that_fills_the_stack_is_not_thought_to_leave_out_what_it_ran_aft
     assert before.lines.tests_of("small.py", [len(lines)]) == {"tests/test_small.py::test_it"}
 
 
-def test_a_change_belongs_to_the_lines_of_its_statement_alone_or_to_the_uses_of_its_constant() -> None:
+def test_a_change_belongs_to_the_lines_of_its_statement_alone() -> None:
     around = [lines_around(MORE.encode(), number) for number in range(1, MORE.count("\n") + 1)]
-    assert around[:1] + around[4:7] == [None] * 4
-    assert around[1:4] == [{11, 12, 13}] * 3
+    assert around[:7] == [None] * 7
     assert around[7:10] == [{8, 9, 10}] * 3
     assert around[10:13] == [{11, 12, 13}] * 3
     assert around[13:] == [{14}, {15}, {16}]
+
+
+@pytest.mark.parametrize(
+    ("more", "lines"),
+    [
+        ("", {11, 12, 13}), ("Y = X", None), ("from other import X as Z", None), ("def g(a=X): pass", None),
+        ("def g():\n    return other.X", {11, 12, 13, 18}),
+    ],
+)  # fmt: skip
+def test_a_change_of_a_constant_belongs_to_its_uses_and_to_every_test_where_others_are_made_of_it(
+    more: str, lines: set[int] | None
+) -> None:
+    assert lines_using(f"{MORE}{more}".encode(), "X") == lines

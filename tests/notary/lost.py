@@ -5,7 +5,7 @@ from typing import Any
 
 from notary.unit import ENDED_SECONDS
 from tests.notary.running import Running
-from tests.notary.samples import make_open
+from tests.notary.samples import call_event, make_open
 from tests.support.logs import capture_logs
 from tests.support.supervised import wait_until
 
@@ -14,10 +14,10 @@ OVER = 3600.0 + ENDED_SECONDS
 _numbers = itertools.count(1)
 
 
-def lost_call(notary: Running, **terms: Any) -> str:
-    """The id of its intent."""
+def lost_call(notary: Running, *, event: dict[str, Any] | None = None, **terms: Any) -> str:
+    """The id of its intent; `event` are fields of its event."""
     front = notary.attach(f"leaves-{next(_numbers)}")
-    call = make_open(terms=terms)
+    call = make_open(event=call_event(**(event or {})), terms=terms)
     front.begin(call)
     worker = notary.workers.of(call.intent_id)
     worker.word()

@@ -12,12 +12,12 @@ from notary.ledger.settling import SETTLED_AT
 from notary.opening import open_state
 from notary.operations.table import HANDLERS, WRITING
 from notary.state import State
-from notary.store import proofs
+from notary.store import holds, proofs
 from notary.unit import Task
 from notary.units import Units
 from notary.upkeep import Upkeep
 from tests.notary.running import HandClock, settings_in
-from tests.notary.samples import make_note
+from tests.notary.samples import changed, make_approval, make_note
 from tests.support.ledger_file import file_of
 from tests.support.logs import capture_logs
 from tests.support.notary_thread import LIMITS
@@ -136,6 +136,19 @@ def test_what_is_over_is_forgotten_at_once_while_there_is_more(kept: Kept) -> No
         with kept.state.database.unit(writes=False) as connection:
             assert connection.execute("SELECT count(*) FROM proofs").fetchone() == (left * proofs.SWEPT_AT_ONCE,)
         assert kept.upkeep.patience() == patience
+
+
+def test_an_approval_that_ended_is_kept_for_a_day_after_the_longest_call(kept: Kept) -> None:
+    began = kept.clock.time
+    ended = changed(make_approval(), state="denied", expires_at=began)
+    with kept.state.database.unit() as connection:
+        holds.store(connection, ended)
+    for later, left in ((25 * 3600, 1), (25 * 3600 + 200, 0)):
+        kept.clock.time = began + later
+        kept.now += 1.0
+        kept.upkeep.due()
+        with kept.state.database.unit(writes=False) as connection:
+            assert connection.execute("SELECT count(*) FROM approvals").fetchone() == (left,)
 
 
 def test_nothing_is_forgotten_by_a_clock_that_tells_no_time(kept: Kept) -> None:

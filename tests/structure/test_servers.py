@@ -34,7 +34,7 @@ NEEDED = (
 
 @pytest.fixture
 def tools(tmp_path: Path) -> Path:
-    """All that is on the PATH: a strace, an opa, a browser, and a squid that does not run, whatever else this machine
+    """All that is on the PATH: a strace, a browser, and a squid that does not run, whatever else this machine
     has."""
     folder = tmp_path / "tools"
     folder.mkdir()
@@ -44,7 +44,6 @@ def tools(tmp_path: Path) -> Path:
         (folder / name).symlink_to(found)
     put(folder / "squid", "exit 1")
     put(folder / "strace", "exit 0")
-    put(folder / "opa", "exit 0")
     put(folder / "redis-server", "exit 0")
     put(folder / "chromium", "exit 0")
     return folder
@@ -151,41 +150,6 @@ def test_any_browser_that_runs_will_do_and_one_that_does_not_is_fetched(tools: P
     program = tmp_path / "servers" / "bin" / "chromium-headless-shell"
     told = subprocess.run([program], capture_output=True, text=True, check=True).stdout
     assert "/usr/lib/x86_64-linux-gnu/pulseaudio" in told, "where a library lies that another one needs"
-
-
-def test_an_opa_is_built_once_and_outlives_a_fetch(tools: Path, tmp_path: Path) -> None:
-    put(tools / "squid", "exit 0")
-    put(tools / "opa", "exit 1")
-    put(tools / "go", 'echo "$*" >&2; printf "#!/bin/sh\\necho built\\n" > "$GOBIN/opa"; chmod 755 "$GOBIN/opa"')
-    folder = tmp_path / "made" / "servers"
-    done = run(tools, folder)
-    assert done.returncode == 0, done.stderr
-    assert "install -trimpath -ldflags=-s -w github.com/open-policy-agent/opa@v" in done.stderr
-    assert [one.name for one in folder.parent.iterdir()] == ["servers"]
-    put(tools / "go", "exit 1")
-    done = run(tools, folder)
-    assert (done.returncode, done.stderr) == (0, "")
-    put(tools / "squid", "exit 1")
-    put(tools / "apt-get", 'while [ "$1" != -c ]; do shift; done; cd "$(dirname "$2")/archives" && : > squid_1_all.deb')
-    put(
-        tools / "dpkg",
-        'mkdir -p "$3/usr/sbin"; printf "#!/bin/sh\\necho ran\\n" > "$3/usr/sbin/squid"; chmod 755 "$3/usr/sbin/squid"',
-    )
-    done = run(tools, folder)
-    assert done.returncode == 0, done.stderr
-    for name, said in (("opa", "built\n"), ("squid", "ran\n")):
-        assert subprocess.run([folder / "bin" / name], capture_output=True, text=True, check=True).stdout == said
-
-
-@pytest.mark.parametrize(("go", "said"), [(None, "no go to build it with"), ("exit 1", "opa could not be built")])
-def test_without_go_it_says_what_to_install(tools: Path, tmp_path: Path, go: str | None, said: str) -> None:
-    put(tools / "squid", "exit 0")
-    put(tools / "opa", "exit 1")
-    if go is not None:
-        put(tools / "go", go)
-    done = run(tools, tmp_path / "made" / "servers")
-    assert done.returncode == 1
-    assert said in done.stderr.splitlines()[-1]
 
 
 def test_of_two_at_once_one_fetches_and_the_other_takes_that(tools: Path, tmp_path: Path) -> None:

@@ -1,21 +1,30 @@
 """Programs written in Go that tests run for real: installed, or built by scripts/go_programs.sh."""
 
+import functools
 import os
 import shutil
+import subprocess
 
 import pytest
 
 from tests.support.manifests import REPOSITORY
 
 BUILT = REPOSITORY / ".venv" / "go"
+VERSION = {"age": "--version", "age-keygen": "--version", "opa": "version", "sops": "--version"}
+"""What each is asked to show that it runs, as in the script."""
 
 
 def go_program(name: str) -> str:
     """Its path. Without it the test is skipped, in CI it fails."""
-    found = shutil.which(name, path=f"{os.environ.get('PATH', '')}:{BUILT}")
-    if found is not None:
-        return found
+    for found in (shutil.which(name), shutil.which(name, path=BUILT)):
+        if found is not None and _runs(found, VERSION[name]):
+            return found
     said = f"no {name} to test with: run `make servers` with Go installed (scripts/go_programs.sh)"
     if os.environ.get("CI"):
         pytest.fail(said)
     pytest.skip(said)
+
+
+@functools.cache
+def _runs(program: str, question: str) -> bool:
+    return subprocess.run([program, question], capture_output=True, timeout=60, check=False).returncode == 0

@@ -6,7 +6,6 @@ again it has lost what was pushed.
 
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -18,24 +17,10 @@ from typing import Any
 
 import httpx
 
+from bench.servers import RULES, opa_command
 from tests.support.gateway import START_SECONDS, STOP_SECONDS, wait_for
-from tests.support.manifests import REPOSITORY
+from tests.support.go_programs import go_program
 from tests.support.ports import free_port
-
-FETCHED = REPOSITORY / ".venv" / "servers" / "bin" / "opa"
-RULES = REPOSITORY / "contrib" / "policy" / "gateway.rego"
-
-
-def program(fetched: Path = FETCHED) -> str:
-    """The opa of this machine, or the one that scripts/servers.sh built."""
-    installed = shutil.which("opa")
-    if (
-        installed is not None
-        and subprocess.run([installed, "version"], capture_output=True, check=False).returncode == 0
-    ):
-        return installed
-    assert fetched.is_file(), "no opa to test with: run `make test`, which builds one (scripts/servers.sh)"
-    return str(fetched)
 
 
 class Opa:
@@ -63,11 +48,10 @@ class Opa:
         """Begin to serve; returns once it answers."""
         self._socket.unlink(missing_ok=True)
         address = f"127.0.0.1:{self._port}" if self._port else f"unix://{self._socket}"
-        command = [program(), "run", "--server", "--disable-telemetry", "--log-level", "error", "--addr", address]
         with (self._folder / "opa.log").open("ab") as log:
             self.process = subprocess.Popen(
-                [*command, *self._options, *self._files], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                cwd=self._folder,
+                opa_command(address, self._files, self._options, go_program("opa")),
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, cwd=self._folder,
             )  # fmt: skip
         wait_for(self._answers, "an OPA that answers", START_SECONDS)
         self.is_up = True

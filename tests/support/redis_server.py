@@ -9,21 +9,10 @@ from typing import Any
 
 import redis
 
+from bench.servers import redis_command
 from ipc.settings import StoreSettings
 from tests.support.gateway import wait_for
 from tests.support.ports import free_port
-
-FETCHED = Path(__file__).resolve().parents[2] / ".venv" / "servers" / "bin" / "redis-server"
-DURABLE = ("--appendonly", "yes", "--appendfsync", "everysec", "--maxmemory-policy", "noeviction")
-
-
-def program() -> str:
-    """The redis-server of this machine, or the one that scripts/servers.sh fetched."""
-    found = shutil.which("redis-server")
-    if found is None:
-        assert FETCHED.is_file(), "no Redis to test with: run `make test`, which fetches one (scripts/servers.sh)"
-        found = str(FETCHED)
-    return found
 
 
 class RedisServer:
@@ -53,13 +42,7 @@ class RedisServer:
 
     def start(self) -> None:
         """Until it answers."""
-        self._process = subprocess.Popen(
-            [
-                *self._within, program(), "--port", str(self.port), "--bind", "127.0.0.1", "--unixsocket",
-                str(self.socket), "--dir", str(self.folder), "--save", "", "--daemonize", "no", "--logfile",
-                str(self.folder / "log"), *DURABLE, *self._more,
-            ],
-        )  # fmt: skip
+        self._process = subprocess.Popen([*self._within, *redis_command(self.folder, self.port), *self._more])
         wait_for(self._answers, "redis-server")
 
     def _answers(self) -> bool:

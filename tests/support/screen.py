@@ -3,6 +3,7 @@
 import fcntl
 import os
 import pty
+import signal
 import subprocess
 import termios
 import threading
@@ -94,6 +95,12 @@ class Screen:
                 self._stream.feed(data)
 
 
+def _with_a_terminal() -> None:
+    """A session that hears when its terminal hangs up, whatever this run of the tests was told to ignore."""
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
+
+
 @contextmanager
 def on_screen(
     program: Sequence[str], environ: Mapping[str, str], columns: int = 80, lines: int = 24
@@ -104,7 +111,7 @@ def on_screen(
     try:
         process = subprocess.Popen(
             list(program), stdin=theirs, stdout=theirs, stderr=theirs, env=dict(environ), start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=_with_a_terminal,
         )  # fmt: skip
     finally:
         os.close(theirs)

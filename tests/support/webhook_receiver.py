@@ -127,9 +127,10 @@ def _serve(sock: socket.socket, receiver: Receiver) -> None:
                 name, _, value = field.partition(":")
                 assert name.lower() not in headers, f"{name} came twice"
                 headers[name.lower()] = value.strip()
-            body = stream.read(int(headers.get("content-length", 0)))
-        if not line:
-            return
+            length = int(headers.get("content-length", 0))
+            body = stream.read(length)
+        if not line or len(body) < length:
+            return  # whoever sent it has gone on the way
         answer = receiver.answers.pop(0) if receiver.answers else receiver.answer
         receiver.received.append(Received(line, headers, body))
         answer(sock, receiver)

@@ -39,7 +39,7 @@ class PostgresDatabase:
     def __init__(self, place: Place, own: Mapping[str, str], judge: Judge, gateway_id: str) -> None:
         """`own`: see Statements. `judge` raises DatabaseGone for a server that will not do."""
         self.gateway_id = gateway_id
-        self.is_unchanged = False
+        self.is_unchanged = True
         self.check: Check | None = None
         """Says why a server that was gone is not the one of before."""
         self._place, self._own, self._judge = place, own, judge
@@ -100,6 +100,10 @@ class PostgresDatabase:
         if writes:
             self._turn = turn
 
+    def follow(self) -> None:
+        """See Database."""
+        self.is_unchanged = True
+
     def cut_wal(self) -> bool:
         """See Database: the server does it."""
         return True
@@ -121,7 +125,7 @@ class PostgresDatabase:
         row = line.execute(TAKE_TURN if writes else _READ_TURN).fetchone()
         if row is None:
             raise psycopg.OperationalError("the ledger's row of turns is gone")
-        self.is_unchanged = row[0] == self._turn + (1 if writes else 0)
+        self.is_unchanged = self.is_unchanged and row[0] == self._turn + (1 if writes else 0)
         return row[0], row[1] if writes else ""
 
     def _end(self, line: Line, error: BaseException) -> bool:

@@ -25,21 +25,18 @@ _RULES: Final = tuple((re.compile(pattern), form) for pattern, form in (
     (r"\bBLOB\b", "bytea"),
 ))  # fmt: skip
 _REPLACE: Final = re.compile(r"INSERT OR REPLACE INTO (\w+) \((\w+), ([\w, ]+)\) VALUES (\(.*\))\s*$", re.DOTALL)
-_VALUE: Final = re.compile(r"\?(\d*)")
 
 
 @lru_cache(maxsize=512)
-def translated(statement: str) -> tuple[str, tuple[int, ...] | None]:
-    """The text with `%s` for values, and which value stands in each of these places where that is not their order."""
+def translated(statement: str) -> str:
+    """The text with `%s` for values."""
     if found := _REPLACE.match(statement):
         table, key, others, values = found.groups()
         news = ", ".join(f"{name} = excluded.{name}" for name in others.split(", "))
         statement = f"INSERT INTO {table} ({key}, {others}) VALUES {values} ON CONFLICT ({key}) DO UPDATE SET {news}"  # noqa: S608
     for pattern, form in _RULES:
         statement = pattern.sub(form, statement)
-    numbers = _VALUE.findall(statement)
-    order = tuple(int(number) - 1 for number in numbers) if any(numbers) else None
-    return _VALUE.sub("%s", statement), order
+    return statement.replace("?", "%s")
 
 
 class Statements:
@@ -52,14 +49,11 @@ class Statements:
 
     def execute(self, statement: str, values: Sequence[Any] = (), /) -> Rows:
         """One statement. Nothing is waited for until its answer is looked at."""
-        text, order = translated(self._own.get(statement, statement))
         cursor = self._line.cursor(binary=True)
-        return cursor.execute(text, values if order is None else [values[at] for at in order])
+        return cursor.execute(translated(self._own.get(statement, statement)), values)
 
     def executemany(self, statement: str, rows: Iterable[Sequence[Any]], /) -> Rows:
         """The same statement with each of these rows."""
-        text, order = translated(self._own.get(statement, statement))
-        assert order is None, "no statement of many rows names its values"
         cursor = self._line.cursor()
-        cursor.executemany(text, rows)
+        cursor.executemany(translated(self._own.get(statement, statement)), rows)
         return cursor

@@ -9,7 +9,7 @@ from notary.backends.redis.stores import Stores
 from notary.database import Connection
 from notary.store import proofs
 from notary.store.contract import StoreGone
-from notary.store.marker import keep_marker, read_marker
+from notary.store.marker import keep_marker, read_doubt, read_marker
 
 
 def open_stores(
@@ -35,7 +35,7 @@ def open_stores(
         try:
             kept = read_marker(connection)
             marker = stores.begin(kept, proofs.epoch(connection), is_new)
-            stores.recover(last)
+            stores.recover(last, read_doubt(connection, stores.notary))
         except BaseException:
             client.close()
             raise

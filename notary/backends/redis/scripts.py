@@ -28,6 +28,7 @@ function kinds.proof(key, ttl)
   redis.call('SET', key, '1', 'PX', ttl)
 end
 function kinds.debit(key)
+  if redis.call('EXISTS', key) == 0 then return end
   redis.call('HINCRBY', key, 'left', -1)
   return {'credit', key}
 end
@@ -152,14 +153,15 @@ return {{'done', tostring(#undo)}}
 RECOVER: Final = _script(
     _STEPS
     + f"""
-local unit, fence, last = KEYS[1], ARGV[1], tonumber(ARGV[2])
+local unit, fence, last, doubt = KEYS[1], ARGV[1], tonumber(ARGV[2]), tonumber(ARGV[3])
 local record = redis.call('HMGET', unit, 'number', 'undo')
 local said = 'kept'
 redis.call('HSET', unit, 'fence', fence)
 redis.call('PEXPIRE', unit, {_RECORD_MS})
-if record[1] and tonumber(record[1]) > last then
+local number = record[1] and tonumber(record[1])
+if number and (number > last or number == doubt) then
   said = 'ahead'
-  if tonumber(record[1]) == last + 1 and record[2] then
+  if (number == last + 1 or number == doubt) and record[2] then
     local undo = cjson.decode(record[2])
     for at = #undo, 1, -1 do perform(undo[at]) end
     redis.call('HDEL', unit, 'number')
@@ -170,7 +172,8 @@ redis.call('HDEL', unit, 'undo')
 return said
 """
 )
-"""Undo the last unit if the ledger, whose last one is ARGV[2], does not have it. A script that was sent before and
+"""Undo the last unit if the ledger, whose last one is ARGV[2], does not have it, or has another one of that number
+(ARGV[3], if any). A script that was sent before and
 comes late finds another fence. Of one that the ledger had, the number stays (FORGET_UNDO): a ledger that lacks it was
 put back, and is told so at each start until the store is renewed (RENEW)."""
 

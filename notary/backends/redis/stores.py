@@ -42,6 +42,8 @@ class Stores:
         self.is_lost = False
         self.owes = True
         """What was applied last may have to be undone."""
+        self.sent: int | None = None
+        """Number of the unit that may have been applied and that the ledger is not known to have."""
         self.used: set[str] = set()
         """Keys of proofs that were found to be used, for the next attempt of the same unit."""
         self._fence = ""
@@ -85,11 +87,12 @@ class Stores:
         self.marker, self.is_lost = marker, False
         self.poll()
 
-    def recover(self, last: int) -> None:
-        """Undo what was applied for a unit after `last`, the last one of the ledger. Raises StoreGone."""
-        fence = secrets.token_hex(8)
-        said = self.client.run(scripts.RECOVER, [self.keys.unit(self.notary)], fence, str(last))
-        self._fence, self.owes, self._undoable = fence, False, None
+    def recover(self, last: int, doubt: int | None) -> None:
+        """Undo what was applied for a unit after `last`, the last one of the ledger, or under the number `doubt`, which
+        the ledger gave to one that changed nothing here. Raises StoreGone."""
+        fence, asked = secrets.token_hex(8), [str(last), "" if doubt is None else str(doubt)]
+        said = self.client.run(scripts.RECOVER, [self.keys.unit(self.notary)], fence, *asked)
+        self._fence, self.owes, self.sent, self._undoable = fence, False, None, None
         # The ledger was put back: nothing that the store holds fits it.
         self.is_lost = self.is_lost or said == "ahead"
 
@@ -119,11 +122,11 @@ class Stores:
             "proof_ms": changes.proof_ms, "checks": changes.checks, "steps": changes.steps,
         }  # fmt: skip
         # What is known of an answer that does not come is nothing.
-        self.owes = True
+        self.owes, self.sent = True, number
         said, *more = self.client.run(
             scripts.APPLY, [self.keys.unit(self.notary)], _encode(asked).decode()
         )  # fmt: skip
-        self.owes = False
+        self.owes, self.sent = False, None
         if said == "lost":
             self.is_lost = True
             raise StoreLost
@@ -138,8 +141,8 @@ class Stores:
             if not more:  # a session that was revoked elsewhere may be what has changed
                 self.poll()
             raise Outdated
-        # Until the ledger has it.
-        self.owes = bool(changes.steps or changes.proofs)
+        if changes.steps or changes.proofs:
+            self.owes, self.sent = True, number  # until the ledger has it
         if more[0] != "0":
             self._undoable = number
         if changes.raised is not None:
@@ -148,9 +151,8 @@ class Stores:
             self.revoked = self.revoked | changes.revoked
 
     def confirm(self) -> None:
-        """The ledger has the unit."""
-        self.owes = False
-        self.used.clear()
+        """The ledger has the unit that was applied last."""
+        self.owes, self.sent = False, None
 
     def tidy(self) -> None:
         """Erase how the last unit would be undone: a request may lie there. Raises StoreGone."""

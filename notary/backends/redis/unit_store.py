@@ -14,7 +14,7 @@ from notary.backends.redis.keys import Keys
 from notary.database import Connection
 from notary.store import proofs
 from notary.store.contract import Moment, StoreGone, Waiting
-from notary.store.marker import keep_marker
+from notary.store.marker import keep_doubt, keep_marker
 from notary.store.proofs import REPLAY_SECONDS
 from notary.store.quotas import KEPT_SECONDS, WINDOW_MINUTES, minute_of
 
@@ -35,10 +35,13 @@ class Shared(Protocol):
     revoked: dict[str, float]
     marker: str
     used: set[str]
+    sent: int | None
 
     def check(self) -> None: ...
 
     def apply(self, changes: Changes, number: int) -> None: ...
+
+    def confirm(self) -> None: ...
 
     def renew(self, above: int) -> tuple[int, int]: ...
 
@@ -64,6 +67,7 @@ class RedisStore:
         """Hold -> where its call is counted."""
         self._sessions: dict[str, list[float]] = {}
         """Key -> ends of leases that this unit adds."""
+        self._is_applied = False
         self._confirmed: set[str] = set()
 
     def foresee(self, session_ids: Collection[str]) -> None:
@@ -81,6 +85,18 @@ class RedisStore:
         except StoreGone as error:
             error.part = self._part
             raise
+        self._is_applied = True
+
+    def confirm(self) -> None:
+        """See Store. A unit that changed nothing here says nothing of one before it."""
+        if self._is_applied:
+            self._shared.confirm()
+
+    def keep_doubt(self, last: int) -> None:
+        """See Store."""
+        sent = self._shared.sent
+        if sent is not None and sent > last:
+            keep_doubt(self._connection, self._shared.notary, sent)
 
     @property
     def _part(self) -> str:

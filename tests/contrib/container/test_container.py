@@ -16,12 +16,12 @@ import msgspec
 import pytest
 import yaml
 
+from bench.servers import redis_program
 from ipc.settings import Settings, StoreSettings
 from notary.backends.redis.fitness import problem_of_redis
 from supervisor.config import check, open_document
 from supervisor.production import DRAIN_SECONDS, broken_rules
 from tests.support.gateway import wait_for
-from tests.support.redis_server import program
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDER = ROOT / "contrib" / "container"
@@ -142,7 +142,7 @@ def test_what_is_prepared_is_what_is_mounted_and_a_redis_that_the_gateway_takes(
         text = text.replace(inside, here)
     config.write_text(text)
     with log.open("wb") as output:
-        server = subprocess.Popen([program(), str(config)], stdout=output, stderr=subprocess.STDOUT)
+        server = subprocess.Popen([redis_program(), str(config)], stdout=output, stderr=subprocess.STDOUT)
     try:
         wait_for((prepared / "redis-socket" / "redis.sock").is_socket, "a Redis", 60)
         password = prepared / "etc" / "redis-password"

@@ -7,11 +7,13 @@ from pathlib import Path
 
 from tests.faults.stages.core import can_mount, mounted
 from tests.faults.table.opa import OPA
+from tests.faults.table.postgres import POSTGRES
 from tests.faults.table.redis import REDIS
 from tests.faults.table.rows import START, Table
 from tests.support.gateway import START_SECONDS
 from tests.support.ports import closed_port
 from tests.support.processes import GATEWAY
+from tests.support.redis_server import RedisServer
 
 Process = subprocess.Popen[str]
 
@@ -20,10 +22,8 @@ Process = subprocess.Popen[str]
 def starting(table: Table, fault: str, folder: Path) -> Iterator[Process]:
     """A gateway that starts under this fault of the table."""
     with ExitStack() as stack:
-        if table in (REDIS, OPA):
-            port = stack.enter_context(closed_port())
-            redis, opa = f'[store]\nredis_url = "redis://127.0.0.1:{port}"\n', f'opa_url = "http://127.0.0.1:{port}"\n'
-            config = redis if table is REDIS else opa
+        if table in (REDIS, OPA, POSTGRES):
+            config = _closed(table, stack.enter_context(closed_port()), folder, stack)
         elif fault == START:
             ledger = folder / "ledger.sqlite3"
             ledger.write_bytes(b"no database" * 1000)
@@ -41,6 +41,17 @@ def starting(table: Table, fault: str, folder: Path) -> Iterator[Process]:
             yield process
         finally:
             process.kill()
+
+
+def _closed(table: Table, port: int, folder: Path, stack: ExitStack) -> str:
+    """A configuration by which it is at this port."""
+    if table is REDIS:
+        return f'[store]\nredis_url = "redis://127.0.0.1:{port}"\n'
+    if table is OPA:
+        return f'opa_url = "http://127.0.0.1:{port}"\n'
+    store = RedisServer(folder / "redis")
+    stack.callback(store.close)
+    return f'[store]\nredis_url = "{store.url}"\n[ledger]\nurl = "postgresql://gateway@127.0.0.1:{port}/ledger"\n'
 
 
 def ended(process: Process) -> tuple[int, str]:

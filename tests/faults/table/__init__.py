@@ -2,7 +2,8 @@
 
 from tests.faults.table.edges import FILE, PROXY, SOPS, WEBHOOKS
 from tests.faults.table.opa import OPA
+from tests.faults.table.postgres import POSTGRES
 from tests.faults.table.redis import REDIS
 from tests.faults.table.sqlite import SQLITE
 
-TABLES = (SQLITE, REDIS, OPA, PROXY, FILE, SOPS, WEBHOOKS)
+TABLES = (SQLITE, REDIS, POSTGRES, OPA, PROXY, FILE, SOPS, WEBHOOKS)

@@ -5,7 +5,7 @@ from tests.faults.table.rows import START, Refused, Row, Table
 _PROOF = "503 replay_cache_unavailable"
 _READS = {"approve": _PROOF, "poll": _PROOF, "receipt": _PROOF, "audit": _PROOF, "readiness": "503 not_ready",
           "status": "200 degraded"}  # fmt: skip
-_GONE = _READS | {
+GONE = _READS | {
     "lease": "500 evidence_persistence_failed", "lease with a budget": "500 evidence_persistence_failed",
     "execute": _PROOF, "execute with a budget": "503 budget_store_unavailable",
 }  # fmt: skip
@@ -29,7 +29,7 @@ SQLITE = Table(
         "hangs": Row(
             "Another process holds its lock. The first unit waits two seconds for it, those after it not at all.",
             "end what holds it (`fuser -v ledger.sqlite3`): a shell, a tool for backups that takes no turns",
-            _GONE | {"execute with a budget": _PROOF},
+            GONE | {"execute with a budget": _PROOF},
             _METRICS,
             "the ledger is down",
         ),
@@ -72,7 +72,7 @@ SQLITE = Table(
             "The file was moved away under way. It is not made anew. An older copy that is put back while nothing runs "
             "is refused at the next start (`docs/evidence.md`).",
             "put the file back",
-            _GONE,
+            GONE,
             _METRICS,
             "the ledger is down",
         ),

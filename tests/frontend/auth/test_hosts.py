@@ -2,11 +2,11 @@
 
 import pytest
 
-from frontend.auth.hosts import OwnHosts
+from frontend.auth.hosts import OwnHosts, own_hosts
 from frontend.errors import GateError
 from frontend.http.requests import Request
 from ipc.loopback import loopback_aliases, own_addresses
-from ipc.settings import Settings
+from ipc.settings import MetricsSettings, Settings
 
 
 def is_own(listened: str, public: str, **headers: str) -> bool:
@@ -66,6 +66,22 @@ def test_at_port_80_the_port_may_be_left_out() -> None:
 
 def test_a_request_that_names_no_host_was_sent_by_no_page() -> None:
     assert is_own(*HERE)
+
+
+@pytest.mark.parametrize(
+    ("dev_mode", "metrics", "own"),
+    [(False, None, {}), (True, None, {"merged": 3000}), (False, "127.0.0.1:9464", {"metrics": 9464})],
+)  # fmt: skip
+def test_they_are_looked_at_where_a_page_on_this_machine_can_send_to(
+    dev_mode: bool, metrics: str | None, own: dict[str, int]
+) -> None:
+    settings = Settings(
+        "/nowhere", HERE[1], listen_http_addr=HERE[0], dev_mode=dev_mode, metrics=MetricsSettings(listen=metrics)
+    )
+    found = own_hosts(settings)
+    assert found.keys() == own.keys()
+    for kind, port in own.items():
+        found[kind].check(Request("GET", "/", headers=[("host", f"localhost:{port}")]))
 
 
 def aliases(listened: str, public: str, *, dev_mode: bool = True) -> set[str]:

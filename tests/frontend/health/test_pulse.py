@@ -8,7 +8,7 @@ import msgspec
 import trio
 import trio.testing
 
-from frontend.health.pulse import Pulse
+from frontend.health.pulse import Health, Pulse
 from frontend.notary.client import NotaryUnavailable
 from tests.support.front_core import Core, front_core, hangs, refuses
 from tests.support.held_calls import held
@@ -164,3 +164,14 @@ async def test_a_deliverer_in_a_crash_loop_degrades_and_takes_no_gateway_out_of_
         assert (found["status"], found["crash_loops"]) == ("degraded", ["deliverer"])
         core.services.crash_loops = ("deliverer", "template")
         assert (await ready(core))[0] == 503
+
+
+def test_a_status_is_ok_only_while_store_policy_and_ledger_work() -> None:
+    well = Health(store=True, policy=True, ledger=True, egress_proxy=False, actions=1)
+    assert well.status(draining=False) == "ok"
+    for broken in (
+        replace(well, store=False), replace(well, policy=False), replace(well, ledger=False),
+        replace(well, is_ledger_full=True),
+    ):  # fmt: skip
+        assert broken.status(draining=False) == "degraded"
+        assert broken.status(draining=True) == "draining"

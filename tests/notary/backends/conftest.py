@@ -1,4 +1,4 @@
-"""Processes for the tests of the database."""
+"""Processes for the tests of the database, and notaries whose way to their Redis loses answers."""
 
 import subprocess
 import sys
@@ -6,6 +6,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+
+from ipc.settings import StoreSettings
+from tests.notary.backends.losing import Losing
+from tests.notary.running import Running
+from tests.notary.samples import changed
+from tests.support.redis_server import RedisServer
 
 ROOT = Path(__file__).resolve().parents[3]
 
@@ -33,3 +39,17 @@ def line_of(child: "subprocess.Popen[str]") -> str:
     """The next thing that a child says."""
     assert child.stdout is not None
     return child.stdout.readline().strip()
+
+
+@pytest.fixture
+def way(redis_server: RedisServer) -> Iterator[Losing]:
+    """To the Redis of the package that asks."""
+    way = Losing(redis_server.port)
+    yield way
+    way.close()
+
+
+@pytest.fixture
+def distant(start: Callable[..., Running], store: StoreSettings, way: Losing) -> Running:
+    """A notary that goes this way."""
+    return start(store=changed(store, redis_url=f"redis://127.0.0.1:{way.port}"))

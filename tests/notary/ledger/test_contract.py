@@ -10,6 +10,7 @@ from ipc.events import AuditEvent
 from ipc.evidence import Bundle, EventQuery
 from ipc.messages import (
     ApprovalTrace,
+    Approver,
     ClaimDeliveries,
     Closed,
     Cosign,
@@ -133,7 +134,15 @@ def test_an_intent_that_an_operator_resolves_waits_no_more(kept: Running) -> Non
 
 
 def test_what_came_of_an_approval_is_found_by_its_id(kept: Running) -> None:
-    assert kept.front.ask(TraceOfApproval("apr_none")) == ApprovalTrace(None, has_intent=False)
+    front, approval = kept.front, held_and_claimed(kept.front)
+    named = TraceOfApproval(approval.approval_id)
+    assert front.ask(named) == ApprovalTrace(None, has_intent=False)
+    asked = make_open(approver=Approver(approval.approval_id, "alice", "thumbprint", "jti"), proof=None)
+    number = front.begin(asked)
+    assert front.ask(named) == ApprovalTrace(None, has_intent=True)
+    closed = front.finish(asked, number, make_result())
+    assert front.ask(named) == ApprovalTrace(closed.receipt_id, has_intent=True)
+    assert front.ask(TraceOfApproval("apr_none")) == ApprovalTrace(None, has_intent=False)
 
 
 def test_a_delivery_is_claimed_by_one_put_off_given_up_and_sent_again(kept: Running) -> None:

@@ -20,7 +20,7 @@ from tests.notary.samples import make_event
 
 DOCUMENTED = [
     "event_type", "event_id", "timestamp", "trace_id", "principal", "owner", "session_id", "lease_jti",
-    "identity_method", "action_id", "action_version", "provider_module_digest", "trust_verdict", "risk_level",
+    "identity_method", "lease", "action_id", "action_version", "provider_module_digest", "trust_verdict", "risk_level",
     "request_hash", "policy_version", "policy_rule", "decision", "deny_reason", "reason", "error_code", "allowed_sinks",
     "budgets_before", "budgets_after", "runtime", "response_hash",
     "response_schema_violation", "grant_id", "receipt_id", "receipt_hash",
@@ -33,12 +33,11 @@ DOCUMENTED_TYPES = {
     "AdminRevokeAll", "ReceiptKeysRead", "DomainAdded", "DomainRemoved", "DomainCleared", "PathAdded", "PathRemoved",
     "PathCleared", "PolicyGranted", "PolicyRevoked", "PolicyAllowlistAdded", "PolicyAllowlistRemoved",
     "BudgetRollbackFailed", "KeysRotated", "RollbackAccepted", "IntentResolved", "OperatorAuthFailed",
-    "IntentVerification", "GatewayStarted", "GatewayStopped", "WebhookTested", "WebhooksRedelivered",
+    "IntentVerification", "GatewayStarted", "GatewayStopped", "WebhookTested", "WebhooksRedelivered", "SessionRevoked",
 }  # fmt: skip
 NO_TEXTS = {
-    "timestamp", "allowed_sinks", "budgets_before", "budgets_after", "runtime", "change", "seen", "attempts",
-    "signing_keys",
-    "is_repeated", "dev_mode", "sandbox_degraded", "prev_hash",
+    "timestamp", "lease", "allowed_sinks", "budgets_before", "budgets_after", "runtime", "change", "seen", "attempts",
+    "signing_keys", "is_repeated", "dev_mode", "sandbox_degraded", "prev_hash",
 }  # fmt: skip
 TEXT_FIELDS = [name for name in DOCUMENTED if name not in NO_TEXTS]
 FREE = st.none() | st.dictionaries(TEXTS, VALUES, max_size=3)

@@ -16,9 +16,19 @@ NEVER = {
     "operator_sender_binding", "response_hash", "intent_id", "allowed_sinks", "signing_keys", "key_id",
     "previous_key_id", "key_purpose", "identity_method", "provider_module_digest", "trust_verdict",
     "sandbox_degraded", "prev_hash", "timestamp", "event_type", "is_repeated", "approval_signature",
-    "seen", "attempts", "response_schema_violation",
+    "seen", "attempts", "response_schema_violation", "lease",
 }  # fmt: skip
-FREE = {"allowed_sinks", "budgets_before", "budgets_after", "runtime", "change", "signing_keys", "seen", "attempts"}
+FREE = {
+    "allowed_sinks",
+    "budgets_before",
+    "budgets_after",
+    "runtime",
+    "change",
+    "signing_keys",
+    "seen",
+    "attempts",
+    "lease",
+}
 FLAGS = {"dev_mode", "is_repeated", "sandbox_degraded"}
 
 

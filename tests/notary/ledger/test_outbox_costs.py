@@ -12,8 +12,8 @@ from tests.notary.running import Running
 from tests.notary.samples import NOW_MS, UNTIL
 
 _FILL = """
-WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?1)
-INSERT INTO outbox (event_id, kind, endpoint, due, payload) SELECT 'evt_' || i, 'k', 'chat', ?2 + i, '{}' FROM n
+WITH RECURSIVE n (i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < ?)
+INSERT INTO outbox (event_id, kind, endpoint, due, payload) SELECT 'evt_' || i, 'k', 'chat', ? + i, '{}' FROM n
 """
 
 
@@ -27,7 +27,7 @@ def test_no_question_walks_the_whole_outbox(connection: sqlite3.Connection) -> N
     def plan(statement: str, values: tuple[Any, ...] = ()) -> str:
         return "; ".join(row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}", values))
 
-    due = plan(outbox.DUE, ("chat", NOW_MS, NOW_MS, 1000))
+    due = plan(outbox.DUE, ("chat", NOW_MS, "chat", NOW_MS, 1000))
     for term in ("due<?", "due>?"):
         assert f"SEARCH outbox USING INDEX outbox_by_due (endpoint=? AND {term})" in due
     some = plan(outbox.SOME, ("chat", 100))

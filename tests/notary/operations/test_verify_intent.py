@@ -8,6 +8,7 @@ from ipc.events import AuditEvent
 from ipc.evidence import ExpectedEffect
 from ipc.expected import ExpectedFile
 from ipc.messages import (
+    Approver,
     ListUnresolved,
     Look,
     Looked,
@@ -21,7 +22,7 @@ from ipc.messages import (
 )
 from tests.notary.lost import OVER, lost_call
 from tests.notary.running import Running, walk
-from tests.notary.samples import DIGEST, make_open, record_call
+from tests.notary.samples import DIGEST, held_and_claimed, make_open, record_call
 from tests.support.asking import Asker, Told
 from tests.support.played_workers import PlayedWorker
 from tests.support.supervised import wait_until
@@ -105,6 +106,19 @@ def test_the_event_of_the_outcome_has_what_was_seen_last(notary: Running, worker
     assert "seen" not in notary.last_event()
 
 
+def test_of_two_calls_of_one_trace_each_is_shown_with_what_was_seen_of_it_and_by_whom(
+    notary: Running, worker: PlayedWorker
+) -> None:
+    intents = [lost_call(notary, event={"trace_id": "trc_both"}, file=FILE) for _ in range(2)]
+    notary.clock.time += OVER
+    for intent_id, state in zip(intents, ("matches", "absent"), strict=True):
+        look(notary, worker, intent_id, state, DIGEST if state == "matches" else None)
+    looks = [notary.front.ask(ShowIntent(intent_id)).last_look for intent_id in intents]
+    assert [(one.seen["state"], one.principal) for one in looks] == [
+        ("matches", "operator:ops"), ("absent", "operator:ops"),
+    ]  # fmt: skip
+
+
 def test_nobody_looks_where_nothing_was_kept_or_the_worker_may_still_tell(
     notary: Running, worker: PlayedWorker
 ) -> None:
@@ -128,6 +142,15 @@ def test_an_intent_is_shown_with_what_its_call_was_to_leave(notary: Running) -> 
     assert (shown.request_hash, shown.session_id, shown.action_version) == (DIGEST, "ses_1", "1.0.0")
     assert (shown.verifier_kind, shown.timeout_seconds, shown.approved_by) == ("http_status", 30.0, None)
     assert notary.front.ask(ShowIntent(lost(notary, None))).expected is None
+
+
+def test_an_intent_is_shown_with_its_plan_and_the_approval_that_let_it_run(notary: Running) -> None:
+    approval = held_and_claimed(notary.front)
+    call = make_open(approver=Approver(approval.approval_id, "alice", "thumbprint", "jti"), proof=None)
+    notary.front.begin(call)
+    shown = notary.front.ask(ShowIntent(call.intent_id))
+    assert (shown.plan_hash, shown.approval_id) == (call.terms.plan_hash, approval.approval_id)
+    assert shown.approved_by == "alice"
 
 
 def test_of_a_worker_that_ends_while_it_looks_nothing_is_written(notary: Running, worker: PlayedWorker) -> None:

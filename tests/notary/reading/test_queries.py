@@ -80,6 +80,8 @@ def test_bounds_are_exclusive_to_the_millisecond(notary: Running, moment: float)
     (earlier,) = query(notary.front, before=moment)
     assert json.loads(later)["timestamp"] == iso(moment + 0.001)
     assert json.loads(earlier)["timestamp"] == iso(moment - 0.001)
+    assert query(notary.front, after=moment + 0.0005) == [later]
+    assert query(notary.front, before=moment - 0.0005) == [earlier]
 
 
 def test_no_question_walks_the_whole_ledger(notary: Running) -> None:

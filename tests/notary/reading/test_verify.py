@@ -136,8 +136,8 @@ def test_a_ledger_that_was_emptied_is_missed_by_the_head(ledger_file: Tampered) 
 
 
 def test_events_that_were_swapped_are_noticed_at_the_first(ledger_file: Tampered) -> None:
-    for change in ((MIDDLE, -1), (MIDDLE + 1, MIDDLE), (-1, MIDDLE + 1)):
-        ledger_file.execute("UPDATE events SET seq = ?2 WHERE seq = ?1", *change)
+    for change in ((-1, MIDDLE), (MIDDLE, MIDDLE + 1), (MIDDLE + 1, -1)):
+        ledger_file.execute("UPDATE events SET seq = ? WHERE seq = ?", *change)
     report = ledger_file.verify()
     assert (report.broken_at, report.events_checked) == (ledger_file.ids[MIDDLE + 1], MIDDLE - 1)
 
@@ -168,7 +168,7 @@ def test_a_well_linked_event_at_the_end_without_moving_the_head_is_noticed(ledge
 
 def _insert_copy(ledger_file: Tampered, seq: int, of: int) -> None:
     names = ", ".join((*COLUMNS, "bytes"))
-    ledger_file.execute(f"INSERT INTO events (seq, {names}) SELECT ?1, {names} FROM events WHERE seq = ?2", seq, of)
+    ledger_file.execute(f"INSERT INTO events (seq, {names}) SELECT ?, {names} FROM events WHERE seq = ?", seq, of)
 
 
 def test_an_event_that_was_put_in_front_is_noticed(ledger_file: Tampered) -> None:

@@ -54,7 +54,7 @@ def unit(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[UnitOfStore
                 store = stores.open(connection)
                 yield store
                 store.apply(1)
-            stores.confirm()
+            store.confirm()
 
         yield in_redis
         stores.client.close()
@@ -67,5 +67,5 @@ def open_stores(server: RedisServer, prefix: str, notary: str = "notary") -> Sto
     client.open()
     stores = Stores(client, Keys(prefix), notary, lambda: NOW)
     stores.begin(None, 0, is_new=True)
-    stores.recover(0)
+    stores.recover(0, None)
     return stores

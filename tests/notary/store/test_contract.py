@@ -65,6 +65,13 @@ def test_an_epoch_only_grows_and_is_seen_at_once(unit: UnitOfStore) -> None:
         assert store.raise_epoch(3) == (8, 9)
 
 
+def test_a_store_that_is_made_that_of_the_ledger_again_ends_every_lease(unit: UnitOfStore) -> None:
+    with unit() as store:
+        assert store.renew(7) == (0, 8)
+    with unit() as store:
+        assert store.epoch() == 8
+
+
 def test_calls_are_counted_by_the_minute_for_an_hour(unit: UnitOfStore) -> None:
     with unit() as store:
         assert store.calls_of("a", NOW) == (0, None)

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from ipc.settings import StoreSettings
 from tests.notary.running import Running
 from tests.support.postgres_server import PostgresServer
 from tests.support.redis_server import RedisServer
@@ -40,12 +41,17 @@ def database(postgres_server: PostgresServer) -> str:
 
 
 @pytest.fixture
+def store(redis_server: RedisServer) -> StoreSettings:
+    """Of this test."""
+    return msgspec.structs.replace(redis_server.settings, redis_prefix=f"postgres-{next(_prefixes)}")
+
+
+@pytest.fixture
 def start(
-    postgres_server: PostgresServer, redis_server: RedisServer, database: str, tmp_path: Path
+    postgres_server: PostgresServer, store: StoreSettings, database: str, tmp_path: Path
 ) -> Iterator[StartNotary]:
     """Starts a notary; those of one test share store, ledger and keys."""
     started: list[Running] = []
-    store = msgspec.structs.replace(redis_server.settings, redis_prefix=f"postgres-{next(_prefixes)}")
     ledger = postgres_server.settings(database)
 
     def one(folder: str = "state", **settings: Any) -> Running:

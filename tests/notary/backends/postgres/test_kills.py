@@ -1,5 +1,5 @@
-"""A notary that ends between two steps of a unit in Redis and PostgreSQL: the rows of docs/evidence.md, "Redis and
-PostgreSQL". What one has that the other lacks is undone before anything else is served."""
+"""A notary that ends between two steps of a unit in Redis and PostgreSQL: docs/decisions.md, "The order of Redis
+and ledger". What one has that the other lacks is undone before anything else is served."""
 
 import gc
 from collections.abc import Iterator

@@ -1,5 +1,7 @@
 """Two gateways on one ledger: one chain, one tree, and each answers again what it has answered itself."""
 
+from contextlib import closing
+
 import pytest
 
 from ipc.events import AuditEvent
@@ -13,6 +15,8 @@ from ipc.messages import (
     RevokeSession,
     ShowReceipt,
 )
+from notary.backends.postgres.database import PostgresDatabase
+from notary.backends.postgres.place import Place
 from notary.checkpoints import RolledBack
 from notary.opening import open_state
 from tests.notary.backends.postgres.conftest import StartNotary
@@ -127,3 +131,36 @@ def test_a_session_of_one_is_listed_and_revoked_at_the_other(start: StartNotary)
     again = one.front.ask(RevokeSession(session_id, event))
     assert again is not None
     assert again.was_revoked
+
+
+def test_what_a_gateway_keeps_in_memory_is_old_until_it_has_followed_what_the_other_wrote(
+    start: StartNotary, postgres_server: PostgresServer, database: str
+) -> None:
+    start()
+    one, other = (
+        PostgresDatabase(Place(postgres_server.settings(database)), {}, lambda _: None, name) for name in "ab"
+    )
+    with closing(one), closing(other):
+        for opened in (one, other):
+            opened.open(lambda _: None)
+            with opened.unit():
+                pass
+            opened.follow()
+        with other.unit():
+            assert other.is_unchanged
+        for _ in range(2):  # the first of them may be one that writes a checkpoint, and looks at nothing else
+            with one.unit():
+                assert not one.is_unchanged
+        one.follow()
+        with one.unit():
+            assert one.is_unchanged
+
+
+def test_a_unit_that_writes_no_event_does_not_hide_what_the_other_wrote_before_it(start: StartNotary) -> None:
+    one, other = start("one"), start("other")
+    for _ in range(5):
+        one.front.ask(make_note())
+        other.front.ask(make_note())
+        one.front.ask(ReadCheckpoint())  # signed, and written
+        one.front.ask(make_note())
+    assert walk_of(one).intact

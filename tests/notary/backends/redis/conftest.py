@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 import pytest
 
+from ipc.settings import StoreSettings
 from tests.notary.running import Running
 from tests.support.redis_server import RedisServer
 
@@ -30,13 +31,19 @@ def prefix() -> str:
 
 
 @pytest.fixture
-def start(redis_server: RedisServer, prefix: str, tmp_path: Path) -> Iterator[StartNotary]:
+def store(redis_server: RedisServer, prefix: str) -> StoreSettings:
+    """Of this test."""
+    return msgspec.structs.replace(redis_server.settings, redis_prefix=prefix)
+
+
+@pytest.fixture
+def start(store: StoreSettings, tmp_path: Path) -> Iterator[StartNotary]:
     """Starts a notary of its own ledger; those of one test share their store."""
     started: list[Running] = []
 
     def one(folder: str = "state", **settings: Any) -> Running:
-        store = msgspec.structs.replace(redis_server.settings, redis_prefix=prefix)
-        started.append(Running(tmp_path / folder, store=store, dev_mode=True, **settings))
+        given: dict[str, Any] = {"store": store, "dev_mode": True, **settings}
+        started.append(Running(tmp_path / folder, **given))
         return started[-1]
 
     yield one

@@ -1,5 +1,5 @@
-"""A notary that ends between two steps of a unit in Redis and ledger: the rows of docs/decisions.md, "The store in
-Redis". What one has that the other lacks is undone before anything else is served."""
+"""A notary that ends between two steps of a unit in Redis and ledger (docs/decisions.md, "The order of Redis and
+ledger"). What one has that the other lacks is undone before anything else is served."""
 
 from collections.abc import Callable
 from typing import Any

@@ -1,0 +1,63 @@
+"""A way to a Redis that loses one answer: the server has done what it was asked, and nobody hears of it.
+
+From then on the way is shut, as that of a network which fails, until the test opens it again.
+"""
+
+import contextlib
+import socket
+import struct
+
+from tests.faults.between import Between
+
+RESET, SILENT, LATE = "reset", "silent", "late"
+
+
+class Losing(Between):
+    """See Between. `lost` are requests whose answers were lost."""
+
+    def __init__(self, port: int) -> None:
+        super().__init__(("127.0.0.1", port))
+        self.lost: list[bytes] = []
+        self._words, self._how = b"", RESET
+        self._deaf: set[socket.socket] = set()
+
+    def lose(self, words: bytes, how: str = RESET) -> None:
+        """Of the next request with these words: the connection is reset once the server has answered (RESET), nothing
+        comes for as long as the client waits (SILENT), or the request has not come to the server yet (LATE)."""
+        self._words, self._how = words, how
+
+    def open(self) -> None:
+        """The way is as before."""
+        self._listen()
+
+    def shut(self) -> None:
+        """No answer is lost, and no more are to be had."""
+        self._leave()
+
+    def deliver(self) -> bytes:
+        """The request that was late comes to the server now; its answer."""
+        with socket.create_connection(self.server if isinstance(self.server, tuple) else ("", 0)) as late:
+            late.sendall(self.lost[-1])
+            return late.recv(65536)
+
+    def _passes(self, data: bytes, client: socket.socket, *, is_asked: bool) -> bool:
+        if is_asked and self._words and self._words in data:
+            self._words = b""
+            self.lost.append(data)
+            if self._how == LATE:
+                return self._ended(client)
+            self._deaf.add(client)
+        elif not is_asked and client in self._deaf:
+            return self._ended(client)
+        return super()._passes(data, client, is_asked=is_asked)
+
+    def _ended(self, client: socket.socket) -> bool:
+        self._deaf.discard(client)
+        assert self._listener is not None
+        with contextlib.suppress(OSError):
+            self._listener.shutdown(socket.SHUT_RDWR)
+        self._listener.close()
+        if self._how == SILENT:
+            client.recv(1)  # until it gives up
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        return False

@@ -1,0 +1,141 @@
+"""The steps of one unit in two places, by their names in docs/decisions.md, "The order of Redis and ledger", and what
+ends a notary at each of them."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NoReturn
+
+import pytest
+
+from notary.backends.redis import scripts
+from notary.backends.redis.client import Client
+from notary.backends.redis.stores import Stores
+from notary.database import Connection
+from notary.store.contract import StoreGone
+from tests.notary.backends.redis.test_kills import Killed, stores_of
+from tests.notary.running import Running
+
+Patch = pytest.MonkeyPatch
+
+
+def _end(patch: Patch) -> NoReturn:
+    """Here, and nowhere in what a thread does for its end."""
+    patch.undo()
+    raise Killed
+
+
+def _ending(patch: Patch, after: Callable[..., Any] | None = None) -> Callable[..., Any]:
+    def end(*asked: Any) -> NoReturn:
+        if after is not None:
+            after(*asked)
+        _end(patch)
+
+    return end
+
+
+def begun(notary: Running, patch: Patch) -> None:
+    assert notary.thread is not None
+    patch.setattr(notary.thread._service._units, "_performed", _ending(patch))
+
+
+def read(notary: Running, patch: Patch) -> None:
+    assert notary.thread is not None
+    patch.setattr(notary.thread._service._units, "_remember", _ending(patch))
+
+
+def written(notary: Running, patch: Patch) -> None:
+    patch.setattr(stores_of(notary), "apply", _ending(patch))
+
+
+def sent(notary: Running, patch: Patch) -> None:
+    client = stores_of(notary).client
+    patch.setattr(client, "run", _ending(patch, client.run))
+
+
+def applied(notary: Running, patch: Patch) -> None:
+    stores = stores_of(notary)
+    patch.setattr(stores, "apply", _ending(patch, stores.apply))
+
+
+def committing(notary: Running, patch: Patch) -> None:
+    _at_commit(notary, patch, is_done=False)
+
+
+def committed(notary: Running, patch: Patch) -> None:
+    _at_commit(notary, patch, is_done=True)
+
+
+def _at_commit(notary: Running, patch: Patch, *, is_done: bool) -> None:
+    assert notary.thread is not None
+    database, stores = notary.thread.state.database, stores_of(notary)
+    unit = database.unit
+
+    @contextmanager
+    def ending(**given: bool) -> Iterator[Connection]:
+        with unit(**given) as connection:
+            yield connection
+            is_ours = stores.owes
+            if is_ours and not is_done:
+                _end(patch)
+        if is_ours:
+            _end(patch)
+
+    patch.setattr(database, "unit", ending)
+
+
+def answered(notary: Running, patch: Patch) -> None:
+    patch.setattr(stores_of(notary), "tidy", _ending(patch))
+
+
+def tidied(notary: Running, patch: Patch) -> None:
+    stores = stores_of(notary)
+
+    def ending() -> None:
+        was_undoable = stores._undoable is not None
+        Stores.tidy(stores)
+        if was_undoable:
+            _end(patch)
+
+    patch.setattr(stores, "tidy", ending)
+
+
+def doubted(notary: Running, patch: Patch) -> None:
+    """Redis can't be asked any more, and the ledger goes on: the unit that takes the number is the last."""
+    _lose_answer(notary, patch, lambda: patch.setattr(Client, "is_there", property(lambda _: False)))
+    _at_commit(notary, patch, is_done=True)
+
+
+def recovered(notary: Running, patch: Patch) -> None:
+    """Undone in Redis, which nobody hears."""
+    _lose_answer(notary, patch, lambda: None)
+    client = stores_of(notary).client
+    run = client.run
+
+    def ending(script: scripts.Script, *asked: Any) -> Any:
+        answer = run(script, *asked)
+        if script is scripts.RECOVER:
+            _end(patch)
+        return answer
+
+    patch.setattr(client, "run", ending)
+
+
+def _lose_answer(notary: Running, patch: Patch, follow: Callable[[], None]) -> None:
+    client = stores_of(notary).client
+    run = client.run
+
+    def losing(script: scripts.Script, *asked: Any) -> Any:
+        answer = run(script, *asked)
+        if script is scripts.APPLY:
+            follow()
+            raise StoreGone("Redis: no answer in time")
+        return answer
+
+    patch.setattr(client, "run", losing)
+
+
+NOT_DONE: Final = (begun, read, written, sent, applied, committing)
+"""The ledger does not have the unit."""
+IN_DOUBT: Final = (doubted, recovered)
+"""It does not either, and the notary lived for a while."""
+DONE: Final = (committed, answered, tidied)

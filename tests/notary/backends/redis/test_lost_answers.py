@@ -1,0 +1,194 @@
+"""Redis has done what a unit asked for, and its answer is lost: the ledger does not have the unit, and may go on with
+others. What such a unit took is given back before the store is used again, by this notary or the next."""
+
+from collections.abc import Callable
+
+import pytest
+
+from ipc.messages import Closed, Enter, GetHold, Issued, Operation, Proof, ReadBudget
+from notary.backends.redis.changes import Changes
+from notary.database import DatabaseGone
+from tests.notary.backends.losing import LATE, RESET, SILENT, Losing
+from tests.notary.backends.redis.test_kills import CALLS, budgeted, left, stores_of
+from tests.notary.running import NotaryProcess, Running, walk_of
+from tests.notary.samples import changed, fresh_proof, make_hold, make_issue, make_note
+from tests.support.asking import Told
+from tests.support.gateway import wait_for
+from tests.support.redis_server import RedisServer
+
+DEBIT, STEPS = b'["debit",', b'"steps":[["'
+NOTES = 3
+
+
+def told(distant: Running, asked: Operation) -> str:
+    with pytest.raises(Told) as error:
+        distant.front.ask(asked)
+    assert error.value.problem == "unavailable"
+    return error.value.part or ""
+
+
+def comes_back(distant: Running, way: Losing) -> None:
+    way.open()
+    wait_for(lambda: _is_there(distant), "the store")
+
+
+def _is_there(distant: Running) -> bool:
+    try:
+        return bool(distant.front.ask(Enter(fresh_proof())).is_fresh)
+    except Told:
+        return False
+
+
+def goes_on(distant: Running) -> None:
+    """The ledger has units that ask nothing of the store."""
+    for _ in range(NOTES):
+        distant.front.ask(make_note())
+    assert isinstance(distant.front.ask(make_issue()), Issued)
+
+
+def debit_in_doubt(distant: Running, way: Losing, redis_server: RedisServer, how: str = RESET) -> str:
+    """A session of CALLS calls; Redis has taken one of them for a unit that the ledger does not have."""
+    session_id = distant.front.ask(make_issue(max_calls=CALLS)).session_id
+    way.lose(DEBIT, how)
+    assert told(distant, budgeted(session_id)) in ("budget", "store")
+    (key,) = [name for name in redis_server.ask("KEYS", "*:budget:*") if name.endswith(session_id)]
+    assert redis_server.ask("HGET", key, "left") == str(CALLS - (how != LATE)), "it was done"
+    return str(session_id)
+
+
+@pytest.mark.parametrize("how", [RESET, SILENT])
+def test_a_debit_whose_answer_was_lost_is_given_back(
+    distant: Running, way: Losing, redis_server: RedisServer, how: str
+) -> None:
+    session_id = debit_in_doubt(distant, way, redis_server, how)
+    comes_back(distant, way)
+    assert left(distant, session_id) == CALLS
+
+
+@pytest.mark.parametrize("how", [RESET, SILENT])
+def test_it_is_given_back_where_the_ledger_went_on_meanwhile(
+    distant: Running, way: Losing, redis_server: RedisServer, how: str
+) -> None:
+    session_id = debit_in_doubt(distant, way, redis_server, how)
+    goes_on(distant)
+    comes_back(distant, way)
+    assert left(distant, session_id) == CALLS
+    assert isinstance(distant.front.ask(budgeted(session_id)), Closed)
+    assert left(distant, session_id) == CALLS - 1
+    assert walk_of(distant).intact
+
+
+def test_it_is_given_back_by_the_notary_that_follows(distant: Running, way: Losing, redis_server: RedisServer) -> None:
+    session_id = debit_in_doubt(distant, way, redis_server)
+    goes_on(distant)
+    distant.stop()
+    way.open()
+    distant.start()
+    assert left(distant, session_id) == CALLS
+
+
+def test_it_is_given_back_once_and_what_is_taken_later_stays_taken(
+    distant: Running, way: Losing, redis_server: RedisServer
+) -> None:
+    session_id = debit_in_doubt(distant, way, redis_server)
+    goes_on(distant)
+    comes_back(distant, way)
+    for used in (1, 2):
+        assert isinstance(distant.front.ask(budgeted(session_id)), Closed)
+        distant.restart()
+        assert left(distant, session_id) == CALLS - used
+
+
+def test_it_is_given_back_after_a_second_answer_was_lost(
+    distant: Running, way: Losing, redis_server: RedisServer
+) -> None:
+    session_id = debit_in_doubt(distant, way, redis_server)
+    goes_on(distant)
+    comes_back(distant, way)
+    way.lose(DEBIT)
+    told(distant, budgeted(session_id))
+    goes_on(distant)
+    distant.stop()
+    way.open()
+    distant.start()
+    assert left(distant, session_id) == CALLS
+
+
+def test_a_notary_that_is_killed_in_that_doubt_is_followed_by_one_that_gives_it_back(
+    distant: Running, way: Losing, redis_server: RedisServer
+) -> None:
+    session_id = distant.front.ask(make_issue(max_calls=CALLS)).session_id
+    distant.stop()
+    process = NotaryProcess(distant.settings, distant.workers)
+    process.ready()
+    front = process.attach("front-x")
+    way.lose(DEBIT)
+    with pytest.raises(Told, match="unavailable"):
+        front.ask(budgeted(session_id))
+    front.ask(make_note())
+    process.kill()
+    front.close()
+    assert len(way.lost) == 1
+    way.open()
+    distant.start()
+    assert left(distant, session_id) == CALLS
+
+
+def test_a_hold_whose_answer_was_lost_is_not_there_and_its_proof_stays_used(
+    distant: Running, way: Losing, redis_server: RedisServer
+) -> None:
+    asked = changed(make_hold(calls_per_hour=CALLS), proof=Proof("of-a-hold"))
+    way.lose(STEPS)
+    told(distant, asked)
+    assert redis_server.ask("KEYS", f"*:hold:{asked.approval.approval_id}")
+    goes_on(distant)
+    comes_back(distant, way)
+    assert distant.front.ask(GetHold(asked.approval.approval_id)) is None
+    assert redis_server.ask("KEYS", f"*{asked.approval.approval_id}*") == []
+    assert not distant.front.ask(Enter(Proof("of-a-hold"))).is_fresh
+
+
+def test_a_debit_that_comes_to_redis_after_the_doubt_is_over_takes_nothing(
+    distant: Running, way: Losing, redis_server: RedisServer
+) -> None:
+    session_id = debit_in_doubt(distant, way, redis_server, LATE)
+    goes_on(distant)
+    comes_back(distant, way)
+    assert b"fence" in way.deliver()
+    assert left(distant, session_id) == CALLS
+
+
+def test_a_debit_whose_unit_the_ledger_did_not_take_is_given_back_where_it_went_on_meanwhile(
+    distant: Running, way: Losing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session_id = distant.front.ask(make_issue(max_calls=CALLS)).session_id
+    with monkeypatch.context() as patched:
+        fail_to_commit(distant, patched, way.shut)
+        assert told(distant, budgeted(session_id)) == "ledger"
+    goes_on(distant)
+    comes_back(distant, way)
+    assert left(distant, session_id) == CALLS
+
+
+def fail_to_commit(distant: Running, patched: pytest.MonkeyPatch, follow: Callable[[], None]) -> None:
+    """The next unit that takes from a budget: Redis has it, the ledger does not, and then this happens."""
+    stores = stores_of(distant)
+    apply = stores.apply
+
+    def applying(changes: Changes, number: int) -> None:
+        apply(changes, number)
+        if changes.steps:
+            follow()
+            raise DatabaseGone("no room")
+
+    patched.setattr(stores, "apply", applying)
+
+
+def test_while_it_is_in_doubt_nothing_else_is_taken(distant: Running, way: Losing, redis_server: RedisServer) -> None:
+    session_id = debit_in_doubt(distant, way, redis_server)
+    goes_on(distant)
+    assert told(distant, budgeted(session_id)) != ""
+    assert told(distant, ReadBudget(session_id)) == "budget"
+    goes_on(distant)
+    comes_back(distant, way)
+    assert left(distant, session_id) == CALLS

@@ -1,0 +1,19 @@
+"""A ledger's file as those see it who only read."""
+
+import pytest
+
+from notary.reading.source import NotReadable, Source, opened
+from tests.notary.running import Running, walk_of
+from tests.notary.samples import make_note
+
+
+def test_what_a_gateway_writes_meanwhile_is_read(notary: Running) -> None:
+    for number in (1, 2):
+        notary.front.ask(make_note())
+        assert (walk_of(notary).intact, walk_of(notary).total_events) == (True, number)
+
+
+def test_whoever_reads_a_file_can_not_write_it(notary: Running) -> None:
+    with pytest.raises(NotReadable, match="readonly database"), opened(Source(str(notary.path))) as reading:
+        reading.execute("INSERT INTO meta (key, value) VALUES ('mine', '')")
+    assert notary.stored("SELECT count(*) FROM meta WHERE key = 'mine'") == [0]

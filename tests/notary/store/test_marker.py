@@ -1,0 +1,25 @@
+"""What the ledger remembers of a store elsewhere."""
+
+from pathlib import Path
+
+from notary.backends.sqlite import Database
+from notary.ledger import schema
+from notary.store.in_ledger import SqliteStore
+from notary.store.marker import keep_marker, read_marker
+from tests.support.notary_thread import SMALL_WAL
+
+
+def test_the_marker_stays_until_the_store_lies_in_the_ledger_again(tmp_path: Path) -> None:
+    database = Database(tmp_path / "ledger.sqlite3", schema.prepare, SMALL_WAL)
+    database.open()
+    with database.unit() as connection:
+        assert read_marker(connection) is None
+        for marker in ("first", "second"):
+            keep_marker(connection, marker)
+            assert read_marker(connection) == marker
+    with database.unit() as connection:
+        held = connection.execute("SELECT value FROM meta WHERE key = 'store_marker'").fetchall()
+        assert held == [("second",)], "ledgers that are there have it under this name"
+        SqliteStore(connection).renew(0)
+        assert read_marker(connection) is None
+    database.close()
