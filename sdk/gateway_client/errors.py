@@ -60,8 +60,11 @@ class GatewayError(Exception):
 
     def __str__(self) -> str:
         text = self.code if self.status is None else f"{self.code} ({self.status})"
-        if self.reason:
-            text = f"{text}: {self.reason}"
+        told = "; ".join(self.violations) or self.reason
+        if told:
+            text = f"{text}: {told}"
+        if self.suggestions:
+            text = f"{text}: did you mean {' or '.join(self.suggestions)}?"
         return text if self.trace_id is None else f"{text} [{self.trace_id}]"
 
     def __repr__(self) -> str:

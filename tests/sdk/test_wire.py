@@ -151,6 +151,17 @@ def test_names_that_are_close_are_suggested_a_few_of_them_and_only_as_text() -> 
     assert answer(404, {"error": "action_not_found", "did_you_mean": "x"}).error().suggestions == ()
 
 
+def test_the_text_of_an_error_has_every_place_and_every_name_that_mends_the_call() -> None:
+    wrong = {
+        "error": "schema_violation",
+        "reason": "/a: is missing",
+        "violations": ["/a: is missing", "/b: is missing"],
+    }
+    assert "(422): /a: is missing; /b: is missing" in str(answer(422, wrong).error())
+    unknown = answer(404, {"error": "action_not_found", "did_you_mean": ["text_digest", "text_digests"]}).error()
+    assert "(404): did you mean text_digest or text_digests?" in str(unknown)
+
+
 @pytest.mark.parametrize("text", ["127.0.0.1:3000", "localhost:3000", "h:3000", "/run/gate.sock", ""])
 def test_an_address_without_its_scheme_is_told_which_to_write(text: str) -> None:
     with pytest.raises(ValueError, match="lacks its scheme: http://HOST:PORT, or unix:///"):

@@ -27,6 +27,7 @@ from tests.notary.samples import (
     make_approval,
     make_hold,
     make_issue,
+    make_note,
     make_open,
     make_revoke,
 )
@@ -80,6 +81,18 @@ def test_sessions_of_which_nothing_is_counted_say_so(notary: Running) -> None:
     issue(notary.front)
     (shown,) = notary.front.ask(ListSessions(10)).sessions
     assert (shown.max_calls, shown.calls_remaining, shown.uid, shown.pending_approvals) == (None, None, None, 0)
+
+
+def test_leases_that_were_refused_or_do_not_say_when_they_end_are_passed_over(notary: Running) -> None:
+    front = notary.front
+    front.ask(make_note(event_type="LeaseIssued", decision="deny", session_id=None))
+    old = issue(front).session_id
+    assert ids(front) == [old], "and its event is in its table"
+    with notary.stranger() as connection:
+        connection.execute("UPDATE events SET bytes = CAST(json_remove(CAST(bytes AS TEXT), '$.lease') AS BLOB)")
+    late = issue(front).session_id
+    assert ids(front) == [late]
+    assert front.ask(revocation(old)) is None
 
 
 def test_what_has_ended_is_not_listed(notary: Running) -> None:

@@ -4,15 +4,24 @@ from contextlib import closing
 
 import pytest
 
+from ipc.events import AuditEvent
 from ipc.evidence import EventQuery
-from ipc.messages import Closed, ListUnresolved, QueryEvents, ReadCheckpoint, ShowReceipt
+from ipc.messages import (
+    Closed,
+    ListSessions,
+    ListUnresolved,
+    QueryEvents,
+    ReadCheckpoint,
+    RevokeSession,
+    ShowReceipt,
+)
 from notary.backends.postgres.database import PostgresDatabase
 from notary.backends.postgres.place import Place
 from notary.checkpoints import RolledBack
 from notary.opening import open_state
 from tests.notary.backends.postgres.conftest import StartNotary
 from tests.notary.running import walk_of
-from tests.notary.samples import changed, make_note, make_open, make_result, record_call
+from tests.notary.samples import call_event, changed, make_issue, make_note, make_open, make_result, record_call
 from tests.support.postgres_server import PostgresServer
 
 pytestmark = pytest.mark.large
@@ -108,6 +117,20 @@ def test_operations_that_arrive_together_are_one_transaction(
         assert one.front.heard(number).problem is None
     after = postgres_server.ask("SELECT number FROM turn", database=database)[0][0]
     assert 1 <= after - before <= 20
+
+
+def test_a_session_of_one_is_listed_and_revoked_at_the_other(start: StartNotary) -> None:
+    one, other = start("one"), start("other")
+    session_id = one.front.ask(make_issue(max_calls=3)).session_id
+    (shown,) = other.front.ask(ListSessions(10)).sessions
+    assert (shown.session_id, shown.calls_remaining) == (session_id, 3)
+    event = AuditEvent(event_type="SessionRevoked", trace_id="trc_1", principal="operator:o", decision="allow")
+    assert other.front.ask(RevokeSession(session_id, event)) is not None
+    assert one.front.ask(make_open(event=call_event(session_id=session_id))).code == "invalid_lease"
+    assert one.front.ask(ListSessions(10)).sessions == []
+    again = one.front.ask(RevokeSession(session_id, event))
+    assert again is not None
+    assert again.was_revoked
 
 
 def test_what_a_gateway_keeps_in_memory_is_old_until_it_has_followed_what_the_other_wrote(
