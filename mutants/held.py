@@ -18,6 +18,7 @@ from pathlib import Path
 
 import pytest
 
+from mutants import warm
 from mutants.changes import Change
 from mutants.lines import function_of
 from mutants.patching import Loaded
@@ -76,6 +77,7 @@ class Holder:
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
+        warm.before_trials()
         sys.setprofile(None)
         tests: defaultdict[str, list[pytest.Item]] = defaultdict(list)
         for item in session.items:
@@ -102,6 +104,7 @@ class Holder:
                 if not has_changed:
                     os._exit(0)
                 self._connection.close()
+                warm.in_trial()
                 return None
             os.close(gone)
             can_be_tried = os.read(go, 1) == b"+"

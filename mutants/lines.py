@@ -11,6 +11,7 @@ import sys
 import threading
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any, TypeGuard
@@ -91,17 +92,18 @@ def function_of(test: str) -> str:
 
 def lines_around(source: bytes, line: int) -> set[int] | None:
     """The lines of the statement that this line belongs to, without those within it. None outside of functions."""
-    around: list[range] = [lines for _, lines in _statements(ast.parse(source)) if line in lines]
+    around: list[range] = [lines for _, lines in _statements(_parsed(source)) if line in lines]
     if not around:
         return None
     shortest: range = min(around, key=len)
     return set(shortest)
 
 
+@cache
 def lines_using(source: bytes, name: str) -> set[int] | None:
     """The lines of statements within functions that use a constant, of this module or of the one that it is imported
     from; None where what runs as the module is loaded uses it, or where it has another name there."""
-    tree = ast.parse(source)
+    tree = _parsed(source)
     used, inner = set[int](), set[ast.AST]()
     for statement, lines in _statements(tree):
         inner |= {*ast.walk(statement)}
@@ -123,7 +125,7 @@ def _is_use(node: ast.AST, name: str) -> TypeGuard[ast.expr]:
 
 def constant_at(source: bytes, line: int) -> str | None:
     """The constant of the module that is set in this line."""
-    for node in ast.parse(source).body:
+    for node in _parsed(source).body:
         if node.lineno <= line <= (node.end_lineno or node.lineno):
             match node:
                 case ast.Assign(targets=[ast.Name(id=name)]) | ast.AnnAssign(target=ast.Name(id=name)):
@@ -131,8 +133,18 @@ def constant_at(source: bytes, line: int) -> str | None:
     return None
 
 
-def _statements(tree: ast.Module) -> Iterator[tuple[ast.stmt, range]]:
+@cache
+def _parsed(source: bytes) -> ast.Module:
+    return ast.parse(source)
+
+
+@cache
+def _statements(tree: ast.Module) -> tuple[tuple[ast.stmt, range], ...]:
     """Statements within functions, and their lines without those of what is within them."""
+    return tuple(_within_functions(tree))
+
+
+def _within_functions(tree: ast.Module) -> Iterator[tuple[ast.stmt, range]]:
     for function in ast.walk(tree):
         if not isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef):
             continue

@@ -35,6 +35,11 @@ def _judges() -> tuple[_Judge, ...]:
     return tuple(_Judge(re.compile(re.sub(r"{\w+}", "[^/]+", path)), path, item) for path, item in paths)
 
 
+def prepare() -> None:
+    """Read the document now, and not with the first answer."""
+    _judges()
+
+
 @cache
 def _validator(path: str, method: str, status: str) -> jsonschema_rs.Validator | None:
     """The judge of one status' body; None where the document has no such status."""

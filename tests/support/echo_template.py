@@ -15,7 +15,6 @@ import sys
 import threading
 import traceback
 from contextlib import suppress
-from functools import cache
 from typing import NoReturn
 
 from ipc.parent import die_with_parent
@@ -75,12 +74,27 @@ class EchoProcess:
 class EchoTemplate:
     """The tests' end of the process that forks."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_forked: bool = False) -> None:
+        """`is_forked`: of this very process, which has no other thread and has imported what workers need."""
         self._sock, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        command = [sys.executable, "-m", "tests.support.echo_template", str(theirs.fileno()), str(os.getpid())]
         with theirs:
-            self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()])
+            self._process = None if is_forked else self._started(theirs)
+            if is_forked:
+                self._fork_template(theirs)
         atexit.register(self._end)
+
+    def _started(self, theirs: socket.socket) -> "subprocess.Popen[bytes]":
+        command = [sys.executable, "-m", "tests.support.echo_template", str(theirs.fileno()), str(os.getpid())]
+        return subprocess.Popen(command, pass_fds=[theirs.fileno()])
+
+    def _fork_template(self, theirs: socket.socket) -> None:
+        parent = os.getpid()
+        if os.fork() == 0:
+            with suppress(BaseException):
+                self._sock.close()
+                die_with_parent(parent)
+                _Forking(theirs).run()
+            os._exit(0)
 
     def fork(self, channels: tuple[int, int], arguments: list[str]) -> EchoProcess:
         """A worker with these arguments, whose channels with front and notary are these descriptors."""
@@ -94,13 +108,18 @@ class EchoTemplate:
 
     def _end(self) -> None:
         self._sock.close()
-        self._process.wait()
+        if self._process is not None:
+            self._process.wait()
 
 
-@cache
-def echo_template() -> EchoTemplate:
+_TEMPLATES: list[EchoTemplate] = []
+
+
+def echo_template(*, is_forked: bool = False) -> EchoTemplate:
     """The one of this test run, started when it is first wanted."""
-    return EchoTemplate()
+    if not _TEMPLATES:
+        _TEMPLATES.append(EchoTemplate(is_forked=is_forked))
+    return _TEMPLATES[0]
 
 
 class _Forking:
