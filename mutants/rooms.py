@@ -27,6 +27,7 @@ FOLDERS = {
         "tests/notary/operations", "tests/notary/signing/test_rotation.py", "tests/notary/test_unit.py",
         "tests/notary/test_checkpoints.py", "tests/notary/test_announcing.py", "tests/notary/test_answers_again.py",
         "tests/notary/test_under_way.py", "tests/notary/ledger/test_outbox.py", "tests/notary/reading/test_queries.py",
+        "tests/notary/test_orphans.py",
         "tests/notary/backends/redis/test_shared.py",
     ),
     "notary/store": (
@@ -57,8 +58,8 @@ FOLDERS = {
             f"tests/notary/test_{name}.py"
             for name in (
                 "accept_rollback", "announcing", "answers_again", "backup", "channels", "checkpoint_file",
-                "checkpoints", "remembering", "service", "signed_in_time", "under_way", "unit", "upkeep", "walls",
-                "worker_faults",
+                "checkpoints", "orphans", "remembering", "service", "signed_in_time", "under_way", "unit", "upkeep",
+                "walls", "worker_faults",
             )
         ),
         "tests/notary/reading/test_kept_checkpoints.py", "tests/notary/reading/test_offline.py",

@@ -11,7 +11,7 @@ from ipc.reloadable import reloadable_of
 from notary.ledger.outbox import GIVEN_UP_AT_ONCE
 from tests.notary.conftest import StartNotary
 from tests.notary.running import Running
-from tests.notary.samples import changed, hooks, make_refuse, notify
+from tests.notary.samples import NOW_MS, changed, hooks, make_refuse, notify
 from tests.support.gateway import wait_for
 from tests.support.logs import capture_logs
 
@@ -57,6 +57,7 @@ def test_what_waits_for_endpoints_that_are_gone_is_given_up_at_a_start_and_count
     front = notary.restart()
     wait_for(lambda: said(logs) == [("gone", count)], "a line that says so")
     assert given_up(notary) == {"gone": count}
+    assert notary.stored("SELECT DISTINCT at FROM given_up") == [NOW_MS]
     told = front.ask(ReadLedger())
     assert told.waiting == {"chat": count, "off": count}, "a disabled endpoint keeps what waits for it"
     assert told.drops == {"other": {"not_configured": count}}

@@ -22,7 +22,7 @@ from ipc.messages import (
 )
 from tests.notary.lost import OVER, lost_call
 from tests.notary.running import Running, walk
-from tests.notary.samples import DIGEST, held_and_claimed, make_open, record_call
+from tests.notary.samples import DIGEST, call_event, held_and_claimed, make_open, record_call
 from tests.support.asking import Asker, Told
 from tests.support.played_workers import PlayedWorker
 from tests.support.supervised import wait_until
@@ -144,11 +144,15 @@ def test_an_intent_is_shown_with_what_its_call_was_to_leave(notary: Running) -> 
     assert notary.front.ask(ShowIntent(lost(notary, None))).expected is None
 
 
-def test_an_intent_is_shown_with_its_plan_and_the_approval_that_let_it_run(notary: Running) -> None:
+def test_an_intent_is_shown_with_its_plan_its_call_and_the_approval_that_let_it_run(notary: Running) -> None:
     approval = held_and_claimed(notary.front)
-    call = make_open(approver=Approver(approval.approval_id, "alice", "thumbprint", "jti"), proof=None)
+    event = call_event(owner="bob", risk_level="high", policy_rule="with_approval", allowed_sinks=("fs", "http"))
+    approver = Approver(approval.approval_id, "alice", "thumbprint", "jti")
+    call = make_open(event=event, approver=approver, proof=None)
     notary.front.begin(call)
     shown = notary.front.ask(ShowIntent(call.intent_id))
+    assert (shown.owner, shown.risk_level, shown.policy_rule) == ("bob", "high", "with_approval")
+    assert shown.sinks == ("fs", "http")
     assert (shown.plan_hash, shown.approval_id) == (call.terms.plan_hash, approval.approval_id)
     assert shown.approved_by == "alice"
 
