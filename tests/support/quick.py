@@ -14,7 +14,7 @@ import pytest
 from tests.support.starts import starts_processes
 
 TESTS = Path(__file__).resolve().parents[1]
-WHOLE = ("chaos", "conformance", "integration", "sdk", "gatectl")
+WHOLE = ("chaos", "conformance", "faults", "integration", "sdk", "gatectl")
 """Folders whose tests are about running gateways and about clients of them: they need not even be imported."""
 LARGE = ("hypothesis", "large")
 """Marks of what takes long within this process."""
