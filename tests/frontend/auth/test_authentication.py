@@ -4,6 +4,7 @@ from pathlib import Path
 
 import pytest
 
+from frontend.auth.authentication import OperatorCaller
 from frontend.auth.dpop import replay_key
 from frontend.errors import GateError
 from frontend.http.requests import Request
@@ -77,6 +78,17 @@ async def test_a_revoked_lease_is_refused_though_this_front_has_not_heard_of_it(
         known = core.services.authentication.known
         known._epoch -= 1  # as if nothing had been announced
         assert await code_of(core, of_agent(agent)) == "invalid_lease"
+
+
+async def test_of_a_session_that_was_revoked_every_request_is_refused_and_of_others_none(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        agent, other = await core.agent(), await core.agent()
+        ended = await core.services.revocation.revoke_session(
+            agent.session_id, OperatorCaller("op", "thumbprint", "jti")
+        )
+        assert not ended.was_revoked
+        assert await code_of(core, of_agent(agent)) == "invalid_lease"
+        assert (await core.services.authentication.agent(of_agent(other))).lease.session_id == other.session_id
 
 
 async def test_an_operator_is_named_with_the_key_and_the_proof(tmp_path: Path) -> None:
