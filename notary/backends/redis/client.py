@@ -27,12 +27,6 @@ COMMAND_SECONDS: Final = 1.0
 AGAIN_SECONDS: Final = 0.25
 """Between two attempts to connect again."""
 
-COMMON: Final[dict[str, Any]] = {
-    "socket_timeout": COMMAND_SECONDS, "socket_connect_timeout": CONNECT_SECONDS, "decode_responses": True,
-    "retry": Retry(NoBackoff(), 0), "retry_on_error": [], "health_check_interval": 0, "protocol": 2,
-    "driver_info": None, "max_connections": 1,
-}  # fmt: skip
-
 
 class Place:
     """Where a Redis is, and how it is spoken to. Names are looked up once. Raises ValueError, OSError, KeyFileError."""
@@ -57,7 +51,7 @@ class Place:
         }  # fmt: skip
         if self.address.path is not None:
             return redis.ConnectionPool(
-                connection_class=redis.UnixDomainSocketConnection, path=self.address.path, **COMMON, **known
+                connection_class=redis.UnixDomainSocketConnection, path=self.address.path, **_common(), **known
             )
         spots = self._at
         if self.address.sentinels:
@@ -66,16 +60,25 @@ class Place:
 
     def _pool_at(self, spot: Spot, **known: Any) -> "redis.ConnectionPool":
         if not self.address.is_tls:
-            return redis.ConnectionPool(host=spot.numeric, port=spot.port, **COMMON, **known)
+            return redis.ConnectionPool(host=spot.numeric, port=spot.port, **_common(), **known)
         tls: dict[str, Any] = {"ssl_cert_reqs": "required", "ssl_check_hostname": True, "ssl_ca_certs": self._ca_file}
         return redis.ConnectionPool(
-            connection_class=_named(spot.numeric), host=spot.host, port=spot.port, **COMMON, **tls, **known
+            connection_class=_named(spot.numeric), host=spot.host, port=spot.port, **_common(), **tls, **known
         )
 
     def _password(self) -> str | None:
         if self._password_file is None:
             return None
         return read_private(Path(self._password_file)).decode().strip("\r\n")
+
+
+def _common() -> dict[str, Any]:
+    """Of all connections."""
+    return {
+        "socket_timeout": COMMAND_SECONDS, "socket_connect_timeout": CONNECT_SECONDS, "decode_responses": True,
+        "retry": Retry(NoBackoff(), 0), "retry_on_error": [], "health_check_interval": 0, "protocol": 2,
+        "driver_info": None, "max_connections": 1,
+    }  # fmt: skip
 
 
 def _named(numeric: str) -> type:

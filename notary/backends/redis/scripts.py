@@ -164,7 +164,7 @@ if number and (number > last or number == doubt) then
   if (number == last + 1 or number == doubt) and record[2] then
     local undo = cjson.decode(record[2])
     for at = #undo, 1, -1 do perform(undo[at]) end
-    redis.call('HDEL', unit, 'number')
+    redis.call('HSET', unit, 'number', ARGV[2])
     said = 'undone'
   end
 end
@@ -173,9 +173,9 @@ return {{said, record[1] or '0'}}
 """
 )
 """Undo the last unit if the ledger, whose last one is ARGV[2], does not have it, or has another one of that number
-(ARGV[3], if any). A script that was sent before and
-comes late finds another fence. Of one that the ledger had, the number stays (FORGET_UNDO): a ledger that lacks it was
-put back, and is told so at each start until the store is renewed (RENEW)."""
+(ARGV[3], if any). A script that was sent before and comes late finds another fence. Of one that the ledger had, the
+number stays (FORGET_UNDO): a ledger that lacks it was put back, and is told so at each start until the store is renewed
+(RENEW). Answers what it found: the number, too."""
 
 FORGET_UNDO: Final = _script("""
 if redis.call('HGET', KEYS[1], 'fence') == ARGV[1] and redis.call('HGET', KEYS[1], 'number') == ARGV[2] then

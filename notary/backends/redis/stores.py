@@ -48,7 +48,7 @@ class Stores:
         """Keys of proofs that were found to be used, for the next attempt of the same unit."""
         self._fence = ""
         self._recorded: int | None = None
-        """The last unit that Redis said it has."""
+        """The last unit that both Redis and ledger have said they have."""
         self._undoable: int | None = None
         """The last unit whose record says how to undo it."""
 
@@ -86,7 +86,7 @@ class Stores:
 
     def follow(self, marker: str) -> None:
         """The ledger remembers another Redis than this notary: see whether it is this one. Raises StoreGone."""
-        self.marker, self.is_lost = marker, False
+        self.marker, self.is_lost, self._recorded = marker, False, None
         self.poll()
 
     def take(self) -> None:
@@ -101,7 +101,7 @@ class Stores:
         said, had = self.client.run(scripts.RECOVER, [self.keys.unit(self.notary)], fence, *asked)
         # SECURITY: a replica that was made the master lacks what had not reached it: proofs, debits, revocations.
         is_behind = self._recorded is not None and int(had) < self._recorded
-        self._fence, self.owes, self.sent, self._undoable, self._recorded = fence, False, None, None, None
+        self._fence, self.owes, self.sent, self._undoable = fence, False, None, None
         # Ahead: the ledger was put back. Nothing that the store holds fits it.
         self.is_lost = self.is_lost or said == "ahead" or is_behind
 
@@ -152,7 +152,7 @@ class Stores:
             raise Outdated
         if changes.steps or changes.proofs:
             self.owes, self.sent = True, number  # until the ledger has it
-            self._undoable = self._recorded = number
+            self._undoable = number
         if changes.raised is not None:
             self.epoch = changes.raised
         if changes.revoked:
@@ -160,6 +160,7 @@ class Stores:
 
     def confirm(self) -> None:
         """The ledger has the unit that was applied last."""
+        self._recorded = self.sent or self._recorded
         self.owes, self.sent = False, None
 
     def tidy(self) -> None:

@@ -7,6 +7,7 @@ import pytest
 
 from ipc.messages import Closed, Enter, GetHold, Issued, Operation, Proof, ReadBudget
 from notary.backends.redis.changes import Changes
+from notary.backends.redis.scripts import RECOVER
 from notary.database import DatabaseGone
 from tests.notary.backends.losing import LATE, RESET, SILENT, Losing
 from tests.notary.backends.redis.test_kills import CALLS, budgeted, left, stores_of
@@ -182,6 +183,18 @@ def fail_to_commit(distant: Running, patched: pytest.MonkeyPatch, follow: Callab
             raise DatabaseGone("no room")
 
     patched.setattr(stores, "apply", applying)
+
+
+def test_a_recovery_whose_own_answer_was_lost_is_done_again_and_ends_no_lease(
+    distant: Running, way: Losing, redis_server: RedisServer
+) -> None:
+    session_id = debit_in_doubt(distant, way, redis_server)
+    way.lose(RECOVER.digest.encode())
+    way.open()
+    wait_for(lambda: len(way.lost) == 2, "the recovery")
+    comes_back(distant, way)
+    assert left(distant, session_id) == CALLS
+    assert distant.front.ask(Enter(fresh_proof())).epoch == 0
 
 
 def test_while_it_is_in_doubt_nothing_else_is_taken(distant: Running, way: Losing, redis_server: RedisServer) -> None:
