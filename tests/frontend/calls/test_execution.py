@@ -8,11 +8,14 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import pytest
 import trio
 
 from frontend.deadlines import Deadlines
 from frontend.notary.client import NotaryUnavailable
+from frontend.pool.channel import WorkerChannel
 from ipc import messages as m
+from ipc.framing import FrameError
 from ipc.limits import AHEAD_BYTES
 from ipc.private_files import write_private
 from ipc.settings import SecretSettings
@@ -103,6 +106,21 @@ async def test_a_call_that_is_cut_before_its_worker_has_begun_it_is_given_back_a
         assert (event["decision"], event["error_code"]) == ("error", "draining")
         assert await core.remaining(both.second) == 3
     assert core.desk.kills == []
+
+
+async def test_a_plan_that_no_frame_can_hold_is_a_fault_of_ours_and_costs_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def give(*_: object) -> None:
+        raise FrameError("too large")
+
+    monkeypatch.setattr(WorkerChannel, "give", give)
+    async with front_core(tmp_path, action()) as core:
+        agent = await core.agent(max_calls=2)
+        assert await agent.call() == (500, {"error": "internal_error"})
+        (event,) = await core.events(session_id=agent.session_id, event_type="ActionCall")
+        assert (event["decision"], event["error_code"], event["reason"]) == ("error", "internal_error", "too large")
+        assert (await core.remaining(agent), await core.unresolved()) == (2, 0)
 
 
 async def test_a_call_with_a_large_request_is_not_given_ahead(tmp_path: Path) -> None:
