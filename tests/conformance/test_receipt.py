@@ -65,11 +65,16 @@ def killed(gate: Deployment) -> Receipt:
     agent = gate.agent()
     with still_workers(gate) as workers:
         call, _ = workers.begin(lambda: agent.execute("spin", {"seconds": PATIENCE}))
-    found = gate.gateway.children("worker compute")
-    wait_for(lambda: any(is_computing(one.pid) for one in found), "work")
-    for one in found:  # another one may be just beginning its life
-        with contextlib.suppress(psutil.NoSuchProcess):
-            one.send_signal(signal.SIGKILL)
+
+    def is_over() -> bool:
+        """One that is killed before it began did not have the call: then the next one does."""
+        for one in gate.gateway.children("worker compute"):
+            with contextlib.suppress(psutil.NoSuchProcess, FileNotFoundError, ProcessLookupError):
+                if is_computing(one.pid):
+                    one.send_signal(signal.SIGKILL)
+        return not call.is_under_way()
+
+    wait_for(is_over, "the end of its worker")
     assert call.status() == 502
     return gate.receipt_of(agent)
 
