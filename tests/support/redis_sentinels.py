@@ -6,9 +6,10 @@ from typing import Any
 
 import redis
 
+from bench.servers import redis_program
 from tests.support.gateway import wait_for
 from tests.support.ports import free_port
-from tests.support.redis_server import RedisServer, program
+from tests.support.redis_server import RedisServer
 
 NAME = "main"
 DOWN_MS = 500
@@ -28,7 +29,7 @@ class Sentinels:
                 f"port {port}\nbind 127.0.0.1\ndir {home}\nsentinel monitor {NAME} 127.0.0.1 {master.port} 2\n"
                 f"sentinel down-after-milliseconds {NAME} {DOWN_MS}\nsentinel failover-timeout {NAME} 5000\n"
             )
-            command = [program(), str(home / "sentinel.conf"), "--sentinel", "--logfile", str(home / "log")]
+            command = [redis_program(), str(home / "sentinel.conf"), "--sentinel", "--logfile", str(home / "log")]
             self._processes.append(subprocess.Popen(command))
         wait_for(lambda: all(self._knows(port, number) for port in self.ports), "the sentinels")
 
