@@ -9,6 +9,7 @@ import os
 import resource
 import signal
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Callable
 from math import ceil
@@ -48,8 +49,8 @@ class Held:
             return False
 
     def begin(self, change: Change, source: bytes, arguments: list[str], seconds: float) -> int | None:
-        """Fork a trial that may use so many seconds of the processor: its process, or None where the change has to be
-        there before modules are loaded."""
+        """Fork a trial that may use so many seconds of the processor for each test: its process, or None where the
+        change has to be there before modules are loaded."""
         self.connection.send((change, source, arguments, seconds))
         pid: int | None = self.connection.recv()
         return pid
@@ -73,7 +74,13 @@ class Holder:
     def __init__(self, tree: Path, connection: Connection) -> None:
         self._connection = connection
         self._loaded = Loaded(tree)
+        self._seconds = 0.0
         sys.setprofile(self._loaded.profile)
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtest_logstart(self) -> None:
+        """A test begins."""
+        limit_processor(time.process_time() + self._seconds)
 
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtestloop(self, session: pytest.Session) -> bool | None:
@@ -96,7 +103,7 @@ class Holder:
             pid = os.fork()
             if pid == 0:
                 os.setsid()
-                limit_processor(seconds)
+                self._seconds = seconds
                 session.items = _chosen(tests, arguments)
                 session.testscollected = len(session.items)
                 has_changed = self._loaded.exchange(change, source)

@@ -42,7 +42,7 @@ PATIENCE = 5.0
 PATIENCE_SECONDS = 60.0
 """A trial may take so many times as long as without a change, and so much more: the machine may be busy."""
 PROCESSOR_SECONDS = 10.0
-"""Of the processor it may use so many times as much as well, and this: what never ends is told apart sooner by that."""
+"""Of the processor each test may use so many times as much as well, and this: what never ends is told apart sooner."""
 BASELINE_SECONDS = 1800.0
 _NOT_RUN = 70
 
@@ -113,9 +113,9 @@ class Copy:
         return self._running.deadline
 
     def begin(
-        self, change: Change | None, arguments: list[str], usual: float, watched: Iterable[str] = ()
+        self, change: Change | None, arguments: list[str], seconds: dict[str, float], watched: Iterable[str] = ()
     ) -> None:  # fmt: skip
-        """Run pytest with these arguments, which take `usual` seconds without a change, on the changed tree; write down
+        """Run pytest with these arguments, which take so many seconds without a change, on the changed tree; write down
         which tests run which lines of `watched`."""
         source = b""
         if change is not None:
@@ -124,10 +124,10 @@ class Copy:
             self._undo = path, source, path.stat()
             path.write_bytes(change.apply(source))
         self._tests.unlink(missing_ok=True)
-        deadline = time.monotonic() + (usual * PATIENCE + PATIENCE_SECONDS if change else BASELINE_SECONDS)
-        processor = max(1.0, usual * PATIENCE + PROCESSOR_SECONDS)
+        usual = [seconds.get(one, 0.0) for one in arguments]
+        deadline = time.monotonic() + (sum(usual) * PATIENCE + PATIENCE_SECONDS if change else BASELINE_SECONDS)
         if change is not None and self._held is not None:
-            pid = self._held.begin(change, source, arguments, processor)
+            pid = self._held.begin(change, source, arguments, max(1.0, max(usual) * PATIENCE + PROCESSOR_SECONDS))
             if pid is not None:
                 self._running = _Running(pid, self._held.connection.fileno(), deadline, is_held=True)
                 return
@@ -135,7 +135,7 @@ class Copy:
         if pid == 0:
             os.setsid()
             if change is not None:
-                limit_processor(processor)
+                limit_processor(max(1.0, sum(usual) * PATIENCE + PROCESSOR_SECONDS))
             plugins = [Recorder(self.tree, watched, self._lines)] if watched else []
             self._be_a_trial(["-x", *arguments] if change else arguments, plugins, writes=change is None)
         self._running = _Running(pid, os.pidfd_open(pid), deadline, is_held=False)
@@ -261,7 +261,7 @@ class Trials:
         """Run tests of an unchanged tree in every copy at once; of `watched` files it is told who runs which line.
         They are collected then, for the trials to come."""
         for copy in self._copies:
-            copy.begin(None, list(tests), 0.0, watched)
+            copy.begin(None, list(tests), {}, watched)
         failed: dict[str, None] = {}
         for copy in self._copies:
             select.select([copy.descriptor], [], [], BASELINE_SECONDS)
@@ -294,7 +294,7 @@ class Trials:
             while waiting and free:
                 copy, (change, left) = free.pop(), waiting.pop()
                 first, *rest = left or _hopeful_first(tests[change.name], last.get(change.path))
-                copy.begin(change, first, sum(seconds.get(argument, 0.0) for argument in first))
+                copy.begin(change, first, seconds)
                 running[copy] = change, rest
             patience = min(copy.deadline for copy in running) - time.monotonic()
             ready, _, _ = select.select([copy.descriptor for copy in running], [], [], max(0.0, patience))
