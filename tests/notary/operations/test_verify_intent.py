@@ -148,7 +148,7 @@ def test_an_intent_is_shown_with_its_plan_its_call_and_the_approval_that_let_it_
     approval = held_and_claimed(notary.front)
     event = call_event(owner="bob", risk_level="high", policy_rule="with_approval", allowed_sinks=("fs", "http"))
     approver = Approver(approval.approval_id, "alice", "thumbprint", "jti")
-    call = make_open(event=event, approver=approver, proof=None)
+    call = make_open(event=event, terms={"module_digest": "sha256:" + "b" * 64}, approver=approver, proof=None)
     notary.front.begin(call)
     shown = notary.front.ask(ShowIntent(call.intent_id))
     assert (shown.owner, shown.risk_level, shown.policy_rule) == ("bob", "high", "with_approval")

@@ -1,0 +1,14 @@
+"""A walk along more intents than one step of it reads."""
+
+from ipc.messages import ListUnresolved
+from notary.reading.tree_walk import CHUNK
+from tests.notary.running import Running, walk_of
+from tests.notary.samples import record_call
+
+
+def test_intents_are_walked_on_where_the_step_before_ended(notary: Running) -> None:
+    for _ in range(CHUNK + 2):
+        record_call(notary.front)
+    assert notary.front.ask(ListUnresolved(9)) == []  # which has all of them brought to their table
+    report = walk_of(notary)
+    assert (report.intact, report.size) == (True, 2 * (CHUNK + 2)), report.reason
