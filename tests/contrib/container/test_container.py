@@ -108,9 +108,20 @@ def test_the_proxy_differs_from_the_documented_one_by_its_port_and_its_files_alo
         "http_port 127.0.0.1:3128", "access_log stdio:/var/log/squid/access.log whole !question"
     }  # fmt: skip
     assert {line.partition(" ")[0] for line in ours - documented} == {
-        "http_port", "access_log", "cache_log", "pid_filename", "coredump_dir"
+        "http_port", "access_log", "cache_log", "pid_filename", "pinger_enable", "coredump_dir"
     }  # fmt: skip
     assert settings().egress_proxy_url == "http://egress:3128"
+
+
+def test_the_proxy_writes_only_where_every_engine_gives_it_room() -> None:
+    """Podman puts a /run of its own over that of the file, where only root may write."""
+    room = {one.partition(":")[0] for one in SERVICES["egress"]["tmpfs"]}
+    assert room == {"/tmp", "/var/spool/squid"}
+    said = dict(line.split(" ", 1) for line in directives(FOLDER / "squid.conf") if line.count(" ") >= 1)
+    assert said["pid_filename"] == "none"
+    assert said["cache_log"] == "stdio:/dev/stderr"
+    assert said["access_log"].startswith("stdio:/dev/stdout ")
+    assert said["coredump_dir"] in room
 
 
 @pytest.fixture
