@@ -1,6 +1,9 @@
 """What those who work on the project rely on: the list of targets, and a release that refuses what is not ready."""
 
+import gzip
+import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -42,3 +45,61 @@ def test_a_release_names_everything_that_is_missing_at_once_and_builds_nothing(c
     assert "sdk/gateway_client/version.py has another version" in refused.stderr
     assert "3 problems, nothing built" in refused.stderr
     assert not (checkout / "dist").exists()
+
+
+ENGINE = """\
+#!/bin/sh
+echo "$*" >> "$(dirname "$0")/asked"
+case $1 in
+  save) echo "image $2" ;;
+  build) [ ! -e "$(dirname "$0")/broken" ] || { echo "no space left"; exit 1; } ;;
+esac
+"""
+
+
+@pytest.fixture
+def engine(tmp_path: Path) -> Path:
+    """A folder that is the PATH: what the script needs, and a podman that keeps what it is asked."""
+    folder = tmp_path / "bin"
+    folder.mkdir()
+    for name in ("bash", "cat", "dirname", "gzip", "mktemp", "rm", "sh", "uname"):
+        found = shutil.which(name)
+        assert found is not None
+        (folder / name).symlink_to(found)
+    (folder / "podman").write_text(ENGINE)
+    (folder / "podman").chmod(0o755)
+    return folder
+
+
+def build_images(engine: Path, dist: Path) -> "subprocess.CompletedProcess[str]":
+    dist.mkdir()
+    return subprocess.run(
+        [str(engine / "bash"), str(ROOT / "scripts" / "images.sh"), str(ROOT), str(dist), "1.2.3"],
+        env=os.environ | {"PATH": str(engine)}, capture_output=True, text=True, check=False, timeout=60,
+    )  # fmt: skip
+
+
+def test_a_release_packs_an_image_of_each_target_of_the_containerfile(engine: Path, tmp_path: Path) -> None:
+    done = build_images(engine, tmp_path / "dist")
+    assert done.returncode == 0, done.stderr
+    packed = {gzip.decompress(one.read_bytes()).decode().strip() for one in (tmp_path / "dist").iterdir()}
+    assert packed == {"image action-gateway:1.2.3", "image action-gateway-egress:1.2.3"}
+    asked = (engine / "asked").read_text()
+    targets = re.findall(
+        r"^FROM \S+ AS (gateway|egress)$", (ROOT / "contrib/container/Containerfile").read_text(), re.M
+    )
+    assert sorted(re.findall(r"--target (\S+)", asked)) == sorted(targets)
+
+
+def test_an_image_that_can_not_be_built_ends_the_release_with_what_the_engine_said(
+    engine: Path, tmp_path: Path
+) -> None:
+    (engine / "broken").touch()
+    done = build_images(engine, tmp_path / "dist")
+    assert (done.returncode, "no space left" in done.stderr, list((tmp_path / "dist").iterdir())) == (1, True, [])
+
+
+def test_without_an_engine_a_release_says_that_it_has_no_images(engine: Path, tmp_path: Path) -> None:
+    (engine / "podman").unlink()
+    done = build_images(engine, tmp_path / "dist")
+    assert (done.returncode, "images are left out" in done.stderr) == (0, True)
