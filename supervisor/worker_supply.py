@@ -9,6 +9,7 @@ import signal
 import socket
 from collections import Counter, defaultdict, deque
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import trio
@@ -27,6 +28,8 @@ PROFILES = ("compute", "http", "fs")
 ORPHANED_SECONDS = 0.05
 SPAWN_SECONDS = 30.0
 """A template that has not forked by then is stuck."""
+AGAIN_SECONDS = 0.25
+"""After no descriptor was to be had for a worker."""
 
 Send = Callable[[m.Message, tuple[int, ...]], None]
 Tell = Callable[..., None]
@@ -227,22 +230,33 @@ class WorkerSupply:
         while asked and trio.current_time() - asked[0] > self._state.settings.limits.worker_wait_seconds:
             asked.popleft()
         for _ in range(min(max(pool.min_spare, count + len(asked)), pool.max) - count):
+            try:
+                self._spawn(front, profile)
+            except OSError as error:  # of ours, not of whoever asked: its channel is sound
+                log.error("a worker can't be started", profile=profile, cause=str(error))
+                self._pausing.add(profile)
+                self._nursery.start_soon(self._fill_later, profile, AGAIN_SECONDS)
+                return
             if asked:
                 asked.popleft()
-            self._spawn(front, profile)
 
     def _spawn(self, front: Front, profile: str) -> None:
-        fronts_end, workers_end = socket.socketpair()
-        attesting = packet_pair()
+        """Raises OSError where no descriptor is to be had; then nothing was begun."""
+        with ExitStack() as opened:
+            fronts_end, workers_end = map(opened.enter_context, socket.socketpair())
+            attesting = packet_pair()
+            for end in attesting:
+                opened.enter_context(end)
+            attested = _copied(attesting[1], opened)
+            tied = tuple(_copied(end, opened) for end in attesting)
+            opened.pop_all()
         self._numbers[profile] += 1
         number = self._numbers[profile]
         worker = Worker(f"{profile}-{number}", profile, front, fronts_end, attesting)
         self._workers[worker.worker_id] = worker
+        self._tell(m.TieWorker(worker.worker_id, front.front_id), tied)
         title = f"gateway: worker {profile} {number}"
-        self._tie(worker)
-        self._send(
-            m.SpawnWorker(worker.worker_id, profile, title), (workers_end.detach(), os.dup(attesting[1].fileno()))
-        )
+        self._send(m.SpawnWorker(worker.worker_id, profile, title), (workers_end.detach(), attested))
         self._nursery.start_soon(self._expect, worker)
 
     def _tie(self, worker: Worker) -> None:
@@ -277,3 +291,10 @@ class WorkerSupply:
         if worker.channel is not None:
             worker.channel.close()
             worker.channel = None
+
+
+def _copied(end: socket.socket, opened: ExitStack) -> int:
+    """Another descriptor of a socket, closed with `opened`. Raises OSError."""
+    descriptor = os.dup(end.fileno())
+    opened.callback(os.close, descriptor)
+    return descriptor

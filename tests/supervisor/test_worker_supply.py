@@ -1,10 +1,12 @@
 """How soon a worker that ended has a successor: at once if it had worked, ever more slowly if none does."""
 
 import os
+import resource
 import signal
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
+import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
@@ -126,3 +128,33 @@ async def test_a_front_speaks_for_its_own_workers_alone() -> None:
         one.die(one.spawned[-1])
         await wait_all_tasks_blocked()
         assert len(one.spawned) == 2, "the second in a row waits"
+
+
+def descriptors() -> set[int]:
+    """Those that this process holds."""
+    return {int(name) for name in os.listdir("/proc/self/fd") if os.path.lexists(f"/proc/self/fd/{name}")}
+
+
+@contextmanager
+def room_for(number: int) -> Iterator[None]:
+    """This process can open so many descriptors more."""
+    held, before = descriptors(), resource.getrlimit(resource.RLIMIT_NOFILE)
+    limit = [one for one in range(before[0]) if one not in held][number]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, before)
+
+
+@pytest.mark.parametrize("room", range(7))
+async def test_while_no_descriptor_is_to_be_had_no_worker_starts_and_soon_after_one_does(
+    room: int, autojump_clock: MockClock
+) -> None:
+    async with supplied() as one:
+        held = descriptors()
+        with room_for(room):  # the one that is missing may be each of the seven that a worker takes
+            one.supply.need(one.front, "compute")  # raises nothing: who asks has done nothing wrong
+        assert (one.spawned, descriptors()) == (["compute-1"], held)
+        await trio.sleep(1)
+        assert one.spawned == ["compute-1", "compute-2"]
