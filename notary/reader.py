@@ -27,6 +27,7 @@ from ipc.process_speed import leave
 from ipc.sessions import FRONT_TO_READER, ProtocolError
 from ipc.walls.given import Given
 from notary.database import Connection
+from notary.reading.pace import Pace
 from notary.reading.source import NotReadable, Source, add_source, opened, source_in
 from notary.reading.whole import WholeWalk
 from notary.walls import WallRefused, enter, reader_walls
@@ -108,7 +109,7 @@ def _answer(channel: Channel, ledger: Connection | NotReadable) -> m.ChainVerifi
 
 def _verify(connection: Connection, channel: Channel) -> VerifyReport:
     """Walk to the end. Raises OSError when the front is gone, and what `opened` makes NotReadable."""
-    walk, tell_at = WholeWalk(), time.monotonic() + TELL_SECONDS
+    walk, pace, tell_at = WholeWalk(), Pace(connection), time.monotonic() + TELL_SECONDS
     while True:
         # Events and the head that they end at must be those of one moment; a longer look would keep the log of the
         # database from being copied into its file.
@@ -122,6 +123,7 @@ def _verify(connection: Connection, channel: Channel) -> VerifyReport:
         if time.monotonic() >= tell_at:
             tell_at = time.monotonic() + TELL_SECONDS
             channel.send(m.Walking(walk.chain.head.seq))
+        pace.rest()
 
 
 if __name__ == "__main__":

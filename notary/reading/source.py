@@ -17,6 +17,7 @@ from ipc.private_files import KeyFileError
 from ipc.settings import LedgerSettings
 from notary.backends.sqlite import connect
 from notary.database import Connection
+from notary.ledger.head import read_head
 
 POSTGRES = ("postgresql://", "postgres://")
 
@@ -62,6 +63,16 @@ def opened(source: Source) -> Iterator[Connection]:
     else:
         with _postgres(source) as reading:
             yield reading
+
+
+def written_state(connection: Connection) -> object:
+    """What changes as soon as somebody else has written: two that are equal say that nobody did in between.
+
+    Outside of a transaction. Raises what the connection raises.
+    """
+    if isinstance(connection, sqlite3.Connection):
+        return connection.execute("PRAGMA data_version").fetchone()
+    return read_head(connection)  # a PostgreSQL has no journal: each unit moves the head
 
 
 @contextlib.contextmanager

@@ -1,0 +1,38 @@
+"""How fast a long walk goes: as fast as it can while nobody writes, and with long rests while calls are written.
+
+A walk shares caches, memory and cores with the processes that serve calls, whatever its niceness is, and a database
+that is read without a pause keeps its log from being cut. Guarantees that a walk comes to its end: after HURRY_SECONDS
+it rests no more.
+"""
+
+import time
+from collections.abc import Callable
+
+from ipc.limits import READER_SECONDS
+from notary.database import Connection
+from notary.reading.source import written_state
+
+REST = 4.0
+"""So many times as long as a step took."""
+HURRY_SECONDS = READER_SECONDS / 2
+
+
+class Pace:
+    """Of one walk along what this connection reads. `clock` is in seconds and never goes back."""
+
+    def __init__(
+        self, connection: Connection, clock: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], None] = time.sleep,
+    ) -> None:  # fmt: skip
+        self._connection, self._clock, self._sleep = connection, clock, sleep
+        self._state = written_state(connection)
+        self._hurry_at = clock() + HURRY_SECONDS
+        self._began = clock()
+
+    def rest(self) -> None:
+        """After each step, outside of a transaction. Raises what the connection raises."""
+        now, before = self._clock(), self._state
+        self._state = written_state(self._connection)
+        if self._state != before and now < self._hurry_at:
+            self._sleep(REST * (now - self._began))
+        self._began = self._clock()
