@@ -25,6 +25,7 @@ from tests.faults.table.redis import REDIS
 from tests.faults.table.rows import FAULTS, HEALTHY, OPERATIONS, Refused, Row, Table
 from tests.faults.table.sqlite import SQLITE
 from tests.faults.walk import Seen, Stage, holds, walk
+from tests.support import documented
 
 Start = Callable[[Path], AbstractContextManager[list[Stage]]]
 STAGES: dict[Start, tuple[Table, ...]] = {
@@ -70,6 +71,7 @@ def _asked(request: pytest.FixtureRequest) -> Asked:
 def walks(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Walks]:
     """Dependency -> its walk."""
     asked, folder = _asked(request), tmp_path_factory.mktemp("faults")
+    documented.prepare()  # Python 3.11 can't read source in several threads at once
     with ThreadPoolExecutor(len(STAGES)) as pool:
         found: Walks = {}
         for start, tables in STAGES.items():

@@ -41,7 +41,7 @@ def postgres_stage(folder: Path) -> Iterator[list[Stage]]:
         wait_for(gate.is_ready, "its ledger")
 
         of_the_server = {
-            "read-only": lambda: read_only(server), "full": lambda: full(volume, gate),
+            "read-only": lambda: read_only(server, gate), "full": lambda: full(volume, gate),
             "loses its data": lambda: put_back(server, gate),
         }  # fmt: skip
 
@@ -100,9 +100,10 @@ def put_back(server: PostgresServer, gate: Gateway) -> Iterator[None]:
 
 
 @contextmanager
-def read_only(server: PostgresServer) -> Iterator[None]:
-    """All its sessions are so at once, those that are open too."""
+def read_only(server: PostgresServer, gate: Gateway) -> Iterator[None]:
+    """All its sessions are so, the notary's too, which hears of it a moment later."""
     _set_read_only(server, "on")
+    wait_for(lambda: not is_lease_given(gate), "a session that is read-only")
     yield
     _set_read_only(server, "off")
 
@@ -116,13 +117,21 @@ def _set_read_only(server: PostgresServer, value: str) -> None:
 
 @contextmanager
 def full(volume: Path, gate: Gateway) -> Iterator[None]:
-    """Nothing is free on the disk of its tables, and what room their pages had is used."""
-    lease = {"scopes": ["tools:call"], "dpop_jwk": Prover().jwk}
+    """Nothing is free on the disk of its tables, and what room their pages had is used: there is none for the event of
+    a lease, nor for the intent of a call."""
+    agent = gate.agent()
 
     def is_refused() -> bool:
-        gate.paces.leases.wait()
-        return gate.http.post("/v1/leases", json=lease).status_code == 500
+        return not is_lease_given(gate) and digest(agent).status_code == 503
 
     with filled(volume):
         wait_for(is_refused, "tables without room")
         yield
+
+
+def is_lease_given(gate: Gateway) -> bool:
+    """False where its event can't be written."""
+    gate.paces.leases.wait()
+    status = gate.http.post("/v1/leases", json={"scopes": ["tools:call"], "dpop_jwk": Prover().jwk}).status_code
+    assert status in (200, 500), status
+    return bool(status == 200)

@@ -29,9 +29,10 @@ SQLITE = Table(
         "hangs": Row(
             "Another process holds its lock. The first unit waits two seconds for it, those after it not at all.",
             "end what holds it (`fuser -v ledger.sqlite3`): a shell, a tool for backups that takes no turns",
-            GONE | {"execute with a budget": _PROOF},
+            GONE,
             _METRICS,
             "the ledger is down",
+            first="lease",
         ),
         "resets in the middle": "there is no connection; a notary that is killed within a unit leaves none of it",
         "garbage": Row(
