@@ -70,6 +70,7 @@ class Cluster:
         # Its user must reach it, which the folders of a test or of a run are not for.
         self.folder = Path(tempfile.mkdtemp(prefix="pg-", dir="/tmp"))
         self.data = self.folder / "data"
+        self._said = self.folder / "said"
         self.port = port
         self.process: subprocess.Popen[bytes] | None = None
         self._within = tuple(within)
@@ -93,10 +94,10 @@ class Cluster:
         if self._within:
             # Only root enters another network, and gives itself up afterwards.
             command, user = [*self._within, *BY_NOBODY, *command], {}
-        self.process = subprocess.Popen(
-            command, cwd="/", env=_environment(), stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, **user,
-        )  # fmt: skip
+        with self._said.open("wb") as said:
+            self.process = subprocess.Popen(
+                command, cwd="/", env=_environment(), stdin=subprocess.DEVNULL, stdout=said, stderr=said, **user
+            )
         wait_until(self._answers, "a PostgreSQL that answers", START_SECONDS)
 
     def ask(self, statement: str, *values: Any, database: str = "postgres") -> list[tuple[Any, ...]]:
@@ -129,6 +130,8 @@ class Cluster:
         )
 
     def _answers(self) -> bool:
+        if self.process is None or self.process.poll() is not None:
+            raise RuntimeError(f"a PostgreSQL ended as it started: {self._said.read_text()}")
         try:
             self.ask("SELECT 1")
         except psycopg.Error:
