@@ -9,7 +9,7 @@ import select
 import socket
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -72,12 +72,10 @@ class NotaryThread:
         self._thread.start()
 
     def _run(self) -> None:
-        try:
+        with ExitStack() as ends:  # one that fails as it ends leaves nothing open, as no process does
+            for close in (self._notarys.close, self.state.database.close, self._service.close):
+                ends.callback(close)
             self.code = self._service.run()
-        finally:
-            self._service.close()
-            self.state.database.close()
-            self._notarys.close()
 
     def attach(self, front_id: str) -> socket.socket:
         """A front's end of a new channel."""

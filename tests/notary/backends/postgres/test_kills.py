@@ -38,10 +38,13 @@ def kill_at_commit(notary: Running, step: str, monkeypatch: pytest.MonkeyPatch) 
     assert isinstance(database, PostgresDatabase)
     line = database._line
     assert line is not None
-    execute = line.execute
+    execute, begun = line.execute, ""
 
     def ending(statement: Any, *more: Any) -> Any:
-        if statement != "COMMIT":
+        nonlocal begun
+        if str(statement).startswith("BEGIN"):
+            begun = statement
+        if statement != "COMMIT" or begun != "BEGIN":  # that of one that reads
             return execute(statement, *more)
         if step == "committing":
             raise Killed
