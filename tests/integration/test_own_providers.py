@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+from collections.abc import Callable
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -19,18 +21,40 @@ NAME = {"name": "ada king  lövelace öx"}
 NO_NAME = {"name": " "}
 
 
+Built = Callable[[str], Path]
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Built:
+    """The folder in which the provider of a language was made and built, once for all of these tests."""
+
+    @cache
+    def folder_of(language: str) -> Path:
+        folder: Path = tmp_path_factory.mktemp(language)
+        make(folder, language)
+        return folder
+
+    return folder_of
+
+
+def make(folder: Path, language: str) -> None:
+    new_provider(folder, "greet", language)
+    build(folder / "providers" / "greet", language)
+
+
+def module_in(folder: Path) -> Path:
+    return folder / "providers" / "greet" / "provider.wasm"
+
+
 @pytest.mark.large
 @pytest.mark.parametrize("language", sorted(LANGUAGES))
-def test_a_provider_is_built_loaded_and_called_within_the_limits_of_its_manifest(tmp_path: Path, language: str) -> None:
-    new_provider(tmp_path, "greet", language)
-    provider = tmp_path / "providers" / "greet"
-    build(provider, language)
-    module = provider / "provider.wasm"
-    data = module.read_bytes()
+def test_a_provider_is_built_loaded_and_called_within_the_limits_of_its_manifest(built: Built, language: str) -> None:
+    folder = built(language)
+    data = module_in(folder).read_bytes()
     assert len(data) < MOST_BYTES[language]
-    manifest = yaml.safe_load((tmp_path / "actions" / "greet.yaml").read_text())
+    manifest = yaml.safe_load((folder / "actions" / "greet.yaml").read_text())
     assert manifest["provider_module_digest"] == "sha256:" + hashlib.sha256(data).hexdigest()
-    with gateway(tmp_path, _config(tmp_path, manifest)) as gate:
+    with gateway(folder, _config(folder, manifest)) as gate:
         agent = gate.agent()
         answer = agent.execute("greet", NAME)
         assert (answer.status_code, answer.json()["output"]) == (200, {"initials": "aklö"})
@@ -46,30 +70,24 @@ def test_a_provider_is_built_loaded_and_called_within_the_limits_of_its_manifest
 
 @pytest.mark.large
 @pytest.mark.parametrize("language", sorted({"zig", "rust"}))
-def test_what_no_interpreter_is_in_is_built_the_same_twice_and_holds_no_path(tmp_path: Path, language: str) -> None:
-    modules = []
-    for name in ("one", "another_place"):
-        new_provider(tmp_path / name, "greet", language)
-        provider = tmp_path / name / "providers" / "greet"
-        build(provider, language)
-        modules.append((provider / "provider.wasm").read_bytes())
-    assert modules[0] == modules[1]
-    assert not [
-        trace for trace in (b"wasi", b"/home", b"/root", b"/tmp", str(tmp_path).encode()) if trace in modules[0]
-    ]
+def test_what_no_interpreter_is_in_is_built_the_same_twice_and_holds_no_path(
+    built: Built, tmp_path: Path, language: str
+) -> None:
+    another = tmp_path / "another_place"
+    make(another, language)
+    one, other = (module_in(folder).read_bytes() for folder in (built(language), another))
+    assert one == other
+    traces = (b"wasi", b"/home", b"/root", b"/tmp", str(another).encode(), str(built(language)).encode())
+    assert not [trace for trace in traces if trace in one]
 
 
 @pytest.mark.large
 @pytest.mark.parametrize("language", ["rust", "zig"])  # interpreters take long to compile
-def test_a_refusal_of_a_provider_says_what_to_mend(tmp_path: Path, language: str) -> None:
-    new_provider(tmp_path, "greet", language)
-    provider = tmp_path / "providers" / "greet"
-    build(provider, language)
-    host = Providers()
-    assert host.imports(provider / "provider.wasm") == set()
-    outcome = host.call(provider / "provider.wasm", NO_NAME)
+def test_a_refusal_of_a_provider_says_what_to_mend(built: Built, language: str) -> None:
+    module, host = module_in(built(language)), Providers()
+    assert host.imports(module) == set()
     message = "a name has at least one word"
-    assert outcome.failure == Failure("invalid-input", message, {"field": "name"}, False)
+    assert host.call(module, NO_NAME).failure == Failure("invalid-input", message, {"field": "name"}, False)
 
 
 def _config(folder: Path, manifest: dict[str, Any]) -> str:

@@ -57,22 +57,26 @@ def test_a_change_has_a_name_that_outlives_edits_elsewhere_and_no_other_has_it()
     assert [change.name for change in changes_of("room/file.py", b"import os\n\n\n" + source.encode())] == names
 
 
+@pytest.fixture(scope="module")
+def names() -> list[str]:
+    """Of every change of the rooms."""
+    return [
+        change.name for file in rooms.files() for change in changes_of(file, (rooms.ROOT / file).read_bytes())
+    ]  # fmt: skip
+
+
 @pytest.mark.large
-def test_every_file_of_the_rooms_has_tests_and_changes_with_names_of_their_own() -> None:
-    names: list[str] = []
+def test_every_file_of_the_rooms_has_tests_and_changes_with_names_of_their_own(names: list[str]) -> None:
     for file in rooms.files():
         assert all((rooms.ROOT / test).is_file() for part in rooms.tests_of(file) for test in part), file
         assert rooms.tests_of(file), file
-        names += [change.name for change in changes_of(file, (rooms.ROOT / file).read_bytes())]
     assert len(names) == len(set(names)) > 2000
 
 
 @pytest.mark.large
-def test_what_is_accepted_exists_and_says_why() -> None:
+def test_what_is_accepted_exists_and_says_why(names: list[str]) -> None:
     accepts = accepted.read(accepted.LIST.read_text())
-    files = {name.partition(" ")[0] for name in accepts}
-    names = {change.name for file in files for change in changes_of(file, (rooms.ROOT / file).read_bytes())}
-    assert set(accepts) <= names
+    assert set(accepts) <= {*names}
     assert all(len(why) > 20 and why.endswith(".") for why in accepts.values())
 
 

@@ -108,6 +108,7 @@ def test_a_denial_whose_name_is_misspelt_stays_a_denial_and_is_told(name: str, r
     assert all(re.match(r"gateway\.rego:\d+: ", one) for one in said)
 
 
+@pytest.mark.large
 def test_no_word_can_be_misspelt_so_that_more_is_allowed_and_nothing_is_said(right: dict[str, int]) -> None:
     assert len(WORDS) > 300
     silent = []

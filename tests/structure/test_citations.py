@@ -14,6 +14,8 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.large
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = ("ipc", "supervisor", "frontend", "notary", "workers", "sdk", "contrib", "bench", "tests")
 DOCUMENTS = [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), ROOT / "sdk/README.md"]

@@ -65,6 +65,7 @@ def test_no_statement_names_its_values(package: str) -> None:
     assert {name: lines for name, lines in found.items() if lines} == {}
 
 
+@pytest.mark.large
 def test_no_statement_of_the_tests_does() -> None:
     """They have things called `execute` that take mappings."""
     files = [file for file in (ROOT / "tests").rglob("*.py") if file != Path(__file__)]

@@ -4,7 +4,6 @@ Owns the choice, made from the code of the tests alone; `make test` never loads 
 process is: a start that the choice did not foresee fails its test.
 """
 
-import gc
 import sys
 from pathlib import Path
 from typing import Any
@@ -40,7 +39,6 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 def pytest_collection_finish() -> None:
     """Watch what is started from here on: what libraries ask of the system when they are imported is none of a test."""
-    gc.freeze()  # thousands of collected tests need not be looked at again and again
     sys.addaudithook(refuse_processes)
 
 

@@ -79,7 +79,7 @@ def test_a_proxy_that_is_another_is_shown_nothing(tmp_path: Path, name: str) -> 
 
 def test_a_proxy_that_speaks_no_tls_is_shown_nothing() -> None:
     with upstream(saying(ESTABLISHED)) as proxy:
-        kind, message = client(proxy, make_tls(), seconds=5).refused(request())
+        kind, message = client(proxy, make_tls(), seconds=1).refused(request())
         assert kind in ("unavailable", "timeout")
         assert "the egress proxy" in message
     assert not any(b"CONNECT" in one or b"gw" in one for one in proxy.requests)
