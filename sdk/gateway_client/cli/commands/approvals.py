@@ -146,7 +146,7 @@ def outcome(one: Approval, verification: str | None) -> str | None:
     """What came of it, or why nothing did: the words of whoever decided, the code of a failure, or how the effect was
     verified, where that is known, and the receipt."""
     if one.state == "expired":
-        return "nobody decided in time"
+        return "nobody decided before it ended"  # by time, or since its session or everything was revoked
     why = one.deny_reason or one.error_code
     return why or " ".join(part for part in (verification, one.receipt_id) if part) or None
 
