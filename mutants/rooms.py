@@ -45,6 +45,10 @@ FOLDERS = {
         "tests/notary/test_checkpoints.py",
         "tests/notary/test_announcing.py",
     ),
+    "notary/reading/source.py": (
+        "tests/notary/reading/test_source.py", "tests/notary/reading/test_offline.py",
+        "tests/notary/backends/postgres/test_source.py",
+    ),
     "notary/backends/redis": ("tests/notary/backends/redis",),
     "notary/backends": (
         "tests/notary/backends/test_bringing.py", "tests/notary/backends/test_sqlite.py", "tests/notary/ledger",
