@@ -52,6 +52,11 @@ def test_a_walk_that_meets_damage_ends_after_the_last_event_that_it_read_and_say
     spoil(ledger_file, "tiles")
     ledger_file.broken_at(EVENTS, "the file is damaged after it: ")
     assert ledger_file.verify().total_events == EVENTS
+    walk = WholeWalk()
+    with closing(sqlite3.connect(ledger_file.path)) as connection:
+        assert not walk.step(connection)
+    assert walk.broken is not None
+    assert walk.broken.seq == EVENTS, "the place to look at"
 
 
 def test_where_the_file_does_not_say_how_many_events_it_has_those_count_that_were_read(ledger_file: Tampered) -> None:
