@@ -35,6 +35,7 @@ FOLDERS = {
         "tests/notary/test_upkeep.py",
     ),
     "notary/signing": ("tests/notary/signing", "tests/notary/operations/test_open.py"),
+    "notary/signing/operators.py": ("tests/notary/operations/test_signed.py",),
     "notary/ledger": ("tests/notary/ledger", "tests/notary/operations", "tests/notary/test_announcing.py"),
     "notary/ledger/gateways.py": ("tests/notary/backends/postgres", "tests/notary/ledger/test_contract.py"),
     "notary/ledger/postgres.py": ("tests/notary/backends/postgres", "tests/notary/ledger/test_contract.py"),
