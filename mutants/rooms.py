@@ -35,6 +35,7 @@ FOLDERS = {
         "tests/notary/test_upkeep.py",
     ),
     "notary/signing": ("tests/notary/signing", "tests/notary/operations/test_open.py"),
+    "notary/signing/operators.py": ("tests/notary/operations/test_signed.py",),
     "notary/ledger": ("tests/notary/ledger", "tests/notary/operations", "tests/notary/test_announcing.py"),
     "notary/ledger/gateways.py": ("tests/notary/backends/postgres", "tests/notary/ledger/test_contract.py"),
     "notary/ledger/postgres.py": ("tests/notary/backends/postgres", "tests/notary/ledger/test_contract.py"),
@@ -44,6 +45,10 @@ FOLDERS = {
         "tests/notary/operations/test_verify_intent.py", "tests/notary/operations/test_witnessing.py",
         "tests/notary/test_checkpoints.py",
         "tests/notary/test_announcing.py",
+    ),
+    "notary/reading/source.py": (
+        "tests/notary/reading/test_source.py", "tests/notary/reading/test_offline.py",
+        "tests/notary/backends/postgres/test_source.py",
     ),
     "notary/backends/redis": ("tests/notary/backends/redis",),
     "notary/backends": (

@@ -171,6 +171,8 @@ class Copy:
             sys.path[:] = [str(self.tree), *(one for one in sys.path if one and not _is_ours(one))]
             options = [*OPTIONS, f"--basetemp={self._temporary}"]
             code = int(pytest.main([*options, *arguments], plugins=[_Listener(self._tests), *plugins]))
+        except SystemExit:
+            code = pytest.ExitCode.USAGE_ERROR  # a module that a conftest.py loads ends the process
         except Exception:
             traceback.print_exc()
         finally:

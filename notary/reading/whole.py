@@ -8,6 +8,7 @@ not fit. Never writes.
 import sqlite3
 from base64 import b64encode
 from collections.abc import Sequence
+from contextlib import suppress
 
 from ipc.evidence import VerifyReport
 from notary.database import Connection, DatabaseGone
@@ -40,7 +41,8 @@ class WholeWalk:
         self.entries: list[Entry] = []
         """Of the journal, once the walk has come to its end."""
         self.tree = TreeWalk(signers) if has_tree else None
-        self._total = 0
+        self._total: int | None = None
+        """Events that the ledger says it has, once the walk has come to its end."""
 
     def step(self, connection: Connection) -> bool:
         """Check the next events, intents, tiles and checkpoints, in the transaction that is open; at the end of the
@@ -58,6 +60,8 @@ class WholeWalk:
             if not is_damage(error):
                 raise
             self.broken = self._after(f"the file is damaged after it: {error}")
+        if self._total is None:  # it has not come to the journal
+            self._total = self._told(connection)
         return False
 
     def _walked(self, connection: Connection) -> bool:
@@ -67,10 +71,14 @@ class WholeWalk:
         if self.broken is None and self.tree is not None:
             self.tree.step(connection, rows)
         has_more = len(rows) == CHUNK or (self.tree is not None and self.tree.has_more)
-        if self.broken is not None or not has_more:
-            head = read_head(connection)
-            self._total = self.chain.head.seq if head is None else head.seq
         return self.broken is None and has_more
+
+    def _told(self, connection: Connection) -> int:
+        """How many events the ledger says it has; where it says nothing, or that can't be read, how many there were."""
+        with suppress(sqlite3.Error, UnicodeDecodeError, DatabaseGone):
+            if (head := read_head(connection)) is not None:
+                return head.seq
+        return self.chain.head.seq
 
     def _end(self, connection: Connection) -> Break | None:
         self.entries = unsettled(connection)
@@ -98,7 +106,7 @@ class WholeWalk:
             intact=broken is None,
             events_checked=chain.head.seq,
             broken_at=None if broken is None else (broken.event_id or "head"),
-            total_events=max(self._total, 0),
+            total_events=max(self._total or 0, 0),
             verified_links=chain.head.seq,
             reason=None if broken is None else broken.reason,
             head=chain.head.hash,

@@ -110,10 +110,15 @@ def test_a_change_that_makes_the_tests_run_for_ever_is_found_by_the_deadline(
         assert [by for _, by in ready.run([endless], {endless.name: [[test]]}, {test: usual})] == [DEADLINE]
 
 
-def test_a_change_with_which_the_tests_can_not_be_loaded_is_found_by_that(tree: Path) -> None:
-    (tree / "small.py").write_text('import os\n\nSEPARATOR = getattr(os, "sep")\n' + SOURCE)
+@pytest.mark.parametrize(
+    "begin",
+    ['import os\n\nSEPARATOR = getattr(os, "sep")', 'import sys\n\nif __name__ == "the main one":\n    sys.exit(2)'],
+    ids=["raises", "exits"],
+)
+def test_a_change_with_which_the_tests_can_not_be_loaded_is_found_by_that(tree: Path, begin: str) -> None:
+    (tree / "small.py").write_text(f"{begin}\n{SOURCE}")
     (tree / "tests" / "conftest.py").write_text("import small\n")
-    (spoilt,) = (one for one in changes_of("small.py", (tree / "small.py").read_bytes()) if "sep" in one.before)
+    spoilt, *_ = changes_of("small.py", (tree / "small.py").read_bytes())
     with trials(tree, 1) as ready:
         ready.baseline(("tests",))
         tests = {spoilt.name: [["tests/test_small.py"]]}

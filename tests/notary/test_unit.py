@@ -1,5 +1,6 @@
 """One unit: who fails fails alone, parts that are damaged, disks that are full, wake-ups, and what memory follows."""
 
+import os
 from dataclasses import replace
 from typing import Any
 
@@ -199,6 +200,13 @@ def test_a_file_that_was_taken_away_is_missed_and_not_made_again(notary: Running
     for operation in (make_note(), ReadLedger(), Enter(Proof("p")), ReadBudget("s")):
         assert problem(front, operation)[0] == "unavailable"
     assert not notary.path.exists()
+
+
+def test_a_look_at_the_ledger_says_how_much_is_free_on_its_volume(notary: Running) -> None:
+    volume = os.statvfs(notary.folder)
+    free = notary.front.ask(ReadLedger()).free_bytes
+    assert free is not None
+    assert 0 < free <= volume.f_blocks * volume.f_frsize
 
 
 # ------------------------------------------------------------------ deliveries

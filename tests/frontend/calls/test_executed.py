@@ -50,6 +50,11 @@ def test_the_providers_own_words_are_answered_in_a_header_where_its_manifest_say
     assert dict(error.headers())["X-Receipt-Id"] == "rcpt_1"
 
 
+def test_the_providers_own_words_are_for_nobody_unless_somebody_says_that_they_are() -> None:
+    error = executed(None, outcome="provider_error", reason="provider_error: invalid: of its own").failure()
+    assert "X-Provider-Error" not in dict(error.headers())
+
+
 @pytest.mark.parametrize(
     ("outcome", "is_fully_successful"),
     [("verified", True), ("unverifiable_declared", True), ("verification_failed", False),

@@ -287,3 +287,7 @@ async def test_a_cause_is_always_told_and_an_answer_without_one_is_not_repeated_
 
 def _of_operator(core: Core, path: str = "/metrics") -> Headers:
     return signed(core.operator_key, "GET", path, "key-op-0123456789abcdef0123456789abcdef")
+
+
+def test_what_proves_nothing_is_told_once_a_minute_as_is_promised() -> None:
+    assert CallDeadlines().refusal_seconds == 60.0, "SECURITY.md"

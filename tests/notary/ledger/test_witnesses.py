@@ -58,6 +58,6 @@ def test_a_witness_that_has_cosigned_more_by_the_same_key_is_not_set_back(connec
 
 
 def test_what_makes_no_sense_is_refused(connection: sqlite3.Connection) -> None:
-    connection.execute("INSERT INTO meta (key, value) VALUES (?, '{\"w1\": 1}')", (witnesses.META,))
+    connection.execute("INSERT INTO meta (key, value) VALUES ('witnesses', '{\"w1\": 1}')")
     with pytest.raises(DatabaseGone):
         witnesses.read(connection)

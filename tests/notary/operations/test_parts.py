@@ -13,6 +13,7 @@ from ipc.messages import (
     FollowKeys,
     GetHold,
     ListHolds,
+    ListSessions,
     OrphanedHolds,
     Proof,
     ReadBudget,
@@ -69,6 +70,12 @@ def held(front: Asker, **given: Any) -> Any:
     return approval
 
 
+def listed(front: Asker, **given: Any) -> ListSessions:
+    """Of a session with such a lease."""
+    front.ask(make_issue(**given))
+    return ListSessions(5)
+
+
 Prepare = Callable[[Asker], Any]
 DAMAGED: list[tuple[str, Prepare, str]] = [
     (gone("proofs"), lambda _: Enter(Proof("p")), "store"),
@@ -95,6 +102,8 @@ DAMAGED: list[tuple[str, Prepare, str]] = [
     (gone("budgets"), lambda _: make_hold(has_budget=True), "budget"),
     (gone("quota_calls"), lambda front: begun(front, make_open(calls_per_hour=1)), "budget"),
     (gone("quota_holds"), lambda front: make_denial(held_and_claimed(front)), "budget"),
+    (gone("budgets"), lambda front: listed(front, max_calls=1), "budget"),
+    (gone("approvals"), listed, "approvals"),
     ("ALTER TABLE intents RENAME COLUMN approval_id TO elsewhere", approved_call, "ledger"),
     (gone("journal"), lambda _: make_open(), "ledger"),
 ]  # fmt: skip

@@ -144,12 +144,13 @@ def test_a_page_that_begins_nowhere_is_refused(notary: Running, after: str) -> N
 
 def test_no_call_of_a_revoked_session_is_opened_and_others_are(notary: Running) -> None:
     front = notary.front
-    ended, other = (issue(front).session_id for _ in range(2))
+    lease, other = issue(front), issue(front).session_id
+    ended = lease.session_id
     assert front.ask(revocation(ended)) == RevokedSession("uid:1000", iso(NOW + 300))
     event = notary.last_event()
     assert (event["event_type"], event["session_id"], event["principal"]) == ("SessionRevoked", ended, "operator:o")
-    assert event["change"]["principal"] == "uid:1000"
-    assert event["change"]["expires_at"] == iso(NOW + 300)
+    told = {"principal": "uid:1000", "lease_jti": lease.lease_jti, "expires_at": iso(NOW + 300)}
+    assert event["change"] == told
     assert called(front, ended) == Refusal("invalid_lease", "its session was revoked")
     assert notary.last_event()["error_code"] == "invalid_lease"
     assert isinstance(called(front, other), Closed)

@@ -2,6 +2,7 @@
 
 import shutil
 import sqlite3
+from base64 import b64encode
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 
 from ipc.canonical import sha256_hex
 from notary.ledger.head import Head, write_head
+from notary.ledger.leaves import INTENT_COLUMNS
 from notary.reading.verify import COLUMNS
 from tests.notary.reading.tampered import EVENTS, INTENTS, Tampered
 from tests.notary.reading.test_long_walks import grown
@@ -77,6 +79,62 @@ def test_intents_places_and_tiles_can_not_be_changed_alone(ledger_file: Tampered
     assert ledger_file.verify().intact
     ledger_file.execute(change)
     assert not ledger_file.verify().intact
+
+
+def intent_ids(file: Tampered) -> list[str]:
+    with closing(sqlite3.connect(file.path)) as connection:
+        return [row[0] for row in connection.execute("SELECT intent_id FROM intents ORDER BY seq")]
+
+
+def broken_at_intent(file: Tampered, seq: int, reason: str) -> None:
+    """The walk stops at that intent, of those that are there."""
+    name = dict(enumerate(intent_ids(file), 1))[seq]
+    report = file.verify()
+    assert (report.intact, report.broken_at) == (False, name)
+    assert (report.total_events, report.size, report.root) == (EVENTS, 0, None)
+    assert report.reason is not None
+    assert reason in report.reason
+
+
+def test_the_intent_after_one_that_is_missing_is_named(ledger_file: Tampered) -> None:
+    ledger_file.execute("DELETE FROM intents WHERE seq = 3")
+    broken_at_intent(ledger_file, 3, "intent number 3 is missing before it")
+
+
+def test_of_two_intents_that_exchanged_places_the_first_is_named(ledger_file: Tampered) -> None:
+    with closing(sqlite3.connect(ledger_file.path)) as connection:
+        third, fourth = (row[0] for row in connection.execute("SELECT leaf FROM intents WHERE seq IN (3, 4)"))
+    ledger_file.execute("UPDATE intents SET leaf = ? - leaf WHERE seq IN (3, 4)", third + fourth)
+    broken_at_intent(ledger_file, 3, f"its bytes are not those of leaf {fourth}")
+
+
+def test_an_intent_can_not_be_written_over_with_the_one_before_it(ledger_file: Tampered) -> None:
+    columns = ", ".join((*INTENT_COLUMNS, "leaf"))
+    ledger_file.execute("DROP INDEX intents_by_id")
+    ledger_file.execute(f"UPDATE intents SET ({columns}) = (SELECT {columns} FROM intents WHERE seq = 2) WHERE seq = 3")
+    broken_at_intent(ledger_file, 3, "it has no place in the tree after that of the one before it")
+
+
+@pytest.mark.parametrize("history", ["[11,0]", "[10,1]"])
+def test_no_more_is_from_before_there_was_a_tree_than_there_is(tmp_path: Path, history: str) -> None:
+    grown(tmp_path / "ledger.sqlite3", 10)
+    file = Tampered(tmp_path / "ledger.sqlite3")
+    assert file.verify().intact
+    file.execute("UPDATE meta SET value = ? WHERE key = 'history'", history)
+    assert file.verify().reason == "the ledger says that more is from before there was a tree than there is"
+
+
+def test_a_checkpoint_of_another_tree_of_its_size_is_found_though_its_signature_is_not_looked_at(
+    ledger_file: Tampered,
+) -> None:
+    with closing(sqlite3.connect(ledger_file.path)) as connection, connection:
+        size, note = connection.execute("SELECT size, note FROM checkpoints ORDER BY size DESC LIMIT 1").fetchone()
+        lines = note.split("\n")
+        lines[2] = b64encode(bytes(32)).decode()
+        connection.execute("UPDATE checkpoints SET note = ? WHERE size = ?", ("\n".join(lines), size))
+    reason = ledger_file.verify().reason or ""
+    assert reason.startswith("the tree does not continue the checkpoint of ")
+    assert reason.endswith(f", size {size}")
 
 
 def test_two_events_that_changed_places_are_found(ledger_file: Tampered) -> None:

@@ -140,6 +140,7 @@ def test_events_that_were_swapped_are_noticed_at_the_first(ledger_file: Tampered
         ledger_file.execute("UPDATE events SET seq = ? WHERE seq = ?", *change)
     report = ledger_file.verify()
     assert (report.broken_at, report.events_checked) == (ledger_file.ids[MIDDLE + 1], MIDDLE - 1)
+    assert report.total_events == EVENTS
 
 
 def test_bytes_that_were_swapped_are_noticed_at_the_first(ledger_file: Tampered) -> None:

@@ -21,8 +21,9 @@ def read(token: str, signer: GrantSigner = SIGNER) -> dict[str, Any]:
 
 
 def test_a_grant_says_what_may_run_and_until_when() -> None:
-    token = SIGNER.sign(TERMS, "trc_1", "grant_1", now=NOW + 0.7, approver=None)
-    assert read(token) == {
+    signer = GrantSigner(ec.generate_private_key(ec.SECP256R1()))
+    token = signer.sign(TERMS, "trc_1", "grant_1", now=NOW + 0.7, approver=None)
+    assert read(token, signer) == {
         "grant_id": "grant_1", "plan_hash": DIGEST, "module_digest": DIGEST, "epoch": 7, "iat": int(NOW),
         "exp": int(NOW + 30 + GRANT_MARGIN_SECONDS), "trace_id": "trc_1",
     }  # fmt: skip

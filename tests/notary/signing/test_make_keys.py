@@ -67,6 +67,13 @@ def test_the_first_run_makes_everything_and_says_one_line(tmp_path: Path) -> Non
     load_p256(folder / "keys/grant.pem")
 
 
+def test_without_a_folder_it_makes_nothing_and_says_what_is_missing() -> None:
+    with redirect_stderr(StringIO()) as err, pytest.raises(SystemExit) as ended:
+        main([])
+    assert ended.value.code == 2
+    assert "the following arguments are required: --state-dir" in err.getvalue()
+
+
 def test_the_published_receipt_key_verifies_what_the_private_one_signs(tmp_path: Path) -> None:
     assert run(tmp_path).returncode == Exit.OK
     (published,) = json.loads((tmp_path / "receipt-keys.jwks.json").read_bytes())["keys"]

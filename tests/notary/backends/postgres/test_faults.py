@@ -95,6 +95,16 @@ def test_nothing_is_answered_meanwhile_and_the_ledger_comes_back_by_itself(
     assert walk_of(notary).intact
 
 
+def test_a_look_that_finds_room_for_its_rows_has_found_the_ledger_again(
+    notary: Running, postgres_server: PostgresServer, database: str
+) -> None:
+    assert notary.thread is not None
+    with read_only(postgres_server, database):
+        wait_for(lambda: told(notary, make_note()) == "ledger", "the fault")
+    wait_for(lambda: told(notary, ReadLedger()) == "", "the ledger")
+    assert not notary.thread.state.is_failing, "it is not written to any more only to look"
+
+
 def test_a_call_that_ends_while_the_ledger_is_gone_stays_unresolved_until_it_is_back(
     notary: Running, postgres_server: PostgresServer
 ) -> None:

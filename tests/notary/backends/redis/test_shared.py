@@ -10,7 +10,18 @@ import msgspec
 import pytest
 
 from ipc.events import AuditEvent
-from ipc.messages import Approver, Closed, Enter, MoveHold, OrphanedHolds, Proof, ReadBudget, Revoke, RevokeSession
+from ipc.messages import (
+    Approver,
+    Closed,
+    Enter,
+    ListSessions,
+    MoveHold,
+    OrphanedHolds,
+    Proof,
+    ReadBudget,
+    Revoke,
+    RevokeSession,
+)
 from ipc.settings import StoreSettings
 from notary.remote_units import POLL_SECONDS
 from tests.notary.backends.redis.conftest import StartNotary
@@ -161,6 +172,18 @@ def test_a_call_without_a_proof_of_its_own_is_held_against_a_revocation_at_anoth
     assert other.front.ask(make_open(proof=None, approver=approver)).code == "plan_integrity"
 
 
+def test_a_call_without_a_proof_of_its_own_may_be_of_an_epoch_that_its_gateway_has_not_heard_of(
+    start: StartNotary,
+) -> None:
+    one, other = start("one"), start("other")
+    assert other.thread is not None
+    remote = other.thread._service._remote
+    assert remote is not None
+    remote._poll_at = inf  # it does not hear of it by itself
+    current = one.front.ask(make_revoke()).current
+    assert isinstance(other.front.ask(make_open(proof=None, epoch=current)), Closed)
+
+
 def test_the_budgets_of_a_unit_are_asked_for_at_once(start: StartNotary, monkeypatch: pytest.MonkeyPatch) -> None:
     one = start()
     sessions = [one.front.ask(make_issue(max_calls=2)).session_id for _ in range(4)]
@@ -178,3 +201,6 @@ def test_the_budgets_of_a_unit_are_asked_for_at_once(start: StartNotary, monkeyp
     assert all(isinstance(one.front.answer(number), Closed) for number in numbers)
     assert 8 in asked, "two fields of four sessions, in one turn"
     assert [one.front.ask(ReadBudget(session_id)).remaining for session_id in sessions] == [1] * 4
+    asked.clear()
+    assert [shown.calls_remaining for shown in one.front.ask(ListSessions(9)).sessions] == [1] * 4
+    assert 8 in asked, "those of a page, too"
