@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager, contextmanager
 import pytest
 
 from ipc.evidence import EventQuery
-from ipc.messages import Closed, ListUnresolved, Operation, QueryEvents, ReadBudget, ReadLedger
+from ipc.messages import Closed, ListUnresolved, Operation, QueryEvents, ReadBudget, ReadCheckpoint, ReadLedger
 from notary.backends.postgres.database import TAKE_TURN
 from notary.backends.postgres.place import UNIT_SECONDS
 from notary.database import DatabaseGone
@@ -167,6 +167,22 @@ def test_a_server_that_was_put_back_is_not_gone_on_with(
     postgres_server.restart()
     wait_for(lambda: "lacks units" in why(notary), "what is found")
     postgres_server.ask("UPDATE turn SET number = number + 1", database=database)
+    comes_back(notary)
+
+
+REWRITES = "UPDATE tiles SET hashes = set_byte(hashes, 0, get_byte(hashes, 0) # 1) WHERE level = 0"
+
+
+def test_a_ledger_that_was_rewritten_meanwhile_is_not_gone_on_with(
+    notary: Running, postgres_server: PostgresServer, database: str
+) -> None:
+    for _ in range(3):
+        notary.front.ask(make_note())
+    notary.front.ask(ReadCheckpoint())
+    postgres_server.ask(REWRITES, database=database)
+    postgres_server.restart()
+    wait_for(lambda: "does not continue the checkpoint" in why(notary), "what is found")
+    postgres_server.ask(REWRITES, database=database)
     comes_back(notary)
 
 

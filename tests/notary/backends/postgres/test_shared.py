@@ -8,8 +8,10 @@ from ipc.events import AuditEvent
 from ipc.evidence import EventQuery
 from ipc.messages import (
     Closed,
+    Cosign,
     ListSessions,
     ListUnresolved,
+    NextCheckpoint,
     QueryEvents,
     ReadCheckpoint,
     RevokeSession,
@@ -21,7 +23,8 @@ from notary.checkpoints import RolledBack
 from notary.opening import open_state
 from tests.notary.backends.postgres.conftest import StartNotary
 from tests.notary.running import walk_of
-from tests.notary.samples import call_event, changed, make_issue, make_note, make_open, make_result, record_call
+from tests.notary.samples import NOW, call_event, changed, make_issue, make_note, make_open, make_result, record_call
+from tests.support.cosigners import CITY, witnessed_by
 from tests.support.postgres_server import PostgresServer
 
 pytestmark = pytest.mark.large
@@ -80,6 +83,20 @@ def test_a_gateway_starts_beside_one_whose_checkpoints_are_newer(start: StartNot
     other.front.ask(make_note())
     assert other.front.ask(ReadCheckpoint()).size == 2
     assert one.restart().ask(ReadCheckpoint()).size == 2
+
+
+def test_a_checkpoint_of_one_keeps_its_cosignature_when_the_other_signs_the_same_tree(
+    start: StartNotary, postgres_server: PostgresServer, database: str
+) -> None:
+    one, other = (start(name, evidence=witnessed_by(CITY)) for name in ("one", "other"))
+    one.front.ask(make_note())
+    shown = one.front.ask(ReadCheckpoint())
+    assert one.front.ask(NextCheckpoint(CITY.name, None)).size == shown.size
+    line = CITY.lines(shown.checkpoint, NOW)
+    assert one.front.ask(Cosign(CITY.name, shown.size, line)) is None
+    assert other.front.ask(ReadCheckpoint()).size == shown.size
+    ((note,),) = postgres_server.ask("SELECT note FROM checkpoints", database=database)
+    assert line in note
 
 
 def test_a_ledger_that_was_put_back_is_refused_by_a_start(
