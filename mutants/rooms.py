@@ -88,6 +88,7 @@ FOLDERS = {
         )),
         "tests/notary/operations/test_witnessing.py", "tests/notary/backends/postgres/test_shared.py",
     ),
+    "notary/database.py": ("tests/notary/test_remembering.py",),
     "notary/executions.py": CALLS,
     "notary/fronts.py": (*CALLS, "tests/notary/test_channels.py", "tests/notary/operations/test_delivering.py"),
     "notary/offline.py": (
@@ -126,9 +127,10 @@ FOLDERS = {
     "notary/workers.py": CALLS,
     "notary": (
         *CALLS,
-        "tests/notary/test_unit.py", "tests/notary/test_upkeep.py", "tests/notary/ledger/test_journal.py",
-        "tests/notary/operations", "tests/notary/backends/redis/test_faults.py",
-        "tests/notary/backends/redis/test_shared.py", "tests/notary/backends/postgres/test_shared.py",
+        "tests/notary/test_unit.py", "tests/notary/ledger/test_journal.py",
+        *(f"tests/notary/operations/test_{name}.py" for name in ("false_words", "issue_note_revoke", "parts", "resolve")),
+        "tests/notary/backends/redis/test_faults.py", "tests/notary/backends/redis/test_shared.py",
+        "tests/notary/backends/postgres/test_shared.py",
     ),
 }  # fmt: skip
 """Files or folders -> tests. A file belongs to the longest entry that it stands in."""

@@ -9,11 +9,13 @@ from ipc.evidence import EventQuery
 from ipc.messages import (
     Closed,
     Cosign,
+    GetHold,
     ListSessions,
     ListUnresolved,
     NextCheckpoint,
     QueryEvents,
     ReadCheckpoint,
+    ReadEpoch,
     RevokeSession,
     ShowReceipt,
 )
@@ -134,6 +136,19 @@ def test_operations_that_arrive_together_are_one_transaction(
         assert one.front.heard(number).problem is None
     after = postgres_server.ask("SELECT number FROM turn", database=database)[0][0]
     assert 1 <= after - before <= 20
+
+
+def test_what_only_looks_takes_no_turn_from_whoever_writes(
+    start: StartNotary, postgres_server: PostgresServer, database: str
+) -> None:
+    one = start("one")
+    one.front.ask(make_note())
+    one.front.ask(ReadCheckpoint())
+    turns = postgres_server.ask("SELECT number FROM turn", database=database)
+    for _ in range(5):
+        one.front.ask(ReadEpoch())
+        assert one.front.ask(GetHold("apr_none")) is None
+    assert postgres_server.ask("SELECT number FROM turn", database=database) == turns
 
 
 def test_a_session_of_one_is_listed_and_revoked_at_the_other(start: StartNotary) -> None:
