@@ -128,7 +128,9 @@ FOLDERS = {
     "notary": (
         *CALLS,
         "tests/notary/test_unit.py", "tests/notary/ledger/test_journal.py",
-        *(f"tests/notary/operations/test_{name}.py" for name in ("false_words", "issue_note_revoke", "parts", "resolve")),
+        *(f"tests/notary/operations/test_{name}.py" for name in (
+            "false_words", "issue_note_revoke", "parts", "resolve",
+        )),
         "tests/notary/backends/redis/test_faults.py", "tests/notary/backends/redis/test_shared.py",
         "tests/notary/backends/postgres/test_shared.py",
     ),
