@@ -56,7 +56,7 @@ FOLDERS = {
     ),
     "notary/backends/postgres": (
         *(f"tests/notary/backends/postgres/test_{name}.py" for name in (
-            "faults", "fitness", "lost_answers", "order", "restore", "shared", "source",
+            "faults", "fitness", "lost_answers", "order", "place", "restore", "shared", "source",
         )),
         "tests/notary/ledger/test_contract.py",
     ),

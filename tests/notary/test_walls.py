@@ -5,6 +5,7 @@ import os
 import resource
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -63,7 +64,7 @@ def test_a_notary_reaches_its_state_its_ledger_and_its_keys_and_no_network(tmp_p
 
 @pytest.mark.parametrize("store", [{}, {"redis_url": "redis://127.0.0.1:7000"}], ids=["alone", "with a Redis"])
 def test_a_notary_runs_no_program_dumps_nothing_and_knows_whose_its_files_are(
-    tmp_path: Path, store: dict[str, str]
+    tmp_path: Path, store: dict[str, Any]
 ) -> None:
     walls = walls_of(tmp_path, **store)
     assert [judged(walls, name) for name in ("execve", "ptrace", "bpf", "unshare")] == [KILL] * 4

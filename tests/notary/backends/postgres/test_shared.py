@@ -184,8 +184,14 @@ def test_what_a_gateway_keeps_in_memory_is_old_until_it_has_followed_what_the_ot
             with one.unit():
                 assert not one.is_unchanged
         one.follow()
-        with one.unit():
-            assert one.is_unchanged
+        for writes in (True, False):
+            with one.unit(writes=writes):
+                assert one.is_unchanged
+            one.follow()
+        with other.unit():
+            pass
+        with one.unit(writes=False):
+            assert not one.is_unchanged, "whoever looks only sees it, too"
 
 
 def test_a_unit_that_writes_no_event_does_not_hide_what_the_other_wrote_before_it(start: StartNotary) -> None:
