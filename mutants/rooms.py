@@ -103,6 +103,7 @@ FOLDERS = {
     ),
     "notary/orphans.py": ("tests/notary/test_orphans.py",),
     "notary/places.py": (
+        "tests/notary/test_places.py",
         "tests/notary/backends/redis/test_fitness.py", "tests/notary/backends/postgres/test_fitness.py",
         "tests/notary/backends/postgres/test_shared.py",
     ),
@@ -121,7 +122,7 @@ FOLDERS = {
     "notary/try_backends.py": ("tests/notary/test_try_backends.py",),
     "notary/upkeep.py": (
         "tests/notary/test_upkeep.py", "tests/notary/operations/test_ended_requests.py",
-        "tests/notary/operations/test_signed.py", "tests/notary/backends/redis/test_shared.py",
+        "tests/notary/operations/test_signed.py", "tests/notary/backends/postgres/test_shared.py",
     ),
     "notary/walls.py": ("tests/notary/test_walls.py",),
     "notary/workers.py": CALLS,

@@ -23,6 +23,7 @@ from notary.backends.postgres.database import PostgresDatabase
 from notary.backends.postgres.place import Place
 from notary.checkpoints import RolledBack
 from notary.opening import open_state
+from notary.upkeep import Upkeep
 from tests.notary.backends.postgres.conftest import StartNotary
 from tests.notary.running import walk_of
 from tests.notary.samples import NOW, call_event, changed, make_issue, make_note, make_open, make_result, record_call
@@ -149,6 +150,25 @@ def test_what_only_looks_takes_no_turn_from_whoever_writes(
         one.front.ask(ReadEpoch())
         assert one.front.ask(GetHold("apr_none")) is None
     assert postgres_server.ask("SELECT number FROM turn", database=database) == turns
+
+
+def test_the_rounds_of_an_idle_gateway_take_no_turn(
+    start: StartNotary, postgres_server: PostgresServer, database: str
+) -> None:
+    one = start("one")
+    one.front.ask(make_note())
+    one.stop()
+    state, _ = open_state(one.settings, one.clock)
+    with closing(state.database):
+        now = [100.0]
+        upkeep = Upkeep(state, lambda: now[0])
+        turns = postgres_server.ask("SELECT number FROM turn", database=database)
+        for _ in range(3):
+            now[0] += 1.0
+            upkeep.due()
+        assert postgres_server.ask("SELECT number FROM turn", database=database) == turns
+    assert state.stores is not None
+    state.stores.client.close()
 
 
 def test_a_session_of_one_is_listed_and_revoked_at_the_other(start: StartNotary) -> None:
