@@ -18,6 +18,13 @@ CALLS = (
     "tests/notary/operations/test_verify_intent.py", "tests/notary/operations/test_withdraw.py",
 )  # fmt: skip
 """Of calls on their way between fronts, notary and workers."""
+REDIS = tuple(
+    f"tests/notary/backends/redis/test_{name}.py"
+    for name in (
+        "accept_rollback", "cluster", "faults", "fitness", "kills", "lost_answers", "order", "refused_starts", "shared",
+    )
+)  # fmt: skip
+"""Of a store in Redis, but for failovers, which take a while."""
 FOLDERS = {
     "frontend/auth": (
         "tests/frontend/auth", "tests/frontend/api/handlers/test_leases.py", "tests/frontend/test_pace.py",
@@ -60,12 +67,13 @@ FOLDERS = {
         )),
         "tests/notary/ledger/test_contract.py",
     ),
-    "notary/backends/redis": ("tests/notary/backends/redis", "tests/notary/store"),
+    "notary/backends/redis": (*REDIS, "tests/notary/store"),
+    "notary/backends/redis/sentinels.py": ("tests/notary/backends/redis/test_sentinels.py",),
     "notary/backends": (
         "tests/notary/backends/test_bringing.py", "tests/notary/backends/test_sqlite.py", "tests/notary/ledger",
     ),
     "notary/backends/bringing.py": ("tests/notary/backends/test_bringing.py",),
-    "notary/remote_units.py": ("tests/notary/backends/redis",),
+    "notary/remote_units.py": REDIS,
     "notary/main.py": ("tests/notary/test_main.py", "tests/notary/backends/redis/test_fitness.py"),
     "notary/reader.py": ("tests/notary/test_reader.py",),
     "notary/trace.py": ("tests/notary/test_trace.py",),

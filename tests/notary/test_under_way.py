@@ -87,6 +87,16 @@ def test_of_a_workers_calls_the_one_it_had_taken_is_lost_and_the_others_were_not
     assert [view.intent_id for view in front.ask(ListUnresolved(9))] == [asked.intent_id for asked in calls[1:]]
 
 
+def test_the_end_of_a_worker_loses_no_call_of_another_one(notary: Running) -> None:
+    front, gone, other = notary.front, notary.workers.start("front-1"), notary.workers.start("front-1")
+    lost, sound = make_open(), make_open()
+    lost_number, sound_number = front.begin(lost, gone), front.begin(sound, other)
+    assert (gone.word().call_id, other.word().call_id) == (lost.intent_id, sound.intent_id)
+    notary.workers.end(gone)
+    assert front.answer(lost_number).outcome == "worker_lost"
+    assert front.finish(sound, sound_number, make_result()).kind == "success"
+
+
 def test_what_a_worker_had_told_before_it_ended_counts(notary: Running) -> None:
     front, asked = notary.front, make_open()
     number = front.begin(asked)
@@ -103,6 +113,7 @@ class Alone:
     def __init__(self, notary: Running) -> None:
         assert notary.thread is not None
         notary.thread.state.limits = replace(LIMITS, begun_seconds=3600.0)
+        self.state = notary.thread.state
         self.worker, self.poll = PlayedWorker("front-1"), select.epoll()
         self.under_way = Executions(notary.thread.state, self.poll, lambda _: None)
         ends = [socket.socket(fileno=os.dup(end.fileno())) for end in (self.worker.notarys, self.worker.own)]
@@ -140,6 +151,42 @@ def test_what_arrives_of_a_worker_together_with_its_end_counts(alone: Alone) -> 
     assert not alone.under_way.has_tasks
 
 
+def look(alone: Alone, number: int) -> Task:
+    """Have the worker look at a file."""
+    asked = AuditEvent(event_type="IntentVerification", decision="allow", principal="operator:ops")
+    task = Task("front-1", number, VerifyIntent("intent", alone.worker.worker_id, asked))
+    file = ExpectedFile("/var/lib/files", "notes/a", DIGEST, 5)
+    alone.under_way.look(task, Looking(alone.worker.worker_id, file))
+    return task
+
+
+def test_of_a_front_that_is_gone_nothing_is_told_and_of_others_everything(alone: Alone) -> None:
+    look(alone, 8)
+    for gone, left in (("front-2", True), ("front-1", False)):
+        alone.under_way.forget_front(gone)
+        assert (alone.under_way.patience() < inf) == left, "that its call was begun"
+    alone.worker.tell(Seen(8, "matches", DIGEST))
+    alone.under_way.serve(alone.descriptor)
+    assert alone.under_way.tasks() == []
+
+
+def test_a_look_for_a_front_outlives_the_end_of_another_one(alone: Alone) -> None:
+    task = look(alone, 8)
+    alone.under_way.forget_front("front-2")
+    alone.worker.tell(Seen(8, "matches", DIGEST))
+    alone.under_way.serve(alone.descriptor)
+    assert [(one.front_id, one.number) for one in alone.under_way.tasks()] == [(task.front_id, task.number)]
+
+
+def test_a_call_that_was_taken_back_waits_for_a_worker_as_long_as_its_front_is_there(alone: Alone) -> None:
+    assert alone.state.given[alone.worker.worker_id] == 1
+    alone.under_way.recall("front-1", alone.asked.intent_id)
+    assert alone.state.given[alone.worker.worker_id] == 0
+    for gone, left in (("front-2", [alone.asked.intent_id]), ("front-1", [])):
+        alone.under_way.forget_front(gone)
+        assert list(alone.state.unbegun) == left
+
+
 def test_what_a_worker_tells_is_to_be_done_at_once(alone: Alone) -> None:
     alone.worker.word()
     alone.worker.tell(alone.result)
@@ -149,24 +196,21 @@ def test_what_a_worker_tells_is_to_be_done_at_once(alone: Alone) -> None:
 
 
 def test_of_a_worker_that_tells_much_a_part_is_taken_at_once_and_all_of_it_when_it_has_ended(alone: Alone) -> None:
-    asked = AuditEvent(event_type="IntentVerification", decision="allow", principal="operator:ops")
-    file = ExpectedFile("/var/lib/files", "notes/a", DIGEST, 5)
     alone.worker.word()
     alone.worker.tell(alone.result)
     alone.under_way.serve(alone.descriptor)
     (ended,) = alone.under_way.tasks()
     alone.under_way.finish(ended, alone.asked.intent_id)
     alone.worker.own.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 20)
-    for number in range(100, 180):
-        task = Task("front-1", number, VerifyIntent("intent", alone.worker.worker_id, asked))
-        alone.under_way.look(task, Looking(alone.worker.worker_id, file))
+    for number in range(100, 250):
+        look(alone, number)
         alone.worker.hear()
         alone.worker.tell(Seen(number, "matches", DIGEST))
     alone.under_way.serve(alone.descriptor)
     assert [task.number for task in alone.under_way.tasks()] == list(range(100, 100 + 64))
     alone.under_way.note_end(WorkerEnded(alone.worker.worker_id, "exit 0"))
     seen = [task.number for task in alone.under_way.tasks() if isinstance(task.operation, LookedAgain)]
-    assert seen == list(range(164, 180))
+    assert seen == list(range(164, 250))
 
 
 def test_a_front_is_told_after_a_while_that_its_call_was_begun_and_at_once_that_it_was_not(alone: Alone) -> None:
