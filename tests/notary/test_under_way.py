@@ -15,9 +15,11 @@ from ipc.events import AuditEvent
 from ipc.expected import ExpectedFile
 from ipc.messages import (
     Answered,
+    Approver,
     Assign,
     ListUnresolved,
     NoSuchWorker,
+    Open,
     ReadBudget,
     ReadEpoch,
     Recall,
@@ -120,13 +122,16 @@ class Alone:
         self.descriptor = ends[0].fileno()
         self.under_way.tie(TieWorker(self.worker.worker_id, "front-1"), *ends)
         self.asked = make_open(worker_id=self.worker.worker_id)
+        assert self.under_way.patience() == inf
+        self.begin(self.asked, 7)
+        self.result = make_result(call_id=self.asked.intent_id)
+
+    def begin(self, asked: Open, number: int, approver: Approver | None = None) -> None:
         intent = OpenIntent(
-            self.asked.intent_id, "grant_1", iso(NOW), self.asked.event, self.asked.terms, False, None, "front-1", 7,
+            asked.intent_id, "grant_1", iso(NOW), asked.event, asked.terms, False, approver, "front-1", number,
             self.worker.worker_id,
         )  # fmt: skip
-        assert self.under_way.patience() == inf
-        self.under_way.start(Task("front-1", 7, self.asked), Started(intent), wants_begun=False, took_us=0)
-        self.result = make_result(call_id=self.asked.intent_id)
+        self.under_way.start(Task("front-1", number, asked), Started(intent), wants_begun=False, took_us=0)
 
     def close(self) -> None:
         self.under_way.close()
@@ -187,6 +192,11 @@ def test_a_call_that_was_taken_back_waits_for_a_worker_as_long_as_its_front_is_t
         assert list(alone.state.unbegun) == left
 
 
+def test_a_worker_hears_with_the_word_whether_a_person_has_approved_the_call(alone: Alone) -> None:
+    alone.begin(make_open(worker_id=alone.worker.worker_id), 8, Approver("apr_1", "ops", "thumbprint", "jti_1"))
+    assert [alone.worker.word().is_approved for _ in range(2)] == [False, True]
+
+
 def test_what_a_worker_tells_is_to_be_done_at_once(alone: Alone) -> None:
     alone.worker.word()
     alone.worker.tell(alone.result)
@@ -209,7 +219,11 @@ def test_of_a_worker_that_tells_much_a_part_is_taken_at_once_and_all_of_it_when_
     alone.under_way.serve(alone.descriptor)
     assert [task.number for task in alone.under_way.tasks()] == list(range(100, 100 + 64))
     alone.under_way.note_end(WorkerEnded(alone.worker.worker_id, "exit 0"))
-    seen = [task.number for task in alone.under_way.tasks() if isinstance(task.operation, LookedAgain)]
+    seen = [
+        task.number
+        for task in alone.under_way.tasks()
+        if isinstance(task.operation, LookedAgain) and task.operation.seen
+    ]
     assert seen == list(range(164, 250))
 
 
