@@ -17,6 +17,7 @@ from ipc.messages import (
     Answered,
     Approver,
     Assign,
+    Begun,
     ListUnresolved,
     NoSuchWorker,
     Open,
@@ -225,6 +226,23 @@ def test_of_a_worker_that_tells_much_a_part_is_taken_at_once_and_all_of_it_when_
         if isinstance(task.operation, LookedAgain) and task.operation.seen
     ]
     assert seen == list(range(164, 250))
+
+
+def test_of_several_calls_a_front_is_told_of_those_that_take_long(alone: Alone) -> None:
+    alone.under_way.recall("front-1", alone.asked.intent_id)
+    alone.under_way.answers()
+    long, short = (make_open(worker_id=alone.worker.worker_id) for _ in range(2))
+    alone.state.limits = replace(LIMITS, begun_seconds=0.0)
+    alone.begin(long, 8)
+    alone.state.limits = replace(LIMITS, begun_seconds=3600.0)
+    alone.begin(short, 9)
+    assert alone.under_way.patience() == 0.0
+    assert alone.under_way.answers() == [("front-1", Begun(8))]
+    assert 3000 < alone.under_way.patience() <= 3600
+    assert alone.state.given[alone.worker.worker_id] == 2
+    alone.under_way.finish(Task("front-1", 9, short), short.intent_id)
+    assert alone.state.given[alone.worker.worker_id] == 1
+    assert alone.under_way.patience() == inf
 
 
 def test_a_front_is_told_after_a_while_that_its_call_was_begun_and_at_once_that_it_was_not(alone: Alone) -> None:
