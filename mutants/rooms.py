@@ -98,7 +98,9 @@ FOLDERS = {
     ),
     "notary/database.py": ("tests/notary/test_remembering.py",),
     "notary/executions.py": CALLS,
-    "notary/fronts.py": (*CALLS, "tests/notary/test_channels.py", "tests/notary/operations/test_delivering.py"),
+    "notary/fronts.py": (
+        "tests/notary/test_fronts.py", "tests/notary/test_channels.py", "tests/notary/test_service.py",
+    ),
     "notary/offline.py": (
         "tests/notary/reading/test_offline.py", "tests/notary/reading/test_kept_checkpoints.py",
     ),
