@@ -135,7 +135,9 @@ FOLDERS = {
         "tests/notary/operations/test_signed.py", "tests/notary/backends/postgres/test_shared.py",
     ),
     "notary/walls.py": ("tests/notary/test_walls.py",),
-    "notary/workers.py": CALLS,
+    "notary/workers.py": (
+        "tests/notary/test_workers.py", "tests/notary/test_worker_faults.py", "tests/notary/test_under_way.py",
+    ),
     "notary": (
         *CALLS,
         "tests/notary/test_unit.py", "tests/notary/ledger/test_journal.py",
