@@ -119,15 +119,12 @@ FOLDERS = {
     ),
     "notary/service.py": (
         *CALLS,
-        *(f"tests/notary/test_{name}.py" for name in ("announcing", "channels", "checkpoints", "orphans", "upkeep")),
-        "tests/notary/operations/test_delivering.py", "tests/notary/operations/test_signed.py",
-        "tests/notary/operations/test_issue_note_revoke.py", "tests/notary/operations/test_sessions.py",
-        "tests/notary/backends/redis/test_faults.py", "tests/notary/backends/redis/test_shared.py",
+        *(f"tests/notary/test_{name}.py" for name in ("announcing", "orphans")),
+        "tests/notary/operations/test_issue_note_revoke.py", "tests/notary/backends/redis/test_shared.py",
     ),
-    "notary/state.py": (
-        *CALLS,
-        *(f"tests/notary/test_{name}.py" for name in ("announcing", "channels", "checkpoints", "unit", "upkeep")),
-        "tests/notary/operations/test_sessions.py",
+    "notary/state.py": tuple(
+        f"tests/notary/test_{name}.py"
+        for name in ("announcing", "channels", "remembering", "service", "under_way", "unit", "upkeep")
     ),
     "notary/try_backends.py": ("tests/notary/test_try_backends.py",),
     "notary/upkeep.py": (
@@ -139,11 +136,9 @@ FOLDERS = {
         "tests/notary/test_workers.py", "tests/notary/test_worker_faults.py", "tests/notary/test_under_way.py",
     ),
     "notary": (
-        *CALLS,
-        "tests/notary/test_unit.py", "tests/notary/ledger/test_journal.py",
-        *(f"tests/notary/operations/test_{name}.py" for name in (
-            "false_words", "issue_note_revoke", "parts", "resolve",
-        )),
+        "tests/notary/test_unit.py", "tests/notary/test_answers_again.py", "tests/notary/test_under_way.py",
+        "tests/notary/ledger/test_journal.py", "tests/notary/operations/test_withdraw.py",
+        "tests/notary/operations/test_issue_note_revoke.py", "tests/notary/operations/test_resolve.py",
         "tests/notary/backends/redis/test_faults.py", "tests/notary/backends/redis/test_shared.py",
         "tests/notary/backends/postgres/test_shared.py",
     ),
