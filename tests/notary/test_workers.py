@@ -57,8 +57,9 @@ def channel(tied: Tied) -> WorkerChannel:
 
 
 def give(channel: WorkerChannel, *names: str, is_repeated: bool = False) -> None:
+    more = {"is_repeated": True} if is_repeated else {}
     for name in names:
-        assert channel.give_word(name, DIGEST, is_approved=False, is_repeated=is_repeated) is None
+        assert channel.give_word(name, DIGEST, is_approved=False, **more) is None
 
 
 def result(name: str) -> m.Result:
