@@ -61,11 +61,15 @@ FOLDERS = {
         "tests/notary/test_checkpoints.py",
         "tests/notary/test_announcing.py",
     ),
-    "notary/backends/postgres": (
-        *(f"tests/notary/backends/postgres/test_{name}.py" for name in (
-            "faults", "fitness", "lost_answers", "order", "place", "restore", "shared", "source",
-        )),
-        "tests/notary/ledger/test_contract.py",
+    "notary/backends/postgres": tuple(
+        f"tests/notary/backends/postgres/test_{name}.py" for name in ("faults", "shared", "source")
+    ),
+    "notary/backends/postgres/fitness.py": ("tests/notary/backends/postgres/test_fitness.py",),
+    "notary/backends/postgres/place.py": tuple(
+        f"tests/notary/backends/postgres/test_{name}.py" for name in ("place", "fitness", "source")
+    ),
+    "notary/backends/postgres/statements.py": (
+        "tests/notary/ledger/test_contract.py", "tests/notary/backends/postgres/test_source.py",
     ),
     "notary/backends/redis": (*REDIS, "tests/notary/store"),
     "notary/backends/redis/sentinels.py": ("tests/notary/backends/redis/test_sentinels.py",),
