@@ -141,7 +141,8 @@ def test_an_approval_is_found_as_it_was_stored(unit: UnitOfStore) -> None:
         assert store.pending_hold(*of_call, Moment(NOW + 60, 0)) is None
         assert store.pending_hold(*of_call, Moment(NOW, 1)) is None
         for at in range(3):
-            assert store.pending_hold(*of_call[:at], "another", *of_call[at + 1 :], MOMENT) is None
+            other = ["another" if place == at else word for place, word in enumerate(of_call)]
+            assert store.pending_hold(other[0], other[1], other[2], MOMENT) is None
 
 
 def test_what_waits_is_counted_by_session_by_principal_and_in_all(unit: UnitOfStore) -> None:
