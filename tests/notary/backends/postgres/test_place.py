@@ -26,6 +26,7 @@ def test_the_server_itself_ends_what_a_gateway_waits_for_and_what_it_leaves(
         shown = [line.execute("SELECT current_setting(%s)", [name]).fetchone() for name in ENDS]
         assert shown == [(value,) for value in ends]
         assert line.execute("SHOW default_transaction_read_only").fetchone() == ("on" if reads else "off",)
+        assert line.info.transaction_status is psycopg.pq.TransactionStatus.IDLE, "nobody has begun one"
 
 
 @pytest.mark.large
