@@ -1,7 +1,8 @@
 """Which files are changed, and which tests are to notice it.
 
-Tests of a room lie in the folder of its name; none of them runs a whole gateway. The test of the file's own name comes
-first, because it finds most.
+Tests of a room lie in the folder of its name; none of them runs a whole gateway. A file whose tests are known has an
+entry of its own: what survives is tried on all of them. The test of the file's own name comes first, because it finds
+most.
 """
 
 from functools import cache
@@ -9,6 +10,21 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 
+CALLS = (
+    *(
+        f"tests/notary/test_{name}.py"
+        for name in ("answers_again", "remembering", "service", "signed_in_time", "under_way", "worker_faults")
+    ),
+    "tests/notary/operations/test_verify_intent.py", "tests/notary/operations/test_withdraw.py",
+)  # fmt: skip
+"""Of calls on their way between fronts, notary and workers."""
+REDIS = tuple(
+    f"tests/notary/backends/redis/test_{name}.py"
+    for name in (
+        "accept_rollback", "cluster", "faults", "fitness", "kills", "lost_answers", "order", "refused_starts", "shared",
+    )
+)  # fmt: skip
+"""Of a store in Redis, but for failovers, which take a while."""
 FOLDERS = {
     "frontend/auth": (
         "tests/frontend/auth", "tests/frontend/api/handlers/test_leases.py", "tests/frontend/test_pace.py",
@@ -50,30 +66,94 @@ FOLDERS = {
         "tests/notary/reading/test_source.py", "tests/notary/reading/test_offline.py",
         "tests/notary/backends/postgres/test_source.py",
     ),
-    "notary/backends/redis": ("tests/notary/backends/redis",),
+    "notary/backends/postgres": tuple(
+        f"tests/notary/backends/postgres/test_{name}.py" for name in ("faults", "shared", "source")
+    ),
+    "notary/backends/postgres/fitness.py": ("tests/notary/backends/postgres/test_fitness.py",),
+    "notary/backends/postgres/place.py": tuple(
+        f"tests/notary/backends/postgres/test_{name}.py" for name in ("place", "fitness", "source")
+    ),
+    "notary/backends/postgres/statements.py": (
+        "tests/notary/ledger/test_contract.py", "tests/notary/backends/postgres/test_source.py",
+    ),
+    "notary/backends/redis": (*REDIS, "tests/notary/store"),
+    "notary/backends/redis/sentinels.py": ("tests/notary/backends/redis/test_sentinels.py",),
     "notary/backends": (
         "tests/notary/backends/test_bringing.py", "tests/notary/backends/test_sqlite.py", "tests/notary/ledger",
     ),
-    "notary/remote_units.py": ("tests/notary/backends/redis",),
+    "notary/backends/bringing.py": ("tests/notary/backends/test_bringing.py",),
+    "notary/remote_units.py": REDIS,
     "notary/main.py": ("tests/notary/test_main.py", "tests/notary/backends/redis/test_fitness.py"),
     "notary/reader.py": ("tests/notary/test_reader.py",),
     "notary/trace.py": ("tests/notary/test_trace.py",),
+    "notary/accept_rollback.py": (
+        "tests/notary/test_accept_rollback.py", "tests/notary/backends/redis/test_accept_rollback.py",
+    ),
+    "notary/announcing.py": ("tests/notary/test_announcing.py",),
+    "notary/backup.py": ("tests/notary/test_backup.py",),
+    "notary/channels.py": (
+        "tests/notary/test_channels.py", "tests/notary/test_service.py", "tests/notary/test_answers_again.py",
+        "tests/notary/operations/test_delivering.py",
+    ),
+    "notary/checkpoint_file.py": (
+        "tests/notary/test_checkpoint_file.py", "tests/notary/test_checkpoints.py", "tests/notary/test_backup.py",
+        "tests/notary/operations/test_witnessing.py",
+    ),
+    "notary/checkpoints.py": (
+        *(f"tests/notary/test_{name}.py" for name in (
+            "checkpoints", "accept_rollback", "announcing", "backup", "signed_in_time",
+        )),
+        "tests/notary/operations/test_witnessing.py", "tests/notary/backends/postgres/test_shared.py",
+    ),
+    "notary/database.py": ("tests/notary/test_remembering.py",),
+    "notary/executions.py": CALLS,
+    "notary/fronts.py": (
+        "tests/notary/test_fronts.py", "tests/notary/test_channels.py", "tests/notary/test_service.py",
+    ),
+    "notary/offline.py": (
+        "tests/notary/reading/test_offline.py", "tests/notary/reading/test_kept_checkpoints.py",
+    ),
+    "notary/opening.py": (
+        *(f"tests/notary/test_{name}.py" for name in (
+            "accept_rollback", "answers_again", "checkpoints", "orphans", "signed_in_time", "unit", "upkeep",
+        )),
+        "tests/notary/operations/test_issue_note_revoke.py", "tests/notary/backends/redis/test_refused_starts.py",
+        "tests/notary/backends/redis/test_shared.py", "tests/notary/backends/postgres/test_shared.py",
+    ),
+    "notary/orphans.py": ("tests/notary/test_orphans.py",),
+    "notary/places.py": (
+        "tests/notary/test_places.py",
+        "tests/notary/backends/redis/test_fitness.py", "tests/notary/backends/postgres/test_fitness.py",
+        "tests/notary/backends/postgres/test_shared.py",
+    ),
+    "notary/service.py": (
+        *CALLS,
+        *(f"tests/notary/test_{name}.py" for name in ("announcing", "orphans")),
+        "tests/notary/operations/test_issue_note_revoke.py", "tests/notary/backends/redis/test_shared.py",
+    ),
+    "notary/state.py": tuple(
+        f"tests/notary/test_{name}.py"
+        for name in ("announcing", "channels", "remembering", "service", "under_way", "unit", "upkeep")
+    ),
+    "notary/try_backends.py": ("tests/notary/test_try_backends.py",),
+    "notary/upkeep.py": (
+        "tests/notary/test_upkeep.py", "tests/notary/operations/test_ended_requests.py",
+        "tests/notary/operations/test_signed.py", "tests/notary/backends/postgres/test_shared.py",
+    ),
+    "notary/walls.py": ("tests/notary/test_walls.py",),
+    "notary/workers.py": (
+        "tests/notary/test_workers.py", "tests/notary/test_worker_faults.py", "tests/notary/test_under_way.py",
+    ),
     "notary": (
-        *(
-            f"tests/notary/test_{name}.py"
-            for name in (
-                "accept_rollback", "announcing", "answers_again", "backup", "channels", "checkpoint_file",
-                "checkpoints", "orphans", "remembering", "service", "signed_in_time", "under_way", "unit", "upkeep",
-                "walls", "worker_faults",
-            )
-        ),
-        "tests/notary/reading/test_kept_checkpoints.py", "tests/notary/reading/test_offline.py",
-        "tests/notary/ledger/test_journal.py", "tests/notary/ledger/test_schema.py", "tests/notary/operations",
-        "tests/notary/backends/redis/test_shared.py",
+        "tests/notary/test_unit.py", "tests/notary/test_answers_again.py", "tests/notary/test_under_way.py",
+        "tests/notary/ledger/test_journal.py", "tests/notary/operations/test_withdraw.py",
+        "tests/notary/operations/test_issue_note_revoke.py", "tests/notary/operations/test_resolve.py",
+        "tests/notary/backends/redis/test_faults.py", "tests/notary/backends/redis/test_shared.py",
+        "tests/notary/backends/postgres/test_shared.py",
     ),
 }  # fmt: skip
 """Files or folders -> tests. A file belongs to the longest entry that it stands in."""
-PROGRAMS = frozenset({"notary/main.py", "notary/reader.py", "notary/trace.py"})
+PROGRAMS = frozenset({"notary/main.py", "notary/reader.py", "notary/trace.py", "notary/try_backends.py"})
 """Files that tests run in processes of their own: nobody sees which test runs which line of them."""
 
 

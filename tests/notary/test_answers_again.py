@@ -213,7 +213,10 @@ def test_a_call_asked_for_under_the_number_of_something_else_ends_no_notary(nota
     (number,) = front.send(make_note())
     front.answer(number)
     notary.restart()
-    again = notary.attach("asks-again")
-    again.resend({number: make_open()})
+    again, asked = notary.attach("asks-again"), make_open()
+    again.resend({number: asked})
     assert again.heard(number).problem is None, "what was answered under this number"
+    worker = notary.workers.of(asked.intent_id)
+    while not worker.refused:
+        worker.hear()
     assert notary.front.ask(Enter(Proof("p"))).is_fresh

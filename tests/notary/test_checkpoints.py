@@ -17,7 +17,8 @@ from contrib.verify.verify import verify as verify_bundle
 from ipc.evidence import Bundle
 from ipc.messages import Approver, Prove, ProveConsistency, ReadCheckpoint
 from notary import checkpoint_file
-from notary.checkpoints import Checkpoints, RolledBack, public_keys
+from notary.backends.sqlite import connect
+from notary.checkpoints import Checkpoints, RolledBack, problem_of_return, public_keys
 from notary.opening import open_state
 from notary.state import State
 from notary.tree.checkpoint import Checkpoint, parted
@@ -60,6 +61,12 @@ def grow(notary: Running, calls: int = 3) -> None:
 
 def shown(notary: Running) -> Checkpoint:
     return checked(notary, notary.front.ask(ReadCheckpoint()).checkpoint)
+
+
+def shown_after(notary: Running) -> Checkpoint:
+    """The one of a tree that has grown by a leaf."""
+    notary.front.ask(make_note())
+    return shown(notary)
 
 
 def test_a_checkpoint_commits_to_everything_that_was_answered(notary: Running) -> None:
@@ -277,6 +284,19 @@ def test_a_line_that_a_full_disk_took_in_part_leaves_nothing(tmp_path: Path) -> 
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
         signal.signal(signal.SIGXFSZ, before)
     assert path.read_bytes() == whole
+
+
+def test_a_ledger_that_comes_back_is_gone_on_with_only_where_it_continues_the_last_checkpoint(notary: Running) -> None:
+    grow(notary)
+    last, notary.clock.time = shown(notary), notary.clock.time + 1
+    later, other = shown_after(notary), msgspec.structs.replace(last, root=bytes(32))
+    notary.stop()
+    with closing(connect(notary.path, writes=False)) as connection:
+        assert [problem_of_return(connection, one) for one in (None, last, later)] == [None] * 3
+        for one in (other, msgspec.structs.replace(later, size=later.size + 1)):
+            problem = problem_of_return(connection, one)
+            assert problem is not None
+            assert f"does not continue the checkpoint of {one.time}" in problem
 
 
 def test_a_crash_between_file_and_database_is_made_good_by_the_next_checkpoint(notary: Running) -> None:

@@ -1,6 +1,8 @@
 """What waits for endpoints that are not configured any more: given up with a word, and nothing else is."""
 
 from collections.abc import Iterator
+from math import inf
+from pathlib import Path
 from typing import Any, cast
 
 import msgspec
@@ -9,11 +11,19 @@ import pytest
 from ipc.messages import FollowSettings, NotaryReady, ReadLedger, SettingsFollowed
 from ipc.reloadable import reloadable_of
 from notary.ledger.outbox import GIVEN_UP_AT_ONCE
+from notary.opening import open_state
+from notary.operations.delivering import Orphaned
+from notary.operations.table import HANDLERS, WRITING
+from notary.orphans import Orphans
+from notary.state import State
+from notary.unit import Task
+from notary.units import Units
 from tests.notary.conftest import StartNotary
-from tests.notary.running import Running
+from tests.notary.running import HandClock, Running, settings_in
 from tests.notary.samples import NOW_MS, changed, hooks, make_refuse, notify
 from tests.support.gateway import wait_for
 from tests.support.logs import capture_logs
+from tests.support.notary_thread import LIMITS
 
 SAID = "webhooks were given up: their endpoint is not configured any more"
 
@@ -90,3 +100,61 @@ def test_while_the_clock_is_wrong_nothing_is_given_up_and_afterwards_everything(
     notary.clock.wrong = ""
     wait_for(lambda: said(logs) == [("gone", 1)], "the end")
     assert given_up(notary) == {"gone": 1}
+
+
+class Alone:
+    """A notary of the endpoint `gone` without channels, whose time the test sets, and what waits for it there."""
+
+    def __init__(self, folder: Path) -> None:
+        self.clock, self.now = HandClock(), 0.5
+        settings = settings_in(folder, webhooks=hooks("gone"))
+        self.state: State = open_state(settings, self.clock, limits=LIMITS)[0]
+        self.units = Units(self.state, HANDLERS, frozenset(WRITING))
+        self.units.perform([Task("front-1", 1, make_refuse())])
+        self.orphans = Orphans(self.state, lambda: self.now)
+
+    def configure(self, *names: str) -> None:
+        self.state.backlog.use(hooks(*names))
+
+    def give_up(self) -> Task | None:
+        """As the notary does; what was due."""
+        if task := self.orphans.due():
+            self.orphans.heard(task, self.units.perform((task,))[0])
+        return task
+
+
+@pytest.fixture
+def alone(tmp_path: Path) -> Iterator[Alone]:
+    made = Alone(tmp_path)
+    yield made
+    made.state.database.close()
+
+
+def test_they_are_looked_for_at_the_start_and_whenever_other_endpoints_are_configured(alone: Alone) -> None:
+    assert alone.orphans.patience() == 0.0
+    assert alone.give_up() is None
+    assert alone.orphans.patience() == inf
+    alone.configure()
+    assert alone.give_up() is None, "nobody has said so"
+    alone.orphans.look_again()
+    assert alone.orphans.patience() == 0.0
+    assert alone.give_up() == Task("", 0, Orphaned("gone"))
+    assert alone.orphans.patience() == 0.0, "there may be more"
+    assert alone.give_up() is None
+    assert alone.orphans.patience() == inf
+
+
+def test_what_could_not_be_given_up_is_tried_again_a_second_later_and_told_once(alone: Alone) -> None:
+    alone.configure()
+    alone.clock.wrong = "it stepped back"
+    with capture_logs() as lines:
+        for _ in range(3):
+            assert alone.orphans.patience() == 0.0
+            assert alone.give_up() == Task("", 0, Orphaned("gone"))
+            assert alone.orphans.patience() == 1.0
+            assert alone.give_up() is None
+            alone.now += 1.0
+    assert [(line["event"], line["cause"]) for line in lines] == [(FAILING, "it stepped back")]
+
+
+FAILING = "webhooks of endpoints that are gone could not be given up; it is tried again"

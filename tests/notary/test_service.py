@@ -1,10 +1,12 @@
 """The notary at work: fronts take turns, and one that floods, sleeps or breaks the protocol harms nobody but itself."""
 
+import socket
 import struct
 from collections import deque
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
@@ -15,8 +17,9 @@ from ipc.exits import Exit
 from ipc.framing import encode_frame
 from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
 from ipc.settings import ApprovalSettings
+from notary.channels import FrontChannel
 from notary.opening import open_state
-from notary.service import Service
+from notary.service import IDLE_SECONDS, Service
 from notary.unit import Task
 from tests.notary.conftest import StartNotary
 from tests.notary.running import NotaryProcess, Running, settings_in, walk
@@ -133,7 +136,8 @@ def test_an_answer_that_is_too_large_is_a_fault_and_no_end(start_notary: StartNo
     notary = start_notary(limits=replace(LIMITS, answer_bytes=200_000))
     grown(notary, 100)
     numbers = notary.front.send(m.ReadEpoch(), ALL, m.ReadEpoch())
-    assert [notary.front.heard(number).problem for number in numbers] == [None, "fault", None]
+    heard = [notary.front.heard(number) for number in numbers]
+    assert [(one.problem, one.part) for one in heard] == [(None, None), ("fault", "notary"), (None, None)]
 
 
 LARGE = '{"plan":{"principal":"uid:1000","request":"' + "x" * 5_000_000 + '"}}'
@@ -193,6 +197,45 @@ def test_one_unit_has_room_for_each_front_however_much_one_of_them_asks(service:
     second = list(service._fronts.gathered())
     assert len(second) == MAX_OPERATIONS
     service._fronts._channels = {}
+
+
+class Looked(Exception):
+    """Instead of a wait."""
+
+
+class Recorded:
+    """A poll that tells how long it would have waited."""
+
+    def __init__(self) -> None:
+        self.seconds: list[float] = []
+
+    def poll(self, seconds: float) -> list[tuple[int, int]]:
+        self.seconds.append(seconds)
+        raise Looked
+
+    def close(self) -> None:
+        """There is nothing behind it."""
+
+
+def test_a_notary_with_work_waits_for_nothing(service: Service) -> None:
+    real, service._poll = service._poll, cast(Any, polled := Recorded())
+    service._tended = cast(Any, (service._executions,))  # nothing else is due
+    front, notarys = socket.socketpair()
+    busy = FrontChannel("front-1", notarys, LIMITS)
+    for channels in ({}, {1: busy}):
+        service._fronts._channels = channels
+        busy.tasks.append(Task("front-1", 1, m.ReadEpoch()))
+        with pytest.raises(Looked):
+            service.run()
+    service._fronts._channels = {}
+    service._executions.note_end(m.WorkerEnded("worker-1", "exit 0"))
+    with pytest.raises(Looked):
+        service.run()
+    idle, *with_work = polled.seconds
+    assert (idle, with_work) == (IDLE_SECONDS, [0, 0])
+    real.close()
+    busy.close()
+    front.close()
 
 
 def test_a_front_that_asks_thousands_of_things_at_once_does_not_keep_another_waiting(notary: Running) -> None:

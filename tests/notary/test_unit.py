@@ -8,6 +8,7 @@ import pytest
 
 from ipc.blocking import ChannelClosed
 from ipc.evidence import EventQuery
+from ipc.logs import log
 from ipc.messages import (
     ClaimDeliveries,
     Enter,
@@ -48,6 +49,7 @@ from tests.notary.samples import (
     record_call,
 )
 from tests.support.asking import Asker, Told
+from tests.support.logs import capture_logs
 from tests.support.notary_thread import LIMITS
 
 NOT_CANONICAL = {"n": 2**60}
@@ -74,6 +76,31 @@ def test_an_operation_that_fails_takes_no_other_of_its_unit_with_it(notary: Runn
     assert front.ask(ReadBudget(session_id)).remaining == 40
     report = walk(front)
     assert (report.intact, report.total_events) == (True, 21)
+
+
+def test_of_two_operations_the_one_that_fails_takes_the_other_not_with_it(notary: Running) -> None:
+    front = notary.front
+    told = [front.heard(number).problem for number in front.send(UNWRITABLE, make_note())]
+    assert (told, walk(front).total_events) == (["refused", None], 1)
+
+
+def test_intents_and_events_of_a_call_are_told_in_the_log_where_details_are_wanted_and_nowhere_else(
+    notary: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with capture_logs() as lines:
+        record_call(notary.front)
+        monkeypatch.setattr(log, "says_details", True)
+        asked, _ = record_call(notary.front)
+    intent_line, event_line = (line for line in lines if line["log_level"] == "debug")
+    call = {
+        "trace_id": asked.event.trace_id, "action_id": asked.event.action_id, "intent_id": asked.intent_id,
+        "log_level": "debug",
+    }  # fmt: skip
+    assert intent_line.pop("worker_id").startswith("worker-")
+    assert intent_line == call | {"event": "an intent is in the ledger", "event_decision": asked.event.decision}
+    assert event_line == call | {
+        "event": "an event is in the ledger", "event_decision": "allow", "event_type": "ActionCall",
+    }  # fmt: skip
 
 
 def test_what_fails_leaves_nothing_of_its_own(notary: Running) -> None:

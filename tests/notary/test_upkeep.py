@@ -151,6 +151,13 @@ def test_an_approval_that_ended_is_kept_for_a_day_after_the_longest_call(kept: K
             assert connection.execute("SELECT count(*) FROM approvals").fetchone() == (left,)
 
 
+def test_fronts_need_not_hear_of_sessions_whose_leases_have_ended(kept: Kept) -> None:
+    kept.state.revoked = {"ended": kept.clock.time - 1.0, "lives": kept.clock.time + 1.0}
+    kept.now += 1.0
+    kept.upkeep.due()
+    assert kept.state.revoked == {"lives": kept.clock.time + 1.0}
+
+
 def test_nothing_is_forgotten_by_a_clock_that_tells_no_time(kept: Kept) -> None:
     kept.clock.wrong = "it is wrong"
     kept.now += 1.0

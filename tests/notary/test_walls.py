@@ -5,6 +5,7 @@ import os
 import resource
 import socket
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -24,12 +25,13 @@ CLOSE_ON_EXEC = socket.SOCK_CLOEXEC | socket.SOCK_NONBLOCK
 REFUSED = refusal(errno.EACCES)
 
 
-def walls_of(folder: Path, **store: str) -> Walls:
-    """Those of a notary whose ledger and keys lie beside its state."""
+def walls_of(folder: Path, ledger: LedgerSettings | None = None, **store: str) -> Walls:
+    """Those of a notary whose ledger and keys lie beside its state, unless the ledger lies elsewhere."""
     for name in ("state", "ledger", "keys", "secret", "run"):
         (folder / name).mkdir(exist_ok=True)
     settings = Settings(
-        str(folder / "state"), "https://gate.example", ledger=LedgerSettings(path=str(folder / "ledger" / "file")),
+        str(folder / "state"), "https://gate.example",
+        ledger=ledger or LedgerSettings(path=str(folder / "ledger" / "file")),
         receipt_signing_key_path=str(folder / "keys" / "receipt.pem"), store=StoreSettings(**store),
     )  # fmt: skip
     return notary_walls(settings)
@@ -62,7 +64,7 @@ def test_a_notary_reaches_its_state_its_ledger_and_its_keys_and_no_network(tmp_p
 
 @pytest.mark.parametrize("store", [{}, {"redis_url": "redis://127.0.0.1:7000"}], ids=["alone", "with a Redis"])
 def test_a_notary_runs_no_program_dumps_nothing_and_knows_whose_its_files_are(
-    tmp_path: Path, store: dict[str, str]
+    tmp_path: Path, store: dict[str, Any]
 ) -> None:
     walls = walls_of(tmp_path, **store)
     assert [judged(walls, name) for name in ("execve", "ptrace", "bpf", "unshare")] == [KILL] * 4
@@ -109,6 +111,24 @@ def test_certificates_are_read_where_tls_needs_them(tmp_path: Path) -> None:
     assert not outside & set(by_file.places)
     assert "run/ca.pem" not in reached(without, tmp_path)
     assert not outside & set(without.places)
+
+
+def test_a_notary_with_a_postgresql_has_its_socket_or_its_port_and_the_certificate_that_it_is_held_against(
+    tmp_path: Path,
+) -> None:
+    run, file = tmp_path / "run", tmp_path / "secret" / "ca.pem"
+    by_socket = walls_of(tmp_path, LedgerSettings(url=f"postgresql://ann@/anns?host={run}"))
+    assert (by_socket.scope, set(by_socket.namespaces)) == (Scope(), ALONE)
+    assert judged(by_socket, "socket", socket.AF_UNIX, socket.SOCK_STREAM) == ALLOW
+    assert judged(by_socket, "socket", socket.AF_INET, socket.SOCK_STREAM) == REFUSED
+    assert reached(by_socket, tmp_path) == {
+        "state": CHANGE, "keys": CHANGE, "run/.s.PGSQL.5432": READ_FILES | WRITE_FILES,
+    }  # fmt: skip
+    by_port = walls_of(tmp_path, LedgerSettings(url="postgresql://ann@127.0.0.1:7001/anns", ca_file=str(file)))
+    assert by_port.scope == Scope(ports=(7001,))
+    assert judged(by_port, "socket", socket.AF_INET, socket.SOCK_STREAM) == ALLOW
+    assert judged(by_port, "socket", socket.AF_UNIX, socket.SOCK_STREAM) == REFUSED
+    assert reached(by_port, tmp_path) == {"state": CHANGE, "keys": CHANGE, "secret/ca.pem": READ_FILES}
 
 
 def test_a_reader_has_the_three_files_of_its_database_and_little_of_everything(tmp_path: Path) -> None:

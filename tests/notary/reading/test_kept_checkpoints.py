@@ -22,6 +22,7 @@ from notary.tree.merkle import leaf_hash
 from supervisor.programs import INTERPRETER
 from tests.notary.reading.tampered import write_events
 from tests.notary.running import ROOT, Running
+from tests.notary.samples import make_note
 
 Change = Callable[[sqlite3.Connection], object]
 TAIL = 8
@@ -163,6 +164,24 @@ def test_a_checkpoint_by_another_key_is_none_where_the_key_is_known(
     code, said = run(ledger, "--checkpoint", ledger.kept, "--checkpoint-key", keys[0], capsys=capsys)
     assert code == Exit.UNAVAILABLE
     assert "kept.json: the note has no signature that holds, by a known key." in said
+
+
+@pytest.mark.parametrize(("unsigned", "words"), [
+    (0, "all of it"), (1, "all but 1 leaf"), (2, "all but 2 leaves"),
+])  # fmt: skip
+def test_how_much_the_logs_key_has_signed_is_told_to_whoever_knows_it(
+    notary: Running, ledger: Ledger, capsys: pytest.CaptureFixture[str], unsigned: int, words: str
+) -> None:
+    keys = ledger.told["keys"]
+    assert isinstance(keys, tuple)
+    front = notary.start()
+    for _ in range(unsigned):
+        front.ask(make_note())
+    notary.stop()
+    with closing(sqlite3.connect(ledger.path)) as connection, connection:
+        connection.execute("DELETE FROM checkpoints WHERE size > ?", (ledger.told["size"],))
+    code, said = run(ledger, "--checkpoint-key", keys[0], capsys=capsys)
+    assert (code, said.count(f" The log's key signed 1 checkpoint, the newest over {words}.")) == (Exit.OK, 1)
 
 
 def test_a_line_that_was_cut_within_a_character_spoils_no_other(

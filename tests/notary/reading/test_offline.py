@@ -126,8 +126,8 @@ def test_a_changed_event_is_shown_beside_its_neighbours(case: Case) -> None:
     assert len(lines) == 4
     assert [line[0] for line in lines[:3]] == [" ", ">", " "]
     for line, seq in zip(lines, (4, 5, 6), strict=False):
-        assert case.ids[seq] in line
-        assert f" {seq}  {iso(NOW + seq - 1)}  ActionCall  text_digest" in line
+        told = f" {seq}  {iso(NOW + seq - 1)}  ActionCall  text_digest  {'deny!' if seq == 5 else 'allow'}"
+        assert line.endswith(f"{told}  {case.ids[seq]}")
 
 
 def test_a_deleted_event_is_missed_beside_those_that_are_left(case: Case) -> None:
@@ -299,6 +299,12 @@ def test_a_missing_file_and_a_bad_key_file_are_told(case: Case, tmp_path: Path) 
         assert (done.returncode, "is not a JWKS" in done.stderr) == (69, True)
     case.keys.unlink()
     assert "cannot be read: No such file" in case.run().stderr
+
+
+def test_a_command_without_its_keys_is_told_how_it_is_used(case: Case, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        main([str(case.file)])
+    assert "the following arguments are required: --keys" in capsys.readouterr().err
 
 
 def test_progress_is_shown_on_a_terminal_and_gone_at_the_end(case: Case) -> None:

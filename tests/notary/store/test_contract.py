@@ -1,5 +1,6 @@
 """What operations may rely on of any store: one suite for the one in the ledger and the one in Redis."""
 
+import json
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 
@@ -9,7 +10,7 @@ import pytest
 from ipc.approvals import APPROVED, CLAIMED, DENIED, EXPIRED, PENDING
 from ipc.messages import ListHolds
 from ipc.store import ApprovalRecord, Budget
-from notary.store.contract import Moment, Store, Waiting
+from notary.store.contract import TOLD_CHARACTERS, Moment, Store, Waiting
 from notary.store.quotas import WINDOW_MINUTES, minute_of
 from tests.notary.samples import NOW, make_hold
 
@@ -139,14 +140,16 @@ def test_an_approval_is_found_as_it_was_stored(unit: UnitOfStore) -> None:
         assert store.pending_hold(*of_call, MOMENT) == stored
         assert store.pending_hold(*of_call, Moment(NOW + 60, 0)) is None
         assert store.pending_hold(*of_call, Moment(NOW, 1)) is None
-        assert store.pending_hold("another", *of_call[1:], MOMENT) is None
+        for at in range(3):
+            other = ["another" if place == at else word for place, word in enumerate(of_call)]
+            assert store.pending_hold(other[0], other[1], other[2], MOMENT) is None
 
 
 def test_what_waits_is_counted_by_session_by_principal_and_in_all(unit: UnitOfStore) -> None:
     records = [
-        approval("apr_1", session_id="s1", principal="a", expires_at=NOW + 10),
-        approval("apr_2", session_id="s1", principal="a", expires_at=NOW + 20),
-        approval("apr_3", session_id="s2", principal="b", expires_at=NOW + 5),
+        approval("apr_1", session_id="s1", principal="a", expires_at=NOW + 10, created_at=NOW - 50),
+        approval("apr_2", session_id="s1", principal="a", expires_at=NOW + 20, created_at=NOW - 40),
+        approval("apr_3", session_id="s2", principal="b", expires_at=NOW + 5, created_at=NOW - 55),
         approval("apr_4", session_id="s2", principal="b", epoch=3),
     ]
     sizes = [len(record.body.encode()) for record in records]
@@ -158,7 +161,8 @@ def test_what_waits_is_counted_by_session_by_principal_and_in_all(unit: UnitOfSt
         assert store.waiting_of("b", MOMENT) == Waiting(1, sizes[2], NOW + 5)
         assert store.waiting(MOMENT) == Waiting(3, sum(sizes[:3]), NOW + 5)
         assert store.waiting_of("c", MOMENT) == Waiting(0, 0, None)
-        assert store.count_pending(MOMENT) == (3, NOW)
+        assert store.count_pending(MOMENT) == (3, NOW - 55)
+        assert store.count_pending(Moment(NOW, 9)) == (0, None)
         store.move_hold("apr_1", PENDING, CLAIMED, outcome="{}", holder="front-1")
         assert store.waiting(MOMENT).number == 2
 
@@ -187,6 +191,31 @@ def test_an_approval_moves_from_where_it_is_and_with_its_end_loses_the_request(u
         assert store.hold("apr_1") == ended
         assert store.claimed_by_others(()) == []
         assert store.waiting(MOMENT) == Waiting(0, 0, None)
+
+
+def test_claims_are_told_oldest_first(unit: UnitOfStore) -> None:
+    with unit() as store:
+        for number, earlier in enumerate((3, 7, 5)):
+            store.store_hold(approval(f"apr_{number}", created_at=NOW - earlier))
+            store.move_hold(f"apr_{number}", PENDING, CLAIMED, outcome="{}", holder="front-1")
+    with unit() as store:
+        found = [record.approval_id for record in store.claimed_by("front-1", ())]
+        assert found == [record.approval_id for record in store.claimed_by_others(())] == ["apr_1", "apr_2", "apr_0"]
+
+
+def test_of_what_is_due_as_much_is_told_as_a_frame_takes_and_one_at_least(unit: UnitOfStore) -> None:
+    body = json.dumps({"plan": {"request": "x" * (TOLD_CHARACTERS // 2)}})
+    for number in range(2):
+        with unit() as store:
+            store.store_hold(approval(f"apr_{number}", body=body, expires_at=NOW - 9 + number))
+    told = []
+    for _ in range(3):
+        with unit() as store:
+            due = [record.approval_id for record in store.due_holds(MOMENT, 9)]
+            told.append(due)
+            for approval_id in due:
+                store.move_hold(approval_id, PENDING, EXPIRED, outcome="{}")
+    assert told == [["apr_0"], ["apr_1"], []]
 
 
 def test_of_a_session_that_was_revoked_nothing_waits_or_counts(unit: UnitOfStore) -> None:

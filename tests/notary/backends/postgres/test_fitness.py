@@ -4,13 +4,15 @@ import os
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import cast
 
 import msgspec
 import pytest
 
 from ipc.messages import Closed
 from ipc.settings import LedgerSettings, Settings
-from notary.backends.postgres.fitness import problem_of_postgres
+from notary.backends.postgres.fitness import judge, problem_of_postgres
+from notary.backends.postgres.place import Line
 from notary.backup import NotBackedUp, back_up
 from notary.database import DatabaseGone
 from notary.opening import open_state
@@ -150,6 +152,45 @@ def test_fsync_off_will_not_do_outside_dev_mode(database: str) -> None:
         assert problem_of_postgres(msgspec.structs.replace(settings, dev_mode=True)) is None
     finally:
         server.close()
+
+
+class Answering:
+    """A line to a server of whatever kind, which answers the question after what it is."""
+
+    def __init__(self, row: tuple[object, ...] | None) -> None:
+        self.row = row
+
+    def hurry(self) -> None:
+        """It is in none."""
+
+    def execute(self, _: str) -> "Answering":
+        return self
+
+    def fetchone(self) -> tuple[object, ...] | None:
+        return self.row
+
+
+FIT = (False, "140000", "UTF8", "off", "on", "on", "on")
+
+
+@pytest.mark.parametrize(("row", "wrong", "weak"), [
+    (FIT, [], []),
+    ((False, "139999", *FIT[2:]), ["PostgreSQL of number 139999 is too old"], []),
+    ((False, "fifteen", *FIT[2:]), ["PostgreSQL of number fifteen is too old"], []),
+    ((*FIT[:4], "local", "on", "on"), [], []),
+    ((*FIT[:5], "off", "off"), [], ["Its fsync is off", "Its full_page_writes is off"]),
+    (
+        None, ["PostgreSQL of number 0 is too old", "is a standby", "the encoding None"],
+        ["Its fsync is off", "Its full_page_writes is off"],
+    ),
+])  # fmt: skip
+def test_a_server_is_judged_by_what_it_says_of_itself(
+    row: tuple[object, ...] | None, wrong: list[str], weak: list[str]
+) -> None:
+    found = judge(cast(Line, Answering(row)))
+    for sentences, words in ((found.wrong, wrong), (found.weak, weak)):
+        assert len(sentences) == len(words)
+        assert all(word in sentence for sentence, word in zip(sentences, words, strict=True))
 
 
 def test_gateway_backup_says_what_backs_it_up(postgres_server: PostgresServer, database: str, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from ipc.evidence import EventQuery
 from ipc.messages import Closed, GetHold, Issued, ListUnresolved, QueryEvents, ReadCheckpoint
-from notary.backends.postgres.database import PostgresDatabase
+from notary.backends.postgres.database import TAKE_TURN, PostgresDatabase
 from tests.notary.backends.postgres.conftest import StartNotary
 from tests.notary.backends.redis.test_kills import CALLS, GONE, Killed, budgeted, end_of, ended, kill_at, left
 from tests.notary.running import NotaryProcess, Running, walk_of
@@ -38,13 +38,11 @@ def kill_at_commit(notary: Running, step: str, monkeypatch: pytest.MonkeyPatch) 
     assert isinstance(database, PostgresDatabase)
     line = database._line
     assert line is not None
-    execute, begun = line.execute, ""
+    execute, asked = line.execute, list[str]()
 
     def ending(statement: Any, *more: Any) -> Any:
-        nonlocal begun
-        if str(statement).startswith("BEGIN"):
-            begun = statement
-        if statement != "COMMIT" or begun != "BEGIN":  # that of one that reads
+        asked[:] = [statement] if statement.startswith("BEGIN") else [*asked, statement]
+        if statement != "COMMIT" or TAKE_TURN not in asked:
             return execute(statement, *more)
         if step == "committing":
             raise Killed

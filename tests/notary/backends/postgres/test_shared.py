@@ -8,10 +8,14 @@ from ipc.events import AuditEvent
 from ipc.evidence import EventQuery
 from ipc.messages import (
     Closed,
+    Cosign,
+    GetHold,
     ListSessions,
     ListUnresolved,
+    NextCheckpoint,
     QueryEvents,
     ReadCheckpoint,
+    ReadEpoch,
     RevokeSession,
     ShowReceipt,
 )
@@ -19,9 +23,11 @@ from notary.backends.postgres.database import PostgresDatabase
 from notary.backends.postgres.place import Place
 from notary.checkpoints import RolledBack
 from notary.opening import open_state
+from notary.upkeep import Upkeep
 from tests.notary.backends.postgres.conftest import StartNotary
 from tests.notary.running import walk_of
-from tests.notary.samples import call_event, changed, make_issue, make_note, make_open, make_result, record_call
+from tests.notary.samples import NOW, call_event, changed, make_issue, make_note, make_open, make_result, record_call
+from tests.support.cosigners import CITY, witnessed_by
 from tests.support.postgres_server import PostgresServer
 
 pytestmark = pytest.mark.large
@@ -82,6 +88,20 @@ def test_a_gateway_starts_beside_one_whose_checkpoints_are_newer(start: StartNot
     assert one.restart().ask(ReadCheckpoint()).size == 2
 
 
+def test_a_checkpoint_of_one_keeps_its_cosignature_when_the_other_signs_the_same_tree(
+    start: StartNotary, postgres_server: PostgresServer, database: str
+) -> None:
+    one, other = (start(name, evidence=witnessed_by(CITY)) for name in ("one", "other"))
+    one.front.ask(make_note())
+    shown = one.front.ask(ReadCheckpoint())
+    assert one.front.ask(NextCheckpoint(CITY.name, None)).size == shown.size
+    line = CITY.lines(shown.checkpoint, NOW)
+    assert one.front.ask(Cosign(CITY.name, shown.size, line)) is None
+    assert other.front.ask(ReadCheckpoint()).size == shown.size
+    ((note,),) = postgres_server.ask("SELECT note FROM checkpoints", database=database)
+    assert line in note
+
+
 def test_a_ledger_that_was_put_back_is_refused_by_a_start(
     start: StartNotary, postgres_server: PostgresServer, database: str
 ) -> None:
@@ -119,6 +139,38 @@ def test_operations_that_arrive_together_are_one_transaction(
     assert 1 <= after - before <= 20
 
 
+def test_what_only_looks_takes_no_turn_from_whoever_writes(
+    start: StartNotary, postgres_server: PostgresServer, database: str
+) -> None:
+    one = start("one")
+    one.front.ask(make_note())
+    one.front.ask(ReadCheckpoint())
+    turns = postgres_server.ask("SELECT number FROM turn", database=database)
+    for _ in range(5):
+        one.front.ask(ReadEpoch())
+        assert one.front.ask(GetHold("apr_none")) is None
+    assert postgres_server.ask("SELECT number FROM turn", database=database) == turns
+
+
+def test_the_rounds_of_an_idle_gateway_take_no_turn(
+    start: StartNotary, postgres_server: PostgresServer, database: str
+) -> None:
+    one = start("one")
+    one.front.ask(make_note())
+    one.stop()
+    state, _ = open_state(one.settings, one.clock)
+    with closing(state.database):
+        now = [100.0]
+        upkeep = Upkeep(state, lambda: now[0])
+        turns = postgres_server.ask("SELECT number FROM turn", database=database)
+        for _ in range(3):
+            now[0] += 1.0
+            upkeep.due()
+        assert postgres_server.ask("SELECT number FROM turn", database=database) == turns
+    assert state.stores is not None
+    state.stores.client.close()
+
+
 def test_a_session_of_one_is_listed_and_revoked_at_the_other(start: StartNotary) -> None:
     one, other = start("one"), start("other")
     session_id = one.front.ask(make_issue(max_calls=3)).session_id
@@ -152,8 +204,14 @@ def test_what_a_gateway_keeps_in_memory_is_old_until_it_has_followed_what_the_ot
             with one.unit():
                 assert not one.is_unchanged
         one.follow()
-        with one.unit():
-            assert one.is_unchanged
+        for writes in (True, False):
+            with one.unit(writes=writes):
+                assert one.is_unchanged
+            one.follow()
+        with other.unit():
+            pass
+        with one.unit(writes=False):
+            assert not one.is_unchanged, "whoever looks only sees it, too"
 
 
 def test_a_unit_that_writes_no_event_does_not_hide_what_the_other_wrote_before_it(start: StartNotary) -> None:

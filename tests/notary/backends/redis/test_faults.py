@@ -24,6 +24,8 @@ from tests.support.ports import closed_port
 from tests.support.redis_server import RedisServer
 
 Fault = Callable[[RedisServer], Any]
+FRONTS_WAIT = 10.0
+"""Seconds after which fronts give up."""
 
 
 @pytest.fixture(scope="module")
@@ -121,6 +123,18 @@ def test_a_dead_redis_costs_further_calls_nothing(hurt: Running, server: RedisSe
             with pytest.raises(StoreGone):
                 client.check()
         assert time.thread_time() - began < 0.5
+    wait_for(lambda: told(hurt, ReadStore()) == "", "the store")
+
+
+def test_a_silent_redis_is_waited_for_less_than_fronts_wait_and_sought_by_who_holds_up_no_end(
+    hurt: Running, server: RedisServer
+) -> None:
+    with hanging(server):
+        began = time.monotonic()
+        assert told(hurt, fresh()) == "store"
+        assert time.monotonic() - began < FRONTS_WAIT
+        (seeker,) = [thread for thread in threading.enumerate() if thread.name == "redis"]
+        assert seeker.daemon, "a notary that crashes meanwhile does not wait for it"
     wait_for(lambda: told(hurt, ReadStore()) == "", "the store")
 
 

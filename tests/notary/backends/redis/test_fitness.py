@@ -13,7 +13,7 @@ from ipc.messages import ListHolds
 from ipc.private_files import write_private
 from ipc.settings import Settings, StoreSettings
 from notary.backends.redis.client import Place
-from notary.backends.redis.fitness import judge, problem_of_redis
+from notary.backends.redis.fitness import _weak, _wrong, judge, problem_of_redis
 from tests.notary.running import NotaryProcess, settings_in
 from tests.notary.samples import make_hold, make_issue
 from tests.support.certificates import made_certificate
@@ -55,6 +55,32 @@ def test_one_that_may_forget_is_refused_in_production_and_told_of_in_dev_mode(
         assert problem(redis_server.settings, is_dev=True) is None
         found = judge(Place(redis_server.settings), PRODUCTION)
         assert (found.wrong, len(found.weak)) == ([], 1)
+
+
+@pytest.mark.parametrize(("info", "wrong"), [
+    ({"redis_version": "6.2.0", "role": "master"}, []),
+    ({"redis_version": "7.0.15", "role": "master"}, []),
+    ({"redis_version": "10.0", "role": "master"}, []),
+    ({"redis_version": "6.1.9", "role": "master"}, ["Redis 6.1.9 is too old"]),
+    ({"redis_version": "5.2", "role": "slave"}, ["Redis 5.2 is too old", "is a replica"]),
+    ({}, ["Redis of no version is too old", "is a replica"]),
+])  # fmt: skip
+def test_one_that_will_not_do_at_all_is_known_by_what_it_says_of_itself(info: dict[str, str], wrong: list[str]) -> None:
+    said = _wrong(info)
+    assert len(said) == len(wrong)
+    assert all(words in sentence for words, sentence in zip(wrong, said, strict=True))
+
+
+def test_one_that_says_nothing_of_what_it_keeps_may_forget() -> None:
+    assert _weak({"maxmemory_policy": "noeviction", "aof_enabled": "1"}) == []
+    evicts, forgets = _weak({})
+    assert "maxmemory-policy is None" in evicts
+    assert "keeps no append-only file" in forgets
+
+
+def test_one_that_flushes_with_every_write_will_do(redis_server: RedisServer) -> None:
+    with configured(redis_server, "appendfsync", "always"):
+        assert problem(redis_server.settings) is None
 
 
 def test_a_replica_is_refused_everywhere(redis_server: RedisServer) -> None:

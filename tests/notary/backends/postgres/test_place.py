@@ -1,0 +1,71 @@
+"""How a PostgreSQL is connected to: what ends by itself, as whom, and what of it is said."""
+
+import os
+import pwd
+import subprocess
+import sys
+from pathlib import Path
+
+import psycopg
+import pytest
+
+from ipc.settings import LedgerSettings
+from notary.backends.postgres.place import Place, said_of
+from tests.notary.running import ROOT
+from tests.support.postgres_server import PostgresServer
+
+ENDS = ("lock_timeout", "statement_timeout", "idle_in_transaction_session_timeout")
+
+
+@pytest.mark.large
+@pytest.mark.parametrize(("reads", "ends"), [(False, ("2s", "4s", "5s")), (True, ("2s", "0", "1min"))])
+def test_the_server_itself_ends_what_a_gateway_waits_for_and_what_it_leaves(
+    postgres_server: PostgresServer, database: str, reads: bool, ends: tuple[str, ...]
+) -> None:
+    with Place(postgres_server.settings(database)).connect(reads=reads) as line:
+        shown = [line.execute("SELECT current_setting(%s)", [name]).fetchone() for name in ENDS]
+        assert shown == [(value,) for value in ends]
+        assert line.execute("SHOW default_transaction_read_only").fetchone() == ("on" if reads else "off",)
+        assert line.info.transaction_status is psycopg.pq.TransactionStatus.IDLE, "nobody has begun one"
+
+
+@pytest.mark.large
+def test_a_hurried_gateway_waits_for_a_lock_half_of_its_time(postgres_server: PostgresServer, database: str) -> None:
+    with Place(postgres_server.settings(database), seconds=1.0).connect() as line:
+        shown = [line.execute("SELECT current_setting(%s)", [name]).fetchone() for name in ENDS]
+        assert shown == [("500ms",), ("1s",), ("5s",)]
+
+
+def test_whoever_names_no_user_is_who_runs_the_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = LedgerSettings(url=f"postgresql:///anns?host={tmp_path}")
+    assert Place(settings)._parameters(reads=False)["user"] == pwd.getpwuid(os.geteuid()).pw_name
+
+    def unknown(_: int) -> pwd.struct_passwd:
+        raise KeyError
+
+    monkeypatch.setattr(pwd, "getpwuid", unknown)
+    assert Place(settings)._parameters(reads=False)["user"] == str(os.geteuid())
+    named = LedgerSettings(url=f"postgresql://ann@/anns?host={tmp_path}")
+    assert Place(named)._parameters(reads=False)["user"] == "ann"
+
+
+@pytest.mark.parametrize(("error", "said"), [
+    (psycopg.OperationalError("it is gone\nfor good"), "PostgreSQL: it is gone"),
+    (psycopg.OperationalError(""), "PostgreSQL: OperationalError"),
+    (psycopg.OperationalError("x" * 300), f"PostgreSQL: {'x' * 200}"),
+    (ValueError("a number"), "PostgreSQL: ValueError: a number"),
+    (ValueError("x" * 300), f"PostgreSQL: ValueError: {'x' * 200}"),
+])  # fmt: skip
+def test_an_error_of_the_client_is_said_in_one_line(error: Exception, said: str) -> None:
+    assert said_of(error) == said
+
+
+LOGS = "import logging, notary.backends.postgres.place; {first}logging.getLogger('psycopg').warning('of somebody')"
+
+
+@pytest.mark.parametrize("first", ["", "logging.basicConfig(); "], ids=["no log", "a log of everything"])
+def test_what_the_client_itself_logs_is_shown_nowhere(first: str) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", LOGS.format(first=first)], cwd=ROOT, capture_output=True, timeout=60, check=True
+    )
+    assert (done.stdout, done.stderr) == (b"", b"")

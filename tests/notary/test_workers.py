@@ -1,0 +1,204 @@
+"""The notary's end of a worker's channel: which words are given, taken back and repeated, and what is believed."""
+
+import os
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from ipc import messages as m
+from ipc.expected import ExpectedFile
+from ipc.limits import MAX_AHEAD
+from notary.workers import WorkerChannel, WorkerFault
+from tests.notary.samples import DIGEST, make_result
+from tests.support.played_workers import PlayedWorker
+
+FILE = ExpectedFile("/var/lib/files", "notes/a", DIGEST, 5)
+
+
+class Tied:
+    """A worker that is tied to one notary after the other."""
+
+    def __init__(self) -> None:
+        self.worker = PlayedWorker("front-1")
+        self.channels: list[WorkerChannel] = []
+
+    def tie(self) -> WorkerChannel:
+        ends = [socket.socket(fileno=os.dup(end.fileno())) for end in (self.worker.notarys, self.worker.own)]
+        self.channels.append(WorkerChannel(self.worker.worker_id, "front-1", *ends))
+        return self.channels[-1]
+
+    def heard(self) -> list[object]:
+        """What the worker takes now."""
+        messages: list[object] = []
+        while self.worker.has_news():
+            messages.append(self.worker.hear())
+        return [message for message in messages if not isinstance(message, m.Tied)]
+
+    def words(self) -> list[str]:
+        return [message.call_id for message in self.heard() if isinstance(message, m.Word)]
+
+    def close(self) -> None:
+        for channel in self.channels:
+            channel.close()
+        self.worker.close()
+
+
+@pytest.fixture
+def tied() -> Iterator[Tied]:
+    made = Tied()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def channel(tied: Tied) -> WorkerChannel:
+    return tied.tie()
+
+
+def give(channel: WorkerChannel, *names: str, is_repeated: bool = False) -> None:
+    more = {"is_repeated": True} if is_repeated else {}
+    for name in names:
+        assert channel.give_word(name, DIGEST, is_approved=False, **more) is None
+
+
+def result(name: str) -> m.Result:
+    return make_result(call_id=name)
+
+
+def taken(channel: WorkerChannel) -> list[m.WorkerToNotary]:
+    return channel.results(to_the_end=False)
+
+
+def test_what_a_worker_told_before_the_word_was_repeated_is_its_result_and_it_is_told_nothing(
+    tied: Tied, channel: WorkerChannel
+) -> None:
+    tied.worker.tell(result("a"))
+    (told,) = taken(channel)
+    assert isinstance(told, m.Result)
+    assert not channel.accepts(told)
+    late = channel.give_word("a", DIGEST, is_approved=False, is_repeated=True)
+    assert (late, tied.heard()) == (result("a"), [])
+    assert not channel.accepts(told), "it repeats it"
+    channel.finish("a")
+    assert not channel.accepts(told)
+    give(channel, "b")
+    (word,) = tied.heard()
+    assert word == m.Word("b", DIGEST, False, ("a",))
+
+
+def test_what_a_worker_told_before_of_a_call_that_no_word_is_repeated_of_is_had_once(channel: WorkerChannel) -> None:
+    assert not channel.accepts(result("a"))
+    assert (channel.late_result("a"), channel.late_result("a")) == (result("a"), None)
+
+
+def test_a_worker_is_believed_once_of_each_call_that_it_has_the_word_for(channel: WorkerChannel) -> None:
+    give(channel, "a", "b")
+    assert channel.accepts(result("b"))
+    assert not channel.accepts(result("b")), "repeated, as its word may have been"
+    assert channel.accepts(result("a"))
+    with pytest.raises(WorkerFault, match="no word for"):
+        channel.accepts(result("c"))
+
+
+def test_before_its_first_word_a_worker_tells_of_as_many_calls_as_it_may_hold_and_of_each_once(
+    channel: WorkerChannel,
+) -> None:
+    for number in range(MAX_AHEAD):
+        assert not channel.accepts(result(f"call-{number}"))
+    for name in ("call-0", "one-more"):
+        with pytest.raises(WorkerFault, match="no word for"):
+            channel.accepts(result(name))
+
+
+def test_of_a_worker_with_one_call_nothing_more_is_taken_than_its_end(tied: Tied, channel: WorkerChannel) -> None:
+    give(channel, "a", "b", "c")
+    for name in ("a", "a", "b", "c", "c"):
+        tied.worker.tell(result(name))
+    assert len(taken(channel)) == 5
+    for name in ("a", "b"):
+        channel.finish(name)
+    for _ in range(2):
+        tied.worker.tell(result("c"))
+    assert (len(taken(channel)), len(taken(channel)), len(taken(channel))) == (1, 1, 0)
+    give(channel, "d")
+    for _ in range(2):
+        tied.worker.tell(result("c"))
+    assert len(taken(channel)) == 2
+    for _ in range(2):
+        tied.worker.tell(result("c"))
+    channel.finish("d")
+    assert len(channel.results(to_the_end=True)) == 2
+
+
+def test_words_that_were_not_taken_are_taken_back_and_all_else_is_said_again_in_order(
+    tied: Tied, channel: WorkerChannel
+) -> None:
+    give(channel, "settled")
+    assert tied.words() == ["settled"]
+    channel.finish("settled")
+    give(channel, "a", "b")
+    channel.tell(m.NoWord("n"))
+    give(channel, "c")
+    assert channel.take_back("a") == ["a"]
+    assert channel.take_back("unknown") == []
+    assert list(channel.calls) == ["b", "c"]
+    said = tied.heard()
+    assert said == [m.Word("b", DIGEST, False, ()), m.NoWord("n"), m.Word("c", DIGEST, False, ())]
+    assert (channel.take_back(), channel.take_back("b"), tied.heard()) == ([], [], [])
+    give(channel, "d")
+    assert tied.heard() == [m.Word("d", DIGEST, False, ("settled",))], "what the word said that was taken back"
+    give(channel, "e", "f")
+    assert (channel.take_back(), tied.heard(), list(channel.calls)) == (["e", "f"], [], ["b", "c", "d"])
+
+
+def test_a_word_of_a_call_that_has_ended_meanwhile_is_neither_taken_back_nor_said_again(
+    tied: Tied, channel: WorkerChannel
+) -> None:
+    give(channel, "a", "b")
+    channel.finish("a")
+    assert (channel.take_back(), tied.heard()) == (["b"], [])
+
+
+def test_a_word_that_the_notary_before_may_have_given_is_never_taken_back(tied: Tied) -> None:
+    before = tied.tie()
+    give(before, "taken", "untaken")
+    assert tied.worker.word().call_id == "taken"
+    before.tell(m.NoWord("n"))
+    channel = tied.tie()
+    assert tied.heard() == [m.NoWord("n")], "whoever waits for a plan hears that it is refused"
+    give(channel, "taken", "untaken", is_repeated=True)
+    give(channel, "fresh")
+    assert channel.take_back() == ["untaken", "fresh"], "the worker has not taken them, and never will"
+    assert tied.words() == ["taken"]
+    channel.finish("taken")
+    give(channel, "taken")
+    assert channel.take_back() == ["taken"]
+
+
+def seen(number: int, state: str = "matches", sha256: str | None = DIGEST) -> m.Seen:
+    return m.Seen(number, state, sha256)
+
+
+def test_a_worker_is_believed_of_what_it_was_asked_to_look_at_and_of_one_look_that_the_notary_before_asked_for(
+    tied: Tied, channel: WorkerChannel
+) -> None:
+    for number in (1, 2):
+        channel.look(number, FILE, 3.0)
+    assert tied.heard() == [m.Look(1, FILE, 3.0), m.Look(2, FILE, 3.0)]
+    assert channel.accepts_look(seen(1))
+    assert channel.accepts_look(seen(2, sha256=None))
+    assert channel.looks == set()
+    assert not channel.accepts_look(seen(3))
+    with pytest.raises(WorkerFault, match="a look that cannot be"):
+        channel.accepts_look(seen(4))
+    channel.look(5, FILE, 3.0)
+    assert channel.accepts_look(seen(5))
+
+
+@pytest.mark.parametrize("told", [seen(1, "no state"), seen(1, sha256=DIGEST[:-1]), seen(1, sha256=f"{DIGEST}0")])
+def test_a_look_that_cannot_be_is_no_look(channel: WorkerChannel, told: m.Seen) -> None:
+    channel.look(1, FILE, 3.0)
+    with pytest.raises(WorkerFault, match="a look that cannot be"):
+        channel.accepts_look(told)
+    assert channel.looks == {1}
