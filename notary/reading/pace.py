@@ -14,6 +14,8 @@ from notary.reading.source import written_state
 
 REST = 4.0
 """So many times as long as a step took."""
+LONGEST_REST_SECONDS = 0.5
+"""A step that took longer than that calls for had to wait itself, for the processor or for a disk."""
 HURRY_SECONDS = READER_SECONDS / 2
 
 
@@ -34,5 +36,5 @@ class Pace:
         now, before = self._clock(), self._state
         self._state = written_state(self._connection)
         if self._state != before and now < self._hurry_at:
-            self._sleep(REST * (now - self._began))
+            self._sleep(min(REST * (now - self._began), LONGEST_REST_SECONDS))
         self._began = self._clock()

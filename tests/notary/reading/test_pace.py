@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from notary.backends.sqlite import connect
-from notary.reading.pace import HURRY_SECONDS, REST, Pace
+from notary.reading.pace import HURRY_SECONDS, LONGEST_REST_SECONDS, REST, Pace
 
-STEP = 0.25
+STEP = 0.0625
 
 
 class Clock:
@@ -42,9 +42,7 @@ def both(tmp_path: Path) -> Iterator[Both]:
             yield writer, reader
 
 
-def test_while_calls_are_written_it_rests_several_times_as_long_as_each_step_took(
-    both: Both,
-) -> None:
+def test_while_calls_are_written_it_rests_several_times_as_long_as_each_step_took(both: Both) -> None:
     (writer, reader), clock = both, Clock()
     pace = Pace(reader, clock, clock.sleep)
     for step in (STEP, 2 * STEP):
@@ -52,6 +50,15 @@ def test_while_calls_are_written_it_rests_several_times_as_long_as_each_step_too
         clock.now += step
         pace.rest()
     assert clock.rests == [REST * STEP, REST * 2 * STEP]
+
+
+def test_a_step_that_had_to_wait_itself_is_followed_by_no_long_rest(both: Both) -> None:
+    (writer, reader), clock = both, Clock()
+    pace = Pace(reader, clock, clock.sleep)
+    writer.execute("INSERT INTO calls VALUES (1)")
+    clock.now += 60
+    pace.rest()
+    assert clock.rests == [LONGEST_REST_SECONDS]
 
 
 def test_while_nobody_writes_it_does_not_rest(both: Both) -> None:
