@@ -242,6 +242,12 @@ async def test_the_call_that_was_held_with_the_last_of_the_budget_is_answered_ag
         assert decisions == ["deny", "pending_approval", "pending_approval"]
 
 
+async def test_an_action_that_is_close_to_the_one_that_is_not_there_is_named(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        agent = await core.agent()
+        assert await agent.call("ecko") == (404, {"error": "action_not_found", "did_you_mean": ["echo"]})
+
+
 async def test_an_action_id_that_is_too_long_is_cut_before_it_is_evidence(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         agent = await core.agent()
