@@ -131,8 +131,8 @@ class EchoRunner:
 
 
 KNOWN = frozenset(
-    {"echo", "pay", "read", "note", "violates", "complains", "retiring", "die", "exit", "hang", "wait", "secrets", "warns",
-     *TOLD_OTHERWISE, *LEAVES_AFTER}
+    {"echo", "pay", "read", "note", "violates", "complains", "retiring", "die", "exit", "hang", "wait", "secrets",
+     "warns", *TOLD_OTHERWISE, *LEAVES_AFTER}
 )  # fmt: skip
 
 
