@@ -19,7 +19,16 @@ from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.exits import Exit
 from ipc.framing import encode_frame
 from ipc.limits import MAX_CALL_FRAME, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
-from ipc.messages import Call, FrontToWorker, NotaryToWorker, Result, Verification, Word, WorkerReady
+from ipc.messages import (
+    Call,
+    FrontToWorker,
+    NotaryToWorker,
+    ProviderFailure,
+    Result,
+    Verification,
+    Word,
+    WorkerReady,
+)
 from ipc.packets import PacketChannel
 from ipc.parent import die_with_parent
 from ipc.plan import plan_hash
@@ -102,6 +111,10 @@ class EchoRunner:
                 return result_of(call, violation="$.n: is no text")
             case "violates":
                 return result_of(call, outcome="response_schema")
+            case "complains":
+                return result_of(
+                    call, outcome="provider_error", output=None, failure=ProviderFailure("invalid", "it is closed")
+                )
             case "retiring":
                 self.retires()
             case "die":
@@ -118,8 +131,8 @@ class EchoRunner:
 
 
 KNOWN = frozenset(
-    {"echo", "pay", "read", "note", "violates", "retiring", "die", "exit", "hang", "wait", "secrets", "warns",
-     *TOLD_OTHERWISE, *LEAVES_AFTER}
+    {"echo", "pay", "read", "note", "violates", "complains", "retiring", "die", "exit", "hang", "wait", "secrets",
+     "warns", *TOLD_OTHERWISE, *LEAVES_AFTER}
 )  # fmt: skip
 
 

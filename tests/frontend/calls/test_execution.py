@@ -108,6 +108,12 @@ async def test_a_call_that_is_cut_before_its_worker_has_begun_it_is_given_back_a
     assert core.desk.kills == []
 
 
+async def test_a_call_that_goes_through_no_proxy_runs_while_the_proxy_is_down(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        object.__setattr__(core.services.pipeline.execution, "is_proxy_down", lambda: True)
+        assert (await (await core.agent()).call())[0] == 200
+
+
 async def test_a_plan_that_no_frame_can_hold_is_a_fault_of_ours_and_costs_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -115,6 +115,8 @@ async def test_a_path_that_the_manifest_denies_is_told_as_a_call_would_be(core: 
     core.services.configuration.registry = registry_of(tmp_path / "filing", filing())
     denied = await told(core, "error_code", "reason", request={"path": "secret/x"})
     assert denied == ("policy_denied", "the action's manifest denies this path")
+    code, reason = await told(core, "error_code", "reason", request={"path": "../x"})
+    assert (code, reason.partition(": ")[0]) == ("schema_violation", "/path")
 
 
 async def test_without_a_request_an_empty_one_is_supposed_and_said(core: Core) -> None:

@@ -242,6 +242,19 @@ async def test_the_call_that_was_held_with_the_last_of_the_budget_is_answered_ag
         assert decisions == ["deny", "pending_approval", "pending_approval"]
 
 
+async def test_the_providers_own_words_are_answered_where_the_manifest_says_so_and_nowhere_else(tmp_path: Path) -> None:
+    for expose, words in ((True, '"invalid: it is closed"'), (False, None)):
+        async with front_core(tmp_path / str(expose), action("complains", expose_provider_error=expose)) as core:
+            answer = await (await core.agent()).send("POST", "/v1/actions/complains/execute", {"n": 1})
+            assert (answer.status, dict(answer.headers).get("X-Provider-Error")) == (502, words)
+
+
+async def test_an_action_that_is_close_to_the_one_that_is_not_there_is_named(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        agent = await core.agent()
+        assert await agent.call("ecko") == (404, {"error": "action_not_found", "did_you_mean": ["echo"]})
+
+
 async def test_an_action_id_that_is_too_long_is_cut_before_it_is_evidence(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         agent = await core.agent()

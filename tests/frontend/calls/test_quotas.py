@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from frontend.calls.quotas import Quotas
+from frontend.calls.quotas import MAX_KNOWN, Quotas
 from frontend.http.answers import Answer
 from frontend.policy.data import parse_data
 from ipc.quotas import Quota
@@ -40,6 +40,14 @@ def test_a_mapping_says_what_its_principal_may_and_policy_data_what_the_mapping_
     assert (quotas.of("billing"), quotas.of("uid:7")) == (Quota(5, 1), Quota(None, 1)), "a changed policy is followed"
     mapped = IdentitySettings(principals={"1004": PrincipalMapping("billing", max_calls_per_hour=6)})
     assert quotas.of("billing") == Quota(6, 1), "a changed mapping is followed"
+
+
+def test_no_more_principals_are_remembered_than_there_is_room_for() -> None:
+    quotas = Quotas(lambda: MAPPED, lambda: None)
+    for number in range(MAX_KNOWN + 1):
+        quotas.of(f"uid:{number}")
+    assert len(quotas._known) <= MAX_KNOWN
+    assert quotas.of("billing") == Quota(5, None)
 
 
 @pytest.mark.parametrize(

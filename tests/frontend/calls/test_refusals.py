@@ -19,7 +19,7 @@ from frontend.notary.client import NotaryUnavailable
 from frontend.telemetry.lines import MAX_LINES
 from ipc.events import ACTION_CALL
 from ipc.settings import IdentitySettings, PrincipalMapping
-from tests.support.front_core import DENY, Agent, Core, front_core, refuses, signed
+from tests.support.front_core import DENY, HOLD, Agent, Core, action, front_core, refuses, signed
 from tests.support.logs import capture_logs
 from tests.support.patience import PATIENT
 from tests.support.proofs import Key
@@ -264,6 +264,18 @@ async def test_lines_of_one_user_and_code_are_few_and_the_rest_is_a_number(tmp_p
         (left,) = [one for one in lines if one["event"] == "lines of refusals were left out"]
         assert (left["code"], left["left_out"]) == ("policy_denied", 5)
         assert len(await calls(core)) == MAX_LINES + 7, "evidence leaves nothing out"
+
+
+async def test_a_call_that_ran_and_one_that_waits_have_their_lines_however_many_there_are(tmp_path: Path) -> None:
+    async with front_core(tmp_path, action(), action("complains"), deadlines=HOUR) as core:
+        agent = await core.agent()
+        with capture_logs() as lines:
+            for _ in range(MAX_LINES + 1):
+                assert (await agent.call("complains"))[0] == 502
+            core.policy.answer = HOLD
+            assert (await agent.call())[0] == 202
+        told = [(one["decision"], one.get("code")) for one in lines if one.get("decision")]
+        assert told == [*[("error", "action_execution_failed")] * (MAX_LINES + 1), ("pending_approval", None)]
 
 
 async def test_a_cause_is_always_told_and_an_answer_without_one_is_not_repeated_without_end(
