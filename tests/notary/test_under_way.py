@@ -90,6 +90,18 @@ def test_of_a_workers_calls_the_one_it_had_taken_is_lost_and_the_others_were_not
     assert [view.intent_id for view in front.ask(ListUnresolved(9))] == [asked.intent_id for asked in calls[1:]]
 
 
+def test_the_answer_to_a_call_says_how_long_its_intent_and_its_receipt_took(notary: Running) -> None:
+    asked = make_open()
+    number = notary.front.begin(asked)
+    worker = notary.workers.of(asked.intent_id)
+    worker.word()
+    worker.tell(make_result(call_id=asked.intent_id))
+    answered = notary.front.heard(number)
+    assert (answered.problem, answered.is_begun) == (None, False)
+    assert answered.took_us is not None
+    assert [0 < took < 60_000_000 for took in answered.took_us] == [True, True]
+
+
 def test_the_end_of_a_worker_loses_no_call_of_another_one(notary: Running) -> None:
     front, gone, other = notary.front, notary.workers.start("front-1"), notary.workers.start("front-1")
     lost, sound = make_open(), make_open()

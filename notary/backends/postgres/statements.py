@@ -22,7 +22,6 @@ _RULES: Final = tuple((re.compile(pattern), form) for pattern, form in (
     (r"json_extract\(CAST\(([\w.]+) AS TEXT\), '\$\.(\w+)'\)", r"(CAST(convert_from(\1, 'UTF8') AS json) ->> '\2')"),
     (r"\bCAST\((\w+) AS BLOB\)", r"\1"),
     (r"= max\((\w+), \?\)", r"= greatest(\1, ?)"),
-    (r"\bBLOB\b", "bytea"),
 ))  # fmt: skip
 _REPLACE: Final = re.compile(r"INSERT OR REPLACE INTO (\w+) \((\w+), ([\w, ]+)\) VALUES (\(.*\))\s*$", re.DOTALL)
 

@@ -60,6 +60,13 @@ def test_an_error_of_the_client_is_said_in_one_line(error: Exception, said: str)
     assert said_of(error) == said
 
 
+def test_a_name_is_looked_up_once_and_a_socket_has_none(tmp_path: Path) -> None:
+    by_name = Place(LedgerSettings(url="postgresql://ann@localhost:7000/anns"))._parameters(reads=False)
+    assert (by_name["host"], by_name["hostaddr"] in ("127.0.0.1", "::1")) == ("localhost", True)
+    by_socket = Place(LedgerSettings(url=f"postgresql://ann@/anns?host={tmp_path}"))._parameters(reads=False)
+    assert (by_socket["host"], "hostaddr" in by_socket) == (str(tmp_path), False)
+
+
 LOGS = "import logging, notary.backends.postgres.place; {first}logging.getLogger('psycopg').warning('of somebody')"
 
 
