@@ -115,9 +115,10 @@ def test_a_notary_behind_its_walls_reaches_sentinels_and_master(watched: Watched
     assert process.stop() == 0
 
 
-def view(port: int, failover: int, address: str = "127.0.0.1") -> bytes:
-    """What a sentinel says of a master."""
-    words = ("name", "main", "ip", address, "port", str(port), "config-epoch", str(failover))
+def view(port: int, failover: int | None, address: str = "127.0.0.1") -> bytes:
+    """What a sentinel says of a master; without a number of the failover if that is None."""
+    number = () if failover is None else ("config-epoch", str(failover))
+    words = ("name", "main", "ip", address, "port", str(port), *number)
     return f"*{len(words)}\r\n".encode() + b"".join(f"${len(word)}\r\n{word}\r\n".encode() for word in words)
 
 
@@ -131,6 +132,14 @@ def test_of_sentinels_that_differ_the_one_that_saw_the_last_failover_is_believed
         dead = stack.enter_context(closed_port())
         views = [view(dead, 1), view(redis_server.port, 7), view(dead, 3)]
         sentinels = [dead, *(stack.enter_context(answering(one)) for one in views)]
+        place_of(sentinels, [redis_server.port, dead]).connect().close()
+
+
+def test_a_sentinel_that_tells_no_number_of_a_failover_is_believed_least(redis_server: RedisServer) -> None:
+    with ExitStack() as stack:
+        dead = stack.enter_context(closed_port())
+        views = [view(dead, None, "127.0.0.2"), view(redis_server.port, 1)]
+        sentinels = [stack.enter_context(answering(one)) for one in views]
         place_of(sentinels, [redis_server.port, dead]).connect().close()
 
 
