@@ -305,3 +305,17 @@ def test_what_ended_long_ago_is_forgotten(listed: UnitOfStore) -> None:
     with listed() as store:
         answer = store.list_holds(ListHolds(None, 10), Moment(NOW + 10, 0))
         assert [record.approval_id for record in answer.approvals] == [f"apr_{number}" for number in "54321"]
+
+
+def test_a_sweep_takes_a_hundred_approvals_that_ended_and_says_whether_there_may_be_more(unit: UnitOfStore) -> None:
+    with unit() as store:
+        for number in range(101):
+            store.store_hold(approval(f"apr_{number}"))
+    with unit() as store:
+        for number in range(101):
+            store.move_hold(f"apr_{number}", PENDING, EXPIRED, outcome="{}")
+    for left, has_more in ((1, True), (0, False)):
+        with unit() as store:
+            assert store.sweep(NOW, NOW + 61) == has_more
+        with unit() as store:
+            assert store.list_holds(ListHolds(None, 10), MOMENT).total == left
