@@ -78,7 +78,7 @@ FOLDERS = {
     ),
     "notary/backends/redis": (*REDIS, "tests/notary/store"),
     "notary/backends/redis/stores.py": (
-        *REDIS, "tests/notary/store", "tests/notary/backends/postgres/test_shared.py",
+        *REDIS, "tests/notary/store", "tests/notary/backends/postgres/test_lost_redis.py",
     ),
     "notary/backends/redis/sentinels.py": ("tests/notary/backends/redis/test_sentinels.py",),
     "notary/backends": (

@@ -1,7 +1,6 @@
 """Two gateways on one ledger: one chain, one tree, and each answers again what it has answered itself."""
 
 from contextlib import closing
-from math import inf
 
 import pytest
 
@@ -10,7 +9,6 @@ from ipc.evidence import EventQuery
 from ipc.messages import (
     Closed,
     Cosign,
-    Enter,
     GetHold,
     ListSessions,
     ListUnresolved,
@@ -21,7 +19,6 @@ from ipc.messages import (
     RevokeSession,
     ShowReceipt,
 )
-from ipc.settings import StoreSettings
 from notary.backends.postgres.database import PostgresDatabase
 from notary.backends.postgres.place import Place
 from notary.checkpoints import RolledBack
@@ -29,20 +26,9 @@ from notary.opening import open_state
 from notary.upkeep import Upkeep
 from tests.notary.backends.postgres.conftest import StartNotary
 from tests.notary.running import walk_of
-from tests.notary.samples import (
-    NOW,
-    call_event,
-    changed,
-    fresh_proof,
-    make_issue,
-    make_note,
-    make_open,
-    make_result,
-    record_call,
-)
+from tests.notary.samples import NOW, call_event, changed, make_issue, make_note, make_open, make_result, record_call
 from tests.support.cosigners import CITY, witnessed_by
 from tests.support.postgres_server import PostgresServer
-from tests.support.redis_server import RedisServer
 
 pytestmark = pytest.mark.large
 
@@ -197,22 +183,6 @@ def test_a_session_of_one_is_listed_and_revoked_at_the_other(start: StartNotary)
     again = one.front.ask(RevokeSession(session_id, event))
     assert again is not None
     assert again.was_revoked
-
-
-def test_a_loss_of_redis_that_one_has_noticed_ends_the_leases_once(
-    start: StartNotary, redis_server: RedisServer, store: StoreSettings
-) -> None:
-    one, other = start("one"), start("other")
-    for running in (one, other):
-        assert running.thread is not None
-        remote = running.thread._service._remote
-        assert remote is not None
-        remote._poll_at = inf  # neither looks by itself
-    redis_server.ask("DEL", f"{{{store.redis_prefix}}}:marker")
-    epoch = one.front.ask(Enter(fresh_proof())).epoch
-    assert epoch > 0
-    assert other.front.ask(Enter(fresh_proof())).epoch == one.front.ask(Enter(fresh_proof())).epoch == epoch
-    assert walk_of(one).total_events == 1, "the end of the leases"
 
 
 def test_what_a_gateway_keeps_in_memory_is_old_until_it_has_followed_what_the_other_wrote(
