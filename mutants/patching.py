@@ -29,6 +29,7 @@ class Loaded:
 
     def find_functions(self) -> None:
         """Call it when everything is loaded."""
+        gc.unfreeze()  # tests/conftest.py freezes what is collected, and of that gc tells nothing
         for one in gc.get_objects():
             if isinstance(one, FunctionType):
                 self._functions[one.__code__.co_filename].append(one)
@@ -42,7 +43,7 @@ class Loaded:
             return False
         codes = dict(pairs)
         functions = [one for one in self._functions[name] if one.__code__ in codes]
-        if any(one.__code__.co_freevars != codes[one.__code__].co_freevars for one in functions):
+        if not functions or any(one.__code__.co_freevars != codes[one.__code__].co_freevars for one in functions):
             return False
         for function in functions:
             function.__code__ = codes[function.__code__]

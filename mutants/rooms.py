@@ -77,6 +77,9 @@ FOLDERS = {
         "tests/notary/ledger/test_contract.py", "tests/notary/backends/postgres/test_source.py",
     ),
     "notary/backends/redis": (*REDIS, "tests/notary/store"),
+    "notary/backends/redis/stores.py": (
+        *REDIS, "tests/notary/store", "tests/notary/backends/postgres/test_lost_redis.py",
+    ),
     "notary/backends/redis/sentinels.py": ("tests/notary/backends/redis/test_sentinels.py",),
     "notary/backends": (
         "tests/notary/backends/test_bringing.py", "tests/notary/backends/test_sqlite.py", "tests/notary/ledger",
@@ -153,8 +156,12 @@ FOLDERS = {
     ),
 }  # fmt: skip
 """Files or folders -> tests. A file belongs to the longest entry that it stands in."""
-PROGRAMS = frozenset({"notary/main.py", "notary/reader.py", "notary/trace.py", "notary/try_backends.py"})
-"""Files that tests run in processes of their own: nobody sees which test runs which line of them."""
+PROGRAMS = frozenset({
+    "notary/main.py", "notary/reader.py", "notary/trace.py", "notary/try_backends.py",
+    "notary/backends/redis/scripts.py",
+})  # fmt: skip
+"""Files that tests run in processes of their own, or whose functions run as they are loaded: which test runs which line
+of them is not seen."""
 
 
 def files(only: str = "") -> list[str]:

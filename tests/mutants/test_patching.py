@@ -1,5 +1,6 @@
 """A change of a function is put into modules that are loaded; what ran while they were loaded is told apart."""
 
+import gc
 import importlib.util
 import sys
 from pathlib import Path
@@ -83,3 +84,16 @@ def test_what_ran_as_the_module_was_loaded_is_refused_and_nothing_is_changed(
     found, module = loaded
     assert not exchanged(found, before, after)
     assert (module.twice(4), module.SEEN, module.Thing.size, module.Thing().kept()) == (8, 8, 5, [8] * 7)
+
+
+def test_what_was_frozen_before_is_exchanged_too(loaded: tuple[Loaded, ModuleType], tmp_path: Path) -> None:
+    _, module = loaded
+    gc.freeze()
+    found = Loaded(tmp_path)
+    found.find_functions()
+    assert exchanged(found, "return 6", "return 7")
+    assert module.Thing().plain == 7
+
+
+def test_a_function_that_is_not_found_is_refused(loaded: tuple[Loaded, ModuleType], tmp_path: Path) -> None:
+    assert not exchanged(Loaded(tmp_path), "return 6", "return 7")

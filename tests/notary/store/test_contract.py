@@ -49,9 +49,10 @@ def test_within_a_unit_a_refund_is_seen_after_a_debit(unit: UnitOfStore) -> None
     with unit() as store:
         store.open_budget("ses_1", 2, NOW + 60)
         store.debit("ses_1")
-        store.refund("ses_1")
-        store.refund("ses_1")
-        assert store.budget("ses_1") == THERE
+        store.debit("ses_1")
+        for remaining in (1, 2, 2):
+            store.refund("ses_1")
+            assert store.budget("ses_1") == Budget(True, False, remaining)
     with unit() as store:
         assert store.budget("ses_1") == THERE
 
@@ -88,17 +89,20 @@ def test_calls_are_counted_by_the_minute_for_an_hour(unit: UnitOfStore) -> None:
         store.give_back("a", MINUTE - 1)
         store.give_back("a", MINUTE - 1)
         store.give_back("c", MINUTE)
+        assert store.calls_of("a", NOW) == (2, free_in + 60)
     with unit() as store:
-        assert store.calls_of("a", NOW)[0] == 2
+        assert store.calls_of("a", NOW) == (2, free_in + 60), "nothing is left of the minute before"
+        store.give_back("a", MINUTE)
+    with unit() as store:
+        assert store.calls_of("a", NOW)[0] == 1
         assert store.calls_of("a", NOW + WINDOW_MINUTES * 60) == (0, None)
 
 
 def test_what_is_counted_before_it_is_looked_at_counts_once(unit: UnitOfStore) -> None:
-    with unit() as store:
-        store.count_call("a", MINUTE)
-    with unit() as store:
-        store.count_call("a", MINUTE)
-        assert store.calls_of("a", NOW)[0] == 2
+    for calls in (1, 2):
+        with unit() as store:
+            store.count_call("a", MINUTE)
+            assert store.calls_of("a", NOW)[0] == calls
 
 
 def test_the_call_of_a_hold_is_given_back_once(unit: UnitOfStore) -> None:
@@ -126,6 +130,11 @@ def test_leases_count_while_they_live_in_their_epoch(unit: UnitOfStore) -> None:
         assert store.sessions_of("a", 0, NOW) == (2, 30)
         assert store.sessions_of("a", 0, NOW + 30) == (1, 30)
         assert store.sessions_of("a", 1, NOW) == store.sessions_of("b", 0, NOW) == (0, None)
+
+
+def test_a_store_that_is_there_is_seen_to_be(unit: UnitOfStore) -> None:
+    with unit() as store:
+        store.look()
 
 
 def test_an_approval_is_found_as_it_was_stored(unit: UnitOfStore) -> None:
@@ -296,3 +305,17 @@ def test_what_ended_long_ago_is_forgotten(listed: UnitOfStore) -> None:
     with listed() as store:
         answer = store.list_holds(ListHolds(None, 10), Moment(NOW + 10, 0))
         assert [record.approval_id for record in answer.approvals] == [f"apr_{number}" for number in "54321"]
+
+
+def test_a_sweep_takes_a_hundred_approvals_that_ended_and_says_whether_there_may_be_more(unit: UnitOfStore) -> None:
+    with unit() as store:
+        for number in range(101):
+            store.store_hold(approval(f"apr_{number}"))
+    with unit() as store:
+        for number in range(101):
+            store.move_hold(f"apr_{number}", PENDING, EXPIRED, outcome="{}")
+    for left, has_more in ((1, True), (0, False)):
+        with unit() as store:
+            assert store.sweep(NOW, NOW + 61) == has_more
+        with unit() as store:
+            assert store.list_holds(ListHolds(None, 10), MOMENT).total == left

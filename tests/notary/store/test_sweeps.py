@@ -12,6 +12,8 @@ from notary.store.contract import Moment
 from notary.store.hold_list import HoldList
 from tests.notary.running import Running
 from tests.notary.samples import NOW, changed, make_approval
+from tests.notary.store.conftest import open_stores
+from tests.support.redis_server import RedisServer
 
 MOMENT = Moment(NOW, 0)
 
@@ -146,3 +148,22 @@ def test_no_question_scans_a_table(connection: sqlite3.Connection) -> None:
     for statement in statements:
         plan = [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {statement}")]
         assert [line for line in plan if line.startswith("SCAN") and "INDEX" not in line] == [], statement
+
+
+FILL = """
+for number = 1, ARGV[1] do
+  redis.call('ZADD', KEYS[1], number, number)
+  redis.call('HSET', KEYS[2], number, '{}')
+end
+"""
+
+
+@pytest.mark.large
+def test_of_approvals_that_ended_redis_lists_a_number_and_forgets_the_oldest_of_more(redis_server: RedisServer) -> None:
+    stores = open_stores(redis_server, "ended")
+    ended_at, ended = stores.keys.ended_at, stores.keys.ended
+    redis_server.ask("EVAL", FILL, 2, ended_at, ended, 10_003)
+    assert not stores.sweep(0.0)
+    assert redis_server.ask("ZRANGE", ended_at, 0, 0) == ["4"]
+    assert redis_server.ask("ZCARD", ended_at) == redis_server.ask("HLEN", ended) == 10_000
+    stores.client.close()

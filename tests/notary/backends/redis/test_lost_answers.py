@@ -9,15 +9,26 @@ from ipc.messages import Closed, Enter, GetHold, Issued, Operation, Proof, ReadB
 from notary.backends.redis.changes import Changes
 from notary.backends.redis.scripts import RECOVER
 from notary.database import DatabaseGone
+from notary.store.contract import StoreGone
 from tests.notary.backends.losing import LATE, RESET, SILENT, Losing
 from tests.notary.backends.redis.test_kills import CALLS, budgeted, left, stores_of
 from tests.notary.running import NotaryProcess, Running, walk_of
-from tests.notary.samples import changed, fresh_proof, make_hold, make_issue, make_note
+from tests.notary.samples import (
+    call_event,
+    changed,
+    fresh_proof,
+    make_claim,
+    make_hold,
+    make_issue,
+    make_note,
+    make_open,
+    make_revoke,
+)
 from tests.support.asking import Told
 from tests.support.gateway import wait_for
 from tests.support.redis_server import RedisServer
 
-DEBIT, STEPS = b'["debit",', b'"steps":[["'
+DEBIT, STEPS, PROOFS = b'["debit",', b'"steps":[["', b'"proofs":["'
 NOTES = 3
 
 
@@ -171,6 +182,22 @@ def test_a_debit_whose_unit_the_ledger_did_not_take_is_given_back_where_it_went_
     assert left(distant, session_id) == CALLS
 
 
+def test_it_is_given_back_where_redis_did_not_answer_its_recovery_and_the_ledger_went_on_meanwhile(
+    distant: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session_id = distant.front.ask(make_issue(max_calls=CALLS)).session_id
+
+    def failing(last: int, doubt: int | None) -> None:
+        raise StoreGone("no answer in time")
+
+    with monkeypatch.context() as patched:
+        patched.setattr(stores_of(distant), "recover", failing)
+        fail_to_commit(distant, patched, lambda: None)
+        assert told(distant, budgeted(session_id)) == "ledger"
+        goes_on(distant)
+    assert left(distant, session_id) == CALLS
+
+
 def fail_to_commit(distant: Running, patched: pytest.MonkeyPatch, follow: Callable[[], None]) -> None:
     """The next unit that takes from a budget: Redis has it, the ledger does not, and then this happens."""
     stores = stores_of(distant)
@@ -205,3 +232,23 @@ def test_while_it_is_in_doubt_nothing_else_is_taken(distant: Running, way: Losin
     goes_on(distant)
     comes_back(distant, way)
     assert left(distant, session_id) == CALLS
+
+
+def test_a_unit_whose_answer_was_lost_is_refused_by_the_part_of_the_store_that_it_asked(
+    distant: Running, way: Losing
+) -> None:
+    session_id = distant.front.ask(make_issue(max_calls=CALLS)).session_id
+    held = make_hold()
+    distant.front.ask(held)
+    called = call_event(session_id=session_id)
+    for asked, words, part in (
+        (Enter(fresh_proof()), PROOFS, "store"),
+        (make_claim(held.approval), STEPS, "approvals"),
+        (make_open(event=called, has_budget=True, proof=None), STEPS, "budget"),
+        (make_open(event=called, calls_per_hour=CALLS, proof=None), STEPS, "budget"),
+        (make_issue(max_sessions=CALLS), STEPS, "budget"),
+        (make_revoke(), STEPS, "store"),
+    ):
+        way.lose(words)
+        assert told(distant, asked) == part, asked
+        comes_back(distant, way)

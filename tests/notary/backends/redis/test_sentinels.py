@@ -10,6 +10,7 @@ import pytest
 from ipc.messages import Closed, Enter, Issued, Proof, ReadBudget
 from ipc.settings import StoreSettings
 from notary.backends.redis.client import Client, Place
+from notary.backends.redis.sentinels import numeric_of
 from notary.store.contract import StoreGone
 from tests.notary.backends.redis.test_faults import answering, fresh, told
 from tests.notary.backends.redis.test_kills import CALLS, budgeted, left
@@ -115,9 +116,10 @@ def test_a_notary_behind_its_walls_reaches_sentinels_and_master(watched: Watched
     assert process.stop() == 0
 
 
-def view(port: int, failover: int, address: str = "127.0.0.1") -> bytes:
-    """What a sentinel says of a master."""
-    words = ("name", "main", "ip", address, "port", str(port), "config-epoch", str(failover))
+def view(port: int, failover: int | None, address: str = "127.0.0.1") -> bytes:
+    """What a sentinel says of a master; without a number of the failover if that is None."""
+    number = () if failover is None else ("config-epoch", str(failover))
+    words = ("name", "main", "ip", address, "port", str(port), *number)
     return f"*{len(words)}\r\n".encode() + b"".join(f"${len(word)}\r\n{word}\r\n".encode() for word in words)
 
 
@@ -126,11 +128,24 @@ def place_of(sentinels: list[int], ports: list[int]) -> Place:
     return Place(StoreSettings(redis_url=f"redis+sentinel://{named}/main?ports={','.join(map(str, ports))}"))
 
 
+def test_a_name_is_looked_up_and_an_address_stays_what_it_is() -> None:
+    assert numeric_of("localhost", 1) in ("127.0.0.1", "::1")
+    assert numeric_of("127.0.0.2", 1) == "127.0.0.2"
+
+
 def test_of_sentinels_that_differ_the_one_that_saw_the_last_failover_is_believed(redis_server: RedisServer) -> None:
     with ExitStack() as stack:
         dead = stack.enter_context(closed_port())
         views = [view(dead, 1), view(redis_server.port, 7), view(dead, 3)]
         sentinels = [dead, *(stack.enter_context(answering(one)) for one in views)]
+        place_of(sentinels, [redis_server.port, dead]).connect().close()
+
+
+def test_a_sentinel_that_tells_no_number_of_a_failover_is_believed_least(redis_server: RedisServer) -> None:
+    with ExitStack() as stack:
+        dead = stack.enter_context(closed_port())
+        views = [view(dead, None, "127.0.0.2"), view(redis_server.port, 1)]
+        sentinels = [stack.enter_context(answering(one)) for one in views]
         place_of(sentinels, [redis_server.port, dead]).connect().close()
 
 

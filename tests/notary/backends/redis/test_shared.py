@@ -112,6 +112,20 @@ def test_a_session_that_is_revoked_at_one_gateway_opens_no_call_at_the_other_and
     assert started.ask(make_open(event=call_event(session_id=session_id))).code == "invalid_lease"
 
 
+def test_all_sessions_that_were_revoked_at_one_gateway_are_heard_of_at_the_other(start: StartNotary) -> None:
+    one, other = start("one"), start("other")
+    sessions = {one.front.ask(make_issue()).session_id for _ in range(3)}
+    for session_id in sessions:
+        event = AuditEvent(event_type="SessionRevoked", trace_id="trc_1", principal="operator:o", decision="allow")
+        one.front.ask(RevokeSession(session_id, event))
+
+    def has_heard() -> bool:
+        other.front.ask(make_note())
+        return set(other.front.in_force[-1].revoked) == sessions
+
+    wait_for(has_heard, "the revocations")
+
+
 def test_what_is_kept_has_an_end(start: StartNotary, redis_server: RedisServer, prefix: str) -> None:
     one = start()
     session_id = one.front.ask(make_issue(max_calls=3, max_sessions=5)).session_id
