@@ -29,11 +29,12 @@ from ipc.messages import (
 from notary.backends.sqlite import FileLimits
 from notary.opening import open_state
 from notary.operations.table import HANDLERS, WRITING
-from notary.unit import Task
+from notary.unit import Task, Unit
 from notary.units import Units
 from tests.notary.conftest import StartNotary
 from tests.notary.running import Running, walk
 from tests.notary.samples import (
+    NOW,
     NOW_MS,
     UNTIL,
     call_event,
@@ -180,6 +181,26 @@ def test_while_evidence_can_not_come_to_its_table_nothing_more_is_written_and_no
     assert front.ask(ReadLedger()).unresolved == 1
     assert (walk(front).intact, len(notary.events())) == (True, 2)
     assert len(notary.stored("SELECT 1 FROM intents")) == 2
+
+
+def test_the_oldest_call_that_nobody_runs_any_more_is_told_with_its_time(notary: Running) -> None:
+    notary.front.begin(make_open())
+    assert notary.front.ask(ReadLedger()).oldest_unresolved is None, "a worker runs it"
+    notary.restart()
+    assert notary.front.ask(ReadLedger()).oldest_unresolved == NOW
+
+
+def test_a_fault_of_ours_is_told_as_one_with_the_part_that_was_at_work_and_by_its_name_alone(
+    notary: Running, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fails(unit: Unit, asked: Any) -> None:
+        raise RuntimeError("what nobody else is to read")
+
+    assert notary.thread is not None
+    handlers = notary.thread._service._units._handlers
+    monkeypatch.setitem(handlers, type(make_note()), fails)
+    answered = notary.front.heard(notary.front.send(make_note())[0])
+    assert (answered.problem, answered.part, answered.cause) == ("fault", "ledger", "RuntimeError")
 
 
 def test_while_the_file_is_locked_nothing_is_written_and_then_it_goes_on(start_notary: StartNotary) -> None:
