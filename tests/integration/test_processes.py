@@ -16,7 +16,7 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
-from tests.support.gateway import Gateway, config_for, gateway
+from tests.support.gateway import Gateway, config_for, gateway, wait_for
 from tests.support.manifests import all_examples, open_policy, patient
 from tests.support.processes import (
     FRONT_MEMORY,
@@ -108,7 +108,12 @@ def test_the_front_holds_sockets_and_neither_the_database_nor_a_key(gate: Gatewa
 
 @only_root
 def test_the_notary_holds_the_database_and_channels_to_front_and_workers_and_no_network(gate: Gateway) -> None:
-    held = descriptors(pids(gate)["notary"])
+    def held_now() -> dict[int, str] | None:
+        """Not while it writes a checkpoint to its file, which takes a moment."""
+        found = descriptors(pids(gate)["notary"])
+        return None if f"{gate.state}/checkpoints" in found.values() else found
+
+    held = wait_for(held_now, "the end of a checkpoint")
     assert [held.pop(number) for number in (0, 1, 2)] == ["/dev/null", str(gate.log), str(gate.log)]
     files = {what.removeprefix(f"{gate.state}/") for what in held.values() if what.startswith("/")}
     assert files == {f"ledger.sqlite3{name}" for name in ("", "-wal", "-shm")}

@@ -58,6 +58,12 @@ class PlayedFront:
             cap_out=MAX_READER_FRAME,
         )  # fmt: skip
 
+    def answer(self) -> Any:
+        """What it says once it does not walk any more."""
+        while isinstance(message := self.channel.receive(), m.Walking):
+            pass
+        return message
+
     def ended(self) -> tuple[int, str]:
         """Exit code, or minus a signal, and what it logged."""
         _, said = self.process.communicate(timeout=SECONDS)
@@ -79,7 +85,7 @@ def test_it_says_that_it_walks_answers_and_leaves(ledger: Path) -> None:
     with reader(ledger) as front:
         front.channel.send(m.VerifyChain())
         assert front.channel.receive() == m.Walking(0)
-        report = front.channel.receive().report
+        report = front.answer().report
         assert (report.intact, report.events_checked, report.total_events) == (True, EVENTS, EVENTS)
         with pytest.raises(ChannelClosed):
             front.channel.receive()
@@ -97,8 +103,7 @@ def test_killed_in_the_middle_it_leaves_an_end_of_its_channel_and_a_whole_ledger
         assert front.ended()[0] == -signal.SIGKILL
     with reader(ledger) as front:
         front.channel.send(m.VerifyChain())
-        front.channel.receive()
-        assert front.channel.receive().report.intact is True
+        assert front.answer().report.intact is True
 
 
 def test_it_ends_when_its_front_does_not_listen_any_more(ledger: Path) -> None:
@@ -128,8 +133,7 @@ def test_a_file_that_can_not_be_read_is_told(tmp_path: Path) -> None:
             file.write_bytes(content)
         with reader(file) as front:
             front.channel.send(m.VerifyChain())
-            front.channel.receive()
-            answer = front.channel.receive()
+            answer = front.answer()
             told = answer.reason if isinstance(answer, m.NotRead) else answer.report.reason
             assert why in told
             assert front.ended()[0] == Exit.OK
