@@ -26,7 +26,7 @@ demo: $(READY) ## the main job, told step by step, on embedded defaults (under 3
 test: $(READY) servers ## every test, in two processes (a quarter of an hour on 2 cores)
 	@bash scripts/test.sh $(BIN)/python
 
-quick: $(READY) ## what to run between two edits: no gateway, no process, no property (under a minute)
+quick: $(READY) ## what to run between two edits: no gateway, no process, no property (about a minute)
 	@bash scripts/quick.sh $(BIN)/python
 
 chaos: $(READY) ## kill, freeze and starve a gateway under load, and hold its evidence against the truth (N=10000 SEED=7)
