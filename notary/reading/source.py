@@ -68,10 +68,12 @@ def opened(source: Source) -> Iterator[Connection]:
 def written_state(connection: Connection) -> object:
     """What changes as soon as somebody else has written: two that are equal say that nobody did in between.
 
-    Outside of a transaction. Raises what the connection raises.
+    Outside of a transaction. None where a file is damaged, which is for a walk to tell; raises what a PostgreSQL does.
     """
     if isinstance(connection, sqlite3.Connection):
-        return connection.execute("PRAGMA data_version").fetchone()
+        with contextlib.suppress(sqlite3.Error):
+            return connection.execute("PRAGMA data_version").fetchone()
+        return None
     return read_head(connection)  # a PostgreSQL has no journal: each unit moves the head
 
 

@@ -61,6 +61,13 @@ def test_a_step_that_had_to_wait_itself_is_followed_by_no_long_rest(both: Both) 
     assert clock.rests == [LONGEST_REST_SECONDS]
 
 
+def test_a_file_that_is_no_database_is_left_to_the_walk_to_tell(tmp_path: Path) -> None:
+    (tmp_path / "ledger.sqlite3").write_bytes(b"no database" * 1000)
+    with closing(sqlite3.connect(tmp_path / "ledger.sqlite3")) as reader:
+        pace = Pace(reader)
+        pace.rest()
+
+
 def test_while_nobody_writes_it_does_not_rest(both: Both) -> None:
     (writer, reader), clock = both, Clock()
     writer.execute("INSERT INTO calls VALUES (1)")
