@@ -123,7 +123,13 @@ class State:
     fronts: set[str] = field(default_factory=set)
     """Ids of those that have a channel."""
 
-    def forget(self) -> None:
-        """Believe the database alone, after something that failed."""
-        self.head = self.leaves = self.epoch = self.revoked = self.unsettled = None
+    def forget(self, *, is_undone: bool = False) -> None:
+        """Believe the database alone, after something that failed.
+
+        `is_undone`: nothing of it was committed. Epoch and revocations, which nobody else changes in a ledger that is
+        not shared, then stand as they stood: without the store's tables leases are still issued.
+        """
+        self.head = self.leaves = self.unsettled = None
+        if not is_undone or self.database.is_shared:
+            self.epoch = self.revoked = None
         self.intents.clear()

@@ -64,7 +64,7 @@ class Units:
         try:
             return self._together(tasks)
         except Exception as error:  # whatever it is, it must not take the others with it
-            self._state.forget()
+            self._state.forget(is_undone=bool(_notes_of(error)))
             if len(tasks) == 1 or not _notes_of(error):
                 # No operation is at fault: the database could not be opened or locked, or did not take the whole.
                 return [self._failed(task, error) for task in tasks]
@@ -74,7 +74,7 @@ class Units:
         try:
             return self._together((task,))[0]
         except Exception as error:
-            self._state.forget()
+            self._state.forget(is_undone=bool(_notes_of(error)))
             return self._failed(task, error)
 
     def _together(self, tasks: Sequence[Task]) -> list[Outcome]:

@@ -4,9 +4,13 @@ import gc
 import signal
 
 from hypothesis import HealthCheck, settings
+from setproctitle import getproctitle
 
 settings.register_profile("gateway", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("gateway")
+
+# A title can be set for as long as the first variable of the environment is the one of the start: tests change some.
+getproctitle()
 
 # Whatever a shell starts in the background ignores SIGINT, and so would all that the tests start and interrupt.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

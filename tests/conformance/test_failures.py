@@ -18,8 +18,9 @@ def test_without_the_store_nothing_is_executed(gate: Deployment, agent: Caller) 
 
 
 @row("failures/store-down-leases")
-def test_without_the_store_leases_are_issued(gate: Deployment) -> None:
+def test_without_the_store_leases_are_issued(gate: Deployment, agent: Caller) -> None:
     with gate.without("store"):
+        assert agent.execute("text_digest", {"text": "x"}).status_code == 503
         answer = gate.lease({"scopes": ["tools:call"], "dpop_jwk": Prover().jwk})
     assert answer.status_code == 200, answer.text
 

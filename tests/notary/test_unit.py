@@ -4,6 +4,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
+import jwt
 import pytest
 
 from ipc.blocking import ChannelClosed
@@ -161,6 +162,21 @@ def test_a_missing_table_fails_what_needs_it_and_names_the_part(
         assert [front.heard(number).problem for number in numbers][1:] == [None] * (len(numbers) - 1)
         stranger.execute(f"ALTER TABLE elsewhere RENAME TO {table}")
     assert problem(front, fails[0][0])[0] is None
+
+
+def test_without_the_tables_of_the_store_leases_are_issued_in_the_epoch_in_force(notary: Running) -> None:
+    front = notary.front
+    epoch = front.ask(make_revoke()).current
+    with notary.stranger() as stranger:
+        for table in ("proofs", "epochs"):
+            stranger.execute(f"ALTER TABLE {table} RENAME TO {table}_elsewhere")
+        for _ in range(2):
+            assert problem(front, make_open()) == ("unavailable", "store")
+            claims = jwt.decode(front.ask(make_issue()).lease_jwt, options={"verify_signature": False})
+            assert claims["epoch"] == epoch
+        for table in ("proofs", "epochs"):
+            stranger.execute(f"ALTER TABLE {table}_elsewhere RENAME TO {table}")
+    assert problem(front, make_open())[0] is None
 
 
 @pytest.mark.parametrize("table", ["events", "receipts", "unresolved"])

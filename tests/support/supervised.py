@@ -104,10 +104,14 @@ class Running:
         return found
 
     def whole_family(self, size: int = 7) -> dict[str, int]:
-        """The family once every process has its title; by default front, notary, policy, template and three workers."""
+        """The family once every process has its title; by default front, notary, policy, template and three workers.
+
+        Those that are ready before they are needed do not count.
+        """
 
         def look() -> dict[str, int] | None:
-            found = {title: pid for title, pid in self.family().items() if "python" not in title}
+            titles = self.family().items()
+            found = {title: pid for title, pid in titles if "python" not in title and not title.startswith("spare ")}
             return found if len(found) == size else None
 
         family: dict[str, int] = wait_until(look)
