@@ -21,6 +21,9 @@ from ipc.exits import Exit
 from supervisor.logs import log
 from supervisor.programs import INTERPRETER, child_environment
 
+Pair = tuple[socket.socket, socket.socket]
+"""Both ends of a channel with a child, ours first."""
+
 
 class Child:
     """One process of ours. Its pid is valid until it is reaped, which only Children does: no signal goes astray."""
@@ -69,6 +72,15 @@ class Children:
         self._environ = child_environment(environ)
         self._alive: dict[int, Child] = {}
 
+    def start(self, name: str, program: tuple[str, ...], option: str = "control-fd") -> tuple[Child, Pair | None]:
+        """Make a channel and start a program with it: the process, and both ends of the channel, ours first. None where
+        no descriptor is to be had for one; the process counts as ended then."""
+        try:
+            pair = socket.socketpair()
+        except OSError as error:
+            return not_started(name, error), None
+        return self.spawn(name, program, pair[1], option), pair
+
     def spawn(self, name: str, program: tuple[str, ...], channel: socket.socket, option: str = "control-fd") -> Child:
         """Start `program --control-fd N --parent PID` with `channel` as descriptor N, and close our copy.
 
@@ -89,10 +101,7 @@ class Children:
                     env=self._environ,
                 )
         except OSError as error:
-            log.error(f"{name} could not be started", error=str(error))
-            child = Child(name, None)
-            child.note_end(Exit.FAILED)
-            return child
+            return not_started(name, error)
         child = self._alive[process.pid] = Child(name, process)
         return child
 
@@ -108,6 +117,14 @@ class Children:
             child = self._alive.pop(pid, None)
             if child is not None:
                 child.note_end(os.waitstatus_to_exitcode(raw))
+
+
+def not_started(name: str, error: OSError) -> Child:
+    """A child that could not be started: it counts as ended with Exit.FAILED."""
+    log.error(f"{name} could not be started", error=str(error))
+    child = Child(name, None)
+    child.note_end(Exit.FAILED)
+    return child
 
 
 def kill_everything(seconds: float = 5.0) -> None:

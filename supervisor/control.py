@@ -5,7 +5,6 @@ then on. A child that does not read, floods or breaks the protocol loses its cha
 """
 
 import os
-import socket
 from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
@@ -17,7 +16,7 @@ from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages import Message
 from ipc.nonblocking import TrioChannel
 from ipc.sessions import ProtocolError, Table
-from supervisor.children import Child
+from supervisor.children import Child, Pair
 from supervisor.logs import log
 
 M = TypeVar("M", bound=Message)
@@ -30,16 +29,14 @@ CLOSING_SECONDS = 10.0
 AFTER_END_SECONDS = 1.0
 """How long the channel of a child that has ended may stay open."""
 
-Pair = tuple[socket.socket, socket.socket]
 _Item = tuple[Message, tuple[int, ...]]
 
 
 class Control(Generic[M]):
-    """Both directions of a socket pair. `child_end` is the child's; the code that starts the child closes it. A
-    `pair`, ours first, is that of a child which has been started already."""
+    """Both directions of a socket pair. `child_end` is the child's; the code that starts the child closes it."""
 
-    def __init__(self, union: Any, table: Table, start: str, pair: Pair | None = None) -> None:
-        ours, self.child_end = socket.socketpair() if pair is None else pair
+    def __init__(self, union: Any, table: Table, start: str, pair: Pair) -> None:
+        ours, self.child_end = pair
         # SECURITY: no descriptors are read from a child; the kernel drops any that it sends.
         self._channel: TrioChannel[M] = TrioChannel(
             ours, union, table=table, start=start, cap_in=MAX_CONTROL_FRAME, cap_out=MAX_CONTROL_FRAME

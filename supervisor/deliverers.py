@@ -5,7 +5,6 @@ under way, within bounds, and is gone before the reload is answered. It stops on
 notary, so that what became of its last attempts is in the ledger. What it had claimed when it was killed is sent again.
 """
 
-import os
 import secrets
 import socket
 from collections.abc import Callable
@@ -21,6 +20,7 @@ from supervisor.backoff import Backoff
 from supervisor.children import Child
 from supervisor.control import Control
 from supervisor.fronts import Front
+from supervisor.handing import handing_over
 from supervisor.logs import log
 from supervisor.notaries import NotaryKeeper
 from supervisor.state import State
@@ -87,13 +87,13 @@ class DelivererKeeper:
                 return
 
     def attach(self) -> None:
-        """Tie it to the notary of now; without one nothing happens, since the next one is tied to all."""
+        """Tie it to the notary of now; without one nothing happens, since the next one is tied to all. Raises
+        OSError."""
         if self._control is None or (pid := self._notary.pid) is None:
             return
         ours, theirs = socket.socketpair()
-        with ours, theirs:
-            self._notary.tell(m.AttachDeliverer(self._id), (os.dup(theirs.fileno()),))
-            self._control.post(m.AttachNotary(pid=pid), (os.dup(ours.fileno()),))
+        self._notary.tell(m.AttachDeliverer(self._id), (theirs.detach(),))
+        self._control.post(m.AttachNotary(pid=pid), (ours.detach(),))
 
     def try_webhook(self, front: Front, message: m.TryWebhook) -> None:
         """Hand an operator's attempt on; where there is no deliverer, say so at once."""
@@ -134,13 +134,16 @@ class DelivererKeeper:
 
     async def _live(self, *, is_successor: bool) -> Child:
         state = self._state
-        control: Control[m.Message] = Control(m.DelivererToSupervisor, DELIVERER_TO_SUPERVISOR, "starting")
-        child = state.children.spawn(DELIVERER, state.programs.deliverer, control.child_end)
+        child, pair = state.children.start(DELIVERER, state.programs.deliverer)
+        state.standings.started(DELIVERER, child.pid)
+        if pair is None:
+            return child
+        control: Control[m.Message] = Control(m.DelivererToSupervisor, DELIVERER_TO_SUPERVISOR, "starting", pair)
         self._control, self._child = control, child
         self._id, self._rows = f"{DELIVERER}-{secrets.token_hex(4)}", state.settings.webhooks
-        state.standings.started(DELIVERER, child.pid)
         control.post(m.StartDeliverer(self._id, alone(state.settings), is_successor))
-        self.attach()
+        with handing_over(child):
+            self.attach()
         for front in self._fronts():
             self.tell(front)
         async with trio.open_nursery() as nursery:

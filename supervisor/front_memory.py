@@ -19,20 +19,17 @@ class FrontMemory:
 
     def __init__(self, settings: Settings) -> None:
         self._layout = Layout.of(settings)
-        self._descriptor = make_memory(self._layout)
-        os.pwrite(self._descriptor, struct.pack("<d", time.monotonic()), at.STARTED)
-
-    def handed(self) -> int:
-        """A descriptor of it to be given away."""
-        return os.dup(self._descriptor)
+        self.descriptor = make_memory(self._layout)
+        """Copies of it are given to fronts."""
+        os.pwrite(self.descriptor, struct.pack("<d", time.monotonic()), at.STARTED)
 
     def clear(self, number: int) -> None:
         """The front with this number has ended: it serves no more, has nothing in flight, and tells no start."""
-        os.pwrite(self._descriptor, bytes(self._layout.held_bytes), self._layout.area(number).start)
-        (telling,) = _NUMBER.unpack(os.pread(self._descriptor, _NUMBER.size, at.HAS_TOLD_START))
+        os.pwrite(self.descriptor, bytes(self._layout.held_bytes), self._layout.area(number).start)
+        (telling,) = _NUMBER.unpack(os.pread(self.descriptor, _NUMBER.size, at.HAS_TOLD_START))
         if telling == number:
-            os.pwrite(self._descriptor, _NUMBER.pack(0), at.HAS_TOLD_START)
+            os.pwrite(self.descriptor, _NUMBER.pack(0), at.HAS_TOLD_START)
 
     def close(self) -> None:
         """Let go of it."""
-        os.close(self._descriptor)
+        os.close(self.descriptor)

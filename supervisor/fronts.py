@@ -5,8 +5,8 @@ are taken by another front, or wait in the backlog for its successor. So does th
 front's policy process and its reader live and end with it.
 """
 
-import os
 import secrets
+import socket
 from collections.abc import Callable, Mapping
 
 import trio
@@ -16,9 +16,10 @@ from ipc.exits import Exit
 from ipc.sessions import FRONT_TO_SUPERVISOR
 from ipc.webhooks import without_addresses
 from supervisor.backoff import Backoff, reason_of
-from supervisor.children import Child
+from supervisor.children import Child, not_started
 from supervisor.control import Control
 from supervisor.front_memory import FrontMemory
+from supervisor.handing import copies, handing_over
 from supervisor.logs import log
 from supervisor.policies import PolicyKeeper
 from supervisor.readers import ReaderKeeper
@@ -36,6 +37,7 @@ class Front:
     """One life of a front. `front_id` is new with each life: claims that an earlier one held are orphaned."""
 
     def __init__(self, state: State, number: int, *, is_successor: bool) -> None:
+        """Raises OSError where no descriptor is to be had for its channel."""
         self.number = number
         self.name = f"front {number}"
         self.front_id = f"front-{number}-{secrets.token_hex(4)}"
@@ -54,7 +56,7 @@ class Front:
         self._state = state
         self._is_successor = is_successor
         self._spare = state.spares.take()
-        pair = None if self._spare is None else self._spare.pair
+        pair = socket.socketpair() if self._spare is None else self._spare.pair
         self._control: Control[m.Message] = Control(m.FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting", pair)
 
     def post(self, message: m.Message, fds: tuple[int, ...] = ()) -> None:
@@ -88,13 +90,14 @@ class Front:
     ) -> int:  # fmt: skip
         """From start to end; returns the status. Whatever way it ends, the process is gone then.
 
-        `attach` ties the front to the notary.
+        `attach` ties the front to the notary, or raises OSError.
         """
         self.child = self._started()
         self._state.standings.started(self.name, self.child.pid)
-        handed = (*(os.dup(one.sock.fileno()) for one in listeners), memory.handed())
-        self.post(self._start(listeners, live_fronts), handed)
-        attach(self)
+        with handing_over(self.child):
+            handed = copies(*(one.sock.fileno() for one in listeners), memory.descriptor)
+            self.post(self._start(listeners, live_fronts), handed)
+            attach(self)
         if self._state.standings.crash_loops:
             self.post(m.CrashLoops(self._state.standings.crash_loops))
         if self._state.lifecycle.is_draining:
@@ -142,7 +145,14 @@ class FrontKeeper:
         ties each life to the notary."""
         backoff, has_served = Backoff(), False
         while not self._state.is_leaving:
-            front = self.current = Front(self._state, self._number, is_successor=has_served)
+            try:
+                front = self.current = Front(self._state, self._number, is_successor=has_served)
+            except OSError as error:
+                child = not_started(f"front {self._number}", error)
+                self._state.standings.started(child.name)
+                if not await self._state.after_end("front", child, backoff, had_served=False):
+                    return
+                continue
             await front.live(self._listeners, self._memory, other_ids(), answers, attach)
             self._memory.clear(self._number)
             self.current, has_served = None, has_served or front.is_ready

@@ -17,6 +17,7 @@ from supervisor.backoff import Backoff, reason_of
 from supervisor.children import Child
 from supervisor.control import Control
 from supervisor.fronts import Front
+from supervisor.handing import handing_over
 from supervisor.logs import log
 from supervisor.state import State
 from supervisor.watchdog import Pulse
@@ -42,11 +43,11 @@ class NotaryKeeper:
     def __init__(self, state: State, fronts: Callable[[], list[Front]]) -> None:
         """`fronts()` are those that live at the moment. `on_start` and `on_broken` are set before `run`."""
         self.on_start: Callable[[], None] = _nothing
-        """A fresh notary may be told what it must know before any front is tied to it."""
+        """A fresh notary may be told what it must know before any front is tied to it. May raise OSError."""
         self.on_broken: Callable[[m.WorkerBroke], None] = _nothing
         """A worker broke its word."""
         self.on_tied: Callable[[], None] = _nothing
-        """Fronts are tied to a fresh notary: it is time for the deliverer."""
+        """Fronts are tied to a fresh notary: it is time for the deliverer. May raise OSError."""
         self.child_of: Callable[[str], Child | None] = _nothing
         """Whose channel has ended that is no front."""
         self.pulse = Pulse()
@@ -89,13 +90,13 @@ class NotaryKeeper:
         return self._child.pid if self._child is not None and self._child.status is None else None
 
     def attach(self, front: Front) -> None:
-        """Tie a front to the notary of now; without one nothing happens, since the next one is tied to all."""
+        """Tie a front to the notary of now; without one nothing happens, since the next one is tied to all. Raises
+        OSError."""
         if self._control is None or (pid := self.pid) is None:
             return
         ours, theirs = socket.socketpair()
-        with ours, theirs:
-            self._control.post(m.AttachFront(front.front_id), (os.dup(theirs.fileno()),))
-            front.post(m.AttachNotary(pid=pid), (os.dup(ours.fileno()),))
+        self._control.post(m.AttachFront(front.front_id), (theirs.detach(),))
+        front.post(m.AttachNotary(pid=pid), (ours.detach(),))
 
     def tell(self, message: m.Message, fds: tuple[int, ...] = ()) -> None:
         """Post a message to the notary of now, with descriptors that this call takes over; without one nothing
@@ -143,15 +144,18 @@ class NotaryKeeper:
 
     async def _live(self) -> Child:
         state = self._state
-        control: Control[m.Message] = Control(m.NotaryToSupervisor, NOTARY_TO_SUPERVISOR, "starting")
-        child = state.children.spawn("notary", state.programs.notary, control.child_end)
-        self._control, self._child = control, child
+        child, pair = state.children.start("notary", state.programs.notary)
         state.standings.started(child.name, child.pid)
+        if pair is None:
+            return child
+        control: Control[m.Message] = Control(m.NotaryToSupervisor, NOTARY_TO_SUPERVISOR, "starting", pair)
+        self._control, self._child = control, child
         control.post(m.StartNotary(without_addresses(state.settings)))
-        self.on_start()
-        for front in self._fronts():
-            self.attach(front)
-        self.on_tied()
+        with handing_over(child):
+            self.on_start()
+            for front in self._fronts():
+                self.attach(front)
+            self.on_tied()
         async with trio.open_nursery() as nursery:
             nursery.start_soon(state.expect_up, child, lambda: self._is_ready, READY_SECONDS)
             await control.serve_until_end(child, lambda message: self._hear(message, nursery))

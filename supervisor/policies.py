@@ -37,9 +37,10 @@ class PolicyKeeper:
             child, fronts_end = self._started()
             self._current = child
             self._state.standings.started(self._name, child.pid)
-            if child.status is None:
-                post(m.AttachPolicy(pid=child.pid), (fronts_end.detach(),))
-            fronts_end.close()
+            if fronts_end is not None:
+                with fronts_end:
+                    if child.status is None:
+                        post(m.AttachPolicy(pid=child.pid), (fronts_end.detach(),))
             is_over = False
             try:
                 async with trio.open_nursery() as nursery:
@@ -55,16 +56,17 @@ class PolicyKeeper:
             if not await self._state.after_end("policy", child, backoff, had_served=had_served):
                 return
 
-    def _started(self) -> tuple[Child, socket.socket]:
-        """A process of its own, or the one that was ready for it; and the front's end of its channel."""
+    def _started(self) -> tuple[Child, socket.socket | None]:
+        """A process of its own, or the one that was ready for it; and the front's end of its channel, if it has one."""
         spares = self._state.policy_spares.get(self._number)
         spare = None if spares is None else spares.take()
         if spare is not None:
             spare.child.name = self._name
             return spare.child, spare.pair[0]
-        fronts_end, policys_end = socket.socketpair()
-        program = self._state.policy_program(self._number)
-        return self._state.children.spawn(self._name, program, policys_end, "channel-fd"), fronts_end
+        child, pair = self._state.children.start(
+            self._name, self._state.policy_program(self._number), "channel-fd"
+        )  # fmt: skip
+        return child, None if pair is None else pair[0]
 
     async def _follow_service(self, child: Child) -> None:
         await trio.sleep(SERVED_AFTER_SECONDS)

@@ -4,8 +4,6 @@ Guarantees that a front has one reader at a time: what is asked while one is at 
 and of several such requests the last one alone.
 """
 
-import socket
-
 import trio
 
 from ipc import messages as m
@@ -44,11 +42,11 @@ class ReaderKeeper:
     async def _live(self, wanted: m.NeedReader, post: Post) -> None:
         settings = self._state.settings
         program = (*self._state.programs.reader, *ledger_arguments(settings), "--walls", str(settings.walls))
-        fronts_end, readers_end = socket.socketpair()
-        child = self._state.children.spawn("reader", program, readers_end, "channel-fd")
-        if child.status is None:
-            post(m.AttachReader(wanted.request_id, child.pid), (fronts_end.detach(),))
-        fronts_end.close()
+        child, pair = self._state.children.start("reader", program, "channel-fd")
+        if pair is not None:
+            with pair[0]:
+                if child.status is None:
+                    post(m.AttachReader(wanted.request_id, child.pid), (pair[0].detach(),))
         try:
             with trio.move_on_after(self._seconds) as deadline:
                 await child.wait()

@@ -8,14 +8,13 @@ A spare holds no listening socket, no setting and no channel but its own, and ha
 with, whatever an update has put on the disk since.
 """
 
-import socket
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import trio
 
 from supervisor.backoff import Backoff, reason_of
-from supervisor.children import Child, Children
+from supervisor.children import Child, Children, Pair
 from supervisor.condition import Condition
 from supervisor.logs import log
 
@@ -25,7 +24,7 @@ class Spare:
     """A process, and both ends of its control channel, ours first; the process has the other one."""
 
     child: Child
-    pair: tuple[socket.socket, socket.socket]
+    pair: Pair
 
 
 class Spares:
@@ -62,16 +61,17 @@ class Spares:
             await trio.sleep(self._after_seconds)
             while True:
                 await self._condition.until(is_calm)
-                ours, theirs = socket.socketpair()
-                child = self._children.spawn(self._name, self._program, theirs, self._option)
-                spare = self._spare = Spare(child, (ours, theirs))
-                async with trio.open_nursery() as nursery:
-                    nursery.start_soon(self._note_end, child)
-                    await self._until_gone(spare)
-                    nursery.cancel_scope.cancel()
+                child, pair = self._children.start(self._name, self._program, self._option)
+                spare = self._spare = None if pair is None else Spare(child, pair)
+                if spare is not None:
+                    async with trio.open_nursery() as nursery:
+                        nursery.start_soon(self._note_end, child)
+                        await self._until_gone(spare)
+                        nursery.cancel_scope.cancel()
                 if self._spare is spare and child.status is not None:
                     self._spare = None
-                    ours.close()
+                    if spare is not None:
+                        spare.pair[0].close()
                     delay = backoff.delay(trio.current_time(), had_served=False)
                     log.warning(f"{self._name} ended", reason=reason_of(child.status), restart_in=delay)
                     await trio.sleep(delay)

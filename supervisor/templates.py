@@ -106,10 +106,12 @@ class TemplateKeeper:
 
     async def _live(self) -> Child:
         state = self._state
-        control: Control[m.Message] = Control(m.TemplateToSupervisor, TEMPLATE_TO_SUPERVISOR, "starting")
-        child = state.children.spawn("template", state.programs.template, control.child_end)
-        self._control, self._child = control, child
+        child, pair = state.children.start("template", state.programs.template)
         state.standings.started(child.name, child.pid)
+        if pair is None:
+            return child
+        control: Control[m.Message] = Control(m.TemplateToSupervisor, TEMPLATE_TO_SUPERVISOR, "starting", pair)
+        self._control, self._child = control, child
         settings = state.settings
         cache_dir = str(Path(settings.state_dir) / "modules-cache")
         control.post(

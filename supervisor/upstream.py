@@ -9,6 +9,7 @@ import socket
 import trio
 
 from supervisor.backoff import Backoff, reason_of
+from supervisor.children import not_started
 from supervisor.logs import log
 from supervisor.state import State
 
@@ -39,7 +40,10 @@ async def keep_upstream(state: State, sock: socket.socket) -> None:
     """Process after process, until cancelled; each end is told in the log, and its successor comes ever later."""
     backoff = Backoff()
     while state.lifecycle.may_replace:
-        child = state.children.spawn("upstream", state.programs.upstream, sock.dup(), "listen-fd")
+        try:
+            child = state.children.spawn("upstream", state.programs.upstream, sock.dup(), "listen-fd")
+        except OSError as error:
+            child = not_started("upstream", error)
         try:
             status = await child.wait()
         finally:

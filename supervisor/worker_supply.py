@@ -4,7 +4,6 @@ Decides in one step per event and does no I/O but queueing messages; the templat
 bounded by `max`, whatever it asks for. Workers of a front that ended end with it.
 """
 
-import os
 import signal
 import socket
 from collections import Counter, defaultdict, deque
@@ -21,6 +20,7 @@ from ipc.settings import PoolSettings
 from supervisor.backoff import Backoff, reason_of
 from supervisor.cgroups import WorkerLimits, delegated_folder
 from supervisor.fronts import Front
+from supervisor.handing import copies
 from supervisor.logs import log
 from supervisor.state import State
 
@@ -131,7 +131,7 @@ class WorkerSupply:
             self._end(worker)
 
     def tie_all(self) -> None:
-        """A fresh notary: give it the channels of all workers."""
+        """A fresh notary: give it the channels of all workers. Raises OSError."""
         for worker in self._workers.values():
             self._tie(worker)
 
@@ -247,21 +247,20 @@ class WorkerSupply:
             attesting = packet_pair()
             for end in attesting:
                 opened.enter_context(end)
-            attested = _copied(attesting[1], opened)
-            tied = tuple(_copied(end, opened) for end in attesting)
+            attested, *tied = copies(attesting[1].fileno(), *(end.fileno() for end in attesting))
             opened.pop_all()
         self._numbers[profile] += 1
         number = self._numbers[profile]
         worker = Worker(f"{profile}-{number}", profile, front, fronts_end, attesting)
         self._workers[worker.worker_id] = worker
-        self._tell(m.TieWorker(worker.worker_id, front.front_id), tied)
+        self._tell(m.TieWorker(worker.worker_id, front.front_id), tuple(tied))
         title = f"gateway: worker {profile} {number}"
         self._send(m.SpawnWorker(worker.worker_id, profile, title), (workers_end.detach(), attested))
         self._nursery.start_soon(self._expect, worker)
 
     def _tie(self, worker: Worker) -> None:
         if worker.front is not None:
-            ends = tuple(os.dup(end.fileno()) for end in worker.attesting)
+            ends = copies(*(end.fileno() for end in worker.attesting))
             self._tell(m.TieWorker(worker.worker_id, worker.front.front_id), ends)
 
     async def _expect(self, worker: Worker) -> None:
@@ -291,10 +290,3 @@ class WorkerSupply:
         if worker.channel is not None:
             worker.channel.close()
             worker.channel = None
-
-
-def _copied(end: socket.socket, opened: ExitStack) -> int:
-    """Another descriptor of a socket, closed with `opened`. Raises OSError."""
-    descriptor = os.dup(end.fileno())
-    opened.callback(os.close, descriptor)
-    return descriptor

@@ -17,7 +17,7 @@ SETTINGS = Settings(state_dir="/s", public_base_url="http://h")
 
 
 def control() -> Control[m.Message]:
-    return Control(m.FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting")
+    return Control(m.FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting", socket.socketpair())
 
 
 def front_end(one: Control[m.Message]) -> BlockingChannel[m.Message]:

@@ -1,6 +1,7 @@
 """A child that leaves closes its channel: whoever notices it first, it has its moment to exit."""
 
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 
@@ -19,7 +20,7 @@ from tests.support.supervised import told
 @pytest.mark.parametrize("has_unsent", [False, True], ids=["nothing to send", "a message on the way"])
 async def test_a_channel_that_the_child_closed_is_known_as_closed(has_unsent: bool) -> None:
     """Otherwise `serve_until_end` kills the child at once, and its exit code is lost."""
-    control: Control[m.Message] = Control(m.FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting")
+    control: Control[m.Message] = Control(m.FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting", socket.socketpair())
     control.child_end.close()
     if has_unsent:
         control.post(m.StartFront("front-1-a", (), Settings(state_dir="/nowhere", public_base_url="http://h"), ()))
@@ -40,7 +41,7 @@ async def test_a_child_that_closed_its_channel_and_stays_is_killed(
     sleeper: "subprocess.Popen[bytes]", capfd: pytest.CaptureFixture[str]
 ) -> None:
     write_lines(Lines())
-    control: Control[m.Message] = Control(m.FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting")
+    control: Control[m.Message] = Control(m.FrontToSupervisor, FRONT_TO_SUPERVISOR, "starting", socket.socketpair())
     child = Child("front 1", sleeper)
 
     async def reap() -> None:

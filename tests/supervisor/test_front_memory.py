@@ -18,7 +18,7 @@ SETTINGS = Settings(state_dir="/s", public_base_url="http://h", front_processes=
 
 
 def seen_by(memory: FrontMemory, number: int) -> SharedMemory:
-    return SharedMemory(memory.handed(), Layout.of(SETTINGS), number)
+    return SharedMemory(os.dup(memory.descriptor), Layout.of(SETTINGS), number)
 
 
 def test_what_ends_with_a_front_is_cleared_and_what_it_counted_stays() -> None:
