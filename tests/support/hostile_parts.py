@@ -72,7 +72,7 @@ PARTS = {
     (export "response" (type $response (eq $a)))
     (export "send" (func (param "request" $request) (result (result $response (error $e)))))))""",
     "http-lowered": LOWERED.format("send", "http"),
-    "fills": "(memory.fill (i32.const 0) (i32.const 1) (i32.const 60000000))\n" * 1000,
+    "fills": "(memory.fill (i32.const 0) (i32.const 1) (i32.const 20000000))\n" * 1000,
 }
 
 

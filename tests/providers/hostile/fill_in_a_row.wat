@@ -6,7 +6,7 @@
     (memory (export "memory") 1)
     (;@realloc;)
     (func (export "run") (param i32 i32) (result i32)
-      (drop (memory.grow (i32.const 1000)))
+      (drop (memory.grow (i32.const 320)))
       (;@fills;)
       unreachable))
   (core instance $i (instantiate $m))
