@@ -1,4 +1,4 @@
-"""Descriptors that are given away with a message: copies, all of them or none, and what becomes of a child that lacks them.
+"""Descriptors that are given away with a message: all of them or none, and what becomes of a child that lacks them.
 
 A supervisor that has no descriptor left must not end for it: whatever it was about to start is started again later.
 """

@@ -44,14 +44,21 @@ def test_a_child_that_ends_while_no_descriptor_is_left_has_a_successor_as_soon_a
 ) -> None:
     supervisor, agent = psutil.Process(gate.process.pid), gate.agent()
     for room in range(8):  # what is missing may be any of those that a child takes, its own of before included
-        before, said = gate.child(kind).pid, complaints(gate.log)
-        with room_for(supervisor, room):
-            gate.child(kind).kill()
-            wait_for(
-                lambda: complaints(gate.log) > said or before not in {one.pid for one in gate.children(kind)} != set(),
-                "a word, or a successor",
-            )
-        wait_for(lambda: gate.children(kind) and gate.child(kind).pid != before, f"another {kind}")
+        end_without_descriptors(gate, kind, supervisor, room)
         wait_for(lambda: agent.execute("text_digest", {"text": "x"}).status_code == 200, "a call that succeeds")
     assert supervisor.is_running()
     assert "Traceback" not in gate.log.read_text()
+
+
+def end_without_descriptors(gate: Gateway, kind: str, supervisor: psutil.Process, room: int) -> None:
+    """Kill a child while its supervisor can open so many descriptors, and wait for its successor."""
+    before, said = gate.child(kind).pid, complaints(gate.log)
+
+    def is_replaced() -> bool:
+        pids = {one.pid for one in gate.children(kind)}
+        return bool(pids) and before not in pids
+
+    with room_for(supervisor, room):
+        gate.child(kind).kill()
+        wait_for(lambda: complaints(gate.log) > said or is_replaced(), "a word, or a successor")
+    wait_for(is_replaced, f"another {kind}")

@@ -66,7 +66,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("notaries", "worker_supply"),
         ("fronts",),
         ("activation",),
-        ("policies", "readers", "control", "sockets"),
+        ("policies", "readers", "control", "handing", "sockets"),
         ("state",),
         ("rereading", "spares"),
         ("ceilings", "children", "config", "keys", "loading", "overlaps", "places"),
