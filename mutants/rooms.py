@@ -152,7 +152,7 @@ FOLDERS = {
         "tests/notary/ledger/test_journal.py", "tests/notary/operations/test_withdraw.py",
         "tests/notary/operations/test_issue_note_revoke.py", "tests/notary/operations/test_resolve.py",
         "tests/notary/backends/redis/test_faults.py", "tests/notary/backends/redis/test_shared.py",
-        "tests/notary/backends/postgres/test_shared.py",
+        "tests/notary/backends/postgres/test_found_again.py", "tests/notary/backends/postgres/test_shared.py",
     ),
 }  # fmt: skip
 """Files or folders -> tests. A file belongs to the longest entry that it stands in."""
