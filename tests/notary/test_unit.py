@@ -31,7 +31,7 @@ from notary.backends.sqlite import FileLimits
 from notary.opening import open_state
 from notary.operations.table import HANDLERS, WRITING
 from notary.unit import Task, Unit
-from notary.units import Units
+from notary.units import Units, count_backlog
 from tests.notary.conftest import StartNotary
 from tests.notary.running import Running, walk
 from tests.notary.samples import (
@@ -346,6 +346,18 @@ def test_what_was_rolled_back_counts_neither_as_waiting_nor_as_dropped(telling: 
         assert problem(front, make_refuse()) == ("unavailable", "ledger")
         stranger.execute("ALTER TABLE elsewhere RENAME TO outbox")
     assert backlog.waiting == {"chat": 3, "pager": 3} == front.ask(ReadLedger()).waiting
+
+
+def test_what_waits_to_be_delivered_is_counted_while_somebody_else_writes(telling: Running) -> None:
+    notify(telling.front)
+    telling.stop()
+    state, _ = open_state(telling.settings, limits=IMPATIENT)
+    with telling.stranger() as stranger:
+        stranger.execute("BEGIN IMMEDIATE")
+        count_backlog(state)
+        stranger.execute("ROLLBACK")
+    state.database.close()
+    assert state.backlog.waiting == {"chat": 1, "pager": 1}
 
 
 def test_a_stranger_that_only_reads_holds_nothing_up(notary: Running) -> None:
