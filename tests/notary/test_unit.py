@@ -230,8 +230,10 @@ def test_while_the_file_is_locked_nothing_is_written_and_then_it_goes_on(start_n
         with pytest.raises(Told, match="locked"):
             front.ask(ReadLedger())
         stranger.execute("ROLLBACK")
-    assert front.ask(ReadLedger()).unresolved == 0
-    assert front.ask(Enter(Proof("p"))).is_fresh
+    with capture_logs() as lines:
+        assert front.ask(ReadLedger()).unresolved == 0
+        assert front.ask(Enter(Proof("p"))).is_fresh
+    assert [line["event"] for line in lines] == ["the database can be written again"]
     assert walk(front).total_events == 0
 
 
