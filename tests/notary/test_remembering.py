@@ -9,6 +9,8 @@ from notary.operations.table import HANDLERS, WRITING
 from notary.signing.make_keys import make_keys
 from notary.unit import Outcome, Task, Unit
 from notary.units import Units, remembered
+from tests.notary.running import HandClock
+from tests.notary.samples import make_claim, make_denial, make_hold
 from tests.support.front_core import settings_of
 from tests.support.notary_thread import LIMITS
 
@@ -39,5 +41,19 @@ def test_of_tasks_that_are_performed_one_by_one_every_answer_is_remembered(tmp_p
         units.perform([note(5)])
         with state.database.unit(writes=False) as connection:
             assert set(remembered(connection)) == {("front-1", 5)}
+    finally:
+        state.database.close()
+
+
+def test_the_end_of_a_hold_is_remembered_as_something_that_is_to_leave_the_log_of_the_file(tmp_path: Path) -> None:
+    make_keys(tmp_path)
+    state, _ = open_state(settings_of(tmp_path, "jkt"), HandClock(), limits=LIMITS)
+    try:
+        units, hold = Units(state, HANDLERS, frozenset(WRITING)), make_hold()
+        told = []
+        for number, asked in enumerate((hold, make_claim(hold.approval), make_denial(hold.approval))):
+            assert units.perform([Task("front-1", number, asked)])[0].value is not None
+            told.append(state.has_erased)
+        assert told == [False, False, True]
     finally:
         state.database.close()

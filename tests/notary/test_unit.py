@@ -225,7 +225,7 @@ def test_while_the_file_is_locked_nothing_is_written_and_then_it_goes_on(start_n
     with notary.stranger() as stranger:
         stranger.execute("BEGIN IMMEDIATE")
         answers = [front.heard(number) for number in front.send(*[make_note()] * 5, Enter(Proof("p")))]
-        assert {answered.problem for answered in answers} == {"unavailable"}
+        assert {(answered.problem, answered.part) for answered in answers} == {("unavailable", "ledger")}
         assert "locked" in (answers[0].cause or "")
         with pytest.raises(Told, match="locked"):
             front.ask(ReadLedger())
@@ -233,7 +233,7 @@ def test_while_the_file_is_locked_nothing_is_written_and_then_it_goes_on(start_n
     with capture_logs() as lines:
         assert front.ask(ReadLedger()).unresolved == 0
         assert front.ask(Enter(Proof("p"))).is_fresh
-    assert [line["event"] for line in lines] == ["the database can be written again"]
+    assert [line["event"] for line in lines].count("the database can be written again") == 1
     assert walk(front).total_events == 0
 
 
