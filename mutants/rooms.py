@@ -136,7 +136,7 @@ FOLDERS = {
     ),
     "notary/state.py": tuple(
         f"tests/notary/test_{name}.py"
-        for name in ("announcing", "channels", "remembering", "service", "under_way", "unit", "upkeep")
+        for name in ("announcing", "channels", "remembering", "service", "state", "under_way", "unit", "upkeep")
     ),
     "notary/try_backends.py": ("tests/notary/test_try_backends.py",),
     "notary/upkeep.py": (

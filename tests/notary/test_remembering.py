@@ -1,16 +1,21 @@
 """Units of work: what one of them does to the others, and what is remembered of it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+
+import pytest
 
 from ipc import messages as m
 from ipc.events import AuditEvent
+from notary.database import Connection, DatabaseGone
 from notary.opening import open_state
 from notary.operations.table import HANDLERS, WRITING
 from notary.signing.make_keys import make_keys
 from notary.unit import Outcome, Task, Unit
 from notary.units import Units, remembered
 from tests.notary.running import HandClock
-from tests.notary.samples import make_claim, make_denial, make_hold
+from tests.notary.samples import make_claim, make_denial, make_hold, make_revoke
 from tests.support.front_core import settings_of
 from tests.support.notary_thread import LIMITS
 
@@ -55,5 +60,29 @@ def test_the_end_of_a_hold_is_remembered_as_something_that_is_to_leave_the_log_o
             assert units.perform([Task("front-1", number, asked)])[0].value is not None
             told.append(state.has_erased)
         assert told == [False, False, True]
+    finally:
+        state.database.close()
+
+
+def test_a_revocation_whose_unit_failed_although_it_was_committed_is_in_force(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_keys(tmp_path)
+    state, _ = open_state(settings_of(tmp_path, "jkt"), limits=LIMITS)
+    begin = state.database.unit
+
+    @contextmanager
+    def answerless(**asked: bool) -> Iterator[Connection]:
+        with begin(**asked) as connection:
+            yield connection
+        raise DatabaseGone("the answer was lost")
+
+    try:
+        units = Units(state, HANDLERS, frozenset(WRITING))
+        with monkeypatch.context() as patching:
+            patching.setattr(state.database, "unit", answerless)
+            (failed,) = units.perform([Task("front-1", 1, make_revoke())])
+        (entered,) = units.perform([Task("front-1", 2, m.Enter(m.Proof("p")))])
+        assert (failed.problem, entered.value) == ("unavailable", m.Entered(is_fresh=True, epoch=1))
     finally:
         state.database.close()
