@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -9,13 +10,14 @@ import pytest
 from ipc import messages as m
 from ipc.events import AuditEvent
 from notary.database import Connection, DatabaseGone
+from notary.ledger.journal import SLOT_BYTES
 from notary.opening import open_state
 from notary.operations.table import HANDLERS, WRITING
 from notary.signing.make_keys import make_keys
 from notary.unit import Outcome, Task, Unit
 from notary.units import Units, remembered
 from tests.notary.running import HandClock
-from tests.notary.samples import make_claim, make_denial, make_hold, make_revoke
+from tests.notary.samples import make_claim, make_denial, make_hold, make_issue, make_revoke
 from tests.support.front_core import settings_of
 from tests.support.notary_thread import LIMITS
 
@@ -84,5 +86,20 @@ def test_a_revocation_whose_unit_failed_although_it_was_committed_is_in_force(
             (failed,) = units.perform([Task("front-1", 1, make_revoke())])
         (entered,) = units.perform([Task("front-1", 2, m.Enter(m.Proof("p")))])
         assert (failed.problem, entered.value) == ("unavailable", m.Entered(is_fresh=True, epoch=1))
+    finally:
+        state.database.close()
+
+
+def test_answers_that_no_journal_takes_are_remembered_as_they_are(tmp_path: Path) -> None:
+    make_keys(tmp_path)
+    state, _ = open_state(settings_of(tmp_path, "jkt"), limits=replace(LIMITS, unsettled_slots=1))
+    try:
+        units = Units(state, HANDLERS, frozenset(WRITING))
+        tasks = [Task("front-1", number, make_issue()) for number in range(20)]
+        told = [outcome.encoded() for outcome in units.perform(tasks)]
+        assert sum(map(len, told)) > SLOT_BYTES
+        with state.database.unit(writes=False) as connection:
+            known = remembered(connection)
+        assert {number: outcome.encoded() for (_, number), outcome in known.items()} == dict(enumerate(told))
     finally:
         state.database.close()
