@@ -2,6 +2,7 @@
 
 import json
 import threading
+from uuid import UUID
 
 import pytest
 
@@ -30,6 +31,7 @@ def test_a_call_that_no_worker_has_begun_is_given_back_and_has_an_event_and_no_r
     assert front.answer(number) == Refusal("overloaded", "withdrawn before its worker had begun it")
     assert front.ask(ReadBudget(session_id)).remaining == 3
     event = notary.last_event()
+    assert UUID(event["event_id"].removeprefix("evt_")).version == 7
     assert {name: event.get(name) for name in ("decision", "error_code", "reason", "intent_id", "grant_id")} == {
         "decision": "error", "error_code": "overloaded", "reason": "no worker in time",
         "intent_id": asked.intent_id, "grant_id": notary.stored("SELECT grant_id FROM intents")[0],
