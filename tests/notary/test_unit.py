@@ -237,6 +237,12 @@ def test_while_the_file_is_locked_nothing_is_written_and_then_it_goes_on(start_n
     assert walk(front).total_events == 0
 
 
+def test_a_notary_that_starts_does_not_say_that_its_database_can_be_written_again(start_notary: StartNotary) -> None:
+    with capture_logs() as lines:
+        start_notary().front.ask(make_note())
+    assert "the database can be written again" not in [line["event"] for line in lines]
+
+
 def test_a_unit_that_finds_the_file_locked_waits_for_it_once_and_not_for_each_operation(
     notary: Running, monkeypatch: pytest.MonkeyPatch
 ) -> None:
