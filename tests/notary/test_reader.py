@@ -1,5 +1,6 @@
 """The reader process, with a front that the test plays."""
 
+import json
 import os
 import signal
 import socket
@@ -129,7 +130,8 @@ def test_what_is_no_question_ends_it(ledger: Path) -> None:
             front.sock.shutdown(socket.SHUT_WR)
             code, log = front.ended()
             assert code == Exit.PROTOCOL
-            assert "broke the protocol" in log
+            (line,) = map(json.loads, log.splitlines())
+            assert (line["process"], line["message"]) == ("reader", "the front broke the protocol")
 
 
 def test_a_file_that_can_not_be_read_is_told(tmp_path: Path) -> None:
