@@ -136,7 +136,7 @@ FOLDERS = {
     ),
     "notary/state.py": tuple(
         f"tests/notary/test_{name}.py"
-        for name in ("announcing", "channels", "remembering", "service", "under_way", "unit", "upkeep")
+        for name in ("announcing", "channels", "remembering", "service", "state", "under_way", "unit", "upkeep")
     ),
     "notary/try_backends.py": ("tests/notary/test_try_backends.py",),
     "notary/upkeep.py": (
@@ -151,8 +151,9 @@ FOLDERS = {
         "tests/notary/test_unit.py", "tests/notary/test_answers_again.py", "tests/notary/test_under_way.py",
         "tests/notary/ledger/test_journal.py", "tests/notary/operations/test_withdraw.py",
         "tests/notary/operations/test_issue_note_revoke.py", "tests/notary/operations/test_resolve.py",
-        "tests/notary/backends/redis/test_faults.py", "tests/notary/backends/redis/test_shared.py",
-        "tests/notary/backends/postgres/test_shared.py",
+        "tests/notary/test_remembering.py",
+        *(f"tests/notary/backends/redis/test_{name}.py" for name in ("faults", "lost_answers", "shared")),
+        *(f"tests/notary/backends/postgres/test_{name}.py" for name in ("found_again", "lost_answers", "shared")),
     ),
 }  # fmt: skip
 """Files or folders -> tests. A file belongs to the longest entry that it stands in."""

@@ -73,8 +73,10 @@ class Service:
         self._executions = Executions(state, self._poll, control.send)
         self._fronts = Fronts(state, self._poll, self._executions.forget_front, self._detached)
         self._tended = (self._upkeep, self._executions, self._checkpoints, self._announcements, self._orphans)
-        self._said: tuple[int, int, dict[str, float]] = (-1, -1, {})
-        self._in_force: m.InForce | None = None
+        assert state.epoch is not None, "it was read at the start"
+        assert state.revoked is not None, "so were they"
+        self._said = state.signers.version, state.epoch, state.revoked
+        self._in_force = state.signers.in_force(state.epoch, state.newest, tuple(state.revoked))
         self._is_stopping = False
         self._worked_at = time.monotonic()
         if self._remote is not None:
@@ -238,22 +240,15 @@ class Service:
     # ----------------------------------------------------------------- what changes
 
     def _told(self) -> m.InForce:
-        """What fronts must know, as it is now."""
-        state = self._state
-        epoch = -1 if state.epoch is None else state.epoch
-        revoked = self._said[2] if state.revoked is None else state.revoked
+        """What fronts must know, as it is now; as it was, where it has to be read again."""
+        state, (_, epoch, revoked) = self._state, self._said
+        epoch = epoch if state.epoch is None else state.epoch
+        revoked = revoked if state.revoked is None else state.revoked
         now = (state.signers.version, epoch, revoked)
-        if self._in_force is None or now != self._said:
+        if now != self._said:
             self._said = now
-            epoch = epoch if epoch >= 0 else self._epoch_of_before()
-            self._in_force = state.signers.in_force(epoch, self._newest(), tuple(revoked))
+            self._in_force = state.signers.in_force(epoch, state.newest, tuple(revoked))
         return self._in_force
-
-    def _epoch_of_before(self) -> int:
-        return 0 if self._in_force is None else self._in_force.epoch
-
-    def _newest(self) -> float:
-        return self._state.newest if self._in_force is None else self._in_force.newest_evidence
 
     def _tell_changes(self) -> None:
         before = self._in_force

@@ -16,9 +16,12 @@ from ipc.exits import Exit
 from ipc.framing import encode_frame
 from ipc.limits import MAX_CONTROL_FRAME
 from ipc.settings import LedgerSettings, Settings, StoreSettings
+from notary.main import run
+from notary.walls import WallRefused
 from supervisor.programs import INTERPRETER
 from tests.notary.running import ROOT, NotaryProcess, Running, settings_in
 from tests.notary.test_checkpoints import grow
+from tests.support.logs import capture_logs
 
 SECONDS = 60.0
 Spoil = Callable[[Settings, Path], Settings]
@@ -119,6 +122,27 @@ def test_a_supervisor_that_breaks_the_protocol_is_not_served(data: bytes) -> Non
         code, lines = ended(process)
     assert code == Exit.PROTOCOL
     assert [line["message"] for line in lines] == ["the supervisor broke the protocol"]
+
+
+@pytest.mark.parametrize(
+    ("problem", "code", "words"),
+    [
+        (WallRefused("landlock"), Exit.SANDBOX, "the operating system refused a wall"),
+        (RuntimeError("ours"), Exit.FAILED, "the notary ended by an error"),
+    ],
+)
+def test_a_wall_that_is_refused_and_a_fault_of_ours_end_it_with_codes_of_their_own(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, problem: Exception, code: Exit, words: str
+) -> None:
+    def fails(*_: object) -> None:
+        raise problem
+
+    monkeypatch.setattr("notary.walls.enter", fails)
+    ours, theirs = socket.socketpair()
+    with ours, theirs, capture_logs() as lines:
+        ours.sendall(encode_frame(m.StartNotary(settings_in(tmp_path)), MAX_CONTROL_FRAME))
+        assert run(theirs) is code
+    assert [(line["log_level"], line["event"]) for line in lines] == [("error", words)]
 
 
 def test_a_supervisor_that_is_gone_leaves_no_notary() -> None:

@@ -1,5 +1,6 @@
 """The reader process, with a front that the test plays."""
 
+import json
 import os
 import signal
 import socket
@@ -12,13 +13,19 @@ from typing import Any
 
 import pytest
 
+import notary.reader
 from ipc import messages as m
 from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.events import AuditEvent
 from ipc.exits import Exit
+from ipc.framing import encode_frame
 from ipc.limits import MAX_READER_FRAME
 from ipc.sessions import READER_TO_FRONT
+from ipc.walls.given import Given
+from notary.reading.source import NotReadable, Source
+from notary.walls import WallRefused
 from supervisor.programs import INTERPRETER
+from tests.support.logs import capture_logs
 from tests.support.played_supervisor_of_notary import played_supervisor
 
 SECONDS = 60.0
@@ -123,7 +130,8 @@ def test_what_is_no_question_ends_it(ledger: Path) -> None:
             front.sock.shutdown(socket.SHUT_WR)
             code, log = front.ended()
             assert code == Exit.PROTOCOL
-            assert "broke the protocol" in log
+            (line,) = map(json.loads, log.splitlines())
+            assert (line["process"], line["message"]) == ("reader", "the front broke the protocol")
 
 
 def test_a_file_that_can_not_be_read_is_told(tmp_path: Path) -> None:
@@ -142,3 +150,82 @@ def test_a_file_that_can_not_be_read_is_told(tmp_path: Path) -> None:
 def test_it_never_outlives_the_parent_it_was_told_of(ledger: Path) -> None:
     with reader(ledger, parent=1 if os.getpid() != 1 else 2) as front:
         assert front.ended()[0] == Exit.ORPHANED
+
+
+@pytest.mark.parametrize(
+    ("place", "problem", "code", "words"),
+    [
+        ("enter", WallRefused("landlock"), Exit.SANDBOX, "the operating system refused a wall"),
+        ("WholeWalk", RuntimeError("ours"), Exit.FAILED, "the reader ended by an error"),
+    ],
+)
+def test_a_wall_that_is_refused_and_a_fault_of_ours_end_it_with_codes_of_their_own(
+    ledger: Path, monkeypatch: pytest.MonkeyPatch, place: str, problem: Exception, code: Exit, words: str
+) -> None:
+    def fails(*_: object) -> None:
+        raise problem
+
+    monkeypatch.setattr(notary.reader, "enter", lambda *_: None)
+    monkeypatch.setattr(notary.reader, place, fails)
+    ours, theirs = socket.socketpair()
+    with ours, theirs, capture_logs() as lines:
+        ours.sendall(encode_frame(m.VerifyChain(), MAX_READER_FRAME))
+        assert notary.reader.run(theirs, Source(str(ledger)), Given()) is code
+    assert [(line["log_level"], line["event"]) for line in lines] == [("error", words)]
+
+
+def test_a_long_walk_tells_how_far_it_is(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(notary.reader, "TELL_SECONDS", 0.0)
+    ours, theirs = socket.socketpair()
+    channel: BlockingChannel[Any] = BlockingChannel(
+        ours, m.ReaderToFront, table=READER_TO_FRONT, start="walking", cap_in=MAX_READER_FRAME,
+        cap_out=MAX_READER_FRAME,
+    )  # fmt: skip
+    with closing(channel), theirs:
+        channel.send(m.VerifyChain())
+        assert notary.reader.run(theirs, Source(str(ledger))) is Exit.OK
+        heard = [channel.receive()]
+        while isinstance(heard[-1], m.Walking):
+            heard.append(channel.receive())
+    *told, verified = heard
+    assert verified.report.total_events == EVENTS
+    assert [one.events for one in told] == sorted({one.events for one in told})
+    assert 0 < told[-1].events <= EVENTS
+
+
+@pytest.mark.parametrize(
+    ("place", "order"), [("/none", ["walls", "opened"]), ("postgresql://gate@localhost/ledger", ["opened", "walls"])]
+)
+def test_a_file_is_opened_behind_the_walls_and_a_connection_is_made_before_they_stand(
+    monkeypatch: pytest.MonkeyPatch, place: str, order: list[str]
+) -> None:
+    done = []
+
+    def opens(_: Source) -> None:
+        done.append("opened")
+        raise NotReadable("there is none")
+
+    monkeypatch.setattr(notary.reader, "enter", lambda *_: done.append("walls"))
+    monkeypatch.setattr(notary.reader, "opened", opens)
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.sendall(encode_frame(m.VerifyChain(), MAX_READER_FRAME))
+        assert notary.reader.run(theirs, Source(place), Given()) is Exit.OK
+        assert b"there is none" in ours.recv(4096)
+    assert done == order
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["--channel-fd", "0", "file"], ["--parent", "1", "file"], ["--channel-fd", "0", "--parent", "1"],
+        ["--channel", "0", "--parent", "1", "file"],
+    ],
+)  # fmt: skip
+def test_a_command_line_that_is_not_a_supervisor_s_is_refused(arguments: list[str]) -> None:
+    done = subprocess.run(
+        [*INTERPRETER, "notary.reader", *arguments], cwd="/", capture_output=True, text=True, timeout=SECONDS,
+        check=False,
+    )  # fmt: skip
+    assert done.returncode == Exit.USAGE
+    assert done.stderr.startswith("usage: notary.reader")

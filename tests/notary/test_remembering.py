@@ -1,14 +1,23 @@
 """Units of work: what one of them does to the others, and what is remembered of it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
+
+import pytest
 
 from ipc import messages as m
 from ipc.events import AuditEvent
+from notary.database import Connection, DatabaseGone
+from notary.ledger.journal import SLOT_BYTES
 from notary.opening import open_state
 from notary.operations.table import HANDLERS, WRITING
 from notary.signing.make_keys import make_keys
 from notary.unit import Outcome, Task, Unit
 from notary.units import Units, remembered
+from tests.notary.running import HandClock
+from tests.notary.samples import make_claim, make_denial, make_hold, make_issue, make_revoke
 from tests.support.front_core import settings_of
 from tests.support.notary_thread import LIMITS
 
@@ -39,5 +48,58 @@ def test_of_tasks_that_are_performed_one_by_one_every_answer_is_remembered(tmp_p
         units.perform([note(5)])
         with state.database.unit(writes=False) as connection:
             assert set(remembered(connection)) == {("front-1", 5)}
+    finally:
+        state.database.close()
+
+
+def test_the_end_of_a_hold_is_remembered_as_something_that_is_to_leave_the_log_of_the_file(tmp_path: Path) -> None:
+    make_keys(tmp_path)
+    state, _ = open_state(settings_of(tmp_path, "jkt"), HandClock(), limits=LIMITS)
+    try:
+        units, hold = Units(state, HANDLERS, frozenset(WRITING)), make_hold()
+        told = []
+        for number, asked in enumerate((hold, make_claim(hold.approval), make_denial(hold.approval))):
+            assert units.perform([Task("front-1", number, asked)])[0].value is not None
+            told.append(state.has_erased)
+        assert told == [False, False, True]
+    finally:
+        state.database.close()
+
+
+def test_a_revocation_whose_unit_failed_although_it_was_committed_is_in_force(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    make_keys(tmp_path)
+    state, _ = open_state(settings_of(tmp_path, "jkt"), limits=LIMITS)
+    begin = state.database.unit
+
+    @contextmanager
+    def answerless(**asked: bool) -> Iterator[Connection]:
+        with begin(**asked) as connection:
+            yield connection
+        raise DatabaseGone("the answer was lost")
+
+    try:
+        units = Units(state, HANDLERS, frozenset(WRITING))
+        with monkeypatch.context() as patching:
+            patching.setattr(state.database, "unit", answerless)
+            (failed,) = units.perform([Task("front-1", 1, make_revoke())])
+        (entered,) = units.perform([Task("front-1", 2, m.Enter(m.Proof("p")))])
+        assert (failed.problem, entered.value) == ("unavailable", m.Entered(is_fresh=True, epoch=1))
+    finally:
+        state.database.close()
+
+
+def test_answers_that_no_journal_takes_are_remembered_as_they_are(tmp_path: Path) -> None:
+    make_keys(tmp_path)
+    state, _ = open_state(settings_of(tmp_path, "jkt"), limits=replace(LIMITS, unsettled_slots=1))
+    try:
+        units = Units(state, HANDLERS, frozenset(WRITING))
+        tasks = [Task("front-1", number, make_issue()) for number in range(20)]
+        told = [outcome.encoded() for outcome in units.perform(tasks)]
+        assert sum(map(len, told)) > SLOT_BYTES
+        with state.database.unit(writes=False) as connection:
+            known = remembered(connection)
+        assert {number: outcome.encoded() for (_, number), outcome in known.items()} == dict(enumerate(told))
     finally:
         state.database.close()

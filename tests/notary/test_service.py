@@ -12,6 +12,7 @@ import pytest
 
 from ipc import messages as m
 from ipc.blocking import ChannelClosed
+from ipc.events import AuditEvent
 from ipc.evidence import EventQuery
 from ipc.exits import Exit
 from ipc.framing import encode_frame
@@ -19,11 +20,23 @@ from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
 from ipc.settings import ApprovalSettings
 from notary.channels import FrontChannel
 from notary.opening import open_state
+from notary.operations.table import HANDLERS, WRITING
 from notary.service import IDLE_SECONDS, Service
 from notary.unit import Task
+from notary.units import Units
 from tests.notary.conftest import StartNotary
 from tests.notary.running import NotaryProcess, Running, settings_in, walk
-from tests.notary.samples import make_approval, make_claim, make_denial, make_expiry, make_hold, make_note, record_call
+from tests.notary.samples import (
+    make_approval,
+    make_claim,
+    make_denial,
+    make_expiry,
+    make_hold,
+    make_issue,
+    make_note,
+    make_revoke,
+    record_call,
+)
 from tests.support.asking import Asker
 from tests.support.logs import capture_logs
 from tests.support.notary_thread import LIMITS
@@ -236,6 +249,28 @@ def test_a_notary_with_work_waits_for_nothing(service: Service) -> None:
     real.close()
     busy.close()
     front.close()
+
+
+def test_a_front_that_comes_after_a_failure_hears_what_is_in_force_whether_another_came_before_or_not(
+    notary: Running, tmp_path: Path
+) -> None:
+    assert notary.thread is not None
+    state, _ = open_state(settings_in(tmp_path / "another"), notary.clock, limits=LIMITS)
+    units = Units(state, HANDLERS, frozenset(WRITING))
+    session_id = units.perform([Task("front-1", 1, make_issue())])[0].value.session_id
+    event = AuditEvent(event_type="SessionRevoked", trace_id="trc_1", principal="operator:o", decision="allow")
+    for number, asked in enumerate((m.RevokeSession(session_id, event), make_revoke()), 2):
+        assert units.perform([Task("front-1", number, asked)])[0].value is not None
+    service = Service(state, notary.thread._notarys, {})
+    state.forget()
+    assert (service._told().epoch, service._told().revoked) == (1, (session_id,))
+    state.epoch, state.revoked = 2, {}
+    assert (service._told().epoch, service._told().revoked) == (2, ())
+    state.forget()
+    assert (service._told().epoch, service._told().revoked) == (2, ())
+    state.epoch = 3
+    assert (service._told().epoch, service._told().revoked) == (3, ())
+    state.database.close()
 
 
 def test_a_front_that_asks_thousands_of_things_at_once_does_not_keep_another_waiting(notary: Running) -> None:

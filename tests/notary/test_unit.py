@@ -31,7 +31,7 @@ from notary.backends.sqlite import FileLimits
 from notary.opening import open_state
 from notary.operations.table import HANDLERS, WRITING
 from notary.unit import Task, Unit
-from notary.units import Units
+from notary.units import Units, count_backlog
 from tests.notary.conftest import StartNotary
 from tests.notary.running import Running, walk
 from tests.notary.samples import (
@@ -225,14 +225,22 @@ def test_while_the_file_is_locked_nothing_is_written_and_then_it_goes_on(start_n
     with notary.stranger() as stranger:
         stranger.execute("BEGIN IMMEDIATE")
         answers = [front.heard(number) for number in front.send(*[make_note()] * 5, Enter(Proof("p")))]
-        assert {answered.problem for answered in answers} == {"unavailable"}
+        assert {(answered.problem, answered.part) for answered in answers} == {("unavailable", "ledger")}
         assert "locked" in (answers[0].cause or "")
         with pytest.raises(Told, match="locked"):
             front.ask(ReadLedger())
         stranger.execute("ROLLBACK")
-    assert front.ask(ReadLedger()).unresolved == 0
-    assert front.ask(Enter(Proof("p"))).is_fresh
+    with capture_logs() as lines:
+        assert front.ask(ReadLedger()).unresolved == 0
+        assert front.ask(Enter(Proof("p"))).is_fresh
+    assert [line["event"] for line in lines].count("the database can be written again") == 1
     assert walk(front).total_events == 0
+
+
+def test_a_notary_that_starts_does_not_say_that_its_database_can_be_written_again(start_notary: StartNotary) -> None:
+    with capture_logs() as lines:
+        start_notary().front.ask(make_note())
+    assert "the database can be written again" not in [line["event"] for line in lines]
 
 
 def test_a_unit_that_finds_the_file_locked_waits_for_it_once_and_not_for_each_operation(
@@ -346,6 +354,18 @@ def test_what_was_rolled_back_counts_neither_as_waiting_nor_as_dropped(telling: 
         assert problem(front, make_refuse()) == ("unavailable", "ledger")
         stranger.execute("ALTER TABLE elsewhere RENAME TO outbox")
     assert backlog.waiting == {"chat": 3, "pager": 3} == front.ask(ReadLedger()).waiting
+
+
+def test_what_waits_to_be_delivered_is_counted_while_somebody_else_writes(telling: Running) -> None:
+    notify(telling.front)
+    telling.stop()
+    state, _ = open_state(telling.settings, limits=IMPATIENT)
+    with telling.stranger() as stranger:
+        stranger.execute("BEGIN IMMEDIATE")
+        count_backlog(state)
+        stranger.execute("ROLLBACK")
+    state.database.close()
+    assert state.backlog.waiting == {"chat": 1, "pager": 1}
 
 
 def test_a_stranger_that_only_reads_holds_nothing_up(notary: Running) -> None:

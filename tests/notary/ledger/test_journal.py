@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ipc.clock import ClockWrong
-from ipc.messages import Closed, Enter, ReadLedger, Withdraw
+from ipc.messages import Closed, Enter, Proof, ReadLedger, Withdraw
 from notary.backends.sqlite import Database, connect
 from notary.database import DatabaseGone
 from notary.ledger import journal, schema
@@ -22,12 +22,14 @@ from notary.offline import main
 from notary.opening import open_state
 from notary.operations.table import HANDLERS, WRITING
 from notary.reading.whole import WholeWalk
+from notary.store.proofs import REPLAY_SECONDS
 from notary.unit import Task
 from notary.units import Units
 from notary.upkeep import Upkeep
 from tests.notary.conftest import StartNotary
+from tests.notary.lost import lost_call
 from tests.notary.running import Running, settings_in, walk
-from tests.notary.samples import fresh_proof, make_note, make_open, make_result, record_call
+from tests.notary.samples import NOW, fresh_proof, make_note, make_open, make_result, record_call
 from tests.support.asking import Asker
 from tests.support.ledger_file import file_of
 from tests.support.notary_thread import LIMITS, SMALL_WAL
@@ -211,6 +213,22 @@ def test_a_proof_an_intent_and_an_end_are_known_whether_they_are_settled_or_not(
             front.answer(number)
     assert not front.ask(Enter(proof)).is_fresh
     assert front.heard(front.send(make_open(intent_id=opened.intent_id))[0]).problem == "refused"
+
+
+def test_a_proof_that_is_not_settled_is_known_to_its_very_end(start_notary: StartNotary) -> None:
+    notary = start_notary(limits=NEVER_QUIET)
+    began = notary.clock.time
+    for later, is_fresh in ((0.0, True), (REPLAY_SECONDS - 0.001, False), (REPLAY_SECONDS, True)):
+        notary.clock.time = began + later
+        assert notary.front.ask(Enter(Proof("p"))).is_fresh == is_fresh, later
+
+
+def test_the_oldest_call_that_nobody_runs_is_told_where_it_is_not_settled_too(start_notary: StartNotary) -> None:
+    notary = start_notary(limits=NEVER_QUIET)
+    lost_call(notary)
+    notary.clock.time += 60
+    lost_call(notary)
+    assert notary.front.ask(ReadLedger()).oldest_unresolved == NOW
 
 
 def test_a_unit_that_is_too_large_for_the_journal_goes_to_its_tables_at_once(start_notary: StartNotary) -> None:

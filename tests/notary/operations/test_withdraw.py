@@ -2,6 +2,7 @@
 
 import json
 import threading
+from uuid import UUID
 
 import pytest
 
@@ -30,6 +31,7 @@ def test_a_call_that_no_worker_has_begun_is_given_back_and_has_an_event_and_no_r
     assert front.answer(number) == Refusal("overloaded", "withdrawn before its worker had begun it")
     assert front.ask(ReadBudget(session_id)).remaining == 3
     event = notary.last_event()
+    assert UUID(event["event_id"].removeprefix("evt_")).version == 7
     assert {name: event.get(name) for name in ("decision", "error_code", "reason", "intent_id", "grant_id")} == {
         "decision": "error", "error_code": "overloaded", "reason": "no worker in time",
         "intent_id": asked.intent_id, "grant_id": notary.stored("SELECT grant_id FROM intents")[0],
@@ -145,3 +147,17 @@ def test_a_notary_that_follows_does_not_give_back_what_a_worker_may_have_begun(n
     front.resend({9: Withdraw(asked.intent_id, "error", "overloaded")})
     assert front.answer(9) == RUNS
     assert front.ask(ReadBudget(session_id)).remaining == 2
+
+
+def test_a_call_whose_worker_has_ended_with_the_notary_before_is_cut_once_it_is_withdrawn(notary: Running) -> None:
+    asked = make_open()
+    notary.front.begin(asked)
+    notary.stop()
+    notary.workers.forget(notary.workers.of(asked.intent_id))
+    notary.start()
+    front = notary.attach("front-1")  # it lived on, and counts on
+    front.resend({9: Withdraw(asked.intent_id, "error", "overloaded")})
+    assert front.answer(9) == RUNS
+    assert front.ask(ReadLedger()).unresolved == 0
+    receipt = json.loads(front.ask(ShowReceipt(notary.last_event()["receipt_id"])).receipt)
+    assert receipt["normalized_result"]["kind"] == "cancelled"

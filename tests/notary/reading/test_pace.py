@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from ipc.limits import READER_SECONDS
 from notary.backends.sqlite import connect
-from notary.reading.pace import HURRY_SECONDS, LONGEST_REST_SECONDS, REST, Pace
+from notary.reading.pace import LONGEST_REST_SECONDS, REST, Pace
 
 STEP = 0.0625
 
@@ -80,8 +81,9 @@ def test_while_nobody_writes_it_does_not_rest(both: Both) -> None:
 
 def test_in_the_second_half_of_its_time_it_rests_no_more(both: Both) -> None:
     (writer, reader), clock = both, Clock()
-    pace = Pace(reader, clock, clock.sleep)
-    writer.execute("INSERT INTO calls VALUES (1)")
-    clock.now += HURRY_SECONDS
-    pace.rest()
-    assert clock.rests == []
+    began, pace = clock.now, Pace(reader, clock, clock.sleep)
+    for seconds in (READER_SECONDS / 2 - 1, READER_SECONDS / 2):
+        writer.execute("INSERT INTO calls VALUES (1)")
+        clock.now = began + seconds
+        pace.rest()
+    assert len(clock.rests) == 1, "a moment before it rests still"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from notary.reading.source import NotReadable, Source, opened
+from notary.reading.source import NotReadable, Source, opened, written_state
 from tests.notary.running import Running, walk_of
 from tests.notary.samples import make_note
 
@@ -17,3 +17,11 @@ def test_whoever_reads_a_file_can_not_write_it(notary: Running) -> None:
     with pytest.raises(NotReadable, match="readonly database"), opened(Source(str(notary.path))) as reading:
         reading.execute("INSERT INTO meta (key, value) VALUES ('mine', '')")
     assert notary.stored("SELECT count(*) FROM meta WHERE key = 'mine'") == [0]
+
+
+def test_whoever_reads_finds_out_that_something_was_written_meanwhile(notary: Running) -> None:
+    notary.front.ask(make_note())
+    with opened(Source(str(notary.path))) as reading:
+        before = written_state(reading)
+        notary.front.ask(make_note())
+        assert written_state(reading) != before

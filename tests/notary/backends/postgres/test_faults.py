@@ -17,7 +17,6 @@ from ipc.messages import (
     QueryEvents,
     ReadBudget,
     ReadCheckpoint,
-    ReadEpoch,
     ReadLedger,
 )
 from notary.backends.postgres.database import TAKE_TURN, PostgresDatabase
@@ -107,26 +106,6 @@ def test_nothing_is_answered_meanwhile_and_the_ledger_comes_back_by_itself(
     assert isinstance(notary.front.ask(budgeted(session_id)), Closed)
     assert notary.front.ask(ReadBudget(session_id)).remaining == 2
     assert walk_of(notary).intact
-
-
-def test_a_look_that_finds_room_for_its_rows_has_found_the_ledger_again(
-    notary: Running, postgres_server: PostgresServer, database: str
-) -> None:
-    assert notary.thread is not None
-    with read_only(postgres_server, database):
-        wait_for(lambda: told(notary, make_note()) == "ledger", "the fault")
-    wait_for(lambda: told(notary, ReadLedger()) == "", "the ledger")
-    assert not notary.thread.state.is_failing, "it is not written to any more only to look"
-
-
-def test_what_takes_no_room_has_not_found_the_ledger_again(notary: Running) -> None:
-    assert notary.thread is not None
-    state = notary.thread.state
-    state.is_failing = True
-    assert notary.front.ask(ReadEpoch()) == 0
-    assert state.is_failing, "a full disk would have let it pass"
-    assert notary.front.ask(make_note()) is None
-    assert not state.is_failing
 
 
 def test_a_call_that_ends_while_the_ledger_is_gone_stays_unresolved_until_it_is_back(

@@ -63,6 +63,19 @@ def test_a_call_that_one_runs_is_not_taken_from_it_by_the_other(start: StartNota
     assert walk_of(other).intact
 
 
+def test_of_calls_that_come_together_the_one_with_an_intent_of_the_other_gateway_is_refused_alone(
+    start: StartNotary,
+) -> None:
+    one, other = start("one"), start("other")
+    known, _ = record_call(other.front)
+    for asked, told in (
+        ([make_open(), make_open()], [None, None]),
+        ([make_open(), make_open(intent_id=known.intent_id), make_open()], [None, "refused", None]),
+    ):
+        assert [one.front.heard(number).problem for number in one.front.send(*asked)] == told
+    assert walk_of(one).intact
+
+
 def test_each_answers_again_what_it_has_answered_whatever_the_other_does_meanwhile(start: StartNotary) -> None:
     one, other = start("one"), start("other")
     front = one.attach("asks-again")

@@ -2,7 +2,7 @@
 
 import pytest
 
-from notary.reading.source import NotReadable, Source, opened
+from notary.reading.source import NotReadable, Source, opened, written_state
 from tests.notary.backends.postgres.conftest import StartNotary
 from tests.notary.running import Running, walk_of
 from tests.notary.samples import make_note
@@ -33,3 +33,13 @@ def test_a_ledger_of_another_version_is_not_read(
     postgres_server.ask("UPDATE meta SET value = '99' WHERE key = 'schema'", database=database)
     with pytest.raises(NotReadable, match="its schema is 99"), opened(source_of(one)):
         pytest.fail("it was read")
+
+
+def test_whoever_reads_finds_out_that_something_was_written_meanwhile(start: StartNotary) -> None:
+    one = start("one")
+    one.front.ask(make_note())
+    with opened(source_of(one)) as reading:
+        before = written_state(reading)
+        assert written_state(reading) == before
+        one.front.ask(make_note())
+        assert written_state(reading) != before
