@@ -46,6 +46,9 @@ FOLDERS = {
         "tests/notary/test_orphans.py",
         "tests/notary/backends/redis/test_shared.py",
     ),
+    "notary/operations/reconciling.py": (
+        "tests/notary/backends/redis/test_shared.py", "tests/notary/backends/postgres/test_lost_redis.py",
+    ),
     "notary/store": (
         "tests/notary/store", "tests/notary/operations", "tests/notary/ledger/test_schema.py",
         "tests/notary/test_upkeep.py",
@@ -85,7 +88,7 @@ FOLDERS = {
         "tests/notary/backends/test_bringing.py", "tests/notary/backends/test_sqlite.py", "tests/notary/ledger",
     ),
     "notary/backends/bringing.py": ("tests/notary/backends/test_bringing.py",),
-    "notary/remote_units.py": REDIS,
+    "notary/remote_units.py": (*REDIS, "tests/notary/backends/postgres/test_lost_redis.py"),
     "notary/main.py": ("tests/notary/test_main.py", "tests/notary/backends/redis/test_fitness.py"),
     "notary/reader.py": ("tests/notary/test_reader.py",),
     "notary/trace.py": ("tests/notary/test_trace.py",),
