@@ -21,7 +21,8 @@ CALLS = (
 REDIS = tuple(
     f"tests/notary/backends/redis/test_{name}.py"
     for name in (
-        "accept_rollback", "cluster", "faults", "fitness", "kills", "lost_answers", "order", "refused_starts", "shared",
+        "accept_rollback", "changes", "client", "cluster", "faults", "fitness", "kills", "lost_answers", "order",
+        "refused_starts", "shared",
     )
 )  # fmt: skip
 """Of a store in Redis, but for failovers, which take a while."""

@@ -1,8 +1,9 @@
 """What a Redis must be, and how it is reached: TLS, users, passwords in files, Unix sockets; each refusal in a
 sentence."""
 
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -14,6 +15,7 @@ from ipc.private_files import write_private
 from ipc.settings import Settings, StoreSettings
 from notary.backends.redis.client import Place
 from notary.backends.redis.fitness import _weak, _wrong, judge, problem_of_redis
+from tests.faults.between import Between
 from tests.notary.running import NotaryProcess, settings_in
 from tests.notary.samples import make_hold, make_issue
 from tests.support.certificates import made_certificate
@@ -83,6 +85,17 @@ def test_one_that_flushes_with_every_write_will_do(redis_server: RedisServer) ->
         assert problem(redis_server.settings) is None
 
 
+def test_one_that_does_not_let_its_user_read_how_it_flushes_may_forget(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    redis_server.ask("ACL", "SETUSER", "blind", "on", f">{PASSWORD}", "~*", "+@all", "-config|get")
+    file = tmp_path / "password"
+    write_private(file, PASSWORD.encode())
+    store = StoreSettings(redis_url=f"unix://blind@{redis_server.socket}", redis_password_file=str(file))
+    assert str(problem(store)).endswith("can't be read: allow its user +config|get.")
+    assert problem(store, is_dev=True) is None
+
+
 def test_a_replica_is_refused_everywhere(redis_server: RedisServer) -> None:
     redis_server.ask("REPLICAOF", "127.0.0.1", "1")
     try:
@@ -96,6 +109,19 @@ def test_one_that_can_not_be_reached_is_one_sentence(tmp_path: Path) -> None:
     assert told.startswith(f"store.redis_url = 'unix://{tmp_path}/none': can't be used: ")
     assert "\n" not in told
     assert "can't be used" in str(problem(StoreSettings(redis_url="redis://no-such-name.invalid")))
+
+
+class Breaking(Between):
+    """Every connection ends when the server is asked for what it is."""
+
+    def _passes(self, data: bytes, client: socket.socket, *, is_asked: bool) -> bool:
+        return super()._passes(data, client, is_asked=is_asked) and b"INFO" not in data
+
+
+def test_one_that_breaks_off_is_asked_once(redis_server: RedisServer) -> None:
+    with closing(Breaking(("127.0.0.1", redis_server.port))) as way:
+        assert "can't be used" in str(problem(StoreSettings(redis_url=f"redis://127.0.0.1:{way.port}")))
+        assert way.count(b"INFO") == 1
 
 
 def test_a_notary_ends_with_69_where_its_redis_can_not_be_reached(tmp_path: Path) -> None:
