@@ -22,7 +22,7 @@ REDIS = tuple(
     f"tests/notary/backends/redis/test_{name}.py"
     for name in (
         "accept_rollback", "changes", "client", "cluster", "faults", "fitness", "kills", "lost_answers", "order",
-        "refused_starts", "shared",
+        "refused_starts", "remote_units", "shared",
     )
 )  # fmt: skip
 """Of a store in Redis, but for failovers, which take a while."""

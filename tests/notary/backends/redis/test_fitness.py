@@ -14,11 +14,12 @@ from ipc.messages import ListHolds
 from ipc.private_files import write_private
 from ipc.settings import Settings, StoreSettings
 from notary.backends.redis.client import Place
-from notary.backends.redis.fitness import _weak, _wrong, judge, problem_of_redis
+from notary.backends.redis.fitness import RedisUnfit, _weak, _wrong, connected, problem_of_redis
 from tests.faults.between import Between
 from tests.notary.running import NotaryProcess, settings_in
 from tests.notary.samples import make_hold, make_issue
 from tests.support.certificates import made_certificate
+from tests.support.logs import capture_logs
 from tests.support.ports import free_port
 from tests.support.redis_server import RedisServer
 
@@ -55,8 +56,14 @@ def test_one_that_may_forget_is_refused_in_production_and_told_of_in_dev_mode(
     with configured(redis_server, name, value):
         assert said in str(problem(redis_server.settings))
         assert problem(redis_server.settings, is_dev=True) is None
-        found = judge(Place(redis_server.settings), PRODUCTION)
-        assert (found.wrong, len(found.weak)) == ([], 1)
+        place = Place(redis_server.settings)
+        with pytest.raises(RedisUnfit) as refused:
+            connected(PRODUCTION, place)
+        with capture_logs() as lines:
+            connected(msgspec.structs.replace(PRODUCTION, dev_mode=True), place).close()
+    (told,) = [line["reason"] for line in lines if line["event"] == "the Redis of the store is weak"]
+    assert told == str(refused.value)
+    assert said in told
 
 
 @pytest.mark.parametrize(("info", "wrong"), [
