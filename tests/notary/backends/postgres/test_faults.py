@@ -273,6 +273,28 @@ def test_what_fails_at_the_end_of_a_unit_takes_no_other_operation_with_it(
     comes_back(notary)
 
 
+REFUSES = """CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN IF position('refused' IN convert_from(NEW.bytes, 'utf8')) > 0 THEN RAISE 'refused'; END IF; RETURN NULL; END $$"""
+AT_COMMIT = """CREATE CONSTRAINT TRIGGER refuses AFTER INSERT ON events DEFERRABLE INITIALLY DEFERRED
+FOR EACH ROW EXECUTE FUNCTION refuse()"""
+
+
+def test_what_fails_at_the_commit_takes_neither_another_operation_nor_the_connection_with_it(
+    notary: Running, postgres_server: PostgresServer, database: str
+) -> None:
+    assert notary.thread is not None
+    postgres = notary.thread.state.database
+    assert isinstance(postgres, PostgresDatabase)
+    line = postgres._line
+    for change in (REFUSES, AT_COMMIT):
+        postgres_server.ask(change, database=database)
+    asked = make_note(), make_note(reason="refused"), make_note()
+    heard = [notary.front.heard(number) for number in notary.front.send(*asked)]
+    assert [(one.problem, one.part) for one in heard] == [(None, None), ("unavailable", "ledger"), (None, None)]
+    assert postgres._line is line
+    assert len(query(notary.front)) == 2
+
+
 def test_a_server_that_was_put_back_is_not_gone_on_with(
     notary: Running, postgres_server: PostgresServer, database: str
 ) -> None:
