@@ -219,6 +219,7 @@ def test_a_unit_that_nobody_can_be_asked_about_is_not_answered(
 ) -> None:
     breaks_at_commit(notary, monkeypatch, is_done=False, then=postgres_server.kill)
     assert told(notary, make_note()) == "ledger"
+    assert why(notary).startswith("PostgreSQL: "), "what was met is said"
     postgres_server.start()
     comes_back(notary)
     assert walk_of(notary).total_events == 1
