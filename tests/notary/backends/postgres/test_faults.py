@@ -214,6 +214,16 @@ def test_a_unit_whose_connection_breaks_before_its_commit_is_not_answered(
     assert walk_of(notary).intact
 
 
+def test_nobody_is_asked_about_a_unit_that_did_not_come_to_its_commit(
+    notary: Running, postgres_server: PostgresServer, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[str]()
+    monkeypatch.setattr(PostgresDatabase, "_was_committed", lambda _, transaction: asked.append(transaction))
+    postgres_server.ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", database)
+    wait_for(lambda: told(notary, make_note()) == "ledger", "the loss")
+    assert asked == []
+
+
 def test_a_unit_that_nobody_can_be_asked_about_is_not_answered(
     notary: Running, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
