@@ -12,6 +12,7 @@ from tests.notary.backends.redis.test_faults import told
 from tests.notary.running import Running, walk_of
 from tests.notary.samples import fresh_proof
 from tests.support.gateway import wait_for
+from tests.support.logs import capture_logs
 from tests.support.redis_server import RedisServer
 
 pytestmark = pytest.mark.large
@@ -57,8 +58,10 @@ def test_a_loss_of_redis_that_both_have_noticed_at_once_ends_the_leases_once(
         return found
 
     monkeypatch.setattr(remote, "_was_renewed", is_slower)
-    entered = one.front.ask(Enter(fresh_proof()))
+    with capture_logs() as lines:
+        entered = one.front.ask(Enter(fresh_proof()))
     assert entered.is_fresh
+    assert [line["event"] for line in lines].count("every lease of before has ended") == 1, "who ended them tells of it"
     assert entered.epoch == other.front.ask(Enter(fresh_proof())).epoch > 0
     assert walk_of(one).total_events == 1, "the end of the leases"
 
