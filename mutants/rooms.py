@@ -21,7 +21,8 @@ CALLS = (
 REDIS = tuple(
     f"tests/notary/backends/redis/test_{name}.py"
     for name in (
-        "accept_rollback", "cluster", "faults", "fitness", "kills", "lost_answers", "order", "refused_starts", "shared",
+        "accept_rollback", "changes", "client", "cluster", "faults", "fitness", "kills", "lost_answers", "order",
+        "refused_starts", "remote_units", "shared",
     )
 )  # fmt: skip
 """Of a store in Redis, but for failovers, which take a while."""
@@ -45,6 +46,9 @@ FOLDERS = {
         "tests/notary/test_under_way.py", "tests/notary/ledger/test_outbox.py", "tests/notary/reading/test_queries.py",
         "tests/notary/test_orphans.py",
         "tests/notary/backends/redis/test_shared.py",
+    ),
+    "notary/operations/reconciling.py": (
+        "tests/notary/backends/redis/test_shared.py", "tests/notary/backends/postgres/test_lost_redis.py",
     ),
     "notary/store": (
         "tests/notary/store", "tests/notary/operations", "tests/notary/ledger/test_schema.py",
@@ -85,7 +89,7 @@ FOLDERS = {
         "tests/notary/backends/test_bringing.py", "tests/notary/backends/test_sqlite.py", "tests/notary/ledger",
     ),
     "notary/backends/bringing.py": ("tests/notary/backends/test_bringing.py",),
-    "notary/remote_units.py": REDIS,
+    "notary/remote_units.py": (*REDIS, "tests/notary/backends/postgres/test_lost_redis.py"),
     "notary/main.py": ("tests/notary/test_main.py", "tests/notary/backends/redis/test_fitness.py"),
     "notary/reader.py": ("tests/notary/test_reader.py",),
     "notary/trace.py": ("tests/notary/test_trace.py",),

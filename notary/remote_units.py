@@ -104,10 +104,13 @@ class RemoteUnits(Units):
     def _reconcile(self) -> None:
         if self._was_renewed():
             return
-        log.error("every lease of before has ended", reason=LOST)
-        super()._together((Task("", 0, StoreChanged(LOST)),))
-        self._stores.is_lost = False
-        self._state.epoch = self._stores.epoch
+        # By the time of this unit another gateway may have done it: then the loss is still to be looked at.
+        known = self._stores.marker if self._state.database.is_shared else None
+        (outcome,) = super()._together((Task("", 0, StoreChanged(LOST, known)),))
+        if outcome.value:
+            log.error("every lease of before has ended", reason=LOST)
+            self._stores.is_lost = False
+            self._state.epoch = self._stores.epoch
 
     def _was_renewed(self) -> bool:
         """True where another gateway of a shared ledger has noticed the loss, and ended the leases."""

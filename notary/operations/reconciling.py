@@ -7,20 +7,28 @@ every lease of before ends.
 from ipc.events import ADMIN_REVOKE_ALL, AuditEvent
 from ipc.identifiers import new
 from ipc.messages import Operation
+from notary.store.marker import read_marker
 from notary.unit import Unit
 
 
 class StoreChanged(Operation, frozen=True):
-    """Made by the notary itself. Answers None."""
+    """Made by the notary itself. Answers whether it has ended them.
+
+    `instead_of`: the marker of the store that was lost; once a shared ledger remembers another one, a gateway beside
+    this one has ended them."""
 
     why: str
+    instead_of: str | None = None
 
 
-def follow_store(unit: Unit, asked: StoreChanged) -> None:
+def follow_store(unit: Unit, asked: StoreChanged) -> bool:
     """See StoreChanged. How often others raised the epoch meanwhile is not known: once a second at most since 1970."""
+    if asked.instead_of is not None and read_marker(unit.connection) not in (None, asked.instead_of):
+        return False
     previous, current = unit.renew_store(int(unit.now))
     event = AuditEvent(event_type=ADMIN_REVOKE_ALL, trace_id=new("trc_"), principal="gateway", decision="allow")
     unit.append(
         event, reason=f"the epoch was raised from {previous} to {current}: {asked.why}",
         change={"previous_epoch": previous, "current_epoch": current},
     )  # fmt: skip
+    return True

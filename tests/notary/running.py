@@ -19,6 +19,7 @@ from ipc.limits import MAX_CONTROL_FRAME
 from ipc.sessions import NOTARY_TO_SUPERVISOR
 from ipc.settings import Settings
 from notary.backends.sqlite import connect
+from notary.database import Connection
 from notary.reading.source import Source, opened
 from notary.reading.whole import WholeWalk
 from notary.signing.make_keys import make_keys
@@ -156,10 +157,17 @@ class Running:
 def walk(front: Asker) -> VerifyReport:
     """Along the whole chain, as a reader goes."""
     with closing(connect(front.path, writes=False)) as connection:
-        progress = WholeWalk()
-        while progress.step(connection):
-            pass
-        return progress.report()
+        return _walked(connection)
+
+
+def _walked(connection: Connection) -> VerifyReport:
+    """Each step is a transaction, as of any reader: a notary may write meanwhile."""
+    progress, goes_on = WholeWalk(), True
+    while goes_on:
+        connection.execute("BEGIN")
+        goes_on = progress.step(connection)
+        connection.execute("ROLLBACK")
+    return progress.report()
 
 
 def query(front: Asker, **given: Any) -> list[bytes]:
@@ -233,8 +241,5 @@ class NotaryProcess:
 def walk_of(notary: Running) -> VerifyReport:
     """The same wherever the ledger is, as its notary sees it between two units."""
     assert notary.thread is not None
-    progress = WholeWalk()
     with opened(Source(notary.settings.ledger.url or str(notary.path))) as connection:
-        while progress.step(connection):
-            pass
-    return progress.report()
+        return _walked(connection)

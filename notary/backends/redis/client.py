@@ -197,16 +197,17 @@ class Client:
     def many(self, commands: Sequence[tuple[str | int, ...]]) -> list[Any]:
         """Several at once, not as one step."""
         self.check()
-        assert self._line is not None, "it was checked"
+        line = self._line
+        assert line is not None, "it was checked"
         try:
-            answers = self._line.ask(commands)
+            answers = line.ask(commands)
         except Exception as error:  # of the connection, or an answer that makes no sense: it is not used again
-            self._lose(error)
+            self._lose(line, error)
             raise StoreGone(said_of(error)) from error
         for answer in answers:
             if isinstance(answer, Exception):
                 if isinstance(answer, _ELSEWHERE):
-                    self._lose(answer)
+                    self._lose(line, answer)
                 raise StoreGone(said_of(answer)) from answer
         return answers
 
@@ -219,10 +220,9 @@ class Client:
                 raise
         return self.call("EVAL", script.text, len(keys), *keys, *arguments)  # so far it has done nothing
 
-    def _lose(self, error: Exception) -> None:
-        lost, self._line, self._gone = self._line, None, said_of(error)
-        if lost is not None:
-            lost.close()
+    def _lose(self, lost: Line, error: Exception) -> None:
+        self._line, self._gone = None, said_of(error)
+        lost.close()
         log.error("the Redis of the store is gone", cause=self._gone)
         self._seeker = threading.Thread(target=self._seek, name="redis", daemon=True)
         self._seeker.start()

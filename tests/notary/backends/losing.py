@@ -8,6 +8,7 @@ import socket
 import struct
 
 from tests.faults.between import Between
+from tests.support.gateway import wait_for
 
 RESET, SILENT, LATE = "reset", "silent", "late"
 
@@ -27,7 +28,8 @@ class Losing(Between):
         self._words, self._how = words, how
 
     def open(self) -> None:
-        """The way is as before."""
+        """The way is as before; first of all, an answer that is to be lost is lost."""
+        wait_for(lambda: not self._deaf, "the answer")
         self._listen()
 
     def shut(self) -> None:
@@ -52,11 +54,11 @@ class Losing(Between):
         return super()._passes(data, client, is_asked=is_asked)
 
     def _ended(self, client: socket.socket) -> bool:
-        self._deaf.discard(client)
         assert self._listener is not None
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
+        self._deaf.discard(client)
         if self._how == SILENT:
             client.recv(1)  # until it gives up
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -193,11 +193,22 @@ def test_a_unit_whose_connection_breaks_before_its_commit_is_not_answered(
     assert walk_of(notary).intact
 
 
+def test_nobody_is_asked_about_a_unit_that_did_not_come_to_its_commit(
+    notary: Running, postgres_server: PostgresServer, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = list[str]()
+    monkeypatch.setattr(PostgresDatabase, "_was_committed", lambda _, transaction: asked.append(transaction))
+    postgres_server.ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = %s", database)
+    wait_for(lambda: told(notary, make_note()) == "ledger", "the loss")
+    assert asked == []
+
+
 def test_a_unit_that_nobody_can_be_asked_about_is_not_answered(
     notary: Running, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     breaks_at_commit(notary, monkeypatch, is_done=False, then=postgres_server.kill)
     assert told(notary, make_note()) == "ledger"
+    assert why(notary).startswith("PostgreSQL: "), "what was met is said"
     postgres_server.start()
     comes_back(notary)
     assert walk_of(notary).total_events == 1
@@ -250,6 +261,28 @@ def test_what_fails_at_the_end_of_a_unit_takes_no_other_operation_with_it(
     ]  # fmt: skip
     postgres_server.ask("ALTER TABLE elsewhere RENAME TO outbox", database=database)
     comes_back(notary)
+
+
+REFUSES = """CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN IF position('refused' IN convert_from(NEW.bytes, 'utf8')) > 0 THEN RAISE 'refused'; END IF; RETURN NULL; END $$"""
+AT_COMMIT = """CREATE CONSTRAINT TRIGGER refuses AFTER INSERT ON events DEFERRABLE INITIALLY DEFERRED
+FOR EACH ROW EXECUTE FUNCTION refuse()"""
+
+
+def test_what_fails_at_the_commit_takes_neither_another_operation_nor_the_connection_with_it(
+    notary: Running, postgres_server: PostgresServer, database: str
+) -> None:
+    assert notary.thread is not None
+    postgres = notary.thread.state.database
+    assert isinstance(postgres, PostgresDatabase)
+    line = postgres._line
+    for change in (REFUSES, AT_COMMIT):
+        postgres_server.ask(change, database=database)
+    asked = make_note(), make_note(reason="refused"), make_note()
+    heard = [notary.front.heard(number) for number in notary.front.send(*asked)]
+    assert [(one.problem, one.part) for one in heard] == [(None, None), ("unavailable", "ledger"), (None, None)]
+    assert postgres._line is line
+    assert len(query(notary.front)) == 2
 
 
 def test_a_server_that_was_put_back_is_not_gone_on_with(

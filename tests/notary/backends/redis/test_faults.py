@@ -135,6 +135,7 @@ def test_a_silent_redis_is_waited_for_less_than_fronts_wait_and_sought_by_who_ho
         assert time.monotonic() - began < FRONTS_WAIT
         (seeker,) = [thread for thread in threading.enumerate() if thread.name == "redis"]
         assert seeker.daemon, "a notary that crashes meanwhile does not wait for it"
+        assert redis_client.AGAIN_SECONDS <= 0.25, "it is looked for four times a second"
     wait_for(lambda: told(hurt, ReadStore()) == "", "the store")
 
 

@@ -1,8 +1,9 @@
 """What a Redis must be, and how it is reached: TLS, users, passwords in files, Unix sockets; each refusal in a
 sentence."""
 
+import socket
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 
 import msgspec
@@ -13,10 +14,12 @@ from ipc.messages import ListHolds
 from ipc.private_files import write_private
 from ipc.settings import Settings, StoreSettings
 from notary.backends.redis.client import Place
-from notary.backends.redis.fitness import _weak, _wrong, judge, problem_of_redis
+from notary.backends.redis.fitness import RedisUnfit, _weak, _wrong, connected, problem_of_redis
+from tests.faults.between import Between
 from tests.notary.running import NotaryProcess, settings_in
 from tests.notary.samples import make_hold, make_issue
 from tests.support.certificates import made_certificate
+from tests.support.logs import capture_logs
 from tests.support.ports import free_port
 from tests.support.redis_server import RedisServer
 
@@ -53,8 +56,14 @@ def test_one_that_may_forget_is_refused_in_production_and_told_of_in_dev_mode(
     with configured(redis_server, name, value):
         assert said in str(problem(redis_server.settings))
         assert problem(redis_server.settings, is_dev=True) is None
-        found = judge(Place(redis_server.settings), PRODUCTION)
-        assert (found.wrong, len(found.weak)) == ([], 1)
+        place = Place(redis_server.settings)
+        with pytest.raises(RedisUnfit) as refused:
+            connected(PRODUCTION, place)
+        with capture_logs() as lines:
+            connected(msgspec.structs.replace(PRODUCTION, dev_mode=True), place).close()
+    (told,) = [line["reason"] for line in lines if line["event"] == "the Redis of the store is weak"]
+    assert told == str(refused.value)
+    assert said in told
 
 
 @pytest.mark.parametrize(("info", "wrong"), [
@@ -83,6 +92,17 @@ def test_one_that_flushes_with_every_write_will_do(redis_server: RedisServer) ->
         assert problem(redis_server.settings) is None
 
 
+def test_one_that_does_not_let_its_user_read_how_it_flushes_may_forget(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    redis_server.ask("ACL", "SETUSER", "blind", "on", f">{PASSWORD}", "~*", "+@all", "-config|get")
+    file = tmp_path / "password"
+    write_private(file, PASSWORD.encode())
+    store = StoreSettings(redis_url=f"unix://blind@{redis_server.socket}", redis_password_file=str(file))
+    assert str(problem(store)).endswith("can't be read: allow its user +config|get.")
+    assert problem(store, is_dev=True) is None
+
+
 def test_a_replica_is_refused_everywhere(redis_server: RedisServer) -> None:
     redis_server.ask("REPLICAOF", "127.0.0.1", "1")
     try:
@@ -96,6 +116,19 @@ def test_one_that_can_not_be_reached_is_one_sentence(tmp_path: Path) -> None:
     assert told.startswith(f"store.redis_url = 'unix://{tmp_path}/none': can't be used: ")
     assert "\n" not in told
     assert "can't be used" in str(problem(StoreSettings(redis_url="redis://no-such-name.invalid")))
+
+
+class Breaking(Between):
+    """Every connection ends when the server is asked for what it is."""
+
+    def _passes(self, data: bytes, client: socket.socket, *, is_asked: bool) -> bool:
+        return super()._passes(data, client, is_asked=is_asked) and b"INFO" not in data
+
+
+def test_one_that_breaks_off_is_asked_once(redis_server: RedisServer) -> None:
+    with closing(Breaking(("127.0.0.1", redis_server.port))) as way:
+        assert "can't be used" in str(problem(StoreSettings(redis_url=f"redis://127.0.0.1:{way.port}")))
+        assert way.count(b"INFO") == 1
 
 
 def test_a_notary_ends_with_69_where_its_redis_can_not_be_reached(tmp_path: Path) -> None:

@@ -1,0 +1,112 @@
+"""The connection to a Redis: what is known of it between two commands, and how it is made again."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import closing
+
+import pytest
+
+from ipc.settings import StoreSettings
+from notary.backends.redis.client import Client, Place
+from notary.backends.redis.scripts import SWEEP
+from notary.store.contract import StoreGone
+from tests.faults.between import REFUSES, Between
+from tests.support.gateway import wait_for
+from tests.support.logs import capture_logs
+from tests.support.redis_server import RedisServer
+
+FOUND = "the Redis of the store answers again"
+
+
+@pytest.fixture
+def way(redis_server: RedisServer) -> Iterator[Between]:
+    with closing(Between(("127.0.0.1", redis_server.port))) as way:
+        yield way
+
+
+@pytest.fixture
+def client(way: Between) -> Iterator[Client]:
+    """One that is connected by this way."""
+    client = Client(Place(StoreSettings(redis_url=f"redis://127.0.0.1:{way.port}")).connect)
+    client.open()
+    yield client
+    client.close()
+
+
+def named(server: RedisServer) -> int:
+    """How many connections of notaries there are."""
+    return str(server.ask("CLIENT", "LIST")).count("name=gateway-notary")
+
+
+def lose(client: Client) -> threading.Thread:
+    """Have it find that its connection is gone; who seeks another one."""
+    with pytest.raises(StoreGone, match="Redis: "):
+        client.call("PING")
+    assert client._seeker is not None
+    return client._seeker
+
+
+def is_known(client: Client) -> tuple[bool, bool]:
+    return client.is_there, client.is_taken
+
+
+def test_one_that_was_never_connected_is_not_there_and_there_is_nothing_to_take() -> None:
+    client = Client(Place(StoreSettings(redis_url="redis://127.0.0.1")).connect)
+    with capture_logs() as lines:
+        client.take()
+    assert (lines, is_known(client)) == ([], (False, False))
+    with pytest.raises(StoreGone, match="is not connected"):
+        client.call("PING")
+    client.close()
+
+
+def test_a_connection_that_was_lost_is_made_again_and_not_used_before_it_is_taken(client: Client, way: Between) -> None:
+    assert is_known(client) == (True, True)
+    with way.failing(REFUSES), capture_logs() as lines:
+        lose(client)
+        client.take()
+        assert is_known(client) == (False, False)
+        wait_for(lambda: "refused" in client._gone, "the first attempt")
+        assert [line["event"] for line in lines] == ["the Redis of the store is gone"]
+    wait_for(lambda: client.is_there, "the connection")
+    assert not client.is_taken
+    with pytest.raises(StoreGone, match="refused"):
+        client.call("PING")
+    with capture_logs() as lines:
+        client.take()
+        client.take()
+    assert [line["event"] for line in lines] == [FOUND]
+    assert (client.call("PING"), is_known(client)) == ("PONG", (True, True))
+
+
+def test_its_end_leaves_no_connection_and_nobody_who_seeks_one(
+    client: Client, way: Between, redis_server: RedisServer
+) -> None:
+    wait_for(lambda: named(redis_server) == 1, "the end of those of other tests")
+    with way.failing(REFUSES):
+        seeker = lose(client)
+    wait_for(lambda: client.is_there, "the connection")
+    client.close()
+    assert (is_known(client), seeker.is_alive()) == ((False, False), False)
+    wait_for(lambda: named(redis_server) == 0, "the end of the connection that nobody took")
+
+
+def test_its_end_ends_who_seeks_it(client: Client, way: Between) -> None:
+    with way.failing(REFUSES):
+        seeker = lose(client)
+        client.close()
+        assert not seeker.is_alive()
+
+
+def test_what_redis_refuses_is_said_and_the_connection_stays(client: Client) -> None:
+    with pytest.raises(StoreGone, match=r"Redis: ResponseError: .*wrong number of arguments"):
+        client.many([("PING",), ("GET",), ("PING",)])
+    assert client.many([("PING",), ("ECHO", "x")]) == ["PONG", "x"]
+    assert is_known(client) == (True, True)
+
+
+def test_a_script_is_sent_whole_once(client: Client, way: Between, redis_server: RedisServer) -> None:
+    redis_server.ask("SCRIPT", "FLUSH")
+    for _ in range(2):
+        assert client.run(SWEEP, ["{x}:a", "{x}:b"], "0", "10", "10") == 0
+    assert (way.count(b"EVALSHA"), way.count(b"$4\r\nEVAL\r\n")) == (2, 1)
