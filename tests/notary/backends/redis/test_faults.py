@@ -161,11 +161,19 @@ while passed() < 200000 do end
 """
 
 
+def lose_the_last_units(server: RedisServer) -> None:
+    """As a replica does that is made the master too early."""
+    (record,) = server.ask("KEYS", "{gateway}:unit:*")
+    server.ask("HSET", record, "number", "1")
+    server.ask("CLIENT", "KILL", "TYPE", "normal")
+
+
 @pytest.mark.parametrize("loses", [
     lambda server: server.ask("FLUSHALL"),
     lambda server: (server.kill(), server.wipe(), server.start()),
     lambda server: server.ask("DEL", "{gateway}:epoch"),
-], ids=["emptied", "restarted without its file", "without its epoch"])  # fmt: skip
+    lose_the_last_units,
+], ids=["emptied", "restarted without its file", "without its epoch", "without its last units"])  # fmt: skip
 def test_a_redis_that_lost_its_data_ends_every_lease_of_before(
     hurt: Running, server: RedisServer, loses: Fault
 ) -> None:
