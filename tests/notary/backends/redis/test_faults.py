@@ -138,10 +138,11 @@ def test_a_silent_redis_is_waited_for_less_than_fronts_wait_and_sought_by_who_ho
     wait_for(lambda: told(hurt, ReadStore()) == "", "the store")
 
 
-def test_connections_that_are_reset_are_made_again(hurt: Running, server: RedisServer) -> None:
-    assert told(hurt, fresh()) == ""
+def test_connections_that_are_reset_are_made_again_and_end_no_lease(hurt: Running, server: RedisServer) -> None:
+    before = hurt.front.ask(fresh()).epoch
     server.ask("CLIENT", "KILL", "TYPE", "normal")
     wait_for(lambda: told(hurt, fresh()) == "", "the store")
+    assert hurt.front.ask(fresh()).epoch == before
 
 
 def test_a_slow_redis_is_waited_for(hurt: Running, server: RedisServer) -> None:
