@@ -63,3 +63,22 @@ def test_a_redis_that_a_unit_finds_to_be_another_one_is_not_used_until_the_ledge
     stores.follow("another")
     stores.check()
     stores.client.close()
+
+
+def test_how_a_unit_would_be_undone_is_kept_until_the_ledger_has_it_and_erased_then(
+    database: Database, redis_server: RedisServer
+) -> None:
+    stores = open_stores(redis_server, "undone")
+    record = stores.keys.unit(stores.notary)
+    with database.unit() as connection:
+        store = stores.open(connection)
+        store.store_hold(approval())
+        store.apply(1)
+        stores.tidy()
+        assert redis_server.ask("HEXISTS", record, "undo") == 1
+        assert (stores.owes, stores.sent) == (True, 1)
+    store.confirm()
+    assert (stores.owes, stores.sent) == (False, None)
+    stores.tidy()
+    assert redis_server.ask("HEXISTS", record, "undo") == 0
+    stores.client.close()
