@@ -14,13 +14,13 @@ RESET, SILENT, LATE = "reset", "silent", "late"
 
 
 class Losing(Between):
-    """See Between. `lost` are requests whose answers were lost."""
+    """See Between. `lost` are requests whose answers were lost: once one is there, the way is shut."""
 
     def __init__(self, port: int) -> None:
         super().__init__(("127.0.0.1", port))
         self.lost: list[bytes] = []
         self._words, self._how = b"", RESET
-        self._deaf: set[socket.socket] = set()
+        self._deaf: dict[socket.socket, bytes] = {}
 
     def lose(self, words: bytes, how: str = RESET) -> None:
         """Of the next request with these words: the connection is reset once the server has answered (RESET), nothing
@@ -45,20 +45,20 @@ class Losing(Between):
     def _passes(self, data: bytes, client: socket.socket, *, is_asked: bool) -> bool:
         if is_asked and self._words and self._words in data:
             self._words = b""
-            self.lost.append(data)
             if self._how == LATE:
-                return self._ended(client)
-            self._deaf.add(client)
+                return self._ended(client, data)
+            self._deaf[client] = data
         elif not is_asked and client in self._deaf:
-            return self._ended(client)
+            return self._ended(client, self._deaf[client])
         return super()._passes(data, client, is_asked=is_asked)
 
-    def _ended(self, client: socket.socket) -> bool:
+    def _ended(self, client: socket.socket, asked: bytes) -> bool:
         assert self._listener is not None
         with contextlib.suppress(OSError):
             self._listener.shutdown(socket.SHUT_RDWR)
         self._listener.close()
-        self._deaf.discard(client)
+        self.lost.append(asked)
+        self._deaf.pop(client, None)
         if self._how == SILENT:
             client.recv(1)  # until it gives up
         client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))

@@ -48,8 +48,7 @@ def written(notary: Running, patch: Patch) -> None:
 
 
 def sent(notary: Running, patch: Patch) -> None:
-    client = stores_of(notary).client
-    patch.setattr(client, "run", _ending(patch, client.run))
+    _after_script(notary, patch, scripts.APPLY)
 
 
 def applied(notary: Running, patch: Patch) -> None:
@@ -84,16 +83,22 @@ def _at_commit(notary: Running, patch: Patch, *, is_done: bool) -> None:
 
 
 def answered(notary: Running, patch: Patch) -> None:
-    patch.setattr(stores_of(notary), "tidy", _ending(patch))
+    _at_tidying(notary, patch, is_done=False)
 
 
 def tidied(notary: Running, patch: Patch) -> None:
+    _at_tidying(notary, patch, is_done=True)
+
+
+def _at_tidying(notary: Running, patch: Patch, *, is_done: bool) -> None:
     stores = stores_of(notary)
+    before = stores._undoable  # a unit of before may be tidied only now, and is none of those that end here
 
     def ending() -> None:
-        was_undoable = stores._undoable is not None
-        Stores.tidy(stores)
-        if was_undoable:
+        is_ours = stores._undoable not in (None, before)
+        if is_done or not is_ours:
+            Stores.tidy(stores)
+        if is_ours:
             _end(patch)
 
     patch.setattr(stores, "tidy", ending)
@@ -113,12 +118,16 @@ def doubted(notary: Running, patch: Patch) -> None:
 def recovered(notary: Running, patch: Patch) -> None:
     """Undone in Redis, which nobody hears."""
     _lose_answer(notary, patch, lambda: None)
+    _after_script(notary, patch, scripts.RECOVER)
+
+
+def _after_script(notary: Running, patch: Patch, last: scripts.Script) -> None:
     client = stores_of(notary).client
     run = client.run
 
     def ending(script: scripts.Script, *asked: Any) -> Any:
         answer = run(script, *asked)
-        if script is scripts.RECOVER:
+        if script is last:
             _end(patch)
         return answer
 

@@ -46,19 +46,20 @@ def unit(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[UnitOfStore
     else:
         server: RedisServer = request.getfixturevalue("redis_server")
         stores = open_stores(server, f"contract-{next(_prefixes)}")
-
-        @contextmanager
-        def in_redis() -> Iterator[Store]:
-            stores.used.clear()
-            with database.unit() as connection:
-                store = stores.open(connection)
-                yield store
-                store.apply(1)
-            store.confirm()
-
-        yield in_redis
+        yield lambda: unit_of(stores, database)
         stores.client.close()
     database.close()
+
+
+@contextmanager
+def unit_of(stores: Stores, database: Database) -> Iterator[Store]:
+    """One in Redis."""
+    stores.used.clear()
+    with database.unit() as connection:
+        store = stores.open(connection)
+        yield store
+        store.apply(1)
+    store.confirm()
 
 
 def open_stores(server: RedisServer, prefix: str, notary: str = "notary") -> Stores:

@@ -139,10 +139,11 @@ def test_a_silent_redis_is_waited_for_less_than_fronts_wait_and_sought_by_who_ho
     wait_for(lambda: told(hurt, ReadStore()) == "", "the store")
 
 
-def test_connections_that_are_reset_are_made_again(hurt: Running, server: RedisServer) -> None:
-    assert told(hurt, fresh()) == ""
+def test_connections_that_are_reset_are_made_again_and_end_no_lease(hurt: Running, server: RedisServer) -> None:
+    before = hurt.front.ask(fresh()).epoch
     server.ask("CLIENT", "KILL", "TYPE", "normal")
     wait_for(lambda: told(hurt, fresh()) == "", "the store")
+    assert hurt.front.ask(fresh()).epoch == before
 
 
 def test_a_slow_redis_is_waited_for(hurt: Running, server: RedisServer) -> None:
@@ -162,11 +163,19 @@ while passed() < 200000 do end
 """
 
 
+def lose_the_last_units(server: RedisServer) -> None:
+    """As a replica does that is made the master too early."""
+    (record,) = server.ask("KEYS", "{gateway}:unit:*")
+    server.ask("HSET", record, "number", "1")
+    server.ask("CLIENT", "KILL", "TYPE", "normal")
+
+
 @pytest.mark.parametrize("loses", [
     lambda server: server.ask("FLUSHALL"),
     lambda server: (server.kill(), server.wipe(), server.start()),
     lambda server: server.ask("DEL", "{gateway}:epoch"),
-], ids=["emptied", "restarted without its file", "without its epoch"])  # fmt: skip
+    lose_the_last_units,
+], ids=["emptied", "restarted without its file", "without its epoch", "without its last units"])  # fmt: skip
 def test_a_redis_that_lost_its_data_ends_every_lease_of_before(
     hurt: Running, server: RedisServer, loses: Fault
 ) -> None:

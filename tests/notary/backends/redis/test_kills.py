@@ -280,3 +280,13 @@ def test_a_script_that_comes_after_its_recovery_does_nothing(
     ((script, asked),) = late
     assert redis_server.ask("EVAL", script.text, *asked) == ["fence"]
     assert left(notary, session_id) == CALLS
+
+
+def test_a_unit_that_redis_takes_for_late_is_done_all_the_same(notary: Running, redis_server: RedisServer) -> None:
+    notary.front.ask(Enter(Proof("before")))
+    stores = stores_of(notary)
+    redis_server.ask("HSET", stores.keys.unit(stores.notary), "fence", "another")
+    assert notary.front.ask(Enter(Proof("p"))).is_fresh
+    assert not notary.front.ask(Enter(Proof("p"))).is_fresh
+    assert not notary.front.ask(Enter(Proof("before"))).is_fresh
+    assert notary.front.ask(ReadEpoch()) == 0

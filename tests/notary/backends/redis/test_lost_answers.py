@@ -1,14 +1,15 @@
 """Redis has done what a unit asked for, and its answer is lost: the ledger does not have the unit, and may go on with
 others. What such a unit took is given back before the store is used again, by this notary or the next."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 
 import pytest
 
 from ipc.messages import Closed, Enter, GetHold, Issued, Operation, Proof, ReadBudget
 from notary.backends.redis.changes import Changes
 from notary.backends.redis.scripts import RECOVER
-from notary.database import DatabaseGone
+from notary.database import Connection, DatabaseGone
 from notary.store.contract import StoreGone
 from tests.notary.backends.losing import LATE, RESET, SILENT, Losing
 from tests.notary.backends.redis.test_kills import CALLS, budgeted, left, stores_of
@@ -210,6 +211,38 @@ def fail_to_commit(distant: Running, patched: pytest.MonkeyPatch, follow: Callab
             raise DatabaseGone("no room")
 
     patched.setattr(stores, "apply", applying)
+
+
+def test_a_debit_whose_unit_the_ledger_took_unheard_stays_taken_where_it_went_on_meanwhile(
+    distant: Running, way: Losing, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session_id = distant.front.ask(make_issue(max_calls=CALLS)).session_id
+    with monkeypatch.context() as patched:
+        commit_unheard(distant, patched, way.shut)
+        assert told(distant, budgeted(session_id)) == "ledger"
+    goes_on(distant)
+    comes_back(distant, way)
+    assert left(distant, session_id) == CALLS - 1
+    assert walk_of(distant).intact
+
+
+def commit_unheard(distant: Running, patched: pytest.MonkeyPatch, follow: Callable[[], None]) -> None:
+    """The next unit that changes Redis: the ledger has it and does not say so, and then this happens."""
+    assert distant.thread is not None
+    database, stores = distant.thread.state.database, stores_of(distant)
+    unit = database.unit
+
+    @contextmanager
+    def unheard(**given: bool) -> Iterator[Connection]:
+        with unit(**given) as connection:
+            yield connection
+            is_applied = stores.owes
+        if is_applied:
+            patched.undo()
+            follow()
+            raise DatabaseGone("no answer")
+
+    patched.setattr(database, "unit", unheard)
 
 
 def test_a_recovery_whose_own_answer_was_lost_is_done_again_and_ends_no_lease(

@@ -1,0 +1,96 @@
+"""Approvals at their bounds, of any store: the end of their time, of a page, and of a session; and in Redis, of another
+notary's claim."""
+
+from pathlib import Path
+
+import pytest
+
+from ipc.approvals import CLAIMED, EXPIRED, PENDING
+from ipc.messages import ListHolds
+from ipc.store import NO_EPOCH
+from notary.backends.sqlite import Database
+from notary.ledger import schema
+from notary.store.contract import Moment
+from notary.store.keeping import LONGEST_CALL_SECONDS
+from tests.notary.samples import NOW
+from tests.notary.store.conftest import UnitOfStore, open_stores, unit_of
+from tests.notary.store.test_contract import MOMENT, approval
+from tests.support.notary_thread import SMALL_WAL
+from tests.support.redis_server import RedisServer
+
+
+def ids(unit: UnitOfStore, asked: ListHolds) -> list[str]:
+    with unit() as store:
+        return [record.approval_id for record in store.list_holds(asked, MOMENT).approvals]
+
+
+def test_what_is_shown_as_the_bound_of_a_page_is_not_on_it_and_what_is_two_milliseconds_older_is(
+    unit: UnitOfStore,
+) -> None:
+    with unit() as store:
+        store.store_hold(approval(created_at=NOW))
+    assert ids(unit, ListHolds(None, 9, before=NOW + 0.0002)) == []
+    assert ids(unit, ListHolds(None, 9, before=NOW + 0.002)) == ["apr_1"]
+
+
+def test_a_page_that_begins_somewhere_is_newest_first_whoever_asked(unit: UnitOfStore) -> None:
+    with unit() as store:
+        for number, principal in enumerate("aabbc"):
+            store.store_hold(approval(f"apr_{number}", principal=principal, created_at=NOW + number))
+    assert ids(unit, ListHolds(None, 3)) == ["apr_4", "apr_3", "apr_1"]
+    assert ids(unit, ListHolds(None, 3, before=NOW + 5)) == ["apr_4", "apr_3", "apr_2"]
+
+
+def test_a_list_tells_what_came_of_each_approval(unit: UnitOfStore) -> None:
+    with unit() as store:
+        for approval_id in ("apr_1", "apr_2"):
+            store.store_hold(approval(approval_id))
+        store.move_hold("apr_1", PENDING, CLAIMED, outcome='{"claimed_by":"o"}', holder="front-1")
+    with unit() as store:
+        listed = store.list_holds(ListHolds(None, 9), MOMENT).approvals
+    assert {one.approval_id: one.outcome for one in listed} == {"apr_1": '{"claimed_by":"o"}', "apr_2": "{}"}
+
+
+def test_an_approval_is_due_at_the_very_end_of_its_time(unit: UnitOfStore) -> None:
+    with unit() as store:
+        store.store_hold(approval(expires_at=NOW + 60))
+    with unit() as store:
+        assert store.due_holds(Moment(NOW + 59, 0), 9) == []
+        assert [due.approval_id for due in store.due_holds(Moment(NOW + 60, 0), 9)] == ["apr_1"]
+
+
+def test_an_approval_of_a_session_that_was_revoked_is_of_no_epoch_wherever_it_is_read(unit: UnitOfStore) -> None:
+    with unit() as store:
+        store.store_hold(approval())
+    with unit() as store:
+        store.end_session("ses_1", "uid:1000", 0, NOW + 300)
+    with unit() as store:
+        found = store.hold("apr_1")
+        assert found is not None
+        assert (found.state, found.epoch) == (PENDING, NO_EPOCH)
+        assert [one.state for one in store.list_holds(ListHolds(None, 9), MOMENT).approvals] == [EXPIRED]
+        assert store.list_holds(ListHolds((PENDING,), 9), MOMENT).total == 0
+
+
+@pytest.mark.large
+def test_a_claim_of_another_notary_is_its_own_until_the_longest_call_is_over_and_nobodys_then(
+    redis_server: RedisServer, tmp_path: Path
+) -> None:
+    database = Database(tmp_path / "ledger.sqlite3", schema.prepare, SMALL_WAL)
+    database.open()
+    one, other = (open_stores(redis_server, "claims", notary) for notary in ("one", "other"))
+    over = NOW - LONGEST_CALL_SECONDS
+    with unit_of(one, database) as store:
+        for approval_id, ends in (("apr_1", over), ("apr_2", over + 1)):
+            store.store_hold(approval(approval_id, expires_at=ends))
+            store.move_hold(approval_id, PENDING, CLAIMED, outcome="{}", holder="front-1")
+    with unit_of(other, database) as store:
+        assert [(found.approval_id, found.holder) for found in store.claimed_by_others(())] == [("apr_1", None)]
+        found = store.hold("apr_2")
+        assert found is not None
+        assert found.holder == "front-1@one"
+    with unit_of(one, database) as store:
+        assert [found.approval_id for found in store.claimed_by("front-1", ())] == ["apr_1", "apr_2"]
+    for stores in (one, other):
+        stores.client.close()
+    database.close()

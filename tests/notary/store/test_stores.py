@@ -1,0 +1,84 @@
+"""What one notary knows of its Redis between two units."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from notary.backends.redis.changes import Outdated, StoreLost
+from notary.backends.sqlite import Database
+from notary.ledger import schema
+from notary.store.contract import Store
+from tests.notary.samples import NOW
+from tests.notary.store.conftest import open_stores
+from tests.notary.store.test_contract import approval
+from tests.support.notary_thread import SMALL_WAL
+from tests.support.redis_server import RedisServer
+
+pytestmark = pytest.mark.large
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Iterator[Database]:
+    database = Database(tmp_path / "ledger.sqlite3", schema.prepare, SMALL_WAL)
+    database.open()
+    yield database
+    database.close()
+
+
+@pytest.mark.parametrize("change", [
+    lambda store: store.store_hold(approval()),
+    lambda store: store.raise_epoch(0),
+], ids=["what it has read", "the epoch"])  # fmt: skip
+def test_a_unit_that_others_outdate_leaves_nothing_to_be_undone(
+    change: Callable[[Store], object], database: Database, redis_server: RedisServer, request: pytest.FixtureRequest
+) -> None:
+    one, other = (open_stores(redis_server, request.node.name, notary) for notary in ("one", "other"))
+    with database.unit() as connection:
+        store, theirs = one.open(connection), other.open(connection)
+        assert store.hold("apr_1") is None
+        change(theirs)
+        theirs.apply(1)
+        other.confirm()
+        with pytest.raises(Outdated):
+            store.apply(1)
+    assert (one.owes, one.sent) == (False, None)
+    for stores in (one, other):
+        stores.client.close()
+
+
+def test_a_redis_that_a_unit_finds_to_be_another_one_is_not_used_until_the_ledger_follows_it(
+    database: Database, redis_server: RedisServer
+) -> None:
+    stores = open_stores(redis_server, "another")
+    redis_server.ask("SET", stores.keys.marker, "another")
+    with database.unit() as connection:
+        store = stores.open(connection)
+        assert store.use_proof("p", NOW)
+        with pytest.raises(StoreLost):
+            store.apply(1)
+        with pytest.raises(StoreLost):
+            stores.open(connection).confirm_epoch()
+    assert redis_server.ask("EXISTS", stores.keys.proof("p")) == 0
+    stores.follow("another")
+    stores.check()
+    stores.client.close()
+
+
+def test_how_a_unit_would_be_undone_is_kept_until_the_ledger_has_it_and_erased_then(
+    database: Database, redis_server: RedisServer
+) -> None:
+    stores = open_stores(redis_server, "undone")
+    record = stores.keys.unit(stores.notary)
+    with database.unit() as connection:
+        store = stores.open(connection)
+        store.store_hold(approval())
+        store.apply(1)
+        stores.tidy()
+        assert redis_server.ask("HEXISTS", record, "undo") == 1
+        assert (stores.owes, stores.sent) == (True, 1)
+    store.confirm()
+    assert (stores.owes, stores.sent) == (False, None)
+    stores.tidy()
+    assert redis_server.ask("HEXISTS", record, "undo") == 0
+    stores.client.close()
