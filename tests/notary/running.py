@@ -235,6 +235,8 @@ def walk_of(notary: Running) -> VerifyReport:
     assert notary.thread is not None
     progress = WholeWalk()
     with opened(Source(notary.settings.ledger.url or str(notary.path))) as connection:
+        connection.execute("BEGIN")  # what is written meanwhile is none of it
         while progress.step(connection):
             pass
+        connection.execute("ROLLBACK")
     return progress.report()
