@@ -108,6 +108,20 @@ async def test_a_call_that_is_cut_before_its_worker_has_begun_it_is_given_back_a
     assert core.desk.kills == []
 
 
+async def test_a_call_that_is_cut_while_it_waits_for_another_worker_is_given_back(
+    tmp_path: Path,
+) -> None:
+    async with behind(tmp_path) as both:
+        core = both.core
+        await until(lambda: core.services.pools.census()["compute"].waiting == 1)
+        both.second_scope.cancel()
+        await until(lambda: both.second_scope.cancelled_caught)
+        assert core.client.asked.count("Withdraw") == 1
+        (event,) = await core.events(session_id=both.second.session_id, event_type="ActionCall")
+        assert (event["decision"], event["error_code"]) == ("error", "draining")
+        assert (await core.remaining(both.second), await core.unresolved()) == (3, 1)
+
+
 async def test_a_call_that_goes_through_no_proxy_runs_while_the_proxy_is_down(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         object.__setattr__(core.services.pipeline.execution, "is_proxy_down", lambda: True)

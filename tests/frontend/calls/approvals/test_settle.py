@@ -117,6 +117,7 @@ async def test_an_approval_whose_receipt_can_not_be_written_is_over_spent_and_un
             {"error": "evidence_persistence_failed"},
         )
         assert await state_of(core, approval_id) == "claimed", "it may have run: the ledger knows"
+        assert core.client.asked.count("MoveHold") == 1, "the claim alone: its end is not asked for"
         await core.services.upkeep.round()
         assert await state_of(core, approval_id) == "failed"
         core.client.faults.clear()
