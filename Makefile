@@ -23,7 +23,7 @@ $(READY): requirements-dev.lock pyproject.toml sdk/pyproject.toml scripts/setup.
 demo: $(READY) ## the main job, told step by step, on embedded defaults (under 30 seconds)
 	@$(BIN)/python -m contrib.demo
 
-test: $(READY) servers ## every test, in two processes (a quarter of an hour on 2 cores)
+test: $(READY) servers ## every test, in three processes (less than twenty minutes on 2 cores)
 	@bash scripts/test.sh $(BIN)/python
 
 quick: $(READY) ## what to run between two edits: no gateway, no process, no property (about a minute)

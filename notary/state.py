@@ -45,6 +45,8 @@ class Limits:
     """Between two checkpoints of a tree that grows."""
     announce_seconds: float = 60.0
     """Between two checkpoints that webhooks tell of."""
+    round_seconds: float = 1.0
+    """Between two looks at what time brings: key files that changed, what the store may forget."""
     wal_seconds: float = 60.0
     """What was erased in the file leaves the WAL within so long, if no reader needs it."""
     unsettled_slots: int = SLOTS

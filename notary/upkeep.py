@@ -15,8 +15,6 @@ from notary.store.keeping import KEEP_ENDED_SECONDS
 from notary.store.sessions import living
 from notary.unit import Task
 
-ROUND_SECONDS = 1.0
-
 
 class Upkeep:
     """Rounds of one notary."""
@@ -24,7 +22,7 @@ class Upkeep:
     def __init__(self, state: State, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._state = state
         self._monotonic = monotonic
-        self._next = monotonic() + ROUND_SECONDS
+        self._next = monotonic() + state.limits.round_seconds
         self._has_more = False
         self._seen = -1
         self._settle_at = self._retry_at = 0.0
@@ -44,7 +42,7 @@ class Upkeep:
             self._settle_in_time()
         if not self._has_more and self._monotonic() < self._next:
             return None
-        self._next = self._monotonic() + ROUND_SECONDS
+        self._next = self._monotonic() + self._state.limits.round_seconds
         self._sweep()
         self._cut_wal()
         return Task("", 0, FollowKeys()) if self._state.signers.has_news() else None
@@ -73,7 +71,7 @@ class Upkeep:
             # SECURITY: evidence that can't come to its tables stops every call: the next unit settles, or fails.
             self._state.forget()
             self._state.is_failing = True
-            self._retry_at = now + ROUND_SECONDS
+            self._retry_at = now + self._state.limits.round_seconds
             log.warning("the journal could not be settled", cause=str(error))
 
     def _cut_wal(self) -> None:

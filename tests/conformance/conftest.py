@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.deployment import MODES, Caller, Deployment, deployment, share_modules
+from tests.conformance.deployment import MODES, Caller, Deployment, deployment
 from tests.conformance.outages import Outage
 from tests.conformance.proxied import Proxied, proxied_deployment
 from tests.conformance.stories import Drain, Restart, Story, Strangers, live
@@ -44,10 +44,9 @@ def dev(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Depl
 
 
 @pytest.fixture(scope="package")
-def run(dev: Deployment, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
+def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     """The shared production gateway."""
     folder = tmp_path_factory.mktemp("run")
-    share_modules(dev, folder)
     with deployment("run", folder) as running:
         yield running
 
@@ -81,7 +80,7 @@ def operator(gate: Deployment) -> Caller:
 
 
 @pytest.fixture(scope="package")
-def behind_proxies(dev: Deployment, up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator["Behind"]:
+def behind_proxies(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator["Behind"]:
     """A gateway of each kind whose actions go out through a real squid, once somebody asks for it."""
     made: dict[str, Proxied] = {}
     with ExitStack() as stack:
@@ -89,7 +88,6 @@ def behind_proxies(dev: Deployment, up: Upstream, tmp_path_factory: pytest.TempP
         def behind(mode: str) -> Proxied:
             if mode not in made:
                 folder = tmp_path_factory.mktemp(f"proxied-{mode}")
-                share_modules(dev, folder)
                 made[mode] = stack.enter_context(proxied_deployment(mode, folder, up))
             return made[mode]
 
@@ -130,8 +128,6 @@ def modes_of_stories(items: list[pytest.Item]) -> list[str]:
 def lived(up: Upstream, tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[Lived]:
     """The story of each kind of gateway, lived through once and in the background: most of it is waiting."""
     folders = {mode: tmp_path_factory.mktemp(f"story-{mode}") for mode in modes_of_stories(request.session.items)}
-    for folder in folders.values():
-        share_modules(request.getfixturevalue("dev"), folder)
     with ThreadPoolExecutor(max_workers=1) as background:
         told = {
             mode: background.submit(live, partial(deployment, mode, upstream=up.address), mode, folder)

@@ -4,7 +4,6 @@ import base64
 import contextlib
 import json
 import os
-import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -277,14 +276,6 @@ def prepare(folder: Path, mode: str) -> None:
     secrets = folder / "secrets.json"
     secrets.touch(mode=0o600)
     secrets.write_text(json.dumps({"upstream_token": "token-5f2c", "bank_token": "bank-91aa"}))
-
-
-def share_modules(other: Deployment, folder: Path) -> None:
-    """Let the gateway that will start in `folder` have what another has compiled already."""
-    state = folder / "state"
-    state.mkdir(parents=True, mode=0o700)
-    for name in ("modules-cache", "modules-cache.digests"):
-        shutil.copytree(other.state / name, state / name)
 
 
 @contextmanager

@@ -8,7 +8,7 @@ from pathlib import Path
 from socket import socket
 from typing import Any
 
-from tests.conformance.deployment import Deployment, deployment, share_modules
+from tests.conformance.deployment import Deployment, deployment
 from tests.support.gateway import Gateway, wait_for
 from tests.support.webhook_receiver import Answer, Received, Receiver, says, webhook_receiver
 
@@ -51,7 +51,7 @@ class Hooked:
 
 
 @contextmanager
-def hooked(mode: str, folder: Path, other: Deployment) -> Iterator[Hooked]:
+def hooked(mode: str, folder: Path) -> Iterator[Hooked]:
     """Run one until the block ends; one call has been executed, and everybody is being notified."""
     with ExitStack() as stack:
         receivers = {name: stack.enter_context(webhook_receiver()) for name in (*ANSWERS, "private")}
@@ -59,7 +59,6 @@ def hooked(mode: str, folder: Path, other: Deployment) -> Iterator[Hooked]:
         for name, status in ANSWERS.items():
             receivers[name].answer = says(status)
         receivers["patient"].answer = _noted(arrivals, says(ANSWERS["patient"]))
-        share_modules(other, folder)
         found = Hooked(
             stack.enter_context(deployment(mode, folder, tables=_tables(mode, receivers))), receivers, arrivals
         )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.deployment import CLOSED, Caller, Deployment, deployment, share_modules
+from tests.conformance.deployment import CLOSED, Caller, Deployment, deployment
 from tests.conformance.marks import row
 
 NEW = {"action_id": "any_host", "domain": "new.gateway.invalid"}
@@ -16,7 +16,6 @@ WILD = {"action_id": "http_host", "domain": "*.partner.gateway.invalid"}
 def gate(mode: str, dev: Deployment, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Deployment]:
     """A gateway of this kind in live-sync mode."""
     folder: Path = tmp_path_factory.mktemp(f"live-sync-{mode}")
-    share_modules(dev, folder)
     (folder / "proxy").mkdir(mode=0o755)
     tables = f'[egress]\nproxy_allowlist_file = "{folder / "proxy" / "domains"}"\n'
     with deployment(mode, folder, top=f'egress_proxy_url = "http://{CLOSED}"\n', tables=tables) as running:

@@ -11,7 +11,6 @@ from itertools import pairwise
 import pytest
 from standardwebhooks import Webhook, WebhookVerificationError
 
-from tests.conformance.deployment import Deployment
 from tests.conformance.hooked import RETRIES, SECRET, Hooked, hooked, log_of
 from tests.conformance.marks import ONLY_DEV, row
 from tests.conformance.test_metrics import family_of, total
@@ -19,9 +18,9 @@ from tests.support.gateway import wait_for
 
 
 @pytest.fixture(scope="module")
-def hooks(mode: str, dev: Deployment, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hooked]:
+def hooks(mode: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hooked]:
     """A gateway with endpoints of its own, and one call that they are notified of."""
-    with hooked(mode, tmp_path_factory.mktemp(f"hooked-{mode}"), dev) as found:
+    with hooked(mode, tmp_path_factory.mktemp(f"hooked-{mode}")) as found:
         yield found
 
 

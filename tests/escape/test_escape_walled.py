@@ -45,6 +45,7 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, st
         }  # fmt: skip
         told = {"front": own, "deliverer": own, "compiler": own, "notary": theirs, "template": theirs}
         (reports / FACTS).write_text(json.dumps(told))
+        state.mkdir(mode=0o700)  # where nothing is compiled yet, so that a compiler runs
         with gateway(folder, config_for("127.0.0.1:9", top) + _HOOK, program=program) as running:
             assert running.agent().execute("text_digest", {"text": "after it"}).status_code == 200
             wait_for(lambda: all((reports / f"{kind}.json").exists() for kind in WALLED), "what came of all rows")

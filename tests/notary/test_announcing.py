@@ -43,7 +43,7 @@ def sizes(notary: Running) -> list[int]:
 @pytest.fixture
 def telling(start_notary: StartNotary) -> Running:
     """A notary whose one endpoint asked for checkpoints, and which has a pause that no test lives to see the end of."""
-    return start_notary(webhooks=TOLD, limits=replace(LIMITS, announce_seconds=3600.0))
+    return start_notary(webhooks=TOLD, limits=replace(LIMITS, announce_seconds=3600.0, checkpoint_seconds=0.05))
 
 
 def test_the_first_checkpoint_is_told_with_its_note_and_wakes_the_deliverer(telling: Running) -> None:

@@ -157,6 +157,7 @@ LARGE = '{"plan":{"principal":"uid:1000","request":"' + "x" * 5_000_000 + '"}}'
 ROOMY = ApprovalSettings(max_pending_bytes=1 << 30, max_pending_bytes_per_principal=1 << 29)
 
 
+@pytest.mark.large
 def test_holds_that_are_due_come_in_pieces_that_a_frame_takes(start_notary: StartNotary) -> None:
     notary = start_notary(approvals=ROOMY)
     for number in range(10):
@@ -170,6 +171,7 @@ def test_holds_that_are_due_come_in_pieces_that_a_frame_takes(start_notary: Star
     assert seen == [f"apr_{number}" for number in range(10)]
 
 
+@pytest.mark.large
 def test_claims_of_fronts_that_are_gone_come_in_pieces_that_a_frame_takes(start_notary: StartNotary) -> None:
     notary = start_notary(approvals=ROOMY)
     for number in range(10):

@@ -172,6 +172,7 @@ def test_a_body_that_is_no_text_is_carried_as_base64_and_says_so(call: Call, hos
     assert call("http", request()).output == {"status": 200, "body": "//79", "body_encoding": "base64"}
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(
     "element", ["[1],", '{"k":"' + "v" * 50 + '"},', '"\\u00fc",'], ids=["lists", "objects", "escapes"]
 )

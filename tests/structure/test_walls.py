@@ -212,14 +212,17 @@ def test_no_circle_of_imports() -> None:
         visit(path, ())
 
 
-def modules_of(path: Path) -> Iterator[Path]:
+@cache
+def modules_of(path: Path) -> tuple[Path, ...]:
     """The files of ours that a file imports, wherever in it."""
+    found: list[Path] = []
     for node in ast.walk(ast.parse(path.read_text())):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.module:
             deeper = [f"{node.module}.{alias.name}" for alias in node.names]
             names = [name if file_of(name) else node.module for name in deeper]
-        yield from (target for target in map(file_of, names) if target is not None)
+        found += (target for target in map(file_of, names) if target is not None)
+    return tuple(found)
 
 
 def arrows_in(folder: Path) -> dict[Path, set[Path]]:

@@ -26,6 +26,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.utils import decode_dss_signature
 
 from tests.support.documented import check_answer
+from tests.support.modules import give_modules, keep_modules
 from tests.support.pace import Pace, Paces
 from tests.support.readable import readable
 
@@ -217,6 +218,7 @@ def gateway(
     if config:
         (folder / "gateway.toml").write_text(config)
         arguments += ["--config", str(folder / "gateway.toml")]
+    give_modules(folder / "state")
     log = folder / "gateway.log"
     with log.open("ab") as errors:
         process = subprocess.Popen(
@@ -230,6 +232,7 @@ def gateway(
             base_url=ready["base_url"], timeout=ANSWER_SECONDS, event_hooks={"response": [as_documented]}
         ) as http:
             running = Gateway(process, ready, log, http)
+            keep_modules(running.state)
             try:
                 yield running
             finally:

@@ -17,6 +17,7 @@ from typing import Any
 import httpx
 
 from tests.support.gateway import ANSWER_SECONDS, START_SECONDS, STOP_SECONDS, Gateway, wait_for
+from tests.support.modules import give_modules, keep_modules
 from tests.support.processes import GATEWAY
 
 PUBLIC_URL = "https://gateway.conformance.test"
@@ -97,6 +98,7 @@ def production(
     identity = "" if "[identity" in tables else mapping(os.geteuid())
     config = folder / "gateway.toml"
     config.write_text(f"{lines}{top}\n{keys.settings}\n{identity}\n{tables}\n{keys.operators}")
+    give_modules(folder / "state")
     log = folder / "gateway.log"
     with log.open("ab") as errors:
         process = subprocess.Popen(
@@ -115,6 +117,7 @@ def production(
         with over(ready["client_socket"]) as http, over(ready["admin_socket"]) as admin:
             running = Production(process, ready, log, http, admin=admin)
             wait_for(lambda: _serves(running), "a production gateway that serves", START_SECONDS)
+            keep_modules(running.state)
             try:
                 yield running
             finally:

@@ -134,6 +134,7 @@ def test_it_says_which_signature_it_has_not_checked(program: list[str | Path], t
     assert "approval.py" not in judge(program, named("proven-approved"), tmp_path).output
 
 
+@pytest.mark.large
 def test_no_byte_of_a_proven_bundle_can_be_another() -> None:
     vector = named("proven-one-witness")
     assert reason_of(vector) == PROVEN

@@ -41,6 +41,7 @@ async def kept(folder: Path, *, stays_open: bool = True) -> AsyncIterator[Runnin
             nursery.cancel_scope.cancel()
 
 
+@pytest.mark.large
 async def test_a_connection_that_was_accepted_and_asked_nothing_yet_may_ask_once(tmp_path: Path) -> None:
     async with kept(tmp_path) as running, running.client(unix=True) as early, trio.open_nursery() as nursery:
         await until(lambda: running.server.connections == 1)

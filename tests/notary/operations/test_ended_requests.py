@@ -30,7 +30,7 @@ from tests.notary.samples import (
 from tests.support.notary_thread import SMALL_WAL
 from tests.support.supervised import wait_until
 
-SOON = Limits(database=SMALL_WAL, wal_seconds=0.0)
+SOON = Limits(database=SMALL_WAL, wal_seconds=0.0, round_seconds=0.05)
 
 
 def held(notary: Running, name: str, length: int, **given: Any) -> ApprovalRecord:
@@ -125,7 +125,7 @@ def test_a_reader_that_needs_the_wal_holds_no_call_up_and_delays_only_what_is_cu
 
 
 def test_a_notary_that_follows_one_that_was_killed_finds_nothing_to_leave_in_the_wal(start_notary: StartNotary) -> None:
-    notary = start_notary(limits=Limits(database=SMALL_WAL))
+    notary = start_notary(limits=Limits(database=SMALL_WAL, round_seconds=0.05))
     approval = held(notary, "no", 3_000)
     with closing(connect(notary.path, writes=False)) as reader:  # so that the end of the notary leaves the WAL
         reader.execute("BEGIN")

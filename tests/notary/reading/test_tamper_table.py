@@ -402,6 +402,7 @@ def evidence_in(folder: Folder) -> list[object]:
 FLIPS = 250
 
 
+@pytest.mark.large
 def test_no_byte_of_the_file_can_be_changed_so_that_evidence_changes_and_the_check_does_not_say_so(
     folder: Folder,
 ) -> None:

@@ -154,6 +154,7 @@ LEVELS: dict[str, Callable[[sqlite3.Connection], object]] = {
 }
 
 
+@pytest.mark.large
 @pytest.mark.parametrize("damage", LEVELS)
 def test_the_upper_levels_are_looked_at_too(long_ledger: Path, tmp_path: Path, damage: str) -> None:
     file = Tampered(Path(shutil.copy(long_ledger, tmp_path)))

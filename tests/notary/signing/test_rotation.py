@@ -84,6 +84,7 @@ def test_each_key_is_followed_with_its_event_and_told_to_every_front_before_anyt
     assert len(rotations(front)) == len(PURPOSES)
 
 
+@pytest.mark.large
 def test_a_notary_looks_at_its_files_by_itself(notary: Running) -> None:
     next_id = turn(notary, "receipt")
     for _ in range(100_000):

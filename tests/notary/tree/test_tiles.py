@@ -82,6 +82,7 @@ def test_only_what_was_committed_grows_a_tree(tmp_path: Path, steps: list[tuple[
     connection.close()
 
 
+@pytest.mark.large
 def test_every_size_of_a_tree_is_proven_to_begin_with_every_smaller_one(tree: Tree) -> None:
     roots = [tree.root(size) for size in range(SIZES + 1)]
     for size in range(SIZES + 1):
@@ -90,6 +91,7 @@ def test_every_size_of_a_tree_is_proven_to_begin_with_every_smaller_one(tree: Tr
             check_consistency(old_size, roots[old_size], size, roots[size], path)
 
 
+@pytest.mark.large
 def test_every_leaf_is_proven_in_every_size_of_a_tree(tree: Tree) -> None:
     for size in range(1, SIZES + 1):
         root = tree.root(size)

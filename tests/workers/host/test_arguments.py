@@ -46,6 +46,7 @@ def test_a_list_that_is_too_long_traps_before_the_function_sees_it(
     assert result.io_calls == (outcome == "host_io")
 
 
+@pytest.mark.large
 def test_nothing_is_kept_of_a_list_that_is_too_long(bench: Bench) -> None:
     sent(bench, 20_000)
     gc.collect()

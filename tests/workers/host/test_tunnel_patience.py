@@ -46,6 +46,7 @@ def test_any_other_refusal_is_final(patience: int, unresolved: tuple[str, ...]) 
         assert (len(proxy.requests), len(up.requests)) == (1, 0)
 
 
+@pytest.mark.large
 @pytest.mark.parametrize(("patience", "seconds"), [(1, 300), (600, 1)])
 def test_patience_ends_and_never_outlives_the_calls_own_time(patience: int, seconds: float) -> None:
     with upstream(REFUSAL) as proxy:

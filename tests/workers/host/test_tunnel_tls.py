@@ -77,6 +77,7 @@ def test_a_proxy_that_is_another_is_shown_nothing(tmp_path: Path, name: str) -> 
     assert (proxy.requests, up.requests) == ([], [])
 
 
+@pytest.mark.large
 def test_a_proxy_that_speaks_no_tls_is_shown_nothing() -> None:
     with upstream(saying(ESTABLISHED)) as proxy:
         kind, message = client(proxy, make_tls(), seconds=1).refused(request())
@@ -99,6 +100,7 @@ def test_an_upstream_whose_tls_is_cut_inside_the_tunnel_has_not_answered(tmp_pat
     assert told[0] == "unavailable"
 
 
+@pytest.mark.large
 def test_a_tunnel_in_which_nothing_comes_ends_with_the_time_of_the_call(tmp_path: Path) -> None:
     trusted, outer = certificate(tmp_path, PROXY)
 

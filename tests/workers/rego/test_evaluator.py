@@ -64,6 +64,7 @@ def test_a_reference_that_is_undefined_makes_no_document_of_the_rest() -> None:
         json.loads(answer.evaluate({}))
 
 
+@pytest.mark.large
 def test_asking_many_questions_does_not_grow_the_process() -> None:
     policy = compiled(f"decision := {document(rule='input.name')}", json.dumps({"acl": {"a": ["b"] * 100}}))
     question = {"name": "x" * 2000, "list": ["y"] * 50}

@@ -51,6 +51,7 @@ def test_the_file_in_docs_is_what_the_code_says() -> None:
     assert (ROOT / "docs" / "openapi.json").read_bytes() == encoded(DOCUMENT)
 
 
+@pytest.mark.large
 def test_it_is_openapi() -> None:
     OpenAPIV31SpecValidator(json.loads(encoded(DOCUMENT))).validate()
 
