@@ -98,13 +98,20 @@ def is_running(pid: int) -> bool:
 
 def family(pid: int) -> dict[int, str]:
     """pid -> title of every process below one, however deep. Spares are left out: they come once all is calm."""
-    found = {}
+    return {pid: name for pid, name in titles_below(pid).items() if not is_spare(name)}
+
+
+def titles_below(pid: int) -> dict[int, str]:
+    """pid -> title of every process below one that has a title of its own.
+
+    One that was forked a moment ago still shows its parent's: it is another process only once it has executed a
+    program or given itself a name.
+    """
+    parents, found = {}, {pid: title(pid)}
     for child in psutil.Process(pid).children(recursive=True):
-        try:
-            found[child.pid] = title(child.pid)
-        except OSError:
-            continue
-    return {pid: name for pid, name in found.items() if not is_spare(name)}
+        with contextlib.suppress(OSError, psutil.NoSuchProcess):
+            parents[child.pid], found[child.pid] = child.ppid(), title(child.pid)
+    return {pid: found[pid] for pid, parent in parents.items() if found.get(pid) and found[pid] != found.get(parent)}
 
 
 def is_spare(name: str) -> bool:

@@ -13,6 +13,7 @@ from typing import Any
 import psutil
 
 from ipc.settings import Settings
+from tests.support.processes import titles_below
 
 
 def wait_until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
@@ -93,13 +94,8 @@ class Running:
 
     def family(self) -> dict[str, int]:
         """Title without `gateway: ` -> pid of every process below the supervisor."""
-        found = {}
-        for process in psutil.Process(self.process.pid).children(recursive=True):
-            try:
-                title = process.cmdline()[0]
-            except (psutil.NoSuchProcess, IndexError):
-                continue
-            found[title.removeprefix("gateway: ")] = process.pid
+        below = titles_below(self.process.pid)
+        found = {title.removeprefix("gateway: "): pid for pid, title in below.items()}
         self.known.update(found.values())
         return found
 
