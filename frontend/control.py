@@ -1,7 +1,7 @@
 """The front's end of its control channel: what the supervisor tells it, and what it asks for.
 
-Every question has an id and a deadline; an answer that nobody waits for is dropped. What is said goes out in order from
-a bounded queue, by one task: no caller waits for a supervisor that does not read, and none cuts a frame when it is
+Every question has an id and a deadline; an answer that no task awaits is dropped. Messages go out in order from a
+bounded queue, by one task: no caller waits for a supervisor that does not read, and none cuts a frame when it is
 cancelled. When the channel closes the supervisor is gone, and so is this process.
 """
 
@@ -115,12 +115,12 @@ class Control:
         return cast(m.ModulesLoaded, await self._ask(request_id, message, seconds, "modules were not loaded"))
 
     async def reload(self, request: m.RequestReload) -> m.Reloaded:
-        """Have every front reload, and hear what came of it. Raises SupervisorSilent: then nobody knows."""
+        """Have every front reload, and return the outcome. Raises SupervisorSilent: then it is unknown."""
         seconds = self.deadlines.reload_seconds
         return cast(m.Reloaded, await self._ask(request.request_id, request, seconds, "no answer to a reload"))
 
     async def try_webhook(self, request: m.TryWebhook, seconds: float) -> m.WebhookTried:
-        """Have the deliverer make one attempt. Raises SupervisorSilent: then nobody knows what came of it."""
+        """Have the deliverer make one attempt. Raises SupervisorSilent: then its outcome is unknown."""
         silence = "the process that delivers did not answer"
         return cast(m.WebhookTried, await self._ask(request.request_id, request, seconds, silence))
 

@@ -1,4 +1,4 @@
-"""One table: error code -> HTTP status. Handlers and services raise; nobody writes a status twice.
+"""One table: error code -> HTTP status. Handlers and services raise codes; each status is written once, here.
 
 Codes are those of docs/contract.md, "Errors", and of docs/decisions.md where it is silent. A 5xx answer
 carries the code alone; the cause goes to the log with the trace id.
@@ -92,7 +92,7 @@ RETRY_AFTER: dict[str, int] = {
     "ledger_full": 5,
     "policy_engine_timeout": 1,
 }  # fmt: skip
-"""Seconds in `Retry-After` where whoever raises does not know better; other 503 answers carry none, nobody knows."""
+"""Seconds in `Retry-After` unless the raising code knows better; other 503 answers carry none: it is unknown."""
 
 
 class GateError(Exception):
@@ -124,13 +124,13 @@ class GateError(Exception):
 
     def headers(self) -> tuple[tuple[str, str], ...]:
         """Headers that belong to the code: WWW-Authenticate on 401, Retry-After where it helps."""
-        found: list[tuple[str, str]] = []
+        headers: list[tuple[str, str]] = []
         if self.status == 401:
-            found.append(("WWW-Authenticate", "DPoP"))
+            headers.append(("WWW-Authenticate", "DPoP"))
         if self.retry_after is not None:
-            found.append(("Retry-After", str(self.retry_after)))
+            headers.append(("Retry-After", str(self.retry_after)))
         if self.receipt_id is not None:
-            found.append(("X-Receipt-Id", self.receipt_id))
+            headers.append(("X-Receipt-Id", self.receipt_id))
         if self.provider_error is not None:
-            found.append(("X-Provider-Error", json.dumps(self.provider_error)))  # ASCII, whatever it holds
-        return tuple(found)
+            headers.append(("X-Provider-Error", json.dumps(self.provider_error)))  # ASCII, whatever it holds
+        return tuple(headers)

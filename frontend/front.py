@@ -285,8 +285,8 @@ async def _live(services: Services, control: Control, start: m.StartFront, liste
 
 
 def run(control_fd: int) -> Exit:
-    """Serve whoever is at the other end of this descriptor; return why it ended. Until the first message this may be
-    a front that is kept ready for another one's end."""
+    """Serve under the supervisor at the other end of this descriptor; return why that ended. Until the first message
+    this may be a front that is kept ready for another one's end."""
     setproctitle("gateway: spare front")
     configure_logs("front")
     try:

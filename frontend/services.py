@@ -91,11 +91,11 @@ class Services:
     memory: SharedMemory
     presence: Presence
     scraping: trio.Lock = field(default_factory=trio.Lock)
-    """Held by whoever writes the metrics down."""
+    """Held while the metrics are written down."""
     crash_loops: tuple[str, ...] = ()
     """Children of the supervisor that end again and again; readiness fails while there is any."""
     describe: Callable[[], dict[str, Any]] = field(init=False)
-    """The interface as an OpenAPI document; said by whoever serves it (frontend/api/dispatch.py)."""
+    """The interface as an OpenAPI document; set by the code that serves it (frontend/api/dispatch.py)."""
 
     @property
     def registry(self) -> Registry:
@@ -158,15 +158,15 @@ class Services:
 
     def worker_gauges(self) -> dict[f.Family, dict[Labels, float]]:
         """How this front's pools stand."""
-        found: dict[f.Family, dict[Labels, float]] = {f.WORKERS: {}, f.WAITING: {}}
+        gauges: dict[f.Family, dict[Labels, float]] = {f.WORKERS: {}, f.WAITING: {}}
         for profile, census in self.pools.census().items():
-            found[f.WORKERS][profile, "idle"] = census.idle
-            found[f.WORKERS][profile, "busy"] = census.members - census.idle
-            found[f.WAITING][(profile,)] = census.waiting
-        return found
+            gauges[f.WORKERS][profile, "idle"] = census.idle
+            gauges[f.WORKERS][profile, "busy"] = census.members - census.idle
+            gauges[f.WAITING][(profile,)] = census.waiting
+        return gauges
 
     def present(self, proportional: int | None) -> Present:
-        """How things stand here, for the other fronts. Asks nobody."""
+        """How things stand here, for the other fronts. Asks no other process."""
         gauges = {family.name: list(series.items()) for family, series in self.worker_gauges().items()}
         gauges[f.DEPENDENCY_UP.name] = [(("policy",), float(self.policy.is_available))]
         return Present(
@@ -179,7 +179,7 @@ class Services:
         self.control.post(m.RequestDrain())
 
     def front_status(self) -> m.FrontStatus:
-        """What the supervisor shows in its status line; minus one for what can't be told. Asks nobody."""
+        """What the supervisor shows in its status line; minus one for what can't be told. Asks no other process."""
         store_status, ledger_status, has_proxy = self.dependencies.last()
         proxy = {} if has_proxy is None else {"egress_proxy": has_proxy}
         pools = self.pools.census()

@@ -32,10 +32,10 @@ def canonical_bytes(value: object) -> bytes:
 
 
 def durable_bytes(value: object) -> bytes:
-    """The canonical form, of a value that whoever reads it can write again. Raises NotCanonical for any other.
+    """The canonical form, of a value that every reader can write again. Raises NotCanonical for any other.
 
     RFC 8785 writes the float 1e16 as 10000000000000000, which a reader may take for an integer, and then has a number
-    that I-JSON does not allow: a hash or signature over it could not be checked by everybody.
+    that I-JSON does not allow: a hash or signature over it could not be checked by every reader.
     """
     return _written(value, _as_read_again)
 

@@ -57,7 +57,7 @@ class Asking(msgspec.Struct, frozen=True):
     action_id: str
     principal: str
     request: bytes | None
-    """The body of the call; None where nobody has it: then `{}` is tried."""
+    """The body of the call; None where it is not known: then `{}` is tried."""
     calls_remaining: int | None = None
     request_hash: str | None = None
     """What the canonical request must have for a hash."""

@@ -92,9 +92,9 @@ class Layout:
 
 
 def make_memory(layout: Layout) -> int:
-    """A descriptor of fresh memory, all zeros, that nobody can make smaller or larger."""
+    """A descriptor of fresh memory, all zeros, that no process can make smaller or larger."""
     memory = os.memfd_create("gateway-fronts", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(memory, layout.size)
-    # SECURITY: whoever could shrink it would end every other process that looks into it.
+    # SECURITY: a process that could shrink it would end every other one that looks into it.
     fcntl.fcntl(memory, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_SEAL)
     return memory

@@ -1,7 +1,7 @@
 """Log lines as entries of the system's journal, with their fields as fields of the journal.
 
 Source: systemd, "Native Journal Protocol": one datagram an entry. Used only where standard error is the journal's
-(JOURNAL_STREAM names it), so that whoever redirects it still gets every line. Guarantees that an entry which the
+(JOURNAL_STREAM names it), so that a file or pipe in its place still gets every line. Guarantees that an entry which the
 journal does not take is told otherwise: the caller writes the line instead.
 """
 
@@ -26,10 +26,10 @@ _NAME = re.compile(r"[A-Z][A-Z0-9_]{0,63}")
 def is_journal(stream: str, descriptor: int = _STDERR) -> bool:
     """Whether `stream`, as JOURNAL_STREAM has it, names what this descriptor leads to."""
     try:
-        found = os.fstat(descriptor)
+        status = os.fstat(descriptor)
     except OSError:
         return False
-    return stream == f"{found.st_dev}:{found.st_ino}"
+    return stream == f"{status.st_dev}:{status.st_ino}"
 
 
 def encode_entry(level: str, message: str, fields: Mapping[str, str]) -> bytes:

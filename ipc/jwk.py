@@ -1,7 +1,7 @@
 """P-256 public keys as JWKs (RFC 7517) and their thumbprints (RFC 7638), as far as that needs no cryptography.
 
 Guarantees that members which left this module are written in the one canonical way, and that no private member was
-accepted beside them. Whether they are a point on the curve is for whoever holds a library that knows curves.
+accepted beside them. Callers that have a library for elliptic curves check that they are a point on the curve.
 """
 
 import hashlib

@@ -1,7 +1,7 @@
 """Compact JWS (RFC 7515) signed with ES256, as far as that needs no cryptography: parts, numbers, and how old one is.
 
 DPoP proofs and operators' signatures of approvals are both read with it. Errors are ValueErrors that never repeat the
-input. That the signature holds is for whoever has a library that knows curves.
+input. Callers that have a library for elliptic curves check the signature.
 """
 
 from ipc.encoding import b64url_decode

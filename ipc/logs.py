@@ -1,6 +1,6 @@
 """Log lines of supervisor and front: one event a line on standard error, JSON for machines, readable on a terminal.
 
-A line is one write, so that lines of several processes on one pipe never mix, and a log that nobody reads never ends a
+A line is one write, so that lines of several processes on one pipe never mix, and a log that is not read never ends a
 call. Every call says a line, so nothing stands between it and its bytes: no record, no walk through the stack for a
 place that no line shows. Where standard error is the system's journal, a line is an entry of it (ipc/journal.py) with
 its fields as fields. A stack trace only for what we caused, never for what a caller caused, and without the
@@ -69,7 +69,7 @@ class Log:
     def __init__(self, sink: Sink) -> None:
         self.sink = sink
         self.says_details = says_details()
-        """Whether `debug` says anything: whoever has to collect fields for it asks first."""
+        """Whether `debug` says anything: a caller that has to collect fields for it asks first."""
 
     def debug(self, message: str, /, **fields: object) -> None:
         """What is done for each call, where the configuration asks for it."""

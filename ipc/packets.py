@@ -1,8 +1,8 @@
 """A channel of whole packets (SOCK_SEQPACKET), of which one end may pass from a process that was killed to another.
 
-A packet arrives whole or not at all: whoever takes the socket over finds the beginning of a packet, never the middle
-of a frame. A message larger than a packet travels as several; what is left of
-one whose sender or reader died is skipped.
+A packet arrives whole or not at all: the process that takes the socket over reads from the beginning of a packet, never
+from the middle of a frame. A message larger than a packet travels as several; the rest of one whose sender or reader
+died is skipped.
 """
 
 import socket

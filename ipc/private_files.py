@@ -47,15 +47,15 @@ def _check_owner(path: Path, found: os.stat_result) -> None:
 
 
 def check_folder(path: Path, *, is_private: bool, mend: str = "chmod 0700") -> None:
-    """Raises KeyFileError unless `path` is a folder of ours that nobody else may change or, private, look into. `mend`
-    is the command for one that they may."""
+    """Raises KeyFileError unless `path` is a folder of ours that no other user may change or, private, look into.
+    `mend` is the command for one that they may."""
     with _told_as_permission(path, "look at it"):
-        found = path.lstat() if is_private else path.stat()
-    if not stat.S_ISDIR(found.st_mode):
+        status = path.lstat() if is_private else path.stat()
+    if not stat.S_ISDIR(status.st_mode):
         raise KeyFileError(f"{path}: is not a folder.", Exit.NO_PERMISSION)
-    _check_owner(path, found)
-    if found.st_mode & (_OTHERS if is_private else _OTHERS_MAY_WRITE):
-        mode = stat.S_IMODE(found.st_mode)
+    _check_owner(path, status)
+    if status.st_mode & (_OTHERS if is_private else _OTHERS_MAY_WRITE):
+        mode = stat.S_IMODE(status.st_mode)
         raise KeyFileError(f"{path}: mode {mode:04o} lets others in. Use {mend}.", Exit.CONFIG)
 
 
@@ -96,18 +96,18 @@ def _lock_in_time(path: Path, descriptor: int, deadline: float) -> None:
 def read_private(path: Path) -> bytes:
     """The content of a private file.
 
-    Raises KeyFileError unless it is a regular file of ours that nobody else may read or write. The file that was
-    checked is the file that is read; links are followed, since what they lead to is what is checked.
+    Raises KeyFileError unless it is a regular file of ours that no other user may read or write. The file that was
+    checked is the file that is read; links are followed, since their target is checked.
     """
     with _told_as_permission(path, "read it"):
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
-            found = os.fstat(descriptor)
-            if not stat.S_ISREG(found.st_mode) or found.st_size > MAX_FILE_BYTES:
+            status = os.fstat(descriptor)
+            if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
                 raise KeyFileError(f"{path}: is not a regular file of a sensible size.", Exit.CONFIG)
-            _check_owner(path, found)
-            if found.st_mode & _OTHERS:
-                mode = stat.S_IMODE(found.st_mode)
+            _check_owner(path, status)
+            if status.st_mode & _OTHERS:
+                mode = stat.S_IMODE(status.st_mode)
                 raise KeyFileError(f"{path}: mode {mode:04o} lets others in. Use chmod 0600.", Exit.CONFIG)
             with os.fdopen(descriptor, "rb", closefd=False) as file:
                 return file.read(MAX_FILE_BYTES)
@@ -118,10 +118,10 @@ def read_private(path: Path) -> bytes:
 def look_at(path: Path) -> tuple[int, ...] | None:
     """What tells one state of a file from another, mode and owner included; None when it can't be seen."""
     try:
-        found = path.stat()
+        status = path.stat()
     except OSError:
         return None
-    return found.st_dev, found.st_ino, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns, status.st_ctime_ns
 
 
 def sync_folder(path: Path) -> None:
@@ -165,7 +165,7 @@ def write_whole(path: Path, content: bytes, *, mode: int) -> None:
 def remove_unfinished(path: Path) -> None:
     """Remove what a `write_private` that was killed left beside `path`: it may hold a key. Raises KeyFileError.
 
-    Only for whoever holds the folder: a write that is under way looks the same.
+    The caller must hold the folder: a write that is under way looks the same.
     """
     prefix = f".{path.name}."
     with _told_as_permission(path.parent, "look into it"):

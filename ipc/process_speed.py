@@ -39,5 +39,5 @@ def leave(code: int) -> NoReturn:
         try:
             stream.flush()
         except (OSError, ValueError):
-            continue  # nobody reads it any more
+            continue  # no process reads it any more
     os._exit(code)

@@ -104,7 +104,7 @@ def _key_of(header: dict[str, Any]) -> tuple[str, str]:
 
 
 def check_statement(statement: Statement, subject: Subject, now: float, patience: float = 0.0) -> None:
-    """Hold every claim but decision, rules and reason against the hold; those are for whoever knows what was asked.
+    """Hold every claim but decision, rules and reason against the hold; callers that know what was asked check those.
 
     `patience` are seconds that it may be older than its window. Raises SignatureRefused.
     """

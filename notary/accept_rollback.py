@@ -63,7 +63,7 @@ def accept(settings: Settings, reason: str) -> str:
 
 
 def _tell(unit: Unit, reason: str, told: str, size: int) -> None:
-    # Nobody knows how often the epoch was raised in the lost time; nobody can have raised it once a second since 1970.
+    # How often the epoch was raised in the lost time is unknown; it can't have been once a second since 1970.
     previous, current = unit.renew_store(int(unit.now))
     event = AuditEvent(event_type=ROLLBACK_ACCEPTED, trace_id=new("trc_"), principal="gateway", decision="allow")
     unit.append(

@@ -3,9 +3,9 @@ runs.
 
 Behind `gateway backup`. The ledger is copied from one read transaction, so that it is of one moment, whatever is
 written meanwhile; of the checkpoints those come along that it continues. The copy is marked: a start refuses it until
-an operator says why it is gone on from (notary/accept_rollback.py), which ends every lease, since nobody can tell which
-proofs and budgets were used after it was taken. Guarantees that DIR is there whole or not at all, mode 0700, its files
-0600, and that nothing that is there is written over.
+an operator says why it is gone on from (notary/accept_rollback.py), which ends every lease, since it is unknown
+which proofs and budgets were used after it was taken. Guarantees that DIR is there whole or not at all, mode 0700, its
+files 0600, and that nothing that is there is written over.
 """
 
 import argparse
@@ -89,7 +89,7 @@ def _ledger(source: Path, copy: Path) -> _Copied:
     """SECURITY: marked before it has its name, so that no copy starts as if nothing had happened since."""
     write_private(copy, b"")
     with closing(connect(source, writes=False)) as ledger, closing(connect(copy, writes=True)) as backup:
-        # All pages in one step: a backup in several begins anew whenever somebody writes in between.
+        # All pages in one step: a backup in several begins anew after each write in between.
         ledger.backup(backup, pages=-1)
         backup.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (BACKUP, iso(time.time())))
         newest = newest_time(backup)

@@ -71,7 +71,7 @@ def newest(path: Path) -> str | None:
 
 
 def _size_in(note: str) -> float:
-    """SECURITY: of a note that says none it is beyond all others, so that whoever asks meets it and refuses."""
+    """SECURITY: a note that says no size counts as beyond all others, so that the caller meets it and refuses."""
     size = (*note.split("\n", 2), "")[1]
     return int(size) if size.isascii() and size.isdigit() and len(size) < 20 else inf
 

@@ -1,6 +1,6 @@
 """Checkpoints: what the tree was, signed, kept in the database and in a file beside it.
 
-At most one a second while the tree grows, one when the notary stops, and one whenever somebody asks about a leaf that
+At most one a second while the tree grows, one when the notary stops, and one for each question about a leaf that
 none covers yet. Guarantees that what a checkpoint commits to was durable before it was signed, and that a start from a
 ledger which does not continue the last checkpoint is refused.
 """

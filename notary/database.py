@@ -14,7 +14,7 @@ class DatabaseGone(Exception):
 
 
 class NotStorable(Exception):
-    """A value that the database takes from nobody. Nothing was written."""
+    """A value that the database takes from no caller. Nothing was written."""
 
 
 class Rows(Protocol):

@@ -2,7 +2,7 @@
 
 Between two units alone. The word goes to a worker once the intent is durable; its result becomes a task of the next
 unit, under the number of the call's Open. Of a worker that ends, words that it had not taken go to another one; a call
-that it had begun is lost, unless its front is gone too: then nobody waits, and the intent stays unresolved.
+that it had begun is lost, unless its front is gone too: then no front waits, and the intent stays unresolved.
 """
 
 import select
@@ -109,7 +109,7 @@ class Executions:
             self._tasks.append(Task(front_id, number, LookedAgain(look, seen)))
 
     def _take_back(self, worker: WorkerChannel, only: str | None = None) -> list[UnderWay]:
-        """What the worker has not taken is nobody's now, or only this call."""
+        """Take back the calls that the worker has not taken, or only this one: they are unbegun again."""
         calls = []
         for intent_id in worker.take_back(only):
             call = self._state.unbegun[intent_id] = self._state.under_way.pop(intent_id)

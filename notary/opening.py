@@ -51,8 +51,8 @@ def _opened(
     state_dir = Path(settings.state_dir)
     # SECURITY: by the lock of a shared ledger, what the notary before this one was committing has ended.
     with database.unit(writes=database.is_shared) as connection:
-        found = gateways.read_last(database, connection)
-        answers, unsettled = remembered(connection, found), Unsettled(found)
+        last_unit = gateways.read_last(database, connection)
+        answers, unsettled = remembered(connection, last_unit), Unsettled(last_unit)
     last = unsettled.number
     settle_all(database, unsettled)
     gateway = database.gateway_id if database.is_shared else None

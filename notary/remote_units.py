@@ -25,7 +25,7 @@ from notary.units import Units
 ATTEMPTS: Final = 8
 """Of one unit that others outdate."""
 POLL_SECONDS: Final = 0.25
-"""Within a second whoever revokes at another gateway is heard of at every front."""
+"""Within a second every front hears of a revocation at another gateway."""
 LOST: Final = "the Redis of the store has lost its data, or is another one"
 
 

@@ -145,8 +145,8 @@ class Service:
                     self._is_stopping = True
 
     def _follow_settings(self, message: m.FollowSettings) -> None:
-        """Between two units: whoever is no operator any more has signed nothing from the next one on, and an endpoint
-        that is gone is told of nothing that comes then."""
+        """Between two units: from the next one on, signatures of removed operators do not count, and removed
+        endpoints are notified of nothing new."""
         self._state.settings = with_reloadable(self._state.settings, message.reloadable)
         self._state.backlog.use(self._state.settings.webhooks)
         try:

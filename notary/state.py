@@ -128,8 +128,8 @@ class State:
     def forget(self, *, is_undone: bool = False) -> None:
         """Believe the database alone, after something that failed.
 
-        `is_undone`: nothing of it was committed. Epoch and revocations, which nobody else changes in a ledger that is
-        not shared, then stand as they stood: without the store's tables leases are still issued.
+        `is_undone`: nothing of it was committed. Epoch and revocations, which no other process changes in a ledger
+        that is not shared, then stand as they stood: without the store's tables leases are still issued.
         """
         self.head = self.leaves = self.unsettled = None
         if not is_undone or self.database.is_shared:

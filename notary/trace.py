@@ -26,11 +26,11 @@ def main(arguments: list[str] | None = None) -> int:
     refuse_core_dumps()
     try:
         with readable(source_in(options)) as connection:
-            found = events_of(connection, EventQuery(trace_id=options.trace))
+            events = events_of(connection, EventQuery(trace_id=options.trace))
     except (CannotCheck, NotReadable, sqlite3.Error) as problem:
         print(f"gateway: {problem}", file=sys.stderr)
         return Exit.UNAVAILABLE
-    sys.stdout.buffer.write(b"[" + b",".join(reversed(found)) + b"]")
+    sys.stdout.buffer.write(b"[" + b",".join(reversed(events)) + b"]")
     sys.stdout.buffer.flush()
     return Exit.OK
 

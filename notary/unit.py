@@ -32,7 +32,7 @@ from notary.store.contract import Moment, Store
 
 _ANSWERS = "INSERT OR REPLACE INTO last_unit (id, answers) VALUES (1, ?)"
 ENDED_SECONDS = 60.0
-"""After its time limit nobody tells of a call any more: fronts give up sooner, and so do workers."""
+"""So long after its time limit no news of a call can come: fronts give up sooner, and so do workers."""
 _encode = msgspec.msgpack.Encoder().encode
 
 

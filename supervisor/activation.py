@@ -75,10 +75,10 @@ def _listener(name: str, sock: socket.socket | None, settings: Settings) -> List
     setting, address = _configured(kind, settings)
     if address is None:
         raise _refused(name, f"was handed over, and {setting} is not set", f"Set {setting}, or remove the socket.")
-    found = _address_of(sock)
-    if not _is_same(found, address):
+    bound_address = _address_of(sock)
+    if not _is_same(bound_address, address):
         mend = f"Make ListenStream= and {setting} the same."
-        raise _refused(name, f'listens on {found or "no address"}, and {setting} = "{address}"', mend)
+        raise _refused(name, f'listens on {bound_address or "no address"}, and {setting} = "{address}"', mend)
     if address.startswith("/") and not _is_socket_file(address):
         mend = "Restart its socket unit; where it is kept by FDSTORE, set RuntimeDirectoryPreserve=restart."
         raise _refused(name, f"listens, but its file {address} is gone", mend)

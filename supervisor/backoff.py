@@ -77,7 +77,7 @@ def fatal_exit(kind: str, status: int, *, is_starting: bool, failures: int) -> E
     a process that was taken over chooses its exit code; so theirs stop nothing once the gateway has served.
     """
     if kind == "front" and status == Exit.CONFIG and not is_starting:
-        # Files that somebody is at work on: other fronts serve, and this one tries again until they will do.
+        # Files that are being edited: other fronts serve, and this one tries again until they will do.
         return None
     if status in RESTART_IS_POINTLESS and (is_starting or kind in _TRUSTED_WITH_EXIT_CODE):
         return Exit(status)

@@ -54,15 +54,15 @@ def rows(state: State, fronts: Iterable[Front], workers: Iterable[Worker]) -> li
     """A row for each process of the gateway but the supervisor itself."""
     standings = state.standings
     by_name = {front.name: front for front in fronts}
-    found = []
+    listed = []
     for one in standings.all.values():
         row = _row(one, standings.ago(one))
         front = by_name.get(one.name)
         if front is not None:
             row["in_flight"], row["queues"] = front.in_flight, _queues(front)
         if not one.name.startswith("worker ") or one.is_failing:
-            found.append(row)
-    return [*found, *(_worker(one, standings.all.get(f"worker {one.profile}")) for one in workers)]
+            listed.append(row)
+    return [*listed, *(_worker(one, standings.all.get(f"worker {one.profile}")) for one in workers)]
 
 
 def whole(state: State, fronts: Iterable[Front], pid: int) -> Whole:
@@ -116,9 +116,9 @@ def _worker(worker: Worker, standing: Standing | None) -> Row:
 
 def _queues(front: Front) -> dict[str, int]:
     """Calls that wait for a worker, workers with a call, operations at the notary, messages to the front itself."""
-    found = {"control": front.queued}
+    counts = {"control": front.queued}
     if front.status is not None:
-        found |= {f"waiting {profile}": count for profile, count in front.status.waiting.items()}
-        found |= {f"busy {profile}": count for profile, count in front.status.busy.items()}
-        found["notary"] = front.status.unanswered
-    return {name: count for name, count in found.items() if count}
+        counts |= {f"waiting {profile}": count for profile, count in front.status.waiting.items()}
+        counts |= {f"busy {profile}": count for profile, count in front.status.busy.items()}
+        counts["notary"] = front.status.unanswered
+    return {name: count for name, count in counts.items() if count}

@@ -2,7 +2,7 @@
 starting, and the deliverer.
 
 Guarantees that each of them has said that it decides by the new settings, or is gone, before the reload is answered:
-whoever is no operator any more is one for nobody. What starts later is given them with its first message.
+a removed operator is one for none of them. What starts later is given them with its first message.
 """
 
 from collections.abc import Callable, Iterable

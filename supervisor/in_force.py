@@ -81,8 +81,8 @@ def compare_with_running(settings: Settings) -> Waits:
     Raises Refused when there is none, or it can't be told what it has in force.
     """
     kept = _read(Path(settings.state_dir))
-    found = _digests(settings, bytes.fromhex(kept.salt))
-    names = sorted(name for name, digest in found.items() if kept.settings.get(name) != digest)
+    digests = _digests(settings, bytes.fromhex(kept.salt))
+    names = sorted(name for name, digest in digests.items() if kept.settings.get(name) != digest)
     return Waits(
         tuple(name for name in names if name in RELOADABLE), tuple(name for name in names if name not in RELOADABLE)
     )  # fmt: skip
@@ -99,7 +99,7 @@ def _read(state_dir: Path) -> InForce:
         raise Refused(Exit.NO_PERMISSION, sentence) from None
     except (OSError, ValueError):
         raise none from None
-    # A gateway that was killed leaves its file behind, and its number to somebody else.
+    # A gateway that was killed leaves its file behind, and its process id may be in use again.
     if holder != str(kept.pid) or not title.startswith(b"gateway: supervisor"):
         raise none
     return kept

@@ -78,8 +78,8 @@ def launch(prepare: Prepare, environ: Mapping[str, str], programs: Programs) -> 
 async def _launch(prepare: Prepare, environ: Mapping[str, str], programs: Programs) -> Exit:
     with trio.open_signal_receiver(*RECEIVED) as received, ExitStack() as cleanup:
         prepared = prepare(cleanup)
-        found = with_walls(prepared.settings)
-        settings = msgspec.structs.replace(divided(found), weakened=weakened(found))
+        walled = with_walls(prepared.settings)
+        settings = msgspec.structs.replace(divided(walled), weakened=weakened(walled))
         log.info("starting", pid=os.getpid(), state_dir=settings.state_dir, version=settings.version)
         if settings.weakened:
             log.warning("this configuration weakens the gateway", weakened=list(settings.weakened))
@@ -92,7 +92,7 @@ async def _launch(prepare: Prepare, environ: Mapping[str, str], programs: Progra
         commands = listen_for_commands(Path(settings.state_dir), cleanup)
         code = await supervise(state, prepared.listeners, received, prepared.announce, commands)
         log.info("stopped", exit=code.name)
-        # Sockets and lock are given back only when nobody uses them any more.
+        # Sockets and lock are given back only when no process uses them any more.
         kill_everything()
         return code
 

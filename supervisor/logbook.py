@@ -24,7 +24,7 @@ Line = dict[str, Any]
 
 def lines_of(trace_id: str, streams: Iterable[BinaryIO]) -> tuple[list[Line], bool]:
     """(lines in the order of time, whether there were more than are kept). Raises OSError."""
-    found: list[tuple[float, int, Line]] = []
+    lines: list[tuple[float, int, Line]] = []
     wanted, latest, size = trace_id.encode(), 0.0, 0
     for stream in streams:
         for data in _whole_lines(stream):
@@ -34,11 +34,11 @@ def lines_of(trace_id: str, streams: Iterable[BinaryIO]) -> tuple[list[Line], bo
             if line.get("trace_id", trace_id) != trace_id:
                 continue
             latest = _moment(line.get("time")) or latest
-            found.append((latest, len(found), line))
+            lines.append((latest, len(lines), line))
             size += len(data)
-            if len(found) > MAX_LINES or size > MAX_BYTES:
-                return [one for _, _, one in sorted(found[:-1], key=_place)], True
-    return [one for _, _, one in sorted(found, key=_place)], False
+            if len(lines) > MAX_LINES or size > MAX_BYTES:
+                return [one for _, _, one in sorted(lines[:-1], key=_place)], True
+    return [one for _, _, one in sorted(lines, key=_place)], False
 
 
 def as_json(line: Line) -> str:
@@ -70,10 +70,10 @@ def _whole_lines(stream: BinaryIO) -> Iterator[bytes]:
 
 def _parsed(data: bytes) -> Line:
     text = data.decode(errors="replace").rstrip("\n")
-    found = _object(text)
-    if found is None:
+    fields = _object(text)
+    if fields is None:
         return {"message": text}
-    return _from_journal(found) if found.keys() & _JOURNALS and "message" not in found else found
+    return _from_journal(fields) if fields.keys() & _JOURNALS and "message" not in fields else fields
 
 
 def _from_journal(entry: Line) -> Line:
@@ -92,10 +92,10 @@ def _from_journal(entry: Line) -> Line:
 
 def _object(text: str) -> Line | None:
     try:
-        found = json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError):
         return None
-    return found if isinstance(found, dict) else None
+    return document if isinstance(document, dict) else None
 
 
 def _moment(time: object) -> float | None:

@@ -34,7 +34,7 @@ HURRIED_SECONDS = 0.5
 
 
 def _nothing(*_: object) -> None:
-    """Nobody listens yet."""
+    """No listener is set yet."""
 
 
 class NotaryKeeper:

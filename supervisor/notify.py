@@ -15,10 +15,10 @@ WAIT_SECONDS = 0.5
 
 
 class Notifier:
-    """Speaks to one service manager, or to nobody."""
+    """Speaks to one service manager; without an address it sends nothing."""
 
     def __init__(self, address: str | None) -> None:
-        """`address`: a path, or `@name` in the abstract namespace; anything else is nobody."""
+        """`address`: a path, or `@name` in the abstract namespace; with anything else nothing is sent."""
         self._address = _socket_address(address or "")
 
     @classmethod
@@ -28,7 +28,7 @@ class Notifier:
 
     @property
     def is_heard(self) -> bool:
-        """True where there is somebody to tell."""
+        """True where there is a service manager to tell."""
         return self._address is not None
 
     def ready(self) -> None:
@@ -75,7 +75,7 @@ class Notifier:
 
 
 def _socket_address(given: str) -> bytes | None:
-    """As connect(2) takes it; None where nobody listens."""
+    """As connect(2) takes it; None for what is neither a path nor `@name`."""
     if given.startswith("@"):
         return b"\0" + os.fsencode(given[1:])
     return os.fsencode(given) if given.startswith("/") else None

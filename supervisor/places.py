@@ -56,7 +56,7 @@ def _places(settings: Settings, loaded: Loaded) -> Iterator[tuple[str, Path, Loo
             partial(_allow_list, guarded=settings.guarded),
         )
     for name in ("listen_uds_path", "listen_admin_uds_path"):
-        # A dev gateway chooses places for the sockets that nobody named.
+        # A dev gateway chooses places for the sockets that are not configured.
         if loaded.is_judged(name) and (loaded.document.has((name,)) or not settings.dev_mode):
             yield name, Path(getattr(settings, name)), _socket
     if settings.metrics.listen_uds_path is not None and loaded.is_judged("metrics", "listen_uds_path"):

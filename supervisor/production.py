@@ -129,7 +129,7 @@ def _sends_policy_in_clear(settings: Settings) -> bool:
 
 
 def _opa_without_tls(settings: Settings) -> Iterable[Finding]:
-    """Whoever can answer in its place decides what is allowed."""
+    """A server that can answer in OPA's place decides what is allowed."""
     if _sends_policy_in_clear(settings) and not settings.unsafe_opa_http:
         text = f"opa_url: http beyond loopback is {IN_PRODUCTION}."
         yield Finding(("opa_url",), text, "Use https or a Unix socket; unsafe_opa_http = true accepts it.")

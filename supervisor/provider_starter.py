@@ -2,7 +2,7 @@
 against, a build with pinned tools, and all that `gateway new action` gives an action.
 
 Guarantees that nothing that is there is written over, and that the interface is the gateway's own, byte for byte. Runs
-and fetches nothing: the build does, when somebody asks for it. Until a module was built the manifest waits beside the
+and fetches nothing: the build does, when it is started. Until a module was built the manifest waits beside the
 source, so that the gateway of this folder starts as before.
 """
 

@@ -92,7 +92,7 @@ def announcer(ready: Ready, friendly: str, file: Path | None) -> Callable[[], No
             sys.stdout.write("" if is_seen else line)
             sys.stdout.flush()
         except BrokenPipeError:
-            # Nobody reads it: no reason not to serve. What stays in the buffer must not fail again at exit.
+            # Its reader is gone: no reason not to serve. The rest of the buffer must not fail again at exit.
             os.dup2(2, sys.stdout.fileno())
         for stream in (sys.stderr, sys.stdout):
             if stream.isatty():

@@ -56,9 +56,9 @@ def rotate(settings: Settings, purpose: str, *, forget_previous: bool) -> str:
 
 def listing(settings: Settings) -> str:
     """A table of all keys. Raises Refused."""
-    found = _told(settings, ["list"], list[KeyRow])
+    keys = _told(settings, ["list"], list[KeyRow])
     rows = [
-        (one.purpose, one.state, one.key_id, one.created_at or "-", one.retired_at or "-", one.path) for one in found
+        (one.purpose, one.state, one.key_id, one.created_at or "-", one.retired_at or "-", one.path) for one in keys
     ]  # fmt: skip
     widths = [max(len(row[place]) for row in (_COLUMNS, *rows)) for place in range(len(_COLUMNS))]
     return "".join(_line(row, widths) for row in (_COLUMNS, *rows))

@@ -144,5 +144,5 @@ def _remove_stale(path: str) -> None:
             os.unlink(path)
             return
         except BlockingIOError:
-            pass  # A full backlog is somebody's.
+            pass  # A socket with a full backlog is in use.
     raise Refused(Exit.UNAVAILABLE, f"{path} is in use by another program.")

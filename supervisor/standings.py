@@ -13,7 +13,7 @@ from supervisor.logs import log
 
 
 def _nothing() -> None:
-    """Nobody listens yet."""
+    """No listener is set yet."""
 
 
 @dataclass

@@ -33,7 +33,7 @@ class State:
     rereading: Rereading | None = None
     """What the configuration file says; None where there is none."""
     notifier: Notifier = field(default_factory=lambda: Notifier(None))
-    """Whoever started the gateway, where that is a service manager."""
+    """The service manager that started the gateway, where one did."""
     watchdog_seconds: float | None = None
     """After so long without a beat it ends the gateway; None: never."""
     upstream: socket.socket | None = None

@@ -23,8 +23,8 @@ _OF_FRONTS = ("learned.json",)
 def hold_state_dir(folder: Path, cleanup: ExitStack, *, is_mended: bool) -> None:
     """Make `folder` if it is missing, check it and lock it until `cleanup` ends.
 
-    It has mode 0700: nobody else may look into it. With `is_mended`, another mode is mended when the folder is empty or
-    was a gateway's before; without, it is refused. Raises Refused, and leaves no folder behind that it made.
+    It has mode 0700: no other user may look into it. With `is_mended`, another mode is mended when the folder is empty
+    or was a gateway's before; without, it is refused. Raises Refused, and leaves no folder behind that it made.
     """
     made = _make(folder)
     cleanup.callback(_remove_if_empty, made)
@@ -77,7 +77,7 @@ def state_dir_trouble(folder: Path, status: os.stat_result, *, is_mended: bool) 
 
 
 def _was_ours(folder: Path) -> bool:
-    """A folder full of other things is somebody's home or /tmp: closing it would do harm."""
+    """A folder full of other things may be a home folder or /tmp: closing it would do harm."""
     return (folder / LOCK_NAME).exists() or not any(folder.iterdir())
 
 

@@ -46,7 +46,7 @@ def find_walls(settings: Settings) -> Given:
 
 
 def _user(name: str) -> User | None:
-    """Whom children become: nobody else where we are not root."""
+    """The user that children become; None where we are not root."""
     if os.geteuid() != 0:
         return None
     try:

@@ -232,7 +232,7 @@ class WorkerSupply:
         for _ in range(min(max(pool.min_spare, count + len(asked)), pool.max) - count):
             try:
                 self._spawn(front, profile)
-            except OSError as error:  # of ours, not of whoever asked: its channel is sound
+            except OSError as error:  # of ours, not of the front: its channel is sound
                 log.error("a worker can't be started", profile=profile, cause=str(error))
                 self._pausing.add(profile)
                 self._nursery.start_soon(self._fill_later, profile, AGAIN_SECONDS)

@@ -90,7 +90,7 @@ def read_key(folder: Path) -> OwnKey | None:
 
 
 def make_key(folder: Path, name: str) -> OwnKey:
-    """Make a key of this name, for whoever holds the folder. Raises KeyFileError."""
+    """Make a key of this name. The caller must hold the folder. Raises KeyFileError."""
     if not NAME.fullmatch(name):
         raise KeyFileError(f"--name {name!a}: must be one word without a plus sign.", Exit.CONFIG)
     made = OwnKey(name, Ed25519PrivateKey.generate())
@@ -101,13 +101,13 @@ def make_key(folder: Path, name: str) -> OwnKey:
 
 def read_records(folder: Path, origins: Iterable[str]) -> dict[str, Record]:
     """What is remembered of these logs. Raises KeyFileError."""
-    found = {}
+    records = {}
     for origin in origins:
         path = record_file(folder, origin)
         remove_unfinished(path)
         if path.exists():
-            found[origin] = _read_record(path, origin)
-    return found
+            records[origin] = _read_record(path, origin)
+    return records
 
 
 def write_record(folder: Path, record: Record) -> None:

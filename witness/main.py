@@ -94,7 +94,7 @@ def _show_key(options: argparse.Namespace) -> int:
 
 
 def _own_key(options: argparse.Namespace) -> OwnKey:
-    """The key, made at the first start. For whoever holds the folder. Raises KeyFileError."""
+    """The key, made at the first start. The caller must hold the folder. Raises KeyFileError."""
     key = read_key(options.state)
     if key is None:
         key = make_key(options.state, options.name or f"{socket.gethostname()}/witness")
@@ -109,7 +109,7 @@ def _check_name(key: OwnKey, name: str | None) -> None:
 
 def read_logs(files: Sequence[Path]) -> LogKeys:
     """Verifier keys of logs from these files, one a line. Raises KeyFileError, NoteRefused."""
-    found: dict[str, list[Ed25519PublicKey]] = {}
+    keys: dict[str, list[Ed25519PublicKey]] = {}
     for file in files:
         try:
             text = file.read_bytes()[:MAX_KEYS_FILE].decode()
@@ -122,10 +122,10 @@ def read_logs(files: Sequence[Path]) -> LogKeys:
                     name, key = read_verifier_key(line)
                 except NoteRefused as error:
                     raise NoteRefused(f"{file}:{number}  {error}") from None
-                found.setdefault(name, []).append(key)
-    if not found:
+                keys.setdefault(name, []).append(key)
+    if not keys:
         raise NoteRefused("the files of --log-key name no log")
-    return found
+    return keys
 
 
 def responder(judge: Judge) -> Callable[[Request], Awaitable[Answer]]:

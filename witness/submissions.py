@@ -18,7 +18,7 @@ _OLD: Final = re.compile(r"old (0|[1-9][0-9]{0,17})")
 
 
 class Submission(msgspec.Struct, frozen=True):
-    """A checkpoint that somebody sent: of which tree, since which size, and the note itself."""
+    """A checkpoint as it was sent: of which tree, since which size, and the note itself."""
 
     old_size: int
     proof: tuple[bytes, ...]
@@ -32,7 +32,7 @@ class Submission(msgspec.Struct, frozen=True):
 
 
 def parse(body: bytes) -> Submission:
-    """Raises NoteRefused with a sentence for whoever sent it."""
+    """Raises NoteRefused with a sentence for its sender."""
     try:
         first, is_there, note = body.decode().partition("\n\n")
     except UnicodeDecodeError:

@@ -119,7 +119,7 @@ def load_manifests(manifests_dir: Path, *, has_proxy: bool) -> tuple[tuple[Manif
     except OSError as error:
         message = f"the manifests folder cannot be read: {error.strerror}."
         return (), [Problem(str(manifests_dir), 0, "", message, "Create it, or correct manifests_dir.")]
-    found: list[Manifest] = []
+    manifests: list[Manifest] = []
     places: dict[str, str] = {}
     problems: list[Problem] = []
     for path in paths:
@@ -129,10 +129,10 @@ def load_manifests(manifests_dir: Path, *, has_proxy: bool) -> tuple[tuple[Manif
         tree = read_file(path, report)
         if tree is not None:
             manifest = manifest_of(tree, report, has_proxy=has_proxy)
-            found += [manifest] if manifest else []
+            manifests += [manifest] if manifest else []
             _refuse_second(tree, report, places)
         problems += report.problems
-    return tuple(found), sorted(problems)
+    return tuple(manifests), sorted(problems)
 
 
 def _refuse_second(tree: Node, report: Report, places: dict[str, str]) -> None:

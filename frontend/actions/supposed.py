@@ -1,6 +1,6 @@
-"""A call that nobody made: what is supposed of its lease where policy is asked for an explanation.
+"""A call that was never made: the lease it is assumed to have where policy is asked for an explanation.
 
-The configuration says it as far as it can; each supposition is a sentence for whoever reads the explanation.
+The configuration decides as much of it as it can; each assumption is a sentence for readers of the explanation.
 """
 
 from typing import Final
@@ -13,10 +13,10 @@ _SCOPES: Final = ("tools:call",)
 
 def mapping_of(settings: Settings, principal: str, assumed: list[str]) -> PrincipalMapping:
     """What the configuration says of a principal; for one without a mapping what a lease has by default."""
-    found = next((one for one in settings.identity.principals.values() if one.principal == principal), None)
-    if found is not None:
-        assumed.append(f"The lease has every scope that it may have: {', '.join(found.scopes)}.")
-        return found
+    mapping = next((one for one in settings.identity.principals.values() if one.principal == principal), None)
+    if mapping is not None:
+        assumed.append(f"The lease has every scope that it may have: {', '.join(mapping.scopes)}.")
+        return mapping
     assumed.append(f"No identity mapping names this principal: no owner, and the scope {', '.join(_SCOPES)}.")
     return PrincipalMapping(principal=principal, scopes=_SCOPES)
 

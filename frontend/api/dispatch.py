@@ -1,7 +1,7 @@
 """From a request to its row of the table and back with the answer.
 
 The order is the same for every row: path, method, media type, who is asking, rate, identifiers in the path, query,
-body, handler. So nobody who may not ask learns whether something exists or what a body should be. Paths are compared
+body, handler. So a caller that may not ask learns neither what exists nor what a body should be. Paths are compared
 as they were sent: nothing is decoded, joined or cut. A path that exists on the other socket only is unknown on this
 one. In dev mode, and where metrics are read by TCP, a request over TCP that was meant for another host ends before all
 that. Every GateError becomes the answer of the error table.
@@ -70,14 +70,14 @@ class Table:
         return known
 
     def _rows(self, path: str) -> tuple[Match, ...]:
-        found = list(self._fixed.get(path, ()))
+        matches = list(self._fixed.get(path, ()))
         given = path.split("/")
         for wanted, route in self._open.get(len(given), ()):
             pairs = list(zip(wanted, given, strict=True))
             if all(want == have or (want.startswith("{") and have) for want, have in pairs):
                 segments = [(have, IDENTIFIERS[want[1:-1]]) for want, have in pairs if want.startswith("{")]
-                found.append(Match(route, tuple(segments)))
-        return tuple(found)
+                matches.append(Match(route, tuple(segments)))
+        return tuple(matches)
 
 
 class Dispatch:
@@ -100,7 +100,7 @@ class Dispatch:
             answer = await self._answer(request, matches)
         except GateError as error:
             if self._services.settings.dev_mode and error.status == 401 and error.cause is not None:
-                error.extra.setdefault("reason", error.cause)  # dev mode: whoever writes a client learns what to mend
+                error.extra.setdefault("reason", error.cause)  # dev mode: a client's author learns what to mend
             answer = error_answer(error)
             if error.status >= 500 and not error.is_told and self._has_line(request, error):
                 shown = request.path[:MAX_SHOWN_PATH]

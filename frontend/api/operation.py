@@ -36,7 +36,7 @@ class Operation:
         self.handler = handler
         self.query: type[Query] | None = NoQuery if is_strict else None
         self.body: Any = None
-        """Type of the JSON body, whoever reads it; None when there is none."""
+        """Type of the JSON body, also where the handler reads it; None when there is none."""
         self.caller: type[Caller | OperatorCaller] | None = None
         self.segments: tuple[str, ...] = ()
         self.answers: dict[int, list[Any]] = {}
@@ -59,10 +59,10 @@ class Operation:
         query = None if self.query is None else parse_query(self.query, request.query)
         body = None if self._form is None else parse_body(self._form, await request.read_body(MAX_BODY_BYTES))
         sources = (services, request, caller, query, body, *segments)
-        found = await self.handler(*[sources[place] for place in self._takes])
-        if type(found) is Answer:
-            return found
-        return json_answer(self._statuses[type(found)], found)
+        answer = await self.handler(*[sources[place] for place in self._takes])
+        if type(answer) is Answer:
+            return answer
+        return json_answer(self._statuses[type(answer)], answer)
 
     def _source(self, name: str, hint: Any) -> int:
         kind = hint

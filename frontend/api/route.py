@@ -34,7 +34,7 @@ class Rate(Enum):
     WRITE = "write"
     READ = "read"
     SCRAPE = "scrape"
-    """Drawn by the handler: of whoever asks without a credential, the user of this host is what is known."""
+    """Drawn by the handler: of a caller without a credential only the user of this host is known."""
     SESSION = "session"
     """Each session's own, taken where its proof is checked (frontend/auth/authentication.py)."""
 
@@ -64,22 +64,22 @@ class Route:
     @property
     def codes(self) -> frozenset[str]:
         """Every error code that this row may answer."""
-        found = {*EVERY_ROW, *OF_AUTH[self.auth], *(self.operation.codes or ())}
+        codes = {*EVERY_ROW, *OF_AUTH[self.auth], *(self.operation.codes or ())}
         if self.rate is not Rate.FREE:
-            found.add("rate_limit_exceeded")
+            codes.add("rate_limit_exceeded")
         if self.operation.query is not None or self.operation.body is not None:
-            found.add("invalid_request")
+            codes.add("invalid_request")
         if self.operation.body is not None:
-            found.add("body_too_large")
+            codes.add("body_too_large")
         if self.method != "GET":
-            found.add("unsupported_media_type")
-        return frozenset(found | {IDENTIFIERS[name].code for name in self.operation.segments})
+            codes.add("unsupported_media_type")
+        return frozenset(codes | {IDENTIFIERS[name].code for name in self.operation.segments})
 
 
 TELLS_OF_OUTAGES = frozenset({"/metrics", "/v1/admin/status"})
 """SECURITY: a copied proof may get an answer here while the store is down: they change nothing and show no request."""
 EVERY_ROW = ("bad_request", "request_timeout", "headers_too_large", "internal_error", "overloaded")
-"""What a request may meet before it has a row, and the fault that nobody has foreseen."""
+"""Codes of errors before a request has a row, and of a fault that was not foreseen."""
 _PROVEN = ("missing_auth_header", "invalid_dpop", "replay_detected", "replay_cache_unavailable", "clock_error")
 _LEASE = ("invalid_lease", "lease_expired", *_PROVEN)
 OF_AUTH = {

@@ -27,7 +27,7 @@ class OwnHosts:
         self._hosts = named | {origin.partition("://")[2] for origin in self._origins} | set(LOOPBACK)
 
     def check(self, request: Request) -> None:
-        """Raises GateError foreign_host for a request that was meant for somebody else, or was sent by another page."""
+        """Raises GateError foreign_host for a request that was meant for another host, or was sent by another page."""
         for name, value in request.headers:
             if name == "host" and value.lower() not in self._hosts:
                 raise GateError("foreign_host", message="Host is not an address of this gateway")
@@ -37,9 +37,9 @@ class OwnHosts:
 
 def own_hosts(settings: Settings) -> dict[str, OwnHosts]:
     """By kind of listening socket, where Host and Origin are looked at."""
-    found = {}
+    hosts = {}
     if settings.dev_mode:
-        found["merged"] = OwnHosts(settings.listen_http_addr or "", settings.public_base_url)
+        hosts["merged"] = OwnHosts(settings.listen_http_addr or "", settings.public_base_url)
     if settings.metrics.listen is not None:
-        found["metrics"] = OwnHosts(settings.metrics.listen, f"http://{settings.metrics.listen}")
-    return found
+        hosts["metrics"] = OwnHosts(settings.metrics.listen, f"http://{settings.metrics.listen}")
+    return hosts

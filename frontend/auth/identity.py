@@ -23,7 +23,7 @@ class Peer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """Somebody with a name. `scopes_allowed` None: any; `method` goes into leases and audit events."""
+    """A caller that is known by name. `scopes_allowed` None: any; `method` goes into leases and audit events."""
 
     principal: str
     scopes_allowed: tuple[str, ...] | None
@@ -34,15 +34,15 @@ class Identity:
 def identify(settings: IdentitySettings, peer: Peer | None) -> Identity:
     """Who is at the other end. `peer` None: the connection has no peer credentials (TCP).
 
-    Raises GateError: identity_forbidden for whoever has no mapping, identity_provider_unavailable when the provider is
-    not one that exists, or can't tell who is at the other end of this connection.
+    Raises GateError: identity_forbidden for a user without a mapping, identity_provider_unavailable when the provider
+    is not one that exists, or can't tell who is at the other end of this connection.
     """
     if settings.provider == "none":
         return Identity(DEV_PRINCIPAL, None, None, "none")
     if settings.provider != "peercred":
         raise GateError("identity_provider_unavailable", cause="no such identity provider")
     if peer is None:
-        # Nobody was denied: who calls can't be told here, whoever it is.
+        # Not a denial of this caller: over TCP no caller can be told from another.
         raise GateError("identity_provider_unavailable", cause="a TCP connection does not show its user")
     mapping = settings.principals.get(str(peer.uid))
     if mapping is None:

@@ -51,18 +51,18 @@ class Operators:
             self._by_digest.append((digest, Operator(one.name, one.dpop_jkt)))
 
     def follow(self, others: "Operators") -> None:
-        """Be these operators from now on: whoever is not among them is refused with the next request."""
+        """Be these operators from now on: a key of any other is refused with its next request."""
         self._by_digest = others._by_digest
 
     def authenticate(self, key: str) -> Operator:
         """The operator with this API key. Raises GateError invalid_operator_token."""
-        found: Operator | None = None
+        holder: Operator | None = None
         if len(key) <= MAX_KEY_CHARACTERS:
             digest = hashlib.sha256(key.encode("utf-8", "surrogatepass")).digest()
             # SECURITY: all are compared, each in constant time: the time tells neither which one matched nor how much.
             for candidate, operator in self._by_digest:
                 if hmac.compare_digest(candidate, digest):
-                    found = operator
-        if found is None:
+                    holder = operator
+        if holder is None:
             raise GateError("invalid_operator_token", cause="no operator has this key")
-        return found
+        return holder

@@ -1,6 +1,6 @@
 """Proofs that the notary has said were used before, by the keys of frontend/auth/dpop.py `replay_key`.
 
-A proof that was used once is used for good. So whoever sends a recorded request again and again is refused without an
+A proof that was used once is used for good. So a caller that repeats a recorded request is refused without an
 operation of the notary, and a flush of the disk, each time. Bounded: the oldest leaves first, and is asked for again.
 """
 

@@ -89,8 +89,8 @@ class Execution:
             raise
 
     def check(self, plan: Plan) -> None:
-        """Raise the GateError of a plan that can't be dispatched just now, through no fault of its own: whoever asks
-        first loses nothing by trying again."""
+        """Raise the GateError of a plan that can't be dispatched just now, through no fault of its own: a caller
+        that checks first loses nothing by trying again."""
         self._check_way(plan)
         with suppress(SecretMissing):  # that is the plan's own, and its end
             self._values_of(plan)

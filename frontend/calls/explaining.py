@@ -1,4 +1,4 @@
-"""What would come of a call that nobody makes: the question is made as a call's is, and the policy in force answers it.
+"""The outcome that a call would have: the question is made as a real call's is, and the policy in force answers it.
 
 Nothing is executed, reserved, counted or written; no decision of it is in the metrics of decisions.
 """

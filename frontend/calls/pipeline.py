@@ -240,7 +240,7 @@ class Pipeline:
                 await self._refused(record, told)
 
     async def _cut(self, record: CallRecord) -> None:
-        """This process leaves, and nobody hears the answer: the evidence says so, unless execution has said more."""
+        """This process stops, and the caller gets no answer: the evidence says so, unless execution has said more."""
         if record.is_decided:
             return
         error = GateError("draining", cause="the gateway stopped before the call was dispatched")

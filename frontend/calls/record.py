@@ -84,12 +84,12 @@ class CallRecord:
         """The one log line of a decision; said when its event is durable. `cause` is ours, never a caller's text."""
         milliseconds = round((time.monotonic() - self.started) * 1000)
         principal = self._principal or "-"
-        found: dict[str, Any] = {"code": code} if code else {}
+        fields: dict[str, Any] = {"code": code} if code else {}
         if cause:
-            found["cause"] = cause
+            fields["cause"] = cause
         (log.warning if decision == "error" else log.info)(
             f"{decision} {self.action_id} {principal} {milliseconds} ms", decision=decision, action_id=self.action_id,
-            principal=principal, duration_ms=milliseconds, trace_id=self.trace_id, **found,
+            principal=principal, duration_ms=milliseconds, trace_id=self.trace_id, **fields,
         )  # fmt: skip
 
     @property

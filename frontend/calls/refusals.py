@@ -2,7 +2,7 @@
 
 The first one of a user with a code is in evidence before it is answered; those after it are counted, and told in one
 event once a minute has passed. Guarantees a bounded table, and that every one is counted in some event or, where the
-ledger does not take it, in the next one. Whoever can't prove who they are is refused all the same: it holds up nobody.
+ledger does not take it, in the next one. The refusal is answered all the same, and holds up no other caller.
 What a front has counted and not told goes with it when it is killed; metrics keep the sum (docs/decisions.md, "Audit,
 receipts, intents").
 """
@@ -95,7 +95,7 @@ class Refusals:
     async def tell_due(self, now: float = float("inf")) -> None:
         """Tell of what was counted in minutes that have passed; by default of everything. Raises nothing.
 
-        Returns when a round of another task has ended, too: whoever leaves next leaves nothing behind that it took.
+        Returns when a round of another task has ended, too: a process that ends then leaves behind nothing it took.
         """
         async with self._telling:
             self.lines.tell_due(now)

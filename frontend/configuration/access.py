@@ -2,7 +2,7 @@
 
 Guarantees of each change: it is made on the policy in force and on no other, it is compiled and probed before anything
 is written, it is in evidence before it takes effect, it lies on the disk, and it decides from the next question on. A
-refused one changes nothing. Never touches rules, and never a file that somebody has edited meanwhile.
+refused one changes nothing. Never touches rules, and never a file that was edited meanwhile.
 """
 
 from collections.abc import AsyncIterator, Callable, Iterable
@@ -89,13 +89,13 @@ class Authority:
         """Spare this agent the approval of a registered action. Raises action_not_found."""
         if self.configuration.registry.get(action_id) is None:
             raise GateError("action_not_found")
-        found = {"action_id": action_id, "change": {"agent_id": agent_id}}
-        act = _Act(events.POLICY_ALLOWLIST_ADDED, operator, found, lambda data: edit.allow(data, action_id, agent_id))
+        fields = {"action_id": action_id, "change": {"agent_id": agent_id}}
+        act = _Act(events.POLICY_ALLOWLIST_ADDED, operator, fields, lambda data: edit.allow(data, action_id, agent_id))
         return await self._change(act)
 
     async def disallow(self, action_id: str, agent_id: str, operator: OperatorCaller) -> PolicyData:
         """Ask for approval again, whether or not the action is still registered. Raises allowlist_entry_not_found."""
-        found = {"action_id": action_id, "change": {"agent_id": agent_id}}
+        fields = {"action_id": action_id, "change": {"agent_id": agent_id}}
 
         def changed(data: PolicyData) -> PolicyData:
             try:
@@ -104,7 +104,7 @@ class Authority:
                 raise GateError("allowlist_entry_not_found") from None
 
         changed(self.data)
-        return await self._change(_Act(events.POLICY_ALLOWLIST_REMOVED, operator, found, changed))
+        return await self._change(_Act(events.POLICY_ALLOWLIST_REMOVED, operator, fields, changed))
 
     # ------------------------------------------------------------------ how a change comes into force
 
@@ -151,7 +151,7 @@ class Authority:
 
     @asynccontextmanager
     async def _turn(self) -> AsyncIterator[DataTurn]:
-        """Nobody else replaces the policy of this front, or the data of any."""
+        """Meanwhile no other task replaces the policy of this front, and no other front the data."""
         lock, seconds = self.configuration.policy_turn, self.deadlines.turn_seconds
         with trio.move_on_after(seconds) as waiting:
             await lock.acquire()
@@ -169,14 +169,14 @@ class Authority:
         """The policy in force, if it is what lies on the disk. What another front has just put there is put in force
         first; what a person is writing there is for a reload to judge, and not to be put in force by the way."""
         try:
-            found = await self.configuration.policy_file.read()
+            files = await self.configuration.policy_file.read()
         except PolicyRefused as error:
             cause = f"the policy on the disk is another one, and would be refused: {error}"
             raise _changed_on_disk(cause) from None
-        if found.sources != self._in_force().sources:
+        if files.sources != self._in_force().sources:
             with trio.move_on_after(self.deadlines.others_seconds if self.configuration.memory.others else 0):
-                await self.configuration.follow(found.sources.digest)
-        if found.sources != self._in_force().sources:
+                await self.configuration.follow(files.sources.digest)
+        if files.sources != self._in_force().sources:
             raise _changed_on_disk("the policy on the disk is not the one in force")
         return self._in_force()
 
@@ -185,9 +185,9 @@ class Authority:
         await self.journal.operator_act(act.event_type, act.operator, policy_version=version, **act.found, **found)
 
     async def _tell_failed(self, act: _Act, code: str, reason: str) -> None:
-        found = act.found | {"decision": "error", "error_code": code, "reason": reason}
+        fields = act.found | {"decision": "error", "error_code": code, "reason": reason}
         try:
-            await self.journal.operator_act(act.event_type, act.operator, **found)
+            await self.journal.operator_act(act.event_type, act.operator, **fields)
         except GateError as error:
             log.error("a change of policy that failed left no event", kind=act.event_type, cause=error.cause)
 

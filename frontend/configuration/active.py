@@ -86,7 +86,7 @@ class Configuration:
     """Those that authentication asks."""
     policy_files: PolicyFiles | None = None
     policy_turn: trio.Lock = field(default_factory=trio.Lock)
-    """Held by whoever replaces the policy in force, from reading its files on."""
+    """Held while the policy in force is replaced, from the reading of its files on."""
     _changes: int = 0
     """Changes of the policy's data, by whichever front, that are in force here."""
 
@@ -153,7 +153,7 @@ class Configuration:
                             "can't follow")  # fmt: skip
 
     async def follow_changes(self) -> None:
-        """The same for whoever has the turn at the policy, until it is so or the policy is refused."""
+        """The same for a task that has the turn at the policy: returns once it is so or the policy is refused."""
         while (changes := self.memory.policy_changes) != self._changes:
             digest = self.memory.policy_digest()
             try:
@@ -184,13 +184,13 @@ class Configuration:
             return False
         if self.policy_files.sources.digest == digest:
             return True
-        found = await self._policy_on_disk()
-        if found.sources.digest != digest:
-            # Somebody was faster: another front, whose word will follow, or a person, for whom a reload is.
-            log.info("the policy on the disk is another one already", policy_version=found.data.policy_version)
+        files = await self._policy_on_disk()
+        if files.sources.digest != digest:
+            # A later change: by another front, whose message will follow, or by a person, who has to reload.
+            log.info("the policy on the disk is another one already", policy_version=files.data.policy_version)
             return False
-        await self._use(self.registry, found, None)
-        log.info("another front has changed the policy", policy_version=found.data.policy_version)
+        await self._use(self.registry, files, None)
+        log.info("another front has changed the policy", policy_version=files.data.policy_version)
         return True
 
     def changed_policy(self, files: PolicyFiles) -> None:
@@ -221,14 +221,14 @@ class Configuration:
 
     async def _prepared_in(self, seconds: float, swap: AsyncExitStack, fresh: Fresh) -> tuple[Registry, int]:
         with trio.move_on_after(seconds):
-            found = await self._prepare(fresh)
+            prepared = await self._prepare(fresh)
             try:
-                reach = self.allow_list.reach_of(found[0])
+                reach = self.allow_list.reach_of(prepared[0])
                 wider = self.allow_list.wider(reach, settle_seconds=self.deadlines.settle_seconds)
                 await swap.enter_async_context(wider)
             except ListNotWritten as error:
                 raise ConfigurationRefused([str(error)]) from None
-            return found
+            return prepared
         raise ConfigurationRefused([f"manifests and modules were not ready within {seconds:g} s"])
 
     async def _follow_keys(self) -> None:

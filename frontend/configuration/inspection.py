@@ -131,7 +131,7 @@ def look_at_webhooks(settings: Settings) -> list[FoundProblem]:
 
 
 def _look_at_secrets(settings: Settings, manifests: Sequence[Manifest]) -> list[FoundProblem]:
-    """Secrets that manifests require and nobody gave. Names alone are looked at."""
+    """Secrets that are required and missing. Names alone are looked at."""
     try:
         names = Secrets(settings.secrets).names()
     except SecretsUnavailable as error:

@@ -52,7 +52,7 @@ class Reloads:
             is_told = self._mine.pop(asked.request_id)
         if outcome is not None and problem is None:
             return outcome
-        if not is_told:  # it never came to be performed here, or nobody knows how it went
+        if not is_told:  # it was never performed here, or its outcome is unknown
             await self._failed(asked, problem or "")
         raise GateError("reload_failed", cause=problem)
 

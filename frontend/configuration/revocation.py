@@ -111,5 +111,5 @@ class Revocation:
 def _epoch_of(event: bytes) -> int:
     try:
         return msgspec.json.decode(event, type=_Seen).change.current_epoch
-    except ValueError:  # somebody changed the ledger: that is for `verify` to say, and no reason not to start
+    except ValueError:  # the ledger was changed: `verify` reports that, and it is no reason not to start
         return 0

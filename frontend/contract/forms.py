@@ -61,16 +61,16 @@ def parse_query(form: type[Form], text: str) -> Form:
     except ValueError:
         raise _refuse("the query string does not parse") from None
     fields = {field.encode_name: field for field in _fields(form)}
-    found: dict[str, object] = {}
+    values: dict[str, object] = {}
     for name, value in pairs:
         if name not in fields:
             raise _refuse(f"unknown query parameter; known are: {', '.join(fields) or 'none'}")
-        if name in found:
+        if name in values:
             raise _refuse(f"{name}: given twice")
         if len(value) > MAX_TEXT:
             raise _refuse(f"{name}: longer than {MAX_TEXT} characters")
-        found[name] = _from_text(value, fields[name])
-    return _converted(form, found)
+        values[name] = _from_text(value, fields[name])
+    return _converted(form, values)
 
 
 def parse_body(form: type[Form], raw: bytes) -> Form:
@@ -158,7 +158,7 @@ def _converted(form: type[Form], found: dict[str, Any]) -> Form:
 
 
 def _with_integers(value: Any, depth: int = 0) -> Any:
-    """The same value with 2.0 as 2: to JSON Schema, and so to whoever reads the document, both are integers."""
+    """The same value with 2.0 as 2: to JSON Schema, and so to readers of the document, both are integers."""
     if depth < MAX_FORM_DEPTH and isinstance(value, dict):
         return {name: _with_integers(item, depth + 1) for name, item in value.items()}
     if depth < MAX_FORM_DEPTH and isinstance(value, list):

@@ -73,8 +73,8 @@ def asker(
 async def show(
     url: str, credentials: str, authorities: str | None = None, seconds: float = SHOW_SECONDS
 ) -> None:  # fmt: skip
-    """Show the proxy at this URL `user:password`, with a request for a host that there is not, which it lets nobody
-    through to. Raises ProxyDown, also where it does not take them."""
+    """Show the proxy at this URL `user:password`, with a request for a host that does not exist, to which it lets
+    no client through. Raises ProxyDown, also where it does not take them."""
     parts, tls = urlsplit(url), security_of(url, authorities)
     shown = base64.b64encode(credentials.encode()).decode()
     head = f"CONNECT {NOWHERE} HTTP/1.1\r\nHost: {NOWHERE}\r\nProxy-Authorization: Basic {shown}\r\n\r\n"

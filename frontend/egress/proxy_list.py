@@ -103,7 +103,7 @@ class AllowList:
         path = self._file.path
         try:
             async with self._file.turn() as turn:
-                # Looked up in this turn: whoever writes last has seen what all before have changed.
+                # Looked up in this turn: the last writer has seen the changes of all before it.
                 rules = self.reach_of(self._registry()).union(*self._coming, self._presence.coming())
                 entries = await turn.perform(lambda: _put(path, squid_list(rules)))
         except NotChanged as error:
@@ -182,7 +182,7 @@ def _put(path: Path, content: bytes) -> int | None:
             return None
     except OSError as error:
         raise KeyFileError(f"{path}: cannot look at it: {error.strerror}.", Exit.NO_PERMISSION) from None
-    remove_unfinished(path)  # of whoever was killed in a turn of theirs
+    remove_unfinished(path)  # of a process that was killed in its turn
     write_whole(path, content, mode=MODE)
     return content.count(b"\n") - 1
 
@@ -202,6 +202,6 @@ def _has(path: Path, content: bytes) -> bool:
         raise KeyFileError(text, Exit.NO_PERMISSION)
     if stat.S_IMODE(status.st_mode) != MODE or status.st_size != len(content):
         return False
-    # SECURITY: nobody else may write in the folder, so what was looked at is what is opened.
+    # SECURITY: no other user may write in the folder, so the file that was looked at is the one opened.
     with open(os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
         return file.read() == content

@@ -1,6 +1,6 @@
 """How long a front waits to change a file that others change too. All in seconds.
 
-Holds values only; whoever opens such a file hands them on.
+Holds values only; the code that opens such a file hands them on.
 """
 
 from dataclasses import dataclass

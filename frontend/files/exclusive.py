@@ -53,8 +53,8 @@ class _Lock:
                 os.close(descriptor)
 
     def _has_come(self, descriptor: int) -> bool:
-        # The kernel's own wait would end with whoever has the turn, perhaps never, and keep one of the few threads of
-        # this process for each that gave up waiting.
+        # The kernel's own wait would last as long as the present turn, perhaps for ever, and keep one of the few
+        # threads of this process for each caller that gave up waiting.
         while not self._is_over:
             with contextlib.suppress(BlockingIOError):
                 fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -102,7 +102,7 @@ class Turn:
 
     def _perform(self, change: Callable[[], T]) -> T:
         descriptor = self._lock.hand_over()
-        if descriptor is None:  # the turn is over: whoever wanted this has stopped waiting before it began
+        if descriptor is None:  # the turn is over: the caller stopped waiting before the change began
             raise NotChanged(f"{self._path}: the turn is over")
         try:
             return change()
@@ -111,7 +111,7 @@ class Turn:
 
     def _replace(self, content: bytes) -> None:
         before = _modified(self._path)
-        remove_unfinished(self._path)  # of whoever was killed in a turn of theirs
+        remove_unfinished(self._path)  # of a process that was killed in its turn
         with _kept(self._path):
             write_private(self._path, content)
         # Readers know a file by inode, size and time, and an inode may come again: so the time only grows.

@@ -1,4 +1,4 @@
-"""What the dependencies of one front say of themselves: asked in rounds, the core also whenever somebody wants to know.
+"""What the dependencies of one front say of themselves: asked in rounds, the core on demand as well.
 
 Owns one pulse for each dependency (frontend/health/pulse.py) and what is asked of it. Never decides what an answer
 means for a call; that is each step's own.
@@ -82,23 +82,23 @@ class Dependencies:
 
     async def look(self) -> Look:
         """What the core's dependencies say now, asked all at once. Of the proxy what it said last, some seconds
-        ago: nobody who only wants to know whether calls can be let through waits for a proxy that hangs."""
-        found = self._said()
+        ago: a check of whether calls can be let through does not wait for a proxy that hangs."""
+        answers = self._said()
 
         async def ask(name: str) -> None:
-            found[name] = await self._pulses[name].fresh()
+            answers[name] = await self._pulses[name].fresh()
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(ask, "store_status")
             nursery.start_soon(ask, "ledger_status")
-        return _look(found)
+        return _look(answers)
 
     def is_proxy_down(self) -> bool:
-        """True for an egress proxy that did not answer when it was asked last. Asks nobody."""
+        """True for an egress proxy that did not answer when it was asked last. Does not ask it."""
         return self.last().proxy is False
 
     def last(self) -> Look:
-        """What was said last. Asks nobody."""
+        """The last answers. Asks no dependency."""
         return _look(self._said())
 
     def _said(self) -> dict[str, Any]:

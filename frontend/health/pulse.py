@@ -1,9 +1,9 @@
 """Health as operators and load balancers see it: every dependency by name, and what that makes of the whole.
 
 Field names are the contract's: `redis` is the key-value store and `opa` the policy engine, whatever serves them. One
-task a dependency asks it, once a second (or as its pulse says) and whenever somebody wants to know: all who want to
-know at the same time share one question, so that no flood of health checks reaches a store, and nobody waits long for
-one that is stuck.
+task a dependency asks it, once a second (or as its pulse says) and on demand: callers that want to know at the same
+time share one question, so that no flood of health checks reaches a store, and no caller waits long for one that
+is stuck.
 """
 
 from collections.abc import Awaitable, Callable
@@ -22,7 +22,7 @@ Found = TypeVar("Found")
 class Pulse(Generic[Found]):
     """What one dependency says. `ask` raises when there is no answer.
 
-    `pause`: seconds between two questions that nobody wants, while there are answers; `round_seconds` unless given.
+    `pause`: seconds between two questions that no caller wants, while there are answers; `round_seconds` unless given.
     """
 
     def __init__(
@@ -111,8 +111,8 @@ class Health:
     @property
     def dependencies(self) -> dict[str, bool]:
         """Which of them work, as metrics name them; one that is not configured is not among them."""
-        found = {"store": self.store, "policy": self.policy, "ledger": self.ledger, "egress_proxy": self.egress_proxy}
-        return {name: is_up for name, is_up in found.items() if is_up is not None}
+        states = {"store": self.store, "policy": self.policy, "ledger": self.ledger, "egress_proxy": self.egress_proxy}
+        return {name: is_up for name, is_up in states.items() if is_up is not None}
 
     def readiness(self) -> dict[str, Any]:
         """Body of GET /readyz (docs/contract.md, "Readiness values")."""

@@ -61,7 +61,7 @@ class Connection:
 
     @property
     def is_idle(self) -> bool:
-        """True while no byte of a next request has been seen and nobody has asked to finish."""
+        """True while no byte of a next request has been seen and `finish` has not been called."""
         return self._is_waiting and not self._is_last
 
     def finish(self, *, spares_new: bool = False) -> None:

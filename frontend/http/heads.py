@@ -73,15 +73,15 @@ def parse_head(head: bytes) -> Head:
         raise GateError("headers_too_large")
     text = head.decode("latin-1")
     start = _REQUEST_LINE.match(text)
-    found = _FIELD_LINE.findall(text, start.end()) if start is not None else []
+    pairs = _FIELD_LINE.findall(text, start.end()) if start is not None else []
     # SECURITY: every field found has a line end of its own and begins behind another, so when there are as many as
     # there are lines between the first and the empty one, no byte of the head has been passed over.
-    if start is None or len(found) != count or not head.endswith(b"\r\n\r\n"):
+    if start is None or len(pairs) != count or not head.endswith(b"\r\n\r\n"):
         raise _malformed(text, start)
     method, target, version = start.groups()
     if method == "CONNECT":
         raise bad_request("unsupported method")
-    headers = [(name.lower(), value.strip(" \t")) for name, value in found]
+    headers = [(name.lower(), value.strip(" \t")) for name, value in pairs]
     fields = dict(headers)
     if len(fields) != len(headers):
         fields = _combined(headers)

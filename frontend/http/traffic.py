@@ -22,7 +22,7 @@ class Traffic(Protocol):
         """A connection was closed with its answer: the client did not take it in time, or it took others' room."""
 
     def answered_itself(self, status: int) -> None:
-        """The skin answered by itself: what came is no request, or whoever had to answer failed."""
+        """The skin answered by itself: the bytes were no request, or the handler failed."""
 
 
 class Unwatched:

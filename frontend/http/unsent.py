@@ -2,7 +2,7 @@
 
 A client that reads slowly, or not at all, costs memory for as long as its answer waits. All of it is bounded, and each
 user's part of it (frontend/limits/shares.py): who is over it loses the answer of its own that has waited longest.
-Guarantees that nobody's answer is cut for another user's.
+Guarantees that no user's answer is cut for another user's.
 """
 
 from collections.abc import Iterator

@@ -26,7 +26,7 @@ def drawn(spent: float, counted_at: float, now: float, rate: float, burst: float
 
 
 class SharedBucket:
-    """Gains `rate` tokens a second and holds at most `burst`, for whoever asks: one alone may take them all, and of
+    """Gains `rate` tokens a second and holds at most `burst`, for all holders: one alone may take them all, and of
     several none takes more than an equal part as long as another one wants its own (max-min fairness).
 
     What a holder took before others came is its own: the first token of a newcomer is there at once, and until the

@@ -1,9 +1,10 @@
 """Turns at one thing that is used by one at a time, by what each caller has used of it. Pure but for the waiting.
 
-Start-time fair queueing: whoever has used least is next; a newcomer counts as having used what the one at work had when
-it began, less CREDIT. So callers that want more than their part share equally what the others leave (max-min fair), and
-one that wants little waits for the one at work and for no queue. A caller belongs to owners, the larger group first
-(its principal, then its session). Remembers nothing beyond a busy period, and nobody who has used less than a newcomer.
+Start-time fair queueing: the caller that has used least is next; a newcomer counts as having used what the one at work
+had when it began, less CREDIT. So callers that want more than their part share equally what the others leave (max-min
+fair), and one that wants little waits for the one at work and for no queue. A caller belongs to owners, the
+larger group first (its principal, then its session). Remembers nothing beyond a busy period, and no caller that has
+used less than a newcomer.
 """
 
 from collections import defaultdict

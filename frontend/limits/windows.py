@@ -1,7 +1,7 @@
 """What happens again and again, told at first and then counted: a bounded table of windows, one for each key.
 
-The first time of a key opens its window; what comes after it is counted until the window is over and somebody takes it
-with `due`. A key that has stayed quiet for a whole window is forgotten. Neither waits nor writes.
+The first event of a key opens its window; later ones are counted until the window is over and is taken with `due`. A
+key that has stayed quiet for a whole window is forgotten. Neither waits nor writes.
 """
 
 from collections.abc import Callable, Hashable
@@ -54,7 +54,7 @@ class Windows(Generic[Key, Kept]):
 
     def due(self, now: float) -> list[tuple[Key, Kept]]:
         """Windows that are over and have counted something: each begins anew, and is the caller's to tell."""
-        found = []
+        windows = []
         for key, window in list(self._windows.items()):
             if now < window.until:
                 continue
@@ -62,5 +62,5 @@ class Windows(Generic[Key, Kept]):
                 del self._windows[key]
                 continue
             window.until = trio.current_time() + self._seconds
-            found.append((key, window))
-        return found
+            windows.append((key, window))
+        return windows

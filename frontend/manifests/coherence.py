@@ -237,13 +237,13 @@ def _is_object(schema: Any) -> bool:
 
 
 def _properties(schema: Any) -> dict[str, Any]:
-    found = schema.get("properties") if isinstance(schema, dict) else None
-    return found if isinstance(found, dict) else {}
+    properties = schema.get("properties") if isinstance(schema, dict) else None
+    return properties if isinstance(properties, dict) else {}
 
 
 def _required(schema: Any) -> list[Any]:
-    found = schema.get("required") if isinstance(schema, dict) else None
-    return found if isinstance(found, list) else []
+    names = schema.get("required") if isinstance(schema, dict) else None
+    return names if isinstance(names, list) else []
 
 
 def _may_be_scalar(schema: Any) -> bool:

@@ -124,7 +124,7 @@ class Section:
 
     def texts(self, name: str, rule: TextRule, default: tuple[str, ...] = (), most: int = 256) -> tuple[str, ...]:
         """A list of different texts, each of which `rule` accepts."""
-        found: list[str] = []
+        texts: list[str] = []
         nodes = self._items(name, most)
         if nodes is None:
             return default
@@ -134,11 +134,11 @@ class Section:
                 self._wrong(node, path, "must be text", "Quote it.")
             elif not rule.holds(node.value):
                 self._wrong(node, path, f"must be {rule.says}", rule.mend)
-            elif node.value in found:
+            elif node.value in texts:
                 self._wrong(node, path, "stands in the list twice", "Keep one.")
             else:
-                found.append(node.value)
-        return tuple(found)
+                texts.append(node.value)
+        return tuple(texts)
 
     def choices(self, name: str, allowed: Collection[str], default: tuple[str, ...] = ()) -> tuple[str, ...]:
         """A list of different texts out of `allowed`."""

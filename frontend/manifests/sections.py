@@ -162,14 +162,14 @@ def files(top: Section) -> Files | None:
 
 
 def _headers(section: Section) -> tuple[tuple[str, str], ...]:
-    found: dict[str, str] = {}
+    headers: dict[str, str] = {}
     for name in section.names(_HEADER_NAME):
-        if name.lower() in (other.lower() for other in found):
+        if name.lower() in (other.lower() for other in headers):
             section.report.add(
                 section.line_of(name), section.field(name), f"the header {name} stands here twice.", "Keep one."
             )
-        found[name] = section.text(name, _HEADER_VALUE)
-    return tuple(found.items())
+        headers[name] = section.text(name, _HEADER_VALUE)
+    return tuple(headers.items())
 
 
 def _check_domain(section: Section, name: str) -> None:

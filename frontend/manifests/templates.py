@@ -61,7 +61,7 @@ class CompiledTemplate:
         return PlannedRequest(self.method, url, self._headers_for(request), self._body_for(request)), host
 
     def _headers_for(self, request: dict[str, Any]) -> tuple[tuple[str, str], ...]:
-        found: list[tuple[str, str]] = []
+        headers: list[tuple[str, str]] = []
         for name, value in self._headers:
             if isinstance(value, Slot):
                 if request.get(value.name) is None:
@@ -70,8 +70,8 @@ class CompiledTemplate:
                 if len(text) > MAX_HEADER_CHARACTERS or not _HEADER_VALUE.fullmatch(text):
                     refuse_value(value.name, "header_value")
                 value = text
-            found.append((name, value))
-        return tuple(found)
+            headers.append((name, value))
+        return tuple(headers)
 
     def _body_for(self, request: dict[str, Any]) -> str | None:
         if not self._has_body:
@@ -88,8 +88,8 @@ class CompiledTemplate:
 def compiled(value: Any) -> Any:
     """A template value with a Slot for each string that is exactly one placeholder."""
     if isinstance(value, str):
-        found = _PLACEHOLDER.fullmatch(value)
-        return Slot(found.group(1)) if found else value
+        placeholder = _PLACEHOLDER.fullmatch(value)
+        return Slot(placeholder.group(1)) if placeholder else value
     if isinstance(value, list):
         return [compiled(item) for item in value]
     if isinstance(value, dict):

@@ -139,13 +139,13 @@ class UrlTemplate:
 
 def _authority(text: str) -> tuple[str | None, str | None, str]:
     """(static host, host variable, `:port` or ``)."""
-    found = _AUTHORITY.fullmatch(text)
-    if found is None or (found.group(3) and not 0 < int(found.group(3)[1:]) < 65536):
+    match = _AUTHORITY.fullmatch(text)
+    if match is None or (match.group(3) and not 0 < int(match.group(3)[1:]) < 65536):
         raise TemplateRefused(
             "the host must be static or one whole variable, with a `/` behind it and without userinfo",
             "Write https://api.example.com/… or https://{host}/….",
         )
-    expression, host, port = found.groups()
+    expression, host, port = match.groups()
     if host is None:
         if expression.startswith("+"):
             raise TemplateRefused(f"the host is {{{expression}}}", "Write {name}: a host has no reserved characters.")
@@ -161,16 +161,16 @@ def _authority(text: str) -> tuple[str | None, str | None, str]:
 
 def _parts(text: str, allowed: re.Pattern[str], component: str) -> tuple[Part, ...]:
     """Literals and variables in turn."""
-    found: list[Part] = []
+    parts: list[Part] = []
     for index, piece in enumerate(_EXPRESSION.split(text)):
         if index % 2 == 0:
             if not allowed.fullmatch(piece):
                 raise TemplateRefused(f"a character in the {component} must be percent-encoded", "Encode it as %XX.")
             if piece:
-                found.append(Part(text=piece))
+                parts.append(Part(text=piece))
             continue
-        found.append(Part(name=piece.removeprefix("+"), is_reserved=piece.startswith("+")))
-    return tuple(found)
+        parts.append(Part(name=piece.removeprefix("+"), is_reserved=piece.startswith("+")))
+    return tuple(parts)
 
 
 def _refuse_expression(expression: str) -> NoReturn:

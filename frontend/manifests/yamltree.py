@@ -49,10 +49,10 @@ class Node(msgspec.Struct, frozen=True):
         """Line of the deepest node that exists on the way along `path`."""
         node = self
         for step in path:
-            found = node._member(step)
-            if found is None:
+            member = node._member(step)
+            if member is None:
                 break
-            node = found
+            node = member
         return node.line
 
     def at(self, path: Iterable[str | int]) -> "Node | None":

@@ -48,7 +48,7 @@ class NotaryRefused(Exception):
 
 
 def _nothing(*_: Any) -> None:
-    """Nobody listens yet."""
+    """Stands for a listener until one is set."""
 
 
 class NotaryClient:
@@ -103,7 +103,7 @@ class NotaryClient:
         return waiter
 
     def post(self, operation: m.Operation) -> None:
-        """Ask something whose answer nobody awaits. It is not asked again of a later notary. Raises NotaryRefused."""
+        """Send an operation whose answer no task awaits. A later notary is not sent it again. Raises NotaryRefused."""
         if not self._is_closed:
             self._queued(operation, 0.0, 0.0, None)
 
@@ -228,7 +228,7 @@ class NotaryClient:
             waiter.course.begun()
 
     def _cancelled(self, waiter: Waiter) -> None:
-        """Whoever waits is cancelled: what it asked for is to end soon."""
+        """The waiting task was cancelled: end its operation soon."""
         course, waiter.course = waiter.course, None
         if course is not None:
             waiter.deadline = min(waiter.deadline, trio.current_time() + self._wait_seconds)
@@ -246,7 +246,7 @@ class NotaryClient:
             self._patience.deadline = deadline
 
     async def _give_up_in_time(self) -> None:
-        """Wake who has waited for too long. Ends when nobody waits."""
+        """Wake tasks that have waited for too long. Ends when no task waits."""
         while True:
             with self._patience:
                 await trio.sleep_forever()

@@ -1,6 +1,6 @@
 """What the notary has said is in force: the epoch, and the public keys of leases and receipts.
 
-Only what the notary says changes it. A front that has not heard yet knows nothing and serves nobody.
+Only the notary's messages change it. Before the first one a front knows nothing and serves no caller.
 """
 
 from collections.abc import Callable

@@ -85,7 +85,7 @@ class Link:
         return True
 
     def forget_ended(self) -> None:
-        """Do not send what nobody waits for any more."""
+        """Drop operations that no task awaits any more."""
         self._queue = [waiter for waiter in self._queue if not waiter.is_done]
 
     async def run(self, task_status: trio.TaskStatus[None] = trio.TASK_STATUS_IGNORED) -> None:
@@ -104,7 +104,7 @@ class Link:
             trio.lowlevel.remove_instrument(outgoing)
 
     def hear_now(self) -> None:
-        """Take what has arrived, without waiting. What is wrong with it is found by who waits for it."""
+        """Take what has arrived, without waiting. Faults in it are left to `run`, which finds them too."""
         with contextlib.suppress(ChannelClosed, OSError, FrameError, ProtocolError):
             while self._sock is not None and self._take(self._sock):
                 pass
@@ -159,14 +159,14 @@ class Link:
                 self._is_pushing = True
                 self._token.run_sync_soon(self._push.set)  # which ends the wait that is about to begin, too
         except OSError:
-            return  # whoever hears finds the end too
+            return  # `run` finds the end too
 
     async def _keep_pushing(self) -> None:
         """Send the rest of what the socket did not take at once."""
         while True:
             await self._push.wait()
             self._push = trio.Event()
-            with contextlib.suppress(OSError, trio.ClosedResourceError):  # whoever hears finds the end too
+            with contextlib.suppress(OSError, trio.ClosedResourceError):  # `run` finds the end too
                 if self._sock is not None and self._unsent:
                     await trio.lowlevel.wait_writable(self._sock)
             self._is_pushing = False

@@ -1,7 +1,7 @@
 """What this front asks the notary, each as a typed question.
 
 What they mean: ipc/messages/recording.py, ipc/messages/looking.py.
-Every method raises NotaryUnavailable, NotaryRefused and ClockError; what that makes of an answer is for whoever asks.
+Every method raises NotaryUnavailable, NotaryRefused and ClockError; each caller decides what it answers then.
 """
 
 from dataclasses import dataclass

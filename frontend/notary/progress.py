@@ -28,8 +28,8 @@ class Progress:
     def end(self, report: VerifyReport) -> None:
         """The walk has ended: always told, since a broken chain is never a small matter."""
         seconds = round(self._clock() - self._began, 3)
-        found: dict[str, Any] = {"events": report.events_checked, "total": report.total_events, "seconds": seconds}
+        fields: dict[str, Any] = {"events": report.events_checked, "total": report.total_events, "seconds": seconds}
         if report.intact:
-            log.info("the chain is intact", **found)
+            log.info("the chain is intact", **fields)
         else:
-            log.error("the chain is broken", broken_at=report.broken_at, reason=report.reason, **found)
+            log.error("the chain is broken", broken_at=report.broken_at, reason=report.reason, **fields)

@@ -26,7 +26,7 @@ PART = "reader"
 
 
 class Readers:
-    """Asks for readers and hears them, one at a time; whoever comes second waits."""
+    """Asks for readers and hears them, one at a time; a second caller waits."""
 
     def __init__(self, post: Callable[[m.Message], None], seconds: float = READER_SECONDS) -> None:
         """`post` tells the supervisor. `seconds` is what one look may take."""

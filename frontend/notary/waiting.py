@@ -19,7 +19,7 @@ class Course:
     late: Callable[[], None]
     """The call has had its time. Its answer has the client's own patience from now on, and no longer."""
     cancelled: Callable[[], None]
-    """Whoever waits is cancelled. The wait goes on, as after `late`."""
+    """The waiting task was cancelled. The wait goes on, as after `late`."""
 
 
 class Waiter:

@@ -94,16 +94,16 @@ def _parse_data(path: Path, text: str | None, problems: list[str]) -> tuple[str,
         if not any(problem.startswith(str(path)) for problem in problems):
             problems.append(f"{path}: is missing")
         return None
-    found = parse_data(text)
-    if isinstance(found, PolicyData):
-        return text, found
-    problems += [f"{path}{problem}" for problem in found]
+    parsed = parse_data(text)
+    if isinstance(parsed, PolicyData):
+        return text, parsed
+    problems += [f"{path}{problem}" for problem in parsed]
     return None
 
 
 def acl_view(data: PolicyData) -> dict[str, Any]:
     """The full ACL: `policy_version`, `principals`, and the same under the names that some clients read (`acl`); then
-    what else of the data decides: who needs no approval, and what nobody may call."""
+    the rest of the data that decides: the agents that need no approval, and the actions that no principal may call."""
     return {
         "policy_version": data.policy_version,
         "principals": {name: entry_view(entry) for name, entry in data.acl.items()},

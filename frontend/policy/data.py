@@ -53,7 +53,7 @@ class PolicyData(msgspec.Struct, frozen=True):
     allowlist: dict[str, dict[str, bool]] = {}
     """Action -> principal -> true: no hold."""
     denied_actions: dict[str, str] = {}
-    """Action -> the reason why nobody may call it."""
+    """Action -> the reason why no principal may call it."""
     limits: Limits = Limits()
 
 
@@ -119,12 +119,12 @@ class _BadName(ValueError):
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for name, value in pairs:
-        if name in found:
+        if name in members:
             raise _BadName(name)
-        found[name] = value
-    return found
+        members[name] = value
+    return members
 
 
 def _refuse_constant(name: str) -> None:

@@ -46,7 +46,7 @@ def grant(data: PolicyData, principal: str, actions: Iterable[str], sinks_of: Si
 
 
 def revoke(data: PolicyData, principal: str, actions: Iterable[str], sinks_of: Sinks) -> PolicyData:
-    """Take these actions from `principal`: it may not call them any more, whoever allowed them.
+    """Take these actions from `principal`: it may not call them any more, whichever entry allowed them.
 
     Its entry goes with the last action (docs/contract.md, "Endpoints") where nothing comes back with that. Where
     the wildcard allows one of them too, the entry stands by itself from now on, with what is left of both; and one that
@@ -105,9 +105,9 @@ def rewritten(files: PolicyFiles, data: PolicyData) -> PolicyFiles:
     sources = PolicySources(files.sources.modules, text, document["policy_version"])
     if sum(len(part.encode()) for part in (text, *sources.modules.values())) > MAX_POLICY_BYTES:
         raise TooLarge(f"the policy would have more than {MAX_POLICY_BYTES} bytes")
-    found = parse_data(text)
-    assert isinstance(found, PolicyData)  # what is read as it stood can be read as it is written
-    return PolicyFiles(sources, found)
+    parsed = parse_data(text)
+    assert isinstance(parsed, PolicyData)  # what is read as it stood can be read as it is written
+    return PolicyFiles(sources, parsed)
 
 
 def _with_entry(

@@ -278,7 +278,7 @@ class EmbeddedPolicy:
                 try:
                     compiled = await tried.compile(load_id, sources)
                 except ProcessLost as lost:
-                    # Somebody may have killed it. A policy that kills its evaluator does so every time.
+                    # It may have been killed from outside. A policy that kills its evaluator does so every time.
                     if attempt < _MAX_ATTEMPTS and await self._has_successor(tried):
                         continue
                     compiled = PolicyCompiled(

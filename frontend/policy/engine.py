@@ -88,7 +88,7 @@ class PolicyEngine(Protocol):
 
 
 class RunningEngine(PolicyEngine, Protocol):
-    """An engine as whoever runs it sees it."""
+    """An engine as the code that runs it sees it."""
 
     @property
     def memo_status(self) -> MemoStatus:

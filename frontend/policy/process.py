@@ -1,6 +1,6 @@
 """One policy process as the front sees it: what was sent, what may be answered, and why it can't be trusted any more.
 
-Guarantees that an answer reaches exactly the question it belongs to. An answer that nobody asked for, a second answer,
+Guarantees that an answer reaches exactly the question it belongs to. An answer to no question, a second answer,
 bytes that are no message, a closed channel: each ends the relation with a reason. Never decides what to do about it.
 """
 

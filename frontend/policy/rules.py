@@ -37,7 +37,7 @@ class Rule(msgspec.Struct, frozen=True):
 
 def rules_of(modules: Mapping[str, str]) -> dict[tuple[str, str], Rule]:
     """(package, name) -> rule, in the order in which they first stand in the files."""
-    found: dict[tuple[str, str], Rule] = {}
+    rules: dict[tuple[str, str], Rule] = {}
     for file, source in modules.items():
         plain = blanked(source)
         package = _PACKAGE.search(plain)
@@ -47,20 +47,20 @@ def rules_of(modules: Mapping[str, str]) -> dict[tuple[str, str], Rule]:
         for number, head in enumerate(heads):
             end = heads[number + 1].start() if number + 1 < len(heads) else len(source)
             key = (package[1], head["name"])
-            before = found.get(key)
+            before = rules.get(key)
             text = _without_comments(source[head.start() : end]).rstrip()
             line = source.count("\n", 0, head.start()) + 1
-            found[key] = (
+            rules[key] = (
                 Rule(*key, file, line, text, head["call"] is not None)
                 if before is None
                 else msgspec.structs.replace(before, text=f"{before.text}\n{text}")
             )
-    return found
+    return rules
 
 
 def reads_of(rule: Rule, rules: Mapping[tuple[str, str], Rule]) -> list[str]:
     """The references to input and data in a rule and in the rules of its package that it uses, each once."""
-    found: dict[str, None] = {}
+    reads: dict[str, None] = {}
     seen: set[str] = set()
     waiting = [rule]
     while waiting:
@@ -68,10 +68,10 @@ def reads_of(rule: Rule, rules: Mapping[tuple[str, str], Rule]) -> list[str]:
         if current.name in seen:
             continue
         seen.add(current.name)
-        found.update(dict.fromkeys(_READ.findall(current.text)))
+        reads.update(dict.fromkeys(_READ.findall(current.text)))
         names = _NAME.findall(blanked(current.text))
         waiting += [rules[key] for name in names if (key := (rule.package, name)) in rules and name not in seen]
-    return list(found)
+    return list(reads)
 
 
 def blanked(source: str) -> str:

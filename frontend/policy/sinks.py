@@ -2,7 +2,7 @@
 
 A file of the policy may list sinks, since a grant writes them there for people to read. SECURITY: what it lists is
 never believed: an entry that was written by hand, or before a manifest changed, must not allow more than its actions
-do. Computed anew at every load and every change, by whoever knows the manifests.
+do. Computed anew at every load and every change, by the code that knows the manifests.
 """
 
 import json

@@ -31,7 +31,7 @@ class Brevity:
         return self._expected.get(kind, 1.0) < 1.0
 
     def note(self, kind: str, microseconds: int, fuel: int | None) -> None:
-        """A call of this kind took so much; None: nobody knows. One that took much is forgotten after a few that did
+        """A call of this kind took so much; None: unknown. One that took much is forgotten after a few that did
         not."""
         share = 1.0 if fuel is None else max(microseconds / BRIEF_US, fuel / BRIEF_FUEL)
         # Not more than a few times too much: one call of a minute must not be remembered for a hundred.

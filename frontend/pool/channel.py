@@ -79,7 +79,7 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
         """The call that it runs takes long: nothing is given to it beside that."""
         self._reading = trio.Lock()
         self._waits: dict[str, trio.CancelScope] = {}
-        """Who waits for the result of which call, to be ended by whoever takes it in."""
+        """By call, the wait for its result: cancelled by the task that takes the result in."""
         self._given: dict[str, Result | None] = {}
         """Calls that were given and have not ended, in order -> what it has told."""
         self.idle_since = 0.0
@@ -97,7 +97,7 @@ class WorkerChannel(TrioChannel[WorkerToFront]):
 
     @property
     def is_abandoned(self) -> bool:
-        """True when a call was given whose task has let go of it: what it says next is nobody's."""
+        """True when a call was given whose task has let go of it: no task waits for its result."""
         return len(self._given) > self.users
 
     def is_behind(self, call_id: str) -> bool:

@@ -45,10 +45,10 @@ class _Automaton:
                 self.follow.append({})
                 return {len(self.steps) - 1: 1}, {len(self.steps) - 1: 1}, 0
             case Sequence(items):
-                found: tuple[Counts, Counts, int] = {}, {}, 1
+                joined: tuple[Counts, Counts, int] = {}, {}, 1
                 for item in items:
-                    found = self._joined(found, self.build(item))
-                return found
+                    joined = self._joined(joined, self.build(item))
+                return joined
             case Choice(options):
                 first: Counts = {}
                 last: Counts = {}
@@ -75,7 +75,7 @@ class _Automaton:
 
     def _repeated(self, part: Repeat) -> tuple[Counts, Counts, int]:
         """Copies in a row. Those beyond `low` may be left out from the end, which keeps one way for each length."""
-        found: tuple[Counts, Counts, int] = {}, {}, 1
+        joined: tuple[Counts, Counts, int] = {}, {}, 1
         ends: Counts = {}
         is_endless = part.high is None or (part.high > 1 and _varies(part.item))
         copies = max(part.low, 1) if is_endless or part.high is None else part.high
@@ -86,10 +86,10 @@ class _Automaton:
                 raise PatternRefused(what, "Repeat what holds a character: (a|b)* instead of (a|b?)*.", _place(part))
             if is_endless and number == copies:
                 self._connect(item[1], item[0])
-            found = self._joined(found, item)
+            joined = self._joined(joined, item)
             if number >= part.low:
                 _add(ends, item[1], 1)
-        return found[0], ends, 0 if part.low else 1
+        return joined[0], ends, 0 if part.low else 1
 
 
 def _varies(part: Part) -> bool:

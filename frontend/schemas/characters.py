@@ -18,26 +18,26 @@ _EXACT_BELOW = 0x250
 
 def union(*sets: Ranges) -> Ranges:
     """Every character of any of the sets."""
-    found: list[tuple[int, int]] = []
+    merged: list[tuple[int, int]] = []
     for low, high in sorted(one for ranges in sets for one in ranges):
-        if found and low <= found[-1][1] + 1:
-            found[-1] = (found[-1][0], max(found[-1][1], high))
+        if merged and low <= merged[-1][1] + 1:
+            merged[-1] = (merged[-1][0], max(merged[-1][1], high))
         else:
-            found.append((low, high))
-    return tuple(found)
+            merged.append((low, high))
+    return tuple(merged)
 
 
 def without(ranges: Ranges) -> Ranges:
     """Every other character."""
-    found: list[tuple[int, int]] = []
+    gaps: list[tuple[int, int]] = []
     start = 0
     for low, high in ranges:
         if low > start:
-            found.append((start, low - 1))
+            gaps.append((start, low - 1))
         start = high + 1
     if start <= LAST:
-        found.append((start, LAST))
-    return tuple(found)
+        gaps.append((start, LAST))
+    return tuple(gaps)
 
 
 @lru_cache(maxsize=4096)

@@ -1,7 +1,7 @@
 """Work on request bodies that are large: done in a thread, so that no other request waits for it, and in turns.
 
 Owns that thread's limit. Small bodies are worked on where they are, at no cost. The processor time that a large one
-takes is charged to its principal and its session, and whoever was charged least is next: a caller with expensive bodies
+takes is charged to its principal and its session, and the caller charged least is next: a caller with expensive bodies
 waits for itself. Never changes what the work does: it answers or raises as it would in place.
 """
 

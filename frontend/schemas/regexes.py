@@ -69,9 +69,9 @@ class _Reader:
         return options[0] if len(options) == 1 else Choice(tuple(options))
 
     def _takes(self, wanted: str) -> bool:
-        found = self._text.startswith(wanted, self._at)
-        self._at += len(wanted) if found else 0
-        return found
+        is_next = self._text.startswith(wanted, self._at)
+        self._at += len(wanted) if is_next else 0
+        return is_next
 
     def _sequence(self, depth: int) -> Part:
         items: list[Part] = []
@@ -102,16 +102,16 @@ class _Reader:
 
     def _count(self) -> tuple[int, int | None]:
         start = self._at
-        found = _COUNT.match(self._text, start)
-        if found is None:
+        count = _COUNT.match(self._text, start)
+        if count is None:
             self.refuse("has a `{` that begins no repetition", r"Write \{, or {low,high}.")
-        low = int(found[1])
-        high = low if found[2] is None else int(found[3]) if found[3] else None
+        low = int(count[1])
+        high = low if count[2] is None else int(count[3]) if count[3] else None
         if max(low, high or 0) > MAX_REPETITION:
             self.refuse(f"has a repetition that counts beyond {MAX_REPETITION}", "Use maxLength.")
         if high is not None and high < low:
             self.refuse("has a repetition that ends before it begins", "Write {low,high}.")
-        self._at = found.end()
+        self._at = count.end()
         return low, high
 
     def _atom(self, depth: int) -> Part:
@@ -162,8 +162,8 @@ class _Reader:
         character = self._text[self._at] if not self.is_at_end() else ""
         if character.lower() in _CLASSES and character:
             self._at += 1
-            found = _CLASSES[character.lower()]
-            return found if character.islower() else characters.without(found)
+            ranges = _CLASSES[character.lower()]
+            return ranges if character.islower() else characters.without(ranges)
         if named := _PROPERTY.match(self._text, self._at):
             self._at = named.end()
             return characters.of_property(named[1], is_negated=character == "P")
@@ -197,8 +197,8 @@ class _Reader:
             sets.append(low)
         if not sets:
             self.refuse("has an empty `[ ]`", "Name its characters.", start)
-        found = characters.union(*sets)
-        return characters.without(found) if is_negated else found
+        ranges = characters.union(*sets)
+        return characters.without(ranges) if is_negated else ranges
 
     def _member(self, start: int) -> Ranges:
         if self.is_at_end():

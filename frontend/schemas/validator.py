@@ -68,12 +68,12 @@ class Validator:
 
     def _all(self, value: Any) -> list[str]:
         """The violations of a small value, at most MAX_VIOLATIONS, in the order in which they are found."""
-        found = [
+        violations = [
             f"{_pointer(place)}: {expected}"
             for error in self._compiled.iter_errors(value)
             for place, expected in _violations(error)
         ]
-        return list(dict.fromkeys(found))[:MAX_VIOLATIONS]
+        return list(dict.fromkeys(violations))[:MAX_VIOLATIONS]
 
 
 def _violations(error: jsonschema_rs.ValidationError) -> list[tuple[list[str | int], str]]:

@@ -1,7 +1,7 @@
 """Secret values from one file: JSON, plain with mode 0600, or encrypted with age, whole or by SOPS.
 
-Guarantees that only a regular file of our own user that nobody else can read is believed, and that no value shows in a
-repr, an exception or its context. Values leave only through `for_plan`, for the names that a plan declares.
+Guarantees that only a regular file of our own user that no other user can read is believed, and that no value shows in
+a repr, an exception or its context. Values leave only through `for_plan`, for the names that a plan declares.
 """
 
 import json
@@ -85,11 +85,11 @@ class Secrets:
             raise SecretsUnavailable(f"{path}: {error.strerror}") from None
         if kept is not None:
             return kept
-        key, found = self._read(path)
-        if isinstance(found, str):
-            raise SecretsUnavailable(f"{path}: {found}")
-        self._cache.put(key, found)
-        return found
+        key, outcome = self._read(path)
+        if isinstance(outcome, str):
+            raise SecretsUnavailable(f"{path}: {outcome}")
+        self._cache.put(key, outcome)
+        return outcome
 
     def _read(self, path: str) -> "tuple[FileKey, _Values | str]":
         """The file's key, and its values or what is wrong with them."""

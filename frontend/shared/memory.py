@@ -57,7 +57,7 @@ class SharedMemory:
 
     @staticmethod
     def alone(layout: Layout | None = None) -> "SharedMemory":
-        """Memory of a front that shares with nobody."""
+        """Memory of a front that shares it with no other."""
         layout = layout or Layout(1, 1 << 13)
         memory = SharedMemory(make_memory(layout), layout)
         memory._started[0] = time.monotonic()

@@ -1,7 +1,7 @@
 """Where the numbers of one front's series lie: in memory that outlives the front and that other fronts read.
 
 A series is a few numbers in a row; the list of names says whose they are. It only grows, and an entry counts once its
-length is written, so that whoever reads it meanwhile, or after a kill, finds whole entries. Its front's successor goes
+length is written, so that a reader finds whole entries, meanwhile and after a kill. Its front's successor goes
 on with the same numbers: no count goes back. What finds no room is counted nowhere.
 """
 
@@ -35,7 +35,7 @@ _decoder = msgspec.msgpack.Decoder(_Entry)
 
 
 class Cells:
-    """The series of one front. `numbers` are read and written in place by whoever knows where."""
+    """The series of one front. Code that knows a place reads and writes `numbers` there."""
 
     def __init__(self, numbers: memoryview, names: memoryview) -> None:
         """Over bytes; what stands there already is known at once."""
@@ -55,7 +55,7 @@ class Cells:
 
     @staticmethod
     def private() -> "Cells":
-        """Those that nobody else reads."""
+        """Cells that no other process reads."""
         return Cells(memoryview(bytearray(_PRIVATE_BYTES)), memoryview(bytearray(_PRIVATE_BYTES)))
 
     def of_family(self, family: str) -> dict[Labels, int]:

@@ -27,7 +27,7 @@ def configure_logs(process: str, *, to_terminal: bool | None = None) -> None:
     """Say from now on which process says something: "front 1", "check"."""
 
     def bound() -> Fields:
-        found = trace_id.get()
-        return {"process": process} if found is None else {"process": process, "trace_id": found}
+        trace = trace_id.get()
+        return {"process": process} if trace is None else {"process": process, "trace_id": trace}
 
     write_lines(Lines(bound, human=sys.stderr.isatty() if to_terminal is None else to_terminal, journal=own_journal()))

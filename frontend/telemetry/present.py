@@ -89,13 +89,13 @@ class Presence:
 
     def others(self) -> dict[int, Present]:
         """What the other fronts that serve say, by number. SECURITY: what makes no sense is passed over."""
-        found = {}
+        others = {}
         for number in self.serving:
             try:
-                found[number] = _decoder.decode(self._read(number))
+                others[number] = _decoder.decode(self._read(number))
             except msgspec.MsgspecError:
                 continue
-        return found
+        return others
 
     def _read(self, number: int) -> bytes:
         start = self._memory.area(number).now

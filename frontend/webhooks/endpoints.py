@@ -65,15 +65,15 @@ def open_endpoints(rows: Iterable[WebhookSettings], *, is_successor: bool = Fals
     `is_successor`: a file that can't be used is only said, as it would have been while the one before lived: its
     endpoint's attempts fail until the file is mended.
     """
-    found = tuple(_endpoint(row) for row in rows if not row.disable)
-    for endpoint in found:
+    endpoints = tuple(_endpoint(row) for row in rows if not row.disable)
+    for endpoint in endpoints:
         try:
             endpoint.key()
         except KeyFileError as error:
             if not is_successor:
                 raise
             log.error("a webhook's secret can't be used: its deliveries wait", endpoint=endpoint.name, cause=str(error))
-    return found
+    return endpoints
 
 
 def _endpoint(row: WebhookSettings) -> Endpoint:

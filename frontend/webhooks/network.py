@@ -1,8 +1,8 @@
 """How an attempt reaches an endpoint: the name is looked up once, and what was looked at is what is connected to.
 
-Guarantees that no address is reached that is not public, or else allowed by whoever makes the attempt, whatever a name
+Guarantees that no address is reached that is not public, or else allowed by the caller, whatever a name
 says at another time; that certificates are checked against the system's authorities and the name; that an answer takes
-bounded memory. Has no deadlines of its own: whoever makes an attempt gives all of it one. SECURITY: nothing that is
+bounded memory. Has no deadlines of its own: the caller gives all of an attempt one. SECURITY: nothing that is
 raised names a host or an address.
 """
 
@@ -71,10 +71,10 @@ class Network(httpcore.AsyncNetworkBackend):
     async def _addresses(self, host: str) -> list[str]:
         look_up = partial(socket.getaddrinfo, host, None, type=socket.SOCK_STREAM)
         try:
-            found = await trio.to_thread.run_sync(look_up, abandon_on_cancel=True, limiter=self._lookups)
+            entries = await trio.to_thread.run_sync(look_up, abandon_on_cancel=True, limiter=self._lookups)
         except (OSError, UnicodeError):
             raise Unreached("the name could not be resolved") from None
-        addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+        addresses = list(dict.fromkeys(str(entry[4][0]) for entry in entries))
         allowed = [address for address in addresses if self._may_reach(address)]
         if not allowed:
             raise Blocked("the name leads to private or reserved addresses only")

@@ -26,7 +26,7 @@ class Outbox:
         return await self.client.ask(m.NextDelivery(endpoint), int | None)  # type: ignore[arg-type]  # a union
 
     async def claim(self, endpoint: str, *, now: int, until: int, limit: int) -> list[Delivery]:
-        """Take what is due; nobody else gets it before `until`."""
+        """Take the deliveries that are due; no other claim gets them before `until`."""
         return await self.client.ask(m.ClaimDeliveries(endpoint, now, until, limit), list[Delivery])
 
     async def settle(self, asked: m.SettleDelivery) -> None:

@@ -21,7 +21,7 @@ from ipc.walls.places import homes, outside_places, program_places
 from ipc.walls.seccomp import compile_rules
 
 NICENESS: Final = 5
-"""Whoever waits for a call comes before whoever is told of it."""
+"""Callers that wait for an answer come before endpoints that are told of it."""
 _DOMAIN: Final = 53
 """Of name servers, whose long answers come by TCP."""
 _PORTS: Final = {"http": 80, "https": 443}

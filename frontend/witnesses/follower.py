@@ -63,7 +63,7 @@ class Follower:
             if asked is not None:
                 await self._follow(await self._cosigned(asked))
         except (NotaryUnavailable, NotaryRefused, ClockError):
-            return  # whoever looks at the ledger says so
+            return  # health checks of the ledger report it
         except Exception as error:
             log.error("a witness could not be followed", witness=self._name, why=type(error).__name__)
 

@@ -304,7 +304,7 @@ class Looked(msgspec.Struct, frozen=True, tag=True):
 
 
 class Unverifiable(msgspec.Struct, frozen=True, tag=True):
-    """Refused with this code of the interface: nobody looked."""
+    """Refused with this code of the interface: no worker looked."""
 
     code: str
 

@@ -61,7 +61,7 @@ class Confinement:
         self._leave_namespaces()
         keep_capabilities(held().intersection(self._walls.capabilities))
         refuse_new_privileges()
-        # SECURITY: whoever changes user or namespace is dumpable again, and has lost PDEATHSIG.
+        # SECURITY: a process that changed its user or namespace is dumpable again, and has lost PDEATHSIG.
         refuse_core_dumps()
         die_with_parent(parent)
         if self._ruleset is not None:

@@ -39,9 +39,9 @@ def _missing(user: User | None) -> Iterator[str]:
         yield names.USER_NAMESPACE
     base = USER if has_user_namespace else 0
     whom = user if has_user_namespace else None  # without one it is root that leaves the others, and then goes
-    found = [name for name, kind in _NAMESPACES if _works(partial(_unshared, whom, base | kind))]
-    yield from (name for name, _ in _NAMESPACES if name not in found)
-    if names.MOUNT_NAMESPACE not in found or not _works(lambda: _emptied(whom, base | MOUNT)):
+    namespaces = [name for name, kind in _NAMESPACES if _works(partial(_unshared, whom, base | kind))]
+    yield from (name for name, _ in _NAMESPACES if name not in namespaces)
+    if names.MOUNT_NAMESPACE not in namespaces or not _works(lambda: _emptied(whom, base | MOUNT)):
         yield names.EMPTY_ROOT
 
 

@@ -45,7 +45,7 @@ def bring_store_over(database: Database, old: Path) -> None:
 
 
 def _bring(connection: sqlite3.Connection, old: Path) -> None:
-    """Whoever closes the connection ends a transaction that failed, and lets go of the old file."""
+    """The caller closes the connection: that ends a transaction that failed, and lets go of the old file."""
     connection.execute("ATTACH DATABASE ? AS old", (file_uri(old, "rw"),))
     (version,) = connection.execute("PRAGMA old.user_version").fetchone()
     if version != _OLD_SCHEMA:

@@ -52,7 +52,7 @@ def connect(path: Path, *, writes: bool, lock_seconds: float = LOCK_SECONDS) -> 
             # Compiled in differently everywhere. Zeroing what is deleted doubles the pages that a sweep writes.
             "secure_delete=OFF",
             "temp_store=MEMORY",
-            # SECURITY: whoever could write the schema must not get functions called by it.
+            # SECURITY: an attacker who could write the schema must not get functions called by it.
             "trusted_schema=OFF",
         ):
             connection.execute(f"PRAGMA {pragma}")
@@ -169,7 +169,7 @@ class Database:
                 self._reserve_more()
 
     def follow(self) -> None:
-        """See Database: nobody else writes."""
+        """See Database: no other process writes."""
 
     def cut_wal(self) -> bool:
         """Copy the whole WAL into the file and cut it to nothing: it still held what was overwritten in the file. False
@@ -190,7 +190,7 @@ class Database:
         wanted = self._limits.reserved_pages
         if self._reserved < wanted:
             with self.unit():
-                # Nobody else writes while this unit is open.
+                # There is no other writer while this unit is open.
                 self._reserved = _reserve(self._wal, wanted)
 
     @property
@@ -210,7 +210,7 @@ class Database:
 
     def _usable(self) -> sqlite3.Connection:
         try:
-            # A connection to a file that was moved away would go on writing what nobody will ever find.
+            # A connection to a file that was moved away would go on writing where no later start looks.
             if _identity_of(self.path) != self._identity:
                 self.close()
                 raise DatabaseGone(f"{self.path}: is not the file any more that was opened at start")
@@ -260,8 +260,8 @@ def _size_of(path: Path) -> int:
 
 
 def _identity_of(path: Path) -> tuple[int, int]:
-    found = os.stat(path)
-    return found.st_dev, found.st_ino
+    status = os.stat(path)
+    return status.st_dev, status.st_ino
 
 
 def _create(path: Path) -> None:

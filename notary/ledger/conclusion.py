@@ -151,7 +151,7 @@ CUT = _without_result("cut", "the gateway stopped before the call ended")
 
 
 def _limit_or_outcome(result: Result, terms: Terms) -> str:
-    """The worker's outcome; or timeout, when the call's time ran out while it waited for somebody else."""
+    """The worker's outcome; or timeout, when the call's time ran out while it waited for host I/O."""
     waited = result.outcome == "host_io" and result.failure is not None and result.failure.kind == "timeout"
     return "timeout" if waited and result.duration_us >= terms.timeout_seconds * 900_000 else result.outcome
 

@@ -35,8 +35,8 @@ class History(msgspec.Struct, frozen=True, array_like=True):
 
 def bring(connection: Connection) -> None:
     """Make the leaves of what the ledger holds, once; inside the transaction that is open. Raises DatabaseGone."""
-    found = journal.read(connection)
-    settle(connection, found.entries, found.last)
+    contents = journal.read(connection)
+    settle(connection, contents.entries, contents.last)
     history = History(
         _append(connection, _EVENTS, lambda row: bytes(row[0])), _append(connection, _INTENTS, intent_leaf)
     )

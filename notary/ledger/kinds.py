@@ -1,6 +1,6 @@
 """One table: which events are notified of, and as what.
 
-Kinds are those of ipc.settings.WEBHOOK_KINDS. Guarantees that nobody who has not authenticated can make the gateway
+Kinds are those of ipc.settings.WEBHOOK_KINDS. Guarantees that a caller who has not authenticated can't make the gateway
 send anything, and that a hold is told once.
 """
 
@@ -29,7 +29,7 @@ _TABLE: dict[tuple[str, str | None, str], tuple[str, ...]] = {
     (events.ACTION_CALL, "deny", "budget_exhausted"): ("budget.exhausted", "action.denied"),
     # SECURITY: anybody who reaches the socket can be refused like that.
     **{(events.ACTION_CALL, "deny", code): () for code in NOT_AUTHENTICATED},
-    # A recorded request, too, for as long as nobody can say that its proof is an old one.
+    # A recorded request, too, for as long as the cache can't tell that its proof is an old one.
     (events.ACTION_CALL, "error", "replay_cache_unavailable"): (),
     (events.ADMIN_REVOKE_ALL, "allow", _ANY): ("revocation",),
     (events.ADMIN_DRAIN, "allow", _ANY): ("gateway.draining",),
@@ -41,5 +41,5 @@ def kinds_of(event: AuditEvent) -> tuple[str, ...]:
     if event.is_repeated:
         return ()
     key = (event.event_type, event.decision)
-    found = _TABLE.get((*key, event.error_code)) if event.error_code else None
-    return _TABLE.get((*key, _ANY), ()) if found is None else found
+    kinds = _TABLE.get((*key, event.error_code)) if event.error_code else None
+    return _TABLE.get((*key, _ANY), ()) if kinds is None else kinds

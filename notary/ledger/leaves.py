@@ -40,8 +40,10 @@ def intent_leaf(row: IntentRow | Sequence[Any]) -> bytes:
 
 def leaves_of(entries: Iterable[Entry]) -> list[tuple[int, bytes]]:
     """(place in the tree, hash of the leaf) of everything in these entries, in the tree's order."""
-    found: list[tuple[int, bytes]] = []
+    leaves: list[tuple[int, bytes]] = []
     for entry in entries:
-        found += [(at, leaf_hash(row[9])) for at, row in zip(entry.event_leaves, entry.events, strict=True)]
-        found += [(at, leaf_hash(intent_leaf(row))) for at, row in zip(entry.intent_leaves, entry.intents, strict=True)]
-    return sorted(found)
+        leaves += [(at, leaf_hash(row[9])) for at, row in zip(entry.event_leaves, entry.events, strict=True)]
+        leaves += [
+            (at, leaf_hash(intent_leaf(row))) for at, row in zip(entry.intent_leaves, entry.intents, strict=True)
+        ]
+    return sorted(leaves)

@@ -76,7 +76,7 @@ _names = msgspec.json.Decoder(list[Name]).decode
 
 
 def claim(connection: Connection, asked: ClaimDeliveries) -> list[Delivery]:
-    """Take what is due, the longest due first; nobody else gets it before `until`. Raises ValueError for a stored
+    """Take what is due, the longest due first; no other claim gets it before `until`. Raises ValueError for a stored
     delivery that makes no sense."""
     due = (asked.endpoint, asked.now, asked.endpoint, asked.now + FAR_MS, max(asked.limit, 0))
     (rows,) = connection.execute(DUE, due).fetchone()

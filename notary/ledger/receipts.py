@@ -178,10 +178,10 @@ def envelope_of(receipt: Receipt) -> bytes:
 
 def receipt_fields(receipt: Receipt) -> dict[str, Any]:
     """Every field that is present, by name."""
-    found = {name: value for name in _FIELDS if (value := getattr(receipt, name)) is not UNSET}
-    if isinstance(approval := found.get("approval"), Approval):
-        found["approval"] = msgspec.to_builtins(approval)
-    return found
+    fields = {name: value for name in _FIELDS if (value := getattr(receipt, name)) is not UNSET}
+    if isinstance(approval := fields.get("approval"), Approval):
+        fields["approval"] = msgspec.to_builtins(approval)
+    return fields
 
 
 def encode_receipt(receipt: Receipt) -> bytes:

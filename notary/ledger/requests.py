@@ -16,9 +16,9 @@ _ZEROS = 1 << 24
 
 def take_out(connection: Connection) -> None:
     """Make the table of approvals anew, without the requests of those that have ended. Raises DatabaseGone."""
-    # Nobody asks a notary of this version what one of before has answered: its fronts are other programs.
-    found = journal.read(connection)
-    settle(connection, found.entries, found.last)
+    # The answers of an earlier version can go: its fronts are other programs, and ask this one for none.
+    contents = journal.read(connection)
+    settle(connection, contents.entries, contents.last)
     connection.execute("PRAGMA secure_delete=ON").fetchall()
     connection.execute("DELETE FROM journal")
     connection.execute("DELETE FROM last_unit WHERE instr(answers, CAST('\"plan_hash\"' AS BLOB)) > 0")

@@ -158,7 +158,7 @@ def _execute_all(connection: Connection, statements: str) -> None:
 
 
 def planted(connection: Connection) -> str | None:
-    """What somebody put into the file that would change rows as they are written or read: kind and name."""
+    """A trigger or view in the file, which could change rows as they are written or read: kind and name."""
     row = connection.execute(PLANTED).fetchone()
     return None if row is None else f"{row[0]} {row[1]}"
 

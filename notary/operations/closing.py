@@ -56,7 +56,7 @@ def withdraw_call(unit: Unit, asked: Withdraw) -> Withdrawn:
     intent = _open(unit, asked.intent_id)
     check_own(unit, intent)
     if not unit.is_unbegun(asked.intent_id):
-        if unit.has_lost_worker(intent):  # nobody will tell of its end
+        if unit.has_lost_worker(intent):  # no worker will tell of its end
             _close(unit, intent, CUT)
         else:
             unit.cut(intent)
@@ -148,7 +148,7 @@ def _open(unit: Unit, intent_id: str) -> OpenIntent:
 def _end_approval(
     unit: Unit, intent: OpenIntent, state: str, receipt: Receipt | None = None, error_code: str | None = None
 ) -> None:
-    """The approval that let a call run ends with it; one that was ended by somebody else stays as it is."""
+    """The approval that let a call run ends with it; one that was ended otherwise stays as it is."""
     if intent.approver is None:
         return
     unit.part = "approvals"

@@ -162,7 +162,7 @@ def show_intent(unit: Unit, asked: m.ShowIntent) -> IntentDetail | None:
 
 
 def _kept(intent: OpenIntent) -> dict[str, Any]:
-    """What was kept with an intent for whoever ends it."""
+    """What was kept with an intent for the unit that ends it."""
     event, terms, file = intent.event, intent.terms, intent.terms.file
     return {
         "approved_by": None if intent.approver is None else intent.approver.approved_by,

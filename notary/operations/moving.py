@@ -102,14 +102,14 @@ def _check_ending(unit: Unit, asked: MoveHold, approval: ApprovalRecord) -> None
     if holder != unit.front_id and (holder in unit.state.fronts or ELSEWHERE in holder):
         raise NotAllowed("an approval that another front has claimed")
     before, after = outcome_of(approval), _outcome(asked)
-    found = {
+    fields = {
         APPROVED: {"receipt_id": after.receipt_id},
         DENIED: {"deny_reason": after.deny_reason},
         FAILED: {"error_code": after.error_code},
     }[asked.to_state]
     only = Outcome(
         claimed_by=before.claimed_by, claimed_at=before.claimed_at, completed_at=after.completed_at,
-        approval_signature=before.approval_signature, **found,
+        approval_signature=before.approval_signature, **fields,
     )  # fmt: skip
     if asked.holder is not None or after != only or len(after.deny_reason or "") > MAX_REASON:
         raise NotAllowed("an end that says something else than the ends of its kind")

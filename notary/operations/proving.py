@@ -1,4 +1,4 @@
-"""ReadCheckpoint, Prove and ProveConsistency: what the log holds, for whoever does not believe its owner.
+"""ReadCheckpoint, Prove and ProveConsistency: what the log holds, for a verifier who does not trust its owner.
 
 The service has a checkpoint signed before one of these is performed, so that whatever was durable is covered.
 """
@@ -49,20 +49,20 @@ def prove(unit: Unit, asked: m.Prove) -> Bundle | None:
     event, intent = _found(unit, asked)
     if event is None and intent is None:
         return None
-    found: list[tuple[Literal["event", "intent"], int, bytes]] = []
+    records: list[tuple[Literal["event", "intent"], int, bytes]] = []
     receipt = None
     if event is not None:
         seq, data, place = event
-        found.append(("event", seq - 1 if place is None else place, data))
+        records.append(("event", seq - 1 if place is None else place, data))
         row = unit.connection.execute(_RECEIPT, (seq,)).fetchone()
         receipt = None if row is None else _text(row[0])
     if intent is not None:
         seq, *columns, place = intent
         at = history.read(unit.connection).events + seq - 1 if place is None else place
-        found.append(("intent", at, intent_leaf(columns)))
-    note, made = _best(unit, max(place for _, place, _ in found))
+        records.append(("intent", at, intent_leaf(columns)))
+    note, made = _best(unit, max(place for _, place, _ in records))
     tree = Tree(unit.connection)
-    leaves = tuple(_leaf(tree, made, *one) for one in found)
+    leaves = tuple(_leaf(tree, made, *one) for one in records)
     keys = BundleKeys(
         checkpoints=_verifier_keys(unit, made.origin), receipts=unit.state.signers.keys.receipt.jwks(),
         witnesses=tuple(key.text for key in unit.state.witnesses.keys.values()),

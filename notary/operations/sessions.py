@@ -20,18 +20,18 @@ def list_sessions(unit: Unit, asked: ListSessions) -> ListedSessions:
     if asked.after is not None and (before := Place.read(asked.after)) is None:
         raise NotAllowed("a page that begins nowhere")
     unit.settle()
-    found: list[IssuedLease] = []
+    leases: list[IssuedLease] = []
     walked, place, limits = 0, None, unit.state.limits
     for place, lease in sessions.issued(unit.connection, unit.now, before, limits.leases_at_once):  # noqa: B007 - the last one, afterwards
         walked += 1
         if lease is not None and _lives(unit, lease) and asked.principal in (None, lease.event.principal):
-            found.append(lease)
-            if len(found) == asked.limit:
+            leases.append(lease)
+            if len(leases) == asked.limit:
                 break
-    has_more = len(found) == asked.limit or walked == limits.leases_at_once
+    has_more = len(leases) == asked.limit or walked == limits.leases_at_once
     unit.part = "store"
-    unit.store.foresee([one.event.session_id for one in found if one.lease.max_calls is not None])
-    return ListedSessions([_view(unit, one) for one in found], str(place) if has_more else None)
+    unit.store.foresee([one.event.session_id for one in leases if one.lease.max_calls is not None])
+    return ListedSessions([_view(unit, one) for one in leases], str(place) if has_more else None)
 
 
 def revoke_session(unit: Unit, asked: RevokeSession) -> RevokedSession | None:
@@ -40,16 +40,16 @@ def revoke_session(unit: Unit, asked: RevokeSession) -> RevokedSession | None:
     if asked.event.change is not None or asked.event.reason is not None or asked.event.session_id is not None:
         raise NotAllowed("a revocation that says more than that")
     unit.settle()
-    found = sessions.issued_in(unit.connection, asked.session_id)
-    if found is None or not _is_in_time(unit, found):
+    issued = sessions.issued_in(unit.connection, asked.session_id)
+    if issued is None or not _is_in_time(unit, issued):
         return None
-    event, lease = found.event, found.lease
+    event, lease = issued.event, issued.lease
     answer = RevokedSession(event.principal, lease.expires_at)
     if unit.is_revoked(asked.session_id):
         return replace(answer, was_revoked=True)
     if len(sessions.living(unit.revoked, unit.now)) >= unit.state.limits.revoked_sessions:
         return replace(answer, is_full=True)
-    unit.revoke_session(asked.session_id, event.principal, lease.epoch, found.expires_at)
+    unit.revoke_session(asked.session_id, event.principal, lease.epoch, issued.expires_at)
     change = {"principal": event.principal, "lease_jti": event.lease_jti, "expires_at": lease.expires_at}
     reason = f"a session of {event.principal} was revoked"
     unit.append(asked.event, session_id=asked.session_id, reason=reason, change=change)

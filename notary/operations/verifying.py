@@ -33,12 +33,12 @@ def verify_intent(unit: Unit, asked: VerifyIntent) -> Looking | Unverifiable | N
         raise NotAllowed("a look that changes something")
     check_worker(unit, asked.worker_id)
     unit.settle()
-    found = _verifiable(unit, asked.intent_id)
-    if isinstance(found, Unverifiable):
-        return found
+    subject = _verifiable(unit, asked.intent_id)
+    if isinstance(subject, Unverifiable):
+        return subject
     if asked.worker_id not in unit.state.workers:
         return NoSuchWorker()
-    return Looking(asked.worker_id, found[1])
+    return Looking(asked.worker_id, subject[1])
 
 
 def note_look(unit: Unit, told: LookedAgain) -> Looked | Unverifiable | NoSuchWorker:
@@ -46,10 +46,10 @@ def note_look(unit: Unit, told: LookedAgain) -> Looked | Unverifiable | NoSuchWo
     if told.seen is None:
         return NoSuchWorker()
     unit.settle()
-    found = _verifiable(unit, told.asked.intent_id)
-    if isinstance(found, Unverifiable):
-        return found
-    view, file = found
+    subject = _verifiable(unit, told.asked.intent_id)
+    if isinstance(subject, Unverifiable):
+        return subject
+    view, file = subject
     seen = _shown(file, told.seen)
     unit.append(
         told.asked.event, trace_id=view.trace_id, action_id=view.action_id, grant_id=view.grant_id,
@@ -59,7 +59,7 @@ def note_look(unit: Unit, told: LookedAgain) -> Looked | Unverifiable | NoSuchWo
 
 
 def _verifiable(unit: Unit, intent_id: str) -> tuple[IntentView, ExpectedFile] | Unverifiable:
-    """An unresolved intent and what it was to leave, or why nobody can look."""
+    """An unresolved intent and the file that it was to leave, or why it can't be verified."""
     row = queries.unresolved_intent(unit.connection, intent_id)
     if row is None:
         return NOT_FOUND
@@ -71,7 +71,7 @@ def _verifiable(unit: Unit, intent_id: str) -> tuple[IntentView, ExpectedFile] |
 
 
 def _shown(file: ExpectedFile, seen: Seen) -> dict[str, str]:
-    found = {} if seen.sha256 is None else {"sha256": seen.sha256}
+    digest = {} if seen.sha256 is None else {"sha256": seen.sha256}
     return {
-        "verifier_kind": "fs_hash", "path": file.path, "expected_sha256": file.sha256, "state": seen.state, **found,
+        "verifier_kind": "fs_hash", "path": file.path, "expected_sha256": file.sha256, "state": seen.state, **digest,
     }  # fmt: skip

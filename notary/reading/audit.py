@@ -48,8 +48,8 @@ def open_read_only(path: Path) -> sqlite3.Connection:
     if not path.is_file():
         raise CannotCheck(f"{path} does not exist.")
     wal = path.with_name(path.name + "-wal")
-    # Without a WAL beside it nobody has the file open, and SQLite need not create the files with which it would share
-    # it; they could not be created on a read-only medium.
+    # Without a WAL beside it no process has the file open, and SQLite need not create the files with which it would
+    # share it; they could not be created on a read-only medium.
     uri = file_uri(path, "ro") if wal.exists() else file_uri(path, "ro", immutable="1")
     try:
         connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=5)
@@ -132,7 +132,7 @@ def _has_tree(connection: Connection) -> bool:
 
 
 def _problem_of_version(connection: Connection, kept: Sequence[Kept]) -> Break | None:
-    """A ledger of before there was a tree has none, and nobody has a checkpoint of it."""
+    """A ledger from before there was a tree must have none, and no kept checkpoint can be of it."""
     if _has_tree(connection):
         return None
     version = schema_version(connection)

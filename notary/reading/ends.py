@@ -1,6 +1,6 @@
 """Whether a ledger ends where it says that it ends: what a start can tell of it without reading it.
 
-A look at the last rows alone; whoever changed what lies before is found by a walk (notary/reading/whole.py).
+Reads the last rows alone; a change to earlier rows is found by a walk (notary/reading/whole.py).
 """
 
 import msgspec

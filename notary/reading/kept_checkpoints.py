@@ -1,6 +1,6 @@
 """Checkpoints that an auditor has kept, and whether a ledger continues them.
 
-They come as somebody keeps them: a signed note, the answer of `GET /v1/audit/checkpoint`, or lines of JSON with a note
+They come in one of three forms: a signed note, the answer of `GET /v1/audit/checkpoint`, or lines of JSON with a note
 in each, as the gateway's own file has them.
 """
 
@@ -45,13 +45,13 @@ def read_kept(path: Path, keys: Keys) -> list[Kept]:
     """
     if path.stat().st_size > MAX_FILE_BYTES:
         raise ValueError("is too large to hold checkpoints")
-    found = []
-    # A line may have been cut within a character; what is replaced is signed by nobody.
+    checkpoints = []
+    # A line may have been cut within a character; text with a replacement character has no valid signature.
     for note in _notes_in(path.read_bytes().decode(errors="replace")):
-        found.append(Kept(path, Checkpoint.parse(opened(note, keys) if keys else parted(note)[0])))
-    if not found:
+        checkpoints.append(Kept(path, Checkpoint.parse(opened(note, keys) if keys else parted(note)[0])))
+    if not checkpoints:
         raise ValueError("holds no checkpoint")
-    return found
+    return checkpoints
 
 
 def _notes_in(text: str) -> Iterator[str]:

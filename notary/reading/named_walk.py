@@ -134,5 +134,5 @@ class NamedWalk:
         if epoch is not None and epoch >= self._epoch:
             return None
         event_id, seq = self._raised_by or (None, None)
-        found = "none" if epoch is None else epoch
-        return Break(event_id, seq, f"it raised the epoch to {self._epoch}, and the one in force is {found}")
+        current = "none" if epoch is None else epoch
+        return Break(event_id, seq, f"it raised the epoch to {self._epoch}, and the one in force is {current}")

@@ -1,4 +1,4 @@
-"""How fast a long walk goes: as fast as it can while nobody writes, and with long rests while calls are written.
+"""How fast a long walk goes: as fast as it can while nothing is written, and with long rests while calls are written.
 
 A walk shares caches, memory and cores with the processes that serve calls, whatever its niceness is, and a database
 that is read without a pause keeps its log from being cut. Guarantees that a walk comes to its end: after HURRY_SECONDS

@@ -66,7 +66,7 @@ def opened(source: Source) -> Iterator[Connection]:
 
 
 def written_state(connection: Connection) -> object:
-    """What changes as soon as somebody else has written: two that are equal say that nobody did in between.
+    """A value that changes with each write by others: two that are equal mean that there was none in between.
 
     Outside of a transaction. None where a file is damaged, which is for a walk to tell; raises what a PostgreSQL does.
     """

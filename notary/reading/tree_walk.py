@@ -177,14 +177,14 @@ class _Look:
         return None
 
     def _hashes_at(self, places: Iterable[int]) -> list[bytes]:
-        number, tile, found = -1, b"", []
+        number, tile, hashes = -1, b"", []
         for place in places:
             if place >> TILE_BITS != number:
                 number = place >> TILE_BITS
                 tile = self.tree.tile(0, number)
             at = (place % TILE_HASHES) * HASH_BYTES
-            found.append(tile[at : at + HASH_BYTES])
-        return found
+            hashes.append(tile[at : at + HASH_BYTES])
+        return hashes
 
     def check_full(self, level: int, number: int) -> None:
         """Raises Misplaced unless a full tile is below its own hash."""
@@ -194,14 +194,14 @@ class _Look:
 
     def check_levels(self) -> None:
         """Raises Misplaced unless every level has the hashes that it must have, and no other."""
-        size, found = self.tree.size, self._connection.execute(_LEVELS).fetchall()
+        size, levels = self.tree.size, self._connection.execute(_LEVELS).fetchall()
         expected, level = [], 0
         while size >> (TILE_BITS * level):
             hashes = size >> (TILE_BITS * level)
             tiles = -(-hashes // TILE_HASHES)
             expected.append((level, tiles, tiles - 1, hashes * HASH_BYTES))
             level += 1
-        if found != expected:
+        if levels != expected:
             raise Misplaced(None, None, "the tree has tiles that do not belong to it, or lacks some")
         for level in range(1, len(expected)):
             for number in range(size >> (TILE_BITS * (level + 1))):

@@ -93,7 +93,7 @@ class Walk:
     def _step_by_one(self, rows: Iterable[Sequence[Any]]) -> Break | None:
         """The same up to the first that does not fit."""
         seq, linked = self.head.seq, self.head.hash
-        last_id, found, events = self.last_id, None, list[Stored]()
+        last_id, problem, events = self.last_id, None, list[Stored]()
         for row in rows:
             try:
                 event = _decode(row[9])
@@ -109,10 +109,10 @@ class Walk:
                 reason = _reason(row, event, repeated, seq, linked, last_id)
             except _NO_EVENT:
                 reason = "its bytes are not those of an event"
-            found = Break(str(row[1]), row[0], reason)
+            problem = Break(str(row[1]), row[0], reason)
             break
         self.head, self.last_id, self.events = Head(seq, linked), last_id, events
-        return found
+        return problem
 
     def end(self, head: Head | None) -> Break | None:
         """Check that the chain ends where the ledger says that it ends."""

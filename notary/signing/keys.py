@@ -1,8 +1,8 @@
 """The signing keys of a gateway as they lie on the disk, each with the set of public keys that still verify.
 
-Guarantees about a rotation that is killed at any point: there is always one whole key, a key is listed before anybody
-could sign with it, and whoever opens it next puts the set in order. Rotations, and fronts that put a set in order,
-take turns by a lock on the key's folder. A private key that was followed by another is kept nowhere.
+Guarantees about a rotation that is killed at any point: there is always one whole key, a key is listed before it can
+sign, and the next process that opens it puts the set in order. Rotations, and fronts that put a set in order, take
+turns by a lock on the key's folder. A private key that was followed by another is kept nowhere.
 """
 
 import os
@@ -34,7 +34,7 @@ from notary.signing.keysets import (
 )
 
 TURN_SECONDS = 20.0
-"""Whoever has the turn writes three small files."""
+"""How long to wait for the lock: its holder writes three small files."""
 
 K = TypeVar("K", Ed25519PrivateKey, EllipticCurvePrivateKey)
 
@@ -134,7 +134,7 @@ def open_key(
 ) -> HeldKey[K]:
     """The key, once its set is in order on the disk. Raises KeyFileError.
 
-    `known` are keys that the set had: one that keeps its keys for ever gets back what somebody took away.
+    `known` are keys that the set had: one that keeps its keys for ever gets back those that were removed.
     """
     held, is_settled = _read(place, known)
     if is_settled:
@@ -144,7 +144,7 @@ def open_key(
 
 
 def settle_key(place: KeyPlace[K], known: tuple[ListedKey, ...] = ()) -> HeldKey[K]:
-    """Put the set in order and return the key. For whoever holds the key's folder. Raises KeyFileError."""
+    """Put the set in order and return the key. The caller must hold the key's folder. Raises KeyFileError."""
     held, is_settled = _read(place, known)
     if not is_settled:
         place.write_set(held.listed)
@@ -190,7 +190,7 @@ def rotate(
         old: HeldKey[K] = settle_key(place)
         fresh = place.generate()
         listed = ListedKey(public_jwk(fresh), iso(time.time()))
-        # The order is the guarantee: whoever sees the new key finds it listed, and whoever does not sees the old one.
+        # The order is the guarantee: a process that reads the new key finds it listed; before, it reads the old one.
         if place.set is not None:
             remove_unfinished(place.set)
             place.write_set(settled((*old.listed, listed), old.current, time.time(), place.keep_seconds))

@@ -24,7 +24,7 @@ _TIMES = ("created_at", "retired_at")
 
 
 class ListedKey(msgspec.Struct, frozen=True):
-    """One key of a set. Times as ISO 8601, None where nobody knows: in sets from before they were kept."""
+    """One key of a set. Times as ISO 8601, None where they are unknown: in sets from before they were kept."""
 
     jwk: dict[str, str]
     """The members that are published."""
@@ -94,15 +94,15 @@ def read_set(path: Path, kind: SetKind) -> tuple[ListedKey, ...]:
         keys = msgspec.json.decode(read_private(path), type=dict[str, list[dict[str, Any]]])["keys"]
     except (ValueError, RecursionError, KeyError):
         raise KeyFileError(f"{path}: is not a JWKS, an object with an array named keys.", Exit.CONFIG) from None
-    found: dict[str, ListedKey] = {}
+    listed: dict[str, ListedKey] = {}
     for number, members in enumerate(keys):
         try:
             one = _listed(members, kind)
-            if found.setdefault(one.kid, one) is not one:
+            if listed.setdefault(one.kid, one) is not one:
                 raise ValueError("is listed twice")
         except ValueError as error:
             raise KeyFileError(f"{path}: keys[{number}] {error}. Mend or remove this entry.", Exit.CONFIG) from None
-    return tuple(found.values())
+    return tuple(listed.values())
 
 
 def _listed(members: dict[str, Any], kind: SetKind) -> ListedKey:
@@ -153,7 +153,7 @@ def settled(
 
     Applied to its own result it changes nothing. `keep_seconds` None: keys stay for ever.
     """
-    found, is_listed = [], False
+    kept, is_listed = [], False
     for one in listed:
         if one.kid == current.kid:
             is_listed = True
@@ -161,8 +161,8 @@ def settled(
         elif one.retired_at is None and (one.created_at is not None or keep_seconds is not None):
             one = msgspec.structs.replace(one, retired_at=iso(now))
         if not one.is_over(now, keep_seconds):
-            found.append(one)
-    return tuple(found) if is_listed else (*found, current)
+            kept.append(one)
+    return tuple(kept) if is_listed else (*kept, current)
 
 
 def published(listed: Iterable[ListedKey], current_kid: str) -> dict[str, list[dict[str, str]]]:

@@ -47,7 +47,7 @@ def _check_user(path: Path) -> None:
 
 def rows(places: KeyPlaces) -> list[KeyRow]:
     """Every key, the current one of each purpose first, then the latest first. Raises KeyFileError."""
-    found = []
+    table = []
     for place in places.each():
         if place is places.checkpoint and not place.key.exists():
             continue  # the first start makes it
@@ -57,8 +57,8 @@ def rows(places: KeyPlaces) -> list[KeyRow]:
             one = listed[jwk["kid"]]
             is_current = one.kid == held.kid
             state, path = ("current", place.key) if is_current else ("previous", place.set)
-            found.append(KeyRow(place.purpose, state, one.kid, one.created_at, one.retired_at, str(path)))
-    return found
+            table.append(KeyRow(place.purpose, state, one.kid, one.created_at, one.retired_at, str(path)))
+    return table
 
 
 def problems(places: KeyPlaces, purposes: Iterable[str]) -> list[KeyProblem]:

@@ -52,7 +52,7 @@ class SqliteStore:
         return sessions.revoked(self._connection, now)
 
     def confirm_session(self, session_id: str) -> None:
-        """See Store. Nobody else revokes."""
+        """See Store. No other process revokes."""
 
     def end_session(self, session_id: str, principal: str, epoch: int, expires_at: float) -> None:  # noqa: ARG002
         """See Store."""

@@ -40,7 +40,7 @@ def kept_of(approval: ApprovalRecord) -> Kept:
 
 def ended(approval: ApprovalRecord, completed_at: str, receipt_id: str | None, error_code: str | None) -> str:
     """The outcome of an approval that ends now, JSON text."""
-    found = msgspec.structs.replace(
+    outcome = msgspec.structs.replace(
         outcome_of(approval), completed_at=completed_at, receipt_id=receipt_id, error_code=error_code
     )
-    return msgspec.json.encode(found).decode()
+    return msgspec.json.encode(outcome).decode()

@@ -2,7 +2,7 @@
 
 Calls are counted by the minute, and count until that minute has been over for an hour: in no sixty minutes are there
 more than the quota, and a principal has few rows, one a minute. Minutes to come count, too, so that a clock that was
-set back gives nobody more.
+set back gives no principal more.
 """
 
 from math import ceil

@@ -99,15 +99,15 @@ def issued_in(connection: Connection, session_id: str) -> IssuedLease | None:
 def revoked(connection: Connection, now: float) -> dict[str, float]:
     """Sessions whose leases would live, and when those end."""
     rows = connection.execute(f"SELECT bytes {_BY_TYPE} AND time > ?", (SESSION_REVOKED, _since(now)))
-    found = {}
+    ends = {}
     for (data,) in rows:
         try:
             event = _decode_revoked(data)
-            found[event.session_id] = parse_iso(event.change.expires_at)
+            ends[event.session_id] = parse_iso(event.change.expires_at)
         except ValueError as error:
             # SECURITY: a revocation that can't be read must not be passed over.
             raise DatabaseGone(f"a stored revocation makes no sense: {error}") from None
-    return living(found, now)
+    return living(ends, now)
 
 
 def living(ends: dict[str, float], now: float) -> dict[str, float]:

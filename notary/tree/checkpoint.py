@@ -53,7 +53,7 @@ class Checkpoint(msgspec.Struct, frozen=True):
 
 
 class TreeHead(NamedTuple):
-    """What any checkpoint says (C2SP tlog-checkpoint), whoever's it is."""
+    """What any checkpoint says (C2SP tlog-checkpoint), whichever log it is of."""
 
     origin: str
     size: int

@@ -38,8 +38,8 @@ def cosignature_in(lines: str, text: str, key: VerifierKey) -> Cosignature:
     """The one by this key among signature lines, of which those by others count for nothing. Raises NoteRefused."""
     if len(lines) > MAX_NOTE or lines.count("\n") > MAX_LINES or not lines.endswith("\n"):
         raise NoteRefused("the answer holds no signature lines")
-    found = [(line, *signature_of(line)) for line in lines[:-1].split("\n")]
-    for line, name, identifier, signature in found:
+    signatures = [(line, *signature_of(line)) for line in lines[:-1].split("\n")]
+    for line, name, identifier, signature in signatures:
         if (name, identifier) == (key.name, key.key_id):
             return Cosignature(f"{line}\n", _checked(signature, text, key))
     raise NoteRefused("the answer has no signature by the witness's key")

@@ -114,30 +114,30 @@ def check_consistency(
     first, last = old_size - 1, size - 1
     while first & 1:
         first, last = first >> 1, last >> 1
-    found, old_found = _climbed(rest[0], first, last, rest[1:])
-    if old_found != old_root:
+    reached, old_reached = _climbed(rest[0], first, last, rest[1:])
+    if old_reached != old_root:
         raise ProofRefused("the proof leads to another root of the earlier tree")
-    if found != expected:
+    if reached != expected:
         raise ProofRefused("the proof leads to another root")
 
 
 def _climbed(start: bytes, first: int, last: int, path: Iterable[bytes]) -> tuple[bytes, bytes]:
     """Where a path leads from node `first` of a level whose last one is `last`: the root over that whole level, and the
     root over its nodes up to `first`. Raises ProofRefused for a path of another length."""
-    found = over_first = start
+    over_all = over_first = start
     for sibling in path:
         if last == 0:
             raise ProofRefused("the proof is too long")
         if first & 1 or first == last:
-            found, over_first = node_hash(sibling, found), node_hash(sibling, over_first)
+            over_all, over_first = node_hash(sibling, over_all), node_hash(sibling, over_first)
             while not first & 1 and first:
                 first, last = first >> 1, last >> 1
         else:
-            found = node_hash(found, sibling)
+            over_all = node_hash(over_all, sibling)
         first, last = first >> 1, last >> 1
     if last:
         raise ProofRefused("the proof is too short")
-    return found, over_first
+    return over_all, over_first
 
 
 def _split(count: int) -> int:
@@ -148,10 +148,10 @@ def _split(count: int) -> int:
 def _range_root(node: Nodes, start: int, end: int) -> bytes:
     """Root over the leaves from `start` to `end`, where `start` is a multiple of every subtree's width."""
     peaks = list(_peaks(node, start, end))
-    found = peaks.pop()
+    range_root = peaks.pop()
     while peaks:
-        found = node_hash(peaks.pop(), found)
-    return found
+        range_root = node_hash(peaks.pop(), range_root)
+    return range_root
 
 
 def _peaks(node: Nodes, start: int, end: int) -> Iterator[bytes]:

@@ -25,7 +25,7 @@ def origin_of(public_base_url: str) -> str:
 
 
 def verifier_key(name: str, public: Ed25519PublicKey, kind: int = LOG) -> str:
-    """A key as it is given to whoever verifies: `name+id+base64`."""
+    """A key as it is given to verifiers: `name+id+base64`."""
     return VerifierKey(name, kind, public.public_bytes_raw()).text
 
 

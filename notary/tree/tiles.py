@@ -1,8 +1,8 @@
 """Tiles of the tree in the database: 256 hashes a row, as C2SP tlog-tiles cuts them.
 
 Level 0 holds hashes of leaves; each hash of level n + 1 is the root of one full tile of level n. The last tile of a
-level may be partial, and is written anew when it grows. Functions of a connection, inside the transaction of whoever
-calls; the size of the tree is how many hashes level 0 has.
+level may be partial, and is written anew when it grows. Functions of a connection, inside the transaction of the
+caller; the size of the tree is how many hashes level 0 has.
 """
 
 from collections.abc import Iterable

@@ -45,8 +45,8 @@ def _doctor(options: argparse.Namespace) -> int:
         print(json.dumps({"walls": listed, "landlock_abi": abi(), "cgroup": limits}, indent=2))
     else:
         width = max(len(row[0]) for row in table), max(len(row[1]) for row in table)
-        for process, wall, found, mend in table:
-            print(f"{process:{width[0]}}  {wall:{width[1]}}  {found:10}  {mend}".rstrip())
+        for process, wall, state, mend in table:
+            print(f"{process:{width[0]}}  {wall:{width[1]}}  {state:10}  {mend}".rstrip())
         print(f"\nlandlock ABI {abi()}; cgroup v2 {limits}")
     return Exit.FAILED if given.missing else Exit.OK
 
@@ -57,8 +57,8 @@ def rows(given: Given, *, is_root: bool) -> list[tuple[str, str, str, str]]:
     for process, walls in KINDS.items():
         listed += [(process, wall, _OK, "") for wall in ALWAYS]
         for wall in (one for one in WALLS if one in walls):
-            found = _MISSING if wall in given.missing else _OK
+            state = _MISSING if wall in given.missing else _OK
             if wall == OWN_USER and not is_root:
-                found = _NOT_NEEDED
-            listed.append((process, wall, found, MENDS[wall] if found == _MISSING else ""))
+                state = _NOT_NEEDED
+            listed.append((process, wall, state, MENDS[wall] if state == _MISSING else ""))
     return listed

@@ -30,15 +30,15 @@ def _logs(options: argparse.Namespace) -> int:
     with ExitStack() as opened:
         try:
             streams = [opened.enter_context(file.open("rb")) for file in options.files] or [sys.stdin.buffer]
-            found, is_cut = lines_of(options.trace, streams)
+            lines, is_cut = lines_of(options.trace, streams)
         except OSError as error:
             raise Refused(
                 Exit.NO_PERMISSION, f"{error.filename or 'the log'} can't be read: {error.strerror}."
             ) from None
-    for line in found:
+    for line in lines:
         print(as_json(line) if options.json else as_text(line))
     if is_cut:
         print(f"gateway: there are more; these are {MAX_LINES}", file=sys.stderr)
-    if not found:
+    if not lines:
         print(f"gateway: no line of {options.trace!a}; is this the log, and is it whole?", file=sys.stderr)
-    return Exit.OK if found else Exit.FAILED
+    return Exit.OK if lines else Exit.FAILED

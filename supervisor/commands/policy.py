@@ -59,12 +59,12 @@ def _test(options: argparse.Namespace) -> int:
 
 def _check(options: argparse.Namespace) -> int:
     folder = _whole(options.folder)
-    found = check_policy(folder, os.environ)
+    report = check_policy(folder, os.environ)
     remembered = "Decisions are remembered."
-    if found.policy_not_remembered is not None:
-        remembered = f"Decisions are not remembered: {found.policy_not_remembered}."
-    good = f"{folder}: no problems, policy version {found.policy_version}. {remembered}"
-    return show(found, good, is_json=options.json)
+    if report.policy_not_remembered is not None:
+        remembered = f"Decisions are not remembered: {report.policy_not_remembered}."
+    good = f"{folder}: no problems, policy version {report.policy_version}. {remembered}"
+    return show(report, good, is_json=options.json)
 
 
 def _explain(options: argparse.Namespace) -> int:

@@ -16,8 +16,8 @@ async def summaries(services: Services) -> list[ActionSummary] | ActionsEnvelope
 
     An array, or an object with it where the operator has set `compat.actions_envelope`.
     """
-    found = msgspec.convert(services.registry.summaries(), list[ActionSummary])
-    return ActionsEnvelope(found) if services.settings.compat.actions_envelope else found
+    actions = msgspec.convert(services.registry.summaries(), list[ActionSummary])
+    return ActionsEnvelope(actions) if services.settings.compat.actions_envelope else actions
 
 
 @codes("action_not_found")

@@ -40,14 +40,14 @@ async def listing(services: Services, query: ApprovalQuery, _operator: OperatorC
     status, now = query.status, services.authentication.now()
     states = None if status is None else (status,)
     try:
-        found = await services.notary.approvals(
+        page = await services.notary.approvals(
             ListHolds(states, query.limit, query.principal, query.action_id, query.before)
         )  # fmt: skip
     except (NotaryUnavailable, NotaryRefused) as error:
         raise GateError("approval_store_unavailable", cause=str(error)) from None
     # A pending record whose time is over waits for the sweep; to an operator it has expired already.
-    items = [listed(record, now) for record in found.approvals if status != PENDING or _is_live(record, now)]
-    return ApprovalList(approvals=items, count=len(items), total=found.total - len(found.approvals) + len(items))
+    items = [listed(record, now) for record in page.approvals if status != PENDING or _is_live(record, now)]
+    return ApprovalList(approvals=items, count=len(items), total=page.total - len(page.approvals) + len(items))
 
 
 @codes("approval_not_found", "plan_integrity", "approval_store_unavailable")

@@ -1,4 +1,4 @@
-"""GET /v1/audit/…: what happened, whether the record of it is whole, and proofs for whoever does not take our word."""
+"""GET /v1/audit/…: what happened, whether the record of it is whole, and proofs that need no trust in the gateway."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -22,8 +22,8 @@ async def events(services: Services, query: EventsQuery, _operator: OperatorCall
     The bounds `after` and `before` are exclusive.
     """
     with _from_the_ledger():
-        found = await services.notary.events(EventQuery(**msgspec.structs.asdict(query)))
-    return AuditEvents(events=[msgspec.Raw(event) for event in found], count=len(found))
+        records = await services.notary.events(EventQuery(**msgspec.structs.asdict(query)))
+    return AuditEvents(events=[msgspec.Raw(event) for event in records], count=len(records))
 
 
 @codes("ledger_unavailable")
@@ -72,10 +72,10 @@ async def consistency(services: Services, query: ConsistencyQuery, _operator: Op
     A log that was never of this size has no such proof: it was cut, or the checkpoint is of another log.
     """
     with _from_the_ledger():
-        found = await services.notary.consistency(query.old_size)
-    if found is None:
+        evidence = await services.notary.consistency(query.old_size)
+    if evidence is None:
         raise GateError("evidence_not_found")
-    return found
+    return evidence
 
 
 @contextmanager

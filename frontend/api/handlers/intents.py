@@ -27,11 +27,11 @@ from ipc.messages import ResolveIntent
 async def listing(services: Services, query: IntentsQuery, _operator: OperatorCaller) -> UnresolvedIntents:
     """List intents without a receipt: what was dispatched, and nobody knows what came of it."""
     try:
-        found = await services.notary.unresolved(query.limit, query.after)
+        intents = await services.notary.unresolved(query.limit, query.after)
         total = (await services.notary.ledger_status()).unresolved
     except (NotaryUnavailable, NotaryRefused) as error:
         raise GateError("ledger_unavailable", cause=str(error)) from None
-    shown = [UnresolvedIntent(**msgspec.structs.asdict(intent)) for intent in found]
+    shown = [UnresolvedIntent(**msgspec.structs.asdict(intent)) for intent in intents]
     return UnresolvedIntents(intents=shown, count=len(shown), total=total)
 
 

@@ -82,7 +82,7 @@ async def _too_many(services: Services, uid: int | None, asked: Issue, told: Too
 async def _identified(services: Services, request: Request) -> Identity:
     """Who asks, and one of the leases that this user may have in a second. Raises GateError.
 
-    SECURITY: whoever has no identity here draws from another bucket than those who have one, and is counted in events
+    SECURITY: a user without an identity here draws from another bucket than users with one, and is counted in events
     instead of leaving one each time.
     """
     user = "" if request.uid is None else str(request.uid)

@@ -31,7 +31,7 @@ async def metrics(services: Services, _operator: OperatorCaller) -> Annotated[An
 
 @codes()
 async def scrape(services: Services, request: Request) -> Annotated[Answer, Media(CONTENT_TYPE, SHOWN)]:
-    """Show the same to whoever may open the socket of `[metrics]`, without a credential.
+    """Show the same to every user that may open the socket of `[metrics]`, without a credential.
 
     SECURITY: no question of an operator draws from this bucket, so that a scraper in a loop keeps none from answers.
     """
@@ -52,7 +52,7 @@ async def _shown(services: Services) -> Answer:
 
 def readings(services: Services, look: Look) -> Readings:
     """What is true at this moment and known: of this front, but for what is the gateway's as a whole."""
-    found: dict[f.Family, dict[Labels, float]] = {
+    gauges: dict[f.Family, dict[Labels, float]] = {
         f.IN_FLIGHT: {(): services.admission.in_flight_everywhere},
         f.FRONTS: {(): 1 + len(services.presence.serving)},
         f.LOOPING: {(name,): 1 for name in services.crash_loops},
@@ -63,18 +63,18 @@ def readings(services: Services, look: Look) -> Readings:
         **services.worker_gauges(),
     }
     if look.ledger_status is not None:
-        found[f.UNRESOLVED] = {(): look.ledger_status.unresolved}
-        found[f.OLDEST_UNRESOLVED] = {(): look.ledger_status.oldest_age}
-        found[f.OUTBOX] = {(): look.ledger_status.deliveries}
+        gauges[f.UNRESOLVED] = {(): look.ledger_status.unresolved}
+        gauges[f.OLDEST_UNRESOLVED] = {(): look.ledger_status.oldest_age}
+        gauges[f.OUTBOX] = {(): look.ledger_status.deliveries}
         if look.ledger_status.free_bytes is not None:
-            found[f.LEDGER_FREE] = {(): look.ledger_status.free_bytes}
-        found |= of_the_log(services, look.ledger_status.checkpoint)
-        found |= of_webhooks(services.webhooks.active, look.ledger_status)
+            gauges[f.LEDGER_FREE] = {(): look.ledger_status.free_bytes}
+        gauges |= of_the_log(services, look.ledger_status.checkpoint)
+        gauges |= of_webhooks(services.webhooks.active, look.ledger_status)
     if look.store_status is not None:
-        found[f.PENDING] = {(): look.store_status.held}
-        found[f.EPOCH] = {(): look.store_status.epoch}
-        found[f.OLDEST_PENDING] = {(): look.store_status.oldest_age}
-    return found
+        gauges[f.PENDING] = {(): look.store_status.held}
+        gauges[f.EPOCH] = {(): look.store_status.epoch}
+        gauges[f.OLDEST_PENDING] = {(): look.store_status.oldest_age}
+    return gauges
 
 
 def of_the_log(services: Services, last: LastCheckpoint | None) -> dict[f.Family, dict[Labels, float]]:

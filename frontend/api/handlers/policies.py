@@ -39,10 +39,10 @@ async def show_principal(services: Services, _operator: OperatorCaller, principa
     """Show what one principal may do, by risk."""
     await services.configuration.use_newest_policy()
     levels = {action.action_id: action.risk_level for action in services.registry.actions}
-    found = principal_view(services.authority.data, principal, levels)
-    if found is None:
+    view = principal_view(services.authority.data, principal, levels)
+    if view is None:
         raise GateError("principal_not_found")
-    return msgspec.convert(found, PrincipalView)
+    return msgspec.convert(view, PrincipalView)
 
 
 @codes("action_not_found", "invalid_input", "policy_engine_unavailable", "policy_engine_timeout")
@@ -53,12 +53,13 @@ async def explain(services: Services, form: CallToExplain, _operator: OperatorCa
     """
     if not (is_principal(form.principal) and is_action(form.action_id)):
         raise GateError("invalid_input", message="principal or action_id: not such an id")
-    found = await services.explaining.explain(form.principal, form.action_id, form.request, form.calls_remaining)
+    explanation = await services.explaining.explain(form.principal, form.action_id, form.request, form.calls_remaining)
     return msgspec.convert(
         {
-            "principal": form.principal, "action_id": form.action_id, "decision": found.decision,
-            "error_code": found.code, "rule": found.rule, "reason": found.reason, "assumed": found.assumed,
-            "policy_version": found.policy_version, "request_hash": found.request_hash,
+            "principal": form.principal, "action_id": form.action_id, "decision": explanation.decision,
+            "error_code": explanation.code, "rule": explanation.rule, "reason": explanation.reason,
+            "assumed": explanation.assumed, "policy_version": explanation.policy_version,
+            "request_hash": explanation.request_hash,
         },
         ExplainedCall,
     )  # fmt: skip

@@ -19,11 +19,11 @@ async def listing(services: Services, query: SessionsQuery, _operator: OperatorC
     gateway.
     """
     try:
-        found = await services.notary.sessions(ListSessions(query.limit, query.principal, query.after))
+        page = await services.notary.sessions(ListSessions(query.limit, query.principal, query.after))
     except (NotaryUnavailable, NotaryRefused) as error:
         raise GateError("ledger_unavailable", cause=str(error)) from None
-    shown = [Session(**msgspec.structs.asdict(session)) for session in found.sessions]
-    return Sessions(sessions=shown, count=len(shown), next=found.next)
+    shown = [Session(**msgspec.structs.asdict(session)) for session in page.sessions]
+    return Sessions(sessions=shown, count=len(shown), next=page.next)
 
 
 @codes("session_not_found", "too_many_revoked_sessions", "evidence_persistence_failed")

@@ -27,18 +27,18 @@ from ipc.messages import ListDeliveries, RedeliverDeliveries
 async def listing(services: Services, query: WebhooksQuery, _operator: OperatorCaller) -> WebhookList:
     """List endpoints with what waits for them, and what was given up. Names only: addresses are often credentials."""
     try:
-        found = await services.notary.deliveries(ListDeliveries(query.endpoint, query.limit))
+        deliveries = await services.notary.deliveries(ListDeliveries(query.endpoint, query.limit))
     except (NotaryUnavailable, NotaryRefused) as error:
         raise GateError("ledger_unavailable", cause=str(error)) from None
     states: dict[str, Literal["active", "disabled"]] = {
         row.name: "disabled" if row.disable else "active" for row in services.webhooks.rows
     }
-    names = sorted({*states, *found.waiting, *found.given_up})
+    names = sorted({*states, *deliveries.waiting, *deliveries.given_up})
     return WebhookList(
         endpoints=[
             WebhookEndpoint(
-                name=name, state=states.get(name, "removed"), waiting=found.waiting.get(name, 0),
-                given_up=found.given_up.get(name, 0),
+                name=name, state=states.get(name, "removed"), waiting=deliveries.waiting.get(name, 0),
+                given_up=deliveries.given_up.get(name, 0),
             )
             for name in names
         ],
@@ -47,7 +47,7 @@ async def listing(services: Services, query: WebhooksQuery, _operator: OperatorC
                 event_id=one.event_id, endpoint=one.endpoint, type=one.kind, attempts=one.attempts,
                 given_up_at=iso(one.at / 1000), error=one.error,
             )
-            for one in found.letters
+            for one in deliveries.letters
         ],
     )  # fmt: skip
 

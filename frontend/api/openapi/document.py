@@ -102,7 +102,7 @@ def _operation(rows: list[Route], components: dict[str, Any]) -> dict[str, Any]:
     first = rows[0]
     summary, _, more = _docs(first).partition("\n\n")
     rate = " ".join(dict.fromkeys(RATES[row.rate.value] for row in rows if row.rate.value in RATES))
-    found: dict[str, Any] = {
+    operation: dict[str, Any] = {
         "tags": [tag_of(first)],
         "operationId": f"{first.handler.__module__.rpartition('.')[2]}_{first.handler.__name__}",
         "summary": summary.rstrip("."),
@@ -110,19 +110,19 @@ def _operation(rows: list[Route], components: dict[str, Any]) -> dict[str, Any]:
         "servers": _servers(rows),
         "security": [way for row in rows for way in SECURITY[row.auth]],
     }
-    if not found["description"]:
-        del found["description"]
+    if not operation["description"]:
+        del operation["description"]
     parameters = [*_path_parameters(first), *_query_parameters(first)]
     if parameters:
-        found["parameters"] = parameters
+        operation["parameters"] = parameters
     if first.operation.body is not None:
-        found["requestBody"] = _request_body(first.operation.body, components)
-    if found["operationId"] in GATECTL:
+        operation["requestBody"] = _request_body(first.operation.body, components)
+    if operation["operationId"] in GATECTL:
         examples = {name: IDENTIFIERS[name].example for name in first.operation.segments}
-        command = GATECTL[found["operationId"]].format_map(examples)
-        found["x-codeSamples"] = [{"lang": "Shell", "label": "gatectl", "source": command}]
-    found["responses"] = dict(sorted((answers_of(rows, components) | errors_of(rows)).items()))
-    return found
+        command = GATECTL[operation["operationId"]].format_map(examples)
+        operation["x-codeSamples"] = [{"lang": "Shell", "label": "gatectl", "source": command}]
+    operation["responses"] = dict(sorted((answers_of(rows, components) | errors_of(rows)).items()))
+    return operation
 
 
 def _docs(route: Route) -> str:

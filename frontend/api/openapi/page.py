@@ -125,9 +125,9 @@ def _body(body: dict[str, Any] | None) -> str:
 
 def _responses(document: dict[str, Any], responses: dict[str, Any]) -> str:
     rows, examples, components = "", "", document["components"]
-    for status, found in responses.items():
-        shared = found.get("$ref")
-        response = components["responses"][shared.rpartition("/")[2]] if shared else found
+    for status, entry in responses.items():
+        shared = entry.get("$ref")
+        response = components["responses"][shared.rpartition("/")[2]] if shared else entry
         ((kind, content),) = response["content"].items()
         headers = "".join(f"<br><code>{name}</code>" for name in response.get("headers", ()) if name != "X-Trace-Id")
         if "examples" in content:
@@ -192,5 +192,5 @@ def _prose(text: str) -> str:
 
 
 def _inline(text: str) -> str:
-    found = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
-    return re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", found)
+    markup = re.sub(r"`([^`]+)`", r"<code>\1</code>", escape(text))
+    return re.sub(r"\*\*([^*]+)\*\*", r"<b>\1</b>", markup)

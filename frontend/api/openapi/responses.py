@@ -20,7 +20,7 @@ _ROW = re.compile(r"^\| \d{3} \| ([^|]+) \| ([^|]+) \|", re.MULTILINE)
 
 def answers_of(rows: Sequence[Route], components: dict[str, Any]) -> dict[str, Any]:
     """What the operation of these rows answers when all is well, by status."""
-    found: dict[str, Any] = {}
+    answers: dict[str, Any] = {}
     for status, kinds in rows[0].operation.answers.items():
         media = media_of(kinds[0])
         if media is not None:
@@ -36,8 +36,8 @@ def answers_of(rows: Sequence[Route], components: dict[str, Any]) -> dict[str, A
                 "description": components[names[0]]["description"] if names else HTTPStatus(status).phrase,
                 "content": {"application/json": {"schema": schema, "example": example_of(schema, components)}},
             }
-        found[str(status)] = response | _headers(())
-    return found
+        answers[str(status)] = response | _headers(())
+    return answers
 
 
 def errors_of(rows: Sequence[Route]) -> dict[str, Any]:
@@ -45,18 +45,18 @@ def errors_of(rows: Sequence[Route]) -> dict[str, Any]:
     by_status: dict[int, list[str]] = {}
     for code in sorted({code for row in rows for code in row.codes}):
         by_status.setdefault(STATUS[code], []).append(code)
-    found: dict[str, Any] = {}
+    errors: dict[str, Any] = {}
     for status, codes in by_status.items():
         answers = rows[0].operation.answers.get(status)
         if answers is None and len(codes) == 1:
-            found[str(status)] = {"$ref": f"#/components/responses/{codes[0]}"}
+            errors[str(status)] = {"$ref": f"#/components/responses/{codes[0]}"}
             continue
         response = _error_response(codes) | _headers(codes)
         if answers is not None:
             content = response["content"]["application/json"]
             content["schema"] = {"anyOf": [*(schema_of(kind) for kind in answers), content["schema"]]}
-        found[str(status)] = response
-    return found
+        errors[str(status)] = response
+    return errors
 
 
 def _error_response(codes: list[str]) -> dict[str, Any]:

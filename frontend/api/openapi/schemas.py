@@ -20,14 +20,14 @@ def components_of(requests: Iterable[Any], answers: Iterable[Any]) -> dict[str, 
     A member with a default may be missing from a request; in an answer only what can be UNSET may.
     """
     asked, answered = structs_in(requests), structs_in(answers)
-    found: dict[str, Any] = {}
+    components: dict[str, Any] = {}
     for kind in {**asked, **answered}:
         name = kind.__name__
-        if name in found:
+        if name in components:
             raise ValueError(f"two structs are named {name}")
         schema = msgspec.json.schema_components([kind], ref_template=PREFIX + "{name}")[1][name]
-        found[name] = _described(_with_shown_ends(schema), kind, is_answer=kind not in asked)
-    return dict(sorted(found.items()))
+        components[name] = _described(_with_shown_ends(schema), kind, is_answer=kind not in asked)
+    return dict(sorted(components.items()))
 
 
 def schema_of(kind: Any) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def schema_of(kind: Any) -> dict[str, Any]:
 
 def structs_in(kinds: Iterable[Any]) -> dict[type[msgspec.Struct], None]:
     """Every struct that these types hold, at any depth, or that a note says they show. In order, each once."""
-    found: dict[type[msgspec.Struct], None] = {}
+    structs: dict[type[msgspec.Struct], None] = {}
     waiting = [msgspec.inspect.type_info(kind) for kind in kinds]
     while waiting:
         for node in _nodes(waiting.pop(0)):
@@ -47,12 +47,12 @@ def structs_in(kinds: Iterable[Any]) -> dict[type[msgspec.Struct], None]:
                 kind = node.cls
             elif isinstance(node, msgspec.inspect.Metadata) and node.extra:
                 kind = node.extra.get("shows")
-            if kind is not None and kind not in found:
-                found[kind] = None
+            if kind is not None and kind not in structs:
+                structs[kind] = None
                 info = msgspec.inspect.type_info(kind)
                 assert isinstance(info, msgspec.inspect.StructType)
                 waiting += [field.type for field in info.fields]
-    return found
+    return structs
 
 
 def _nodes(node: msgspec.inspect.Type) -> Iterator[msgspec.inspect.Type]:
@@ -117,16 +117,16 @@ def _with_shown_ends(schema: Any) -> Any:
         return [_with_shown_ends(item) for item in schema]
     if not isinstance(schema, dict):
         return schema
-    found = {name: _with_shown_ends(value) for name, value in schema.items()}
-    if isinstance(found.get("pattern"), str):
-        found["pattern"] = found["pattern"].replace(END, "$")
-    return found
+    shown = {name: _with_shown_ends(value) for name, value in schema.items()}
+    if isinstance(shown.get("pattern"), str):
+        shown["pattern"] = shown["pattern"].replace(END, "$")
+    return shown
 
 
 @functools.cache
 def field_docs(kind: type[msgspec.Struct]) -> dict[str, str]:
     """The docstring below each field, by the field's name; those of its bases included."""
-    found: dict[str, str] = {}
+    docs: dict[str, str] = {}
     for base in reversed(kind.__mro__):
         if not issubclass(base, msgspec.Struct) or base is msgspec.Struct:
             continue
@@ -135,8 +135,8 @@ def field_docs(kind: type[msgspec.Struct]) -> dict[str, str]:
         for field, text in zip(tree.body, tree.body[1:], strict=False):
             match field, text:
                 case ast.AnnAssign(target=ast.Name(id=name)), ast.Expr(value=ast.Constant(value=str(doc))):
-                    found[name] = one_line(doc)
-    return found
+                    docs[name] = one_line(doc)
+    return docs
 
 
 def one_line(text: str) -> str:

@@ -60,7 +60,7 @@ class Recovery:
             return _End(APPROVED, {"receipt_id": trace.receipt_id}, is_told=True, is_spent=True)
         is_told = await self._is_told(approval)
         if trace.has_intent:
-            # Dispatched, and nobody knows what it did: never executed again, shown as an unresolved intent.
+            # Dispatched, and its effect is unknown: never executed again, shown as an unresolved intent.
             return _End(FAILED, {"error_code": "evidence_persistence_failed"}, is_told=is_told, is_spent=True)
         return _End(FAILED, {"error_code": "interrupted"}, is_told=is_told, is_spent=False)
 
@@ -93,5 +93,5 @@ class Recovery:
 def _seen(event: bytes) -> _Seen | None:
     try:
         return msgspec.json.decode(event, type=_Seen)
-    except ValueError:  # somebody changed the ledger: that is for `verify` to say, and no reason not to start
+    except ValueError:  # the ledger was changed: `verify` reports that, and it is no reason not to start
         return None

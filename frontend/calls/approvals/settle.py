@@ -86,9 +86,9 @@ class Settlement:
     ) -> Approved:
         """Execute the stored plan, and learn what the operator wishes once that went well.
 
-        Raises approval_not_found to whoever loses, plan_integrity when the world has moved on since the hold,
-        allowlist_sync_failed when the egress proxy could not be told, and whatever Execution raises; what
-        Wish.of, Learning.check and Signatures.check raise before anything is claimed.
+        Raises approval_not_found to operators who lose, plan_integrity when the world has moved on since the hold,
+        allowlist_sync_failed when the egress proxy could not be told, and whatever Execution raises; before anything
+        is claimed, whatever Wish.of, Learning.check and Signatures.check raise.
         """
         wish = Wish.of(asked.learn_domain, asked.learn_path)
         async with AsyncExitStack() as passage:
@@ -128,7 +128,7 @@ class Settlement:
     async def deny(self, approval_id: str, operator: OperatorCaller, asked: Asked) -> Denied:
         """End the hold without executing; the call goes back to the session's budget.
 
-        Raises approval_not_found to whoever loses, and what Signatures.check raises before anything is claimed.
+        Raises approval_not_found to operators who lose; before anything is claimed, whatever Signatures.check raises.
         """
         reason = None if asked.reason is None else clean_reason(asked.reason)
         with self._at_work(approval_id):
@@ -188,7 +188,7 @@ class Settlement:
             raise GateError("plan_integrity", cause="the stored plan does not hash to its stored hash")
         if not registry.has_module(body.plan.provider_module_digest):
             raise GateError("plan_integrity", cause="the plan's module is not trusted any more")
-        # SECURITY: at an address that was given up somebody else may listen.
+        # SECURITY: another process may listen at an address that was given up.
         if body.plan.egress.proxy_url not in (None, self.proxy_url):
             raise GateError("plan_integrity", cause="the plan's egress proxy is not the configured one any more")
         epoch = self.known.epoch

@@ -48,7 +48,7 @@ class Signatures:
 
     def check(self, asked: Asked, approval: ApprovalRecord, operator: OperatorCaller) -> None:
         """Raises GateError: approval_signature_required, invalid_approval_signature, plan_integrity for a stored plan
-        that nobody can have been shown, clock_error."""
+        that no operator can have been shown, clock_error."""
         if asked.signature is None:
             if self.is_required:
                 raise _refused("approval_signature_required", approval, operator, _MEND)

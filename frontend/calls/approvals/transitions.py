@@ -1,7 +1,7 @@
 """Transitions of an approval by this front: claiming it for one operator, ending what was claimed, expiring it.
 
-The notary compares and swaps, and writes the event of a transition with it, so that whoever gets the record is the only
-one to act on it and no crash parts the two. Errors come in the interface's words.
+The notary compares and swaps, and writes the event of a transition with it, so that the front that gets the record is
+the only one to act on it and no crash parts the two. Errors come in the interface's words.
 """
 
 from dataclasses import dataclass, field

@@ -92,10 +92,10 @@ class OpaPolicy:
         """
         memo = self._memo if self._standing.is_up else NO_REVISION
         if isinstance(memo, Memo):
-            found = memo.get(memo.key_of(question))
-            if found is not None:
+            remembered = memo.get(memo.key_of(question))
+            if remembered is not None:
                 self._note_remembered()
-                return found
+                return remembered
         self._standing.check()
         asked_at, seconds = trio.current_time(), self.deadlines.question_seconds
         with trio.move_on_after(seconds):
@@ -134,9 +134,9 @@ class OpaPolicy:
 
     def _decision(self, answer: wire.Answer) -> Decision:
         """Raises NotUnderstood, GateError."""
-        found = wire.found_in(answer)
-        self._note_revision(found.revision)
-        document = wire.document_in(found)
+        members = wire.found_in(answer)
+        self._note_revision(members.revision)
+        document = wire.document_in(members)
         if document is None:
             raise wire.NotUnderstood("data.gateway.decision is undefined in OPA")
         return parse_decision(document)

@@ -3,7 +3,7 @@
 Guarantees that a question goes only over a connection that `prove` has accepted, where one is given: a process that was
 restarted has new connections alone, so what was proven of one holds for as long as that one lasts. A connection that
 was used before and breaks is no news, and the question goes over a new one: asking twice changes nothing. Has no
-deadlines: whoever asks gives all of it one. SECURITY: nothing that is raised repeats the token. Imported only where an
+deadlines: the caller gives all of it one. SECURITY: nothing that is raised repeats the token. Imported only where an
 OPA decides, for what its library would cost every other start.
 """
 

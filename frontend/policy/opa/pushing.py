@@ -98,9 +98,9 @@ class Pushed:
             raise NotTaken(f"the access lists could not be pushed: {wire.refusal_of(answer)}")
 
     def _mark_of(self, answer: wire.Answer) -> wire.Mark:
-        found = wire.found_in(answer)
-        self.revision = found.revision
-        return wire.mark_in(found)
+        members = wire.found_in(answer)
+        self.revision = members.revision
+        return wire.mark_in(members)
 
 
 def probe_question(documents: wire.Documents) -> Question:

@@ -70,15 +70,15 @@ def explain_question(options: argparse.Namespace, examiner: Examiner) -> int:
     document = asked.document
     try:
         policy = _believed(read_policy(options.folder), asked)
-        found = explain(policy, document, examiner)
+        explanation = explain(policy, document, examiner)
     except PolicyRefused as refused:
         return _refused(policy_problems(refused.problems, options.folder), is_json=options.json)
     if options.json:
-        whole = msgspec.to_builtins(found) | {"input": document, "assumed": asked.assumed}
+        whole = msgspec.to_builtins(explanation) | {"input": document, "assumed": asked.assumed}
         print(msgspec.json.encode(whole).decode())
     else:
-        print("\n".join([*_explained(found, document, options.folder), *_assumed(asked)]))
-    return Exit.OK if found.decision else Exit.FAILED
+        print("\n".join([*_explained(explanation, document, options.folder), *_assumed(asked)]))
+    return Exit.OK if explanation.decision else Exit.FAILED
 
 
 def _believed(policy: PolicyFiles, asked: Asked) -> PolicyFiles:
@@ -160,11 +160,11 @@ def _short(text: str) -> str:
 
 
 def _refused(problems: Iterable[Problem], *, is_json: bool) -> int:
-    found = list(problems)
+    listed = list(problems)
     if is_json:
-        print(msgspec.json.encode({"problems": found}).decode())
+        print(msgspec.json.encode({"problems": listed}).decode())
     else:
-        print("\n".join([*map(str, found), f"{len(found)} problem{'s' * (len(found) != 1)}."]))
+        print("\n".join([*map(str, listed), f"{len(listed)} problem{'s' * (len(listed) != 1)}."]))
     return Exit.CONFIG
 
 
@@ -196,7 +196,7 @@ def main(arguments: list[str] | None = None) -> int:
             print(f"gateway: {lost}.", file=sys.stderr)
             return Exit.FAILED
         except BrokenPipeError:
-            # Whoever read has seen enough; nothing is left to be flushed to them.
+            # The reader has closed the pipe: nothing is left to be flushed to it.
             os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
             return Exit.FAILED
 

@@ -62,12 +62,12 @@ def _parsed(data: bytes, report: Report) -> object:
     twice: list[str] = []
 
     def once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found: dict[str, Any] = {}
+        members: dict[str, Any] = {}
         for name, value in pairs:
-            if name in found and name not in twice:
+            if name in members and name not in twice:
                 twice.append(name)
-            found[name] = value
-        return found
+            members[name] = value
+        return members
 
     try:
         document = json.loads(data.decode(), object_pairs_hook=once, parse_constant=_refuse_constant)
@@ -128,7 +128,7 @@ def _fits(value: object, says: str) -> bool:
 
 def _keys(text: str) -> list[tuple[int, str, int]]:
     """(depth, name, line) of every name in valid JSON, in order."""
-    found: list[tuple[int, str, int]] = []
+    keys: list[tuple[int, str, int]] = []
     depth, last, line, position = 0, "", 1, 0
     for token in _TOKEN.finditer(text):
         line += text.count("\n", position, token.start())
@@ -139,10 +139,10 @@ def _keys(text: str) -> list[tuple[int, str, int]]:
         elif mark in "}]":
             depth -= 1
         elif mark == ":":
-            found.append((depth, json.loads(last), line))
+            keys.append((depth, json.loads(last), line))
         else:
             last = mark
-    return found
+    return keys
 
 
 def _key_lines(text: str) -> dict[str, int]:

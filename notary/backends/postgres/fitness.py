@@ -55,10 +55,10 @@ def judge(line: Line) -> Found:
 
 def refuse_unfit(settings: Settings, line: Line) -> None:
     """Raises DatabaseGone with sentences, psycopg.Error."""
-    found = judge(line)
-    if refused := found.wrong or ([] if settings.dev_mode else found.weak):
+    problems = judge(line)
+    if refused := problems.wrong or ([] if settings.dev_mode else problems.weak):
         raise DatabaseGone(" ".join(refused))
-    for sentence in found.weak:
+    for sentence in problems.weak:
         log.warning("the PostgreSQL of the ledger is weak", reason=sentence)
 
 
@@ -70,12 +70,12 @@ def problem_of_postgres(settings: Settings) -> str | None:
     try:
         line: Any = Place(settings.ledger).connect()
         try:
-            found = judge(line)
+            problems = judge(line)
         finally:
             line.close()
     except (psycopg.Error, OSError, ValueError, KeyFileError) as error:
         return unreachable(settings, said_of(error) if isinstance(error, psycopg.Error) else str(error))
-    return " ".join(found.wrong or ([] if settings.dev_mode else found.weak)) or None
+    return " ".join(problems.wrong or ([] if settings.dev_mode else problems.weak)) or None
 
 
 def unreachable(settings: Settings, cause: str) -> str:

@@ -54,8 +54,8 @@ class Place:
         self._user = self.address.user or _own_name()
         self._numeric: str | None = None
         if self.address.host is not None:
-            found = socket.getaddrinfo(self.address.host, self.address.port, type=socket.SOCK_STREAM)
-            self._numeric = str(found[0][4][0])
+            addresses = socket.getaddrinfo(self.address.host, self.address.port, type=socket.SOCK_STREAM)
+            self._numeric = str(addresses[0][4][0])
 
     def connect(self, *, reads: bool = False) -> Line:
         """A connection that has answered; `reads`: one that can't write, and may take its time. Raises psycopg.Error,
@@ -99,7 +99,7 @@ def _own_name() -> str:
 
 
 def said_of(error: Exception) -> str:
-    """What an error of the client says, without what could be somebody's data."""
+    """What an error of the client says, without what could be data of a user."""
     if isinstance(error, psycopg.errors._WaitTimeout):
         return "PostgreSQL: no answer in time"
     if isinstance(error, psycopg.Error):

@@ -29,8 +29,8 @@ _REPLACE: Final = re.compile(r"INSERT OR REPLACE INTO (\w+) \((\w+), ([\w, ]+)\)
 @lru_cache(maxsize=512)
 def translated(statement: str) -> str:
     """The text with `%s` for values."""
-    if found := _REPLACE.match(statement):
-        table, key, others, values = found.groups()
+    if match := _REPLACE.match(statement):
+        table, key, others, values = match.groups()
         news = ", ".join(f"{name} = excluded.{name}" for name in others.split(", "))
         statement = f"INSERT INTO {table} ({key}, {others}) VALUES {values} ON CONFLICT ({key}) DO UPDATE SET {news}"  # noqa: S608
     for pattern, form in _RULES:

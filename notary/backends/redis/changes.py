@@ -51,9 +51,9 @@ class Changes:
         """Several of them at once."""
         self.touch()
         answers = self.client.many(commands) if len(commands) > 1 else [self.client.call(*commands[0])]
-        found = [None if answer is None else str(answer) for answer in answers]
-        self.checks += [[answer, *command] for answer, command in zip(found, commands, strict=True)]
-        return found
+        texts = [None if answer is None else str(answer) for answer in answers]
+        self.checks += [[answer, *command] for answer, command in zip(texts, commands, strict=True)]
+        return texts
 
     def look(self, *command: str) -> Any:
         """A read command whose answer need not stay the same."""

@@ -180,7 +180,7 @@ class Client:
 
     def take(self) -> None:
         """Go on with a connection that was made since, if there is one. It may lead to another server, or to one that
-        was started again: whoever calls this looks at what is there."""
+        was started again: the caller must look at what is there."""
         if self._line is None and self._fresh is not None:
             self._line, self._fresh, self._seeker = self._fresh, None, None
             log.info("the Redis of the store answers again")
@@ -230,16 +230,16 @@ class Client:
     def _seek(self) -> None:
         while not self._ends.wait(AGAIN_SECONDS):
             try:
-                found = self._connect()
+                line = self._connect()
             except Exception as error:
                 self._gone = said_of(error)
                 continue
-            self._fresh = found
+            self._fresh = line
             return
 
 
 def said_of(error: Exception) -> str:
-    """What an error of the client says, without what could be somebody's data."""
+    """What an error of the client says, without what could be data of a user."""
     if isinstance(error, redis.TimeoutError):
         return "Redis: no answer in time"
     if isinstance(error, redis.AuthenticationError):

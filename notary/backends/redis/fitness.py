@@ -32,14 +32,14 @@ def connected(settings: Settings, place: Place) -> Client:
     client = Client(place.connect)
     client.open()
     try:
-        found = judge(place, settings)
-        refused = found.wrong or ([] if settings.dev_mode else found.weak)
+        problems = judge(place, settings)
+        refused = problems.wrong or ([] if settings.dev_mode else problems.weak)
         if refused:
             raise RedisUnfit(" ".join(refused))
     except BaseException:
         client.close()
         raise
-    for sentence in found.weak:
+    for sentence in problems.weak:
         log.warning("the Redis of the store is weak", reason=sentence)
     return client
 
@@ -50,10 +50,10 @@ def problem_of_redis(settings: Settings) -> str | None:
         return None
     try:
         place = Place(settings.store)
-        found = judge(place, settings)
+        problems = judge(place, settings)
     except (redis.RedisError, OSError, ValueError, KeyFileError) as error:
         return unreachable(settings, said_of(error) if isinstance(error, redis.RedisError) else str(error))
-    return " ".join(found.wrong or ([] if settings.dev_mode else found.weak)) or None
+    return " ".join(problems.wrong or ([] if settings.dev_mode else problems.weak)) or None
 
 
 def unreachable(settings: Settings, cause: str) -> str:

@@ -209,10 +209,10 @@ class Holds:
         else:
             chosen = rows[: asked.limit]
         fields = [("HMGET", self._keys.hold(row.approval_id), "summary", "outcome") for row in chosen]
-        found = self._changes.client.many(fields)
+        answers = self._changes.client.many(fields)
         records = [
             self._record(row, summary, outcome or "{}")
-            for row, (summary, outcome) in zip(chosen, found, strict=True) if summary is not None
+            for row, (summary, outcome) in zip(chosen, answers, strict=True) if summary is not None
         ]  # fmt: skip
         epoch = moment.epoch
         return ListedHolds([as_of(record, epoch) for record in records], len(rows))

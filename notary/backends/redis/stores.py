@@ -63,8 +63,8 @@ class Stores:
         """
         keys = [self.keys.marker, self.keys.epoch]
         if marker is None and is_new:
-            found, there = self.client.run(scripts.BEGIN, keys, secrets.token_hex(16), str(epoch))
-            self.marker, self.epoch = found, int(there)
+            stored_marker, there = self.client.run(scripts.BEGIN, keys, secrets.token_hex(16), str(epoch))
+            self.marker, self.epoch = stored_marker, int(there)
         else:
             self.marker, self.epoch = marker or "", epoch
             self.poll()

@@ -203,8 +203,8 @@ class RedisStore:
 
     def _read_budgets(self, session_ids: Collection[str]) -> None:
         keys = [self._keys.budget(session_id) for session_id in session_ids]
-        found = self._changes.read_all([("HGET", key, field) for key in keys for field in ("max", "left")])
-        for session_id, most, left in zip(session_ids, found[::2], found[1::2], strict=True):
+        answers = self._changes.read_all([("HGET", key, field) for key in keys for field in ("max", "left")])
+        for session_id, most, left in zip(session_ids, answers[::2], answers[1::2], strict=True):
             self._budgets[session_id] = None if most is None or left is None else [number(most), number(left)]
 
     # ----------------------------------------------------------------- quotas
@@ -235,9 +235,9 @@ class RedisStore:
         if principal not in self._calls:
             key = self._keys.calls(principal)
             self._changes.read("HGET", key, "v")
-            found = self._changes.look("HGETALL", key)
+            fields = self._changes.look("HGETALL", key)
             # What this unit has counted before it looked is not there yet.
-            pairs = zip(found[::2], found[1::2], strict=True)
+            pairs = zip(fields[::2], fields[1::2], strict=True)
             minutes = {number(minute): number(calls) for minute, calls in pairs if minute != "v"}
             for kind, name, minute, change, *_ in (step for step in self._changes.steps if step[0] == "count"):
                 if (kind, name) == ("count", key):
