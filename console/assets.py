@@ -14,11 +14,11 @@ START: Final = "index.html"
 
 def load_page(folder: Path = _FOLDER) -> dict[str, Answer]:
     """Path in a URL -> answer. Raises OSError, and KeyError for a file of an unknown kind."""
-    found = {}
+    answers = {}
     for file in sorted(folder.rglob("*")):
         if file.is_file():
             name = file.relative_to(folder).as_posix()
-            found["/" if name == START else f"/{name}"] = Answer(
+            answers["/" if name == START else f"/{name}"] = Answer(
                 200, file.read_bytes(), content_type=_TYPES[file.suffix]
             )
-    return found
+    return answers

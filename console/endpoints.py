@@ -1,6 +1,6 @@
-"""What the page may ask of the gateway: the table of all that is forwarded. Reads like the contract.
+"""The requests that the page may send to the gateway: the table of all that is forwarded. Reads like the contract.
 
-Whatever has no row here does not reach the gateway by way of the console, whoever asks.
+A request without a row here never reaches the gateway by way of the console, no matter who sends it.
 """
 
 import re

@@ -94,10 +94,10 @@ async def _checked(endpoint: Endpoint, request: Request) -> tuple[list[tuple[byt
     headers = []
     if endpoint.is_proved:
         for name, pattern in ((b"authorization", _AUTHORIZATION), (b"dpop", _PROOF)):
-            found = [value for header, value in request.headers if header == name.decode()]
-            if len(found) != 1 or not pattern.fullmatch(found[0]):
-                raise _Refused(401, "missing_auth_header" if not found else "invalid_operator_token")
-            headers.append((name, found[0].encode("ascii")))
+            values = [value for header, value in request.headers if header == name.decode()]
+            if len(values) != 1 or not pattern.fullmatch(values[0]):
+                raise _Refused(401, "missing_auth_header" if not values else "invalid_operator_token")
+            headers.append((name, values[0].encode("ascii")))
     if body:
         headers += [(b"content-type", JSON_TYPE.encode()), (b"content-length", str(len(body)).encode())]
     return headers, body

@@ -59,7 +59,7 @@ def _lacks_scheme(text: str) -> bool:
 def _base(url: str) -> str:
     """An absolute http or https URL without query, without a slash at its end. Raises ValueError.
 
-    Messages never repeat the URL: somebody may have written a password into it.
+    Messages never repeat the URL: it may contain a password.
     """
     parts = _split(url)
     if parts.scheme not in _PORTS or not parts.hostname or not url.isascii():

@@ -181,27 +181,27 @@ class AgentCore(Core):
             return lease
         left = self.left(deadline)
         if self.leases.living(self.clock.now()) is None:
-            found: Lease = yield Alone(self._renewed(stale, deadline, Repeat.READ), left)
-            return found
+            renewed: Lease = yield Alone(self._renewed(stale, deadline, Repeat.READ), left)
+            return renewed
         try:  # the call itself must have time left, whatever becomes of the renewal
-            found = yield Alone(self._renewed_in_time(stale, deadline - left / 2, seconds), left / 2)
+            renewed = yield Alone(self._renewed_in_time(stale, deadline - left / 2, seconds), left / 2)
         except (Unavailable, RateLimited, Unreachable):
             living = self.leases.living(self.clock.now())
             if living is None:
                 raise
             self.leases.postpone(self.clock.now())
             return living  # its last minute is better than nothing
-        return found
+        return renewed
 
     def _renewed_in_time(self, stale: Lease | None, deadline: float, seconds: float) -> Flow[Lease]:
-        """One attempt; whoever waited for somebody else's attempt goes on as that one ended."""
+        """One attempt; a call that waited for another call's attempt goes on with the outcome of that one."""
         lease = self.leases.usable(self.clock.now(), seconds)
         if lease is not None:
             return lease
         return (yield from self._renewed(stale, deadline, Repeat.NEVER))
 
     def _renewed(self, stale: Lease | None, deadline: float, repeat: Repeat) -> Flow[Lease]:
-        """A new lease, unless somebody else has put one in the place of `stale` meanwhile."""
+        """A new lease, or the one that another call has put in the place of `stale` meanwhile."""
         current = self.leases.current
         if current is not None and current is not stale:
             return current

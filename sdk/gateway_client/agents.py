@@ -81,7 +81,7 @@ class AgentClient(_Agent, BlockingClient):
         Gives Executed, or Held when an operator must decide first. `wait_for_approval` polls until that is done, and
         gives Executed then (default timeout 360 s, without waiting 60 s). A lease that would end during a wait is
         replaced first, unless the terms keep the session. `on_held` is called once with the hold before the waiting
-        begins, to tell somebody what there is to decide; it must not block, and what it raises ends the call.
+        begins, to report that a decision is due; it must not block, and an exception from it ends the call.
 
         Raises Denied (with ApprovalDenied), Invalid, NotFound, RateLimited, Unavailable, ActionFailed, GatewayFault,
         AuthenticationFailed, ApprovalEnded, ApprovalPending, Unreachable, ProtocolViolation: see `code`, and

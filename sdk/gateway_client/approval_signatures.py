@@ -2,7 +2,7 @@
 
 Guarantees that nothing is signed but what was shown: a detail that does not hash to its own `shown_hash` is refused.
 The claims are those of docs/evidence.md of the gateway. Verification is offline, and never believes the key that
-stands in the signature: whoever asks knows the operator's thumbprint, or is told that it was compared with none.
+stands in the signature: the caller gives the operator's thumbprint, or is told that it was compared with none.
 """
 
 import base64

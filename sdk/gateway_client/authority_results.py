@@ -102,7 +102,7 @@ class Acl:
     allowlist: Mapping[str, tuple[str, ...]] | None = None
     """Action id to the agents that need no approval for it."""
     denied_actions: Mapping[str, str] | None = None
-    """Action id to why nobody may call it."""
+    """Action id to the reason why every principal is denied it."""
     raw: Raw = field(repr=False)
 
 

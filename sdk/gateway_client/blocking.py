@@ -1,6 +1,6 @@
 """Runs flows in the calling thread. One runner serves any number of threads.
 
-Guarantees that a step ends by its deadline and that what it raises is the library's own. `close` wakes whoever waits.
+Guarantees that a step ends by its deadline and that what it raises is the library's own. `close` wakes waiting threads.
 """
 
 import threading
@@ -40,11 +40,11 @@ class BlockingRunner:
             step = next(flow)
             while True:
                 try:
-                    found = self._perform(step)
+                    outcome = self._perform(step)
                 except GatewayError as error:
                     step = flow.throw(error)
                 else:
-                    step = flow.send(found)
+                    step = flow.send(outcome)
         except StopIteration as end:
             result: T = end.value
             return result

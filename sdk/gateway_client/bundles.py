@@ -1,4 +1,4 @@
-"""Evidence bundles verified offline: from a trusted log key to what one call did. Asks nobody.
+"""Evidence bundles verified offline: from a trusted log key to what one call did. Makes no request.
 
 The checks are those of contrib/verify in the gateway's repository, whose test vectors this passes. Guarantees that
 a bundle is proven only after every check, and that no key which stands in a bundle is ever used.
@@ -51,7 +51,7 @@ class ProvenCall:
     approval_key: str | None
     """Thumbprint of the key that has signed the approval, the operator's own. None: it carries no signature."""
     is_operator_known: bool
-    """That key was asked for by whoever verified; otherwise the gateway alone says whose it is."""
+    """The verifying caller named that key; otherwise the gateway alone says whose it is."""
     result: str | None
     """Kind of the receipt's normalized result, such as success or timeout."""
     verification: str | None
@@ -151,10 +151,10 @@ def verify_bundle(
 
 def _cosigned(note: Note, trusted: _Trusted) -> dict[str, str]:
     """Name of each witness that has cosigned, and when. Raises EvidenceRefused witness_signature for too few."""
-    found, keys = dict[str, str](), set[bytes]()
+    cosigners, keys = dict[str, str](), set[bytes]()
     for one in trusted.witnesses:
         try:
-            found[one.name] = note.check_cosignature(one)
+            cosigners[one.name] = note.check_cosignature(one)
         except EvidenceRefused:
             if trusted.min_witnesses is None:
                 raise
@@ -162,10 +162,10 @@ def _cosigned(note: Note, trusted: _Trusted) -> dict[str, str]:
             keys.add(one.public)
     # A key under two names is one witness.
     if trusted.min_witnesses is not None and len(keys) < trusted.min_witnesses:
-        names = ", ".join(map(ascii, found)) or "none"
+        names = ", ".join(map(ascii, cosigners)) or "none"
         wanted = f"{trusted.min_witnesses} trusted witnesses"
         raise EvidenceRefused("witness_signature", f"The checkpoint is to be cosigned by {wanted}, and is by {names}.")
-    return found
+    return cosigners
 
 
 def _read(given: Bundle | Mapping[str, Any] | str | bytes) -> Bundle:

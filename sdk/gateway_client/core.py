@@ -98,12 +98,12 @@ class Core:
     def actions(self) -> Flow[tuple[ActionSummary, ...]]:
         """All registered actions."""
         answer = yield from self.ask(Call("GET", "/v1/actions"), self.deadline())
-        found = answer.expect(200).json()
-        if isinstance(found, dict):
-            found = found.get("actions")
-        if not isinstance(found, list):
+        listed = answer.expect(200).json()
+        if isinstance(listed, dict):
+            listed = listed.get("actions")
+        if not isinstance(listed, list):
             raise ProtocolViolation("the actions are not an array", status=answer.status)
-        return tuple(decode(ActionSummary, one, "action") for one in found)
+        return tuple(decode(ActionSummary, one, "action") for one in listed)
 
     def manifest(self, action_id: str) -> Flow[Manifest]:
         """The manifest of one action. Raises NotFound."""
@@ -167,10 +167,10 @@ def encode_json(value: object) -> bytes:
 
 
 def _object(answer: Answer) -> dict[str, Any]:
-    found = answer.json()
-    if not isinstance(found, dict):
+    document = answer.json()
+    if not isinstance(document, dict):
         raise ProtocolViolation("the answer is not a JSON object", status=answer.status)
-    return found
+    return document
 
 
 def _request(call: Call, prove: Callable[[Call], Headers]) -> Request:

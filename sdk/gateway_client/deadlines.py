@@ -53,7 +53,7 @@ def _bounded(
 
 
 class _Stream(httpcore.NetworkStream):
-    """A connected socket that knows the deadline of whoever uses it now."""
+    """A connected socket; each operation ends by the deadline of the `until` block that it runs in."""
 
     def __init__(self, sock: socket.socket, live: "WeakSet[_Stream]") -> None:
         self._sock = sock
@@ -74,7 +74,7 @@ class _Stream(httpcore.NetworkStream):
         self._sock.close()
 
     def cut(self) -> None:
-        """Wake whoever reads or writes in another thread: closing alone would not."""
+        """Wake the threads that read or write here: closing the socket alone would not."""
         with contextlib.suppress(OSError):
             self._sock.shutdown(socket.SHUT_RDWR)
 
@@ -180,7 +180,7 @@ class DeadlineTransport(httpx.BaseTransport):
         )
 
     def handle_request(self, request: httpx.Request) -> httpx.Response:
-        """Send once; the body is read by whoever asked."""
+        """Send once; the caller reads the body."""
         url = request.url
         target = httpcore.URL(scheme=url.raw_scheme, host=url.raw_host, port=url.port, target=url.raw_path)
         answer = self._pool.handle_request(

@@ -40,10 +40,10 @@ def decode(kind: type[T], value: object, what: str) -> T:
 
 def object_of_unique_names(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """An object for the json module. Raises ValueError when a name stands twice."""
-    found = dict(pairs)
-    if len(found) != len(pairs):
+    members = dict(pairs)
+    if len(members) != len(pairs):
         raise ValueError("a name stands twice")
-    return found
+    return members
 
 
 def refuse_constant(name: str) -> NoReturn:
@@ -65,15 +65,15 @@ def _shape(kind: type) -> tuple[tuple[str, Any, bool], ...]:
 def _struct(kind: type, value: object, where: str) -> object:
     if not isinstance(value, dict):
         raise _Mismatch(f"{where} is not an object")
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for name, annotation, is_optional in _shape(kind):
         given = value.get(name)
         if given is None and is_optional:
             continue
         if name not in value:
             raise _Mismatch(f"{where} has no {name}")
-        found[name] = _value(annotation, given, f"{where}.{name}")
-    return kind(**found, raw=value)
+        members[name] = _value(annotation, given, f"{where}.{name}")
+    return kind(**members, raw=value)
 
 
 def _value(annotation: Any, value: object, where: str) -> object:

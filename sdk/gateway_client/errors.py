@@ -116,7 +116,7 @@ class Conflict(GatewayError):
 
 class ApprovalEnded(Conflict):
     """The hold is over without a result. Codes: `approval_expired` (nobody decided in time), `approval_failed` (it was
-    approved and could not be executed, or nobody can say)."""
+    approved and could not be executed, or its outcome is unknown)."""
 
     @property
     def may_have_run(self) -> bool:
@@ -179,7 +179,7 @@ class GatewayFault(GatewayError):
 class Unreachable(GatewayError):
     """No answer. Codes: `unreachable` (no connection), `connection_lost`, `timed_out`, `client_closed`.
 
-    `was_sent` False: not one byte of the request has left. True: nobody can say what came of it.
+    `was_sent` False: not one byte of the request has left. True: the outcome is unknown.
     """
 
     def __init__(self, code: str, *, was_sent: bool = True, reason: str | None = None) -> None:
@@ -273,10 +273,10 @@ def _texts(found: object, secrets: tuple[str, ...]) -> tuple[str, ...]:
 def _quoted(text: str | None) -> str | None:
     """The value of a header that holds a JSON string; None for anything else."""
     try:
-        found = None if text is None else json.loads(text)
+        parsed = None if text is None else json.loads(text)
     except ValueError:
         return None
-    return found if isinstance(found, str) else None
+    return parsed if isinstance(parsed, str) else None
 
 
 def clean(text: str) -> str:

@@ -45,7 +45,7 @@ class ProvenLeaf:
 
 @dataclass(frozen=True, kw_only=True)
 class BundleKeys:
-    """Keys for convenience. Whoever writes a bundle writes them too: verification never uses them."""
+    """Keys for convenience. The author of a bundle writes them too: verification never uses them."""
 
     checkpoints: tuple[str, ...] = ()
     receipts: Mapping[str, Any] | None = None

@@ -1,4 +1,4 @@
-"""What the gateway tells of intents without a receipt: what was dispatched, and nobody knows what came of it."""
+"""What the gateway tells of intents without a receipt: calls that were dispatched and whose outcome is unknown."""
 
 from dataclasses import dataclass, field
 
@@ -7,7 +7,7 @@ from gateway_client.results import Raw
 
 @dataclass(frozen=True, kw_only=True)
 class Intent:
-    """A call that was dispatched, and nobody knows what came of it."""
+    """A call that was dispatched and whose outcome is unknown."""
 
     intent_id: str
     trace_id: str

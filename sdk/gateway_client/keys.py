@@ -1,4 +1,4 @@
-"""The P-256 key that proofs are signed with: in memory, or in a file that nobody else can read.
+"""The P-256 key that proofs are signed with: in memory, or in a file that no other user can read.
 
 Guarantees that a key file is created whole or not at all, with mode 0600, and that one which others can read is
 refused. A key never shows in a repr; its thumbprint does.
@@ -133,7 +133,7 @@ class OperatorCredential:
 
 
 def read_private(path: str | os.PathLike[str], max_bytes: int = MAX_FILE_BYTES) -> bytes:
-    """A small file that belongs to this user and that nobody else can read. Raises KeyFileError."""
+    """Read a small file that belongs to this user and that no other user can read. Raises KeyFileError."""
     name = os.fspath(path)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)

@@ -43,11 +43,11 @@ class NonblockingRunner:
             step = next(flow)
             while True:
                 try:
-                    found = await self._perform(step)
+                    outcome = await self._perform(step)
                 except GatewayError as error:
                     step = flow.throw(error)
                 else:
-                    step = flow.send(found)
+                    step = flow.send(outcome)
         except StopIteration as end:
             result: T = end.value
             return result

@@ -62,7 +62,7 @@ class OperatorCore(AuthorityCore, SessionsCore, WebhooksCore):
 
         `learn_domain` and `learn_path` are kept for the action when the execution succeeds. With `shown`, the detail
         that a person has read, the decision is signed with the operator's key; a gateway may require that. Raises
-        NotFound to whoever comes second or too late, Conflict plan_integrity, ActionFailed, Denied
+        NotFound for a second or late decision, Conflict plan_integrity, ActionFailed, Denied
         approval_signature_required; ProtocolViolation, before anything is sent, for a `shown` that does not hash to
         its own `shown_hash`. The execution goes on when this client leaves.
         """
@@ -80,7 +80,7 @@ class OperatorCore(AuthorityCore, SessionsCore, WebhooksCore):
     ) -> Flow[found.Denial]:
         """End a hold without executing; the agent reads `reason`. Signed where `shown` is given, as in `approve`.
 
-        Raises NotFound to whoever comes second.
+        Raises NotFound for a second decision.
         """
         given = {"reason": reason, "signature": None if shown is None else self._signed(shown, "deny", reason=reason)}
         body = {name: value for name, value in given.items() if value is not None} or None
@@ -110,7 +110,7 @@ class OperatorCore(AuthorityCore, SessionsCore, WebhooksCore):
     def proof(
         self, *, event_id: str | None = None, intent_id: str | None = None, receipt_id: str | None = None
     ) -> Flow[Bundle]:
-        """The evidence of one call, for whoever verifies it offline (verify_bundle of the library).
+        """The evidence of one call, for offline verification (verify_bundle of the library).
 
         Raises ValueError unless exactly one is named; NotFound.
         """

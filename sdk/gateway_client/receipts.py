@@ -1,4 +1,4 @@
-"""Receipts verified offline: nothing but the receipt and the published keys is needed, and nobody is asked.
+"""Receipts verified offline: the receipt and the published keys are enough, and no request is made.
 
 Written from docs/evidence.md of the gateway: Ed25519 over the RFC 8785 form of every field but NOT_SIGNED, and
 `result_hash` over the same bytes. Never believes the `signature_status` that a receipt comes with.
@@ -107,14 +107,14 @@ def ed25519_keys(jwks: Jwks | Mapping[str, Any]) -> Keys:
     listed = jwks.keys if isinstance(jwks, Jwks) else jwks.get("keys")
     if not isinstance(listed, list | tuple) or not all(isinstance(one, Mapping) for one in listed):
         raise ValueError("not a JWKS: an object with an array named keys")
-    found: Keys = {}
+    keys: Keys = {}
     for jwk in listed:
         kid, x = jwk.get("kid"), jwk.get("x")
         if jwk.get("kty") != "OKP" or jwk.get("crv") != "Ed25519" or not isinstance(kid, str) or not isinstance(x, str):
             continue
         try:
             raw = base64.b64decode(x + "=" * (-len(x) % 4), altchars=b"-_", validate=True)
-            found.setdefault(kid, []).append(Ed25519PublicKey.from_public_bytes(raw))
+            keys.setdefault(kid, []).append(Ed25519PublicKey.from_public_bytes(raw))
         except ValueError:
             continue
-    return found
+    return keys

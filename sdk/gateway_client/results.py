@@ -159,7 +159,7 @@ class Executed:
     """A call that ran. `output` is the action's own.
 
     After a wait for approval it is told from the receipt, which then stands in `receipt`; `runtime` is None and `raw`
-    is the receipt's JSON. `approval` is there for whoever approved: the agent knows `approval_id` alone.
+    is the receipt's JSON. `approval` is for the operator who approved: the agent gets `approval_id` alone.
     """
 
     trace_id: str

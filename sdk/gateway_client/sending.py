@@ -33,12 +33,12 @@ _NO_TLS = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
 
 
 def tls_context(address: Address) -> ssl.SSLContext:
-    """The system's trust for https; for plain addresses one that trusts nobody and costs no loading."""
+    """The system's trusted roots for https; for plain addresses a context that trusts none and costs no loading."""
     return ssl.create_default_context() if address.origin.startswith("https:") else _NO_TLS
 
 
 def http_request(address: Address, request: Request, limits: Limits, seconds: float) -> httpx.Request:
-    """A request without cookies, credentials or headers that nobody asked for."""
+    """A request without the cookies, credentials and headers that a client of httpx would add."""
     timeout = httpx.Timeout(seconds, connect=min(limits.connect_timeout, seconds)).as_dict()
     return httpx.Request(
         request.method,

@@ -72,9 +72,9 @@ FALLBACK = "docs/errors.md explains the code"
 def complaint(error: GatewayError | Failure) -> dict[str, Any]:
     """The stable JSON form; every member is always there."""
     if isinstance(error, Failure):
-        found: dict[str, Any] = {"error": error.code, "message": error.message, "exit_code": int(error.exit_code)}
-        found |= {"status": None, "retry_after": None, "trace_id": None, "approval_id": None, "may_have_run": False}
-        return found | {"violations": [], "did_you_mean": [], "next": error.mend or None}
+        members: dict[str, Any] = {"error": error.code, "message": error.message, "exit_code": int(error.exit_code)}
+        members |= {"status": None, "retry_after": None, "trace_id": None, "approval_id": None, "may_have_run": False}
+        return members | {"violations": [], "did_you_mean": [], "next": error.mend or None}
     return {
         "error": error.code,
         "message": error.reason,

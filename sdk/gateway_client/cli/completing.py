@@ -1,4 +1,4 @@
-"""What a shell is offered where a name is due: contexts, actions, and what waits. Silent when nobody can say."""
+"""Shell completion of names: contexts, actions, holds, unresolved intents. Silent when they can't be read."""
 
 import contextlib
 from collections.abc import Iterator
@@ -19,37 +19,37 @@ def _silently() -> Iterator[None]:
 
 def held(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Ids of what waits."""
-    found: list[str] = []
+    approval_ids: list[str] = []
     desk = context.ensure_object(Desk)
     with _silently(), desk.operator(timeout=desk.completion_seconds) as operator:
-        found = [one.approval_id for one in operator.approvals("pending").approvals]
-    return _fitting(found, incomplete)
+        approval_ids = [one.approval_id for one in operator.approvals("pending").approvals]
+    return _fitting(approval_ids, incomplete)
 
 
 def unresolved(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Ids of intents without a receipt."""
-    found: list[str] = []
+    intent_ids: list[str] = []
     desk = context.ensure_object(Desk)
     with _silently(), desk.operator(timeout=desk.completion_seconds) as operator:
-        found = [one.intent_id for one in operator.intents()]
-    return _fitting(found, incomplete)
+        intent_ids = [one.intent_id for one in operator.intents()]
+    return _fitting(intent_ids, incomplete)
 
 
 def actions(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Ids of the registered actions."""
-    found: list[str] = []
+    action_ids: list[str] = []
     desk = context.ensure_object(Desk)
     with _silently(), desk.agent(timeout=desk.completion_seconds) as agent:
-        found = [one.action_id for one in agent.actions()]
-    return _fitting(found, incomplete)
+        action_ids = [one.action_id for one in agent.actions()]
+    return _fitting(action_ids, incomplete)
 
 
 def contexts(context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[str]:
     """Names of the context file."""
-    found: list[str] = []
+    names: list[str] = []
     with _silently():
-        found = list(context.ensure_object(Desk).settings.contexts.by_name)
-    return _fitting(found, incomplete)
+        names = list(context.ensure_object(Desk).settings.contexts.by_name)
+    return _fitting(names, incomplete)
 
 
 def _fitting(found: list[str], incomplete: str) -> list[str]:

@@ -1,7 +1,7 @@
 """The context file: which gateways there are, by name, and which files hold the keys for them. Holds no secret itself.
 
-SECURITY: whoever can write this file decides where an operator's key is sent, so one that others can write, or that
-belongs to somebody else, is refused. It is replaced whole or not at all, and changes take turns.
+SECURITY: a writer of this file decides where an operator's key is sent, so a file that others can write, or that
+belongs to another user (root aside), is refused. It is replaced whole or not at all, and changes take turns.
 """
 
 import fcntl
@@ -74,11 +74,11 @@ def load(file: Path) -> Contexts:
     if text is None:
         return Contexts()
     try:
-        found = tomllib.loads(text)
-        listed = found.pop("contexts", {})
-        current = found.pop("current", None)
-        if found or not isinstance(listed, dict) or not isinstance(current, str | None):
-            raise ValueError(f"unknown member {next(iter(found))!r}" if found else "a member has the wrong type")
+        table = tomllib.loads(text)
+        listed = table.pop("contexts", {})
+        current = table.pop("current", None)
+        if table or not isinstance(listed, dict) or not isinstance(current, str | None):
+            raise ValueError(f"unknown member {next(iter(table))!r}" if table else "a member has the wrong type")
         return Contexts(current, {name: _context(name, members) for name, members in listed.items()})
     except ValueError as error:
         raise _refused(file, f"can't be used: {error}", "mend the file by hand") from None

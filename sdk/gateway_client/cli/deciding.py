@@ -11,7 +11,7 @@ from gateway_client.operators import OperatorClient
 from gateway_client.results import Executed
 
 LONGEST = 600.0
-"""Seconds for an approved call: an action may take its time, and nobody should have to guess what came of it."""
+"""Seconds for an approved call: an action may take its time, and the operator should not have to guess its outcome."""
 
 
 def undecided(operator: OperatorClient, approval_id: str) -> ApprovalDetail:
@@ -69,7 +69,7 @@ def signed_by(shown: ApprovalDetail | None, signer: str) -> str:
 
 
 def _lost(operator: OperatorClient, approval_id: str) -> Failure | NotFound:
-    """Somebody else was first, or time was: say who."""
+    """The error when another operator was first (named where known), or the hold has expired."""
     try:
         detail = operator.approval(approval_id)
     except NotFound as error:

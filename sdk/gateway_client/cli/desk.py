@@ -104,7 +104,7 @@ class Desk:
             self._name_gateway()
 
     def _name_gateway(self) -> None:
-        """On a terminal: whoever has several has one in mind."""
+        """On a terminal, name the gateway: a user of several may have another in mind."""
         if self.is_json or not sys.stderr.isatty():
             return
         note(f"gatectl: for {self.gateway_name()}")
@@ -112,8 +112,8 @@ class Desk:
     def gateway_name(self) -> str:
         """The gateway's address, and where that comes from. Raises Failure."""
         settings = self.settings
-        found = settings.sourced("address")
-        source = "" if found is None else f" ({safe(found[1])})"
+        pair = settings.sourced("address")
+        source = "" if pair is None else f" ({safe(pair[1])})"
         return f"{safe(settings.address().text)}{source}"
 
     def confirm(self, question: str, is_agreed: bool) -> None:
@@ -151,12 +151,12 @@ def _keep(context: click.Context, parameter: click.Parameter, value: Any) -> Non
 
 def shared_options() -> list[click.Option]:
     """The options that stand everywhere."""
-    found = [
+    options = [
         click.Option([f"--{name}"], metavar=metavar, help=text, callback=_keep, expose_value=False)
         for name, metavar, text in OPTIONS
     ]
-    found.append(click.Option(["--json"], is_flag=True, help="JSON.", callback=_keep, expose_value=False))
-    return found
+    options.append(click.Option(["--json"], is_flag=True, help="JSON.", callback=_keep, expose_value=False))
+    return options
 
 
 class Command(click.Command):

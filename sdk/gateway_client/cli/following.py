@@ -32,7 +32,7 @@ class Follow:
         `must`: the first question of all is not asked again. Raises GatewayError for what waiting does not mend.
         """
         try:
-            found = question()
+            answer = question()
         except (Unreachable, Unavailable, RateLimited) as error:
             if must:
                 raise
@@ -41,7 +41,7 @@ class Follow:
         if self._failures:
             note("gatectl: the gateway answers again")
         self._failures, self._wait = 0, self._interval
-        return found
+        return answer
 
     def rest(self, soonest: float | None = None) -> bool:
         """Wait for the next poll, `soonest` seconds at most; False when it is time to end."""

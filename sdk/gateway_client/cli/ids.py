@@ -35,10 +35,10 @@ def named(given: str, known: Callable[[], Iterable[str]], what: str) -> str:
         return given
     part = given.removeprefix("…")
     kind, _, end = part.partition("_…")
-    found = {one for one in known() if _fits(one, part) or (end and one.startswith(f"{kind}_") and one.endswith(end))}
-    if len(found) > 1:
-        raise usage(f"{len(found)} {what} begin or end with {safe(given)}", "give more of it")
-    return found.pop() if found else given
+    matches = {one for one in known() if _fits(one, part) or (end and one.startswith(f"{kind}_") and one.endswith(end))}
+    if len(matches) > 1:
+        raise usage(f"{len(matches)} {what} begin or end with {safe(given)}", "give more of it")
+    return matches.pop() if matches else given
 
 
 def approval(operator: OperatorClient, given: str) -> str:

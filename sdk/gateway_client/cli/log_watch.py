@@ -81,11 +81,11 @@ class LogWatch:
     def look(self) -> Kept:
         """Fetch the newest checkpoint, verify it and keep it. Raises Alarm, GatewayError."""
         kept = self.kept
-        found = self._first() if kept is None else self._next(kept)
-        if found != kept:
-            save(self._file, found)
-            self.kept = found
-        return found
+        newest = self._first() if kept is None else self._next(kept)
+        if newest != kept:
+            save(self._file, newest)
+            self.kept = newest
+        return newest
 
     def _first(self) -> Kept:
         shown = self._operator.checkpoint()
@@ -111,13 +111,13 @@ class LogWatch:
         except NotFound as error:
             if error.code != NEVER_OF_THIS_SIZE:  # a gateway without checkpoints
                 raise
-            found = self._opened(self._operator.checkpoint().checkpoint, key)
-            self._require_same_log(kept, found)
-            raise self._unproven(kept, found, "the gateway has no proof") from None
-        found = self._opened(answer.checkpoint, key)
-        self._require_same_log(kept, found)
-        self._require_continued(kept, found, answer)
-        return found
+            newest = self._opened(self._operator.checkpoint().checkpoint, key)
+            self._require_same_log(kept, newest)
+            raise self._unproven(kept, newest, "the gateway has no proof") from None
+        newest = self._opened(answer.checkpoint, key)
+        self._require_same_log(kept, newest)
+        self._require_continued(kept, newest, answer)
+        return newest
 
     def _opened(self, note: str, key: str) -> Kept:
         try:

@@ -44,7 +44,7 @@ class Output:
         self._write(json_text(value))
 
     def line(self, text: str = "") -> None:
-        """One line; whoever calls has made it safe."""
+        """One line; the caller has made it safe."""
         self._write(text)
 
     def table(self, columns: Sequence[str], rows: Iterable[Sequence[Any]], empty: str) -> None:
@@ -79,7 +79,7 @@ class Output:
 
     def parts(self, parts: Iterable[str | tuple[str, ...]]) -> None:
         """A line of several parts, the known words among them in their colour; on a terminal in as many lines as it
-        takes. A tuple is one part of several words. Whoever calls has made them safe."""
+        takes. A tuple is one part of several words. The caller has made them safe."""
         of_words = [(part,) if isinstance(part, str) else part for part in parts]
         marked = {DOT.join(words): DOT.join(self._padded_mark(one) for one in words) for words in of_words}
         lines = [[DOT.join(words) for words in of_words]]
@@ -115,14 +115,14 @@ class Output:
         from gateway_client.cli import tables
 
         width = self._width()
-        found = tables.table(columns, cells, width)
-        if found is None:
+        rows = tables.table(columns, cells, width)
+        if rows is None:
             for first, *others in tables.stacked(columns, cells, width):
                 self.line(self._bold(first))
                 for line in others:
                     self.line(line)
             return
-        for at, pieces in enumerate(found):
+        for at, pieces in enumerate(rows):
             shown = [self._bold(piece) if at == 0 else self.mark(piece) for piece, _ in pieces]
             pads = [tables.padding(piece, cells_wide) for piece, cells_wide in pieces]
             self.line((" " * tables.GAP).join(part + pad for part, pad in zip(shown, pads, strict=True)).rstrip())

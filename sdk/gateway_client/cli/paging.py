@@ -8,12 +8,12 @@ _PAGE = 200
 
 def every_session(operator: OperatorClient, principal: str | None = None, limit: int = 10_000) -> list[Session]:
     """Sessions, the newest first, at most so many."""
-    found: list[Session] = []
+    sessions: list[Session] = []
     after = None
-    while len(found) < limit:
-        page = operator.sessions(principal, min(_PAGE, limit - len(found)), after)
-        found += page.sessions
+    while len(sessions) < limit:
+        page = operator.sessions(principal, min(_PAGE, limit - len(sessions)), after)
+        sessions += page.sessions
         after = page.next
         if after is None:
             break
-    return found
+    return sessions

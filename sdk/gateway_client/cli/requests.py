@@ -62,15 +62,15 @@ def _parsed(data: bytes, name: str) -> Any:
 def _members(values: Sequence[str], schema: dict[str, Any]) -> dict[str, Any]:
     properties = schema.get("properties")
     rules = properties if isinstance(properties, dict) else {}
-    found: dict[str, Any] = {}
+    members: dict[str, Any] = {}
     for one in values:
         name, equals, text = one.partition("=")
         if not name or not equals:
             raise usage("a member of the request is given as key=value", "or all of it as --request '{…}'")
-        if name in found:
+        if name in members:
             raise usage(f"{safe(name)} is given twice")
-        found[name] = _value(text, rules.get(name))
-    return found
+        members[name] = _value(text, rules.get(name))
+    return members
 
 
 def _value(text: str, rule: object) -> Any:

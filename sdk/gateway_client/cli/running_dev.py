@@ -36,8 +36,8 @@ def running_dev(environ: Mapping[str, str]) -> Context | None:
     try:
         if not _is_ours_alone(folder):
             return None
-        found = parse_json(read_private(folder / FILE), FILE)
-        named = {name: found[name] for name in _TEXTS}
+        record = parse_json(read_private(folder / FILE), FILE)
+        named = {name: record[name] for name in _TEXTS}
     except (OSError, KeyFileError, ProtocolViolation, KeyError, TypeError):
         return None
     sockets = (named["admin_socket"], named["client_socket"])

@@ -73,9 +73,9 @@ class Settings:
         return None
 
     def value(self, member: str) -> str | None:
-        """One member, None when nobody says."""
-        found = self.sourced(member)
-        return None if found is None else found[0]
+        """One member; None when no layer has it."""
+        pair = self.sourced(member)
+        return None if pair is None else pair[0]
 
     @property
     def is_running_dev(self) -> bool:
@@ -84,12 +84,12 @@ class Settings:
 
     def address(self, member: str = "address") -> Address:
         """The gateway's address, with the URL that belongs to it. Raises Failure no_address."""
-        found = self.sourced(member)
-        if member == "agent_address" and (found is None or self._is_overruled(found[1])):
-            found = self.sourced("address")
-        if found is None:
+        pair = self.sourced(member)
+        if member == "agent_address" and (pair is None or self._is_overruled(pair[1])):
+            pair = self.sourced("address")
+        if pair is None:
             raise Failure(Exit.USAGE, "no_address", "no gateway is named", FIRST)
-        text, source = found
+        text, source = pair
         try:
             return Address.parse(text, self._base_for(text, source))
         except ValueError as error:
@@ -111,20 +111,20 @@ class Settings:
         return given is not None and order.index(given[1]) < order.index(source)
 
     def _base_for(self, text: str, source: str) -> str | None:
-        found = self.sourced("public_base_url")
-        if found is None:
+        pair = self.sourced("public_base_url")
+        if pair is None:
             return None
         order = [layer.source for layer in self.layers]
-        is_weaker = order.index(found[1]) > order.index(source)
-        return None if is_weaker and not text.startswith("unix:") else found[0]
+        is_weaker = order.index(pair[1]) > order.index(source)
+        return None if is_weaker and not text.startswith("unix:") else pair[0]
 
     def _from_file(self, context: Context) -> Context:
         """With relative paths made those beside the context file."""
-        found = {one: getattr(context, one) for one in MEMBERS}
-        for member, value in found.items():
+        members = {one: getattr(context, one) for one in MEMBERS}
+        for member, value in members.items():
             if member.endswith("_file") and value is not None and not value.startswith(("~", "/", "$")):
-                found[member] = str(self.file.parent / value)
-        return Context(**found)
+                members[member] = str(self.file.parent / value)
+        return Context(**members)
 
     def _expanded(self, value: str) -> Path:
         prefix = "$CREDENTIALS_DIRECTORY/"

@@ -31,15 +31,15 @@ class Tail:
     def fresh(self, events: Iterable[AuditEvent]) -> list[AuditEvent]:
         """Of an answer, newest first: what was not seen before, oldest first."""
         answer = list(events)
-        found = [one for one in answer if one.event_id not in self._seen]
-        for one in found:
+        unseen = [one for one in answer if one.event_id not in self._seen]
+        for one in unseen:
             self._seen[one.event_id] = one.timestamp
             if parse(one.timestamp) is not None and (self.newest is None or one.timestamp > self.newest):
                 self.newest = one.timestamp
         self._forget()
         if self.newest is None:  # no time at all by which to forget: what the next answer can repeat is this one
             self._seen = {one.event_id: one.timestamp for one in answer}
-        return found[::-1]
+        return unseen[::-1]
 
     def _forget(self) -> None:
         if self.newest is None:

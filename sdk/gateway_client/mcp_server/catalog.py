@@ -49,9 +49,9 @@ class Catalog:
 
     async def refresh(self) -> bool:
         """Ask which actions there are; True when others than at the last time. Raises GatewayError."""
-        found = await self._client.actions()
-        self._ids = table_of(sorted(one.action_id for one in found))
-        before, self._mark = self._mark, tuple(sorted((one.action_id, one.version) for one in found))
+        actions = await self._client.actions()
+        self._ids = table_of(sorted(one.action_id for one in actions))
+        before, self._mark = self._mark, tuple(sorted((one.action_id, one.version) for one in actions))
         return before is not None and before != self._mark
 
     async def action_of(self, name: str) -> str:
@@ -65,7 +65,7 @@ class Catalog:
         return self._ids[name]
 
     async def _tools(self, ids: list[str]) -> list[Tool]:
-        found: dict[str, Tool] = {}
+        by_id: dict[str, Tool] = {}
         problems: list[GatewayError] = []
         limiter = anyio.CapacityLimiter(AT_ONCE)
 
@@ -79,11 +79,11 @@ class Catalog:
                     problems.append(error)
                     return
             if tool is not None:
-                found[action_id] = tool
+                by_id[action_id] = tool
 
         async with anyio.create_task_group() as group:
             for action_id in ids:
                 group.start_soon(ask, action_id)
         if problems:
             raise problems[0]
-        return [found[action_id] for action_id in ids if action_id in found]
+        return [by_id[action_id] for action_id in ids if action_id in by_id]

@@ -55,9 +55,9 @@ def server_for(client: AsyncAgentClient, tasks: TaskGroup, options: Options) -> 
     watch = Watch(catalog, bus, options.refresh_seconds)
 
     async def list_tools(context: Context, params: PaginatedRequestParams | None) -> ListToolsResult:
-        found = await catalog.page(None if params is None else params.cursor)
+        page = await catalog.page(None if params is None else params.cursor)
         watch.begin(context, tasks)
-        return found
+        return page
 
     async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
         return cast(CallToolResult, await call(context, params))  # a task is a dict, which the package passes on

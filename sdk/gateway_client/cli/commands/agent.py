@@ -27,11 +27,11 @@ def add_to(cli: Group) -> None:
 def list_(desk: Desk) -> None:
     """List the registered actions."""
     with desk.agent() as agent:
-        found = agent.actions()
+        summaries = agent.actions()
     if desk.is_json:
-        desk.out.document([one.raw for one in found])
+        desk.out.document([one.raw for one in summaries])
         return
-    rows = [(one.action_id, one.version, one.risk_level, one.description) for one in found]
+    rows = [(one.action_id, one.version, one.risk_level, one.description) for one in summaries]
     desk.out.table(("ACTION", "VERSION", "RISK", "WHAT IT DOES"), rows, "no actions")
 
 
@@ -41,21 +41,21 @@ def list_(desk: Desk) -> None:
 def show(desk: Desk, action: str) -> None:
     """Show one action: what it may do, and what a request looks like."""
     with desk.agent() as agent:
-        found = agent.manifest(action)
+        manifest = agent.manifest(action)
         schema = schema_of(agent, action)
     if desk.is_json:
-        desk.out.document({"manifest": found.raw, "request_schema": schema})
+        desk.out.document({"manifest": manifest.raw, "request_schema": schema})
         return
     out = desk.out
-    out.line(f"{safe(found.action_id)} {safe(found.version)} · {out.mark(safe(found.risk_level))}")
-    out.line(f"  {safe(found.description)}")
-    limits = found.resource_limits or {}
-    egress = found.egress or {}
+    out.line(f"{safe(manifest.action_id)} {safe(manifest.version)} · {out.mark(safe(manifest.risk_level))}")
+    out.line(f"  {safe(manifest.description)}")
+    limits = manifest.resource_limits or {}
+    egress = manifest.egress or {}
     out.facts(
         [
-            ("effects", found.declared_side_effects), ("scopes", found.required_scopes),
-            ("reaches", egress.get("allowed_domains")), ("verified by", found.verifier_kind),
-            ("module", found.provider_module_digest),
+            ("effects", manifest.declared_side_effects), ("scopes", manifest.required_scopes),
+            ("reaches", egress.get("allowed_domains")), ("verified by", manifest.verifier_kind),
+            ("module", manifest.provider_module_digest),
             ("limits", ", ".join(f"{safe(name)} {plain(value)}" for name, value in limits.items())),
         ]
     )  # fmt: skip
@@ -69,8 +69,8 @@ def show(desk: Desk, action: str) -> None:
 
 
 def _properties(schema: dict[str, Any]) -> list[tuple[str, Any]]:
-    found = schema.get("properties")
-    return list(found.items()) if isinstance(found, dict) else [("", schema)]
+    properties = schema.get("properties")
+    return list(properties.items()) if isinstance(properties, dict) else [("", schema)]
 
 
 @click.command(cls=Command)
@@ -100,9 +100,9 @@ def execute(
 
 
 def _say_held(held: Held) -> None:
-    """While it waits, whoever looks on wants to know for what; standard output is for the outcome alone."""
+    """Say on standard error what the call waits for; standard output is for the outcome alone."""
     text = f"gatectl: held as {safe(held.approval_id)}; to decide: gatectl approvals show {safe(held.approval_id)}"
-    with suppress(OSError):  # whoever does not listen must not end the wait
+    with suppress(OSError):  # a closed standard error must not end the wait
         click.echo(text, err=True)
 
 

@@ -22,11 +22,11 @@ def list_(desk: Desk) -> None:
     """List who needs no approval."""
     with desk.operator() as operator:
         acl = operator.policy()
-    found = {action_id: list(agents) for action_id, agents in (acl.allowlist or {}).items()}
+    by_action = {action_id: list(agents) for action_id, agents in (acl.allowlist or {}).items()}
     if desk.is_json:
-        desk.out.document({"allowlist": found, "policy_version": acl.policy_version})
+        desk.out.document({"allowlist": by_action, "policy_version": acl.policy_version})
         return
-    rows: list[Any] = [(action_id, agent) for action_id, agents in found.items() for agent in agents]
+    rows: list[Any] = [(action_id, agent) for action_id, agents in by_action.items() for agent in agents]
     desk.out.table(("ACTION", "AGENT"), rows, "every hold waits for a person")
 
 
@@ -39,11 +39,11 @@ def add(desk: Desk, action: str, agent: str, yes: bool) -> None:
     """Spare AGENT (a principal) the approval of ACTION; every other rule still holds."""
     with desk.operator() as operator:
         desk.change(operator, f"spare {safe(agent)} the approval of {safe(action)}?", yes)
-        found = operator.allow(action, agent)
+        entry = operator.allow(action, agent)
     if desk.is_json:
-        desk.out.document(found.raw)
+        desk.out.document(entry.raw)
     else:
-        desk.out.line(f"{safe(found.agent_id)} needs no approval for {safe(found.action_id)} from the next call on")
+        desk.out.line(f"{safe(entry.agent_id)} needs no approval for {safe(entry.action_id)} from the next call on")
 
 
 @allowlist.command("remove")
@@ -55,8 +55,8 @@ def remove(desk: Desk, action: str, agent: str, yes: bool) -> None:
     """Ask for approval again."""
     with desk.operator() as operator:
         desk.change(operator, f"ask for approval of {safe(action)} by {safe(agent)} again?", yes)
-        found = operator.disallow(action, agent)
+        entry = operator.disallow(action, agent)
     if desk.is_json:
-        desk.out.document(found.raw)
+        desk.out.document(entry.raw)
     else:
-        desk.out.line(f"{safe(found.agent_id)} needs approval for {safe(found.action_id)} again")
+        desk.out.line(f"{safe(entry.agent_id)} needs approval for {safe(entry.action_id)} again")

@@ -48,14 +48,14 @@ def list_(
         page = operator.approvals(
             status, limit, principal=principal, action_id=action_id, before=None if before is None else bound(before)
         )
-        found = {} if desk.is_json else _verified(operator, page.approvals)
+        verdicts = {} if desk.is_json else _verified(operator, page.approvals)
     if desk.is_json:
         desk.out.document(page.raw)
         return
     rows = [
         (
             one.approval_id, one.state, one.action_id, one.risk_level, one.principal,
-            countdown(one.expires_at) if one.state == "pending" else "-", outcome(one, found.get(one.receipt_id)),
+            countdown(one.expires_at) if one.state == "pending" else "-", outcome(one, verdicts.get(one.receipt_id)),
             one.created_at,
         )
         for one in page.approvals
@@ -143,8 +143,8 @@ def deny(desk: Desk, approval_id: str, reason: str | None, yes: bool) -> None:
 
 
 def outcome(one: Approval, verification: str | None) -> str | None:
-    """What came of it, or why nothing did: the words of whoever decided, the code of a failure, or how the effect was
-    verified, where that is known, and the receipt."""
+    """The outcome: that it has expired, the reason of a denial, the code of a failure, or how the effect was verified,
+    where that is known, and the receipt."""
     if one.state == "expired":
         return "nobody decided before it ended"  # by time, or since its session or everything was revoked
     why = one.deny_reason or one.error_code

@@ -61,14 +61,14 @@ def events(
         **filters, after=None if after is None else bound(after), before=None if before is None else bound(before)
     )
     with desk.operator() as operator:
-        found = operator.iter_events(where, 1000 if is_all or target is not None else min(limit, 1000))
+        matches = operator.iter_events(where, 1000 if is_all or target is not None else min(limit, 1000))
         if target is not None:
-            count = export(found, target)
+            count = export(matches, target)
             if any(asdict(where).values()):
                 note("a filtered export is no chain: audit verify will find it broken")
             _exported(desk, target, count)
             return
-        chosen = found if is_all else islice(found, limit)
+        chosen = matches if is_all else islice(matches, limit)
         if desk.is_json:
             for one in chosen:
                 desk.out.record(one.raw)

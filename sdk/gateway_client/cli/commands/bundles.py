@@ -34,8 +34,8 @@ def bundle(desk: Desk, receipt_id: str | None, event_id: str | None, intent_id: 
     if sum(one is not None for one in (receipt_id, event_id, intent_id)) != 1:
         raise usage("name one: a receipt, --event or --intent", "gatectl receipts bundle RECEIPT_ID > bundle.json")
     with desk.operator() as operator:
-        found = operator.proof(receipt_id=receipt_id, event_id=event_id, intent_id=intent_id)
-    desk.out.document(found.raw)
+        evidence = operator.proof(receipt_id=receipt_id, event_id=event_id, intent_id=intent_id)
+    desk.out.document(evidence.raw)
 
 
 @click.command("verify", cls=Command)

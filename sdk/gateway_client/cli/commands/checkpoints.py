@@ -100,10 +100,10 @@ def _tell_alarm(out: Output, alarm: Alarm) -> None:
     """The checkpoint that does not fit is evidence: all of it is shown, whatever it is."""
     if out.is_json:
         try:
-            found = Checkpoint.parse(Note.parse(alarm.note).text)
+            parsed = Checkpoint.parse(Note.parse(alarm.note).text)
         except EvidenceRefused:
-            found = None
-        _tell(out, "alarm", found, alarm.note, None)
+            parsed = None
+        _tell(out, "alarm", parsed, alarm.note, None)
     else:
         out.line(f"{out.mark('alarm')}: this checkpoint does not fit:")
         out.line(lines(alarm.note.removesuffix("\n")))

@@ -31,12 +31,12 @@ def add_to(cli: Group) -> None:
 def show(desk: Desk) -> None:
     """Show what commands would use now, and who says so. No key is ever shown."""
     settings = desk.settings
-    found = {member: settings.sourced(member) for member in MEMBERS}
+    pairs = {member: settings.sourced(member) for member in MEMBERS}
     if desk.is_json:
-        members = {one: None if pair is None else {"value": pair[0], "source": pair[1]} for one, pair in found.items()}
+        members = {one: None if pair is None else {"value": pair[0], "source": pair[1]} for one, pair in pairs.items()}
         desk.out.document({"context": settings.name, "file": str(settings.file), **members})
         return
-    rows = [(member, *(pair or (None, None))) for member, pair in found.items()]
+    rows = [(member, *(pair or (None, None))) for member, pair in pairs.items()]
     desk.out.facts([("context", settings.name), ("file", str(settings.file))])
     desk.out.line()
     desk.out.table(("MEMBER", "VALUE", "FROM"), rows, "")
@@ -96,7 +96,7 @@ def remove(desk: Desk, name: str) -> None:
     """Forget the context NAME. Key files stay."""
     with changing(desk.settings.file) as box:
         box[0].named(name)
-        by_name = {one: found for one, found in box[0].by_name.items() if one != name}
+        by_name = {one: entry for one, entry in box[0].by_name.items() if one != name}
         box[0] = replace(box[0], by_name=by_name, current=None if box[0].current == name else box[0].current)
     _done(desk, name, "is forgotten")
 
@@ -127,9 +127,9 @@ def _ready(file: Path) -> dict[str, str]:
     try:
         # One line: a running gateway's standard output does not end.
         data = sys.stdin.buffer.readline(MAX_READY) if str(file) == "-" else read_private(file)
-        found = parse_json(data, "it")
-        operator = found["operator"]
-        wanted = {one: found[one] for one in ("base_url", "public_base_url", "state_dir")}
+        document = parse_json(data, "it")
+        operator = document["operator"]
+        wanted = {one: document[one] for one in ("base_url", "public_base_url", "state_dir")}
         wanted |= {one: operator[one] for one in ("key", "private_key_file")}
     except KeyFileError as error:
         raise Failure(Exit.DENIED, "key_file", str(error)) from None

@@ -1,4 +1,4 @@
-"""`gatectl desk`: the gateway on one screen, for whoever decides."""
+"""`gatectl desk`: the gateway on one screen, for the operator who decides."""
 
 import sys
 

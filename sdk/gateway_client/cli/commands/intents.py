@@ -1,4 +1,4 @@
-"""Calls that were dispatched, and nobody knows what came of them: list them, and say what somebody found out."""
+"""Calls that were dispatched and whose outcome is unknown: list them, and record what an operator found out."""
 
 import click
 
@@ -27,12 +27,12 @@ def add_to(cli: Group) -> None:
 def list_(desk: Desk, limit: int = 100, after: str | None = None) -> None:
     """List them, the oldest first."""
     with desk.operator() as operator:
-        found = operator.intents(limit, after)
+        page = operator.intents(limit, after)
     if desk.is_json:
-        desk.out.document({"intents": [one.raw for one in found], "count": len(found)})
+        desk.out.document({"intents": [one.raw for one in page], "count": len(page)})
         return
     rows = [(one.intent_id, one.action_id, one.principal, one.dispatched_at, span(one.age_seconds), one.trace_id)
-            for one in found]  # fmt: skip
+            for one in page]  # fmt: skip
     columns = ("INTENT", "ACTION", "ASKED BY", "DISPATCHED", "AGE", "TRACE")
     desk.out.table(columns, rows, "every call that was dispatched has its receipt")
 
@@ -43,11 +43,11 @@ def list_(desk: Desk, limit: int = 100, after: str | None = None) -> None:
 def show(desk: Desk, intent_id: str) -> None:
     """Show what may have happened, what is known of it, and what you may do next."""
     with desk.operator() as operator:
-        found = operator.intent(ids.intent(operator, intent_id))
+        intent = operator.intent(ids.intent(operator, intent_id))
     if desk.is_json:
-        desk.out.document(found.raw)
+        desk.out.document(intent.raw)
     else:
-        intent_view.show(desk.out, found)
+        intent_view.show(desk.out, intent)
 
 
 @intents.command("resolve")
@@ -74,10 +74,10 @@ def resolve(desk: Desk, intent_id: str, outcome: str | None, note: str | None, v
         looked = operator.verify_intent(intent_id) if verify else None
         if looked is not None and not desk.is_json:
             desk.out.line(f"{safe(looked.seen.verifier_kind)} looked again: {sentence(looked.seen)}")
-        found = None if outcome is None else operator.resolve_intent(intent_id, outcome, note)
+        resolved = None if outcome is None else operator.resolve_intent(intent_id, outcome, note)
     if desk.is_json:
-        desk.out.document({**(looked.raw if looked else {}), **(found.raw if found else {})})
-    elif found is not None:
-        desk.out.line(f"{safe(found.intent_id)} of {safe(found.action_id)}: {safe(found.outcome)}")
+        desk.out.document({**(looked.raw if looked else {}), **(resolved.raw if resolved else {})})
+    elif resolved is not None:
+        desk.out.line(f"{safe(resolved.intent_id)} of {safe(resolved.action_id)}: {safe(resolved.outcome)}")
     else:
         desk.out.line(f"{safe(intent_id)} stays unresolved until you say what came of it: --outcome")

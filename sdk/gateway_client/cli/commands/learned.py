@@ -41,11 +41,11 @@ def _noun(kind: Kind) -> Group:
     @pass_desk
     def list_(desk: Desk, action_id: str | None = None) -> None:
         with desk.operator() as operator:
-            found: Sequence[LearnedDomain | LearnedPath] = kind.call(operator, "", action_id)
+            rules: Sequence[LearnedDomain | LearnedPath] = kind.call(operator, "", action_id)
         if desk.is_json:
-            desk.out.document({f"{kind.name}s": [one.raw for one in found]})
+            desk.out.document({f"{kind.name}s": [one.raw for one in rules]})
             return
-        rows = [(one.action_id, getattr(one, kind.name), one.source, one.added_by, one.added_at) for one in found]
+        rows = [(one.action_id, getattr(one, kind.name), one.source, one.added_by, one.added_at) for one in rules]
         desk.out.table(("ACTION", kind.name.upper(), "SOURCE", "ADDED BY", "ADDED"), rows, "nothing was learned")
 
     @group.command("add", help=f"Let ACTION use this {kind.name} from the next call on.")
@@ -56,11 +56,11 @@ def _noun(kind: Kind) -> Group:
     def add(desk: Desk, action: str, rule: str, yes: bool) -> None:
         with desk.operator() as operator:
             desk.change(operator, f"let {safe(action)} use {safe(rule)}?", yes)
-            found = kind.call(operator, "add", action, rule)
+            added = kind.call(operator, "add", action, rule)
         if desk.is_json:
-            desk.out.document(found.raw)
+            desk.out.document(added.raw)
         else:
-            desk.out.line(f"{safe(found.action_id)} may use {safe(getattr(found, kind.name))} from the next call on")
+            desk.out.line(f"{safe(added.action_id)} may use {safe(getattr(added, kind.name))} from the next call on")
 
     @group.command("remove", help=f"Take a learned {kind.name} back, from the next call on.")
     @click.argument("action", shell_complete=completing.actions)
@@ -83,10 +83,10 @@ def _noun(kind: Kind) -> Group:
     def clear(desk: Desk, action_id: str | None, yes: bool) -> None:
         desk.confirm(f"forget every learned {kind.name} of {safe(action_id or 'all actions')}?", yes)
         with desk.operator() as operator:
-            found = kind.call(operator, "clear", action_id)
+            cleared = kind.call(operator, "clear", action_id)
         if desk.is_json:
-            desk.out.document(found.raw)
+            desk.out.document(cleared.raw)
         else:
-            desk.out.line(f"{'-' if found.count is None else found.count} forgotten")
+            desk.out.line(f"{'-' if cleared.count is None else cleared.count} forgotten")
 
     return group

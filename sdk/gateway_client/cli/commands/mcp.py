@@ -43,6 +43,6 @@ def mcp(
         raise Failure(Exit.USAGE, "no_mcp", "the Python package mcp is not installed", mend) from None
     terms = LeaseTerms(scopes or LeaseTerms().scopes, max_calls, seconds_left=WAIT_SECONDS)
     logging.basicConfig(level=logging.WARNING, format="gatectl mcp: %(levelname)s %(name)s: %(message)s")
-    with suppress(OSError):  # whoever does not listen must not end the session
+    with suppress(OSError):  # a closed standard error must not end the session
         click.echo(f"gatectl mcp: serving the actions of {safe(address.socket or address.origin)}", err=True)
     serve(AsyncAgentClient(address, key, terms), Options(wait_seconds, refresh_seconds))

@@ -27,17 +27,17 @@ def show(desk: Desk, principal: str | None = None) -> None:
             _principal(desk, operator.principal(principal))
         return
     with desk.operator() as operator:
-        found = operator.policy()
+        acl = operator.policy()
     if desk.is_json:
-        desk.out.document(found.raw)
+        desk.out.document(acl.raw)
         return
-    rows = [(name, one.actions, one.sinks, one.inherits_wildcard) for name, one in found.principals.items()]
+    rows = [(name, one.actions, one.sinks, one.inherits_wildcard) for name, one in acl.principals.items()]
     desk.out.table(("PRINCIPAL", "ACTIONS", "SINKS", "AND WHAT * MAY"), rows, "nobody may call anything")
     desk.out.line()
-    desk.out.facts([("policy", found.policy_version)])
-    for action_id, reason in (found.denied_actions or {}).items():
+    desk.out.facts([("policy", acl.policy_version)])
+    for action_id, reason in (acl.denied_actions or {}).items():
         desk.out.line(f"denied to all: {safe(action_id)}: {safe(reason)}")
-    for action_id, agents in (found.allowlist or {}).items():
+    for action_id, agents in (acl.allowlist or {}).items():
         desk.out.line(f"needs no approval: {safe(action_id)}: {plain(agents)}")
 
 
@@ -55,19 +55,19 @@ def explain(
     with desk.operator() as operator:
         is_given = given is not None or values
         request = request_of(given, values, lambda: schema_of(operator, action)) if is_given else None
-        found = operator.explain(principal, action, request, calls_remaining)
+        explanation = operator.explain(principal, action, request, calls_remaining)
     if desk.is_json:
-        desk.out.document(found.raw)
+        desk.out.document(explanation.raw)
         return
-    said = {"allow": "allowed", "pending_approval": "held for a person", "deny": "denied"}.get(found.decision)
+    said = {"allow": "allowed", "pending_approval": "held for a person", "deny": "denied"}.get(explanation.decision)
     desk.out.facts([
-        ("decision", said or safe(found.decision)), ("rule", found.rule or "policy is not asked"),
-        *([("code", found.error_code)] if found.error_code else []),
-        *([("reason", found.reason)] if found.reason else []),
-        *([("policy", found.policy_version)] if found.policy_version else []),
-        *([("request", found.request_hash)] if found.request_hash else []),
+        ("decision", said or safe(explanation.decision)), ("rule", explanation.rule or "policy is not asked"),
+        *([("code", explanation.error_code)] if explanation.error_code else []),
+        *([("reason", explanation.reason)] if explanation.reason else []),
+        *([("policy", explanation.policy_version)] if explanation.policy_version else []),
+        *([("request", explanation.request_hash)] if explanation.request_hash else []),
     ])  # fmt: skip
-    for one in found.assumed:
+    for one in explanation.assumed:
         desk.out.line(f"assumed: {safe(one)}")
 
 

@@ -31,11 +31,11 @@ def add_to(cli: Group) -> None:
 def list_(desk: Desk, limit: int = 50) -> None:
     """List the receipts of the newest calls; gatectl audit events has those of others."""
     with desk.operator() as operator:
-        found = [one for one in ids.recent_calls(operator, limit) if one.receipt_id is not None]
+        calls = [one for one in ids.recent_calls(operator, limit) if one.receipt_id is not None]
     if desk.is_json:
-        desk.out.document({"receipts": [_listed(one) for one in found], "count": len(found)})
+        desk.out.document({"receipts": [_listed(one) for one in calls], "count": len(calls)})
         return
-    rows = [(clock(one.timestamp), one.receipt_id, *list(_listed(one).values())[2:]) for one in found]
+    rows = [(clock(one.timestamp), one.receipt_id, *list(_listed(one).values())[2:]) for one in calls]
     desk.out.table(("TIME", "RECEIPT", "ACTION", "WHO", "VERIFICATION", "FAILED WITH"), rows, "no receipts")
 
 
@@ -101,10 +101,10 @@ def verify(desk: Desk, file: Path, keys_file: Path) -> None:
 
 
 def _newest(operator: OperatorClient) -> str:
-    found = next((one.receipt_id for one in ids.recent_calls(operator) if one.receipt_id is not None), None)
-    if found is None:
+    receipt_id = next((one.receipt_id for one in ids.recent_calls(operator) if one.receipt_id is not None), None)
+    if receipt_id is None:
         raise NotFound("receipt_not_found", status=404, reason="none of the newest calls has one")
-    return found
+    return receipt_id
 
 
 def _show(desk: Desk, verdicts: list[ReceiptVerdict], bad: list[ReceiptVerdict]) -> None:
@@ -115,10 +115,10 @@ def _show(desk: Desk, verdicts: list[ReceiptVerdict], bad: list[ReceiptVerdict])
 
 def _receipts(data: bytes, name: str) -> list[Any]:
     try:
-        found = parse_json(data, name)
+        document = parse_json(data, name)
     except ProtocolViolation:
         return [line for line in data.splitlines() if line.strip()]  # one a line: each has a verdict of its own
-    return found if isinstance(found, list) else [found]
+    return document if isinstance(document, list) else [document]
 
 
 def _unproven(bad: int, count: int, status: str) -> Failure:

@@ -31,11 +31,11 @@ def add_to(cli: Group) -> None:
 def status(desk: Desk) -> None:
     """The facts of the running gateway."""
     with desk.operator() as operator:
-        found = operator.status()
+        facts = operator.status()
     if desk.is_json:
-        desk.out.document(found.raw)
+        desk.out.document(facts.raw)
     else:
-        show_status(desk.out, found)
+        show_status(desk.out, facts)
 
 
 _PARTS = {"redis": ("store", "key-value store"), "opa": ("policy", "policy engine")}
@@ -106,12 +106,12 @@ def drain(desk: Desk, wait: bool, timeout: float, yes: bool) -> None:
     """Refuse new work from now on; irreversible until the next start."""
     desk.confirm("let the gateway refuse all new work until it is started again?", yes)
     with desk.operator() as operator:
-        found = operator.drain()
-        in_flight = _drained(operator, timeout) if wait else found.in_flight_executions
+        drained = operator.drain()
+        in_flight = _drained(operator, timeout) if wait else drained.in_flight_executions
     if desk.is_json:
-        desk.out.document({**found.raw, "in_flight_executions": in_flight})
+        desk.out.document({**drained.raw, "in_flight_executions": in_flight})
         return
-    already = " already" if found.already_draining else ""
+    already = " already" if drained.already_draining else ""
     desk.out.line(f"{desk.out.mark('draining')}{already}, {in_flight} in flight")
 
 
@@ -121,8 +121,8 @@ def _drained(operator: OperatorClient, timeout: float) -> int:
     in_flight: int | None = None
     try:
         while True:
-            found = follow.ask(operator.status)
-            in_flight = in_flight if found is None else found.in_flight_executions
+            facts = follow.ask(operator.status)
+            in_flight = in_flight if facts is None else facts.in_flight_executions
             if in_flight == 0:
                 return 0
             progress.show(f"draining · {'?' if in_flight is None else in_flight} in flight")
@@ -144,18 +144,18 @@ def reload(desk: Desk, yes: bool) -> None:
     with desk.operator(execute_timeout=140.0) as operator:
         desk.change(operator, "put in force what lies on its disk?", yes)
         try:
-            found = operator.reload()
+            reloaded = operator.reload()
         except GatewayFault as error:
             if error.code == "reload_failed" and not desk.is_json:
                 _tell_problems(operator, error.trace_id)
             raise
     if desk.is_json:
-        desk.out.document(found.raw)
+        desk.out.document(reloaded.raw)
     else:
         facts: list[tuple[str, Any]] = [
-            ("actions", found.manifests_loaded), ("policy", found.policy_version), ("at", found.reloaded_at),
+            ("actions", reloaded.manifests_loaded), ("policy", reloaded.policy_version), ("at", reloaded.reloaded_at),
         ]  # fmt: skip
-        names = (("changed", found.changed), ("needs restart", found.needs_restart))
+        names = (("changed", reloaded.changed), ("needs restart", reloaded.needs_restart))
         desk.out.facts(facts + [(label, ", ".join(settings)) for label, settings in names if settings])
 
 
@@ -175,11 +175,11 @@ def revoke_all(desk: Desk, yes: bool) -> None:
     """End every lease and every held plan at once."""
     desk.confirm("end every lease and every held plan now?", yes)
     with desk.operator() as operator:
-        found = operator.revoke_all()
+        revoked = operator.revoke_all()
     if desk.is_json:
-        desk.out.document(found.raw)
+        desk.out.document(revoked.raw)
     else:
-        desk.out.line(f"revoked: epoch {found.previous_epoch} -> {found.current_epoch}")
+        desk.out.line(f"revoked: epoch {revoked.previous_epoch} -> {revoked.current_epoch}")
 
 
 @click.command(cls=Command)
@@ -187,11 +187,11 @@ def revoke_all(desk: Desk, yes: bool) -> None:
 def epoch(desk: Desk) -> None:
     """The revocation epoch in force."""
     with desk.operator() as operator:
-        found = operator.epoch()
+        current = operator.epoch()
     if desk.is_json:
-        desk.out.document({"current_epoch": found})
+        desk.out.document({"current_epoch": current})
     else:
-        desk.out.line(str(found))
+        desk.out.line(str(current))
 
 
 @click.command(cls=Command)
@@ -213,7 +213,7 @@ def metrics(desk: Desk, file: Path | None) -> None:
 
 
 def _replace(file: Path, text: str) -> None:
-    """A new file in its place, readable by whoever collects. Raises OSError."""
+    """Put a new file in its place, mode 0644 for the collector. Raises OSError."""
     temporary = file.with_name(f".{file.name}.{secrets.token_hex(8)}")
     descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW, 0o644)
     try:

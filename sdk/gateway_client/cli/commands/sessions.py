@@ -25,12 +25,12 @@ def add_to(cli: Group) -> None:
 def list_(desk: Desk, principal: str | None = None, limit: int = 100) -> None:
     """List them, the newest first: whose they are, until when, and what they have left."""
     with desk.operator() as operator:
-        found = every_session(operator, principal, limit)
+        newest = every_session(operator, principal, limit)
     if desk.is_json:
-        desk.out.document({"sessions": [one.raw for one in found], "count": len(found)})
+        desk.out.document({"sessions": [one.raw for one in newest], "count": len(newest)})
         return
     columns = ("SESSION", "PRINCIPAL", "OWNER", "KNOWN BY", "SINCE", "ENDS IN", "CALLS LEFT", "HELD")
-    desk.out.table(columns, [row(one) for one in found], "nobody has a lease")
+    desk.out.table(columns, [row(one) for one in newest], "nobody has a lease")
 
 
 def row(session: Session) -> tuple[object, ...]:
@@ -47,7 +47,7 @@ def known_by(session: Session) -> str:
 
 
 def calls_left(session: Session) -> str:
-    """`7 of 10`, or that nobody counts."""
+    """`7 of 10`, or `not counted` for a session without a budget."""
     return "not counted" if session.max_calls is None else f"{session.calls_remaining} of {session.max_calls}"
 
 

@@ -21,15 +21,15 @@ def add_to(cli: Group) -> None:
 def list_(desk: Desk, endpoint: str | None = None, limit: int = 50) -> None:
     """List endpoints with what waits for them, and what was given up, the newest first."""
     with desk.operator() as operator:
-        found = operator.webhooks(endpoint, limit)
+        overview = operator.webhooks(endpoint, limit)
     if desk.is_json:
-        desk.out.document(found.raw)
+        desk.out.document(overview.raw)
         return
-    rows = [(one.name, one.state, str(one.waiting), str(one.given_up)) for one in found.endpoints]
+    rows = [(one.name, one.state, str(one.waiting), str(one.given_up)) for one in overview.endpoints]
     desk.out.table(("ENDPOINT", "STATE", "WAITING", "GIVEN UP"), rows, "no endpoint is configured")
-    if found.dead_letters:
+    if overview.dead_letters:
         letters = [(one.event_id, one.endpoint, one.type, str(one.attempts), one.given_up_at, one.error)
-                   for one in found.dead_letters]  # fmt: skip
+                   for one in overview.dead_letters]  # fmt: skip
         desk.out.table(("EVENT", "ENDPOINT", "TYPE", "ATTEMPTS", "GIVEN UP", "WHY"), letters, "")
 
 
@@ -39,14 +39,14 @@ def list_(desk: Desk, endpoint: str | None = None, limit: int = 50) -> None:
 def test(desk: Desk, name: str) -> None:
     """Send one signed webhook.test to an endpoint now. Exit code 1 when it was not delivered."""
     with desk.operator() as operator:
-        found = operator.test_webhook(name)
+        delivery = operator.test_webhook(name)
     if desk.is_json:
-        desk.out.document(found.raw)
-    if found.outcome != "delivered":
-        why = f"{safe(found.name)}: {safe(found.outcome)}: {safe(found.error or '')}"
+        desk.out.document(delivery.raw)
+    if delivery.outcome != "delivered":
+        why = f"{safe(delivery.name)}: {safe(delivery.outcome)}: {safe(delivery.error or '')}"
         raise Failure(Exit.FAILED, "not_delivered", why, "gatectl webhooks list")
     if not desk.is_json:
-        desk.out.line(f"{safe(found.name)}: delivered, as {safe(found.event_id)}")
+        desk.out.line(f"{safe(delivery.name)}: delivered, as {safe(delivery.event_id)}")
 
 
 @webhooks.command("redeliver")
@@ -56,8 +56,8 @@ def test(desk: Desk, name: str) -> None:
 def redeliver(desk: Desk, name: str, event_id: str | None = None) -> None:
     """Send again what was given up: the oldest hundred, or that of one event."""
     with desk.operator() as operator:
-        found = operator.redeliver_webhook(name, event_id)
+        redelivery = operator.redeliver_webhook(name, event_id)
     if desk.is_json:
-        desk.out.document(found.raw)
+        desk.out.document(redelivery.raw)
     else:
-        desk.out.line(f"{safe(found.name)}: {found.redelivered} wait again, {found.left} stay given up")
+        desk.out.line(f"{safe(redelivery.name)}: {redelivery.redelivered} wait again, {redelivery.left} stay given up")

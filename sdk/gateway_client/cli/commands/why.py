@@ -63,8 +63,8 @@ def _trace_of(operator: OperatorClient, name: str) -> str:
     else:
         return name
     if trace_id is None:  # an approval that is not kept any more, a receipt of before
-        found = (one for one in ids.recent_calls(operator) if one.raw.get(member) == name)
-        trace_id = next((one.trace_id for one in found), None)
+        calls = (one for one in ids.recent_calls(operator) if one.raw.get(member) == name)
+        trace_id = next((one.trace_id for one in calls), None)
     if trace_id is None:
         raise NotFound("evidence_not_found", status=404)
     return trace_id

@@ -23,7 +23,7 @@ MOST_SESSIONS = 200
 MOST_EVENTS = 500
 """Kept on screen; a round asks for as many at most."""
 LONGEST_PAUSE = 5.0
-"""Seconds between two rounds while the gateway is away: somebody sits before the screen."""
+"""Seconds between two rounds while the gateway is away: a person waits at the screen."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +41,8 @@ class News:
 
 
 class Feed:
-    """Rounds of questions, told one by one. `wants_pools`, `wants_sessions`: whether somebody looks at the
-    workers, or at sessions."""
+    """Rounds of questions, told one by one. `wants_pools`, `wants_sessions`: whether the screen shows the
+    workers, or the sessions."""
 
     def __init__(self, operator: OperatorClient, interval: float, tell: Callable[[News], object]) -> None:
         self._operator = operator
@@ -109,11 +109,11 @@ def errand(task: Callable[[], Any], tell: Callable[[Any], object]) -> None:
 
     def run() -> None:
         try:
-            found = task()
+            outcome = task()
         except (GatewayError, Failure) as error:
-            found = error
+            outcome = error
         except Exception as error:  # a thread that ended silently would be waited for
-            found = Failure(Exit.FAILED, "failed", f"{type(error).__name__}: {error}")
-        tell(found)
+            outcome = Failure(Exit.FAILED, "failed", f"{type(error).__name__}: {error}")
+        tell(outcome)
 
     threading.Thread(target=run, name="errand", daemon=True).start()

@@ -21,15 +21,15 @@ class Pool:
 
 def pools_of(metrics: str) -> tuple[Pool, ...]:
     """Every profile that these metrics tell of, by name. What they say otherwise is left alone."""
-    found: dict[str, Pool] = {}
+    by_profile: dict[str, Pool] = {}
     for sample in _SAMPLE.finditer(metrics):
         family, labels, value = sample.group(1), dict(_LABEL.findall(sample.group(2))), int(float(sample.group(3)))
         profile = labels.get("profile")
-        if profile is None or (profile not in found and len(found) >= MOST_POOLS):
+        if profile is None or (profile not in by_profile and len(by_profile) >= MOST_POOLS):
             continue
-        pool = found.setdefault(profile, Pool(profile))
+        pool = by_profile.setdefault(profile, Pool(profile))
         if family == "worker_waiting_calls":
             pool.waiting = value
         elif len(pool.by_state) < MOST_POOLS:
             pool.by_state[labels.get("state", "?")] = value
-    return tuple(found[name] for name in sorted(found))
+    return tuple(by_profile[name] for name in sorted(by_profile))

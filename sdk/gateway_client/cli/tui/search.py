@@ -26,7 +26,7 @@ class Search(Pane):
     KEYS = "↑↓ scroll  / search"
 
     class Wanted(Message):
-        """Somebody wants to see this call."""
+        """A request to show this call."""
 
         def __init__(self, name: str) -> None:
             super().__init__()
@@ -75,6 +75,6 @@ class Search(Pane):
                 shown += [line for name, value in event for line in fact(name, value, width, _MEMBER_INDENT)]
             return shown
 
-        found = self.query_one(Lines)
-        found.restart()
-        found.show(laid_out)
+        widget = self.query_one(Lines)
+        widget.restart()
+        widget.show(laid_out)
