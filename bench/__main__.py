@@ -39,9 +39,9 @@ def main() -> int:
 def kills_alone(times: int) -> int:
     """Measure, print."""
     with fresh_gate() as plain:
-        found = after_kills(plain, times)
+        medians = after_kills(plain, times)
     rows = [("SIGKILL → served, ms", "median", "to reach"), *((kind, f"{ms:.0f}", f"<= {BOUNDS_MS[kind]}")
-            for kind, ms in found.items())]  # fmt: skip
+            for kind, ms in medians.items())]  # fmt: skip
     print("\n".join(table(rows)))
     return 0
 

@@ -31,15 +31,15 @@ class Backends:
 
 def chosen(text: str) -> tuple[Chosen, ...]:
     """Of `redis,redis+postgresql+opa`; none of `none`. Raises ArgumentTypeError."""
-    found = []
+    columns = []
     for name in text.split(",") if text != "none" else ():
         parts = set(name.split("+"))
         if not parts <= set(COLUMNS) or not parts:
             raise ArgumentTypeError(f"{name!r} is none of {', '.join(COLUMNS)}, or several of them joined by +")
         if POSTGRESQL in parts and REDIS not in parts:
             raise ArgumentTypeError(f"{name!r}: a gateway whose ledger is shared has its store in a Redis")
-        found.append(tuple(one for one in COLUMNS if one in parts))
-    return tuple(dict.fromkeys(found))
+        columns.append(tuple(one for one in COLUMNS if one in parts))
+    return tuple(dict.fromkeys(columns))
 
 
 def column(names: Chosen) -> str:

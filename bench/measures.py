@@ -63,15 +63,15 @@ def spent(before: Mapping[int, tuple[str, float]], after: Mapping[int, tuple[str
 
 def pss_by_kind(pids: Iterable[int]) -> dict[str, list[int]]:
     """Proportional set size of each process, by kind."""
-    found: dict[str, list[int]] = {}
+    sizes: dict[str, list[int]] = {}
     for pid in pids:
         try:
             lines = Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()
         except OSError:
             continue
         pss = next(int(line.split()[1]) * 1024 for line in lines if line.startswith("Pss:"))
-        found.setdefault(kind_of(pid), []).append(pss)
-    return found
+        sizes.setdefault(kind_of(pid), []).append(pss)
+    return sizes
 
 
 def quantile(sorted_values: list[float], part: float) -> float:
@@ -84,8 +84,8 @@ def quantile(sorted_values: list[float], part: float) -> float:
 def wait_until(condition: Callable[[], Any], what: str, seconds: float = LONGEST_WAIT) -> Any:
     """Ask until true; raises TimeoutError with `what`."""
     deadline = time.monotonic() + seconds
-    while not (found := condition()):
+    while not (held := condition()):
         if time.monotonic() > deadline:
             raise TimeoutError(what)
         time.sleep(0.001)
-    return found
+    return held

@@ -22,8 +22,8 @@ RETRY_SECONDS = 0.001
 
 def memory(gate: Gate) -> dict[str, float]:
     """Median PSS by kind of process, in MB; empty where the kernel does not show it to us."""
-    found = pss_by_kind(family(gate.pid))
-    return {kind: statistics.median(sizes) / 1e6 for kind, sizes in sorted(found.items())}
+    sizes_by_kind = pss_by_kind(family(gate.pid))
+    return {kind: statistics.median(sizes) / 1e6 for kind, sizes in sorted(sizes_by_kind.items())}
 
 
 def after_a_kill(gate: Gate, times: int) -> dict[str, float]:

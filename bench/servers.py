@@ -50,10 +50,10 @@ def opa_program() -> str:
 def postgres_programs() -> Path:
     """The folder of initdb and postgres, the newest there is. Raises NoServerError."""
     roots = (Path("/usr/lib/postgresql"), FETCHED / "root/usr/lib/postgresql")
-    found = [one.parent for root in roots for one in root.glob("*/bin/postgres")]
-    if not found:
+    folders = [one.parent for root in roots for one in root.glob("*/bin/postgres")]
+    if not folders:
         raise NoServerError("there is no PostgreSQL: `make servers` fetches one")
-    return max(found, key=lambda folder: int(folder.parent.name))
+    return max(folders, key=lambda folder: int(folder.parent.name))
 
 
 def _there(name: str, path: Path) -> str:

@@ -127,11 +127,11 @@ def fresh_gate(**more: Any) -> Iterator[Gate]:
 
 def _serving(ready: dict[str, Any], pid: int, beside: tuple[int, ...]) -> Iterator[Gate]:
     host, _, port = ready["base_url"].removeprefix("http://").rpartition(":")
-    found = ready["operator"]
-    key = serialization.load_pem_private_key(Path(found["private_key_file"]).read_bytes(), None)
+    credential = ready["operator"]
+    key = serialization.load_pem_private_key(Path(credential["private_key_file"]).read_bytes(), None)
     assert isinstance(key, ec.EllipticCurvePrivateKey)
     with httpx.Client(base_url=ready["base_url"], timeout=ANSWER_SECONDS) as http:
-        operator = Operator(http, ready["public_base_url"], found["key"], key)
+        operator = Operator(http, ready["public_base_url"], credential["key"], key)
         wait_until(lambda: http.get("/readyz").status_code == 200, "a ready gateway")
         state = Path(ready["state_dir"])
         yield Gate((host, int(port)), ready["public_base_url"], pid, "execute", operator, state, beside=beside)

@@ -84,20 +84,20 @@ def _others(results: Mapping[str, Any]) -> Iterator[Target]:
     yield Target("SIGKILL of all compute workers → served, ms", results["after_a_kill"]["served_ms"], "<=", 30)
     for kind, bound in BOUNDS_MS.items():
         if kind != "worker compute":
-            found = results.get("after_kills", {}).get(kind)
-            yield Target(f"SIGKILL of the {kind} → served, ms", _or_not(found), "<=", bound)
+            milliseconds = results.get("after_kills", {}).get(kind)
+            yield Target(f"SIGKILL of the {kind} → served, ms", _or_not(milliseconds), "<=", bound)
 
 
 def _growth(results: Mapping[str, Any]) -> Iterator[Target]:
     growth = results.get("growth", {})
     for name, metric in (("CPU", "cpu_us_all"), ("p50", "p50_ms")):
         for level in (1, 32):
-            found = ratio(growth.get("samples", ()), "1000000", "1000", level, metric)
-            yield Target(f"{name} at {level}, a million events ÷ a thousand", _or_not(found), "<=", 1.1)
-    found = growth.get("verify", {}).get("seconds_per_100k")
-    yield Target("verify of 100,000 events, seconds", _or_not(found), "<=", 0.5)
-    found = growth.get("beside_verification", {}).get("p99_ratio")
-    yield Target("p99 at 8 beside the verification of a million events ÷ without", _or_not(found), "<=", 1.1)
+            measured = ratio(growth.get("samples", ()), "1000000", "1000", level, metric)
+            yield Target(f"{name} at {level}, a million events ÷ a thousand", _or_not(measured), "<=", 1.1)
+    measured = growth.get("verify", {}).get("seconds_per_100k")
+    yield Target("verify of 100,000 events, seconds", _or_not(measured), "<=", 0.5)
+    measured = growth.get("beside_verification", {}).get("p99_ratio")
+    yield Target("p99 at 8 beside the verification of a million events ÷ without", _or_not(measured), "<=", 1.1)
 
 
 def _or_not(figure: float | None) -> float | str:

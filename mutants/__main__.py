@@ -118,9 +118,10 @@ def _tell(changes: list[Change], files: set[str], kept: Kept, accepts: dict[str,
         print(f"\n{change.path}:{change.line} survived: no test notices it\n{change.name}")
     for name in [*stale, *gone]:
         print(f"\nlisted in {accepted.LIST.name}, and found or not there any more: take it out of the list\n{name}")
-    found = len(changes) - len(survivors)
+    noticed = len(changes) - len(survivors)
     print(
-        f"\n{len(changes)} changes: {found} found, {len(survivors) - len(unlisted)} accepted, {len(unlisted)} survived"
+        f"\n{len(changes)} changes: {noticed} found, {len(survivors) - len(unlisted)} accepted, "
+        f"{len(unlisted)} survived"
     )
     return 1 if unlisted or stale or gone else 0
 

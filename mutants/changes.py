@@ -1,4 +1,4 @@
-"""Which changes of a source are tried: one at a time, each a mistake that somebody might make.
+"""The changes of a source that are tried: one at a time, each a mistake that a programmer might make.
 
 Changed are numbers, words (a text that is one identifier: codes, names of events, members of JSON), truth values,
 comparisons, `and` and `or`, `not`, and what a function returns. Left as they are: texts that people read, annotations,
@@ -132,8 +132,8 @@ class _Reader:
 
     def _between(self, left: ast.expr, right: ast.expr, pattern: str, new: str) -> Iterator[tuple[int, int, str]]:
         start, end = self._span(left)[1], self._span(right)[0]
-        if found := re.search(pattern.encode(), self._source[start:end]):
-            yield start + found.start(), start + found.end(), new
+        if match := re.search(pattern.encode(), self._source[start:end]):
+            yield start + match.start(), start + match.end(), new
 
     def _span(self, node: ast.expr) -> tuple[int, int]:
         assert node.end_lineno is not None

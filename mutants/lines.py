@@ -118,8 +118,8 @@ def lines_using(source: bytes, name: str) -> set[int] | None:
 
 def _is_use(node: ast.AST, name: str) -> TypeGuard[ast.expr]:
     match node:
-        case ast.Name(id=found, ctx=ast.Load()) | ast.Attribute(attr=found, ctx=ast.Load()):
-            return found == name
+        case ast.Name(id=used, ctx=ast.Load()) | ast.Attribute(attr=used, ctx=ast.Load()):
+            return used == name
     return False
 
 

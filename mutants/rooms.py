@@ -171,25 +171,25 @@ of them is not seen."""
 
 def files(only: str = "") -> list[str]:
     """Every file of the rooms, or those whose path begins so, in the order of the rooms."""
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for room in FOLDERS:
         path = ROOT / room
         for file in [path] if path.is_file() else sorted(path.rglob("*.py")):
             name = str(file.relative_to(ROOT))
             if name.startswith(only) and file.name != "__init__.py":
-                found[name] = None
-    return list(found)
+                names[name] = None
+    return list(names)
 
 
 @cache
 def naming(word: str) -> list[tuple[str, bytes]]:
     """Files of the packages of the rooms, and what they read, that hold this word."""
-    found = []
+    holders = []
     for package in dict.fromkeys(room.partition("/")[0] for room in FOLDERS):
         for path in sorted((ROOT / package).rglob("*.py")):
             if word.encode() in (source := path.read_bytes()):
-                found.append((str(path.relative_to(ROOT)), source))
-    return found
+                holders.append((str(path.relative_to(ROOT)), source))
+    return holders
 
 
 def room_of(path: str) -> str:
@@ -200,9 +200,9 @@ def room_of(path: str) -> str:
 def tests_of(path: str) -> list[list[str]]:
     """What is run for a file: its own test, and then, if that notices nothing, what else there is for its room."""
     folders = FOLDERS[room_of(path)]
-    found = [file for folder in folders for file in _files_of(ROOT / folder)]
-    own = [file for file in found if Path(file).stem == f"test_{Path(path).stem}"]
-    return [part for part in (own, [file for file in found if file not in own]) if part]
+    tests = [file for folder in folders for file in _files_of(ROOT / folder)]
+    own = [file for file in tests if Path(file).stem == f"test_{Path(path).stem}"]
+    return [part for part in (own, [file for file in tests if file not in own]) if part]
 
 
 def _files_of(path: Path) -> list[str]:

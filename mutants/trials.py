@@ -222,11 +222,11 @@ class Copy:
 
     def seconds(self) -> dict[str, float]:
         """How long the tests of each file, and of each function, took in the last trial."""
-        found: defaultdict[str, float] = defaultdict(float)
+        durations: defaultdict[str, float] = defaultdict(float)
         for _, seconds, test in self._heard():
-            found[test.partition("::")[0]] += float(seconds)
-            found[function_of(test)] += float(seconds)
-        return found
+            durations[test.partition("::")[0]] += float(seconds)
+            durations[function_of(test)] += float(seconds)
+        return durations
 
     def lines(self) -> Lines:
         """What was written down of watched files."""

@@ -1,9 +1,9 @@
 """The folder of compiled modules, and beside it the digests of what our own compilers wrote there.
 
-SECURITY: mapping compiled code is running it. So both folders must be ours, mode 0700, and what lies in them regular
-files of ours that nobody else can write; and the very bytes that are handed out have the digest that was noted when
-they were compiled. It is noted in another folder, so that whoever can put a file among the compiled modules can't put
-the digest there too. What does not hold is refused and never repaired: the module is compiled anew.
+SECURITY: mapping compiled code is running it. So both folders must be ours, mode 0700, and hold regular files of ours
+that no other user can write; and the very bytes that are handed out have the digest that was noted when they were
+compiled. The digest lies in another folder, so that write access to the compiled modules alone is not enough to forge
+one. A file that fails a check is refused and never repaired: the module is compiled anew.
 """
 
 import hashlib
@@ -123,7 +123,7 @@ def code_digest(code: bytes) -> str:
 
 
 def _ours(path: str, most: int) -> bytes:
-    """Content of a regular file of ours that nobody else can write: what was checked is what was read. Raises OSError,
+    """Content of a regular file of ours that no other user can write: the bytes read are those checked. Raises OSError,
     NotTrusted."""
     flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
     with open(os.open(path, flags), "rb") as file:

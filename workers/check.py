@@ -47,10 +47,10 @@ class ModuleChecker:
 
     def verdicts(self, files: tuple[ModuleFile, ...]) -> tuple[ModuleVerdict, ...]:
         """What a template would say about these files, in their order."""
-        found: list[ModuleVerdict | tuple[str, str]] = [self._begin(file) for file in files]
+        begun: list[ModuleVerdict | tuple[str, str]] = [self._begin(file) for file in files]
         while self._compiling:
             self._collect()
-        return tuple(self._verdict(*one) if isinstance(one, tuple) else one for one in found)
+        return tuple(self._verdict(*one) if isinstance(one, tuple) else one for one in begun)
 
     def _begin(self, file: ModuleFile) -> ModuleVerdict | tuple[str, str]:
         """The verdict, or (reference, digest) of a module whose code is being looked at."""

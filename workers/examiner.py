@@ -105,13 +105,13 @@ def _run(policy: CompiledPolicy, message: Evaluate, value_out: int, printed_out:
         try:
             with Deadline():
                 text = policy.value(message.input, message.rule)
-            found = ("undefined", "") if text is None else ("value", text)
+            answer = ("undefined", "") if text is None else ("value", text)
         except (EvaluationError, NotAValue) as error:
-            found = ("error", str(error)[:_MAX_ERROR])
+            answer = ("error", str(error)[:_MAX_ERROR])
         # print() of Rego goes through the C library's own buffer.
         ctypes.CDLL(None).fflush(None)
         with open(value_out, "wb", closefd=False) as pipe:
-            pipe.write(msgspec.json.encode(found))
+            pipe.write(msgspec.json.encode(answer))
         leave(Exit.OK)
     except BaseException as error:
         leave(error)
@@ -119,24 +119,24 @@ def _run(policy: CompiledPolicy, message: Evaluate, value_out: int, printed_out:
 
 def _collected(child: Forked, value_in: int, printed_in: int) -> tuple[bytes, bytes]:
     """What came through the two pipes until both ended; the child is killed when its time is over."""
-    found = {value_in: b"", printed_in: b""}
+    contents = {value_in: b"", printed_in: b""}
     waiting = select.poll()
-    for descriptor in found:
+    for descriptor in contents:
         waiting.register(descriptor, select.POLLIN)
-    left, deadline = len(found), time.monotonic() + EVALUATION_SECONDS + GRACE_SECONDS
+    left, deadline = len(contents), time.monotonic() + EVALUATION_SECONDS + GRACE_SECONDS
     while left and (remaining := deadline - time.monotonic()) > 0:
         for descriptor, _ in waiting.poll(remaining * 1000):
             data = os.read(descriptor, _CHUNK)
             if not data:
                 waiting.unregister(descriptor)
                 left -= 1
-            elif len(found[descriptor]) <= 4 * MAX_VALUE_CHARACTERS:
-                found[descriptor] += data
+            elif len(contents[descriptor]) <= 4 * MAX_VALUE_CHARACTERS:
+                contents[descriptor] += data
     if left:
         child.kill()
     os.close(value_in)
     os.close(printed_in)
-    return found[value_in], found[printed_in]
+    return contents[value_in], contents[printed_in]
 
 
 def _outcome(rule: str, status: int, value: bytes, printed: bytes, seconds: float) -> Evaluated:

@@ -1,7 +1,7 @@
 """Forking from the template: a child that owns nothing it was not given, tied to its parent, waited for by handle.
 
 Guarantees that a child keeps no descriptor but those named, no shared event queue, and dies with the template, which
-has no signal handlers to leave behind. The template is single-threaded, so a fork copies no lock that somebody holds.
+has no signal handlers to leave behind. The template is single-threaded, so a fork copies no lock that is held.
 """
 
 import os

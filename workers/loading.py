@@ -200,9 +200,9 @@ def examine(file: ModuleFile) -> tuple[str, bytes]:
 
 def _locate(file: ModuleFile) -> tuple[Path, str]:
     """(where a module lies, the digest it must have)."""
-    if found := _BUILTIN.fullmatch(file.reference):
+    if match := _BUILTIN.fullmatch(file.reference):
         digests = _builtin_digests()
-        name = found.group(1)
+        name = match.group(1)
         if name not in digests:
             raise ModuleRefused("missing", None, f"there is no built-in provider {name}")
         return BUILTINS / f"{name}.wasm", digests[name]

@@ -25,7 +25,7 @@ from contrib.demo.upstream import World, world
 EXAMPLES = Path(__file__).resolve().parents[1] / "examples" / "actions"
 START_SECONDS = 300.0
 ANSWER_SECONDS = 120.0
-"""Bounds for a machine that is slow or busy; on any other nobody waits for them."""
+"""Bounds for a machine that is slow or busy; on any other they are never reached."""
 STOP_SECONDS = 60.0
 CALL_SECONDS = 600
 """What the demo's actions may take, so that a call that is to be interrupted is still there when it happens."""
@@ -66,8 +66,8 @@ class Agent:
             watchdog.cancel()
         if not line:
             raise RuntimeError("the agent gave no answer")
-        found: dict[str, Any] = json.loads(line)
-        return found
+        message: dict[str, Any] = json.loads(line)
+        return message
 
     def close(self) -> None:
         """End the process."""
@@ -193,13 +193,13 @@ def _with_gateway(gateway: subprocess.Popen[str], outside: World, log: Path) -> 
     if not line:
         raise RuntimeError(f"the gateway did not start:\n{log.read_text()[-3000:]}")
     ready = json.loads(line)
-    found = ready["operator"]
-    key = serialization.load_pem_private_key(Path(found["private_key_file"]).read_bytes(), None)
+    credential = ready["operator"]
+    key = serialization.load_pem_private_key(Path(credential["private_key_file"]).read_bytes(), None)
     assert isinstance(key, ec.EllipticCurvePrivateKey)
     with httpx.Client(base_url=ready["base_url"], timeout=ANSWER_SECONDS) as http:
         agent = Agent(ready["base_url"])
         try:
-            operator = Operator(http, ready["public_base_url"], found["key"], key)
+            operator = Operator(http, ready["public_base_url"], credential["key"], key)
             yield Cast(gateway, ready, outside, agent, operator, http)
         finally:
             agent.close()

@@ -43,12 +43,12 @@ def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 def json_object(data: bytes) -> dict[str, Any]:
     """Raises ValueError for anything else."""
     try:
-        found = json.loads(data.decode(), object_pairs_hook=unique, parse_constant=int)  # int refuses NaN
+        document = json.loads(data.decode(), object_pairs_hook=unique, parse_constant=int)  # int refuses NaN
     except RecursionError:
         raise ValueError("nested too deeply") from None
-    if not isinstance(found, dict):
+    if not isinstance(document, dict):
         raise ValueError("no object")
-    return found
+    return document
 
 
 def unbase64url(text: str) -> bytes:

@@ -139,7 +139,7 @@ class Checkpoint:
         fault, body = "note_malformed", note.partition("\n\n")[0]
         self.origin, size, root, extension = (body.split("\n") + [""] * 4)[:4]
         says, lines = EXTENSION.fullmatch(extension), note[len(body) + 2 :].split("\n")
-        signed = [found for found in map(SIGNATURE_LINE.fullmatch, lines) if found]
+        signed = [match for match in map(SIGNATURE_LINE.fullmatch, lines) if match]
         is_text = self.origin != "" and re.search("[\x00-\x09\x0b-\x1f\ud800-\udfff]", note) is None
         if says is None or not is_text or not re.fullmatch(NUMBER, size):
             raise Refusal(fault, "The checkpoint's lines of origin, size, root and time have another form.")
@@ -180,17 +180,17 @@ def root_of(leaf: bytes, index: int, size: int, proof: list[bytes], kind: str) -
 
 def read_leaves(bundle: dict[str, Any], log: Checkpoint) -> dict[str, tuple[Record, int]]:
     """The leaves by kind, each with its index, all in the tree of the checkpoint."""
-    found: dict[str, tuple[Record, int]] = {}
+    records: dict[str, tuple[Record, int]] = {}
     for leaf in member(bundle, "leaves", list):
         kind, index = member(leaf, "kind", str), member(leaf, "index", int)
-        require(kind in ("event", "intent") and kind not in found, "leaves", "A leaf is not the one event or intent.")
+        require(kind in ("event", "intent") and kind not in records, "leaves", "A leaf is not the one event or intent.")
         data = unbase64(member(leaf, "bytes", str), "bundle_malformed", f"The {kind} in the bundle")
         proof = [unbase64(str(one), "bundle_malformed", "A hash of a proof") for one in member(leaf, "proof", list)]
         is_there = root_of(data, index, log.size, proof, kind) == log.root
         require(is_there, "root", f"The {kind} is not at index {index} of the tree that the checkpoint signs.")
-        found[kind] = Record(data, kind), index
-    require("event" in found, "leaves", "The bundle has no event.")
-    return found
+        records[kind] = Record(data, kind), index
+    require("event" in records, "leaves", "The bundle has no event.")
+    return records
 
 
 def check_agreement(event: Record, intent: Record | None, receipt: Record) -> None:

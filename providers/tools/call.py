@@ -1,6 +1,6 @@
 """Calls one provider component without a gateway: `python -m providers.tools.call FILE.wasm INPUT`.
 
-For whoever writes a provider. Prints what the component imports, what it answers, the fuel it took, and what it asked
+For authors of providers. Prints what the component imports, what it answers, the fuel it took, and what it asked
 its host for: files live in memory, every HTTP request gets the same answer. Needs the development dependencies.
 """
 

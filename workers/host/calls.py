@@ -47,16 +47,16 @@ class HostFunctions:
 
     def linker(self, interfaces: frozenset[str]) -> Linker:
         """A linker that defines these interfaces (short names) and nothing else; made once for each set."""
-        found = self._linkers.get(interfaces)
-        if found is None:
-            found = self._linkers[interfaces] = Linker(self._engine)
+        linker = self._linkers.get(interfaces)
+        if linker is None:
+            linker = self._linkers[interfaces] = Linker(self._engine)
             table = self._table()
-            with found.root() as root:
+            with linker.root() as root:
                 for name in sorted(interfaces):
                     with root.add_instance(INTERFACES[name]) as instance:
                         for function, act in table[name].items():
                             define(instance, function, act)
-        return found
+        return linker
 
     def _table(self) -> dict[str, dict[str, Callable[..., Any]]]:
         return {

@@ -102,8 +102,8 @@ def open_file(folder: int, name: str, flags: int = os.O_RDONLY, *, alone: bool =
     """Descriptor of a regular file in `folder`; `alone` refuses one with further names. Raises OSError, NotAFile."""
     file = open_beneath(folder, name, flags | _FILE_FLAGS, 0o600 if flags & os.O_CREAT else 0)
     try:
-        found = os.fstat(file)
-        if not stat.S_ISREG(found.st_mode) or (alone and found.st_nlink > 1):
+        status = os.fstat(file)
+        if not stat.S_ISREG(status.st_mode) or (alone and status.st_nlink > 1):
             raise NotAFile
         yield file
     finally:
@@ -132,11 +132,11 @@ def digest_in(folder: int, name: str, pulse: Pulse) -> str | None:
 
 def read_up_to(file: int, cap: int, pulse: Pulse) -> bytes:
     """Content of an open file; at most `cap` bytes and one more, which tells that there is more."""
-    found = bytearray()
-    while len(found) <= cap and (chunk := os.read(file, min(_CHUNK, cap + 1 - len(found)))):
-        found += chunk
+    content = bytearray()
+    while len(content) <= cap and (chunk := os.read(file, min(_CHUNK, cap + 1 - len(content)))):
+        content += chunk
         pulse()
-    return bytes(found)
+    return bytes(content)
 
 
 def write_whole(file: int, data: bytes, pulse: Pulse) -> None:

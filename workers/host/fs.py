@@ -120,17 +120,17 @@ class FileHost:
         """Files and folders in a folder (the empty path is the root), by name; what is denied is left out."""
 
         def act(root: int, segments: list[str]) -> tuple[list[Entry], _Effect]:
-            found: list[Entry] = []
+            listed: list[Entry] = []
             with open_folder(root, segments) as folder, os.scandir(folder) as entries:
                 for entry in entries:
                     if self._is_hidden(segments, entry.name):
                         continue
-                    if len(found) == self._max_entries:
+                    if len(listed) == self._max_entries:
                         raise HostError("too-large", f"the folder holds more than {self._max_entries} entries")
                     seen = _entry(entry.name, entry.stat(follow_symlinks=False))
                     if seen is not None:
-                        found.append(seen)
-            return sorted(found), _Effect()
+                        listed.append(seen)
+            return sorted(listed), _Effect()
 
         return self._perform("list", path, act)
 
@@ -140,10 +140,10 @@ class FileHost:
         def act(root: int, segments: list[str]) -> tuple[Entry, _Effect]:
             with open_folder(root, segments[:-1]) as folder:
                 name = segments[-1] if segments else "."
-                found = _entry(segments[-1] if segments else "", os.stat(name, dir_fd=folder, follow_symlinks=False))
-            if found is None:
+                entry = _entry(segments[-1] if segments else "", os.stat(name, dir_fd=folder, follow_symlinks=False))
+            if entry is None:
                 raise NotAFile
-            return found, _Effect()
+            return entry, _Effect()
 
         return self._perform("stat", path, act)
 
@@ -200,10 +200,10 @@ def _digest_of(data: bytes) -> str:
     return "sha256:" + hashlib.sha256(data).hexdigest()
 
 
-def _entry(name: str, found: os.stat_result) -> Entry | None:
-    if stat.S_ISDIR(found.st_mode):
+def _entry(name: str, status: os.stat_result) -> Entry | None:
+    if stat.S_ISDIR(status.st_mode):
         return Entry(name, "directory", 0)
-    return Entry(name, "file", found.st_size) if stat.S_ISREG(found.st_mode) else None
+    return Entry(name, "file", status.st_size) if stat.S_ISREG(status.st_mode) else None
 
 
 _KINDS = {

@@ -152,7 +152,7 @@ class HttpHost:
         )
 
     def _secret_headers(self, target: Target) -> Headers:
-        found = []
+        headers = []
         for use in self._plan.secrets:
             value = self._secrets.get(use.name)
             if value is None and use.required:
@@ -166,8 +166,8 @@ class HttpHost:
             text = use.format.replace("{value}", value)
             if not _NAME.fullmatch(use.header) or not _VALUE.fullmatch(text):
                 raise HostError("internal", "a secret can't be written as the header that the action names")
-            found.append((use.header.lower(), text))
-        return tuple(found)
+            headers.append((use.header.lower(), text))
+        return tuple(headers)
 
     def _addresses(self, target: Target, deadline: float) -> list[tuple[str, int]]:
         """Where to connect: resolved once, here, and never again for this request."""
@@ -178,10 +178,10 @@ class HttpHost:
             except ValueError:
                 raise HostError("internal", "egress.unsafe_resolve names no address for this host") from None
         left = deadline - time.monotonic()
-        found = [address for address in self._outside.resolver.resolve(target.host, left) if is_public(address)]
-        if not found:
+        public = [address for address in self._outside.resolver.resolve(target.host, left) if is_public(address)]
+        if not public:
             raise HostError("denied", "the domain leads to a private or reserved address")
-        return [(address, target.port) for address in found]
+        return [(address, target.port) for address in public]
 
 
 def _check_headers(headers: list[tuple[str, str]]) -> None:

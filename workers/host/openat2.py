@@ -31,12 +31,12 @@ def open_beneath(folder: int, path: str, flags: int, mode: int = 0) -> int:
     name = os.fsencode(path)
     number = 0
     for _ in range(8):
-        found = _libc.syscall(
+        descriptor = _libc.syscall(
             ctypes.c_long(_SYS_OPENAT2), ctypes.c_int(folder), ctypes.c_char_p(name), ctypes.byref(how),
             ctypes.c_size_t(ctypes.sizeof(how)),
         )  # fmt: skip
-        if found >= 0:
-            return int(found)
+        if descriptor >= 0:
+            return int(descriptor)
         number = ctypes.get_errno()
         if number not in (11, 4):  # EAGAIN, EINTR
             break

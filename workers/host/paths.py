@@ -1,6 +1,6 @@
 """Paths that a guest may name: the rules of a plan's paths (ipc/paths.py) in a guest's words.
 
-Names of files that are being written are nobody's to name. Never touches the file system.
+A guest can't name the temporary files of writes under way. Never touches the file system.
 """
 
 from ipc.paths import InvalidPath, check_path

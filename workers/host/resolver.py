@@ -26,7 +26,7 @@ class Resolver:
 
     @property
     def is_stuck(self) -> bool:
-        """True while a lookup is under way that nobody waits for any more."""
+        """True while a lookup is under way whose caller has given up."""
         return self._asked != self._answered
 
     def start(self) -> None:
@@ -62,8 +62,8 @@ class Resolver:
         while True:
             asked, host = self._questions.get()
             try:
-                found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
-                addresses = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+                infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+                addresses = list(dict.fromkeys(str(entry[4][0]) for entry in infos))
             except (OSError, UnicodeError):
                 addresses = None
             self._answers.put((asked, addresses))

@@ -42,10 +42,10 @@ class Target(NamedTuple):
 
 def parse_url(url: str) -> Target:
     """Raises HostError invalid-input for anything but an absolute http(s) URL in ASCII, denied for an address."""
-    found = _URL.fullmatch(url) if len(url) <= MAX_URL_CHARACTERS else None
-    if found is None:
+    match = _URL.fullmatch(url) if len(url) <= MAX_URL_CHARACTERS else None
+    if match is None:
         raise HostError("invalid-input", "not a URL that can be sent (absolute, http or https, percent-encoded ASCII)")
-    scheme, host, port_text, path, query = found.groups()
+    scheme, host, port_text, path, query = match.groups()
     host = host.lower()
     last = host.rpartition(".")[2]
     # SECURITY: every spelling of an IPv4 address (decimal, octal, hexadecimal, shortened) ends in a number.

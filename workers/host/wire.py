@@ -76,7 +76,7 @@ class _Reader:
 
     @property
     def has_more(self) -> bool:
-        """Whether bytes have come that nobody has read."""
+        """True if bytes have arrived that were not read."""
         return bool(self._buffer)
 
     def malformed(self, why: str) -> HostError:
@@ -105,18 +105,18 @@ class _Reader:
             raise self.too_large("a line of its head")
         if self._buffer[end - 1 : end] != b"\r":
             raise self.malformed("a line does not end with CRLF")
-        found = bytes(self._buffer[: end - 1])
+        line = bytes(self._buffer[: end - 1])
         del self._buffer[: end + 1]
-        return found
+        return line
 
     def exactly(self, count: int) -> bytes:
         """The next `count` bytes."""
         while len(self._buffer) < count:
             if not self._fill():
                 raise self.malformed("it ends early")
-        found = bytes(self._buffer[:count])
+        data = bytes(self._buffer[:count])
         del self._buffer[:count]
-        return found
+        return data
 
     def rest(self, cap: int) -> bytes:
         """Everything up to the end of the stream."""
@@ -140,24 +140,24 @@ def _final_head(reader: _Reader) -> tuple[bytes, int, Headers]:
 
 
 def _status(reader: _Reader) -> tuple[bytes, int]:
-    found = _STATUS_LINE.fullmatch(reader.line())
-    if found is None:
+    match = _STATUS_LINE.fullmatch(reader.line())
+    if match is None:
         raise reader.malformed("its first line is no status line")
-    return found.group(1), int(found.group(2))
+    return match.group(1), int(match.group(2))
 
 
 def _headers(reader: _Reader) -> Headers:
-    found: list[tuple[str, str]] = []
+    headers: list[tuple[str, str]] = []
     size = 0
     while line := reader.line():
         size += len(line)
-        if size > MAX_HEADER_BYTES or len(found) == MAX_HEADERS:
+        if size > MAX_HEADER_BYTES or len(headers) == MAX_HEADERS:
             raise reader.too_large("its head")
         header = _HEADER.fullmatch(line)
         if header is None:
             raise reader.malformed("one of its headers can't be read")
-        found.append((header.group(1).decode("ascii").lower(), header.group(2).decode("latin-1").rstrip(" \t")))
-    return tuple(found)
+        headers.append((header.group(1).decode("ascii").lower(), header.group(2).decode("latin-1").rstrip(" \t")))
+    return tuple(headers)
 
 
 def _body(reader: _Reader, method: str, status: int, headers: Headers, version: bytes, cap: int) -> bytes:
@@ -184,10 +184,10 @@ def _body(reader: _Reader, method: str, status: int, headers: Headers, version: 
 def _chunked(reader: _Reader, cap: int) -> bytes:
     body = bytearray()
     while True:
-        found = _CHUNK_LINE.fullmatch(reader.line())
-        if found is None:
+        match = _CHUNK_LINE.fullmatch(reader.line())
+        if match is None:
             raise reader.malformed("a chunk's size can't be read")
-        size = int(found.group(1), 16)
+        size = int(match.group(1), 16)
         if size == 0:
             break
         if len(body) + size > cap:

@@ -1,7 +1,7 @@
 """The time that one evaluation may take, held by the kernel: C code can't be interrupted otherwise.
 
-It is counted in processor time: a machine that stands still for a moment ends nobody. Who waits for a verdict has a
-clock of its own, and that one shows the wall's time.
+It is counted in processor time: no evaluation is ended because the machine stood still for a moment. The process that
+waits for the verdict has a deadline of its own, in wall time.
 """
 
 import signal
@@ -13,7 +13,7 @@ OVERTIME = signal.SIGPROF
 
 
 def be_ended_by_overtime() -> None:
-    """Call once in a process that evaluates: whoever started it may have had the signal ignored, or blocked."""
+    """Call once in a process that evaluates: its parent may have ignored the signal, or blocked it."""
     signal.signal(OVERTIME, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {OVERTIME})
 

@@ -23,12 +23,12 @@ def line_of(source: str, offset: int) -> int:
 
 def explained(error: str, name: str, modules: Mapping[str, str]) -> list[str]:
     """Sentences for the text of a RegoError that `add_module` raised for the file `name`."""
-    found: list[str] = []
+    sentences: list[str] = []
     for match in _LOCATED.finditer(error):
         file = match["file"] or name
         source = modules.get(file, "")
-        found.append(f"{file}:{line_of(source, int(match['offset']))}: {match['text']}")
-    return found[:_MAX_TEXTS] or [f"{name}: {' '.join(error.split())[:300]}"]
+        sentences.append(f"{file}:{line_of(source, int(match['offset']))}: {match['text']}")
+    return sentences[:_MAX_TEXTS] or [f"{name}: {' '.join(error.split())[:300]}"]
 
 
 def error_of_answer(text: str) -> str | None:
@@ -39,12 +39,12 @@ def error_of_answer(text: str) -> str | None:
 
 def texts_below(node: int) -> list[str]:
     """Every message in a tree of errors, as `code: message` where there is a code."""
-    found: list[str] = []
+    messages: list[str] = []
     for error in _errors(node, 0):
         parts = {type_name(child): leaf_text(child) for child in children(error)}
         code, message = parts.get("rego-errorcode", ""), parts.get("errormsg", "unknown error")
-        found.append(f"{code}: {message}" if code else message)
-    return found[:_MAX_TEXTS]
+        messages.append(f"{code}: {message}" if code else message)
+    return messages[:_MAX_TEXTS]
 
 
 def _errors(node: int, depth: int) -> Iterator[int]:

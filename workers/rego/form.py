@@ -35,8 +35,8 @@ def form_problems(modules: Mapping[str, str]) -> list[str]:
     problems: list[str] = []
     for name, source in modules.items():
         plain = blanked(source)
-        found = _stray_bracket(plain) or _wrong_rules(plain)
-        problems += [f"{name}:{plain.count(chr(10), 0, position) + 1}: {said}" for position, said in found]
+        problems_here = _stray_bracket(plain) or _wrong_rules(plain)
+        problems += [f"{name}:{plain.count(chr(10), 0, position) + 1}: {said}" for position, said in problems_here]
     return problems
 
 

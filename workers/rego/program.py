@@ -44,7 +44,7 @@ class Program:
         """How many variables the program lacks to be run.
 
         The engine checks an index into the constants against the number of variables (rego-cpp 1.5.2: "raw index 12 >=
-        local_count 11"), and refuses small policies that hold a number. Variables that nobody uses make it content.
+        local_count 11"), and refuses small policies that hold a number. Variables that are never used satisfy it.
         """
         used = {int(local) for function in self.functions.values() for local in function.set_locals}
         return max(0, self.highest_index - max(used, default=-1))
@@ -115,20 +115,20 @@ def _collect(node: int, program: Program, function: _Function, statement: str, *
 
 def _recursive(functions: dict[str, _Function]) -> list[str]:
     """Names of functions on a cycle of calls, found without recursion of our own."""
-    found: list[str] = []
+    names: list[str] = []
     for start in functions:
         seen: set[str] = set()
         waiting = [start]
         while waiting:
             for callee in functions[waiting.pop()].calls:
                 if callee == start:
-                    found.append(start)
+                    names.append(start)
                     waiting.clear()
                     break
                 if callee in functions and callee not in seen:
                     seen.add(callee)
                     waiting.append(callee)
-    return found
+    return names
 
 
 def _shown(name: str) -> str:

@@ -37,22 +37,22 @@ def with_problems(modules: Mapping[str, str]) -> list[str]:
         plain = blanked(source)
         # No rule begins before the first character, and none behind the last one.
         starts = [0, *(match.start() for match in _RULE_START.finditer(plain)), len(plain)]
-        for found in _WITH.finditer(plain):
-            number = bisect_right(starts, found.start())
+        for modifier in _WITH.finditer(plain):
+            number = bisect_right(starts, modifier.start())
             rule = plain[starts[number - 1] : starts[number]]
-            line = plain.count("\n", 0, found.start()) + 1
-            problems += [f"{name}:{line}: {said}" for said in _wrong(plain, found, rule)]
+            line = plain.count("\n", 0, modifier.start()) + 1
+            problems += [f"{name}:{line}: {said}" for said in _wrong(plain, modifier, rule)]
     return problems
 
 
-def _wrong(plain: str, found: re.Match[str], rule: str) -> Iterator[str]:
-    target = found["target"]
+def _wrong(plain: str, modifier: re.Match[str], rule: str) -> Iterator[str]:
+    target = modifier["target"]
     if target in {"input", "data"}:
         yield f"this evaluator can't replace all of {target}: name members, as in `with {target}.name as …`"
         return
     if any(not index.startswith(('"', "`")) for index in _INDEX.findall(target)):
         yield f"an index behind `with` must be a text in quotes: {target}"
-    bare = _BARE_VALUE.match(plain, found.end())
+    bare = _BARE_VALUE.match(plain, modifier.end())
     if bare is None or bare["value"] in _LITERALS:
         return
     root = re.split(r"[.\[]", bare["value"])[0]

@@ -30,13 +30,13 @@ class ContractBroken(Exception):
 def check_contract(engine: Engine, compiled: component.Component) -> frozenset[str]:
     """Short names of the interfaces it imports. Raises ContractBroken for any import or `run` of another type."""
     with compiled.type as shape:
-        found = [_interface(engine, name, item.ty) for name, item in shape.imports(engine).items()]
+        interfaces = [_interface(engine, name, item.ty) for name, item in shape.imports(engine).items()]
         exported = shape.exports(engine).get(ENTRY)
         if exported is None:
             raise ContractBroken(f"exports no function {ENTRY!r}")
         if describe(exported.ty) != ENTRY_TYPE:
             raise ContractBroken(f"exports {ENTRY!r} with another type than the interface")
-    return frozenset(name for name in found if name)
+    return frozenset(name for name in interfaces if name)
 
 
 def _interface(engine: Engine, name: str, item: object) -> str | None:

@@ -63,13 +63,13 @@ def _text(name: Any, cap: int) -> str:
 def _failure(record: Any) -> ProviderFailure:
     """provider-error: kind, message, details, retryable, in the order of the WIT."""
     kind, message, details, retryable = (record.data[index].val.of for index in range(4))
-    found = None
+    shown = None
     if details.option:
         given = details.option.contents.of.string
-        found = _text(given, MAX_DETAILS_BYTES) if given.size <= MAX_DETAILS_BYTES else None
+        shown = _text(given, MAX_DETAILS_BYTES) if given.size <= MAX_DETAILS_BYTES else None
     return ProviderFailure(
         kind=_text(kind.enumeration, 64),
         message=_text(message.string, MAX_MESSAGE_BYTES),
-        details=found,
+        details=shown,
         retryable=bool(retryable.boolean),
     )

@@ -24,27 +24,27 @@ class Import(NamedTuple):
 
 def component_imports(data: bytes) -> tuple[Import, ...]:
     """Every import of the outermost component, in order. Raises NotAComponent."""
-    found: list[Import] = []
+    imports: list[Import] = []
     try:
         for section, begin, end in sections(data, 0, len(data)):
             if section == IMPORT:
                 if end - begin > MAX_IMPORT_BYTES:
                     raise NotAComponent(f"its imports take more than {MAX_IMPORT_BYTES} bytes")
-                found += _import_section(data[begin:end])
+                imports += _import_section(data[begin:end])
     except IndexError:
         raise NotAComponent("cut short") from None
     except UnicodeDecodeError:
         raise NotAComponent("an import's name is not UTF-8") from None
-    return tuple(found)
+    return tuple(imports)
 
 
-def refused_import(found: tuple[Import, ...], granted: tuple[str, ...]) -> str | None:
+def refused_import(imports: tuple[Import, ...], granted: tuple[str, ...]) -> str | None:
     """Name of the first import that `granted` (short names, as in `required_imports`) does not cover, or None.
 
     The package's `types` and imports of plain types hold no function and are always covered.
     """
     covered = {TYPES} | {INTERFACES[name] for name in granted if name in INTERFACES}
-    for entry in found:
+    for entry in imports:
         if entry.sort == "type" or (entry.sort == "instance" and entry.name in covered):
             continue
         return entry.name
@@ -53,14 +53,14 @@ def refused_import(found: tuple[Import, ...], granted: tuple[str, ...]) -> str |
 
 def _import_section(body: bytes) -> list[Import]:
     count, position = unsigned(body, 0)
-    found = []
+    imports = []
     for _ in range(count):
         name, position = outer_name(body, position)
         meant = description(body, position)
         if meant.is_resource:
             raise NotAComponent("an import of a resource type")
-        found.append(Import(name.decode("utf-8"), SORTS[meant.sort]))
+        imports.append(Import(name.decode("utf-8"), SORTS[meant.sort]))
         position = meant.end
     if position != len(body):
         raise NotAComponent("an import section holds more than its imports")
-    return found
+    return imports

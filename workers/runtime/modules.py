@@ -53,8 +53,8 @@ CONFIG_HASH = hashlib.sha256(json.dumps([SETTINGS, platform.machine()], sort_key
 def runtime_version() -> str:
     """Version of the installed wasmtime, from the name of its metadata: `importlib.metadata` costs a megabyte."""
     site = Path(wasmtime.__file__).parent.parent
-    found = sorted(entry.name for entry in site.glob("wasmtime-*.dist-info"))
-    return found[0].removeprefix("wasmtime-").removesuffix(".dist-info") if found else "unknown"
+    versions = sorted(entry.name for entry in site.glob("wasmtime-*.dist-info"))
+    return versions[0].removeprefix("wasmtime-").removesuffix(".dist-info") if versions else "unknown"
 
 
 class NotMapped(Exception):

@@ -69,10 +69,10 @@ def _has_duplicate_key(text: str) -> bool:
         pass
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(pairs)
-        if len(found) != len(pairs):
+        members = dict(pairs)
+        if len(members) != len(pairs):
             raise Duplicate
-        return found
+        return members
 
     try:
         json.loads(text, object_pairs_hook=unique)

@@ -27,10 +27,10 @@ class Standing:
 
 def _identity(path: str | None) -> tuple[int, int] | None:
     try:
-        found = os.stat(path) if path is not None else None
+        status = os.stat(path) if path is not None else None
     except OSError:
         return None
-    return None if found is None else (found.st_dev, found.st_ino)
+    return None if status is None else (status.st_dev, status.st_ino)
 
 
 def owner_of_files(files_dir: str, user: User | None) -> User | None:

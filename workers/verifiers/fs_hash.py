@@ -30,10 +30,10 @@ def verify_fs_hash(evidence: Evidence) -> dict[str, Any]:
     targets = (f"write {file.path}", f"append {file.path}")
     if not any(seen.kind == "fs" and seen.ok and seen.target in targets for seen in evidence.observations):
         raise Unverified("the host saw no write to the file")
-    state, found = _compared(evidence.files_dir, file, split_path(file.path), evidence.pulse)
+    state, digest_now = _compared(evidence.files_dir, file, split_path(file.path), evidence.pulse)
     if state != MATCHES:
         raise Unverified(_REASONS[state])
-    return {"kind": "fs_hash", "path": file.path, "sha256": found, "bytes": file.bytes}
+    return {"kind": "fs_hash", "path": file.path, "sha256": digest_now, "bytes": file.bytes}
 
 
 def look_at(files_dir: str, file: ExpectedFile, pulse: Pulse) -> tuple[str, str | None]:
@@ -55,9 +55,9 @@ def _compared(files_dir: str, file: ExpectedFile, segments: list[str], pulse: Pu
             open_folder(root, segments[:-1]) as folder,
             open_file(folder, segments[-1]) as descriptor,
         ):
-            found = digest(descriptor, pulse)
+            digest_now = digest(descriptor, pulse)
     except (FileNotFoundError, NotADirectoryError):
         return ABSENT, None
     except (OSError, NotAFile):
         return UNREADABLE, None
-    return (MATCHES if found == file.sha256 else DIFFERS), found
+    return (MATCHES if digest_now == file.sha256 else DIFFERS), digest_now

@@ -54,15 +54,15 @@ def verify_response_schema(evidence: Evidence) -> dict[str, Any]:
 
 
 def _validator(schema: str) -> jsonschema_rs.Draft202012Validator:
-    found = _validators.get(schema)
-    if found is None:
-        found = jsonschema_rs.Draft202012Validator(
+    validator = _validators.get(schema)
+    if validator is None:
+        validator = jsonschema_rs.Draft202012Validator(
             msgspec.json.decode(schema), validate_formats=True, offline=True,
             pattern_options=jsonschema_rs.RegexOptions(),
         )  # fmt: skip
-        _validators[schema] = found
+        _validators[schema] = validator
         if len(_validators) > MAX_VALIDATORS:
             _validators.popitem(last=False)
     else:
         _validators.move_to_end(schema)
-    return found
+    return validator

@@ -50,11 +50,11 @@ def verify(
         config = msgspec.json.decode(plan.verification_config or "{}")
         if not isinstance(config, dict):
             raise Unverified("verification_config is not an object")
-        found = verifier(Evidence(plan, config, output, observations, pulse, files_dir))
+        details = verifier(Evidence(plan, config, output, observations, pulse, files_dir))
     except Unverified as error:
         return Verification(FAILED, str(error))
     except HostError as error:
         return Verification(FAILED, error.failure.message)
     except (OSError, ValueError, TypeError, KeyError) as error:
         return Verification(FAILED, f"the verifier failed ({type(error).__name__})")
-    return Verification(VERIFIED, None, (msgspec.json.encode(found).decode(),))
+    return Verification(VERIFIED, None, (msgspec.json.encode(details).decode(),))
