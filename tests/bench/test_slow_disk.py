@@ -31,10 +31,10 @@ def test_every_flush_of_a_program_of_the_supervisors_waits_and_fails_as_before(l
         [*INTERPRETER, *programs.front, str(tmp_path / "file")], env=child_environment({}), capture_output=True,
         timeout=60, check=True,
     )  # fmt: skip
-    found = json.loads(done.stdout)
-    assert found["counted"] == 4
-    assert found["taken"] >= 3 * DELAY_US / 1e6
-    assert found["failed"] == "Bad file descriptor"
+    report = json.loads(done.stdout)
+    assert report["counted"] == 4
+    assert report["taken"] >= 3 * DELAY_US / 1e6
+    assert report["failed"] == "Bad file descriptor"
 
 
 def test_every_kind_of_child_is_started_behind_it(library: Path) -> None:

@@ -75,9 +75,9 @@ def test_growth_is_the_longer_ledger_against_the_shorter_one(results: dict[str, 
     samples = [{"round": 0, "subject": "1000", "level": 32, **figures(2.0)}]
     samples += [{"round": 0, "subject": "1000000", "level": 32, **figures(3.0)}]
     results["growth"] = {"samples": samples, "verify": {"seconds_per_100k": 0.4}}
-    found = by_name(results)
-    assert found["CPU at 32, a million events ÷ a thousand"].figure == 1.5
-    assert found["verify of 100,000 events, seconds"].is_met
+    targets_by_name = by_name(results)
+    assert targets_by_name["CPU at 32, a million events ÷ a thousand"].figure == 1.5
+    assert targets_by_name["verify of 100,000 events, seconds"].is_met
 
 
 def test_without_strace_the_targets_say_so(results: dict[str, Any]) -> None:

@@ -31,8 +31,8 @@ def _pause(dice: random.Random) -> None:
 
 
 def _victim(world: World, kind: str, dice: random.Random) -> psutil.Process | None:
-    draw, found = dice.random(), world.victims(kind)
-    return found[int(draw * len(found))] if found else None
+    draw, processes = dice.random(), world.victims(kind)
+    return processes[int(draw * len(processes))] if processes else None
 
 
 def _kill(kind: str) -> Event:

@@ -57,7 +57,7 @@ def problems(world: World, seen: Seen, up: Upstream, receiver: Receiver) -> Iter
 
 
 def _deliveries(ledger: Ledger, receiver: Receiver) -> Iterator[str]:
-    """What was executed was told to whom could hear it, or is still to be, or is kept as given up."""
+    """Every execution was told to the endpoint that lives, or is still to be, or is kept as given up."""
     told = {*receiver.ids, *(event_id for event_id, endpoint in ledger.told_later if endpoint == "living")}
     executed = [event["event_id"] for events in ledger.by_trace.values() for event in events if "receipt_id" in event]
     if lost := [event_id for event_id in executed if event_id not in told]:
@@ -171,9 +171,9 @@ def _budgets(ledger: Ledger, seen: Seen) -> Iterator[str]:
 
 
 def _session_of(context: bytes) -> str:
-    found = context.decode(errors="replace")
-    place = found.find("ses_")
-    return found[place : place + 40] if place >= 0 else ""
+    text = context.decode(errors="replace")
+    place = text.find("ses_")
+    return text[place : place + 40] if place >= 0 else ""
 
 
 def _approvals(ledger: Ledger, seen: Seen) -> Iterator[str]:

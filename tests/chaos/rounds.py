@@ -140,14 +140,14 @@ class Weight:
 
 def weight(world: World) -> dict[str, Weight]:
     """Of the processes that live long."""
-    found = {}
+    weights = {}
     for kind in ("supervisor", "front", "notary", "template"):
         for victim in world.victims(kind)[:1]:
             try:
-                found[kind] = Weight(victim.num_fds(), victim.memory_info().rss)
+                weights[kind] = Weight(victim.num_fds(), victim.memory_info().rss)
             except psutil.Error:
                 continue
-    return found
+    return weights
 
 
 def _look_at_weight(world: World, before: dict[str, Weight]) -> None:

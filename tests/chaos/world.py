@@ -103,11 +103,11 @@ class World:
             )  # fmt: skip
         self.ready = ready_line(self.process, self.log)
         if self.starts == 1:
-            found = serialization.load_pem_private_key(
+            private_key = serialization.load_pem_private_key(
                 Path(self.ready["operator"]["private_key_file"]).read_bytes(), None
             )  # fmt: skip
-            assert isinstance(found, ec.EllipticCurvePrivateKey)
-            self._key = found
+            assert isinstance(private_key, ec.EllipticCurvePrivateKey)
+            self._key = private_key
 
     def again(self, *, expected: tuple[int, ...]) -> None:
         """Wait for the end, which must be one of these exit codes, and start anew."""
@@ -189,14 +189,14 @@ class World:
         """The processes of a kind, in the order of their numbers."""
         if kind == "supervisor":
             return [psutil.Process(self.process.pid)]
-        found = []
+        processes = []
         for process in psutil.Process(self.process.pid).children(recursive=True):
             try:
                 if " ".join(process.cmdline()).startswith(f"gateway: {kind}"):
-                    found.append(process)
+                    processes.append(process)
             except psutil.Error:
                 continue
-        return sorted(found, key=lambda process: process.pid)
+        return sorted(processes, key=lambda process: process.pid)
 
     def signal(self, number: signal.Signals) -> None:
         """Signal the supervisor."""
@@ -206,11 +206,11 @@ class World:
     def wait(condition: Callable[[], Any], what: str, seconds: float = MOST_SECONDS) -> Any:
         """Ask until true. Raises Failed with `what`."""
         deadline = time.monotonic() + seconds
-        while not (found := condition()):
+        while not (answer := condition()):
             if time.monotonic() > deadline:
                 raise Failed(f"waited {seconds:g} s for {what}")
             time.sleep(0.01)
-        return found
+        return answer
 
 
 def left_behind() -> list[int]:

@@ -21,7 +21,7 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Whoever asks for a story comes after all others of this folder: meanwhile it happens."""
+    """Tests that ask for a story come after all others of this folder: meanwhile it happens."""
     here = Path(__file__).parent
     places = [place for place, item in enumerate(items) if item.path.parent == here]
     ours = sorted((items[place] for place in places), key=asks_for_a_story)
@@ -60,8 +60,8 @@ def mode(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def gate(mode: str, request: pytest.FixtureRequest) -> Deployment:
     """The shared gateway of this kind: to be left as it was found."""
-    found: Deployment = request.getfixturevalue(mode)
-    return found
+    shared: Deployment = request.getfixturevalue(mode)
+    return shared
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def operator(gate: Deployment) -> Caller:
 
 @pytest.fixture(scope="package")
 def behind_proxies(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator["Behind"]:
-    """A gateway of each kind whose actions go out through a real squid, once somebody asks for it."""
+    """A gateway of each kind whose actions go out through a real squid, started at the first request for it."""
     made: dict[str, Proxied] = {}
     with ExitStack() as stack:
 
@@ -120,8 +120,8 @@ def asks_for_a_story(item: pytest.Item) -> bool:
 def modes_of_stories(items: list[pytest.Item]) -> list[str]:
     """The kinds of gateway whose story some test of this folder asks for."""
     ours = (item for item in items if item.path.parent == Path(__file__).parent and asks_for_a_story(item))
-    found = {item.callspec.params["mode"] for item in ours}  # type: ignore[attr-defined]
-    return [mode for mode in MODES if mode in found]
+    modes = {item.callspec.params["mode"] for item in ours}  # type: ignore[attr-defined]
+    return [mode for mode in MODES if mode in modes]
 
 
 @pytest.fixture(scope="package", autouse=True)

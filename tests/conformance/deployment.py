@@ -21,12 +21,12 @@ from tests.support.production import PRINCIPAL, Production, mapping, over, produ
 
 MODES = ("dev", "run")
 CLOSED = "127.0.0.1:1"
+"""An address where nothing listens."""
 PARTS = {
     "store": ("proofs", "budgets", "approvals", "epochs"), "ledger": ("events", "receipts", "intents", "unresolved"),
     "journal": ("journal",),
 }  # fmt: skip
 """Parts of the database, and their tables. Without the journal nothing can be written down at all."""
-"""An address where nobody listens."""
 
 
 class Caller(Bearer):
@@ -34,22 +34,22 @@ class Caller(Bearer):
 
     def call(self, method: str, path: str, body: Any = None) -> httpx.Response:
         """One request; a rate that is used up by another test is waited for."""
-        found: list[httpx.Response] = []
+        collected: list[httpx.Response] = []
 
         def is_answered() -> bool:
             headers = self.headers(method, path)
             extra = {} if body is None else {"json": body}
-            found.append(self.http.request(method, path, headers=headers, **extra))
-            return found[-1].status_code != 429 or found[-1].json()["error"] != "rate_limit_exceeded"
+            collected.append(self.http.request(method, path, headers=headers, **extra))
+            return collected[-1].status_code != 429 or collected[-1].json()["error"] != "rate_limit_exceeded"
 
         wait_for(is_answered, "an answer within the rate")
-        return found[-1]
+        return collected[-1]
 
     @property
     def claims(self) -> dict[str, Any]:
         """What the token says, when it is a lease."""
-        found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(self.token.split(".")[1] + "=="))
-        return found
+        claims: dict[str, Any] = json.loads(base64.urlsafe_b64decode(self.token.split(".")[1] + "=="))
+        return claims
 
     @property
     def epoch(self) -> int:
@@ -135,19 +135,19 @@ class Deployment:
             body["budgets"] = {"max_calls": max_calls}
         lease = self.lease(body)
         assert lease.status_code == 200, lease.text
-        found = lease.json()
-        return Caller(self.client, self.base, found["lease_jwt"], prover, found["session_id"])
+        fields = lease.json()
+        return Caller(self.client, self.base, fields["lease_jwt"], prover, fields["session_id"])
 
     def lease(self, body: Any) -> httpx.Response:
         """Ask for a lease, once the rate of others allows it."""
-        found: list[httpx.Response] = []
+        collected: list[httpx.Response] = []
 
         def is_answered() -> bool:
-            found.append(self.client.post("/v1/leases", json=body))
-            return found[-1].status_code != 429
+            collected.append(self.client.post("/v1/leases", json=body))
+            return collected[-1].status_code != 429
 
         wait_for(is_answered, "an answer within the rate")
-        return found[-1]
+        return collected[-1]
 
     def operator(self) -> Caller:
         """The operator of this gateway."""
@@ -160,14 +160,14 @@ class Deployment:
 
     def ready(self) -> httpx.Response:
         """The answer of a gateway that is ready: at once, or when it has come back to itself."""
-        found: list[httpx.Response] = []
+        answers: list[httpx.Response] = []
 
         def is_ready() -> bool:
-            found.append(self.client.get("/readyz"))
-            return found[-1].status_code == 200
+            answers.append(self.client.get("/readyz"))
+            return answers[-1].status_code == 200
 
         wait_for(is_ready, "readiness")
-        return found[-1]
+        return answers[-1]
 
     def status(self) -> dict[str, Any]:
         """The admin status."""

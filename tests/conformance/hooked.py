@@ -21,7 +21,7 @@ ANSWERS = {"kept": 200, "gone": 410, "broken": 503, "patient": 503}
 
 @dataclass
 class Hooked:
-    """One gateway and its receivers by endpoint. Nobody listens to `private` by name but this machine itself."""
+    """One gateway and its receivers by endpoint. The name of `private` leads to this machine itself."""
 
     gate: Deployment
     receivers: Mapping[str, Receiver]
@@ -38,8 +38,8 @@ class Hooked:
         """(attempts, error) of the call's delivery, once it has been given up."""
         asked = "select attempts, error from given_up where endpoint = ? and event_id = ?"
         rows = wait_for(lambda: self.gate.select(asked, endpoint, self.event_id), f"the end of {endpoint}'s")
-        (found,) = rows
-        return found[0], found[1]
+        (row,) = rows
+        return row[0], row[1]
 
     def attempts(self, endpoint: str, least: int = 1) -> list[Received]:
         """What of the call has arrived at an endpoint, once there is so much."""
@@ -52,23 +52,23 @@ class Hooked:
 
 @contextmanager
 def hooked(mode: str, folder: Path) -> Iterator[Hooked]:
-    """Run one until the block ends; one call has been executed, and everybody is being notified."""
+    """Run one until the block ends; one call has been executed, and its notifications are under way."""
     with ExitStack() as stack:
         receivers = {name: stack.enter_context(webhook_receiver()) for name in (*ANSWERS, "private")}
         arrivals: list[float] = []
         for name, status in ANSWERS.items():
             receivers[name].answer = says(status)
         receivers["patient"].answer = _noted(arrivals, says(ANSWERS["patient"]))
-        found = Hooked(
+        hooks = Hooked(
             stack.enter_context(deployment(mode, folder, tables=_tables(mode, receivers))), receivers, arrivals
         )
-        agent = found.gate.agent()
+        agent = hooks.gate.agent()
         assert agent.execute("text_digest", {"text": "everybody hears of it"}).status_code == 200
-        (event,) = found.gate.events(session_id=agent.session_id, event_type="ActionCall")
-        found.event_id = event["event_id"]
-        limited = found.gate.agent(max_calls=1)
+        (event,) = hooks.gate.events(session_id=agent.session_id, event_type="ActionCall")
+        hooks.event_id = event["event_id"]
+        limited = hooks.gate.agent(max_calls=1)
         assert [limited.execute("text_digest", {"text": "x"}).status_code for _ in range(2)] == [200, 403]
-        yield found
+        yield hooks
 
 
 def log_of(gate: Gateway) -> str:

@@ -19,7 +19,7 @@ from tests.support.gateway import wait_for
 
 @contextmanager
 def without_policy(gate: Deployment) -> Iterator[None]:
-    """The policy process has died, and whoever would start another is stopped meanwhile."""
+    """The policy process has died, and the supervisor, which would start another, is stopped meanwhile."""
     policy = gate.gateway.child("policy")
     os.kill(gate.gateway.process.pid, signal.SIGSTOP)
     try:
@@ -46,15 +46,15 @@ def frozen_policy(gate: Deployment) -> Iterator[None]:
 
 def alone(gate: Deployment, name: str) -> httpx.Response:
     """Readiness without this dependency, which is told at once; others may take a moment to be seen again."""
-    found: list[httpx.Response] = []
+    answers: list[httpx.Response] = []
 
     def is_alone() -> bool:
-        found.append(gate.client.get("/readyz"))
-        assert (found[-1].status_code, found[-1].json()[name]) == (503, False)
-        return sum(found[-1].json()[one] is False for one in ("redis", "opa", "ledger")) == 1
+        answers.append(gate.client.get("/readyz"))
+        assert (answers[-1].status_code, answers[-1].json()[name]) == (503, False)
+        return sum(answers[-1].json()[one] is False for one in ("redis", "opa", "ledger")) == 1
 
     wait_for(is_alone, f"readiness without {name} alone")
-    return found[-1]
+    return answers[-1]
 
 
 @dataclass

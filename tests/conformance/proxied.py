@@ -67,15 +67,15 @@ class Proxied:
         return ProxyOutage(call, reason, readiness, others, self._ready_as("ready"))
 
     def _ready_as(self, status: str) -> httpx.Response:
-        found: list[httpx.Response] = []
+        answers: list[httpx.Response] = []
 
         def is_so() -> bool:
-            found.append(self.gate.client.get("/readyz"))
-            assert found[-1].status_code == 200
-            return bool(found[-1].json()["status"] == status)
+            answers.append(self.gate.client.get("/readyz"))
+            assert answers[-1].status_code == 200
+            return bool(answers[-1].json()["status"] == status)
 
         wait_for(is_so, f"readiness {status}")
-        return found[-1]
+        return answers[-1]
 
 
 @contextmanager

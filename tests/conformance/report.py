@@ -24,12 +24,12 @@ Proofs = dict[str, dict[str, set[str]]]
 
 def proofs(collected: list[tuple[str, str, str]]) -> Proofs:
     """From (row, node id, mode) of every collected test."""
-    found: Proofs = defaultdict(lambda: defaultdict(set))
+    by_row: Proofs = defaultdict(lambda: defaultdict(set))
     for name, node, mode in collected:
         path, _, function = node.partition("::")
         test = f"{Path(path).stem}::{function.partition('[')[0]}"
-        found[name][test].add(PLACES[mode])
-    return found
+        by_row[name][test].add(PLACES[mode])
+    return by_row
 
 
 def collect() -> list[tuple[str, str, str]]:

@@ -134,7 +134,7 @@ def policy_data(principal: str) -> dict[str, Any]:
 
 
 def write_policy(folder: Path, principal: str) -> Path:
-    """The default policy, which lets nobody send mail, with the scene's data."""
+    """The default policy with the scene's data and a rule that denies every mail."""
     folder.mkdir(parents=True, exist_ok=True)
     rules = (REPOSITORY / "contrib" / "policy" / "gateway.rego").read_text()
     (folder / "gateway.rego").write_text(f'{rules}\napplies_sinks if "mail_send" in input.requested_sinks\n')

@@ -1,4 +1,4 @@
-"""What can't be seen on a gateway that others use: a restart, a drain, an outage, callers whom nobody knows.
+"""What can't be seen on a gateway that others use: a restart, a drain, an outage, unknown callers.
 
 All of it happens once to one gateway of each kind, from its first start to its last end. The rows look at what was
 seen: a lease or a hold that would run out while other tests take their time is used here and at once.
@@ -89,7 +89,7 @@ class Restart:
 
 @dataclass
 class Strangers:
-    """What somebody hears who asks for a lease of a gateway that knows another user than this one."""
+    """The answers to requests for a lease at a gateway that knows another user than this one."""
 
     socket: httpx.Response
     """Where the gateway is told who connects."""
@@ -138,7 +138,7 @@ class Story:
 
 
 def live(start: Start, mode: str, folder: Path) -> Story:
-    """Start a gateway, restart it as one that knows somebody else, take its policy engine away, drain it."""
+    """Start a gateway, restart it as one that knows another user, take its policy engine away, drain it."""
     top = "lease_ttl_seconds = 3600\n"
     with start(folder, top=top, tables=f"[limits]\ndrain_seconds = {DRAIN_SECONDS[mode]}\n") as gate:
         base, before = gate.base, live_before(gate)
@@ -279,7 +279,7 @@ def live_through_drain(gate: Deployment, agent: Caller) -> Drain:
         approved = operator.post(f"/v1/approvals/{approval_id}/approve")
         again = operator.post("/v1/admin/drain")
     ended = call.status()
-    idle = wait_for(lambda: (found := gate.status())["in_flight_executions"] == 0 and found, "the end of all calls")
+    idle = wait_for(lambda: (status := gate.status())["in_flight_executions"] == 0 and status, "the end of all calls")
     events, reloaded, after_reload = gate.events(event_type="AdminDrain"), gate.reload(), refused()
     _replace_front(gate)
     return Drain(

@@ -17,9 +17,9 @@ View = dict[str, Any]
 @pytest.fixture(scope="module")
 def manifest(gate: Deployment) -> View:
     """The manifest of an action that has everything a manifest can have."""
-    found = gate.client.get("/v1/actions/http_post").json()
-    assert found["action_id"] == "http_post"
-    return dict(found)
+    fields = gate.client.get("/v1/actions/http_post").json()
+    assert fields["action_id"] == "http_post"
+    return dict(fields)
 
 
 @rows(

@@ -12,9 +12,9 @@ from tests.conformance.shapes import RISKS, SEMANTIC
 @pytest.fixture(scope="module")
 def summaries(gate: Deployment) -> list[dict[str, Any]]:
     """All of them."""
-    found = gate.client.get("/v1/actions").json()
-    assert len(found) > 20
-    return list(found)
+    actions = gate.client.get("/v1/actions").json()
+    assert len(actions) > 20
+    return list(actions)
 
 
 @rows(

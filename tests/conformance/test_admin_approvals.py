@@ -13,10 +13,10 @@ from tests.conformance.shapes import seconds_of
 def ids(gate: Deployment) -> dict[str, str]:
     """One approval of each fate."""
     agent, operator = gate.agent(), gate.operator()
-    found = {name: gate.held(agent, body={"text": f"fate {name}"}) for name in ("pending", "approved", "denied")}
-    assert operator.post(f"/v1/approvals/{found['approved']}/approve").status_code == 200
-    assert operator.post(f"/v1/approvals/{found['denied']}/deny").status_code == 200
-    return found
+    by_fate = {name: gate.held(agent, body={"text": f"fate {name}"}) for name in ("pending", "approved", "denied")}
+    assert operator.post(f"/v1/approvals/{by_fate['approved']}/approve").status_code == 200
+    assert operator.post(f"/v1/approvals/{by_fate['denied']}/deny").status_code == 200
+    return by_fate
 
 
 def listed(operator: Caller, query: str = "") -> list[dict[str, Any]]:
@@ -29,19 +29,19 @@ def listed(operator: Caller, query: str = "") -> list[dict[str, Any]]:
 
 @row("admin-endpoints/approvals")
 def test_the_list_is_newest_first(operator: Caller, ids: dict[str, str]) -> None:
-    found = listed(operator)
-    times = [seconds_of(one["created_at"]) for one in found]
+    approvals = listed(operator)
+    times = [seconds_of(one["created_at"]) for one in approvals]
     assert times == sorted(times, reverse=True)
-    places = [[one["approval_id"] for one in found].index(ids[name]) for name in ("denied", "approved", "pending")]
+    places = [[one["approval_id"] for one in approvals].index(ids[name]) for name in ("denied", "approved", "pending")]
     assert places == sorted(places)
 
 
 @row("admin-endpoints/approvals-status")
 def test_the_list_by_status(operator: Caller, ids: dict[str, str]) -> None:
     for status in ids:
-        found = listed(operator, f"?status={status}")
-        assert ids[status] in [one["approval_id"] for one in found]
-        assert {one["state"] for one in found} == {status}
+        approvals = listed(operator, f"?status={status}")
+        assert ids[status] in [one["approval_id"] for one in approvals]
+        assert {one["state"] for one in approvals} == {status}
     assert set(ids.values()) <= {one["approval_id"] for one in listed(operator)}
     assert operator.get("/v1/approvals?status=nonsense").status_code == 400
 

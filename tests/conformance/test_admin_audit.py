@@ -23,7 +23,7 @@ def later_than(began: float) -> Callable[[], bool]:
 
 @pytest.fixture(scope="module")
 def caller(gate: Deployment) -> Caller:
-    """Somebody who was allowed, denied, held, and met an error, in this order."""
+    """A caller that was allowed, denied, held, and met an error, in this order."""
     agent = gate.agent()
     for action, body, status in (
         ("text_digest", {"text": "x"}, 200), ("forbidden_export", {"table": "t"}, 403),
@@ -57,45 +57,45 @@ def test_by_trace(gate: Deployment, own: list[Event]) -> None:
 
 @row("admin-endpoints/events-action_id")
 def test_by_action(gate: Deployment, own: list[Event]) -> None:
-    found = gate.events(action_id="forbidden_export")
-    assert {one["action_id"] for one in found} == {"forbidden_export"}
-    assert own[2] in found
+    events = gate.events(action_id="forbidden_export")
+    assert {one["action_id"] for one in events} == {"forbidden_export"}
+    assert own[2] in events
 
 
 @row("admin-endpoints/events-principal")
 def test_by_principal(gate: Deployment, own: list[Event]) -> None:
-    found = gate.events(principal=gate.principal, limit=1000)
-    assert {one["principal"] for one in found} == {gate.principal}
-    assert own[0] in found
+    events = gate.events(principal=gate.principal, limit=1000)
+    assert {one["principal"] for one in events} == {gate.principal}
+    assert own[0] in events
     assert gate.events(principal="nobody") == []
 
 
 @row("admin-endpoints/events-session_id")
 def test_by_session(gate: Deployment, caller: Caller, own: list[Event]) -> None:
-    found = gate.events(session_id=caller.session_id)
-    assert [one for one in found if one["event_type"] == "ActionCall"] == own
-    assert {one["session_id"] for one in found} == {caller.session_id}
+    events = gate.events(session_id=caller.session_id)
+    assert [one for one in events if one["event_type"] == "ActionCall"] == own
+    assert {one["session_id"] for one in events} == {caller.session_id}
     assert len(own) == 4
 
 
 @row("admin-endpoints/events-decision")
 def test_by_decision(gate: Deployment, caller: Caller, own: list[Event]) -> None:
     for decision, event in zip(("error", "pending_approval", "deny", "allow"), own, strict=True):
-        found = gate.events(session_id=caller.session_id, event_type="ActionCall", decision=decision)
-        assert found == [event]
+        events = gate.events(session_id=caller.session_id, event_type="ActionCall", decision=decision)
+        assert events == [event]
     assert gate.operator().get("/v1/audit/events?decision=perhaps").status_code == 400
 
 
 @row("admin-endpoints/events-after")
 def test_after_a_time_and_not_at_it(gate: Deployment, caller: Caller, own: list[Event]) -> None:
-    found = gate.events(session_id=caller.session_id, event_type="ActionCall", after=own[2]["timestamp"])
-    assert found == own[:2]
+    events = gate.events(session_id=caller.session_id, event_type="ActionCall", after=own[2]["timestamp"])
+    assert events == own[:2]
 
 
 @row("admin-endpoints/events-before")
 def test_before_a_time_and_not_at_it(gate: Deployment, caller: Caller, own: list[Event]) -> None:
-    found = gate.events(session_id=caller.session_id, event_type="ActionCall", before=own[1]["timestamp"])
-    assert found == own[2:]
+    events = gate.events(session_id=caller.session_id, event_type="ActionCall", before=own[1]["timestamp"])
+    assert events == own[2:]
     assert gate.operator().get("/v1/audit/events?before=yesterday").status_code == 400
 
 
@@ -111,9 +111,9 @@ def test_the_chain_is_whole(gate: Deployment, operator: Caller, own: list[Event]
     ((count,),) = gate.select("select count(*) from events")
     answer = operator.get("/v1/audit/verify")
     assert answer.status_code == 200
-    found = answer.json()
-    assert (found["intact"], found["broken_at"]) == (True, None)
-    assert found["events_checked"] >= count > 0
+    report = answer.json()
+    assert (report["intact"], report["broken_at"]) == (True, None)
+    assert report["events_checked"] >= count > 0
 
 
 @row("admin-endpoints/verify-broken")
@@ -124,12 +124,12 @@ def test_a_changed_event_is_found_and_named(gate: Deployment, operator: Caller, 
     text = json.dumps(changed, separators=(",", ":"), sort_keys=True).encode()
     gate.change("update events set bytes = ? where seq = ?", text, seq)
     try:
-        found = operator.get("/v1/audit/verify").json()
+        report = operator.get("/v1/audit/verify").json()
     finally:
         gate.change("update events set bytes = ? where seq = ?", bytes(data), seq)
     ((following,),) = gate.select("select event_id from events where seq = ?", seq + 1)
-    assert found["intact"] is False
-    assert found["broken_at"] in (victim, following)
+    assert report["intact"] is False
+    assert report["broken_at"] in (victim, following)
     assert operator.get("/v1/audit/verify").json()["intact"] is True
 
 

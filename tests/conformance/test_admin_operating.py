@@ -36,8 +36,8 @@ def test_drain(drain: Drain) -> None:
 def test_revoke_all(operator: Caller) -> None:
     answer = operator.post("/v1/admin/revoke-all")
     assert answer.status_code == 200
-    found = answer.json()
-    assert found["current_epoch"] == found["previous_epoch"] + 1
+    epochs = answer.json()
+    assert epochs["current_epoch"] == epochs["previous_epoch"] + 1
 
 
 @row("admin-endpoints/epoch")
@@ -51,10 +51,10 @@ def test_epoch(operator: Caller) -> None:
 def test_reload(gate: Deployment, operator: Caller) -> None:
     answer = operator.post("/v1/admin/reload")
     assert answer.status_code == 200, answer.text
-    found = answer.json()
-    assert found["manifests_loaded"] == len(gate.client.get("/v1/actions").json())
-    assert found["policy_reloaded"] is True
-    assert seconds_of(found["reloaded_at"]) > 0
+    report = answer.json()
+    assert report["manifests_loaded"] == len(gate.client.get("/v1/actions").json())
+    assert report["policy_reloaded"] is True
+    assert seconds_of(report["reloaded_at"]) > 0
 
 
 @row("admin-endpoints/receipt-keys")

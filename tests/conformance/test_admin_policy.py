@@ -34,9 +34,9 @@ def test_the_whole_acl(gate: Deployment, operator: Caller) -> None:
 def test_one_principal(operator: Caller) -> None:
     answer = operator.get("/v1/admin/policy/clerk")
     assert answer.status_code == 200
-    found = answer.json()
-    assert (found["principal"], found["actions"], found["sinks"]) == ("clerk", ["text_digest"], [])
-    assert found["risk_breakdown"] == {"low": ["text_digest"], "medium": [], "high": [], "critical": []}
+    policy = answer.json()
+    assert (policy["principal"], policy["actions"], policy["sinks"]) == ("clerk", ["text_digest"], [])
+    assert policy["risk_breakdown"] == {"low": ["text_digest"], "medium": [], "high": [], "critical": []}
     answer = operator.get("/v1/admin/policy/nobody-at-all")
     assert (answer.status_code, answer.json()["error"]) == (404, "principal_not_found")
 
@@ -45,8 +45,8 @@ def test_one_principal(operator: Caller) -> None:
 def test_grant(operator: Caller) -> None:
     answer = operator.post("/v1/admin/policy/grant", {"principal": WHO, "actions": ["http_fetch", "text_digest"]})
     assert answer.status_code == 200, answer.text
-    found = answer.json()
-    assert (found["principal"], sorted(found["actions"]), found["sinks"]) == (
+    policy = answer.json()
+    assert (policy["principal"], sorted(policy["actions"]), policy["sinks"]) == (
         WHO, ["http_fetch", "text_digest"], ["http_read"],
     )  # fmt: skip
     assert operator.get(f"/v1/admin/policy/{WHO}").json()["sinks"] == ["http_read"]
@@ -57,8 +57,8 @@ def test_revoke(operator: Caller) -> None:
     operator.post("/v1/admin/policy/grant", {"principal": WHO, "actions": ["http_fetch", "text_digest"]})
     answer = operator.post("/v1/admin/policy/revoke", {"principal": WHO, "actions": ["http_fetch"]})
     assert answer.status_code == 200, answer.text
-    found = answer.json()
-    assert (found["principal"], found["actions"], found["sinks"]) == (WHO, ["text_digest"], [])
+    policy = answer.json()
+    assert (policy["principal"], policy["actions"], policy["sinks"]) == (WHO, ["text_digest"], [])
 
 
 @row("admin-endpoints/allowlist-add")

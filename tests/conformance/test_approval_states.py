@@ -23,9 +23,9 @@ def listed(gate: Deployment, status: str) -> list[str]:
     """Ids of the list that is filtered so."""
     answer = gate.operator().get(f"/v1/approvals?status={status}&limit=200")
     assert answer.status_code == 200, answer.text
-    found = answer.json()["approvals"]
-    assert {one["state"] for one in found} <= {status}
-    return [one["approval_id"] for one in found]
+    approvals = answer.json()["approvals"]
+    assert {one["state"] for one in approvals} <= {status}
+    return [one["approval_id"] for one in approvals]
 
 
 def error_of(answer: Any) -> tuple[int, str]:
@@ -72,16 +72,16 @@ def ends(gate: Deployment) -> Ends:
     {f"reported-{name}": name for name in ("pending", "claimed", "approved", "denied", "expired")},
 )
 def test_the_poll_reports_it(ends: Ends, case: str) -> None:
-    found = ends.seen.get(case) or state_of(ends.agent, ends.ids[case])
-    assert found == case
+    state = ends.seen.get(case) or state_of(ends.agent, ends.ids[case])
+    assert state == case
 
 
 @rows("approval-states", {f"filter-{name}": name for name in ("pending", "claimed", "approved", "denied", "failed")})
 def test_the_list_can_be_asked_for_it(gate: Deployment, ends: Ends, case: str) -> None:
-    found = ends.claimed if case == "claimed" else listed(gate, case)
-    assert ends.ids[case] in found
+    ids = ends.claimed if case == "claimed" else listed(gate, case)
+    assert ends.ids[case] in ids
     others = {value for name, value in ends.ids.items() if name not in (case, "claimed")}  # it is approved by now
-    assert not set(found) & others
+    assert not set(ids) & others
 
 
 @row("approval-states/none-to-pending")

@@ -23,8 +23,8 @@ def answer(gate: Deployment) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def event(gate: Deployment, answer: dict[str, Any]) -> Event:
     """Its event."""
-    (found,) = gate.events(trace_id=answer["trace_id"])
-    return found
+    (record,) = gate.events(trace_id=answer["trace_id"])
+    return record
 
 
 @rows(
@@ -62,8 +62,8 @@ def test_the_decision_is_in_the_event(gate: Deployment, case: tuple[str, Any, st
     action, body, decision = case
     agent = gate.agent()
     agent.execute(action, body)
-    (found,) = gate.events(session_id=agent.session_id, event_type="ActionCall")
-    assert found["decision"] == decision
+    (record,) = gate.events(session_id=agent.session_id, event_type="ActionCall")
+    assert record["decision"] == decision
 
 
 @row("audit-event/prev_hash")
@@ -90,20 +90,20 @@ def test_a_drain_is_audited(drain: Drain) -> None:
 
 @row("audit-event/type-AdminReload")
 def test_a_reload_is_audited(gate: Deployment) -> None:
-    (found,) = acts(gate, "POST", "/v1/admin/reload")
-    assert found["event_type"] == "AdminReload"
+    (record,) = acts(gate, "POST", "/v1/admin/reload")
+    assert record["event_type"] == "AdminReload"
 
 
 @row("audit-event/revoke-all")
 def test_revoke_all_is_audited(gate: Deployment) -> None:
-    (found,) = acts(gate, "POST", "/v1/admin/revoke-all")
-    assert found["decision"] == "allow"
+    (record,) = acts(gate, "POST", "/v1/admin/revoke-all")
+    assert record["decision"] == "allow"
 
 
 @row("audit-event/receipt-keys")
 def test_a_look_at_the_receipt_keys_is_audited(gate: Deployment) -> None:
-    (found,) = acts(gate, "GET", "/v1/receipt-keys")
-    assert found["decision"] == "allow"
+    (record,) = acts(gate, "GET", "/v1/receipt-keys")
+    assert record["decision"] == "allow"
 
 
 @row("audit-event/allowlist")

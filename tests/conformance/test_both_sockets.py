@@ -8,8 +8,8 @@ from tests.conformance.marks import row, rows
 def test_both_sockets_answer_alike(gate: Deployment, case: str) -> None:
     gate.ready()
     with gate.over("client_socket") as client, gate.over("admin_socket") as admin:
-        found = [client.get(case), admin.get(case)]
-    answers = [(one.status_code, one.json(), one.headers["content-type"]) for one in found]
+        responses = [client.get(case), admin.get(case)]
+    answers = [(one.status_code, one.json(), one.headers["content-type"]) for one in responses]
     assert answers[0] == answers[1]
     assert answers[0][0] == 200
 

@@ -16,13 +16,13 @@ def test_healthz(gate: Deployment) -> None:
 @row("client-endpoints/readyz")
 def test_readyz(gate: Deployment) -> None:
     answer = gate.ready()
-    found: dict[str, Any] = answer.json()
+    readiness: dict[str, Any] = answer.json()
     assert answer.status_code == 200
-    assert found["status"] == "ready"
-    assert all(found[name] is True for name in ("redis", "opa", "ledger", "approval_store"))
-    assert "egress_proxy" in found
-    assert found["egress_proxy"] is None
-    assert found["actions_registered"] == len(gate.client.get("/v1/actions").json())
+    assert readiness["status"] == "ready"
+    assert all(readiness[name] is True for name in ("redis", "opa", "ledger", "approval_store"))
+    assert "egress_proxy" in readiness
+    assert readiness["egress_proxy"] is None
+    assert readiness["actions_registered"] == len(gate.client.get("/v1/actions").json())
 
 
 @row("client-endpoints/leases")

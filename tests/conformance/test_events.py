@@ -23,8 +23,8 @@ def test_each_decision_leaves_one_event(gate: Deployment, agent: Caller) -> None
         ("little_fuel", {"text": "x"}), ("nothing", {}), ("text_digest", {"text": 1}),
     ):  # fmt: skip
         agent.execute(action, body)
-    found = gate.events(session_id=agent.session_id, event_type="ActionCall")
-    assert [one["decision"] for one in found] == ["deny", "deny", "error", "pending_approval", "deny", "allow"]
+    events = gate.events(session_id=agent.session_id, event_type="ActionCall")
+    assert [one["decision"] for one in events] == ["deny", "deny", "error", "pending_approval", "deny", "allow"]
 
 
 @row("events/1-AdminDrain")
@@ -80,8 +80,8 @@ def test_an_event_is_found(gate: Deployment, agent: Caller) -> None:
 
 @row("events/1-verifiable")
 def test_the_chain_is_whole(operator: Caller) -> None:
-    found = operator.get("/v1/audit/verify").json()
-    assert (found["intact"], found["broken_at"]) == (True, None)
+    report = operator.get("/v1/audit/verify").json()
+    assert (report["intact"], report["broken_at"]) == (True, None)
 
 
 @row("events/1-status-silent")

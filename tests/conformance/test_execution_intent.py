@@ -16,12 +16,12 @@ def story(gate: Deployment) -> tuple[Intent, dict[str, Any], Intent | None]:
     """The intent of a call that is under way, the call's answer, and the intent after it."""
     agent = gate.agent()
     with still_workers(gate) as workers:
-        call, found = workers.begin(lambda: agent.execute("spin", {}))
+        call, intent = workers.begin(lambda: agent.execute("spin", {}))
     answer = call.answer()
     assert answer is not None
     assert answer.status_code == 200
-    after = [one for one in intents(gate) if one["intent_id"] == found["intent_id"]]
-    return found, answer.json(), after[0] if after else None
+    after = [one for one in intents(gate) if one["intent_id"] == intent["intent_id"]]
+    return intent, answer.json(), after[0] if after else None
 
 
 Story = tuple[Intent, dict[str, Any], Intent | None]

@@ -25,8 +25,8 @@ def learned(gate: Deployment) -> Learned:
     """One, as it is listed."""
     operator = gate.operator()
     assert operator.post("/v1/admin/domains", RULE).status_code == 200
-    found = operator.get("/v1/admin/domains").json()["domains"]
-    return dict(next(one for one in found if one["domain"] == RULE["domain"]))
+    domains = operator.get("/v1/admin/domains").json()["domains"]
+    return dict(next(one for one in domains if one["domain"] == RULE["domain"]))
 
 
 @rows(
@@ -48,8 +48,8 @@ def test_a_domain_from_an_approval_says_so(gate: Deployment) -> None:
     operator = gate.operator()
     approval_id = gate.held(gate.agent(), "http_host", {"host": "learned.gateway.test"})
     assert operator.post(f"/v1/approvals/{approval_id}/approve?learn_domain=learned.gateway.test").status_code == 200
-    found = operator.get("/v1/admin/domains").json()["domains"]
-    (rule,) = [one for one in found if one["domain"] == "learned.gateway.test"]
+    domains = operator.get("/v1/admin/domains").json()["domains"]
+    (rule,) = [one for one in domains if one["domain"] == "learned.gateway.test"]
     assert (rule["action_id"], rule["source"]) == ("http_host", "approval")
 
 

@@ -25,8 +25,8 @@ def learned(gate: Deployment) -> Learned:
     """One, as it is listed."""
     operator = gate.operator()
     assert operator.post("/v1/admin/paths", RULE).status_code == 200
-    found = operator.get("/v1/admin/paths").json()["paths"]
-    return dict(next(one for one in found if one["path"] == RULE["path"]))
+    paths = operator.get("/v1/admin/paths").json()["paths"]
+    return dict(next(one for one in paths if one["path"] == RULE["path"]))
 
 
 @rows(

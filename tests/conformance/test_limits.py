@@ -36,15 +36,15 @@ def test_a_megabyte_passes_and_one_byte_more_does_not(gate: Deployment, agent: C
 
 def hurried(ask: Any, count: int) -> tuple[dict[int, int], float]:
     """Status -> how many of `count` requests in a row had it; and how long they took."""
-    found: dict[int, int] = {}
+    counts: dict[int, int] = {}
     began = time.monotonic()
     for _ in range(count):
         answer: httpx.Response = ask()
-        found[answer.status_code] = found.get(answer.status_code, 0) + 1
+        counts[answer.status_code] = counts.get(answer.status_code, 0) + 1
         if answer.status_code == 429:
             assert answer.json() == {"error": "rate_limit_exceeded"}
             assert int(answer.headers["retry-after"]) >= 1
-    return found, time.monotonic() - began
+    return counts, time.monotonic() - began
 
 
 def holds(found: dict[int, int], passed: int, seconds: float, rate: int) -> bool:
@@ -55,9 +55,9 @@ def holds(found: dict[int, int], passed: int, seconds: float, rate: int) -> bool
 @row("limits/lease-rate")
 def test_fifty_leases_a_second(gate: Deployment) -> None:
     body = {"scopes": ["tools:call"], "dpop_jwk": Prover().jwk}
-    found, seconds = hurried(lambda: gate.client.post("/v1/leases", json=body), 100)
-    assert set(found) <= {200, 429}
-    assert holds(found, 200, seconds, 50)
+    counts, seconds = hurried(lambda: gate.client.post("/v1/leases", json=body), 100)
+    assert set(counts) <= {200, 429}
+    assert holds(counts, 200, seconds, 50)
 
 
 @row("limits/write-rate")
@@ -68,9 +68,9 @@ def test_twenty_writes_a_second_whatever_they_write(gate: Deployment, operator: 
         path = paths[int(time.monotonic() * 1000) % 2]
         return gate.admin.post(path, headers=operator.headers("POST", path))
 
-    found, seconds = hurried(ask, 45)
-    assert set(found) <= {404, 429}
-    assert holds(found, 404, seconds, 20)
+    counts, seconds = hurried(ask, 45)
+    assert set(counts) <= {404, 429}
+    assert holds(counts, 404, seconds, 20)
     assert operator.call("GET", "/v1/admin/status").status_code == 200  # reads have their own
 
 
@@ -82,9 +82,9 @@ def test_a_hundred_reads_a_second_whatever_they_read(gate: Deployment, operator:
         path = paths[int(time.monotonic() * 1000) % 2]
         return gate.admin.get(path, headers=operator.headers("GET", path))
 
-    found, seconds = hurried(ask, 220)
-    assert set(found) <= {404, 429}
-    assert holds(found, 404, seconds, 100)
+    counts, seconds = hurried(ask, 220)
+    assert set(counts) <= {404, 429}
+    assert holds(counts, 404, seconds, 100)
 
 
 @pytest.fixture(scope="module")
@@ -158,8 +158,8 @@ def test_a_lease_lives_five_minutes(agent: Caller) -> None:
 @row("limits/secrets-cache")
 def test_a_changed_secrets_file_counts_at_once(gate: Deployment, agent: Caller) -> None:
     body = {"path": "x", "message": "m"}
-    found = agent.execute("some_secret", body)  # it is in the cache now; nobody is there to be told it
-    assert (found.status_code, "X-Receipt-Id" in found.headers) == (502, True)
+    first = agent.execute("some_secret", body)  # the secret is in the cache now; no upstream receives it
+    assert (first.status_code, "X-Receipt-Id" in first.headers) == (502, True)
     before = gate.secrets.read_text()
     gate.secrets.write_text(json.dumps({"bank_token": "bank-91aa"}))
     try:

@@ -34,9 +34,9 @@ def family_of(gate: Deployment, name: str) -> tuple[str, list[Sample]]:
     answer = gate.operator().get("/metrics")
     assert answer.status_code == 200, answer.text
     lines = [line for line in answer.text.splitlines() if line.startswith(name) or f" {name} " in line[:120]]
-    (found,) = text_string_to_metric_families("\n".join([*lines, "# EOF", ""]))  # type: ignore[no-untyped-call]
-    assert found.name == name
-    return found.type, found.samples
+    (family,) = text_string_to_metric_families("\n".join([*lines, "# EOF", ""]))  # type: ignore[no-untyped-call]
+    assert family.name == name
+    return family.type, family.samples
 
 
 def total(samples: list[Sample], kind: str) -> float:

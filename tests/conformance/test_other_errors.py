@@ -36,18 +36,18 @@ def test_an_identity_that_may_not(unknown: Strangers) -> None:
 @row("other-errors/leases-429")
 def test_too_many_leases(gate: Deployment) -> None:
     """What is no request counts as well, and is refused faster than any lease is made; a hundred wait at a time."""
-    found: list[Reply] = []
+    answers: list[Reply] = []
     with raw(gate.gateway.ready["client_socket"]) as line:
 
         def is_too_much() -> bool:
             line.send(request("POST", "/v1/leases", body=b"{}") * 100)
-            found.extend(reply for _ in range(100) if (reply := line.reply("POST")) is not None)
-            return found[-1].status == 429
+            answers.extend(reply for _ in range(100) if (reply := line.reply("POST")) is not None)
+            return answers[-1].status == 429
 
         wait_for(is_too_much, "more than a second's leases in a second")
-    assert {one.status for one in found} <= {400, 429}
-    assert found[-1].json == {"error": "rate_limit_exceeded"}
-    assert int(found[-1].headers["retry-after"]) >= 1
+    assert {one.status for one in answers} <= {400, 429}
+    assert answers[-1].json == {"error": "rate_limit_exceeded"}
+    assert int(answers[-1].headers["retry-after"]) >= 1
 
 
 @row("other-errors/leases-503-identity")

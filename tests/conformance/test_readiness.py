@@ -28,6 +28,6 @@ def test_without_a_core_dependency_it_is_not_ready_and_503(gate: Deployment, out
         answers["ledger"] = alone(gate, "ledger")
     answers["opa"] = outage.readiness
     for name, answer in answers.items():
-        found = answer.json()
-        assert (answer.status_code, found["status"]) == (503, "not_ready")
-        assert [one for one in ("redis", "opa", "ledger") if not found[one]] == [name]
+        readiness = answer.json()
+        assert (answer.status_code, readiness["status"]) == (503, "not_ready")
+        assert [one for one in ("redis", "opa", "ledger") if not readiness[one]] == [name]

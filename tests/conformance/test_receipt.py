@@ -47,12 +47,12 @@ FAILING: dict[str, tuple[str, Any]] = {
 @pytest.fixture(scope="module")
 def failures(gate: Deployment) -> dict[str, Receipt]:
     """Failure class -> receipt of a call that failed so."""
-    found = {}
+    receipts = {}
     for name, (action, body) in FAILING.items():
         agent = gate.agent()
         assert agent.execute(action, body).status_code == 502
-        found[name] = gate.receipt_of(agent)
-    return found
+        receipts[name] = gate.receipt_of(agent)
+    return receipts
 
 
 def is_computing(pid: int) -> bool:
@@ -207,9 +207,9 @@ def test_a_receipt_that_was_changed_says_so(gate: Deployment, case: str) -> None
     changed = CHANGES[case](stored(gate, receipt_id))
     data = json.dumps(changed).encode()
     assert gate.change("update receipts set bytes = ? where receipt_id = ?", data, receipt_id) == 1
-    found = gate.receipt(receipt_id)
-    assert found["signature_status"] == case
-    assert ("receipt_signature" in found) == (case != "unsigned")
+    answer = gate.receipt(receipt_id)
+    assert answer["signature_status"] == case
+    assert ("receipt_signature" in answer) == (case != "unsigned")
 
 
 @row("receipt/status-not-stored")

@@ -9,7 +9,7 @@ from tests.support.coded import Coded
 
 @pytest.fixture(scope="module")
 def receipt_id(gate: Deployment) -> str:
-    """A receipt of somebody."""
+    """The receipt of another lease's call."""
     return str(gate.agent().execute("text_digest", {"text": "x"}).json()["receipt_id"])
 
 

@@ -153,7 +153,7 @@ def test_manifests_that_can_not_be_loaded_end_the_start(tmp_path: Path, safe: Te
 
 @row("start/wasm-runtime")
 def test_a_runtime_that_can_not_get_ready_ends_the_start(tmp_path: Path, safe: Text) -> None:
-    """Nowhere to keep compiled modules: what is mapped must lie where nobody else writes."""
+    """Nowhere to keep compiled modules: mapped files must lie where no other user writes."""
     (tmp_path / "state").mkdir(mode=0o700)
     (tmp_path / "state" / "modules-cache").write_text("this is no folder")
     refused(tmp_path, safe, "modules-cache", code=77)

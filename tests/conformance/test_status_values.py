@@ -14,7 +14,7 @@ def test_all_is_well(gate: Deployment) -> None:
 
 @row("status-values/degraded")
 def test_without_the_policy_engine_it_is_degraded(outage: Outage) -> None:
-    """Without the key-value store nobody is told: an operator's proof could not be recorded."""
+    """Without the key-value store no status is answered: an operator's proof could not be recorded."""
     assert outage.status["status"] == "degraded"
     assert outage.status["dependencies"] == {"redis": True, "opa": False}
 

@@ -49,9 +49,9 @@ def test_old_receipts_verify_after_a_rotation(gate: Deployment, agent: Caller, o
 
     def newest() -> str:
         receipt_id = agent.execute("text_digest", {"text": "after"}).json()["receipt_id"]
-        found = gate.receipt(receipt_id)
-        assert found["signature_status"] == "verified"
-        return str(found["signing_key_id"])
+        receipt = gate.receipt(receipt_id)
+        assert receipt["signature_status"] == "verified"
+        return str(receipt["signing_key_id"])
 
     new = wait_for(lambda: (kid := newest()) != old and kid, "a receipt by the new key")
     kids = [key["kid"] for key in operator.get("/v1/receipt-keys").json()["keys"]]
@@ -73,6 +73,6 @@ def test_a_receipt_from_before_signing_has_no_signature(gate: Deployment, agent:
     stored = json.loads(bytes(data))
     del stored["receipt_signature"], stored["signing_key_id"]
     gate.change("update receipts set bytes = ? where receipt_id = ?", json.dumps(stored).encode(), receipt_id)
-    found = gate.receipt(receipt_id)
-    assert found["signature_status"] == "unsigned"
-    assert not {"receipt_signature", "signing_key_id"} & set(found)
+    receipt = gate.receipt(receipt_id)
+    assert receipt["signature_status"] == "unsigned"
+    assert not {"receipt_signature", "signing_key_id"} & set(receipt)

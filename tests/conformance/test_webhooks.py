@@ -20,8 +20,8 @@ from tests.support.gateway import wait_for
 @pytest.fixture(scope="module")
 def hooks(mode: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Hooked]:
     """A gateway with endpoints of its own, and one call that they are notified of."""
-    with hooked(mode, tmp_path_factory.mktemp(f"hooked-{mode}")) as found:
-        yield found
+    with hooked(mode, tmp_path_factory.mktemp(f"hooked-{mode}")) as gateway:
+        yield gateway
 
 
 @ONLY_DEV

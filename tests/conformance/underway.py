@@ -41,10 +41,12 @@ class StillWorkers:
         worker stands still in the middle of it."""
         known = {one["intent_id"] for one in intents(self._gate)}
         begun = Background(call)
-        found = wait_for(lambda: [one for one in intents(self._gate) if one["intent_id"] not in known], "the dispatch")
+        new_intents = wait_for(
+            lambda: [one for one in intents(self._gate) if one["intent_id"] not in known], "the dispatch"
+        )
         if runs:
             self._until_computing()
-        return begun, found[0]
+        return begun, new_intents[0]
 
     def _until_computing(self) -> None:
         workers = [one for one in self._workers if _is_of(one, "compute")]
@@ -69,7 +71,7 @@ class StillWorkers:
 def still_workers(gate: Deployment, agent: Caller | None = None, *, files: bool = False) -> Iterator[StillWorkers]:
     """Every worker stands still until the block ends. A compute worker can take a call; with `files` another one, too.
 
-    Whoever served last is the next to be chosen: so a call before, by `agent` or by somebody else, makes sure that a
+    The worker that served last is chosen next: so a call before, by `agent` or by a fresh lease, makes sure that a
     worker is there, and is chosen before any other that is just coming.
     """
     agent = agent or gate.agent()
@@ -79,7 +81,7 @@ def still_workers(gate: Deployment, agent: Caller | None = None, *, files: bool 
     template = gate.gateway.child("template")
     workers: list[psutil.Process] = []
     try:
-        stand_still([template])  # so that nobody is born unseen
+        stand_still([template])  # so that no worker is forked unseen
         workers += template.children()
         stand_still(workers)
         template.send_signal(signal.SIGCONT)

@@ -312,7 +312,7 @@ def test_what_policy_would_say_is_explained_without_a_call(
 
 def test_the_chain_is_checked_and_found_intact(page: Browser, registered: Registered, tmp_path: Path) -> None:
     registered.sign_in("audit?event_type=AdminReload")
-    found = "[...document.querySelectorAll('.event strong')].map((one) => one.textContent)"
-    assert set(wait_for(lambda: page.run(found), "events")) == {"AdminReload"}
+    event_types = "[...document.querySelectorAll('.event strong')].map((one) => one.textContent)"
+    assert set(wait_for(lambda: page.run(event_types), "events")) == {"AdminReload"}
     page.click("button", "Check the whole chain")
     page.sees("intact")

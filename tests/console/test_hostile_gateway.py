@@ -1,4 +1,4 @@
-"""The page before a gateway, or somebody between, that sends what no gateway would; and its own sources."""
+"""The page before a gateway, or a proxy in between, that answers as no real gateway does; and its own sources."""
 
 import json
 import re
@@ -119,7 +119,7 @@ def test_a_log_that_is_shorter_than_it_was_is_said(page: Browser, served: Consol
     page.sees("5 entries")
     assert "shorter" not in page.text()
     script.answers["GET /v1/admin/status"] = reporting(4)
-    page.run("document.dispatchEvent(new Event('visibilitychange'))")  # as when somebody comes back to it
+    page.run("document.dispatchEvent(new Event('visibilitychange'))")  # as when the user comes back to the tab
     page.sees("log is shorter than it was")
 
 

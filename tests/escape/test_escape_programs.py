@@ -36,13 +36,13 @@ CASES = [
 @pytest.fixture(scope="module")
 def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, str]]:
     """What came of every row in each program."""
-    found = {}
+    by_program = {}
     for program in MAY:
         outside: Path = tmp_path_factory.mktemp("escape")
         more = (str(outside / "ledger.sqlite3"),) if program == "notary.reader" else ()
         with surroundings(outside) as facts:
-            found[program] = tried(program, facts, *more)
-    return found
+            by_program[program] = tried(program, facts, *more)
+    return by_program
 
 
 def tried(program: str, facts: dict[str, object], *more: str) -> dict[str, str]:
@@ -59,9 +59,9 @@ def tried(program: str, facts: dict[str, object], *more: str) -> dict[str, str]:
             pass_fds=(theirs.fileno(), writing), cwd="/", stdin=subprocess.DEVNULL,
         )  # fmt: skip
         os.close(writing)
-        found: dict[str, str] = json.loads(report.read())
+        by_row: dict[str, str] = json.loads(report.read())
         assert process.wait(60) == 0
-    return found
+    return by_row
 
 
 @pytest.mark.parametrize(("program", "row"), CASES)

@@ -69,14 +69,14 @@ class Escapes:
 
     def outcomes(self, profile: str, rows: list[Row]) -> dict[str, str]:
         """What came of each."""
-        found: dict[str, str] = {}
+        by_row: dict[str, str] = {}
         trying: deque[tuple[Row, Worker]] = deque()
         for row in rows:
             trying.append((row, self.begin(profile, row.name)))
             if len(trying) == AT_ONCE:
                 one, worker = trying.popleft()
-                found[one.name] = self.outcome(worker)
-        return found | {one.name: self.outcome(worker) for one, worker in trying}
+                by_row[one.name] = self.outcome(worker)
+        return by_row | {one.name: self.outcome(worker) for one, worker in trying}
 
 
 @pytest.fixture(scope="module")

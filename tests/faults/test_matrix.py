@@ -73,13 +73,13 @@ def walks(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     asked, folder = _asked(request), tmp_path_factory.mktemp("faults")
     documented.prepare()  # Python 3.11 can't read source in several threads at once
     with ThreadPoolExecutor(len(STAGES)) as pool:
-        found: Walks = {}
+        by_dependency: Walks = {}
         for start, tables in STAGES.items():
             names = {table.dependency for table in tables}
             if names & {name for name, _ in asked}:
                 future = pool.submit(_walked, start, folder / getattr(start, "__name__", "stage"), asked)
-                found |= dict.fromkeys(names, future)
-        yield found
+                by_dependency |= dict.fromkeys(names, future)
+        yield by_dependency
 
 
 @pytest.fixture

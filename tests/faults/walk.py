@@ -79,16 +79,16 @@ def walk(stage: Stage, faults: set[str]) -> dict[str, Seen]:
     pids = _pids(stage.gate)
     chosen = faults | {START}
     rows = {fault: row for fault, row in stage.table.rows.items() if isinstance(row, Row) and fault in chosen}
-    found = {fault: _walk_row(stage, fault, row) for fault, row in rows.items()}
-    if not found:
-        return found
-    last = found[next(reversed(found))]
+    seen = {fault: _walk_row(stage, fault, row) for fault, row in rows.items()}
+    if not seen:
+        return seen
+    last = seen[next(reversed(seen))]
     if _pids(stage.gate) != pids:
         last.problems.append("a process did not live through it all")
     report = stage.gate.operator().get("/v1/audit/verify").json()
     if not report["intact"]:
         last.problems.append(f"the ledger is not intact: {report}")
-    return found
+    return seen
 
 
 def _walk_row(stage: Stage, fault: str, row: Row) -> Seen:
@@ -151,15 +151,15 @@ def _ask(stage: Stage, scene: _Scene, seen: Seen, operation: str, expected: str)
 
 
 def _waited(ask: Callable[[], httpx.Response], expected: str) -> httpx.Response:
-    found: list[httpx.Response] = []
+    responses: list[httpx.Response] = []
 
     def is_so() -> bool:
-        found.append(ask())
-        return _said("readiness", found[-1]) == expected
+        responses.append(ask())
+        return _said("readiness", responses[-1]) == expected
 
     with suppress(AssertionError):  # the last answer tells
         wait_for(is_so, expected)
-    return found[-1]
+    return responses[-1]
 
 
 def _said(operation: str, answer: httpx.Response) -> str:
@@ -190,11 +190,11 @@ def holds(sample: str, before: str, after: str) -> bool:
 def _sum(name: str, text: str) -> float | None:
     """Over all series of this name that have its labels; None where there is none."""
     wanted, labels = _parts(name)
-    found = [
+    values = [
         float(value) for series, _, value in (line.rpartition(" ") for line in text.splitlines())
         if (parts := _parts(series))[0] == wanted and labels <= parts[1]
     ]  # fmt: skip
-    return sum(found) if found else None
+    return sum(values) if values else None
 
 
 def _parts(series: str) -> tuple[str, set[str]]:

@@ -96,10 +96,10 @@ def executions(monkeypatch: pytest.MonkeyPatch) -> Iterator[Executions]:
         return give_word(worker, intent_id, plan_hash, **how)
 
     def taken_back(worker: WorkerChannel, only: str | None = None) -> list[str]:
-        found = take_back(worker, only)
-        for intent_id in found:
+        intent_ids = take_back(worker, only)
+        for intent_id in intent_ids:
             spy.intents.remove(intent_id)
-        return found
+        return intent_ids
 
     monkeypatch.setattr(WorkerChannel, "give_word", noted)
     monkeypatch.setattr(WorkerChannel, "take_back", taken_back)
@@ -156,7 +156,7 @@ async def check_call(core: Core, agent: Agent, answer: Answer, ran: bool, unreso
 
 
 def prices(has_end: bool, ran: bool, unresolved: int) -> tuple[int, ...]:
-    """What may be left of three calls. Nobody can know it of an intent that shows, and that nothing was executed of."""
+    """Calls that may be left of three: two or three where an intent is unresolved and no worker executed it."""
     return (2,) if has_end or ran else (2, 3) if unresolved else (3,)
 
 

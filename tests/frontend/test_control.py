@@ -106,8 +106,8 @@ async def test_what_is_posted_arrives_in_order() -> None:
         for number in range(100):
             control.post(m.NeedWorker(str(number)))
         with trio.fail_after(60):
-            found = [await supervisor.channel.receive() for _ in range(100)]
-        assert found == [m.NeedWorker(str(number)) for number in range(100)]
+            messages = [await supervisor.channel.receive() for _ in range(100)]
+        assert messages == [m.NeedWorker(str(number)) for number in range(100)]
         nursery.cancel_scope.cancel()
 
 
@@ -135,9 +135,9 @@ async def test_a_worker_that_serves_is_told_of_although_the_queue_was_full_and_s
             control.tell_serves(f"compute-{number}")
         nursery.start_soon(control.run, Listener())
         with trio.fail_after(60):
-            found = [await supervisor.channel.receive() for _ in range(2 * MAX_UNSENT)]
+            messages = [await supervisor.channel.receive() for _ in range(2 * MAX_UNSENT)]
         newest = [m.WorkerServes(f"compute-{number}") for number in range(MAX_UNSENT, 2 * MAX_UNSENT)]
-        assert found == [m.NeedWorker("compute"), *newest, *[m.NeedWorker("compute")] * (MAX_UNSENT - 1)]
+        assert messages == [m.NeedWorker("compute"), *newest, *[m.NeedWorker("compute")] * (MAX_UNSENT - 1)]
         nursery.cancel_scope.cancel()
 
 

@@ -1,4 +1,4 @@
-"""The front between its supervisor's words: reloads that fail in ways nobody foresaw, and the last event."""
+"""The front between its supervisor's words: reloads that fail in unforeseen ways, and the last event."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager

@@ -40,8 +40,8 @@ TOO_FAST = (429, "rate_limit_exceeded", "1")
 
 async def refusals(core: Core, agent: Agent) -> list[dict[str, Any]]:
     """Events of calls that were refused as too much, oldest first."""
-    found = await core.events(session_id=agent.session_id, event_type="ActionCall")
-    return [event for event in reversed(found) if event.get("error_code") in ("rate_limit_exceeded", "overloaded")]
+    events = await core.events(session_id=agent.session_id, event_type="ActionCall")
+    return [event for event in reversed(events) if event.get("error_code") in ("rate_limit_exceeded", "overloaded")]
 
 
 def test_every_row_of_a_session_has_the_session_s_rate_and_no_other_row_has() -> None:

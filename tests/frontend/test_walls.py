@@ -70,8 +70,8 @@ def test_what_lies_in_folders_of_its_own_may_be_replaced_whole(layout: Path) -> 
 def test_a_folder_is_known_by_what_it_is_and_not_by_its_name(layout: Path) -> None:
     (layout / "elsewhere").mkdir()
     (layout / "elsewhere" / "link").symlink_to(layout / "state")
-    found = settings(layout, secrets=SecretSettings(file=str(layout / "elsewhere" / "link" / "secrets.toml")))
-    rights, _ = reached(layout, found)
+    linked_settings = settings(layout, secrets=SecretSettings(file=str(layout / "elsewhere" / "link" / "secrets.toml")))
+    rights, _ = reached(layout, linked_settings)
     assert "state" not in rights
     assert "elsewhere/link" not in rights
 

@@ -39,9 +39,9 @@ def write_ready(gate: Gateway, folder: Path) -> Path:
 def gatectl(gate: Gateway, tmp_path_factory: pytest.TempPathFactory) -> Gatectl:
     """gatectl whose current context is the gateway of this folder."""
     folder = tmp_path_factory.mktemp("home")
-    found = Gatectl(folder)
-    found.done("context", "from-ready", str(write_ready(gate, folder)))
-    return found
+    program = Gatectl(folder)
+    program.done("context", "from-ready", str(write_ready(gate, folder)))
+    return program
 
 
 @pytest.fixture
@@ -63,6 +63,6 @@ _amounts = iter(range(30_000, 99_000))
 @pytest.fixture
 def held(agent: AgentClient) -> Held:
     """A payment that waits for an operator."""
-    found = agent.execute("payment_transfer", {"to": "acct-7", "amount_cents": next(_amounts), "currency": "EUR"})
-    assert isinstance(found, Held)
-    return found
+    answer = agent.execute("payment_transfer", {"to": "acct-7", "amount_cents": next(_amounts), "currency": "EUR"})
+    assert isinstance(answer, Held)
+    return answer

@@ -1,4 +1,4 @@
-"""What an operator sees before deciding, how they decide, and what they hear when somebody else was first."""
+"""What an operator sees before deciding, how they decide, and what they are told when another operator was first."""
 
 import json
 import time
@@ -39,9 +39,9 @@ def in_order(text: str, *parts: str) -> None:
     at = -1
     for part in parts:
         assert part in text, part
-        found = text.find(part, at + 1)
-        assert found > at, f"{part} stands too early"
-        at = found
+        position = text.find(part, at + 1)
+        assert position > at, f"{part} stands too early"
+        at = position
 
 
 def test_what_will_happen_comes_first_then_who_asks_then_the_hashes(gatectl: Gatectl, held: Held) -> None:

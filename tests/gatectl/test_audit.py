@@ -27,13 +27,13 @@ def event(number: int, millisecond: int) -> AuditEvent:
 @settings(max_examples=40, deadline=None)
 @given(st.lists(st.tuples(st.integers(0, 20_000), st.integers(0, 4000), st.booleans()), max_size=40))
 def test_every_event_is_told_once_whatever_the_order_of_writing(writes: list[tuple[int, int, bool]]) -> None:
-    """Each write: when it is written, how much earlier its stamp is, and whether somebody looks right after."""
+    """Each write: when it is written, how much earlier its stamp is, and whether the tail looks right after."""
     tail, written, told = Tail(EventFilter()), list[AuditEvent](), list[str]()
 
     def look() -> None:
         after = tail.next_filter().after
-        found = [one for one in written if after is None or one.timestamp > after]
-        told.extend(one.event_id for one in tail.fresh(sorted(found, key=lambda one: one.timestamp, reverse=True)))
+        events = [one for one in written if after is None or one.timestamp > after]
+        told.extend(one.event_id for one in tail.fresh(sorted(events, key=lambda one: one.timestamp, reverse=True)))
 
     for number, (moment, delay, looks) in enumerate(sorted(writes)):
         written.append(event(number, max(0, moment - delay)))
@@ -69,8 +69,8 @@ def test_tail_shows_a_call_as_it_comes(gatectl: Gatectl, agent: AgentClient) -> 
 def test_events_are_filtered_and_bounded(gatectl: Gatectl, agent: AgentClient) -> None:
     done = agent.execute("text_digest", {"text": "x"})
     assert isinstance(done, Executed)
-    found = gatectl.done("audit", "events", "--trace-id", done.trace_id, "--after", "5m", "--json").lines
-    assert [one["receipt_id"] for one in found] == [done.receipt_id]
+    events = gatectl.done("audit", "events", "--trace-id", done.trace_id, "--after", "5m", "--json").lines
+    assert [one["receipt_id"] for one in events] == [done.receipt_id]
     assert gatectl.done("audit", "events", "--after", "2999-01-01T00:00:00Z").out == "no events\n"
     assert len(gatectl.done("audit", "events", "--all", "--json").lines) > 1
     assert gatectl.here("audit", "events", "--after", "yesterday").code == 2

@@ -17,9 +17,9 @@ from tests.support.gateway import Gateway
 @pytest.fixture(scope="package")
 def key(gatectl: Gatectl) -> str:
     """The public key of the gateway's log."""
-    found = gatectl.done("audit", "checkpoint", "--json").json["keys"]
-    assert len(found) == 1
-    return str(found[0])
+    keys = gatectl.done("audit", "checkpoint", "--json").json["keys"]
+    assert len(keys) == 1
+    return str(keys[0])
 
 
 @pytest.fixture
@@ -104,7 +104,7 @@ def test_an_approved_call_is_proven_to_be_signed_by_its_operators_own_key(
 def test_an_edited_bundle_is_exit_8_with_the_first_thing_that_does_not_fit(
     gatectl: Gatectl, empty: Gatectl, receipt_id: str, key: str, tmp_path: Path
 ) -> None:
-    found = gatectl.done("receipts", "bundle", receipt_id).json
+    proven = gatectl.done("receipts", "bundle", receipt_id).json
     file = tmp_path / "bundle.json"
 
     def refused(bundle: dict[str, Any], trusted: str = key) -> tuple[str, str]:
@@ -116,14 +116,14 @@ def test_an_edited_bundle_is_exit_8_with_the_first_thing_that_does_not_fit(
         assert (said.code, said.out, said.err.count("\n")) == (8, "", 1)
         return str(ran.json["reason"]), said.err
 
-    first, *others = found["leaves"]
-    assert refused(found | {"leaves": [first | {"index": first["index"] - 1}, *others]})[0] in {"root", "proof_length"}
+    first, *others = proven["leaves"]
+    assert refused(proven | {"leaves": [first | {"index": first["index"] - 1}, *others]})[0] in {"root", "proof_length"}
     other = named("proven-success").bundle
-    assert refused(found | {"receipt": other["receipt"]})[0] == "receipt_hash"
-    reason, said = refused(found, oracle.vkey(oracle.ORIGIN, oracle.LOG_KEY))
+    assert refused(proven | {"receipt": other["receipt"]})[0] == "receipt_hash"
+    reason, said = refused(proven, oracle.vkey(oracle.ORIGIN, oracle.LOG_KEY))
     assert reason == "note_origin"
     assert said.startswith("gatectl: bundle_not_proven: note_origin: The checkpoint is of the log '127.0.0.1")
-    assert refused(found | {"checkpoint": "\x1b[31m\n\n\N{EM DASH} x AAAA\n"})[0] == "note_malformed"
+    assert refused(proven | {"checkpoint": "\x1b[31m\n\n\N{EM DASH} x AAAA\n"})[0] == "note_malformed"
 
 
 def test_a_command_line_that_names_no_key_or_no_bundle_is_usage(

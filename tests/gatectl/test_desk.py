@@ -41,9 +41,9 @@ def left(screen: Screen) -> int:
 
 
 def newest(agent: AgentClient, amount: int) -> Held:
-    found = agent.execute("payment_transfer", {"to": "acct-7", "amount_cents": amount, "currency": "EUR"})
-    assert isinstance(found, Held)
-    return found
+    answer = agent.execute("payment_transfer", {"to": "acct-7", "amount_cents": amount, "currency": "EUR"})
+    assert isinstance(answer, Held)
+    return answer
 
 
 def test_a_held_call_is_approved_as_approvals_show_has_it(

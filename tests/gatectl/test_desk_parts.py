@@ -48,13 +48,13 @@ def server() -> Iterator[ScriptedGateway]:
             "GET /v1/audit/events": (200, {"events": [event(2), event(1)], "count": 2}),
             "GET /metrics": (200, "no metrics"),
         }
-    ) as found:
-        yield found
+    ) as gateway:
+        yield gateway
 
 
 @pytest.fixture
 def operator(server: ScriptedGateway) -> Iterator[OperatorClient]:
-    """Whoever sits at the desk."""
+    """The operator at the desk."""
     credential = OperatorCredential("key-dev-" + "0" * 32, ProofKey.generate())
     with OperatorClient(server.url, credential) as client:
         yield client

@@ -41,7 +41,7 @@ def test_drain_waits_until_nothing_is_in_flight(own: Gateway, up: Upstream, empt
     assert "1 in flight" in ran.out
     assert "draining" in ran.out.splitlines()[-1]
     assert ran.out.rstrip().endswith("already, 0 in flight")
-    found = empty.done("drain", "--yes", "--json").json
-    assert {"draining", "already_draining", "in_flight_executions"} <= set(found)
+    answer = empty.done("drain", "--yes", "--json").json
+    assert {"draining", "already_draining", "in_flight_executions"} <= set(answer)
     status = empty.done("doctor").out
     assert "refuses new work" in status

@@ -6,7 +6,7 @@ from gateway_client.cli.following import MAX_SECONDS, MIN_SECONDS, Follow
 
 
 class Time:
-    """A clock that goes on only while somebody rests."""
+    """A clock that advances only by pauses."""
 
     def __init__(self) -> None:
         self.now = 100.0

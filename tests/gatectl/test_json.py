@@ -47,8 +47,8 @@ def test_of_the_running_gateway(gatectl: Gatectl) -> None:
     shown = ask(gatectl, "actions show", "text_digest")
     assert shown["manifest"]["action_id"] == "text_digest"
     assert "text" in shown["request_schema"]["properties"]
-    found = ask(gatectl, "doctor")
-    assert {frozenset(row) for row in found["checks"]} == {frozenset({"check", "result", "found", "mend"})}
+    report = ask(gatectl, "doctor")
+    assert {frozenset(row) for row in report["checks"]} == {frozenset({"check", "result", "found", "mend"})}
 
 
 def test_of_an_intent_that_somebody_found_out_about(gatectl: Gatectl) -> None:
@@ -62,9 +62,9 @@ def test_of_an_intent_that_somebody_found_out_about(gatectl: Gatectl) -> None:
     }
     with scripted_gateway({"POST /v1/admin/intents/intent_1/resolve": (200, answer)}) as server:
         there = pointed_at(gatectl, server.url)
-        found = ask(there, "intents resolve", "intent_1", "--outcome", "happened", "--note", "the bank says so")
+        resolution = ask(there, "intents resolve", "intent_1", "--outcome", "happened", "--note", "the bank says so")
         plain = there.done("intents", "resolve", "intent_1", "--outcome", "happened")
-    assert (found, plain.out) == (answer, "intent_1 of a: happened\n")
+    assert (resolution, plain.out) == (answer, "intent_1 of a: happened\n")
     refused = gatectl.here("intents", "resolve", "intent_1", "--outcome", "unknown")
     assert (refused.code != 0, "intent_not_found" in refused.err) == (True, True)
 
@@ -263,8 +263,8 @@ def test_of_keys_and_contexts(empty: Gatectl, tmp_path: Path) -> None:
 
 
 def test_of_ending_everything(gatectl: Gatectl) -> None:
-    found = ask(gatectl, "revoke-all", "--yes")
-    assert found["current_epoch"] == found["previous_epoch"] + 1
+    epochs = ask(gatectl, "revoke-all", "--yes")
+    assert epochs["current_epoch"] == epochs["previous_epoch"] + 1
 
 
 def test_every_row_of_the_manual_is_checked(gate: Gateway) -> None:

@@ -58,9 +58,9 @@ def watched(gatectl: Gatectl, file: Path, answers: dict[str, Any], *arguments: s
 @pytest.fixture
 def file(gatectl: Gatectl, tmp_path: Path) -> Path:
     """The state of a watch that has seen the first five leaves."""
-    found = tmp_path / "log.state"
-    assert watched(gatectl, found, {"checkpoint": shown(LEAVES[:5])}).code == 0
-    return found
+    state = tmp_path / "log.state"
+    assert watched(gatectl, state, {"checkpoint": shown(LEAVES[:5])}).code == 0
+    return state
 
 
 def test_a_real_log_is_followed_while_it_grows(gatectl: Gatectl, agent: AgentClient, tmp_path: Path) -> None:

@@ -140,9 +140,9 @@ def ended(host: Host, task_id: str) -> Detailed:
     async def poll() -> Detailed:
         with anyio.fail_after(SECONDS):
             while True:
-                found = await host.client.session.send_request(_Get(params=_Params(task_id=task_id)), Detailed)
-                if found.status != "working":
-                    return found
+                task = await host.client.session.send_request(_Get(params=_Params(task_id=task_id)), Detailed)
+                if task.status != "working":
+                    return task
                 await anyio.sleep(0.05)
 
     return host.portal.call(poll)
@@ -164,8 +164,8 @@ def legacy(gatectl: Gatectl) -> Iterator[Host]:
 
 @pytest.fixture(params=["modern", "legacy"])
 def host(request: pytest.FixtureRequest) -> Host:
-    found: Host = request.getfixturevalue(request.param)
-    return found
+    requested: Host = request.getfixturevalue(request.param)
+    return requested
 
 
 def test_every_action_is_a_tool_with_its_schema_and_its_risk(host: Host) -> None:

@@ -39,11 +39,11 @@ def state(tmp_path: Path) -> Iterator[Path]:
     folder = tmp_path / "gateway-dev"
     folder.mkdir(mode=0o700)
     names = ("client_socket", "admin_socket", "operator_key_file", "private_key_file")
-    found: dict[str, Any] = {name: str(folder / name) for name in names} | {"public_base_url": "http://127.0.0.1:3000"}
-    write(folder, found)
+    fields: dict[str, Any] = {name: str(folder / name) for name in names} | {"public_base_url": "http://127.0.0.1:3000"}
+    write(folder, fields)
     with socket.socket(socket.AF_UNIX) as client, socket.socket(socket.AF_UNIX) as admin:
-        client.bind(found["client_socket"])
-        admin.bind(found["admin_socket"])
+        client.bind(fields["client_socket"])
+        admin.bind(fields["admin_socket"])
         yield folder
 
 

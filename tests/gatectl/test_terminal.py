@@ -225,7 +225,7 @@ def test_a_shell_is_offered_the_contexts_that_there_are(gatectl: Gatectl) -> Non
 
 
 def test_a_shell_is_offered_the_actions_that_there_are(gatectl: Gatectl) -> None:
-    patient = Desk(completion_seconds=120.0)  # nobody presses a key here
+    patient = Desk(completion_seconds=120.0)  # no user waits here
     assert completing(gatectl, "execute text_").here(desk=patient).out.split() == ["plain,text_digest"]
 
 

@@ -29,8 +29,8 @@ def test_trace_receipt_and_approval_tell_the_same_story(gatectl: Gatectl, held: 
         "success", "verified", done["receipt_id"], held.approval_id, held.trace_id,
     ):  # fmt: skip
         assert part in text
-    found = gatectl.done("why", held.trace_id, "--json").json
-    assert [found["receipt"]["receipt_id"], found["approval"]["approval_id"]] == [done["receipt_id"], held.approval_id]
+    story = gatectl.done("why", held.trace_id, "--json").json
+    assert [story["receipt"]["receipt_id"], story["approval"]["approval_id"]] == [done["receipt_id"], held.approval_id]
     assert held.approval_id in gatectl.done("approvals", "show", held.approval_id[:-4]).out
     listed = gatectl.done("approvals", "list").out
     assert re.search(f"{held.approval_id} .* verified {done['receipt_id']} ", listed)

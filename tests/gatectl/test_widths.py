@@ -78,12 +78,12 @@ CELLS = st.lists(st.text(st.sampled_from("ab 字_-"), min_size=1, max_size=60).m
 @settings(max_examples=60, deadline=None)
 def test_every_cell_is_there_however_it_is_laid_out(rows: list[list[str]], width: int) -> None:
     columns = ("ONE", "TWO", "THREE")
-    found = table(columns, rows, width)
-    if found is not None:
-        texts = ["".join(line[at][0] for line in found) for at in range(3)]
+    layout = table(columns, rows, width)
+    if layout is not None:
+        texts = ["".join(line[at][0] for line in layout) for at in range(3)]
         wanted = ["".join((name, *(row[at] for row in rows))) for at, name in enumerate(columns)]
         assert [one.replace(" ", "") for one in texts] == [one.replace(" ", "") for one in wanted]
-        assert all(sum(cells for _, cells in line) + 4 <= width for line in found)
+        assert all(sum(cells for _, cells in line) + 4 <= width for line in layout)
         return
     for row, lines in zip(rows, stacked(columns, rows, width), strict=True):
         text = "".join(lines).replace(" ", "")

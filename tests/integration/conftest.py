@@ -55,8 +55,8 @@ def front_processes(request: pytest.FixtureRequest) -> int:
 @pytest.fixture(scope="module")
 def either(front_processes: int, request: pytest.FixtureRequest) -> Gateway:
     """One that is shared, and then one with two fronts: for modules that say so by a `gate` of their own."""
-    found: Gateway = request.getfixturevalue("shared" if front_processes == 1 else "shared_by_two")
-    return found
+    chosen: Gateway = request.getfixturevalue("shared" if front_processes == 1 else "shared_by_two")
+    return chosen
 
 
 @pytest.fixture(scope="module")

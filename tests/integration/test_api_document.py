@@ -1,4 +1,4 @@
-"""Whoever copies the commands of docs/api.md one after the other gets what it says."""
+"""The commands of docs/api.md, run one after the other, do what the document says."""
 
 import json
 import os

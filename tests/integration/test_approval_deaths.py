@@ -58,8 +58,8 @@ def polled(gate: Gateway, agent: Bearer, approval_id: str) -> dict[str, Any]:
             return None
         return answer if answer.status_code == 200 else None
 
-    found: dict[str, Any] = wait_for(ask, "a front that answers").json()
-    return found
+    state: dict[str, Any] = wait_for(ask, "a front that answers").json()
+    return state
 
 
 def approve_and_leave(operator: Bearer, approval_id: str) -> socket.socket:
@@ -90,7 +90,7 @@ def test_an_approval_goes_on_when_its_operator_leaves_and_the_agent_hears_its_en
     sock.close()
     up.hold.set()
     state = wait_for(
-        lambda: (found := polled(gate, agent, approval_id))["state"] != "claimed" and found, "the end of the approval"
+        lambda: (answer := polled(gate, agent, approval_id))["state"] != "claimed" and answer, "the end of the approval"
     )
     assert state["state"] == "approved"
     receipt = agent.get(f"/v1/receipts/{state['receipt_id']}").json()

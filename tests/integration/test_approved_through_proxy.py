@@ -32,7 +32,7 @@ class Stage:
         return self.listed.read_text().splitlines()[1:]
 
     def held(self) -> str:
-        """A call to the name that nobody allows, held."""
+        """A call to the name that no rule allows, held."""
         answer = self.gate.agent().execute("any_host", {"host": NEW, "path": "hello.txt"})
         assert answer.status_code == 202, answer.text
         return str(answer.json()["approval_id"])
@@ -66,9 +66,9 @@ def following(proxy: Squid, listed: Path) -> Iterator[None]:
     def follow() -> None:
         seen = inode_of(listed)
         while not is_over.wait(LOOK_SECONDS):
-            found = inode_of(listed)
-            if found not in (seen, None):
-                seen = found
+            inode = inode_of(listed)
+            if inode not in (seen, None):
+                seen = inode
                 proxy.reconfigure()
 
     thread = threading.Thread(target=follow)

@@ -38,8 +38,8 @@ def delete(operator: Bearer, path: str, body: Any) -> httpx.Response:
 def change(operator: Bearer, what: str, *actions: str, principal: str = ME) -> dict[str, Any]:
     answer = operator.post(f"/v1/admin/policy/{what}", {"principal": principal, "actions": list(actions)})
     assert answer.status_code == 200, answer.text
-    found: dict[str, Any] = answer.json()
-    return found
+    body: dict[str, Any] = answer.json()
+    return body
 
 
 def test_revoking_everything_ends_leases_and_holds_and_lets_calls_under_way_end_well(

@@ -19,9 +19,9 @@ def gate(either: Gateway) -> Gateway:
 
 
 def only_event(gate: Gateway, **filters: Any) -> dict[str, Any]:
-    found = gate.events(**filters)
-    assert len(found) == 1, found
-    return found[0]
+    events = gate.events(**filters)
+    assert len(events) == 1, events
+    return events[0]
 
 
 def test_a_computing_action_answers_with_evidence(gate: Gateway, agent: Bearer) -> None:

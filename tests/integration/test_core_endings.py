@@ -95,9 +95,9 @@ def test_every_decision_is_one_line_of_the_log_with_its_trace(gate: Gateway) -> 
     assert operator.post(f"/v1/approvals/{held}/deny", {"reason": CANARY}).status_code == 200
     said = wait_for(
         lambda: (
-            (found := [one for one in lines(gate) if one.get("trace_id") in traces and "decision" in one])
-            and len(found) == len(traces) + 1
-            and found
+            (decisions := [one for one in lines(gate) if one.get("trace_id") in traces and "decision" in one])
+            and len(decisions) == len(traces) + 1
+            and decisions
         ),
         "a line for each decision",
     )

@@ -17,8 +17,8 @@ from tests.support.proxied import HOST, REFUSED, TOKEN, Stage, stage
 @pytest.fixture(scope="module", params=["dev", "run"])
 def at(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stage]:
     """Gateway, squid and upstreams."""
-    with stage(request.param, tmp_path_factory.mktemp(request.param)) as found:
-        yield found
+    with stage(request.param, tmp_path_factory.mktemp(request.param)) as staged:
+        yield staged
 
 
 ONLY_DEV = pytest.mark.parametrize("at", ["dev"], indirect=True, scope="module")
@@ -167,7 +167,7 @@ def lost(at: Stage, tmp_path_factory: pytest.TempPathFactory) -> Outage:
     with at.proxy.gone():
         call = agent.execute("through", {"path": "gone"})
         wait_until(at, "degraded")
-        found = readiness(at)
+        degraded = readiness(at)
         others = [
             agent.execute("text_digest", {"text": "x"}).status_code,
             agent.execute("file_write", {"path": "while-gone", "content": "x"}).status_code,
@@ -176,7 +176,7 @@ def lost(at: Stage, tmp_path_factory: pytest.TempPathFactory) -> Outage:
         metrics = operator.get("/metrics").text
         told = [] if at.mode == "run" else ask_gatectl(at, tmp_path_factory.mktemp("home"))
     wait_until(at, "ready")
-    return Outage(call, found, others, status, metrics, told, agent.execute("through", {"path": "again"}))
+    return Outage(call, degraded, others, status, metrics, told, agent.execute("through", {"path": "again"}))
 
 
 def ask_gatectl(at: Stage, folder: Path) -> list[Ran]:

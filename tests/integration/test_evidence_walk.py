@@ -26,12 +26,12 @@ CHANGING = [
 
 def steps(section: str) -> list[tuple[str, str]]:
     """Commands of a section, with what they print."""
-    found: list[tuple[str, str]] = []
+    commands: list[tuple[str, str]] = []
     for block in re.findall(r"```console\n(.*?)```", section, re.DOTALL):
         for part in re.split(r"^\$ ", block, flags=re.MULTILINE)[1:]:
             command, _, printed = part.partition("\n")
-            found.append((command, printed))
-    return found
+            commands.append((command, printed))
+    return commands
 
 
 def plain(text: str) -> str:
@@ -61,8 +61,8 @@ def test_an_auditor_comes_from_a_bundle_to_certainty(tmp_path: Path) -> None:
         nonlocal receipt_id
         for command, printed in steps(section):
             said = run(command.replace("rcpt_…", receipt_id), tmp_path)
-            if (found := re.search(r"rcpt_[0-9a-f-]{36}", said)) is not None:
-                receipt_id = found[0]
+            if (match := re.search(r"rcpt_[0-9a-f-]{36}", said)) is not None:
+                receipt_id = match[0]
             assert plain(said) == plain(printed), command
         return len(steps(section))
 

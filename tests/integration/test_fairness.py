@@ -41,14 +41,14 @@ def gate(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 
 def times(gate: Gateway) -> list[float]:
     """How long each of CALLS calls of each of some new agents took, shortest first; every one of them is served."""
-    found = []
+    durations = []
     for agent in [gate.agent() for _ in range(AGENTS)]:
         for number in range(CALLS):
             began = time.monotonic()
             answer = agent.execute("text_digest", {"text": str(number)})
-            found.append(time.monotonic() - began)
+            durations.append(time.monotonic() - began)
             assert answer.status_code == 200, (number, answer.text)
-    return sorted(found)
+    return sorted(durations)
 
 
 @pytest.fixture(scope="module")

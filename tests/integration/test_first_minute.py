@@ -63,7 +63,7 @@ def base(home: Path) -> Iterator[str]:
 
 
 def person(home: Path) -> Gatectl:
-    """Somebody in a shell with the programs on the path, where no context was ever made."""
+    """A user in a shell with the programs on the path, where no context was ever made."""
     (home / ".venv").mkdir(exist_ok=True)
     (home / ".venv" / "bin").mkdir(exist_ok=True)
     activate = home / ".venv" / "bin" / "activate"
@@ -72,7 +72,7 @@ def person(home: Path) -> Gatectl:
 
 
 def typed(home: Path, block: str) -> str:
-    """What a terminal shows when somebody pastes the block, and says yes to the one question."""
+    """The output of a terminal in which a user pastes the block and answers the one question with yes."""
     script = f'source .venv/bin/activate\ncd "{home}"\n{block}echo "the end: $?"\n'
     ran = person(home).on_terminal(
         "--norc", "-c", f'cd "{home}"\n{script}', program=["bash"], answer="y\r", until="[y/N]"

@@ -87,8 +87,8 @@ def _traced(gate: Gateway, name: str, folder: Path) -> Iterator[Trace]:
 
 
 def test_a_call_waits_for_the_disk_twice(flushes: Flushes, agent: Bearer) -> None:
-    found = [flushes.of(lambda: agent.execute("text_digest", {"text": "x"}), 200) for _ in range(CALLS)]
-    assert found == [(0, 2)] * CALLS
+    counts = [flushes.of(lambda: agent.execute("text_digest", {"text": "x"}), 200) for _ in range(CALLS)]
+    assert counts == [(0, 2)] * CALLS
 
 
 def test_a_budget_and_a_quota_cost_no_flush_more(flushes: Flushes, gate: Gateway) -> None:

@@ -1,4 +1,4 @@
-"""A dev gateway answers nobody who was led to it by a name or a page of elsewhere."""
+"""A dev gateway refuses requests for a foreign host name or from a page of another origin."""
 
 import httpx
 import pytest

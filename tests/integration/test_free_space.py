@@ -1,4 +1,4 @@
-"""A ledger's volume that runs full: no call begins, whoever asks is told why, and it is over by itself."""
+"""A ledger's volume that runs full: no call begins, every refusal tells why, and the gateway recovers by itself."""
 
 import os
 import subprocess

@@ -159,5 +159,5 @@ def shown(gate: Gateway) -> dict[str, float]:
         except httpx.TransportError:
             return None
 
-    found: dict[str, float] = wait_for(ask, "a front that answers")
-    return found
+    scraped: dict[str, float] = wait_for(ask, "a front that answers")
+    return scraped

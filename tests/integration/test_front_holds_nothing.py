@@ -44,7 +44,7 @@ def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gat
 
 def secrets_of(gate: Gateway) -> dict[str, dict[str, bytes]]:
     """Purpose -> form -> bytes of a private key as a process may hold it in memory."""
-    found = {}
+    by_purpose = {}
     for purpose in PURPOSES:
         pem = (gate.state / "keys" / f"{purpose}.pem").read_bytes()
         key = serialization.load_pem_private_key(pem, None)
@@ -58,8 +58,8 @@ def secrets_of(gate: Gateway) -> dict[str, dict[str, bytes]]:
             forms = {"seed": raw}
         der = base64.b64decode(b"".join(line for line in pem.splitlines() if not line.startswith(b"-")))
         text = base64.urlsafe_b64encode(raw).rstrip(b"=")
-        found[purpose] = {**forms, "pem": pem.splitlines()[1], "der": der, "jwk": text}
-    return found
+        by_purpose[purpose] = {**forms, "pem": pem.splitlines()[1], "der": der, "jwk": text}
+    return by_purpose
 
 
 def held_of(pid: int, secrets: dict[str, dict[str, bytes]]) -> set[tuple[str, str]]:

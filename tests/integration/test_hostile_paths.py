@@ -28,12 +28,12 @@ def caller(gate: Gateway) -> Bearer:
 def outside(gate: Gateway) -> dict[str, int]:
     """Every file around the folder that may be written, with its size; stores and log change by themselves."""
     root = gate.state.parent
-    found = {}
+    sizes = {}
     for path in root.rglob("*"):
         name = str(path.relative_to(root))
         if not name.startswith(("state/files/", "state/store.", "state/ledger.", "state/checkpoints", "gateway.log")):
-            found[name] = path.lstat().st_size if path.is_file() and not path.is_symlink() else -1
-    return found
+            sizes[name] = path.lstat().st_size if path.is_file() and not path.is_symlink() else -1
+    return sizes
 
 
 # ------------------------------------------------------------------------------------------------ files

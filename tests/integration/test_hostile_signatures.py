@@ -1,7 +1,7 @@
 """A front that was taken over, against a real notary that takes no decision without the operator's own signature.
 
-It can't say that somebody approved who did not: not without a signature, not with that of another, of another plan, of
-another time, or of another decision. What is refused writes nothing, runs nothing, and stands in the log.
+It can't make up an operator's approval: not without a signature, not with that of another, of another plan, of another
+time, or of another decision. A refused message writes nothing, runs nothing, and stands in the log.
 """
 
 from collections.abc import Callable, Iterator

@@ -51,7 +51,7 @@ SPELLED = [
     # IDNA: characters that become dots, digits or letters
     "http://\uff11\uff12\uff17.0.0.1/", "http://127\u30020\u30020\u30021/", "http://\u24db\u24de\u24d2alhost/",
     f"http://x\u3002{ZONE}/", "http://\u2488\u2488\u2488\u2488/", "http://xn--n3h.evil.test/",
-    # ports and schemes that nobody allowed
+    # ports and schemes that no rule allows
     f"http://x.{ZONE}:22/", f"http://x.{ZONE}:0/", f"http://x.{ZONE}:080/", f"http://x.{ZONE}:65616/", f"http://x.{ZONE}:/",
     f"http://x.{ZONE}:443/", f"https://x.{ZONE}:80/", f"https://x.{ZONE}:6379/", f"ftp://x.{ZONE}/", f"gopher://x.{ZONE}/",
     "file:///etc/passwd", "unix:///run/gateway.sock", f"HTTP://x.{ZONE}/",

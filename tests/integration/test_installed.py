@@ -47,8 +47,8 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
             (source / name).parent.mkdir(parents=True, exist_ok=True)
             copy2(ROOT / name, source / name)
     run(sys.executable, "-m", "pip", "wheel", "--no-deps", "--no-build-isolation", "--no-index", "-w", out, source)
-    (found,) = out.glob("*.whl")
-    return found
+    (built,) = out.glob("*.whl")
+    return built
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,10 @@ def test_an_installation_adds_one_name_and_one_script(installed: Installed) -> N
     assert {name for name in added if not name.endswith(".dist-info")} == {"action_gateway"}
     assert [name for name in os.listdir(installed.script.parent) if "gate" in name] == ["gateway"]
     python = installed.script.with_name("python")
-    found = run(python, "-c", f"import importlib.util as u; print([n for n in {FOLDERS} if u.find_spec(n)])")
-    assert found == "[]\n", "none of our folders is a module of everybody's, and the checkout is out of reach"
-    found = run(python, "-c", "import action_gateway.launch; print(action_gateway.launch.HERE)")
-    assert found == f"{installed.site / 'action_gateway'}\n"
+    printed = run(python, "-c", f"import importlib.util as u; print([n for n in {FOLDERS} if u.find_spec(n)])")
+    assert printed == "[]\n", "none of our folders is a module of everybody's, and the checkout is out of reach"
+    printed = run(python, "-c", "import action_gateway.launch; print(action_gateway.launch.HERE)")
+    assert printed == f"{installed.site / 'action_gateway'}\n"
 
 
 def test_a_gateway_serves_from_there_with_every_process_and_stops(gate: Gateway) -> None:

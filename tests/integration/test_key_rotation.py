@@ -153,8 +153,8 @@ def test_public_sets_show_the_current_key_first_and_nothing_private(gate: Produc
     assert gate.events(event_type="ReceiptKeysRead", limit=1)[0]["principal"] == "operator:ann"
     token = gate.agent().token
     keys = gate.http.get("/.well-known/jwks.json").json()
-    found = jwt.PyJWKSet.from_dict(keys)[jwt.get_unverified_header(token)["kid"]]
-    assert jwt.decode(token, found, algorithms=["ES256"], audience="action-gateway")["sub"] == PRINCIPAL
+    signing_key = jwt.PyJWKSet.from_dict(keys)[jwt.get_unverified_header(token)["kid"]]
+    assert jwt.decode(token, signing_key, algorithms=["ES256"], audience="action-gateway")["sub"] == PRINCIPAL
 
 
 def test_keys_list_shows_every_key_with_its_state(gate: Production, before: dict[str, Any]) -> None:
@@ -254,7 +254,7 @@ def test_keys_by_hand_across_restarts_and_in_a_ledger_read_without_the_service(t
         assert agent.execute("text_digest", {"text": "x"}).status_code == 200
         (state / "receipt-keys.jwks.json").write_bytes(whole)
         assert len(rotations(gate)) == 1
-    # While nobody serves, and whoever starts next has nothing but the files.
+    # No gateway runs, and the next one to start has nothing but the files.
     told = {purpose: keys_command("rotate", "--purpose", purpose, "--state-dir", state) for purpose in PURPOSES}
     assert [done.returncode for done in told.values()] == [0] * len(PURPOSES), told
     with gateway(tmp_path) as gate:

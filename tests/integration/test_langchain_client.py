@@ -63,9 +63,9 @@ def with_tools(gate: Gateway, story: Callable[[LatchGateToolset], Awaitable[None
 
 
 def tool_of(tools: LatchGateToolset, name: str) -> LatchGateTool:
-    (found,) = [one for one in tools.get_tools() if one.name == name]
-    assert isinstance(found, LatchGateTool)
-    return found
+    (tool,) = [one for one in tools.get_tools() if one.name == name]
+    assert isinstance(tool, LatchGateTool)
+    return tool
 
 
 # ------------------------------------------------------------------------------------------------ discovery
@@ -93,10 +93,10 @@ def test_it_takes_and_leaves_actions_by_name(gate: Gateway) -> None:
 
 def test_it_describes_what_it_discovers(gate: Gateway) -> None:
     url = gate.ready["base_url"]
-    found = asyncio.run(discover_actions(url, allow_schemaless=True, expose_security_details="debug"))
-    by_id = {one.action_id: one for one in found}
+    descriptors = asyncio.run(discover_actions(url, allow_schemaless=True, expose_security_details="debug"))
+    by_id = {one.action_id: one for one in descriptors}
     assert set(by_id) == EXAMPLES | {"schemaless"}
-    assert all(isinstance(one, ActionDescriptor) for one in found)
+    assert all(isinstance(one, ActionDescriptor) for one in descriptors)
     assert by_id["text_digest"].request_schema["required"] == ["text"]
     assert by_id["http_post"].declared_side_effects == ["http_write"]
     assert "Egress profile: direct_allowlist." in by_id["http_post"].description
@@ -116,9 +116,9 @@ def test_it_discovers_over_the_unix_socket_of_its_client(gate: Gateway) -> None:
 
 def test_tools_can_be_made_from_descriptors_without_asking(gate: Gateway) -> None:
     async def run() -> None:
-        found = await discover_actions(gate.ready["base_url"], include={"text_digest"})
+        descriptors = await discover_actions(gate.ready["base_url"], include={"text_digest"})
         async with client_of(gate) as client:
-            tools = LatchGateToolset.from_descriptors(found, client=client)
+            tools = LatchGateToolset.from_descriptors(descriptors, client=client)
             assert json.loads(await tool_of(tools, "text_digest").ainvoke({"text": "hello"}))["bytes"] == 5
 
     asyncio.run(run())
@@ -156,8 +156,8 @@ def test_what_a_model_leaves_out_is_sent_as_null_and_taken_as_absent(gate: Gatew
 @pytest.mark.filterwarnings("ignore:unclosed transport", "ignore::pytest.PytestUnraisableExceptionWarning")
 def test_a_tool_works_without_an_event_loop(gate: Gateway) -> None:
     """Such a call has an event loop of its own, in which the package leaves its connection behind."""
-    found = asyncio.run(discover_actions(gate.ready["base_url"], include={"text_digest"}))
-    tool = LatchGateTool.from_descriptor(found[0], client_of(gate))
+    descriptors = asyncio.run(discover_actions(gate.ready["base_url"], include={"text_digest"}))
+    tool = LatchGateTool.from_descriptor(descriptors[0], client_of(gate))
     assert json.loads(tool.invoke({"text": "hello"}))["bytes"] == 5
     del tool
     gc.collect()
@@ -273,10 +273,10 @@ def test_an_agent_of_langgraph_calls_mends_its_call_and_hears_of_a_hold(gate: Ga
 def test_our_own_tools_say_what_to_do_next_and_keep_the_outcome_for_the_orchestrator(gate: Gateway) -> None:
     address = Address.parse(gate.ready["base_url"], PUBLIC)
     with AgentClient(address) as client:
-        found = our_tools(client)
-        assert {one.name for one in found} == {*EXAMPLES, "schemaless"}
+        tools = our_tools(client)
+        assert {one.name for one in tools} == {*EXAMPLES, "schemaless"}
         agent = scripted(
-            found, wish("text_digest", txt=5), wish("text_digest", text="hello"), wish("talkative", path="/status/503"),
+            tools, wish("text_digest", txt=5), wish("text_digest", text="hello"), wish("talkative", path="/status/503"),
             wish("http_fetch", path="/status/503"), wish("payment_transfer", **PAYMENT | {"amount_cents": 11}),
             AIMessage("Done."),
         )  # fmt: skip

@@ -49,9 +49,9 @@ class Place:
 
     @property
     def entries(self) -> list[str]:
-        head, *found = self.listed.read_text().splitlines()
+        head, *lines = self.listed.read_text().splitlines()
         assert head == "# written by the gateway; changes are overwritten"
-        return found
+        return lines
 
     @contextmanager
     def broken(self) -> Iterator[Path]:
@@ -184,7 +184,7 @@ def test_a_front_that_dies_between_its_two_files_leaves_a_list_that_its_successo
     front, learned = gate.child("front"), gate.state / "fronts" / "learned.json"
     lock = os.open(gate.state / "fronts" / "egress-allowlist.lock", os.O_RDWR | os.O_CLOEXEC)
     try:
-        fcntl.flock(lock, fcntl.LOCK_EX)  # nobody writes the list now
+        fcntl.flock(lock, fcntl.LOCK_EX)  # the list can't be written now
         call = Background(lambda: change(operator, "DELETE", DOMAINS, rule(HOST)))
         wait_for(lambda: HOST not in learned.read_text(), "the first of the two files")
         assert place.entries == [HOST, *OWN]
@@ -242,15 +242,15 @@ def test_changes_at_once_are_all_listed_when_they_are_answered(gate: Gateway, pl
 
 def tunnels(proxy: str, port: int, *hosts: str) -> set[str]:
     """The hosts that the proxy connects to."""
-    found = set[str]()
+    reached = set[str]()
     for host in hosts:
         with socket.create_connection(("127.0.0.1", int(proxy.rpartition(":")[2])), ANSWER_SECONDS) as client:
             client.sendall(f"CONNECT {host}:{port} HTTP/1.1\r\nHost: {host}:{port}\r\n\r\n".encode())
             with client.makefile("rb") as answer:
                 status = int(answer.readline().split()[1])
         assert status in (200, 403), status
-        found |= {host} if status == 200 else set()
-    return found
+        reached |= {host} if status == 200 else set()
+    return reached
 
 
 def test_a_real_squid_takes_the_list_and_what_becomes_of_it(operator: Bearer, place: Place, up: Upstream) -> None:

@@ -40,7 +40,7 @@ def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gat
 
 
 class Scrape:
-    """One answer, read by somebody else's parser."""
+    """One answer, read by a parser that is not ours."""
 
     def __init__(self, answer: httpx.Response) -> None:
         assert (answer.status_code, answer.headers["content-type"]) == (200, TYPE)
@@ -53,7 +53,7 @@ class Scrape:
         }
 
     def __call__(self, name: str, **labels: str) -> float:
-        """One sample; 0 when it is not there yet, as for whoever asks for its rate."""
+        """One sample; 0 when it is not there yet, as in a query for its rate."""
         return float(self._values.get((name, tuple(sorted(labels.items()))), 0))
 
     def labels(self, name: str) -> set[tuple[str, ...]]:
@@ -197,14 +197,14 @@ def test_a_reload_ends_the_series_of_actions_that_are_gone(gate: Gateway, agent:
     text = manifest.read_text()
     manifest.unlink()
     assert gate.operator().post("/v1/admin/reload").status_code == 200
-    found = scrape(gate)
+    scraped = scrape(gate)
     assert not [
         sample
-        for family in found.families
+        for family in scraped.families
         for sample in family.samples
         if sample.labels.get("action_id") == "other_answer"
     ]
-    assert found("gate_policy_request_duration_seconds_count", operation="load") >= 2
+    assert scraped("gate_policy_request_duration_seconds_count", operation="load") >= 2
     manifest.write_text(text)
     assert gate.operator().post("/v1/admin/reload").status_code == 200
     assert agent.execute("other_answer", {"text": "x"}).status_code == 502

@@ -214,7 +214,7 @@ def test_an_opa_that_lost_its_data_is_given_it_before_it_is_believed(
 ) -> None:
     agent = up.agent()
     assert grant(up, "remembered").status_code == 200
-    # Rules that allow whoever has no entry: without the data everything would be allowed.
+    # Rules that allow principals without an entry: without the data everything would be allowed.
     open_to_all = engine.data("acl")
     assert "remembered" in open_to_all
     with engine.gone():

@@ -66,14 +66,14 @@ def test_ps_shows_every_process_by_name(gate: Gateway) -> None:
 
 
 def test_the_template_is_the_parent_of_the_workers_and_the_supervisor_of_the_rest(gate: Gateway) -> None:
-    found = pids(gate)
-    parents = {name: psutil.Process(pid).ppid() for name, pid in found.items() if name != "supervisor"}
-    assert parents == dict.fromkeys(("front 1", "notary", "policy 1", "template"), found["supervisor"]) | dict.fromkeys(
-        WORKERS, found["template"]
-    )
-    sessions = {name: os.getsid(pid) for name, pid in found.items()}
-    assert sessions["front 1"] == found["front 1"]  # a terminal's ctrl-C reaches the supervisor alone
-    assert found["supervisor"] not in [session for name, session in sessions.items() if name != "supervisor"]
+    pid_by_name = pids(gate)
+    parents = {name: psutil.Process(pid).ppid() for name, pid in pid_by_name.items() if name != "supervisor"}
+    assert parents == dict.fromkeys(
+        ("front 1", "notary", "policy 1", "template"), pid_by_name["supervisor"]
+    ) | dict.fromkeys(WORKERS, pid_by_name["template"])
+    sessions = {name: os.getsid(pid) for name, pid in pid_by_name.items()}
+    assert sessions["front 1"] == pid_by_name["front 1"]  # a terminal's ctrl-C reaches the supervisor alone
+    assert pid_by_name["supervisor"] not in [session for name, session in sessions.items() if name != "supervisor"]
 
 
 @only_root
@@ -110,8 +110,8 @@ def test_the_front_holds_sockets_and_neither_the_database_nor_a_key(gate: Gatewa
 def test_the_notary_holds_the_database_and_channels_to_front_and_workers_and_no_network(gate: Gateway) -> None:
     def held_now() -> dict[int, str] | None:
         """Not while it writes a checkpoint to its file, which takes a moment."""
-        found = descriptors(pids(gate)["notary"])
-        return None if f"{gate.state}/checkpoints" in found.values() else found
+        by_number = descriptors(pids(gate)["notary"])
+        return None if f"{gate.state}/checkpoints" in by_number.values() else by_number
 
     held = wait_for(held_now, "the end of a checkpoint")
     assert [held.pop(number) for number in (0, 1, 2)] == ["/dev/null", str(gate.log), str(gate.log)]
@@ -186,12 +186,12 @@ def test_a_secret_is_in_no_process_that_did_not_use_it(gate: Gateway) -> None:
 @pytest.mark.parametrize("name", WORKERS)
 def test_a_worker_can_leave_no_core_and_gain_no_right(gate: Gateway, name: str) -> None:
     pid = pids(gate)[name]
-    found = limits(pid)
-    assert found["Max core file size"] == ("0", "0")
-    assert int(found["Max open files"][1]) <= 32
-    assert int(found["Max data size"][1]) < 2 << 30
+    rlimits = limits(pid)
+    assert rlimits["Max core file size"] == ("0", "0")
+    assert int(rlimits["Max open files"][1]) <= 32
+    assert int(rlimits["Max data size"][1]) < 2 << 30
     if not IS_ROOT:
-        assert found["Max processes"] == ("0", "0")
+        assert rlimits["Max processes"] == ("0", "0")
     assert status(pid, "NoNewPrivs") == "1"
 
 

@@ -1,5 +1,5 @@
-"""A real squid that lets nobody through without user and password, by http and by https, and a gateway that has them
-as a secret."""
+"""A real squid that refuses clients without user and password, by http and by https, and a gateway that has them as a
+secret."""
 
 import json
 import subprocess

@@ -1,4 +1,4 @@
-"""Whoever tries to be an operator and is none leaves evidence, and a flood of tries little of it."""
+"""Failed attempts to authenticate as an operator leave evidence, and a flood of them only a little."""
 
 import os
 from pathlib import Path
@@ -9,7 +9,7 @@ TRIES = 40
 
 
 def impostor(gate: Gateway, token: str) -> Bearer:
-    """Somebody of this host with a key of their own, at the admin socket."""
+    """A user of this host with a key of their own, at the admin socket."""
     return Bearer(gate.over("admin_socket"), gate.base, token, Prover())
 
 

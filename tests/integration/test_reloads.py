@@ -27,10 +27,10 @@ from tests.support.upstream import Upstream
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory, front_processes: int) -> Path:
     """Holds the manifests (`actions`) and the policy (`policy`) of `gate`."""
-    found: Path = tmp_path_factory.mktemp("reloads")
-    patient(found / "actions")
-    open_policy(found / "policy", "more", version="v1")
-    return found
+    root: Path = tmp_path_factory.mktemp("reloads")
+    patient(root / "actions")
+    open_policy(root / "policy", "more", version="v1")
+    return root
 
 
 @pytest.fixture(scope="module")

@@ -69,8 +69,8 @@ def test_every_child_has_a_filter_and_can_gain_nothing(gate: Gateway, name: str)
 @pytest.mark.parametrize("name", [name for name in CHILDREN if name != "template"])
 def test_no_child_but_the_template_has_a_capability(gate: Gateway, name: str) -> None:
     pid = pids(gate)[name]
-    found = {one: int(status(pid, one), 16) for one in ("CapInh", "CapPrm", "CapEff", "CapAmb")}
-    assert found == dict.fromkeys(found, 0)
+    capabilities = {one: int(status(pid, one), 16) for one in ("CapInh", "CapPrm", "CapEff", "CapAmb")}
+    assert capabilities == dict.fromkeys(capabilities, 0)
 
 
 @pytest.mark.parametrize("name", [*WORKERS, "policy 1"])
@@ -86,9 +86,9 @@ def test_the_template_of_root_keeps_what_makes_workers_others_and_ends_them(gate
 
 @only_root
 def test_workers_see_no_network_no_mounts_and_no_users_of_the_host(gate: Gateway) -> None:
-    found = {name: own_namespaces(pids(gate)[name]) for name in CHILDREN}
+    namespaces = {name: own_namespaces(pids(gate)[name]) for name in CHILDREN}
     apart = {"user", "ipc", "mnt"}
-    assert found == {
+    assert namespaces == {
         COMPUTE: {*apart, "net"}, FS: {*apart, "net"}, HTTP: apart, "policy 1": {*apart, "net"},
         "notary": {"user", "ipc", "net"}, "front 1": set(), "template": set(),
     }  # fmt: skip
@@ -138,9 +138,9 @@ def test_every_thread_of_a_worker_is_behind_the_filter(gate: Gateway, name: str)
     threads = list(Path(f"/proc/{pids(gate)[name]}/task").iterdir())
     assert len(threads) > 1
     for thread in threads:
-        found = (thread / "status").read_text()
-        assert re.search(r"^Seccomp:\t2$", found, re.MULTILINE)
-        assert re.search(r"^CapEff:\t0+$", found, re.MULTILINE)
+        text = (thread / "status").read_text()
+        assert re.search(r"^Seccomp:\t2$", text, re.MULTILINE)
+        assert re.search(r"^CapEff:\t0+$", text, re.MULTILINE)
 
 
 def test_doctor_says_that_every_wall_stands() -> None:
@@ -173,7 +173,7 @@ os.execv({gateway!r}, [{gateway!r}, *sys.argv[1:]])
 
 @pytest.fixture(scope="module")
 def poor_machine(tmp_path_factory: pytest.TempPathFactory) -> str:
-    """A program that becomes the gateway on a machine that lets nobody have namespaces, as container runtimes do."""
+    """A program that becomes the gateway on a machine that grants no namespaces, as container runtimes do."""
     program = tmp_path_factory.mktemp("poor") / "gateway"
     root = str(Path(__file__).resolve().parents[2])
     program.write_text(WITHOUT_NAMESPACES.format(python=sys.executable, root=root, gateway=GATEWAY))

@@ -47,8 +47,8 @@ BOUNDED = settings(
 
 def row_of(method: str | None, path: str) -> Route | None:
     """The row that a request is for; the one for agents where there are two."""
-    found = [route for route, pattern in PATTERNS if route.method == method and pattern.fullmatch(path)]
-    return min(found, key=lambda route: "{" in route.path, default=None)
+    routes = [route for route, pattern in PATTERNS if route.method == method and pattern.fullmatch(path)]
+    return min(routes, key=lambda route: "{" in route.path, default=None)
 
 
 class Visitor(requests.Session):

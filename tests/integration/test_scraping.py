@@ -1,4 +1,4 @@
-"""The socket of `[metrics]`: a scraper reads it without a credential, gets nothing else and starves nobody."""
+"""The socket of `[metrics]`: a scraper reads it without a credential, gets nothing else and starves no other client."""
 
 import os
 import stat
@@ -70,8 +70,8 @@ def test_a_scraper_reads_without_a_credential_what_operators_read_with_one(
 
 def test_only_metrics_are_answered_there(scraper: httpx.Client) -> None:
     paths = {route.path for route in ROUTES} - {"/metrics"} | {"/", "/metrics/", "/metrics/x"}
-    found = {path: scraper.get(path).status_code for path in sorted(paths)}
-    assert found == dict.fromkeys(found, 404)
+    codes = {path: scraper.get(path).status_code for path in sorted(paths)}
+    assert codes == dict.fromkeys(codes, 404)
     for method in ("POST", "PUT", "DELETE"):
         refused = scraper.request(method, "/metrics")
         assert (refused.status_code, refused.headers["allow"]) == (405, "GET, HEAD")

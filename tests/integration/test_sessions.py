@@ -19,15 +19,15 @@ def gate(either: Gateway) -> Gateway:
 
 def listed(operator: Bearer, **wanted: str) -> dict[str, dict[str, Any]]:
     """Every page of the list, by session."""
-    found: dict[str, dict[str, Any]] = {}
+    sessions: dict[str, dict[str, Any]] = {}
     query = "".join(f"&{name}={value}" for name, value in wanted.items())
     after = ""
     while True:
         page = operator.get(f"/v1/admin/sessions?limit=200{query}{after}").json()
         assert page["count"] == len(page["sessions"])
-        found |= {one["session_id"]: one for one in page["sessions"]}
+        sessions |= {one["session_id"]: one for one in page["sessions"]}
         if page["next"] is None:
-            return found
+            return sessions
         after = f"&after={page['next']}"
 
 

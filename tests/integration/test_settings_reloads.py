@@ -62,8 +62,8 @@ class Place:
         return [(answer.status_code, answer.json().get("error", "")) for answer in answers]
 
     def leases(self) -> set[tuple[int, str]]:
-        """What the fronts answer to the user of this test, who asks more often than there are fronts, and than somebody
-        without an identity may."""
+        """The fronts' answers to the user of this test, who asks more often than there are fronts, and more often than
+        a user without an identity may."""
         body = {"scopes": ["tools:call"], "dpop_jwk": Prover().jwk}
         answers = [self.over_socket().post("/v1/leases", json=body) for _ in range(6)]
         return {(answer.status_code, answer.json().get("error", "")) for answer in answers} - {LIMITED}

@@ -125,9 +125,10 @@ def listed() -> tuple[list[IPv4Network], list[IPv6Network]]:
     words = [
         word for line in re.findall(r"^acl not_public dst (.+)$", EXAMPLE.read_text(), re.M) for word in line.split()
     ]
-    found = [ipaddress.ip_network(word) for word in words]
+    networks = [ipaddress.ip_network(word) for word in words]
     return (
-        [one for one in found if isinstance(one, IPv4Network)], [one for one in found if isinstance(one, IPv6Network)]
+        [one for one in networks if isinstance(one, IPv4Network)],
+        [one for one in networks if isinstance(one, IPv6Network)]
     )  # fmt: skip
 
 
@@ -145,8 +146,8 @@ def test_what_is_not_public_for_the_gateway_is_not_public_for_squid() -> None:
     ],
 )  # fmt: skip
 def test_no_address_but_global_unicast_is_public_for_squid(address: str) -> None:
-    found = ipaddress.IPv6Address(address)
-    assert [one for one in listed()[1] if found in one]
+    parsed = ipaddress.IPv6Address(address)
+    assert [one for one in listed()[1] if parsed in one]
 
 
 def test_no_network_of_the_next_protocol_swallows_those_of_the_old_one() -> None:
@@ -155,10 +156,10 @@ def test_no_network_of_the_next_protocol_swallows_those_of_the_old_one() -> None
 
 
 def unit(name: str) -> configparser.ConfigParser:
-    found = configparser.ConfigParser(interpolation=None, delimiters=["="])
-    found.optionxform = str  # type: ignore[assignment,method-assign]
-    found.read_string((EXAMPLE.parent / name).read_text().replace("\\\n", ""))
-    return found
+    parser = configparser.ConfigParser(interpolation=None, delimiters=["="])
+    parser.optionxform = str  # type: ignore[assignment,method-assign]
+    parser.read_string((EXAMPLE.parent / name).read_text().replace("\\\n", ""))
+    return parser
 
 
 def test_the_units_watch_the_file_that_the_configuration_reads() -> None:

@@ -220,8 +220,8 @@ def arrivals(up: Upstream) -> int:
 def shown_intent(operator: Bearer) -> dict[str, Any]:
     """The one unresolved intent of http_post."""
     intents = operator.get("/v1/admin/intents").json()["intents"]
-    (found,) = [intent for intent in intents if intent["action_id"] == "http_post"]
-    return dict(found)
+    (shown,) = [intent for intent in intents if intent["action_id"] == "http_post"]
+    return dict(shown)
 
 
 def test_what_has_no_evidence_does_not_happen_and_is_given_back(gate: Gateway, up: Upstream) -> None:

@@ -17,8 +17,8 @@ CALLS = 6
 
 def lines(gate: Gateway, message: str) -> list[dict[str, Any]]:
     """What the log says under this message."""
-    found = (json.loads(line) for line in gate.log.read_text().splitlines() if line.startswith("{"))
-    return [line for line in found if line["message"] == message]
+    records = (json.loads(line) for line in gate.log.read_text().splitlines() if line.startswith("{"))
+    return [line for line in records if line["message"] == message]
 
 
 def delete(ledger: Path, which: str) -> int:

@@ -34,8 +34,8 @@ def said_of(gate: Gateway, trace_id: str) -> list[dict[str, Any]]:
         whole = gate.log.read_text().rpartition("\n")[0].splitlines()
         return [one for line in whole if trace_id in line and (one := json.loads(line)).get("trace_id") == trace_id]
 
-    found: list[dict[str, Any]] = wait_for(lines, f"a line of the log with {trace_id}")
-    return found
+    records: list[dict[str, Any]] = wait_for(lines, f"a line of the log with {trace_id}")
+    return records
 
 
 def test_what_is_no_request_has_a_trace_too(gate: Gateway) -> None:

@@ -46,8 +46,8 @@ def gate(up: Upstream, policy: Path, tmp_path_factory: pytest.TempPathFactory) -
 @pytest.fixture(scope="module")
 def clients(gate: Gateway) -> Iterator[Clients]:
     """A client of each front."""
-    with clients_of(gate) as found:
-        yield found
+    with clients_of(gate) as by_front:
+        yield by_front
 
 
 def both_ways(clients: Clients) -> list[Clients]:
@@ -89,12 +89,12 @@ def test_a_proof_that_is_sent_to_both_fronts_at_once_is_used_once(gate: Gateway,
 def test_a_budget_is_exact_across_fronts(gate: Gateway) -> None:
     most = 5
     with ExitStack() as stack:
-        found = [client for _ in range(6) for client in stack.enter_context(clients_of(gate))]
+        http_clients = [client for _ in range(6) for client in stack.enter_context(clients_of(gate))]
         for _ in range(ROUNDS):
             agent = gate.agent(max_calls=most)
-            callers = [through(client, agent) for client in found]
+            callers = [through(client, agent) for client in http_clients]
             calls = [partial(caller.execute, "text_digest", {"text": "x"}) for caller in callers]
-            assert codes(at_once(*calls)) == {"200": most, "403 budget_exhausted": len(found) - most}
+            assert codes(at_once(*calls)) == {"200": most, "403 budget_exhausted": len(http_clients) - most}
 
 
 def test_a_quota_is_exact_across_fronts_and_leases_and_a_reload_changes_it(gate: Gateway, policy: Path) -> None:
@@ -103,10 +103,10 @@ def test_a_quota_is_exact_across_fronts_and_leases_and_a_reload_changes_it(gate:
     assert gate.operator().post("/v1/admin/reload").status_code == 200
     try:
         with ExitStack() as stack:
-            found = [client for _ in range(6) for client in stack.enter_context(clients_of(gate))]
-            callers = [through(client, gate.agent()) for client in found]
+            http_clients = [client for _ in range(6) for client in stack.enter_context(clients_of(gate))]
+            callers = [through(client, gate.agent()) for client in http_clients]
             calls = [partial(caller.execute, "text_digest", {"text": "x"}) for caller in callers]
-            assert codes(at_once(*calls)) == {"200": most, "403 budget_exhausted": len(found) - most}
+            assert codes(at_once(*calls)) == {"200": most, "403 budget_exhausted": len(http_clients) - most}
             assert gate.agent().execute("text_digest", {"text": "x"}).json()["reason"] == "max_calls_per_hour"
     finally:
         limit_all(policy)
@@ -264,5 +264,5 @@ def samples(operator: Bearer) -> dict[str, float]:
 def kinds(scrape: dict[str, Any]) -> dict[str, int]:
     """How many processes of each kind a scrape shows, workers left out."""
     name = "gate_process_start_time_seconds"
-    found = Counter(one.split('kind="')[1].split('"')[0] for one in scrape if one.startswith(name))
-    return {kind: count for kind, count in found.items() if not kind.startswith("worker")}
+    counts = Counter(one.split('kind="')[1].split('"')[0] for one in scrape if one.startswith(name))
+    return {kind: count for kind, count in counts.items() if not kind.startswith("worker")}

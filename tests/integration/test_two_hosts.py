@@ -216,14 +216,14 @@ def test_each_host_reaches_the_redis_by_tls(pair: Pair) -> None:
 def pids_of(name: str) -> list[str]:
     """Processes whose network is this namespace."""
     wanted = os.stat(f"/var/run/netns/{name}").st_ino
-    found = []
+    pids = []
     for process in psutil.process_iter():
         try:
             if os.stat(f"/proc/{process.pid}/ns/net").st_ino == wanted:
-                found.append(str(process.pid))
+                pids.append(str(process.pid))
         except OSError:
             continue
-    return found
+    return pids
 
 
 def test_a_lease_of_one_host_works_on_the_other(pair: Pair) -> None:
@@ -351,8 +351,8 @@ def test_the_evidence_of_both_hosts_is_whole_and_in_as_many_chains_as_there_are_
 @shared
 def test_both_hosts_reach_the_ledger_by_tls_and_keep_no_file_of_it(pair: Pair, postgres_server: PostgresServer) -> None:
     question = "SELECT host(client_addr), ssl FROM pg_stat_activity JOIN pg_stat_ssl USING (pid) WHERE usename = 'gate'"
-    found = set(postgres_server.ask(question))
-    assert found == {(host.address, True) for host in pair.network.hosts[:2]}
+    connections = set(postgres_server.ask(question))
+    assert connections == {(host.address, True) for host in pair.network.hosts[:2]}
     assert not [path for gate in pair.both for path in gate.log.parent.rglob("*sqlite*")]
 
 

@@ -63,10 +63,10 @@ def test_a_file_verifier_looks_again_and_says_what_is_there(
     gate, ids = left
     answer = gate.operator().post(path_of(ids[state], "verify"))
     assert answer.status_code == 200
-    found = {"matches": sha256(CONTENT), "differs": sha256(b"something else")}.get(state)
+    digest = {"matches": sha256(CONTENT), "differs": sha256(b"something else")}.get(state)
     seen = {
         "verifier_kind": "fs_hash", "path": f"notes/{state}", "expected_sha256": sha256(CONTENT), "state": state,
-        "sha256": found,
+        "sha256": digest,
     }  # fmt: skip
     shown = gate.operator().get(path_of(ids[state])).json()
     assert answer.json() == {

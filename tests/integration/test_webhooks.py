@@ -64,8 +64,8 @@ def digest(gate: Gateway, text: str = "x") -> str:
 
 def lines_of(gate: Gateway, message: str) -> list[dict[str, Any]]:
     """Log lines with this message."""
-    found = (json.loads(line) for line in gate.log.read_text().splitlines() if line.startswith("{"))
-    return [line for line in found if line["message"] == message]
+    records = (json.loads(line) for line in gate.log.read_text().splitlines() if line.startswith("{"))
+    return [line for line in records if line["message"] == message]
 
 
 CANARIES = {

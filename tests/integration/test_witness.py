@@ -23,13 +23,13 @@ BASE = "http://gate.gateway.test"
 
 def checkpoint(gate: Gateway) -> dict[str, Any]:
     """The last one, as status shows it."""
-    found: dict[str, Any] = gate.operator().get("/v1/admin/status").json()["checkpoint"]
-    return found
+    last: dict[str, Any] = gate.operator().get("/v1/admin/status").json()["checkpoint"]
+    return last
 
 
 def city(gate: Gateway) -> dict[str, Any]:
-    found: dict[str, Any] = checkpoint(gate)["witnesses"][0]
-    return found
+    witness: dict[str, Any] = checkpoint(gate)["witnesses"][0]
+    return witness
 
 
 def until_cosigned(gate: Gateway) -> int:
@@ -165,7 +165,7 @@ def test_a_witness_that_is_killed_again_and_again_never_cosigns_two_trees(tmp_pa
         ((word, last),) = {(word, max(size for _, size in shown.cosigned)) for word, _ in shown.cosigned}
         witness.start()
         other = "other" if word == "leaf" else "leaf"
-        # Whoever comes first: what was cosigned before the kill is known after it.
+        # Whichever history asks first: the size that was cosigned before the kill is known after it.
         assert int(witness.add(shown.base.grown(last + 9, other).request(0)).text) >= last
         known = int(witness.add(shown.base.grown(last + 9, word).request(0)).text)
         assert witness.add(shown.base.grown(last + 9, other).request(known)).status_code == 422

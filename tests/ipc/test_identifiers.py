@@ -21,11 +21,11 @@ def test_an_identifier_is_its_prefix_and_a_uuid_of_version_7_of_now() -> None:
     text = new("ses_")
     after = time.time_ns() // 1_000_000
     assert re.fullmatch(r"ses_[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", text)
-    found = uuid.UUID(text[4:])
-    assert found.version == 7
-    assert found.variant == uuid.RFC_4122
+    identifier = uuid.UUID(text[4:])
+    assert identifier.version == 7
+    assert identifier.variant == uuid.RFC_4122
     # Other tests may have drawn so many that the counter ran into the time a little.
-    assert before <= found.int >> 80 <= after + 50
+    assert before <= identifier.int >> 80 <= after + 50
 
 
 def test_each_one_is_greater_than_all_before_as_number_and_as_text() -> None:

@@ -60,9 +60,9 @@ def test_a_trace_of_many_lines_is_one_field_and_nothing_in_it_becomes_another(
 ) -> None:
     writer, sock = journal
     Log(Lines(journal=writer).write).error("broken", exc_info=ValueError("x\nMESSAGE=forged\nPRIORITY=0"))
-    found = parsed(sock.recv(MAX_ENTRY_BYTES))
-    assert (found["MESSAGE"], found["PRIORITY"]) == ("broken", "3")
-    assert found["EXCEPTION"].endswith("MESSAGE=forged\nPRIORITY=0")
+    fields = parsed(sock.recv(MAX_ENTRY_BYTES))
+    assert (fields["MESSAGE"], fields["PRIORITY"]) == ("broken", "3")
+    assert fields["EXCEPTION"].endswith("MESSAGE=forged\nPRIORITY=0")
 
 
 def test_names_that_the_journal_keeps_for_itself_or_does_not_know_are_left_out() -> None:
@@ -85,8 +85,8 @@ def test_what_the_journal_does_not_take_is_written_as_a_line(
 
 
 def test_standard_error_is_the_journal_only_where_its_name_is_that_of_the_descriptor() -> None:
-    found = os.fstat(2)
-    assert is_journal(f"{found.st_dev}:{found.st_ino}")
-    assert not is_journal(f"{found.st_dev}:{found.st_ino + 1}")
+    stderr = os.fstat(2)
+    assert is_journal(f"{stderr.st_dev}:{stderr.st_ino}")
+    assert not is_journal(f"{stderr.st_dev}:{stderr.st_ino + 1}")
     assert not is_journal("")
     assert not is_journal("1:1", -1)

@@ -1,4 +1,4 @@
-"""The channel of whole packets over real sockets: what arrives, whoever reads or writes, and what is refused."""
+"""The channel of whole packets over real sockets: what arrives, for any reader and writer, and what is refused."""
 
 import random
 import socket

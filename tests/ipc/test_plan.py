@@ -46,18 +46,18 @@ def changed(value: Any) -> Any:
 
 def variants(struct: msgspec.Struct, path: str = "") -> list[tuple[str, Any]]:
     """Every field, and every field of every nested struct, changed once."""
-    found: list[tuple[str, Any]] = []
+    pairs: list[tuple[str, Any]] = []
     for field in msgspec.structs.fields(struct):
         value = getattr(struct, field.name)
         if isinstance(value, msgspec.Struct):
             for name, inner in variants(value, f"{path}{field.name}."):
-                found.append((name, msgspec.structs.replace(struct, **{field.name: inner})))
+                pairs.append((name, msgspec.structs.replace(struct, **{field.name: inner})))
         elif isinstance(value, tuple) and value and isinstance(value[0], msgspec.Struct):
             for name, inner in variants(value[0], f"{path}{field.name}[0]."):
-                found.append((name, msgspec.structs.replace(struct, **{field.name: (inner, *value[1:])})))
+                pairs.append((name, msgspec.structs.replace(struct, **{field.name: (inner, *value[1:])})))
         else:
-            found.append((path + field.name, msgspec.structs.replace(struct, **{field.name: changed(value)})))
-    return found
+            pairs.append((path + field.name, msgspec.structs.replace(struct, **{field.name: changed(value)})))
+    return pairs
 
 
 @pytest.mark.parametrize(("name", "other"), variants(plan()), ids=lambda value: value if isinstance(value, str) else "")

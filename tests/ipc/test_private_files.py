@@ -18,7 +18,7 @@ from ipc.private_files import (
 
 
 def somebody_elses(folder: Path) -> Path:
-    """A regular file that does not belong to whoever runs the tests."""
+    """A regular file that does not belong to the user that runs the tests."""
     if os.geteuid() != 0:
         return Path("/etc/passwd")
     path = folder / "theirs"

@@ -30,8 +30,8 @@ def a_held(request: str = '{"to":"acct"}', **given: Any) -> tuple[ApprovalRecord
 
 def sent(record: ApprovalRecord) -> dict[str, Any]:
     """The detail as it goes out."""
-    found: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(detailed(record, NOW)))
-    return found
+    detail: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(detailed(record, NOW)))
+    return detail
 
 
 def test_the_detail_says_the_hash_of_what_it_shows_as_whoever_receives_it_computes_it() -> None:

@@ -1,4 +1,4 @@
-"""Operators' signatures of decisions, read and held against a hold: whatever somebody sends."""
+"""Operators' signatures of decisions, read and compared with a hold, for any input."""
 
 import json
 from collections.abc import Callable

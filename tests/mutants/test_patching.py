@@ -41,19 +41,19 @@ class Thing:
 def loaded(tmp_path: Path) -> tuple[Loaded, ModuleType]:
     """The source as it is loaded, watched."""
     (tmp_path / "patched.py").write_text(SOURCE)
-    found = Loaded(tmp_path)
+    code = Loaded(tmp_path)
     spec = importlib.util.spec_from_file_location("patched", tmp_path / "patched.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     before = sys.getprofile()
-    sys.setprofile(found.profile)
+    sys.setprofile(code.profile)
     try:
         spec.loader.exec_module(module)
     finally:
         sys.setprofile(before)
-    found.find_functions()
-    return found, module
+    code.find_functions()
+    return code, module
 
 
 def exchanged(loaded: Loaded, before: str, after: str) -> bool:
@@ -63,13 +63,13 @@ def exchanged(loaded: Loaded, before: str, after: str) -> bool:
 
 
 def test_functions_methods_and_those_within_them_are_exchanged(loaded: tuple[Loaded, ModuleType]) -> None:
-    found, module = loaded
+    code, module = loaded
     thing = module.Thing()
-    assert exchanged(found, "return number + 3", "return number + 4")
+    assert exchanged(code, "return number + 3", "return number + 4")
     assert module.deferred(1)() == 5
-    assert exchanged(found, "return 6", "return 7")
+    assert exchanged(code, "return 6", "return 7")
     assert thing.plain == 7
-    assert exchanged(found, "return [8 for _ in range(least)]", "return [9 for _ in range(least)]")
+    assert exchanged(code, "return [8 for _ in range(least)]", "return [9 for _ in range(least)]")
     assert thing.kept() == [9] * 7
 
 
@@ -81,17 +81,17 @@ def test_functions_methods_and_those_within_them_are_exchanged(loaded: tuple[Loa
 def test_what_ran_as_the_module_was_loaded_is_refused_and_nothing_is_changed(
     loaded: tuple[Loaded, ModuleType], before: str, after: str
 ) -> None:
-    found, module = loaded
-    assert not exchanged(found, before, after)
+    code, module = loaded
+    assert not exchanged(code, before, after)
     assert (module.twice(4), module.SEEN, module.Thing.size, module.Thing().kept()) == (8, 8, 5, [8] * 7)
 
 
 def test_what_was_frozen_before_is_exchanged_too(loaded: tuple[Loaded, ModuleType], tmp_path: Path) -> None:
     _, module = loaded
     gc.freeze()
-    found = Loaded(tmp_path)
-    found.find_functions()
-    assert exchanged(found, "return 6", "return 7")
+    code = Loaded(tmp_path)
+    code.find_functions()
+    assert exchanged(code, "return 6", "return 7")
     assert module.Thing().plain == 7
 
 

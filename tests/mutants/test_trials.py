@@ -88,10 +88,10 @@ def test_trials_tell_what_found_each_change_and_leave_the_checkout_alone(tree: P
         assert down in before.seconds
         arguments = ["tests/test_small.py", f"--deselect={before.failed[0]}"]
         tests = {change.name: [] if "8.0" in change.before else [arguments] for change in changes}
-        found = {change.after: by for change, by in ready.run(changes, tests, before.seconds)}
-    assert found["return count >= LIMIT"] == found["LIMIT = 4"] == "tests/test_small.py::test_it"
-    assert found["return 70.0"] == found["return 80.0"] == SURVIVED
-    assert len(found) == len({change.after for change in changes})
+        caught_by = {change.after: by for change, by in ready.run(changes, tests, before.seconds)}
+    assert caught_by["return count >= LIMIT"] == caught_by["LIMIT = 4"] == "tests/test_small.py::test_it"
+    assert caught_by["return 70.0"] == caught_by["return 80.0"] == SURVIVED
+    assert len(caught_by) == len({change.after for change in changes})
     assert (tree / "small.py").read_bytes() == source
     assert not list(tree.rglob("__pycache__"))
 

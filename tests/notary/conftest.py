@@ -30,7 +30,7 @@ def start_notary(tmp_path: Path) -> Iterator[StartNotary]:
 
 @pytest.fixture
 def notary(start_notary: StartNotary) -> Running:
-    """A notary that notifies nobody."""
+    """A notary without webhooks."""
     return start_notary()
 
 

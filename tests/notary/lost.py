@@ -1,4 +1,4 @@
-"""Calls that nobody will ever tell the end of: their front and their worker are both gone."""
+"""Calls whose end is never reported: their front and their worker are both gone."""
 
 import itertools
 from typing import Any
@@ -10,7 +10,7 @@ from tests.support.logs import capture_logs
 from tests.support.supervised import wait_until
 
 OVER = 3600.0 + ENDED_SECONDS
-"""Seconds after which nobody tells of any call."""
+"""Seconds after which no process reports on any call."""
 _numbers = itertools.count(1)
 
 

@@ -141,7 +141,7 @@ class Running:
 
     @contextmanager
     def stranger(self) -> Iterator[sqlite3.Connection]:
-        """A writing connection of somebody else."""
+        """A writing connection that is not the notary's."""
         with closing(sqlite3.connect(self.path, isolation_level=None, timeout=60)) as connection:
             yield connection
 

@@ -1,4 +1,4 @@
-"""What a notary answered and nobody heard: the one that follows answers the same, and writes nothing twice."""
+"""Answers of a notary that never arrived: its successor gives the same answers, and writes nothing twice."""
 
 from contextlib import closing
 from dataclasses import replace

@@ -126,9 +126,9 @@ def test_one_checkpoint_is_proven_to_continue_another(notary: Running) -> None:
         made.append(shown(notary))
     last = made[-1]
     for earlier in made:
-        found = notary.front.ask(ProveConsistency(earlier.size))
-        assert checked(notary, found.checkpoint) == last
-        check_consistency(earlier.size, earlier.root, last.size, last.root, [b64decode(one) for one in found.proof])
+        answer = notary.front.ask(ProveConsistency(earlier.size))
+        assert checked(notary, answer.checkpoint) == last
+        check_consistency(earlier.size, earlier.root, last.size, last.root, [b64decode(one) for one in answer.proof])
     assert notary.front.ask(ProveConsistency(0)).proof == (), "every tree continues the empty one"
     assert notary.front.ask(ProveConsistency(last.size + 1)) is None
     assert notary.front.ask(ProveConsistency(-1)) is None

@@ -100,7 +100,7 @@ def lived_until(lives: Lives, calls: str, when: int) -> bool:
 
 
 def check_whole(lives: Lives) -> None:
-    """Whoever follows answers what was not answered, and everything is there once."""
+    """The next notary gives the answers that are missing, and everything is there once."""
     process, front = lives.start()
     lives.ask(front)
     assert front.ask(ListUnresolved(5)) == []

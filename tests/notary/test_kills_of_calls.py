@@ -81,7 +81,7 @@ def told(notary: NotaryProcess, worker: PlayedWorker, path: Path) -> None:
 
 
 def read(notary: NotaryProcess, worker: PlayedWorker, path: Path) -> None:
-    """The notary has taken the result and can't write: somebody has the lock."""
+    """The notary has taken the result and can't write: another connection has the lock."""
     with closing(sqlite3.connect(path, isolation_level=None)) as stranger:
         stranger.execute("BEGIN IMMEDIATE")
         worker.run(worker.word(), make_result())

@@ -86,8 +86,8 @@ def test_what_keeps_it_from_starting_is_told_by_its_exit_code_and_by_one_line(tm
     spoil, code, words = FAULTS[fault]
     process = NotaryProcess(spoil(settings_in(tmp_path), tmp_path), stderr=subprocess.PIPE)
     try:
-        found, lines = ended(process.process)
-        assert found == code, lines
+        exit_code, lines = ended(process.process)
+        assert exit_code == code, lines
         (line,) = lines
         assert (line["level"], line["process"], line["message"]) == ("error", "notary", words)
         assert line["cause"]
@@ -97,7 +97,7 @@ def test_what_keeps_it_from_starting_is_told_by_its_exit_code_and_by_one_line(tm
 
 @contextmanager
 def begun(*more: str) -> Iterator[tuple["subprocess.Popen[str]", socket.socket]]:
-    """One that nobody has told anything, and its supervisor's end."""
+    """A notary that was sent nothing yet, and its supervisor's end."""
     ours, theirs = socket.socketpair()
     with ours:
         with theirs:

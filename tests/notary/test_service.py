@@ -1,4 +1,4 @@
-"""The notary at work: fronts take turns, and one that floods, sleeps or breaks the protocol harms nobody but itself."""
+"""The notary at work: fronts take turns, and one that floods, sleeps or breaks the protocol harms only itself."""
 
 import socket
 import struct

@@ -1,4 +1,4 @@
-"""Calls under way: what becomes of each when its worker ends, is recalled, or is tied to nobody who waits."""
+"""Calls under way: the end of each when its worker ends, when it is recalled, or when no front waits for it."""
 
 import os
 import select

@@ -34,9 +34,9 @@ def examiner() -> Iterator[Examiner]:
 
 def policy(source: str = DEFAULT_POLICY.read_text(), data: dict[str, Any] = DATA) -> PolicyFiles:
     text = json.dumps({"policy_version": "1"} | data)
-    found = parse_data(text)
-    assert isinstance(found, PolicyData)
-    return PolicyFiles(PolicySources({"gateway.rego": source}, text, "1"), found)
+    parsed = parse_data(text)
+    assert isinstance(parsed, PolicyData)
+    return PolicyFiles(PolicySources({"gateway.rego": source}, text, "1"), parsed)
 
 
 def asked(examiner: Examiner, files: PolicyFiles | None = None, **changes: Any) -> Explanation:
@@ -50,34 +50,34 @@ def step(found: Explanation, rule: str) -> Step:
 
 
 def test_the_trail_is_in_the_order_of_the_document_and_says_what_each_rule_reads(examiner: Examiner) -> None:
-    found = asked(examiner, action_risk_level="high")
-    assert [one.rule for one in found.trail] == ORDER
-    assert [one.rule for one in found.trail if one.is_deciding] == ["hold_high_risk"]
-    assert [one.rule for one in found.trail if one.applies] == ["hold_high_risk"]
-    assert [(read.name, read.value) for read in step(found, "hold_high_risk").reads] == [
+    explanation = asked(examiner, action_risk_level="high")
+    assert [one.rule for one in explanation.trail] == ORDER
+    assert [one.rule for one in explanation.trail if one.is_deciding] == ["hold_high_risk"]
+    assert [one.rule for one in explanation.trail if one.applies] == ["hold_high_risk"]
+    assert [(read.name, read.value) for read in step(explanation, "hold_high_risk").reads] == [
         ("input.action_risk_level", '"high"')
     ]
-    assert [(read.name, read.value) for read in step(found, "acl").reads] == [
+    assert [(read.name, read.value) for read in step(explanation, "acl").reads] == [
         ("input.action_id", '"read"'),
         ('data.acl["agent"].actions', '["read", "pay", "export"]'),
         ('data.acl["*"].actions', '["read"]'),
         ('data.acl["agent"].inherits_wildcard', None),
     ]
-    assert step(found, "acl").line == DEFAULT_POLICY.read_text().splitlines().index("applies_acl if {") + 1
+    assert step(explanation, "acl").line == DEFAULT_POLICY.read_text().splitlines().index("applies_acl if {") + 1
 
 
 def test_what_is_not_there_is_said_of_the_whole_and_not_of_its_parts(examiner: Examiner) -> None:
-    found = asked(examiner, principal="nobody", action_id="pay")
-    assert found.decision is not None
-    assert found.decision.rule == "acl"
-    assert ('data.acl["nobody"]', None) in [(read.name, read.value) for read in step(found, "acl").reads]
-    assert not [read for read in step(found, "acl").reads if read.name.startswith('data.acl["nobody"].')]
+    explanation = asked(examiner, principal="nobody", action_id="pay")
+    assert explanation.decision is not None
+    assert explanation.decision.rule == "acl"
+    assert ('data.acl["nobody"]', None) in [(read.name, read.value) for read in step(explanation, "acl").reads]
+    assert not [read for read in step(explanation, "acl").reads if read.name.startswith('data.acl["nobody"].')]
 
 
 def test_rules_behind_the_one_that_decides_are_asked_as_well(examiner: Examiner) -> None:
-    found = asked(examiner, action_trust_verdict="mismatch", scopes=[], action_risk_level="high")
-    assert [one.rule for one in found.trail if one.applies] == ["trust", "scope", "hold_high_risk"]
-    assert [one.rule for one in found.trail if one.is_deciding] == ["trust"]
+    explanation = asked(examiner, action_trust_verdict="mismatch", scopes=[], action_risk_level="high")
+    assert [one.rule for one in explanation.trail if one.applies] == ["trust", "scope", "hold_high_risk"]
+    assert [one.rule for one in explanation.trail if one.is_deciding] == ["trust"]
 
 
 QUESTIONS = st.fixed_dictionaries(
@@ -100,34 +100,34 @@ QUESTIONS = st.fixed_dictionaries(
 def test_the_first_rule_of_the_trail_that_applies_is_the_one_that_decided(
     examiner: Examiner, question: dict[str, Any]
 ) -> None:
-    found = asked(examiner, **question)
-    assert found.decision is not None
-    applying = [one.rule for one in found.trail if one.applies]
-    assert found.decision.rule == (applying[0] if applying else "allow")
+    explanation = asked(examiner, **question)
+    assert explanation.decision is not None
+    applying = [one.rule for one in explanation.trail if one.applies]
+    assert explanation.decision.rule == (applying[0] if applying else "allow")
 
 
 def test_a_rule_that_was_added_as_the_document_says_is_in_the_trail(examiner: Examiner) -> None:
     data = {"interns": ["team-summer"], "acl": {"*": {"actions": ["read"]}}}
-    found = asked(examiner, policy(with_the_additional_rule(), data), owner="team-summer", fs_path="reports/a")
-    assert found.decision is not None
-    assert found.decision.rule == "drafts_only"
-    drafts = step(found, "drafts_only")
+    explanation = asked(examiner, policy(with_the_additional_rule(), data), owner="team-summer", fs_path="reports/a")
+    assert explanation.decision is not None
+    assert explanation.decision.rule == "drafts_only"
+    drafts = step(explanation, "drafts_only")
     assert (drafts.applies, drafts.is_deciding) == (True, True)
     assert ("data.interns", '["team-summer"]') in [(read.name, read.value) for read in drafts.reads]
 
 
 def test_of_another_policy_the_values_of_its_rules_are_told(examiner: Examiner) -> None:
-    found = asked(examiner, policy(REGO[3], {"agents": ["a"]}))
-    assert found.decision is not None
-    assert (found.decision.rule, found.trail) == ("not_an_agent", ())
-    assert [(value.rule, value.outcome, value.text, value.line) for value in found.values] == [
+    explanation = asked(examiner, policy(REGO[3], {"agents": ["a"]}))
+    assert explanation.decision is not None
+    assert (explanation.decision.rule, explanation.trail) == ("not_an_agent", ())
+    assert [(value.rule, value.outcome, value.text, value.line) for value in explanation.values] == [
         ("denial", "value", '"not_an_agent"', 5)
     ]
 
 
 def test_a_policy_that_gives_no_decision_is_explained_as_that(examiner: Examiner) -> None:
     body = f'decision := {document()} if input.action_version != "9.9.9"\n\nbroken := 1 / count(input.targets)\n'
-    found = asked(examiner, policy(HEADER + body), action_version="9.9.9")
-    assert found.decision is None
-    assert found.error == "data.gateway.decision is undefined for this input"
-    assert [(value.rule, value.outcome) for value in found.values] == [("broken", "error")]
+    explanation = asked(examiner, policy(HEADER + body), action_version="9.9.9")
+    assert explanation.decision is None
+    assert explanation.error == "data.gateway.decision is undefined for this input"
+    assert [(value.rule, value.outcome) for value in explanation.values] == [("broken", "error")]

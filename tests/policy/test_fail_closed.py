@@ -50,15 +50,15 @@ def asked(name: str) -> dict[str, Any]:
 
 def outcomes(policy: CompiledPolicy) -> dict[str, int]:
     """What becomes of each question; without a decision the call is denied (503)."""
-    found = {}
+    by_question = {}
     for name in QUESTIONS:
         try:
             decision = parse_decision(policy.evaluate(asked(name)))
         except (EvaluationError, GateError):
-            found[name] = DENIED
+            by_question[name] = DENIED
         else:
-            found[name] = DENIED if not decision.allow else HELD if decision.requires_approval else ALLOWED
-    return found
+            by_question[name] = DENIED if not decision.allow else HELD if decision.requires_approval else ALLOWED
+    return by_question
 
 
 def compiled(source: str) -> CompiledPolicy:
@@ -73,9 +73,9 @@ def compiled(source: str) -> CompiledPolicy:
 
 @pytest.fixture(scope="module")
 def right() -> dict[str, int]:
-    found = outcomes(compiled(SOURCE))
-    assert list(found.values()) == [DENIED] * 9 + [HELD] * 4 + [ALLOWED]
-    return found
+    by_question = outcomes(compiled(SOURCE))
+    assert list(by_question.values()) == [DENIED] * 9 + [HELD] * 4 + [ALLOWED]
+    return by_question
 
 
 @pytest.mark.parametrize("name", REASONS)
@@ -117,10 +117,10 @@ def test_no_word_can_be_misspelt_so_that_more_is_allowed_and_nothing_is_said(rig
         if doubts_of({"gateway.rego": wrong}, TEXT):
             continue
         try:
-            found = outcomes(compiled(wrong))
+            by_question = outcomes(compiled(wrong))
         except PolicyError:
             continue
-        wider = [name for name, outcome in found.items() if outcome < right[name]]
+        wider = [name for name, outcome in by_question.items() if outcome < right[name]]
         if wider:
             line = SOURCE.count("\n", 0, start) + 1
             silent.append(f"{SOURCE[start:end]} in line {line}: {wider}")

@@ -53,8 +53,8 @@ def in_opa(engine: Opa, data: dict[str, Any]) -> Decide:
 
     def decided(**changes: object) -> Decision:
         answer = engine.http.post(wire.DECISION, json={"input": question(**changes).as_input()})
-        found = wire.found_in(wire.Answer(answer.status_code, answer.content))
-        return parse_decision(wire.document_in(found) or "")
+        result = wire.found_in(wire.Answer(answer.status_code, answer.content))
+        return parse_decision(wire.document_in(result) or "")
 
     return decided
 

@@ -33,12 +33,12 @@ def examiner() -> Iterator[Examiner]:
 
 def has_failure(policy: str, rule: str) -> bool:
     """Whether a test that speaks of `rule` fails with this policy in the place of the default one."""
-    found = [one for one in rules_of({"t": TESTS}).values() if one.name.startswith("test_") and f'"{rule}"' in one.text]
-    assert found
-    some = "\n\n".join([TESTS.partition("\ntest_")[0], *(one.text for one in found)])
+    tests = [one for one in rules_of({"t": TESTS}).values() if one.name.startswith("test_") and f'"{rule}"' in one.text]
+    assert tests
+    some = "\n\n".join([TESTS.partition("\ntest_")[0], *(one.text for one in tests)])
     modules = {"gateway.rego": policy, "gateway_test.rego": some + "\n"}
-    compiled = CompiledPolicy(modules, (FOLDER / "data.json").read_text(), [one.entry for one in found])
-    return any(compiled.value(DOCUMENT, one.entry) != "true" for one in found)
+    compiled = CompiledPolicy(modules, (FOLDER / "data.json").read_text(), [one.entry for one in tests])
+    return any(compiled.value(DOCUMENT, one.entry) != "true" for one in tests)
 
 
 def test_the_tests_of_the_default_policy_pass(examiner: Examiner) -> None:

@@ -31,8 +31,8 @@ def peer(example: PolicyFiles) -> Iterator[PolicyPeer]:
 
 
 def manifest(path: Path) -> dict[str, Any]:
-    found: dict[str, Any] = yaml.safe_load(path.read_text())
-    return found
+    fields: dict[str, Any] = yaml.safe_load(path.read_text())
+    return fields
 
 
 def decide(peer: PolicyPeer, action: dict[str, Any], **changes: object) -> Decision:

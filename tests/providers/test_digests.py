@@ -25,8 +25,8 @@ PATHS = {path.stem: path for folder in (BUILTIN, FIXTURES) for path in folder.gl
 
 @pytest.mark.parametrize("folder", [BUILTIN, FIXTURES], ids=["builtin", "fixtures"])
 def test_the_committed_sums_name_every_component_and_nothing_else(folder: Path) -> None:
-    found = {f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}" for path in folder.glob("*.wasm")}
-    assert set((folder / "SHA256SUMS").read_text().splitlines()) == found
+    sums = {f"{hashlib.sha256(path.read_bytes()).hexdigest()}  {path.name}" for path in folder.glob("*.wasm")}
+    assert set((folder / "SHA256SUMS").read_text().splitlines()) == sums
 
 
 def test_every_component_is_known_here() -> None:

@@ -38,8 +38,8 @@ EXECUTE = "/v1/actions/a/execute"
 
 def claims_of(proof: str) -> dict[str, Any]:
     payload = proof.split(".")[1]
-    found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
-    return found
+    claims: dict[str, Any] = json.loads(base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4)))
+    return claims
 
 
 def test_the_first_call_takes_a_lease_and_the_next_ones_use_it() -> None:

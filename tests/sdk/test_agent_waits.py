@@ -21,9 +21,9 @@ POLL = "/v1/approvals/apr_1/poll"
 
 
 def wait(world: World, **options: Any) -> Executed:
-    found = world.run(core_in(world).execute("a", {}, waits=True, **options))
-    assert isinstance(found, Executed)
-    return found
+    executed = world.run(core_in(world).execute("a", {}, waits=True, **options))
+    assert isinstance(executed, Executed)
+    return executed
 
 
 def test_waiting_polls_at_the_gateways_pace_and_tells_from_the_receipt() -> None:
@@ -35,12 +35,12 @@ def test_waiting_polls_at_the_gateways_pace_and_tells_from_the_receipt() -> None
         answer(200, RECEIPT),
     ]
     world = World(replies=replies)
-    found = wait(world)
+    executed = wait(world)
     assert world.paused == [2.0, 1.0]
-    assert (found.receipt_id, found.output, found.verification_outcome) == ("rcpt_1", {"n": 1}, "verified")
-    assert (found.approval_id, found.trace_id) == ("apr_1", "trc_1")
-    assert found.is_fully_successful
-    assert found.receipt is not None
+    assert (executed.receipt_id, executed.output, executed.verification_outcome) == ("rcpt_1", {"n": 1}, "verified")
+    assert (executed.approval_id, executed.trace_id) == ("apr_1", "trc_1")
+    assert executed.is_fully_successful
+    assert executed.receipt is not None
 
 
 def test_whoever_waits_can_say_what_for_before_the_first_poll() -> None:

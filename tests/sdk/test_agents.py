@@ -147,18 +147,18 @@ def test_a_lease_is_renewed_by_the_clients_own_clock(gate: Gateway) -> None:
 
 def test_many_threads_share_one_client_and_one_lease(gate: Gateway) -> None:
     before = len(gate.events(event_type="LeaseIssued", limit=1000))
-    found: list[object] = []
+    outcomes: list[object] = []
     with AgentClient(gate.base) as agent:
 
         def call(number: int) -> None:
-            found.append(agent.execute("text_digest", {"text": "x" * number}))
+            outcomes.append(agent.execute("text_digest", {"text": "x" * number}))
 
         threads = [threading.Thread(target=call, args=(number,)) for number in range(8)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join(120)
-    assert sum(isinstance(one, Executed) for one in found) == 8
+    assert sum(isinstance(one, Executed) for one in outcomes) == 8
     assert len(gate.events(event_type="LeaseIssued", limit=1000)) == before + 1
 
 

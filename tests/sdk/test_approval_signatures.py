@@ -49,15 +49,15 @@ _amounts = iter(range(1_000, 9_000))
 
 def hold(gate: Gateway) -> str:
     with AgentClient(gate.base) as agent:
-        found = agent.execute("payment_transfer", {"to": "a", "amount_cents": next(_amounts), "currency": "EUR"})
-    assert isinstance(found, Held)
-    return found.approval_id
+        held = agent.execute("payment_transfer", {"to": "a", "amount_cents": next(_amounts), "currency": "EUR"})
+    assert isinstance(held, Held)
+    return held.approval_id
 
 
 def claims_of(signature: str) -> dict[str, Any]:
     payload = signature.split(".")[1]
-    found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(payload + "=="))
-    return found
+    claims: dict[str, Any] = json.loads(base64.urlsafe_b64decode(payload + "=="))
+    return claims
 
 
 def test_a_gateway_that_wants_signatures_decides_nothing_without(decider: OperatorClient, strict: Gateway) -> None:

@@ -20,10 +20,10 @@ def exported(gate: Gateway) -> list[AuditEvent]:
     agent = gate.agent()
     for number in range(5):
         agent.execute("text_digest", {"text": str(number)})
-    found = gate.operator().get("/v1/audit/events?limit=1000").json()["events"]
+    events = gate.operator().get("/v1/audit/events?limit=1000").json()["events"]
     return [
         AuditEvent(event_id=one["event_id"], event_type=one["event_type"], timestamp=one["timestamp"], raw=one)
-        for one in found
+        for one in events
     ]
 
 

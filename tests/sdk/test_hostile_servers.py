@@ -164,13 +164,13 @@ def test_cookies_of_a_server_are_not_kept() -> None:
 def test_closing_ends_the_calls_of_other_threads() -> None:
     with hostile_gateway(SILENT) as server:
         client = OperatorClient(server.url, CREDENTIAL, Limits(timeout=600))
-        found: list[GatewayError] = []
+        failures: list[GatewayError] = []
 
         def call() -> None:
             try:
                 client.status()
             except GatewayError as error:
-                found.append(error)
+                failures.append(error)
 
         thread = threading.Thread(target=call)
         thread.start()
@@ -179,7 +179,7 @@ def test_closing_ends_the_calls_of_other_threads() -> None:
             assert time.monotonic() < deadline
         client.close()
         thread.join(60)
-        assert [error.code for error in found] == ["client_closed"]
+        assert [error.code for error in failures] == ["client_closed"]
         with pytest.raises(Unreachable) as raised:
             client.status()
         assert (raised.value.code, raised.value.was_sent) == ("client_closed", False)
@@ -214,7 +214,7 @@ def test_errors_travel_between_processes() -> None:
 
 @pytest.fixture
 def self_signed(tmp_path: Path) -> ssl.SSLContext:
-    """A server's side of TLS that nobody has a reason to trust."""
+    """A server's side of TLS, with a certificate that no client has a reason to trust."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.oid.NameOID.COMMON_NAME, "localhost")])
     now = datetime.now(UTC)

@@ -30,20 +30,20 @@ def test_a_key_file_is_made_with_mode_0600_and_read_again(tmp_path: Path) -> Non
 
 
 def test_of_several_that_make_a_key_at_once_all_get_the_same(tmp_path: Path) -> None:
-    found: list[str] = []
+    jkts: list[str] = []
     barrier = threading.Barrier(8)
 
     def make() -> None:
         barrier.wait(60)
-        found.append(ProofKey.load_or_create(tmp_path / "k").thumbprint)
+        jkts.append(ProofKey.load_or_create(tmp_path / "k").thumbprint)
 
     threads = [threading.Thread(target=make) for _ in range(8)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join(60)
-    assert len(found) == 8
-    assert len(set(found)) == 1
+    assert len(jkts) == 8
+    assert len(set(jkts)) == 1
     assert os.listdir(tmp_path) == ["k"]
 
 
@@ -131,8 +131,8 @@ def test_a_credential_comes_from_its_two_files(tmp_path: Path) -> None:
     key = ProofKey.load_or_create(tmp_path / "operator.pem")
     (tmp_path / "operator.key").write_text(f"{API_KEY}\n")
     (tmp_path / "operator.key").chmod(0o600)
-    found = OperatorCredential.load(tmp_path / "operator.key", tmp_path / "operator.pem")
-    assert (found.token, found.key.thumbprint) == (API_KEY, key.thumbprint)
+    credential = OperatorCredential.load(tmp_path / "operator.key", tmp_path / "operator.pem")
+    assert (credential.token, credential.key.thumbprint) == (API_KEY, key.thumbprint)
     (tmp_path / "operator.key").chmod(0o644)
     with pytest.raises(KeyFileError):
         OperatorCredential.load(tmp_path / "operator.key", tmp_path / "operator.pem")

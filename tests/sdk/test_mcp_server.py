@@ -78,8 +78,8 @@ def test_annotations_follow_declared_effects_and_risk(
     effects: list[str], risk: str, expected: tuple[bool, ...]
 ) -> None:
     hints = annotations_of(manifest(risk_level=risk, declared_side_effects=tuple(effects)))
-    found = (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint)
-    assert found == expected
+    flags = (hints.read_only_hint, hints.destructive_hint, hints.idempotent_hint, hints.open_world_hint)
+    assert flags == expected
 
 
 def test_a_response_schema_with_references_holds_for_the_output_alone() -> None:
@@ -126,9 +126,9 @@ async def test_many_actions_come_in_pages_that_miss_none() -> None:
             pages = [await catalog.page(None)]
             while pages[-1].next_cursor is not None:
                 pages.append(await catalog.page(pages[-1].next_cursor))
-            found = [tool.name for page in pages for tool in page.tools]
+            names = [tool.name for page in pages for tool in page.tools]
             assert len(pages) == 3
-            assert found == [STATUS_TOOL, *(one for one in ids if one != "action-007")]  # that one went meanwhile
+            assert names == [STATUS_TOOL, *(one for one in ids if one != "action-007")]  # that one went meanwhile
             with pytest.raises(MCPError, match="Invalid cursor"):
                 await catalog.page("x" * 300)
 

@@ -145,8 +145,8 @@ async def async_story(address: Address, credential: OperatorCredential) -> None:
     async with AsyncOperatorClient(address, credential) as operator:
         assert (await operator.status()).status == "ok"
         assert (await operator.verify_audit()).intact
-        found = [event.event_id async for event in operator.iter_events(page_size=7)]
-        assert len(found) == len(set(found)) >= 1
+        event_ids = [event.event_id async for event in operator.iter_events(page_size=7)]
+        assert len(event_ids) == len(set(event_ids)) >= 1
         async for _ in operator.iter_events():
             break
         with pytest.raises(NotFound):

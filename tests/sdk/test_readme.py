@@ -54,9 +54,9 @@ def test_every_example_runs(
 
 @pytest.mark.parametrize("name", [name for name in dir(gateway_client.errors) if name[0].isupper()])
 def test_every_exception_is_explained(name: str) -> None:
-    found = getattr(gateway_client.errors, name)
-    if isinstance(found, type) and issubclass(found, gateway_client.GatewayError):
-        assert f"`{name}`" in README or found is gateway_client.GatewayError
+    member = getattr(gateway_client.errors, name)
+    if isinstance(member, type) and issubclass(member, gateway_client.GatewayError):
+        assert f"`{name}`" in README or member is gateway_client.GatewayError
 
 
 def test_every_call_of_an_operator_is_listed() -> None:

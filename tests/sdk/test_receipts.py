@@ -48,8 +48,8 @@ def real(gate: Gateway) -> tuple[Receipt, Receipt]:
 @pytest.fixture(scope="module")
 def jwks(gate: Gateway) -> dict[str, Any]:
     """The gateway's receipt keys."""
-    found: dict[str, Any] = gate.operator().get("/v1/receipt-keys").json()
-    return found
+    key_set: dict[str, Any] = gate.operator().get("/v1/receipt-keys").json()
+    return key_set
 
 
 def test_receipts_of_a_running_gateway_verify(
@@ -71,12 +71,12 @@ def changes(value: Any, at: tuple[Any, ...] = ()) -> Iterator[tuple[tuple[Any, .
 
 
 def changed(receipt: dict[str, Any], at: tuple[Any, ...], value: Any) -> dict[str, Any]:
-    found = copy.deepcopy(receipt)
-    place: Any = found
+    altered = copy.deepcopy(receipt)
+    place: Any = altered
     for step in at[:-1]:
         place = place[step]
     place[at[-1]] = value
-    return found
+    return altered
 
 
 def test_a_receipt_with_any_value_changed_at_any_depth_does_not_verify(
@@ -162,12 +162,12 @@ def test_many_receipts_each_get_their_verdict(real: tuple[Receipt, Receipt], jwk
     good = json.dumps(real[0].raw)
     twice = good.replace("{", '{"failure_class": null,', 1)
     given_ = [real[1], good, good.encode() + b"\n", "{", twice, b"\xff", "[]", {"receipt_id": 1}]
-    found = list(verify_receipts(given_, Jwks(keys=tuple(jwks["keys"]), raw=jwks)))  # type: ignore[arg-type]
-    assert [one.status.value for one in found] == [
+    verdicts = list(verify_receipts(given_, Jwks(keys=tuple(jwks["keys"]), raw=jwks)))  # type: ignore[arg-type]
+    assert [one.status.value for one in verdicts] == [
         "verified", "verified", "verified", *["signature_invalid"] * 4, "unsigned",
     ]  # fmt: skip
-    assert [one.receipt_id for one in found[:3]] == [real[1].receipt_id, real[0].receipt_id, real[0].receipt_id]
-    assert {one.receipt_id for one in found[3:]} == {None}
+    assert [one.receipt_id for one in verdicts[:3]] == [real[1].receipt_id, real[0].receipt_id, real[0].receipt_id]
+    assert {one.receipt_id for one in verdicts[3:]} == {None}
 
 
 class Signer:

@@ -23,14 +23,14 @@ MAX_LINES, MAX_FUNCTION_LINES = 400, 60
 
 
 def imports_of(path: Path) -> set[str]:
-    found: set[str] = set()
+    packages: set[str] = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            found |= {alias.name.split(".")[0] for alias in node.names}
+            packages |= {alias.name.split(".")[0] for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno} imports relatively"
-            found.add((node.module or "").split(".")[0])
-    return found
+            packages.add((node.module or "").split(".")[0])
+    return packages
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SDK)))

@@ -45,8 +45,8 @@ from tests.support.played_gateway import RECEIPT, answer, refusal
     ],
 )
 def test_an_address_is_a_socket_or_an_origin(text: str, public: str | None, expected: tuple[str | None, ...]) -> None:
-    found = Address.parse(text, public)
-    assert (found.socket, found.origin, found.public_base_url) == expected
+    address = Address.parse(text, public)
+    assert (address.socket, address.origin, address.public_base_url) == expected
 
 
 @pytest.mark.parametrize(
@@ -195,9 +195,9 @@ def test_another_form_of_retry_after_is_passed_over(value: str) -> None:
 
 
 def test_what_the_gateway_adds_is_kept_and_no_error() -> None:
-    found = decode(Receipt, RECEIPT | {"new": {"field": 1}}, "receipt")
-    assert found.raw["new"] == {"field": 1}
-    assert found.receipt_signature is None
+    receipt = decode(Receipt, RECEIPT | {"new": {"field": 1}}, "receipt")
+    assert receipt.raw["new"] == {"field": 1}
+    assert receipt.receipt_signature is None
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -227,8 +227,8 @@ def test_a_field_of_another_type_is_named_and_its_value_is_not(value: Any, probl
 
 
 def test_fields_with_a_default_may_be_absent_or_null() -> None:
-    found = decode(Sample, {"text": "a", "number": None, "share": 2, "many": [1], "by_name": {"a": 1}}, "sample")
-    assert (found.number, found.share, found.many, found.by_name, found.free) == (1, 2, (1,), {"a": 1}, None)
+    sample = decode(Sample, {"text": "a", "number": None, "share": 2, "many": [1], "by_name": {"a": 1}}, "sample")
+    assert (sample.number, sample.share, sample.many, sample.by_name, sample.free) == (1, 2, (1,), {"a": 1}, None)
 
 
 @given(

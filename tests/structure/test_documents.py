@@ -19,7 +19,7 @@ PATH = re.compile(r"(?:ipc|supervisor|frontend|workers|providers|contrib|bench|t
 
 def spans() -> list[tuple[str, list[str]]]:
     """Every path in backticks, with the names in backticks that follow it before the next path."""
-    found: list[tuple[str, list[str]]] = []
+    pairs: list[tuple[str, list[str]]] = []
     for paragraph in re.split(r"\n\n|\n(?=\|)", re.sub(r"```.*?```", "", ARCHITECTURE, flags=re.DOTALL)):
         current: list[str] | None = None
         end = 0
@@ -30,23 +30,23 @@ def spans() -> list[tuple[str, list[str]]]:
             text, end = match[1], match.end()
             if PATH.fullmatch(text):
                 current = []
-                found.append((text, current))
+                pairs.append((text, current))
             elif current is not None and re.fullmatch(r"[A-Za-z_]\w*", text):
                 current.append(text)
-    return found
+    return pairs
 
 
 def names_in(path: Path) -> set[str]:
     """Classes, functions, methods and constants of a module."""
-    found = set()
+    names = set()
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
-            found.add(node.name)
+            names.add(node.name)
         elif isinstance(node, ast.Assign):
-            found |= {target.id for target in node.targets if isinstance(target, ast.Name)}
+            names |= {target.id for target in node.targets if isinstance(target, ast.Name)}
         elif isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name):
-            found.add(node.target.id)
-    return found
+            names.add(node.target.id)
+    return names
 
 
 def settings_of(page: Path) -> list[tuple[int, str]]:
@@ -132,7 +132,7 @@ def test_the_bounds_of_a_number_are_those_that_the_document_says(name: str, defa
         tree = read_bytes(text.encode(), report)
         assert tree is not None
         manifest_of(tree, report, has_proxy=False)
-        return "".join(found.message + found.mend for found in report.problems if f"{name} = {value}:" in found.message)
+        return "".join(entry.message + entry.mend for entry in report.problems if f"{name} = {value}:" in entry.message)
 
     assert not problem(number(low))
     assert not problem(number(high))

@@ -42,9 +42,9 @@ def tools(tmp_path: Path) -> Path:
         "rmdir",
         "sh",
     ):
-        found = shutil.which(name)
-        assert found is not None
-        (folder / name).symlink_to(found)
+        program = shutil.which(name)
+        assert program is not None
+        (folder / name).symlink_to(program)
     for name in VERSION.keys() - {"opa"}:
         put(folder / name, "exit 0")
     return folder

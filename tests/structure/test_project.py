@@ -63,9 +63,9 @@ def engine(tmp_path: Path) -> Path:
     folder = tmp_path / "bin"
     folder.mkdir()
     for name in ("bash", "cat", "dirname", "gzip", "mktemp", "rm", "sh", "uname"):
-        found = shutil.which(name)
-        assert found is not None
-        (folder / name).symlink_to(found)
+        program = shutil.which(name)
+        assert program is not None
+        (folder / name).symlink_to(program)
     (folder / "podman").write_text(ENGINE)
     (folder / "podman").chmod(0o755)
     return folder

@@ -25,12 +25,12 @@ def tracked_texts() -> list[tuple[Path, str]]:
         ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
         cwd=ROOT, capture_output=True, text=True, check=True, timeout=300,
     ).stdout.splitlines()  # fmt: skip
-    found = []
+    texts = []
     for name in listed:
         path = ROOT / name
         if path.is_file() and path.suffix not in {".wasm", ".sqlite3"}:
-            found.append((path, path.read_text(encoding="utf-8")))
-    return found
+            texts.append((path, path.read_text(encoding="utf-8")))
+    return texts
 
 
 def test_no_path_of_a_machine_stands_in_the_repository() -> None:

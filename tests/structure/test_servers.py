@@ -39,9 +39,9 @@ def tools(tmp_path: Path) -> Path:
     folder = tmp_path / "tools"
     folder.mkdir()
     for name in NEEDED:
-        found = shutil.which(name)
-        assert found is not None
-        (folder / name).symlink_to(found)
+        program = shutil.which(name)
+        assert program is not None
+        (folder / name).symlink_to(program)
     put(folder / "squid", "exit 1")
     put(folder / "strace", "exit 0")
     put(folder / "redis-server", "exit 0")

@@ -44,10 +44,10 @@ def named_in_text(tree: ast.AST) -> list[int]:
 def named_values(source: str) -> list[int]:
     """Lines of statements that name values, and of those whose values are a mapping."""
     tree = ast.parse(source)
-    found = named_in_text(tree)
+    lines = named_in_text(tree)
     calls = (node for node in ast.walk(tree) if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute))
     return (
-        found
+        lines
         + [
             call.lineno
             for call in calls
@@ -60,9 +60,9 @@ def named_values(source: str) -> list[int]:
 @pytest.mark.parametrize("package", PACKAGES)
 def test_no_statement_names_its_values(package: str) -> None:
     files = [file for file in (ROOT / package).rglob("*.py") if file != Path(__file__)]
-    found = {str(file.relative_to(ROOT)): named_values(file.read_text()) for file in files}
+    lines_of = {str(file.relative_to(ROOT)): named_values(file.read_text()) for file in files}
     assert files
-    assert {name: lines for name, lines in found.items() if lines} == {}
+    assert {name: lines for name, lines in lines_of.items() if lines} == {}
 
 
 @pytest.mark.large

@@ -120,14 +120,14 @@ def files_of(package: str) -> list[Path]:
 
 @cache
 def imports_of(path: Path) -> tuple[tuple[int, str], ...]:
-    found = []
+    imports = []
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            found += [(node.lineno, alias.name) for alias in node.names]
+            imports += [(node.lineno, alias.name) for alias in node.names]
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}:{node.lineno} imports relatively"
-            found.append((node.lineno, node.module or ""))
-    return tuple(found)
+            imports.append((node.lineno, node.module or ""))
+    return tuple(imports)
 
 
 @cache
@@ -187,7 +187,7 @@ def test_no_circle_of_imports() -> None:
     arrows: dict[Path, set[Path]] = {}
     for package in MAY_IMPORT:
         for path in files_of(package):
-            found = arrows.setdefault(path, set())
+            targets = arrows.setdefault(path, set())
             for node in ast.parse(path.read_text()).body:
                 if not isinstance(node, ast.Import | ast.ImportFrom):
                     continue  # imports under TYPE_CHECKING tie no process at run time
@@ -197,7 +197,7 @@ def test_no_circle_of_imports() -> None:
                 for name in names:
                     target = (ROOT / Path(*name.split("."))).with_suffix(".py")
                     if target.is_file():
-                        found.add(target)
+                        targets.add(target)
     done: set[Path] = set()
 
     def visit(path: Path, trail: tuple[Path, ...]) -> None:
@@ -215,14 +215,14 @@ def test_no_circle_of_imports() -> None:
 @cache
 def modules_of(path: Path) -> tuple[Path, ...]:
     """The files of ours that a file imports, wherever in it."""
-    found: list[Path] = []
+    files: list[Path] = []
     for node in ast.walk(ast.parse(path.read_text())):
         names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         if isinstance(node, ast.ImportFrom) and node.module:
             deeper = [f"{node.module}.{alias.name}" for alias in node.names]
             names = [name if file_of(name) else node.module for name in deeper]
-        found += (target for target in map(file_of, names) if target is not None)
-    return tuple(found)
+        files += (target for target in map(file_of, names) if target is not None)
+    return tuple(files)
 
 
 def arrows_in(folder: Path) -> dict[Path, set[Path]]:

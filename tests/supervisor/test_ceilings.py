@@ -42,9 +42,9 @@ def test_no_pool_that_was_not_understood_is_judged(tmp_path: Path) -> None:
 
 
 def test_the_limits_of_this_process_are_found() -> None:
-    found = {one.source: one.most for one in ceilings_here()}
-    assert found.get("ulimit -n", 0) > 0
-    assert all(most > 0 for most in found.values())
+    limits = {one.source: one.most for one in ceilings_here()}
+    assert limits.get("ulimit -n", 0) > 0
+    assert all(most > 0 for most in limits.values())
 
 
 @pytest.mark.parametrize("command", ["check", "run"])

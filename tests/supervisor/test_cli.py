@@ -54,8 +54,8 @@ def test_version() -> None:
 
 @pytest.mark.parametrize("arguments", [["serve"], ["run", "--help"], ["run", "--config", "missing.toml"]])
 def test_a_process_ends_as_the_same_code_does_in_this_one(arguments: list[str]) -> None:
-    done, found = gateway(Path("/"), *arguments), here(Path("/"), *arguments)
-    assert (done.returncode, done.stdout, done.stderr) == (found.returncode, found.stdout, found.stderr)
+    done, in_process = gateway(Path("/"), *arguments), here(Path("/"), *arguments)
+    assert (done.returncode, done.stdout, done.stderr) == (in_process.returncode, in_process.stdout, in_process.stderr)
 
 
 @pytest.mark.parametrize(

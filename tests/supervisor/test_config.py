@@ -45,7 +45,7 @@ def test_a_minimal_file_gives_the_defaults() -> None:
 
 
 def test_every_section_ends_up_where_the_processes_look_for_it() -> None:
-    found = settings_of(
+    parsed = settings_of(
         NEEDED
         + f'''
 manifests_dir = "actions"
@@ -78,21 +78,21 @@ require_signature = true
 actions_envelope = true
 '''
     )
-    assert found.manifests_dir == "/etc/gateway/actions"
-    assert found.listen_http_addr == "127.0.0.1:3000"
-    assert found.lease_ttl_seconds == 60
-    assert found.identity.allow_unmapped
+    assert parsed.manifests_dir == "/etc/gateway/actions"
+    assert parsed.listen_http_addr == "127.0.0.1:3000"
+    assert parsed.lease_ttl_seconds == 60
+    assert parsed.identity.allow_unmapped
     mapping = PrincipalMapping(
         principal="billing-agent", scopes=("tools:call", "pay:out"), owner="team-billing", max_sessions=4
     )
-    assert found.identity.principals == {"1004": mapping}
-    assert found.operators == (OperatorSettings(name="ada", dpop_jkt=JKT, api_key_sha256=digest_of(KEY)),)
-    assert found.egress.unsafe_resolve == {"upstream.gateway.test": "127.0.0.1:9"}
-    assert found.limits.drain_seconds == 5.0
-    assert (found.workers.http.min_spare, found.workers.http.max) == (1, 9)
-    assert found.secrets.file == "/etc/gateway/s.json"
-    assert found.approvals.require_signature
-    assert found.compat.actions_envelope
+    assert parsed.identity.principals == {"1004": mapping}
+    assert parsed.operators == (OperatorSettings(name="ada", dpop_jkt=JKT, api_key_sha256=digest_of(KEY)),)
+    assert parsed.egress.unsafe_resolve == {"upstream.gateway.test": "127.0.0.1:9"}
+    assert parsed.limits.drain_seconds == 5.0
+    assert (parsed.workers.http.min_spare, parsed.workers.http.max) == (1, 9)
+    assert parsed.secrets.file == "/etc/gateway/s.json"
+    assert parsed.approvals.require_signature
+    assert parsed.compat.actions_envelope
 
 
 def test_all_problems_come_at_once_in_the_order_of_the_file() -> None:
@@ -213,9 +213,9 @@ def test_the_report_says_how_many_and_that_nothing_was_started() -> None:
 def test_each_wrong_setting_is_named_with_what_is_wrong(line: str, said: str) -> None:
     key = line.split(" ")[0].split(".")[0].strip("[]")
     text = "\n".join(one for one in NEEDED.splitlines() if not one.startswith(key)) + "\n" + line
-    found = problems_of(text)
-    assert any(said in problem for problem in found), found
-    assert len(found) == 1, found
+    problems = problems_of(text)
+    assert any(said in problem for problem in problems), problems
+    assert len(problems) == 1, problems
 
 
 @pytest.mark.parametrize(
@@ -237,9 +237,9 @@ def test_each_wrong_setting_is_named_with_what_is_wrong(line: str, said: str) ->
     ],
 )
 def test_each_wrong_operator_is_named_with_what_is_wrong_and_without_the_key(rows: str, said: str) -> None:
-    found = problems_of(NEEDED + "[[operators]]\n" + rows)
-    assert any(said in problem for problem in found), found
-    assert not any(KEY in problem or "0" * 32 in problem for problem in found)
+    problems = problems_of(NEEDED + "[[operators]]\n" + rows)
+    assert any(said in problem for problem in problems), problems
+    assert not any(KEY in problem or "0" * 32 in problem for problem in problems)
 
 
 def test_signatures_can_not_be_required_of_an_operator_without_a_key() -> None:
@@ -285,7 +285,7 @@ def loaded_with(tmp_path: Path, text: str, **environ: str) -> tuple[Settings | N
 
 
 def test_the_environment_goes_over_the_file(tmp_path: Path) -> None:
-    found, problems = loaded_with(
+    parsed, problems = loaded_with(
         tmp_path,
         NEEDED + "[limits]\nmax_in_flight = 3\nmax_connections = 4\n",
         GATEWAY__LIMITS__MAX_IN_FLIGHT="7",
@@ -297,18 +297,18 @@ def test_the_environment_goes_over_the_file(tmp_path: Path) -> None:
         GATEWAY_UNRELATED="x",
     )
     assert not problems
-    assert found is not None
-    assert (found.limits.max_in_flight, found.limits.max_connections) == (7, 4)
-    assert (found.public_base_url, found.state_dir) == ("https://other.example", "/srv/123")
-    assert found.unsafe_expose_http
-    assert found.egress.unsafe_resolve == {"a.test": "127.0.0.1:9"}
-    assert found.identity.principals["1004"].principal == "ada"
+    assert parsed is not None
+    assert (parsed.limits.max_in_flight, parsed.limits.max_connections) == (7, 4)
+    assert (parsed.public_base_url, parsed.state_dir) == ("https://other.example", "/srv/123")
+    assert parsed.unsafe_expose_http
+    assert parsed.egress.unsafe_resolve == {"a.test": "127.0.0.1:9"}
+    assert parsed.identity.principals["1004"].principal == "ada"
 
 
 def test_a_text_that_looks_like_a_number_stays_a_text_where_a_text_is_wanted(tmp_path: Path) -> None:
-    found, _ = loaded_with(tmp_path, NEEDED, GATEWAY__STATE_DIR="123", GATEWAY__MANIFESTS_DIR='"/quoted"')
-    assert found is not None
-    assert (found.state_dir, found.manifests_dir) == (str(tmp_path / "123"), "/quoted")
+    parsed, _ = loaded_with(tmp_path, NEEDED, GATEWAY__STATE_DIR="123", GATEWAY__MANIFESTS_DIR='"/quoted"')
+    assert parsed is not None
+    assert (parsed.state_dir, parsed.manifests_dir) == (str(tmp_path / "123"), "/quoted")
 
 
 def test_what_is_wrong_in_the_environment_is_named_by_its_variable_after_the_file(tmp_path: Path) -> None:

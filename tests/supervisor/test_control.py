@@ -48,7 +48,7 @@ async def test_messages_arrive_in_the_order_they_were_posted_with_their_descript
     os.write(write, b"x")
     received_read = peer.fds.popleft()
     assert os.read(received_read, 1) == b"x"
-    # Ours is closed: with the copy gone too, nobody reads any more.
+    # Our read end is closed: with the copy gone too, the pipe has no reader.
     os.close(received_read)
     with pytest.raises(BrokenPipeError):
         os.write(write, b"x")

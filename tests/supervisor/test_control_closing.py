@@ -1,4 +1,4 @@
-"""A child that leaves closes its channel: whoever notices it first, it has its moment to exit."""
+"""A child that leaves closes its channel: whichever direction notices it first, the child gets time to exit."""
 
 import signal
 import socket

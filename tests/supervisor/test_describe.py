@@ -91,9 +91,9 @@ def test_gateway_and_schema_agree_about_any_document(text: str) -> None:
         return
     if document is None:
         return
-    found = [problem for problem in problems_of(whole) if not NOT_A_MATTER_OF_FORM.search(problem)]
+    problems = [problem for problem in problems_of(whole) if not NOT_A_MATTER_OF_FORM.search(problem)]
     if VALIDATOR.is_valid(document):
-        assert not found
+        assert not problems
     else:
         assert problems_of(whole)
 

@@ -18,8 +18,8 @@ ANN, BOB = (OperatorSettings(name, dpop_jkt=name, api_key_sha256=name) for name 
 
 def rewrite(gateway: Running, **changes: Any) -> None:
     """The configuration file as the next reload finds it."""
-    found = msgspec.structs.replace(gateway.settings, **changes)
-    in_state(gateway, "settings.json").write_bytes(msgspec.json.encode(found))
+    settings = msgspec.structs.replace(gateway.settings, **changes)
+    in_state(gateway, "settings.json").write_bytes(msgspec.json.encode(settings))
 
 
 def in_state(gateway: Running, name: str) -> Path:

@@ -60,8 +60,8 @@ def test_pools_are_divided_so_that_all_fronts_stay_within_them(
 ) -> None:
     workers = WorkerSettings(compute=PoolSettings(*pool), idle_seconds=7)
     settings = Settings(state_dir="/s", public_base_url="http://h", front_processes=fronts, workers=workers)
-    found = divided(settings).workers
-    assert (found.compute, found.idle_seconds) == (PoolSettings(*part), 7)
+    share = divided(settings).workers
+    assert (share.compute, share.idle_seconds) == (PoolSettings(*part), 7)
 
 
 @pytest.mark.parametrize(("cores", "fronts"), [(1, 1), (2, 1), (3, 2), (8, 7), (500, MAX_FRONTS)])

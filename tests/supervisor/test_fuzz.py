@@ -44,8 +44,8 @@ def test_a_spoilt_configuration_is_settings_or_problems_with_places(data: bytes)
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    found: Path = tmp_path_factory.mktemp("configurations")
-    return found
+    path: Path = tmp_path_factory.mktemp("configurations")
+    return path
 
 
 @settings(max_examples=50, deadline=None)

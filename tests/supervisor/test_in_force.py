@@ -1,4 +1,4 @@
-"""What a running gateway has in force, written down for whoever compares a file with it."""
+"""The settings that a running gateway has in force, written down so that a file can be compared with them."""
 
 import os
 from contextlib import ExitStack

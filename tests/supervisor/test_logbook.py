@@ -55,25 +55,25 @@ def test_entries_of_the_journal_are_the_lines_that_they_were() -> None:
 
 def test_nothing_in_a_line_is_obeyed_by_a_terminal() -> None:
     hostile = line("01", "worker \x1b[2J", text="\u202ex\x1b]0;t\x07\ny") | {"na\x1bme": 1}
-    (found,) = lines_of(TRACE, [stream(hostile)])[0]
-    for shown in (as_text(found), as_json(found)):
+    (entry,) = lines_of(TRACE, [stream(hostile)])[0]
+    for shown in (as_text(entry), as_json(entry)):
         assert shown.isprintable(), shown
         assert "\u202e" not in shown
-    assert json.loads(as_json(found)) == hostile
+    assert json.loads(as_json(entry)) == hostile
 
 
 @pytest.mark.parametrize("data", [b"\xff" * 9, b"[" * 5000, b"{}", b'"x"', b'{"trace_id": 1, "MESSAGE": [1]}'])
 def test_noise_ends_nothing(data: bytes) -> None:
-    found, is_cut = lines_of(TRACE, [stream(data + TRACE.encode(), line("01", "notary"))])
-    assert found[-1]["process"] == "notary"
+    entries, is_cut = lines_of(TRACE, [stream(data + TRACE.encode(), line("01", "notary"))])
+    assert entries[-1]["process"] == "notary"
     assert not is_cut
-    assert all(as_text(one) and as_json(one) for one in found)
+    assert all(as_text(one) and as_json(one) for one in entries)
 
 
 def test_a_flood_and_an_endless_line_are_cut_and_said_to_be(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(logbook, "MAX_LINES", 3)
-    found, is_cut = lines_of(TRACE, [stream(*(line("01", str(number)) for number in range(9)))])
-    assert ([one["process"] for one in found], is_cut) == (["0", "1", "2"], True)
+    entries, is_cut = lines_of(TRACE, [stream(*(line("01", str(number)) for number in range(9)))])
+    assert ([one["process"] for one in entries], is_cut) == (["0", "1", "2"], True)
     monkeypatch.setattr(logbook, "MAX_LINE_BYTES", 100)
     endless = stream(b"x" * 150 + TRACE.encode(), line("01", "n"))
     assert all(len(json.dumps(one)) < 300 for one in lines_of(TRACE, [endless])[0])

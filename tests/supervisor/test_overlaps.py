@@ -45,8 +45,8 @@ def overlaps(folder: Path, top: str, tables: str = TABLES, base: str = BASE) -> 
     file.parent.mkdir(exist_ok=True)
     file.write_text((base + top + tables).replace('= "', f'= "{folder}/').replace(f"{folder}/http", "http")
                     .replace(f'name = "{folder}/', 'name = "'))  # fmt: skip
-    found = overlap_problems(check(*open_document(file, {})))
-    return [str(one).replace(f"{folder}/etc/", "").replace(str(folder), "TOP") for one in found]
+    problems = overlap_problems(check(*open_document(file, {})))
+    return [str(one).replace(f"{folder}/etc/", "").replace(str(folder), "TOP") for one in problems]
 
 
 @pytest.mark.parametrize("top", ["", 'files_dir = "state/files"\n', 'files_dir = "state/files/a"\n',
@@ -80,25 +80,25 @@ def test_every_path_that_the_configuration_names_is_kept_apart(
     tmp_path: Path, files_dir: str, setting: str, line: int
 ) -> None:
     said = f"{setting}: overlaps the folder of actions' files, TOP/{files_dir}"
-    found = overlaps(tmp_path, f'files_dir = "{files_dir}"\n')
-    assert found == [f"gateway.toml:{line}  {said}. Agents may write there: keep them apart."]
+    problems = overlaps(tmp_path, f'files_dir = "{files_dir}"\n')
+    assert problems == [f"gateway.toml:{line}  {said}. Agents may write there: keep them apart."]
 
 
 @pytest.mark.parametrize("name", ["keys", "policy", "run", "modules-cache", "modules-cache.digests", "filesystem", "."])
 def test_in_the_state_directory_files_alone_is_for_files(tmp_path: Path, name: str) -> None:
     folder = f"TOP/state/{name}".removesuffix("/.")
-    (found,) = overlaps(tmp_path, f'files_dir = "state/{name}"\n')
-    assert found == (
+    (problem,) = overlaps(tmp_path, f'files_dir = "state/{name}"\n')
+    assert problem == (
         f"gateway.toml:10  files_dir: the folder of actions' files, {folder}, overlaps what the gateway keeps in the "
         "state directory. Agents may write there: use TOP/state/files, without a link, or a folder elsewhere."
     )
 
 
 def test_the_configuration_itself_is_kept_apart_and_all_overlaps_are_said_at_once(tmp_path: Path) -> None:
-    found = overlaps(tmp_path, 'files_dir = "."\n')
-    assert len(found) == 12 + 1  # every path and the configuration; the state directory beside them
-    assert found[0].startswith("gateway.toml  overlaps the folder of actions' files, TOP.")
-    assert found[-1].startswith("gateway.toml:10  files_dir: ")
+    problems = overlaps(tmp_path, 'files_dir = "."\n')
+    assert len(problems) == 12 + 1  # every path and the configuration; the state directory beside them
+    assert problems[0].startswith("gateway.toml  overlaps the folder of actions' files, TOP.")
+    assert problems[-1].startswith("gateway.toml:10  files_dir: ")
 
 
 def _link(path: Path, to: str) -> None:
@@ -124,8 +124,8 @@ LINKS: dict[str, tuple[Callable[[Path], object], str, str]] = {
 @pytest.mark.parametrize(("make", "files_dir", "setting"), LINKS.values(), ids=LINKS)
 def test_links_are_seen_through(tmp_path: Path, make: Callable[[Path], object], files_dir: str, setting: str) -> None:
     make(tmp_path)
-    (found,) = overlaps(tmp_path, f'files_dir = "{files_dir}"\n')
-    assert found.split("  ")[1].startswith(setting)
+    (problem,) = overlaps(tmp_path, f'files_dir = "{files_dir}"\n')
+    assert problem.split("  ")[1].startswith(setting)
 
 
 def test_a_link_to_a_folder_of_its_own_is_no_overlap(tmp_path: Path) -> None:
@@ -137,8 +137,8 @@ def test_places_with_a_default_are_kept_apart_too(tmp_path: Path) -> None:
     base = 'state_dir = "state"\npublic_base_url = "https://gate.example"\n'
     file = tmp_path / "gateway.toml"
     file.write_text(base + 'files_dir = "/etc/gateway/policy/files"\n')
-    (found,) = overlap_problems(check(*open_document(file, {})))
-    assert found.text.startswith("policy_dir = /etc/gateway/policy: overlaps")
+    (problem,) = overlap_problems(check(*open_document(file, {})))
+    assert problem.text.startswith("policy_dir = /etc/gateway/policy: overlaps")
 
 
 def test_both_modes_refuse_an_overlap_beside_every_other_problem(tmp_path: Path) -> None:

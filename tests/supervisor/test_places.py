@@ -85,8 +85,8 @@ def test_a_file_and_a_folder_of_another_user_are_said(tmp_path: Path) -> None:
 
 def test_a_file_in_the_place_of_the_folder_is_said(tmp_path: Path) -> None:
     (tmp_path / "squid").write_text("no folder")
-    (found,) = problems(tmp_path)
-    assert found == (
+    (problem,) = problems(tmp_path)
+    assert problem == (
         "ETC/gateway.toml:7  egress.proxy_allowlist_file: ETC/squid is not a folder. Move it away, or name another."
     )
 

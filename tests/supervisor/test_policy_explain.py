@@ -37,8 +37,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def explained(folder: Path, *arguments: str) -> dict[str, Any]:
     done = gateway(folder, "policy", "explain", "--config", "gateway.toml", *arguments, "--json")
     assert done.returncode == Exit.OK, done.stdout + done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    explanation: dict[str, Any] = json.loads(done.stdout)
+    return explanation
 
 
 def refusal(folder: Path, *arguments: str) -> str:
@@ -51,14 +51,14 @@ BILLING = ("--principal", "billing", "--action", "payment_transfer")
 
 
 def test_a_call_that_was_never_made_is_explained_from_mapping_manifest_and_request(folder: Path) -> None:
-    found = explained(folder, *BILLING, "--request", "request.json", "--calls-remaining", "7")
-    asked = found["input"]
+    explanation = explained(folder, *BILLING, "--request", "request.json", "--calls-remaining", "7")
+    asked = explanation["input"]
     assert (asked["owner"], asked["scopes"]) == ("team-billing", ["tools:call", "reports:read"])
     assert (asked["action_risk_level"], asked["requested_secrets"]) == ("critical", ["bank_token"])
     assert asked["targets"] == ["POST http://upstream.gateway.test/v1/transfers"]
     assert asked["budgets_before"] == {"calls_remaining": 7}
-    assert found["decision"]["rule"] == "hold_high_risk"
-    assert any("scope" in sentence for sentence in found["assumed"])
+    assert explanation["decision"]["rule"] == "hold_high_risk"
+    assert any("scope" in sentence for sentence in explanation["assumed"])
 
 
 def test_sinks_that_stand_in_the_file_are_believed_as_little_as_a_gateway_believes_them(folder: Path) -> None:
@@ -67,11 +67,11 @@ def test_sinks_that_stand_in_the_file_are_believed_as_little_as_a_gateway_believ
     entry = {"actions": ["payment_transfer"], "sinks": []}
     data.write_text(json.dumps(json.loads(before) | {"acl": {"billing": entry}}))
     try:
-        found = explained(folder, *BILLING, "--request", "request.json")
+        explanation = explained(folder, *BILLING, "--request", "request.json")
     finally:
         data.write_text(before)
-    assert found["decision"]["allow"]
-    assert found["decision"]["allowed_sinks"] == ["http_write"]
+    assert explanation["decision"]["allow"]
+    assert explanation["decision"]["allowed_sinks"] == ["http_write"]
 
 
 def test_what_is_assumed_is_said(folder: Path) -> None:
@@ -109,12 +109,12 @@ def trace_id(folder: Path) -> str:
 def test_a_call_that_was_made_is_explained_by_the_policy_of_today_beside_what_was_decided(
     folder: Path, trace_id: str
 ) -> None:
-    found = explained(folder, "--trace", trace_id, "--request", "request.json")
-    assert found["input"]["principal"] == "billing"
-    assert found["input"]["budgets_before"] == {"calls_remaining": 3}
-    assert found["decision"]["rule"] == "hold_high_risk"
-    assert "rule allow, policy of-then" in found["assumed"][0]
-    assert any("had version 0.9.0 then, and has 1.0.0 now" in sentence for sentence in found["assumed"])
+    explanation = explained(folder, "--trace", trace_id, "--request", "request.json")
+    assert explanation["input"]["principal"] == "billing"
+    assert explanation["input"]["budgets_before"] == {"calls_remaining": 3}
+    assert explanation["decision"]["rule"] == "hold_high_risk"
+    assert "rule allow, policy of-then" in explanation["assumed"][0]
+    assert any("had version 0.9.0 then, and has 1.0.0 now" in sentence for sentence in explanation["assumed"])
 
 
 def test_another_request_than_that_of_the_call_is_refused(folder: Path, trace_id: str) -> None:

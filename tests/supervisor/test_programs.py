@@ -1,4 +1,4 @@
-"""How our programs are started: with our code first, and with nobody else's."""
+"""How our programs are started: with our code first, and with no code but ours."""
 
 import os
 import subprocess

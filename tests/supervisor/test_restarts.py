@@ -1,4 +1,4 @@
-"""What ends is replaced, what can't be replaced ends the gateway, and nobody misses a message."""
+"""A process that ends is replaced, one that can't be replaced ends the gateway, and the others miss no message."""
 
 import os
 import signal
@@ -13,7 +13,7 @@ from tests.support.supervised import Running, Start, is_alive, wait_until
 
 NONE = PoolSettings(min_spare=0, max=1)
 LASTING = ("notary", "template")
-"""What outlives a front."""
+"""Processes that outlive a front."""
 
 
 @pytest.fixture(scope="module")
@@ -37,9 +37,9 @@ def one_each(state: dict[str, object]) -> bool:
 
 
 def workers(state: dict[str, object], profile: str) -> list[str]:
-    found = state["workers"]
-    assert isinstance(found, dict)
-    return [worker_id for worker_id, (kind, _, _) in found.items() if kind == profile]
+    by_id = state["workers"]
+    assert isinstance(by_id, dict)
+    return [worker_id for worker_id, (kind, _, _) in by_id.items() if kind == profile]
 
 
 def only(state: dict[str, object], profile: str) -> str:
@@ -49,8 +49,8 @@ def only(state: dict[str, object], profile: str) -> str:
 
 def another(state: dict[str, object], profile: str, before: str) -> bool:
     """Whether the profile has one worker, and not that one."""
-    found = workers(state, profile)
-    return len(found) == 1 and found != [before]
+    worker_ids = workers(state, profile)
+    return len(worker_ids) == 1 and worker_ids != [before]
 
 
 # ------------------------------------------------------------------------- front

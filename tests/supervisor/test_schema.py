@@ -16,19 +16,19 @@ ONLY_IN_THE_FILE = {"operators.api_key_file"}
 
 def struct_leaves(struct: Any, path: tuple[str, ...] = ()) -> set[str]:
     """Dotted names of the fields of a struct, as the configuration file has them."""
-    found = set()
+    names = set()
     for name, kind in get_type_hints(struct).items():
         inner = next((arg for arg in get_args(kind) if isinstance(arg, type) and issubclass(arg, msgspec.Struct)), None)
         where = (*path, name)
         if where in (("identity", "allow_unmapped"), ("identity", "principals")):
             where = ("identity", "peercred", name)
         if inner in (OperatorSettings, PrincipalMapping, WebhookSettings, WitnessSettings):
-            found |= struct_leaves(inner, where)
+            names |= struct_leaves(inner, where)
         elif isinstance(kind, type) and issubclass(kind, msgspec.Struct):
-            found |= struct_leaves(kind, where)
+            names |= struct_leaves(kind, where)
         else:
-            found.add(".".join(where))
-    return found
+            names.add(".".join(where))
+    return names
 
 
 def schema_leaves(node: Any = SCHEMA, path: tuple[str, ...] = ()) -> set[str]:
@@ -47,14 +47,14 @@ def test_every_setting_of_the_processes_is_in_the_table_and_the_reverse() -> Non
 
 
 def defaults(struct: msgspec.Struct, path: tuple[str, ...] = ()) -> list[tuple[tuple[str, ...], Any]]:
-    found = []
+    pairs = []
     for name in struct.__struct_fields__:
         value = getattr(struct, name)
         if isinstance(value, msgspec.Struct):
-            found += defaults(value, (*path, name))
+            pairs += defaults(value, (*path, name))
         else:
-            found.append(((*path, name), value))
-    return found
+            pairs.append(((*path, name), value))
+    return pairs
 
 
 DEFAULTS = [

@@ -1,4 +1,4 @@
-"""Listening sockets: made, replaced when stale, refused when somebody answers, unlinked at the end."""
+"""Listening sockets: made, replaced when stale, refused when a server answers on them, unlinked at the end."""
 
 import os
 import socket

@@ -11,14 +11,14 @@ from tests.support.supervised import Running, Start, is_alive, wait_until
 
 def spares(gateway: Running, module: str) -> list[int]:
     """Processes of a module that have had no first message: they still have the title of an interpreter."""
-    found = []
+    pids = []
     for process in psutil.Process(gateway.process.pid).children():
         try:
             if any(f"fake_{module}" in part for part in process.cmdline()):
-                found.append(process.pid)
+                pids.append(process.pid)
         except psutil.NoSuchProcess:
             continue
-    return found
+    return pids
 
 
 def ready_spare(gateway: Running) -> int:

@@ -39,14 +39,14 @@ last = 2026-01-01T00:00:00Z'''
 
 
 def paths_of(value: Any, path: Path = ()) -> list[Path]:
-    found = [path] if path else []
+    paths = [path] if path else []
     if isinstance(value, dict):
         for key, child in value.items():
-            found += paths_of(child, (*path, key))
+            paths += paths_of(child, (*path, key))
     elif isinstance(value, list):
         for index, child in enumerate(value):
-            found += paths_of(child, (*path, index))
-    return found
+            paths += paths_of(child, (*path, index))
+    return paths
 
 
 def test_each_key_of_a_document_has_its_line() -> None:

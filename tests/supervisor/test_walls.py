@@ -81,6 +81,6 @@ def test_this_machine_gives_every_wall() -> None:
 
 def test_doctor_has_a_row_for_each_wall_of_each_process_and_the_mend_of_what_is_missing() -> None:
     table = rows(Given((LANDLOCK,)), is_root=False)
-    mended = {process for process, wall, found, mend in table if found == "missing" and wall == LANDLOCK and mend}
+    mended = {process for process, wall, state, mend in table if state == "missing" and wall == LANDLOCK and mend}
     assert mended == {process for process, *_ in table} - {"template"}
-    assert {found for _, wall, found, _ in table if wall == OWN_USER} == {"not needed"}
+    assert {state for _, wall, state, _ in table if wall == OWN_USER} == {"not needed"}

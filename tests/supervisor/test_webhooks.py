@@ -24,9 +24,9 @@ def loaded(*tables: str) -> Loaded:
 
 
 def of(*lines: str) -> Settings:
-    found = loaded("\n".join(lines))
-    assert found.settings is not None, found.problems
-    return found.settings
+    checked = loaded("\n".join(lines))
+    assert checked.settings is not None, checked.problems
+    return checked.settings
 
 
 def test_an_endpoint_needs_a_name_an_address_and_a_secret_and_has_the_documented_defaults() -> None:
@@ -103,9 +103,9 @@ def test_what_will_not_do_is_refused_with_its_place_and_nothing_secret_is_shown(
 )
 def test_what_stands_in_the_wrong_place_may_be_a_secret_and_is_not_shown(text: str, said: str) -> None:
     document, problems = parse_document("g.toml", (text + "\n").encode())
-    found = check(document, Context(Path("/etc/gateway"), {}), problems).problems
-    assert [said in str(problem) for problem in found].count(True) == 1, found
-    assert "hush" not in as_json(found)
+    reported = check(document, Context(Path("/etc/gateway"), {}), problems).problems
+    assert [said in str(problem) for problem in reported].count(True) == 1, reported
+    assert "hush" not in as_json(reported)
 
 
 def test_a_header_stands_there_once_however_its_name_is_written() -> None:

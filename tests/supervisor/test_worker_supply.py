@@ -75,9 +75,9 @@ def _close(fds: tuple[int, ...]) -> None:
 async def supplied() -> AsyncIterator[Supplied]:
     """A supply, and all that it has started."""
     async with trio.open_nursery() as nursery:
-        found = Supplied(nursery)
-        yield found
-        found.supply.close()
+        harness = Supplied(nursery)
+        yield harness
+        harness.supply.close()
         nursery.cancel_scope.cancel()
 
 

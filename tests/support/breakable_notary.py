@@ -58,9 +58,9 @@ def then(follow: Callable[[], None]) -> Fault:
     """It is done; then something else happens before its caller goes on."""
 
     async def fault(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        found = await operation(*args, **kwargs)
+        answer = await operation(*args, **kwargs)
         follow()
-        return found
+        return answer
 
     return fault
 
@@ -236,12 +236,12 @@ class BreakableClient(NotaryClient):
         if closing is None:
             return await super().answer_of(waiter, answer)
         try:
-            found = await super().answer_of(waiter, answer)
+            decoded = await super().answer_of(waiter, answer)
         except NotaryUnavailable:
             await closing.raise_found()
             raise
         await closing.raise_found()
-        return found
+        return decoded
 
     def _begun(self, number: int) -> None:
         waiter = self._waiting.get(number)

@@ -34,9 +34,9 @@ def program() -> str:
     """One that is installed and runs, or the one that was fetched."""
     installed = [path for path in map(shutil.which, NAMES) if path is not None]
     runs = (path for path in installed if subprocess.run([path, "--version"], capture_output=True).returncode == 0)
-    found = next(runs, str(FETCHED / "bin" / NAMES[0]))
-    assert Path(found).is_file(), "no Chromium to test with: run `make test`, which fetches one (scripts/servers.sh)"
-    return found
+    chromium = next(runs, str(FETCHED / "bin" / NAMES[0]))
+    assert Path(chromium).is_file(), "no Chromium to test with: run `make test`, which fetches one (scripts/servers.sh)"
+    return chromium
 
 
 class Browser:
@@ -135,10 +135,10 @@ class Browser:
 
     def nodes(self) -> list[tuple[str, str, int]]:
         """(role, name, node) of all that a screen reader is told of."""
-        found = self.ask("Accessibility.getFullAXTree")["nodes"]
+        nodes = self.ask("Accessibility.getFullAXTree")["nodes"]
         return [
             (one["role"]["value"], one.get("name", {}).get("value", ""), one.get("backendDOMNodeId", 0))
-            for one in found if not one["ignored"] and "role" in one
+            for one in nodes if not one["ignored"] and "role" in one
         ]  # fmt: skip
 
     def find(self, role: str, name: str) -> int:

@@ -53,12 +53,12 @@ file = "secrets.json"
 
 def tree_of(folder: Path) -> dict[str, tuple[int, int, bytes]]:
     """Every file and folder below: mode, time of change, content."""
-    found = {}
+    tree = {}
     for path in sorted(folder.rglob("*")):
         status = path.lstat()
         content = path.read_bytes() if path.is_file() else b""
-        found[str(path.relative_to(folder))] = (status.st_mode, status.st_mtime_ns, content)
-    return found
+        tree[str(path.relative_to(folder))] = (status.st_mode, status.st_mtime_ns, content)
+    return tree
 
 
 def rewrite_yaml(file: Path, **changes: object) -> None:

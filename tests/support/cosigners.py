@@ -13,7 +13,7 @@ from notary.tree.cosignatures import cosign
 
 @dataclass(frozen=True)
 class Cosigner:
-    """Whoever cosigns whatever it is given."""
+    """A witness that cosigns every note it is given."""
 
     name: str
     seed: int = 1

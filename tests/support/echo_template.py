@@ -45,10 +45,10 @@ class EchoProcess:
     def wait(self, timeout: float | None = None) -> int:
         """The exit code, once it is there. Raises subprocess.TimeoutExpired."""
         self._has_ended(timeout)
-        found = self.poll()
-        if found is None:
+        code = self.poll()
+        if code is None:
             raise subprocess.TimeoutExpired("echo worker", timeout or 0)
-        return found
+        return code
 
     def _has_ended(self, seconds: float | None) -> bool:
         waiting = select.poll()  # not select.select: a test may have thousands of files open
@@ -172,7 +172,7 @@ class _Forking:
     def _tell_end(self, pidfd: int) -> None:
         pid, status = self._running.pop(pidfd)
         code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
-        with suppress(BrokenPipeError):  # nobody wants to know any more
+        with suppress(BrokenPipeError):  # the EchoProcess that would read it is gone
             os.write(status, code.to_bytes(STATUS_BYTES, "big", signed=True))
         os.close(status)
         os.close(pidfd)

@@ -219,7 +219,7 @@ def old_call(facts: Facts) -> object:
 
 def descriptors(_facts: Facts) -> object:
     """The numbers of all that are open, and what they are."""
-    found = []
+    kinds = []
     for number in range(1024):
         try:
             raw("fcntl", number, 1, 0)
@@ -228,11 +228,11 @@ def descriptors(_facts: Facts) -> object:
         try:
             sock = socket.socket(fileno=number)
         except OSError:
-            found.append("other")
+            kinds.append("other")
         else:
-            found.append({socket.SOCK_STREAM: "stream", socket.SOCK_SEQPACKET: "packets"}.get(sock.type, "socket"))
+            kinds.append({socket.SOCK_STREAM: "stream", socket.SOCK_SEQPACKET: "packets"}.get(sock.type, "socket"))
             sock.detach()
-    return sorted(found)
+    return sorted(kinds)
 
 
 def environment(_facts: Facts) -> object:

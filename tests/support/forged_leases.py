@@ -24,8 +24,8 @@ def parts_of(token: str) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _decoded(segment: str) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(base64.urlsafe_b64decode(segment + "=" * (-len(segment) % 4)))
-    return found
+    fields: dict[str, Any] = json.loads(base64.urlsafe_b64decode(segment + "=" * (-len(segment) % 4)))
+    return fields
 
 
 def signed(key: Key, header: dict[str, Any], claims: dict[str, Any]) -> str:

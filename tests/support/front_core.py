@@ -159,11 +159,11 @@ class Core:
     ) -> Answer:
         """One request as the skin hands it on; bodies that are no bytes are sent as JSON."""
         data = body if isinstance(body, bytes) else msgspec.json.encode(body)
-        found = list(headers or [])
+        fields = list(headers or [])
         if data:
-            found.append(("content-length", str(len(data))))
+            fields.append(("content-length", str(len(data))))
         plain, _, query = path.partition("?")
-        answer = await self.dispatch.respond(Request(method, plain, query, found, body=CompleteBody(data)))
+        answer = await self.dispatch.respond(Request(method, plain, query, fields, body=CompleteBody(data)))
         check_answer(method, plain, answer.status, answer.content_type, answer.body)
         return answer
 
@@ -224,7 +224,7 @@ class _Unbroken:
 
 
 class Agent:
-    """Whoever holds one lease."""
+    """The holder of one lease."""
 
     def __init__(self, core: Core, key: Key, token: str, session_id: str) -> None:
         self.core = core
@@ -273,13 +273,13 @@ def registry_of(
     folder: Path, *manifests: dict[str, Any], verdict: str = "ok", has_proxy: bool = False
 ) -> Registry:  # fmt: skip
     """These manifests as a front has them once the template has spoken."""
-    found, problems = load_manifests(write_manifests(folder, *manifests), has_proxy=has_proxy)
+    loaded, problems = load_manifests(write_manifests(folder, *manifests), has_proxy=has_proxy)
     assert not problems, problems
     verdicts = [
         m.ModuleVerdict(reference, verdict, reference)
-        for reference in dict.fromkeys(manifest.provider_module_digest for manifest in found)
+        for reference in dict.fromkeys(manifest.provider_module_digest for manifest in loaded)
     ]
-    return Registry.build(found, verdicts, Trusted(frozenset({DIGEST})))
+    return Registry.build(loaded, verdicts, Trusted(frozenset({DIGEST})))
 
 
 def lose_store(folder: Path) -> None:
@@ -329,7 +329,7 @@ async def front_core(
     desk = Desk(ties, front_id, ties.numbers)
     ours, theirs = socket.socketpair()
     control = Control(ours, deadlines.control)
-    control.kill_worker = desk.kill  # type: ignore[method-assign]  # nobody hears this front's control channel
+    control.kill_worker = desk.kill  # type: ignore[method-assign]  # no supervisor reads this front's channel
     start = m.StartFront(front_id, (front_id,), settings, ())
     services = build_services(start, control, client, clock, deadlines=deadlines)
     services.configuration.registry = registry_of(

@@ -46,8 +46,8 @@ class Ran:
     def error(self) -> dict[str, Any]:
         """The one JSON object on standard error."""
         (line,) = self.err.splitlines()
-        found: dict[str, Any] = json.loads(line)
-        return found
+        error: dict[str, Any] = json.loads(line)
+        return error
 
 
 @dataclass(frozen=True)

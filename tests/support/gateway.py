@@ -78,7 +78,7 @@ class Prover:
 
 @dataclass
 class Bearer:
-    """Whoever holds a token and the key it is bound to: an agent with a lease, or an operator."""
+    """The holder of a token and of the key it is bound to: an agent with a lease, or an operator."""
 
     http: httpx.Client
     base: str
@@ -144,11 +144,11 @@ class Gateway:
 
     def operator(self) -> Bearer:
         """The operator that this gateway's start, or `gateway keys make`, made."""
-        found = self.ready["operator"]
-        key = serialization.load_pem_private_key(Path(found["private_key_file"]).read_bytes(), None)
+        credential = self.ready["operator"]
+        key = serialization.load_pem_private_key(Path(credential["private_key_file"]).read_bytes(), None)
         assert isinstance(key, ec.EllipticCurvePrivateKey)
         reads, writes = self.paces.reads, self.paces.writes
-        return Bearer(self.operators, self.base, found["key"], Prover(key), reads=reads, writes=writes)
+        return Bearer(self.operators, self.base, credential["key"], Prover(key), reads=reads, writes=writes)
 
     @property
     def operators(self) -> httpx.Client:
@@ -166,21 +166,21 @@ class Gateway:
 
     def child(self, title: str) -> psutil.Process:
         """The process of ours whose title starts with `gateway: <title>`."""
-        found = self.children(title)
-        assert found, f"no process with the title gateway: {title}"
-        return found[0]
+        processes = self.children(title)
+        assert processes, f"no process with the title gateway: {title}"
+        return processes[0]
 
     def children(self, title: str = "") -> list[psutil.Process]:
-        found = []
+        processes = []
         for process in psutil.Process(self.process.pid).children(recursive=True):
             try:
                 name = " ".join(process.cmdline())
                 # Spares come once all is calm; they are no part of what a test looks at.
                 if name.startswith(f"gateway: {title}") and not name.startswith("gateway: spare"):
-                    found.append(process)
+                    processes.append(process)
             except psutil.Error:
                 continue
-        return found
+        return processes
 
     def is_ready(self) -> bool:
         """Whether it says so; a connection to a front that has died is cut."""
@@ -260,9 +260,9 @@ def wait_for(condition: Callable[[], Any], what: str, seconds: float = WAIT_SECO
     """Ask until the answer is true; fail with `what` at the deadline."""
     deadline = time.monotonic() + seconds
     while True:
-        found = condition()
-        if found:
-            return found
+        answer = condition()
+        if answer:
+            return answer
         assert time.monotonic() < deadline, f"waited {seconds:g} s for {what}"
         time.sleep(LOOK_AGAIN_SECONDS)
 

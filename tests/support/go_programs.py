@@ -16,9 +16,9 @@ VERSION = {"age": "--version", "age-keygen": "--version", "opa": "version", "sop
 
 def go_program(name: str) -> str:
     """Its path. Without it the test is skipped, in CI it fails."""
-    for found in (shutil.which(name), shutil.which(name, path=BUILT)):
-        if found is not None and _runs(found, VERSION[name]):
-            return found
+    for candidate in (shutil.which(name), shutil.which(name, path=BUILT)):
+        if candidate is not None and _runs(candidate, VERSION[name]):
+            return candidate
     said = f"no {name} to test with: run `make servers` with Go installed (scripts/go_programs.sh)"
     if os.environ.get("CI"):
         pytest.fail(said)

@@ -135,8 +135,8 @@ def claimed(front: PlayedFront) -> tuple[str, str]:
 
 
 def events(front: PlayedFront, **filters: Any) -> list[dict[str, Any]]:
-    found = front.value(m.QueryEvents(EventQuery(**filters, limit=1000)), list[bytes])
-    return [msgspec.json.decode(event) for event in found]
+    encoded = front.value(m.QueryEvents(EventQuery(**filters, limit=1000)), list[bytes])
+    return [msgspec.json.decode(event) for event in encoded]
 
 
 def rows(supervisor: PlayedSupervisor, table: str) -> int:

@@ -1,6 +1,6 @@
 """An upstream that misbehaves: the first segment of the path names what it does. Plain sockets, bounded in time.
 
-Remembers every request line and Host header that reached it. `trap` is a second address that nobody may ever reach.
+Remembers every request line and Host header that reached it. `trap` is a second address that no request may ever reach.
 """
 
 import re

@@ -65,7 +65,7 @@ class Network:
     hosts: tuple[Host, ...]
 
     def unplug(self, host: Host) -> None:
-        """Packets from and to this host are lost, and nobody is told."""
+        """Packets from and to this host are lost without notice."""
         _ip("-n", self.switch, "link", "set", host.link, "down", check=True)
 
     def plug(self, host: Host) -> None:

@@ -31,8 +31,8 @@ def keys_command(*arguments: str | Path) -> "subprocess.CompletedProcess[str]":
 
 def rotations(gate: Gateway, purpose: str | None = None) -> list[dict[str, Any]]:
     """Events of rotations that took effect, newest first."""
-    found = gate.events(event_type="KeysRotated", limit=1000)
-    return [event for event in found if purpose in (None, event["key_purpose"])]
+    events = gate.events(event_type="KeysRotated", limit=1000)
+    return [event for event in events if purpose in (None, event["key_purpose"])]
 
 
 def lease_key_ids(gate: Gateway) -> list[str]:

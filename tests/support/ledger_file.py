@@ -28,8 +28,8 @@ def settled(file: sqlite3.Connection) -> sqlite3.Connection:
         return file
     copy = sqlite3.connect(":memory:")
     file.backup(copy)
-    found = journal.read(copy)
-    settle(copy, found.entries, found.last)
+    content = journal.read(copy)
+    settle(copy, content.entries, content.last)
     return copy
 
 

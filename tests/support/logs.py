@@ -10,14 +10,14 @@ from ipc.logs import Fields, log
 @contextmanager
 def capture_logs() -> Iterator[list[dict[str, Any]]]:
     """Each event as `{"event": message, "log_level": level, **fields}`; nothing is written meanwhile."""
-    found: list[dict[str, Any]] = []
+    entries: list[dict[str, Any]] = []
 
     def keep(level: str, message: str, fields: Fields, error: BaseException | None) -> None:
         shown = {} if error is None else {"exc_info": error}
-        found.append({**fields, **shown, "event": message, "log_level": level})
+        entries.append({**fields, **shown, "event": message, "log_level": level})
 
     before, log.sink = log.sink, keep
     try:
-        yield found
+        yield entries
     finally:
         log.sink = before

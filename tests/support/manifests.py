@@ -15,21 +15,21 @@ PROVIDERS = REPOSITORY / "workers" / "providers"
 EXAMPLE_NAMES = sorted(path.stem for path in (EXAMPLES / "actions").glob("*.yaml"))
 PATIENT: dict[str, Any] = {"resource_limits": {"timeout_seconds": 300}}
 ENDLESS: dict[str, Any] = {"resource_limits": {"timeout_seconds": 300, "fuel": 10**15}}
-"""For a spin that ends when somebody ends it."""
+"""For a spin that runs until it is ended from outside."""
 
 
 def example(name: str, /, **changes: Any) -> dict[str, Any]:
     """One of the example manifests; a mapping among `changes` is merged into the section, anything else replaces it."""
-    found: dict[str, Any] = yaml.safe_load((EXAMPLES / "actions" / f"{name}.yaml").read_text())
-    return _merged(found, changes)
+    manifest: dict[str, Any] = yaml.safe_load((EXAMPLES / "actions" / f"{name}.yaml").read_text())
+    return _merged(manifest, changes)
 
 
 def _merged(old: dict[str, Any], changes: dict[str, Any]) -> dict[str, Any]:
-    found = copy.deepcopy(old)
+    merged = copy.deepcopy(old)
     for name, value in changes.items():
-        both = isinstance(value, dict) and isinstance(found.get(name), dict)
-        found[name] = _merged(found[name], value) if both else value
-    return found
+        both = isinstance(value, dict) and isinstance(merged.get(name), dict)
+        merged[name] = _merged(merged[name], value) if both else value
+    return merged
 
 
 def write_manifests(folder: Path, *manifests: dict[str, Any]) -> Path:

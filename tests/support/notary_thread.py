@@ -214,5 +214,5 @@ class TiesOf:
         self._notary.tell(m.WorkerEnded(worker_id, reason))
 
     def broken(self) -> list[m.WorkerBroke]:
-        """Workers that the notary can't believe, since somebody asked last."""
+        """Workers that the notary can't believe, as told since the last call of `hears_now`."""
         return [heard for heard in self._notary.hears_now() if isinstance(heard, m.WorkerBroke)]

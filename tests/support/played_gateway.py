@@ -83,16 +83,16 @@ class World:
                     if isinstance(step, Pause):
                         self.paused.append(step.seconds)
                         self.time += step.seconds
-                        found: Any = None
+                        reply: Any = None
                     elif isinstance(step, Alone):
-                        found = yield from self.steps(step.flow)
+                        reply = yield from self.steps(step.flow)
                     else:
                         yield step.request
-                        found = self._reply(step)
+                        reply = self._reply(step)
                 except GatewayError as error:
                     step = flow.throw(error)
                 else:
-                    step = flow.send(found)
+                    step = flow.send(reply)
         except StopIteration as end:
             return end.value
 
@@ -105,8 +105,8 @@ class World:
         return [
             value
             for request in self.sent
-            for found, value in request.headers
-            if found == name and path in (None, request.target)
+            for key, value in request.headers
+            if key == name and path in (None, request.target)
         ]
 
     def _reply(self, step: Send) -> Answer:
@@ -114,12 +114,12 @@ class World:
         self.seconds.append(step.seconds)
         self.on_send(step.request)
         if step.request.target == "/v1/leases":
-            found = self.lease_replies.pop(0) if self.lease_replies else self._lease()
+            reply = self.lease_replies.pop(0) if self.lease_replies else self._lease()
         else:
-            found = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
-        if isinstance(found, GatewayError):
-            raise found
-        return found
+            reply = self.replies.pop(0) if len(self.replies) > 1 else self.replies[0]
+        if isinstance(reply, GatewayError):
+            raise reply
+        return reply
 
     def _lease(self) -> Answer:
         self.leases += 1

@@ -117,7 +117,7 @@ class PlayedWorker:
 class Workers:
     """Every worker of one gateway, tied to the notary of now.
 
-    Those that obey run what they hear of while somebody waits in `serve_until`; the others do what a test has them do.
+    Those that obey run the calls they hear of while a caller waits in `serve_until`; a test drives the others.
     """
 
     def __init__(self, result: Callable[[], m.Result] = sound_result) -> None:

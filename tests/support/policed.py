@@ -60,7 +60,7 @@ async def policed(
 
 async def sent(core: Core) -> list[Any]:
     """What this front has posted to its supervisor, in order."""
-    found = []
+    messages = []
     while core.services.control._unsent_out.statistics().current_buffer_used:
-        found.append(await core.services.control._unsent_out.receive())
-    return found
+        messages.append(await core.services.control._unsent_out.receive())
+    return messages

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 
 def free_port() -> int:
-    """A port of this machine that nobody listens on, and that the kernel gives to no connection meanwhile."""
+    """A port of this machine without a listener, which the kernel gives to no connection meanwhile."""
     for port in random.sample(range(20_000, 32_000), 100):
         with socket.socket() as probe:
             if probe.connect_ex(("127.0.0.1", port)) == errno.ECONNREFUSED:
@@ -18,7 +18,7 @@ def free_port() -> int:
 
 @contextmanager
 def closed_port() -> Iterator[int]:
-    """A port that nobody listens on, and nobody else's for as long."""
+    """A port without a listener, bound so that no other program can take it meanwhile."""
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         yield taken.getsockname()[1]

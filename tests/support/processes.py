@@ -37,8 +37,8 @@ def descriptors(pid: int) -> dict[int, str]:
 def limits(pid: int) -> dict[str, tuple[str, str]]:
     """Name of a resource limit -> (soft, hard)."""
     lines = Path(f"/proc/{pid}/limits").read_text().splitlines()[1:]
-    found = (re.match(r"(Max .+?) {2,}(\S+) +(\S+)", line) for line in lines)
-    return {match[1]: (match[2], match[3]) for match in found if match}
+    matches = (re.match(r"(Max .+?) {2,}(\S+) +(\S+)", line) for line in lines)
+    return {match[1]: (match[2], match[3]) for match in matches if match}
 
 
 def status(pid: int, name: str) -> str:
@@ -55,8 +55,8 @@ def is_dumpable(pid: int) -> bool:
     """
     own = (int(status(pid, "Uid").split()[1]), int(status(pid, "Gid").split()[1]))
     assert own != (0, 0), "this process tells nothing"
-    found = os.stat(f"/proc/{pid}/fd")
-    return (found.st_uid, found.st_gid) == own
+    owner = os.stat(f"/proc/{pid}/fd")
+    return (owner.st_uid, owner.st_gid) == own
 
 
 def holds_text(pid: int, text: bytes) -> bool:
@@ -107,11 +107,11 @@ def titles_below(pid: int) -> dict[int, str]:
     One that was forked a moment ago still shows its parent's: it is another process only once it has executed a
     program or given itself a name.
     """
-    parents, found = {}, {pid: title(pid)}
+    parents, names = {}, {pid: title(pid)}
     for child in psutil.Process(pid).children(recursive=True):
         with contextlib.suppress(OSError, psutil.NoSuchProcess):
-            parents[child.pid], found[child.pid] = child.ppid(), title(child.pid)
-    return {pid: found[pid] for pid, parent in parents.items() if found.get(pid) and found[pid] != found.get(parent)}
+            parents[child.pid], names[child.pid] = child.ppid(), title(child.pid)
+    return {pid: names[pid] for pid, parent in parents.items() if names.get(pid) and names[pid] != names.get(parent)}
 
 
 def is_spare(name: str) -> bool:
@@ -121,8 +121,8 @@ def is_spare(name: str) -> bool:
 
 def pids(gate: Gateway) -> dict[str, int]:
     """Title without `gateway: ` -> pid, the supervisor included."""
-    found = family(gate.process.pid) | {gate.process.pid: title(gate.process.pid)}
-    return {name.removeprefix("gateway: "): pid for pid, name in found.items()}
+    titles = family(gate.process.pid) | {gate.process.pid: title(gate.process.pid)}
+    return {name.removeprefix("gateway: "): pid for pid, name in titles.items()}
 
 
 @contextmanager
@@ -158,7 +158,7 @@ def started(
 
 
 def launched(folder: Path) -> "subprocess.Popen[bytes]":
-    """A `gateway dev` that nobody waits for; the caller ends it."""
+    """A `gateway dev`, started without waiting for it; the caller ends it."""
     command = [GATEWAY, "dev", "--listen", "127.0.0.1:0", "--state-dir", str(folder / "state")]
     with (folder / "log").open("wb") as log:
         return subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)

@@ -153,7 +153,7 @@ def keep_credentials(folder: Path, made: Credentials) -> None:
 def _serves(gate: Production) -> bool:
     code = gate.process.poll()
     assert code is None, f"the gateway ended with {code}; its log:\n{gate.log.read_text()[-4000:]}"
-    with socket.socket(socket.AF_UNIX) as probe:  # httpx leaves a socket open when nobody answers
+    with socket.socket(socket.AF_UNIX) as probe:  # httpx leaves a socket open when no server answers
         if probe.connect_ex(gate.ready["client_socket"]) != 0:
             return False
     return gate.http.get("/readyz").status_code == 200

@@ -22,7 +22,7 @@ from tests.support.worker_upstream import certificate, ok
 from tests.support.worker_upstream import upstream as safe_upstream
 
 HOST, REFUSED, CLOSED = "upstream.gateway.test", "refused.gateway.test", "closed.gateway.test"
-"""A host that squid lets through to, one that only the manifest allows, and one whose port nobody listens on."""
+"""A host that squid lets through to, one that only the manifest allows, and one without a listener on its port."""
 TOKEN = "token-through-the-tunnel"
 
 
@@ -55,7 +55,7 @@ def probe(folder: Path, host: str) -> dict[str, Any]:
 
 
 def policy_for(folder: Path, mode: str, *actions: str) -> Path:
-    """The example policy, with these actions besides, for whoever this process is to a gateway of this kind."""
+    """The example policy, with these actions besides, for the principal of this process at a gateway in this mode."""
     open_policy(folder, *actions)
     data = json.loads((folder / "data.json").read_text())
     if mode == "run":

@@ -77,10 +77,10 @@ class RawConnection:
 
     def replies(self) -> list[Reply]:
         """Every answer up to the end of the connection."""
-        found = []
+        replies = []
         while (reply := self.reply()) is not None:
-            found.append(reply)
-        return found
+            replies.append(reply)
+        return replies
 
     def ask(self, data: bytes, method: str = "GET") -> Reply | None:
         """Send, then read one answer."""

@@ -76,7 +76,7 @@ def serve_http(folder: Path, address: str) -> None:
             self.wfile.write(body)
 
         def log_message(self, *_: object) -> None:
-            """Nobody reads it."""
+            """Dropped: no test reads this log."""
 
     threading.Thread(target=ThreadingHTTPServer((address, 80), Handler).serve_forever, daemon=True).start()
 

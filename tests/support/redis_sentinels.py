@@ -46,7 +46,7 @@ class Sentinels:
         raise AssertionError("no sentinel runs")
 
     def fail_over(self) -> None:
-        """Have the replica follow now, whoever lives."""
+        """Make the replica the master now, even if the master lives."""
         self._ask(self.ports[0], "SENTINEL", "FAILOVER", NAME)
 
     def kill(self, at: int) -> None:

@@ -24,10 +24,10 @@ class ScriptedGateway:
 
     def answer(self, method: str, target: str) -> tuple[int, Any]:
         self.requests.append(f"{method} {target}")
-        found = self.answers.get(f"{method} {target.partition('?')[0]}", (404, {"error": "not_found"}))
-        if isinstance(found, list):
-            found = found.pop(0) if len(found) > 1 else found[0]
-        status, body = found
+        reply = self.answers.get(f"{method} {target.partition('?')[0]}", (404, {"error": "not_found"}))
+        if isinstance(reply, list):
+            reply = reply.pop(0) if len(reply) > 1 else reply[0]
+        status, body = reply
         return status, body
 
 

@@ -12,6 +12,6 @@ def views(fronts: int = 2) -> list[SharedMemory]:
     """The memory of so many fronts, as each of them sees it."""
     layout = Layout(fronts, WIDTH)
     made = make_memory(layout)
-    found = [SharedMemory(os.dup(made), layout, number) for number in range(1, fronts + 1)]
+    memories = [SharedMemory(os.dup(made), layout, number) for number in range(1, fronts + 1)]
     os.close(made)
-    return found
+    return memories

@@ -24,8 +24,8 @@ EXAMPLE = REPOSITORY / "contrib" / "squid" / "gateway.conf"
 FETCHED = REPOSITORY / ".venv" / "servers"
 NOBODY = 65534
 GUARD = 'read -r _ || { kill -9 "$0"; rm -rf "$1" "$2"-*; }'
-"""What waits beside a squid, for a line or the end of whoever started it: a signal at a parent's end is lost to a squid
-that becomes nobody."""
+"""A shell beside a squid: it ends at a line, and kills the squid if the process that started both ends without one. A
+signal at a parent's end is lost to a squid that becomes the user nobody."""
 
 
 class Line(NamedTuple):
@@ -44,9 +44,9 @@ def program(fetched: Path = FETCHED) -> tuple[str, Path | None]:
     installed = shutil.which("squid", path=places)
     if installed is not None and subprocess.run([installed, "-v"], capture_output=True, check=False).returncode == 0:
         return installed, None
-    found = fetched / "bin" / "squid"
-    assert found.is_file(), "no squid to test with: run `make test`, which fetches one (scripts/servers.sh)"
-    return str(found), fetched / "root" / "usr"
+    binary = fetched / "bin" / "squid"
+    assert binary.is_file(), "no squid to test with: run `make test`, which fetches one (scripts/servers.sh)"
+    return str(binary), fetched / "root" / "usr"
 
 
 def _companions(folder: Path) -> str:
@@ -137,8 +137,8 @@ class Squid:
     def lines(self) -> list[Line]:
         """The access log. A tunnel is in it once it has ended."""
         path = self.folder / "access.log"
-        found = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
-        return [Line(int(parts[3].rpartition("/")[2]), parts[5], parts[6]) for parts in found]
+        rows = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+        return [Line(int(parts[3].rpartition("/")[2]), parts[5], parts[6]) for parts in rows]
 
     def says(self) -> str:
         """What it said of itself."""
@@ -188,7 +188,7 @@ def _configuration(squid: Squid, ports: Iterable[int], hosts: Path, is_strict: b
 
 
 def _who_is_known(folder: Path, credentials: str) -> str:
-    """Lines that let nobody through but this user; squid asks a helper of its own protocol."""
+    """Lines that let only this user through; squid asks a helper in a protocol of its own."""
     helper, known = folder / "known.sh", folder / "known"
     known.write_text(credentials.replace(":", " ", 1) + "\n")
     helper.write_text(
@@ -209,7 +209,7 @@ def squid(
     """Run one until the block ends.
 
     `names` lead to loopback. `allowed` are the entries of its list (all names unless given), or `domains` is the file
-    that somebody else writes. `credentials` are `user:password`: nobody is let through without. `certificate`, a
+    that another program writes. `credentials` are `user:password`: requests without them are refused. `certificate`, a
     name and a file with it and its key: it speaks TLS. `ports` of upstreams are allowed besides 443. `is_strict`:
     loopback is refused, as it is for operators.
 

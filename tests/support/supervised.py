@@ -19,23 +19,23 @@ from tests.support.processes import titles_below
 def wait_until(condition: Callable[[], Any], seconds: float = 60.0) -> Any:
     """Poll a condition in another process until it holds; the deadline fails the test."""
     deadline = time.monotonic() + seconds
-    while not (found := condition()):
+    while not (answer := condition()):
         assert time.monotonic() < deadline, "the condition did not come true in time"
         time.sleep(0.01)
-    return found
+    return answer
 
 
 def told(log: str, message: str) -> list[dict[str, Any]]:
     """The whole lines of a log of JSON that hold this message."""
-    found = []
+    entries = []
     for line in log.splitlines():
         try:
             entry = json.loads(line)
         except ValueError:
             continue
         if isinstance(entry, dict) and entry.get("message") == message:
-            found.append(entry)
-    return found
+            entries.append(entry)
+    return entries
 
 
 def is_alive(pid: int) -> bool:
@@ -83,21 +83,21 @@ class Running:
 
     def eventually(self, condition: Callable[[dict[str, Any]], Any]) -> dict[str, Any]:
         """Wait until the front's state meets the condition."""
-        found: dict[str, Any] = {}
+        latest: dict[str, Any] = {}
 
         def look() -> bool:
-            found.update(self.state())
-            return bool(condition(found))
+            latest.update(self.state())
+            return bool(condition(latest))
 
         wait_until(look)
-        return found
+        return latest
 
     def family(self) -> dict[str, int]:
         """Title without `gateway: ` -> pid of every process below the supervisor."""
         below = titles_below(self.process.pid)
-        found = {title.removeprefix("gateway: "): pid for pid, title in below.items()}
-        self.known.update(found.values())
-        return found
+        pids = {title.removeprefix("gateway: "): pid for pid, title in below.items()}
+        self.known.update(pids.values())
+        return pids
 
     def whole_family(self, size: int = 7) -> dict[str, int]:
         """The family once every process has its title; by default front, notary, policy, template and three workers.
@@ -107,8 +107,8 @@ class Running:
 
         def look() -> dict[str, int] | None:
             titles = self.family().items()
-            found = {title: pid for title, pid in titles if "python" not in title and not title.startswith("spare ")}
-            return found if len(found) == size else None
+            pids = {title: pid for title, pid in titles if "python" not in title and not title.startswith("spare ")}
+            return pids if len(pids) == size else None
 
         family: dict[str, int] = wait_until(look)
         return family

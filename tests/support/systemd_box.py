@@ -105,15 +105,15 @@ class Box:
     def processes(self, unit: str) -> dict[int, str]:
         """Pid, as the box has it, and title of every process of a unit."""
         group = self.show(unit, "ControlGroup")
-        found: dict[int, str] = {}
+        titles: dict[int, str] = {}
         with suppress(OSError):
             # Its processes may lie in control groups of their own below the unit's.
             listed = self.run(
                 "find", f"/sys/fs/cgroup{group}", "-name", "cgroup.procs", "-exec", "cat", "{}", "+", check=False
             ).stdout  # fmt: skip
             for pid in map(int, listed.split() if group else ()):
-                found[pid] = self.path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0 ").decode()
-        return found
+                titles[pid] = self.path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0 ").decode()
+        return titles
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A state directory with intents that nobody resolved: their gateway ended two hours ago, in the middle of its calls.
+"""A state directory with unresolved intents: their gateway ended two hours ago, in the middle of its calls.
 
 A call of a sound gateway always ends, and one whose gateway was killed may still be told of for its time limit and a
 minute: too long for a test. So a real notary, whose clock stands two hours back, writes them and is ended.

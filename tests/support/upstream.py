@@ -1,4 +1,4 @@
-"""A real upstream HTTP server on loopback that remembers what it was asked, for tests and nobody else."""
+"""A real upstream HTTP server on loopback that remembers what it was asked, for tests only."""
 
 import json
 import threading
@@ -86,7 +86,7 @@ class _Server(ThreadingHTTPServer):
     upstream: Upstream
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Whoever asked may have been killed meanwhile: what tests read is `seen`."""
+        """The client may have been killed meanwhile: tests read `seen`."""
 
 
 @contextmanager

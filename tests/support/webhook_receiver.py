@@ -130,7 +130,7 @@ def _serve(sock: socket.socket, receiver: Receiver) -> None:
             length = int(headers.get("content-length", 0))
             body = stream.read(length)
         if not line or len(body) < length:
-            return  # whoever sent it has gone on the way
+            return  # the sender hung up midway
         answer = receiver.answers.pop(0) if receiver.answers else receiver.answer
         receiver.received.append(Received(line, headers, body))
         answer(sock, receiver)

@@ -115,8 +115,8 @@ class Desk:
         self.answers_needs = True
         self.reports_ends = True
         self.killed: Callable[[], None] | None = None
-        """Called once the notary was told of the end of a worker that was killed, before whoever asked for that goes
-        on. None: that one goes on at once."""
+        """Called once the notary was told of the end of a worker that was killed, before `kill` returns. None: `kill`
+        returns at once."""
         self.needs: list[str] = []
         self.wanted: list[str] = []
         self.greeted: list[str] = []

@@ -137,7 +137,7 @@ def busy(running: Template) -> Iterator[tuple[Worker, Upstream, Event]]:
 
 
 def has_ended(pid: int, seconds: float = WAIT_SECONDS) -> bool:
-    """Whether a process ends in time, whoever its parent is."""
+    """Whether a process ends in time; it need not be our child."""
     try:
         handle = os.pidfd_open(pid)
     except ProcessLookupError:

@@ -45,7 +45,7 @@ def reset(inside: Box) -> None:
     """Stop it, and take back what a test changed of the unit."""
     inside.run("systemctl", "stop", "gateway.socket", "gateway-admin.socket", "gateway.service")
     inside.run("systemctl", "reset-failed", check=False)
-    if found := changes(inside):
-        for one in found:
+    if changed := changes(inside):
+        for one in changed:
             one.unlink()
         inside.run("systemctl", "daemon-reload")

@@ -20,10 +20,10 @@ def test_the_first_request_starts_the_gateway_and_is_served(gate: Installed, ins
 
 def test_its_sockets_belong_to_the_groups_that_may_open_them(serving: Installed, inside: Box) -> None:
     for path, group in ((CLIENT, "gateway-agents"), (ADMIN, "gateway-operators")):
-        found = inside.path(path).stat()
-        assert stat.S_IMODE(found.st_mode) == 0o660
+        inode = inside.path(path).stat()
+        assert stat.S_IMODE(inode.st_mode) == 0o660
         number = inside.run("getent", "group", group).stdout.split(":")[2]
-        assert (found.st_uid, found.st_gid) == (0, int(number))
+        assert (inode.st_uid, inode.st_gid) == (0, int(number))
     inside.run("useradd", "--system", "--groups", "gateway-agents", "an-agent")
     for path, status in ((CLIENT, "200"), (ADMIN, "000")):
         url = ("--unix-socket", path, "http://gateway/healthz")

@@ -21,9 +21,9 @@ def folder(tmp_path: Path) -> Path:
 def test_a_key_is_private_and_read_as_it_was_made(folder: Path) -> None:
     assert read_key(folder) is None
     made = make_key(folder, "witness.example/w")
-    found = read_key(folder)
-    assert found is not None
-    assert (found.public, found.name) == (made.public, "witness.example/w")
+    key = read_key(folder)
+    assert key is not None
+    assert (key.public, key.name) == (made.public, "witness.example/w")
     assert read_verifier_key(made.public.text, WITNESS) == made.public
     assert (folder / KEY_FILE).stat().st_mode & 0o777 == 0o600
     assert folder.stat().st_mode & 0o777 == 0o700

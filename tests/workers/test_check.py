@@ -50,16 +50,16 @@ class Checker:
 
 @pytest.fixture(scope="module")
 def checker() -> Iterator[Checker]:
-    found = Checker()
-    yield found
-    found.close()
+    started = Checker()
+    yield started
+    started.close()
 
 
 def module(folder: Path, data: bytes, *imports: str, digest: str | None = None) -> ModuleFile:
-    found = digest or hashlib.sha256(data).hexdigest()
-    path = folder / f"{found}.wasm"
+    hex_digest = digest or hashlib.sha256(data).hexdigest()
+    path = folder / f"{hex_digest}.wasm"
     path.write_bytes(data)
-    return ModuleFile(f"sha256:{found}", str(path), imports)
+    return ModuleFile(f"sha256:{hex_digest}", str(path), imports)
 
 
 def test_each_module_has_the_verdict_that_a_template_would_give(tmp_path: Path, checker: Checker) -> None:
@@ -77,9 +77,9 @@ def test_each_module_has_the_verdict_that_a_template_would_give(tmp_path: Path, 
         ModuleFile("sha256:" + "e" * 64, str(tmp_path), ()),
     ]
     before = sorted(tmp_path.iterdir())
-    found = checker.verdicts(*files)
-    assert [one.reference for one in found] == [file.reference for file in files]
-    assert [(one.verdict, one.detail.split(":")[0][:44]) for one in found] == [
+    verdicts = checker.verdicts(*files)
+    assert [one.reference for one in verdicts] == [file.reference for file in files]
+    assert [(one.verdict, one.detail.split(":")[0][:44]) for one in verdicts] == [
         ("ok", ""),
         ("missing", "there is no built-in provider nothing"),
         ("ok", ""),

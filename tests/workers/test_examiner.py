@@ -1,4 +1,4 @@
-"""The policy examiner over its real channel: values, and rules that fail, hang or crash at nobody else's cost."""
+"""The policy examiner over its real channel: values, rules that fail or hang, and a policy that costs its process."""
 
 import json
 from collections.abc import Iterator
@@ -37,10 +37,10 @@ NAMES = ("principal", "undefined_one", "failing", "printing", "large", "endless"
 
 @pytest.fixture(scope="module")
 def running() -> Iterator[RunningExaminer]:
-    found = RunningExaminer()
-    found.examiner.compile({"p.rego": HEADER + RULES}, "{}", [f"gateway/{name}" for name in NAMES])
-    yield found
-    found.close()
+    started = RunningExaminer()
+    started.examiner.compile({"p.rego": HEADER + RULES}, "{}", [f"gateway/{name}" for name in NAMES])
+    yield started
+    started.close()
 
 
 def value(examiner: Examiner, name: str) -> Evaluated:
@@ -55,24 +55,24 @@ def test_each_rule_has_a_value_or_none(running: RunningExaminer) -> None:
 
 
 def test_a_rule_that_fails_says_why(running: RunningExaminer) -> None:
-    found = value(running.examiner, "failing")
-    assert (found.outcome, "divide by zero" in found.text) == ("error", True)
+    evaluated = value(running.examiner, "failing")
+    assert (evaluated.outcome, "divide by zero" in evaluated.text) == ("error", True)
 
 
 def test_what_a_rule_prints_comes_with_its_value(running: RunningExaminer) -> None:
-    found = value(running.examiner, "printing")
-    assert (found.outcome, found.text, found.printed) == ("value", "true", "said agent\n")
+    evaluated = value(running.examiner, "printing")
+    assert (evaluated.outcome, evaluated.text, evaluated.printed) == ("value", "true", "said agent\n")
 
 
 def test_a_value_that_is_too_large_is_an_error(running: RunningExaminer) -> None:
-    found = value(running.examiner, "large")
-    assert (found.outcome, found.text) == ("error", "the value has 200002 characters")
+    evaluated = value(running.examiner, "large")
+    assert (evaluated.outcome, evaluated.text) == ("error", "the value has 200002 characters")
 
 
 def test_a_rule_without_end_is_cut_after_a_second_and_the_next_is_evaluated(running: RunningExaminer) -> None:
-    found = value(running.examiner, "endless")
-    assert (found.outcome, found.text) == ("timeout", "no value within 1 s")
-    assert found.seconds > 0.9
+    evaluated = value(running.examiner, "endless")
+    assert (evaluated.outcome, evaluated.text) == ("timeout", "no value within 1 s")
+    assert evaluated.seconds > 0.9
     assert value(running.examiner, "principal").outcome == "value"
     assert psutil.Process(running.process.pid).children() == []
 

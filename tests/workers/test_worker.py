@@ -31,15 +31,15 @@ def test_a_worker_says_who_it_is(running: Template, profile: str) -> None:
 def test_a_worker_holds_the_channels_with_its_two_peers_and_nothing_else(running: Template, profile: str) -> None:
     other = running.born()
     worker = running.born(profile)
-    found = open_files(worker.pid)
-    assert [found.pop(number) for number in (0, 1)] == ["/dev/null", "/dev/null"]
-    assert found.pop(2).endswith("template.log")
-    assert len(found) == 2
+    files = open_files(worker.pid)
+    assert [files.pop(number) for number in (0, 1)] == ["/dev/null", "/dev/null"]
+    assert files.pop(2).endswith("template.log")
+    assert len(files) == 2
     kept = f"socket:[{os.fstat(worker.kept.fileno()).st_ino}]"
-    assert kept in found.values(), "its channel with the notary"
-    (front,) = set(found.values()) - {kept}
+    assert kept in files.values(), "its channel with the notary"
+    (front,) = set(files.values()) - {kept}
     assert front.startswith("socket:")
-    assert not set(found.values()) & set(open_files(other.pid).values())
+    assert not set(files.values()) & set(open_files(other.pid).values())
 
 
 def test_a_worker_keeps_no_descriptor_of_a_call(running: Template, tmp_path: Path) -> None:

@@ -46,15 +46,15 @@ def settings() -> Settings:
 
 
 def test_every_setting_of_the_compose_files_is_one_that_the_gateway_takes_in_production() -> None:
-    found = settings()
-    named = {str(finding.path[0]) for finding in broken_rules(found)}
+    config = settings()
+    named = {str(finding.path[0]) for finding in broken_rules(config)}
     made_by_init = {"operators", "receipt_signing_key_path", "grant_signing_key_path", "receipt_keys_jwks_path"}
     assert named == made_by_init, "and all else is safe"
     mounted = {volume.split(":")[1] for volume in GATEWAY["volumes"]}
     mounted |= {volume.split(":")[1] for volume in WITH_OPA["services"]["gateway"]["volumes"]}
-    places = [found.state_dir, found.listen_uds_path, found.listen_admin_uds_path, found.metrics.listen_uds_path,
-              found.egress.proxy_allowlist_file, found.store.redis_password_file]  # fmt: skip
-    urls = [str(found.store.redis_url).partition("@")[2], str(found.opa_url).removeprefix("unix://")]
+    places = [config.state_dir, config.listen_uds_path, config.listen_admin_uds_path, config.metrics.listen_uds_path,
+              config.egress.proxy_allowlist_file, config.store.redis_password_file]  # fmt: skip
+    urls = [str(config.store.redis_url).partition("@")[2], str(config.opa_url).removeprefix("unix://")]
     for place in (*map(str, places), *urls):
         assert any(place == one or place.startswith(f"{one}/") for one in mounted), place
 
@@ -161,8 +161,8 @@ def test_what_is_prepared_is_what_is_mounted_and_a_redis_that_the_gateway_takes(
         store = StoreSettings(
             redis_url=f"unix://gate@{prepared}/redis-socket/redis.sock", redis_password_file=str(password)
         )
-        found = msgspec.structs.replace(settings(), store=store)
-        wait_for(lambda: problem_of_redis(found) is None, f"a Redis that will do: {problem_of_redis(found)}", 60)
+        adjusted = msgspec.structs.replace(settings(), store=store)
+        wait_for(lambda: problem_of_redis(adjusted) is None, f"a Redis that will do: {problem_of_redis(adjusted)}", 60)
     finally:
         server.kill()
         server.wait(30)
@@ -170,14 +170,14 @@ def test_what_is_prepared_is_what_is_mounted_and_a_redis_that_the_gateway_takes(
 
 def ignored(path: str, rules: list[str]) -> bool:
     """As .dockerignore is read: the last rule that fits decides."""
-    found = False
+    is_ignored = False
     for rule in rules:
         pattern = rule.removeprefix("!").removeprefix("**/")
         parts = path.split("/")
         heads = ["/".join(parts[: count + 1]) for count in range(len(parts))]
         if any(fnmatch.fnmatchcase(one, pattern) for one in (parts if "**/" in rule else heads)):
-            found = not rule.startswith("!")
-    return found
+            is_ignored = not rule.startswith("!")
+    return is_ignored
 
 
 def test_the_image_is_built_of_what_its_context_has_and_the_package_is_whole(tmp_path: Path) -> None:

@@ -28,11 +28,11 @@ def with_text(bundle: Bundle, place: Place, change: Callable[[str], str]) -> Bun
 
 
 def text_at(bundle: Bundle, place: Place) -> str:
-    found: Any = bundle
+    node: Any = bundle
     for name in place:
-        found = found[name]
-    assert isinstance(found, str)
-    return found
+        node = node[name]
+    assert isinstance(node, str)
+    return node
 
 
 def flipped_text(text: str, number: int) -> str:

@@ -17,12 +17,12 @@ OFFLINE = {"GOPROXY": "off", "GOSUMDB": "off", "GOTOOLCHAIN": "local", "GOFLAGS"
 
 def go() -> str:
     """The compiler. Without one the tests are skipped, unless this is CI, which must have one."""
-    found = shutil.which("go")
-    if found is None and os.environ.get("CI"):
+    compiler = shutil.which("go")
+    if compiler is None and os.environ.get("CI"):
         pytest.fail("CI runs the Go verifier too: no go on the PATH")
-    if found is None:
+    if compiler is None:
         pytest.skip("no go on the PATH to build the Go verifier with")
-    return found
+    return compiler
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +46,8 @@ def test_no_byte_of_a_proven_bundle_can_be_another(program: list[str | Path], tm
     vector = named("proven-approved")
     changed = list(mutations(vector.bundle, step=61))
     assert len(changed) > 100
-    found = [what for what, bundle in changed if judge(program, vector._replace(bundle=bundle), tmp_path).code == 0]
-    assert found == []
+    accepted = [what for what, bundle in changed if judge(program, vector._replace(bundle=bundle), tmp_path).code == 0]
+    assert accepted == []
 
 
 @pytest.mark.parametrize("data", NO_BUNDLES.values(), ids=NO_BUNDLES)

@@ -68,7 +68,7 @@ def make_database(server: PostgresServer, volume: Path) -> None:
 
 
 def change(server: PostgresServer, database: str, statement: str, name: str) -> None:
-    """While nobody is connected to a database, which is called `name` afterwards. Whoever was connects again."""
+    """Change a database while it has no sessions; it is called `name` afterwards. Its clients can connect again."""
     server.ask(f"ALTER DATABASE {database} ALLOW_CONNECTIONS false")
     server.ask("SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity WHERE datname = %s", database)
     server.ask(statement)
@@ -76,7 +76,7 @@ def change(server: PostgresServer, database: str, statement: str, name: str) -> 
 
 
 def rename(server: PostgresServer, database: str, name: str) -> None:
-    """Under whoever is connected."""
+    """Also while sessions are connected: they are ended."""
     change(server, database, f"ALTER DATABASE {database} RENAME TO {name}", name)
 
 

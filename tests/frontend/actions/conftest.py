@@ -80,8 +80,8 @@ def merged(base: Any, change: Any) -> Any:
     """`base` with the members of `change`; None removes one."""
     if not isinstance(base, dict) or not isinstance(change, dict):
         return change
-    found = {**base, **{name: merged(base.get(name), value) for name, value in change.items()}}
-    return {name: value for name, value in found.items() if value is not None}
+    members = {**base, **{name: merged(base.get(name), value) for name, value in change.items()}}
+    return {name: value for name, value in members.items() if value is not None}
 
 
 def read(data: bytes, *, has_proxy: bool = False) -> tuple[Manifest | None, list[Problem]]:

@@ -176,12 +176,12 @@ def test_reader_and_schema_agree_about_any_field(kind: str, path: tuple[str | in
         document = with_change(kind, path, value)
     except (KeyError, IndexError, TypeError):
         return
-    found = [problem for problem in problems_of(document) if not NOT_A_MATTER_OF_FORM.search(str(problem))]
+    problems = [problem for problem in problems_of(document) if not NOT_A_MATTER_OF_FORM.search(str(problem))]
     schemas = {"request_schema", "response_schema", "schema"}
     if VALIDATOR.is_valid(document):
-        assert not found, [str(problem) for problem in found]
+        assert not problems, [str(problem) for problem in problems]
     elif not schemas & set(path):
-        assert found, list(VALIDATOR.iter_errors(document))
+        assert problems, list(VALIDATOR.iter_errors(document))
 
 
 def test_the_command_prints_it() -> None:

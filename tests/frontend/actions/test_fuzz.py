@@ -48,8 +48,8 @@ def test_a_spoilt_manifest_is_a_manifest_or_problems_with_places(data: bytes) ->
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    found: Path = tmp_path_factory.mktemp("manifests")
-    return found
+    directory: Path = tmp_path_factory.mktemp("manifests")
+    return directory
 
 
 @settings(max_examples=60, deadline=None)

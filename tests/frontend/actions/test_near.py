@@ -20,6 +20,6 @@ def test_a_misspelt_name_finds_the_one_that_was_meant(name: str, expected: list[
 
 def test_of_many_names_those_that_begin_alike_are_compared_and_a_few_told() -> None:
     names = [f"service_{number:03}_send" for number in range(500)]
-    found = near("service_499_sned", names)
-    assert found[0] == "service_499_send"
-    assert len(found) == MOST
+    suggestions = near("service_499_sned", names)
+    assert suggestions[0] == "service_499_send"
+    assert len(suggestions) == MOST

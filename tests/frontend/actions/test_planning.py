@@ -36,10 +36,10 @@ def test_the_request_is_canonical_and_its_hash_is_that_of_its_bytes(
 ) -> None:
     action = action_of("compute", {"io": {"request_schema": {"additionalProperties": True, "required": []}}})
     body: Any = {"z": 1.0, "a": "é\u2028", "n": 1e21, "k": [True, None]}
-    found = drafted(action, body)
-    assert found.request.encode() == rfc8785.dumps(body)
-    assert found.request_hash == "sha256:" + hashlib.sha256(rfc8785.dumps(body)).hexdigest()
-    assert found.provider_input == found.request
+    plan_draft = drafted(action, body)
+    assert plan_draft.request.encode() == rfc8785.dumps(body)
+    assert plan_draft.request_hash == "sha256:" + hashlib.sha256(rfc8785.dumps(body)).hexdigest()
+    assert plan_draft.provider_input == plan_draft.request
 
 
 def test_dropped_nulls_are_neither_hashed_nor_sent(action_of: ActionOf, drafted: Callable[..., Draft]) -> None:
@@ -52,8 +52,8 @@ def test_dropped_nulls_are_neither_hashed_nor_sent(action_of: ActionOf, drafted:
 def test_the_provider_of_a_template_gets_the_planned_call_beside_the_request(
     action_of: ActionOf, drafted: Callable[..., Draft]
 ) -> None:
-    found = drafted(action_of("http"), {"path": "/items", "message": 'a "b"', "q": "x y"})
-    assert json.loads(found.provider_input) == {
+    plan_draft = drafted(action_of("http"), {"path": "/items", "message": 'a "b"', "q": "x y"})
+    assert json.loads(plan_draft.provider_input) == {
         "request": {"message": 'a "b"', "path": "/items", "q": "x y"},
         "call": {
             "method": "POST",
@@ -62,7 +62,7 @@ def test_the_provider_of_a_template_gets_the_planned_call_beside_the_request(
             "body": '{"fixed":[1,null],"message":"a \\"b\\""}',
         },
     }
-    plan = plan_of(found)
+    plan = plan_of(plan_draft)
     assert msgspec.json.decode(plan.provider_input)["call"] == msgspec.json.decode(
         msgspec.json.encode(plan.http_request)
     )
@@ -73,8 +73,8 @@ def test_a_plan_holds_everything_that_the_draft_and_the_action_say(
 ) -> None:
     verified = {"verifier_kind": "http_status", "verification_config": {"expected": [201, "3xx"]}}
     action = action_of("http", {"io": {"response_schema": {"type": "object"}}, **verified})
-    found = drafted(action, {"path": "items"})
-    plan = plan_of(found)
+    plan_draft = drafted(action, {"path": "items"})
+    plan = plan_of(plan_draft)
     assert (plan.action_id, plan.action_version, plan.risk_level) == ("http_post", "1.0.0", "high")
     assert (plan.principal, plan.owner, plan.session_id, plan.lease_jti) == ("agent", "team", "ses_1", "lea_1")
     assert (plan.profile, plan.isolation, plan.required_imports) == ("http", "pooled", ("http",))
@@ -85,7 +85,7 @@ def test_a_plan_holds_everything_that_the_draft_and_the_action_say(
     assert plan.enforce_response_schema
     assert plan.secrets == (SecretUse("token", True, "Authorization", "Bearer {value}"),)
     assert plan.egress.allowed_methods == ("POST",)
-    assert plan.targets == found.targets
+    assert plan.targets == plan_draft.targets
     assert plan.provider_module_digest == action.digest
     assert plan.created_at == "2026-11-21T11:12:13.123Z"
     assert plan_hash(plan) == plan_hash(plan_of(drafted(action, {"path": "items"})))
@@ -97,10 +97,10 @@ def test_egress_comes_from_the_manifest_what_was_learned_and_the_settings(
 ) -> None:
     learned = Learned(domains=("learned.example",))
     resolve = {"api.example.com": "127.0.0.1:8080"}
-    found = drafted(action_of("http"), {"path": "a"}, learned, egress=EgressSettings(unsafe_resolve=resolve))
-    assert found.egress.allowed_domains == ("api.example.com", "learned.example")
-    assert found.egress.unsafe_resolve == resolve
-    assert found.egress.proxy_url is None, "a direct action does not go through the proxy"
+    plan_draft = drafted(action_of("http"), {"path": "a"}, learned, egress=EgressSettings(unsafe_resolve=resolve))
+    assert plan_draft.egress.allowed_domains == ("api.example.com", "learned.example")
+    assert plan_draft.egress.unsafe_resolve == resolve
+    assert plan_draft.egress.proxy_url is None, "a direct action does not go through the proxy"
     proxied = action_of("http", {"egress": {"profile": "proxy_allowlist"}}, has_proxy=True)
     assert drafted(proxied, {"path": "a"}).egress.proxy_url == "http://proxy.example.com:3128"
     assert drafted(action_of("compute"), {"text": "a"}).egress.profile == "none"
@@ -109,8 +109,8 @@ def test_egress_comes_from_the_manifest_what_was_learned_and_the_settings(
 def test_a_file_is_verified_where_the_action_writes_it(action_of: ActionOf, drafted: Callable[..., Draft]) -> None:
     schema = {"properties": {"file": {"type": "string"}}, "required": ["file", "content"]}
     change = {"io": {"request_schema": schema}, "fs": {"path_pointer": "/file"}, "verifier_kind": "fs_hash"}
-    found = drafted(action_of("files", change), {"file": "notes/a", "content": ""})
-    assert plan_of(found).verification_config == '{"path_pointer":"/file"}'
+    plan_draft = drafted(action_of("files", change), {"file": "notes/a", "content": ""})
+    assert plan_of(plan_draft).verification_config == '{"path_pointer":"/file"}'
 
 
 def test_methods_default_to_that_of_the_template(action_of: ActionOf, drafted: Callable[..., Draft]) -> None:
@@ -121,14 +121,14 @@ def test_methods_default_to_that_of_the_template(action_of: ActionOf, drafted: C
 def test_what_is_unresolved_is_allowed_only_in_a_plan_that_waits_for_a_person(
     action_of: ActionOf, drafted: Callable[..., Draft]
 ) -> None:
-    found = drafted(action_of("http", {"egress": {"allowed_domains": ["other.example"]}}), {"path": "a"})
-    assert plan_of(found).egress.allowed_domains == ("other.example",)
-    held = plan_of(found, is_held=True)
+    plan_draft = drafted(action_of("http", {"egress": {"allowed_domains": ["other.example"]}}), {"path": "a"})
+    assert plan_of(plan_draft).egress.allowed_domains == ("other.example",)
+    held = plan_of(plan_draft, is_held=True)
     assert held.egress.allowed_domains == ("other.example", "api.example.com")
     assert held.unresolved_domains == ("api.example.com",)
 
-    found = drafted(action_of("files"), {"path": "other/a", "content": ""})
-    plan, held = plan_of(found), plan_of(found, is_held=True)
+    plan_draft = drafted(action_of("files"), {"path": "other/a", "content": ""})
+    plan, held = plan_of(plan_draft), plan_of(plan_draft, is_held=True)
     assert plan.files is not None
     assert held.files is not None
     assert plan.files.allowed_paths == ()
@@ -136,8 +136,8 @@ def test_what_is_unresolved_is_allowed_only_in_a_plan_that_waits_for_a_person(
 
 
 def test_holding_changes_nothing_else(action_of: ActionOf, drafted: Callable[..., Draft]) -> None:
-    found = drafted(action_of("http"), {"path": "a"})
-    assert plan_of(found) == plan_of(found, is_held=True)
+    plan_draft = drafted(action_of("http"), {"path": "a"})
+    assert plan_of(plan_draft) == plan_of(plan_draft, is_held=True)
 
 
 def test_a_request_above_the_actions_own_limit_is_refused(action_of: ActionOf, drafted: Callable[..., Draft]) -> None:

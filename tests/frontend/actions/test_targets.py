@@ -20,12 +20,12 @@ def test_a_compute_action_touches_nothing(action_of: ActionOf) -> None:
 
 
 def test_an_http_action_names_its_request(action_of: ActionOf) -> None:
-    found = targets(action_of("http"), {"path": "/items", "message": "hi"})
-    assert found.targets == ("POST https://api.example.com/items?q=",)
-    assert found.sinks == ("http_write",)
-    assert found.unresolved_domains == ()
-    assert found.http_request is not None
-    assert found.http_request.body == '{"fixed":[1,null],"message":"hi"}'
+    touched = targets(action_of("http"), {"path": "/items", "message": "hi"})
+    assert touched.targets == ("POST https://api.example.com/items?q=",)
+    assert touched.sinks == ("http_write",)
+    assert touched.unresolved_domains == ()
+    assert touched.http_request is not None
+    assert touched.http_request.body == '{"fixed":[1,null],"message":"hi"}'
 
 
 def test_a_host_outside_the_allow_list_is_unresolved_until_it_is_learned(action_of: ActionOf) -> None:
@@ -45,31 +45,31 @@ def test_a_host_from_the_request_is_matched_in_its_normal_form(action_of: Action
 
 
 def test_an_fs_action_names_its_file(action_of: ActionOf) -> None:
-    found = targets(action_of("files"), {"path": "notes/a.txt", "content": ""})
-    assert found.targets == ("fs:write notes/a.txt",)
-    assert found.fs_path == "notes/a.txt"
-    assert found.unresolved_paths == ()
-    assert found.files is not None
-    assert found.files.root == "/srv/agents"
-    assert found.files.denied_paths == ("notes/private/**",)
+    touched = targets(action_of("files"), {"path": "notes/a.txt", "content": ""})
+    assert touched.targets == ("fs:write notes/a.txt",)
+    assert touched.fs_path == "notes/a.txt"
+    assert touched.unresolved_paths == ()
+    assert touched.files is not None
+    assert touched.files.root == "/srv/agents"
+    assert touched.files.denied_paths == ("notes/private/**",)
 
 
 def test_a_path_outside_the_allowed_ones_is_unresolved_until_it_is_learned(action_of: ActionOf) -> None:
     action, request = action_of("files"), {"path": "other/a.txt", "content": ""}
     assert targets(action, request).unresolved_paths == ("other/a.txt",)
-    found = targets(action, request, Learned(paths=("other/*",)))
-    assert found.unresolved_paths == ()
-    assert found.files is not None
-    assert found.files.allowed_paths == ("other/a.txt",)
+    touched = targets(action, request, Learned(paths=("other/*",)))
+    assert touched.unresolved_paths == ()
+    assert touched.files is not None
+    assert touched.files.allowed_paths == ("other/a.txt",)
 
 
 @pytest.mark.parametrize(("path", "allowed"), [("notes/a", ("notes/a",)), ("other/a", ())])
 def test_a_provider_gets_the_path_that_was_decided_about_and_no_pattern(
     action_of: ActionOf, path: str, allowed: tuple[str, ...]
 ) -> None:
-    found = targets(action_of("files"), {"path": path, "content": ""}, Learned(paths=("learned/**",)))
-    assert found.files is not None
-    assert found.files.allowed_paths == allowed
+    touched = targets(action_of("files"), {"path": path, "content": ""}, Learned(paths=("learned/**",)))
+    assert touched.files is not None
+    assert touched.files.allowed_paths == allowed
 
 
 @pytest.mark.parametrize("path", ["notes/private", "notes/private/a", "notes/private/a/b"])

@@ -73,7 +73,7 @@ class Regrets(msgspec.Struct, frozen=True):
 
 
 class Unread:
-    """A body that nobody may touch."""
+    """A body that must not be read."""
 
     async def read(self, cap: int) -> bytes:
         raise AssertionError("read")
@@ -100,8 +100,8 @@ async def test_a_handler_gets_what_it_asks_for_by_type_and_segments_by_their_ord
 
 async def test_an_answer_goes_out_with_the_status_of_its_type() -> None:
     async def handler(kind: str) -> Thanks | Annotated[Regrets, Status(202)] | dict[str, int] | list[int]:
-        found: dict[str, Any] = {"thanks": Thanks([]), "regrets": Regrets(), "dict": {"a": 1}, "list": [1]}
-        return found[kind]  # type: ignore[no-any-return]
+        by_kind: dict[str, Any] = {"thanks": Thanks([]), "regrets": Regrets(), "dict": {"a": 1}, "list": [1]}
+        return by_kind[kind]  # type: ignore[no-any-return]
 
     operation = Operation(handler)
     assert [(await answered(operation, kind)).status for kind in ("thanks", "regrets", "dict", "list")] == [
@@ -145,14 +145,14 @@ def test_a_signature_that_nothing_could_fill_is_a_mistake_at_once() -> None:
 )
 def test_an_identifier_is_plain_whatever_the_path_says(name: str, segment: str) -> None:
     kind = IDENTIFIERS[name]
-    code = found = ""
+    code = identifier = ""
     try:
-        found = kind.read(segment)
+        identifier = kind.read(segment)
     except GateError as error:
         code = error.code
     if code:
         assert (code, STATUS[code]) == (kind.code, 404)
     else:
-        assert re.fullmatch(r"\*|[A-Za-z0-9][A-Za-z0-9._:@-]{0,255}", found)
-        assert found == segment or (name == "principal" and unquote(segment) == found)
-        assert name == "principal" or not set(found) & set("*:@")
+        assert re.fullmatch(r"\*|[A-Za-z0-9][A-Za-z0-9._:@-]{0,255}", identifier)
+        assert identifier == segment or (name == "principal" and unquote(segment) == identifier)
+        assert name == "principal" or not set(identifier) & set("*:@")

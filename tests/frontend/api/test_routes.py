@@ -145,9 +145,9 @@ async def test_a_chunked_body_has_to_say_json_too(tmp_path: Path) -> None:
 
 
 def trace_of(answer: Answer) -> str:
-    (found,) = [value for name, value in answer.headers if name == "X-Trace-Id"]
-    assert re.fullmatch(r"trc_[0-9a-f-]{36}", found)
-    return found
+    (trace_id,) = [value for name, value in answer.headers if name == "X-Trace-Id"]
+    assert re.fullmatch(r"trc_[0-9a-f-]{36}", trace_id)
+    return trace_id
 
 
 async def test_the_answer_to_a_call_and_to_a_decision_carries_the_trace_of_the_call(tmp_path: Path) -> None:

@@ -224,10 +224,10 @@ def test_replay_keys_are_short_and_tell_jti_and_key_apart() -> None:
 def test_the_public_client_makes_proofs_that_hold() -> None:
     pair = DPoPKeyPair.generate()
     text = pair.sign_proof("post", BASE.upper().replace("HTTP", "Http") + PATH + "?q=1", compute_ath(TOKEN))
-    found = DpopVerifier(BASE).verify(
+    accepted = DpopVerifier(BASE).verify(
         text, method="POST", path=PATH, access_token=TOKEN, expected_jkt=None, now=time.time()
     )
-    assert found.jti
+    assert accepted.jti
 
 
 def test_a_proof_by_pyjwt_holds() -> None:
@@ -259,10 +259,10 @@ SAMPLES = [
 def test_whatever_signature_is_accepted_the_oracle_accepts_and_nothing_raises_but_gate_errors(text: str) -> None:
     if outcome(text) is None:
         return
-    found = jwt.decode_complete(
+    decoded = jwt.decode_complete(
         text, KEY.private.public_key(), ["ES256"], options={"verify_exp": False, "verify_iat": False}
     )
-    assert found["header"]["jwk"] == KEY.jwk
+    assert decoded["header"]["jwk"] == KEY.jwk
 
 
 @given(st.binary(min_size=64, max_size=64) | st.binary(max_size=80))
@@ -290,10 +290,10 @@ def test_any_json_in_any_place_gives_an_answer_or_invalid_dpop(
     header: dict[str, Any], claims: dict[str, Any], jwk: dict[str, Any]
 ) -> None:
     changed = {"jwk": {**KEY.jwk, **jwk}, **header}
-    found = outcome(assemble(KEY, json.dumps(header_of(KEY, **changed)).encode(), compact_claims(claims)))
-    if found is not None:
-        assert found.jkt == KEY.jkt
-        assert NOW - 60 <= found.iat <= NOW + 5
+    accepted = outcome(assemble(KEY, json.dumps(header_of(KEY, **changed)).encode(), compact_claims(claims)))
+    if accepted is not None:
+        assert accepted.jkt == KEY.jkt
+        assert NOW - 60 <= accepted.iat <= NOW + 5
 
 
 def compact_claims(changes: dict[str, Any]) -> bytes:

@@ -78,10 +78,10 @@ def test_they_are_looked_at_where_a_page_on_this_machine_can_send_to(
     settings = Settings(
         "/nowhere", HERE[1], listen_http_addr=HERE[0], dev_mode=dev_mode, metrics=MetricsSettings(listen=metrics)
     )
-    found = own_hosts(settings)
-    assert found.keys() == own.keys()
+    hosts = own_hosts(settings)
+    assert hosts.keys() == own.keys()
     for kind, port in own.items():
-        found[kind].check(Request("GET", "/", headers=[("host", f"localhost:{port}")]))
+        hosts[kind].check(Request("GET", "/", headers=[("host", f"localhost:{port}")]))
 
 
 def aliases(listened: str, public: str, *, dev_mode: bool = True) -> set[str]:

@@ -34,8 +34,8 @@ def test_an_unmapped_user_is_nobody_unless_the_configuration_allows_it() -> None
             identify(MAPPED, User(uid))
         assert (refused.value.code, refused.value.status) == ("identity_forbidden", 403)
         assert str(uid) not in str(refused.value.body())
-    found = identify(IdentitySettings(allow_unmapped=True), User(7))
-    assert found == Identity("uid:7", ("tools:call",), None, "peercred")
+    identity = identify(IdentitySettings(allow_unmapped=True), User(7))
+    assert identity == Identity("uid:7", ("tools:call",), None, "peercred")
 
 
 def test_a_connection_without_peer_credentials_can_not_be_identified() -> None:

@@ -41,10 +41,10 @@ def test_the_short_way_to_a_p256_thumbprint_gives_the_same() -> None:
 
 def test_a_key_of_ours_and_the_key_a_client_sends_are_one() -> None:
     key = Key()
-    found = parse_jwk(key.jwk)
-    assert found == public_key_of(key.private)
-    assert found.jwk() == key.jwk
-    assert jwt.PyJWK(found.jwk()).key.public_numbers() == key.private.public_key().public_numbers()
+    public_key = parse_jwk(key.jwk)
+    assert public_key == public_key_of(key.private)
+    assert public_key.jwk() == key.jwk
+    assert jwt.PyJWK(public_key.jwk()).key.public_numbers() == key.private.public_key().public_numbers()
 
 
 def test_a_key_of_another_curve_is_not_ours() -> None:

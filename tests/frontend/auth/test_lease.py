@@ -233,12 +233,12 @@ SAMPLE = forged()
 def test_a_bent_lease_is_refused_or_is_the_same_lease(place: int, character: str, cut: int) -> None:
     text = SAMPLE[:place] + character + SAMPLE[place + cut :]
     try:
-        found = verifier().verify(text)
+        lease = verifier().verify(text)
     except GateError as refused:
         if refused.code != "invalid_lease":
             raise
     else:
-        assert (text, found.principal) == (SAMPLE, "billing-agent")
+        assert (text, lease.principal) == (SAMPLE, "billing-agent")
 
 
 # ------------------------------------------------------------------ rotations
@@ -299,7 +299,7 @@ def test_what_the_notary_repeats_costs_no_known_lease() -> None:
 
 
 def test_a_lease_that_outlives_every_lease_is_refused() -> None:
-    """Nobody issues one; a key that verifies for an hour after its time must not let through what lives longer."""
+    """No notary issues one; a key that verifies for an hour after its time must not accept a longer lease."""
     assert verifier().verify(issue(ttl=3600).token).exp == int(NOW) + 3600
     long = jwt.decode(issue(ttl=3600).token, options={"verify_signature": False}) | {"exp": int(NOW) + 3601}
     token = jwt.encode(long, SIGNING_KEY, "ES256", headers={"typ": "gateway-lease+jwt", "kid": KID})

@@ -22,9 +22,9 @@ ACTIONS = (
 
 @pytest.fixture
 async def core(tmp_path: Path) -> AsyncIterator[Core]:
-    async with front_core(tmp_path, *ACTIONS, workers=0) as found:
-        object.__setattr__(found.services.explaining, "policy", found.policy)
-        yield found
+    async with front_core(tmp_path, *ACTIONS, workers=0) as front:
+        object.__setattr__(front.services.explaining, "policy", front.policy)
+        yield front
 
 
 async def explained(core: Core, action_id: str = "echo", **more: Any) -> tuple[int, Any]:

@@ -30,7 +30,7 @@ def wrong_key(_core: Core) -> Headers:
 
 
 def tampered(core: Core) -> Headers:
-    """Signed by nobody: the key that it names is somebody else's."""
+    """With a broken signature: the key that the proof names did not make it."""
     token, good = signed(core.operator_key, "GET", STATUS, API_KEY)
     return [token, ("dpop", good[1][:-4] + ("AAAA" if good[1][-4:] != "AAAA" else "BBBB"))]
 
@@ -127,7 +127,7 @@ async def test_what_the_ledger_does_not_take_is_counted_into_the_next_event(tmp_
     async with front_core(tmp_path, workers=0, deadlines=PATIENT_HOUR) as core:
         core.client.faults["Note"] = refuses(NotaryUnavailable("the disk is full"))
         with capture_logs() as lines:
-            await refuse(core, wrong_key(core))  # nobody gets in, and nobody is held up
+            await refuse(core, wrong_key(core))  # refused all the same, and without delay
         assert [one["count"] for one in lines if one["event"] == "refusals left no event"] == [1]
         await refuse(core, wrong_key(core))
         core.client.faults.clear()

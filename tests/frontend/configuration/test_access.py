@@ -27,8 +27,8 @@ NOTE = {"principal": "billing", "actions": ["note"]}
 
 
 def data_of(folder: Path) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads((folder / "policy" / "data.json").read_text())
-    return found
+    document: dict[str, Any] = json.loads((folder / "policy" / "data.json").read_text())
+    return document
 
 
 async def told(core: Core) -> list[tuple[str, str, str | None]]:
@@ -150,7 +150,7 @@ async def test_changes_at_once_lose_none_and_each_builds_on_the_one_before(tmp_p
 async def test_a_folder_that_can_not_be_written_is_said_and_nothing_is_changed(tmp_path: Path) -> None:
     async with policed(tmp_path, workers=0) as core:
         lock = tmp_path / "policy" / "data.json.lock"
-        lock.mkdir()  # as a folder of somebody else: there is no turn to be had
+        lock.mkdir()  # as if another program had made it: the lock can not be taken
         assert await core.operate("POST", GRANT, NOTE) == (500, {"error": "policy_not_writable"})
         lock.rmdir()
         assert await is_unchanged(core, tmp_path)
@@ -209,7 +209,7 @@ async def test_what_a_person_is_editing_is_neither_overwritten_nor_put_in_force(
                 (folder / "gateway.rego").unlink()
             case "no data":
                 (folder / "data.json").unlink()
-        found = {path: path.read_text() for path in folder.iterdir()}
+        edited_files = {path: path.read_text() for path in folder.iterdir()}
         for method, path, body in (
             ("POST", GRANT, NOTE),
             ("DELETE", ALLOWLIST, {"action_id": "pay", "agent_id": "billing"}),
@@ -217,11 +217,11 @@ async def test_what_a_person_is_editing_is_neither_overwritten_nor_put_in_force(
             status, answer = await core.operate(method, path, body)
             assert (status, answer["error"]) == (409, "policy_changed_on_disk")
             assert "reload first" in answer["message"]
-        assert {path: path.read_text() for path in folder.iterdir() if path.suffix != ".lock"} == found
+        assert {path: path.read_text() for path in folder.iterdir() if path.suffix != ".lock"} == edited_files
         assert in_force(core).data.policy_version == "v1"
         assert len(core.policy.loaded) == 1
         assert await told(core) == []
-        for file in found:
+        for file in edited_files:
             file.unlink()
         for file, text in whole.items():
             file.write_text(text)

@@ -227,9 +227,9 @@ def reaching(action_id: str, *domains: str) -> dict[str, Any]:
 
 
 def entries(path: Path) -> list[str]:
-    head, *found = path.read_text().splitlines()
+    head, *lines = path.read_text().splitlines()
     assert head == HEAD
-    return found
+    return lines
 
 
 async def test_the_proxys_list_has_old_and_new_domains_until_the_new_ones_are_in_force(tmp_path: Path) -> None:
@@ -286,9 +286,9 @@ async def test_a_list_that_can_not_be_narrowed_after_the_swap_is_wider_until_it_
         await configuration.load()
         write_manifests(tmp_path / "actions", reaching("a", "new.example"))
         await configuration.load(commit)
-        found = configuration.registry.get("a")
-        assert found is not None
-        assert found.allowed_domains == ("new.example",)
+        registered = configuration.registry.get("a")
+        assert registered is not None
+        assert registered.allowed_domains == ("new.example",)
         assert entries(away / "list") == ["new.example", "old.example"]
         away.rename(listed.parent)
         await configuration.allow_list.sync()
@@ -297,7 +297,7 @@ async def test_a_list_that_can_not_be_narrowed_after_the_swap_is_wider_until_it_
 
 @contextmanager
 def fifo(path: Path) -> Iterator[None]:
-    """A file that never answers whoever opens it, until the end."""
+    """A file on which open() blocks until the end of the context."""
     os.mkfifo(path)
     try:
         yield

@@ -178,15 +178,15 @@ async def test_nothing_comes_into_force_without_its_event(tmp_path: Path) -> Non
 
 async def test_reloads_at_once_are_each_answered_and_told(tmp_path: Path) -> None:
     async with supervised(tmp_path) as supervisor:
-        found: list[int] = []
+        statuses: list[int] = []
 
         async def ask() -> None:
-            found.append((await supervisor.core.operate(*RELOAD))[0])
+            statuses.append((await supervisor.core.operate(*RELOAD))[0])
 
         async with trio.open_nursery() as nursery:
             for _ in range(6):
                 nursery.start_soon(ask)
-        assert found == [200] * 6
+        assert statuses == [200] * 6
         assert len({event["operator_proof_jti"] for event in await told(supervisor.core)}) == 6
         assert supervisor.loading.loads == 6
 

@@ -272,8 +272,8 @@ async def test_revocations_at_once_each_raise_the_epoch(tmp_path: Path) -> None:
         answers = Answers(nursery)
         for number in range(8):
             answers.start(str(number), lambda: core.operate(*REVOKE))
-        found = [(await answers.of(str(number)))[1]["current_epoch"] for number in range(8)]
-        assert sorted(found) == list(range(1, 9))
+        epochs = [(await answers.of(str(number)))[1]["current_epoch"] for number in range(8)]
+        assert sorted(epochs) == list(range(1, 9))
         assert len(await told(core)) == 8
 
 

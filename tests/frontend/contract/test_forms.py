@@ -43,8 +43,8 @@ class Form(Body, frozen=True, kw_only=True):
 
 
 def test_a_query_becomes_its_struct() -> None:
-    found = parse_query(Wanted, "limit=7&colour=blue&after=1970-01-01T00:01:00Z&name=a%20b")
-    assert found == Wanted(limit=7, colour="blue", after=60.0, name="a b")
+    query = parse_query(Wanted, "limit=7&colour=blue&after=1970-01-01T00:01:00Z&name=a%20b")
+    assert query == Wanted(limit=7, colour="blue", after=60.0, name="a b")
     assert parse_query(Wanted, "") == Wanted()
     assert parse_query(Wanted, "name=") == Wanted(name="")
 
@@ -80,8 +80,8 @@ def test_a_query_that_will_not_do_is_told_what_it_must_be(query: str, message: s
 
 
 def test_a_body_becomes_its_struct() -> None:
-    found = parse_body(Form, b' {"name": "n", "inner": {"many": 3}, "items": ["a", "b"]} ')
-    assert found == Form(name="n", inner=Inner(3), items=["a", "b"])
+    form = parse_body(Form, b' {"name": "n", "inner": {"many": 3}, "items": ["a", "b"]} ')
+    assert form == Form(name="n", inner=Inner(3), items=["a", "b"])
     with pytest.raises(GateError, match="invalid_request"):
         parse_body(Form, b"")
 

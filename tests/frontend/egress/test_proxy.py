@@ -95,7 +95,7 @@ async def test_a_proxy_whose_port_is_closed_for_a_moment_is_not_down() -> None:
 
 
 async def test_a_proxy_that_nobody_runs_is_down() -> None:
-    with socket.socket() as taken:  # and nobody else's for as long
+    with socket.socket() as taken:  # bound, so that no other program gets the port
         taken.bind(("127.0.0.1", 0))
         with pytest.raises(ProxyDown):
             await ask(f"http://127.0.0.1:{taken.getsockname()[1]}")

@@ -32,9 +32,9 @@ rules = st.one_of(names, names.map(lambda name: f"*.{name}"))
 
 
 def entries(content: bytes) -> list[str]:
-    head, *found = content.decode("ascii").splitlines()
+    head, *lines = content.decode("ascii").splitlines()
     assert head == HEAD
-    return found
+    return lines
 
 
 def lets_through(listed: Iterable[str], host: str) -> bool:

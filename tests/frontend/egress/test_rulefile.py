@@ -1,4 +1,4 @@
-"""The file of learned rules, whoever wrote it and whatever became of it."""
+"""The file of learned rules: written by this front or another, intact or spoiled."""
 
 import json
 import os
@@ -145,7 +145,7 @@ def test_a_file_that_can_not_be_believed_teaches_nothing_says_so_once_and_counts
                 file.rules()
     assert [one["event"] for one in said] == ["learned rules can't be believed: nothing counts as learned"]
 
-    with pytest.raises(KeyFileError) as refused:  # and nobody starts with it
+    with pytest.raises(KeyFileError) as refused:  # and no front starts with it
         RuleFile(path)
     assert refused.value.exit_code == code
 

@@ -208,16 +208,16 @@ async def test_a_change_of_another_kind_has_the_turn_too_and_the_lock_may_lie_el
         path.write_text(str(int(path.read_text()) + 1))
         return int(path.read_text())
 
-    found = []
+    counts = []
 
     async def change(front: Exclusive) -> None:
         async with front.turn() as turn:
-            found.append(await turn.perform(add_one))
+            counts.append(await turn.perform(add_one))
             with pytest.raises(NotChanged, match="the turn is over"):
                 await turn.perform(add_one)
 
     async with trio.open_nursery() as nursery:
         for _ in range(10):
             nursery.start_soon(change, shared(path, lock))
-    assert sorted(found) == list(range(1, 11))
+    assert sorted(counts) == list(range(1, 11))
     assert (os.listdir(folder), lock.exists()) == (["file"], True)

@@ -87,9 +87,9 @@ async def test_an_answer_is_never_older_than_its_question(autojump_clock: trio.t
     value = 0
 
     async def ask() -> int:
-        found = value
+        current = value
         await trio.sleep(0.3)
-        return found
+        return current
 
     pulse = Pulse("it", ask)
     async with trio.open_nursery() as nursery:
@@ -148,8 +148,8 @@ async def test_a_process_in_a_crash_loop_fails_readiness_and_is_named(tmp_path: 
         core.services.crash_loops = ("template",)
         status, body = await ready(core)
         assert (status, body["status"], body["crash_loops"], body["ledger"]) == (503, "not_ready", ["template"], True)
-        _, found = await core.operate("GET", "/v1/admin/status")
-        assert (found["status"], found["crash_loops"]) == ("degraded", ["template"])
+        _, report = await core.operate("GET", "/v1/admin/status")
+        assert (report["status"], report["crash_loops"]) == ("degraded", ["template"])
         core.services.crash_loops = ()
         assert (await ready(core))[0] == 200
 
@@ -160,8 +160,8 @@ async def test_a_deliverer_in_a_crash_loop_degrades_and_takes_no_gateway_out_of_
         core.services.crash_loops = ("deliverer",)
         status, body = await ready(core)
         assert (status, body["status"], body["crash_loops"]) == (200, "degraded", ["deliverer"])
-        _, found = await core.operate("GET", "/v1/admin/status")
-        assert (found["status"], found["crash_loops"]) == ("degraded", ["deliverer"])
+        _, report = await core.operate("GET", "/v1/admin/status")
+        assert (report["status"], report["crash_loops"]) == ("degraded", ["deliverer"])
         core.services.crash_loops = ("deliverer", "template")
         assert (await ready(core))[0] == 503
 

@@ -188,7 +188,7 @@ async def test_a_slow_head_ends_with_408(serving: Serving) -> None:
 async def test_a_head_that_trickles_is_not_given_more_time_for_each_byte(serving: Serving) -> None:
     async def trickle(client: Client) -> None:
         await client.send(get("/", "A: b")[:-4])
-        while True:  # until somebody has had enough of it
+        while True:  # until the server closes the connection
             try:
                 await client.send(b"b")
             except trio.BrokenResourceError:

@@ -243,7 +243,7 @@ async def test_want_of_file_descriptors_is_survived() -> None:
             nursery.cancel_scope.cancel()
 
 
-# ------------------------------------------------------------------ users, and whoever watches
+# ------------------------------------------------------------------ users, and watchers
 
 
 class Watcher:

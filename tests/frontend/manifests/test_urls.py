@@ -192,11 +192,11 @@ def test_no_value_changes_anything_but_its_own_place(template: str, p: str, q: s
 @given(st.text(max_size=20), st.text(max_size=20))
 def test_a_host_variable_is_all_that_it_changes(host: str, p: str) -> None:
     try:
-        url, found = UrlTemplate("https://{h}:8443/{p}").render({"h": host, "p": p})
+        url, rendered_host = UrlTemplate("https://{h}:8443/{p}").render({"h": host, "p": p})
     except GateError:
         return
     split = urlsplit(url)
-    assert (split.hostname, split.port, split.username) == (found, 8443, None)
+    assert (split.hostname, split.port, split.username) == (rendered_host, 8443, None)
 
 
 @given(templates, hostile, hostile)

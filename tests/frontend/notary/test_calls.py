@@ -30,11 +30,11 @@ class Call:
         self.said.append(f"{what} at {trio.current_time():.0f}")
 
     def forget(self) -> bool:
-        """Take it back; whoever waits for it all the same does so no longer."""
-        found = self.client.forget(self.waiter)
-        if found:
+        """Take it back. True: it was not sent yet, and its waiter ends."""
+        is_forgotten = self.client.forget(self.waiter)
+        if is_forgotten:
             self.waiter.end()
-        return found
+        return is_forgotten
 
     async def wait(self) -> None:
         """Until its answer."""

@@ -27,12 +27,12 @@ def problems(folder: Path) -> tuple[str, ...]:
 
 def test_modules_and_data_are_read(folder: Path) -> None:
     (folder / "b.rego").write_text("package b\n")
-    found = read_policy(str(folder))
-    assert found.sources.modules == {"b.rego": "package b\n", "gateway.rego": REGO}
-    assert list(found.sources.modules) == ["b.rego", "gateway.rego"]
-    assert found.sources.data == DATA
-    assert found.sources.policy_version == "7"
-    assert found.data == PolicyData("7")
+    files = read_policy(str(folder))
+    assert files.sources.modules == {"b.rego": "package b\n", "gateway.rego": REGO}
+    assert list(files.sources.modules) == ["b.rego", "gateway.rego"]
+    assert files.sources.data == DATA
+    assert files.sources.policy_version == "7"
+    assert files.data == PolicyData("7")
 
 
 def test_tests_hidden_files_folders_and_other_files_are_left_alone(folder: Path) -> None:
@@ -54,9 +54,9 @@ def test_what_is_missing_is_named_all_at_once(tmp_path: Path) -> None:
 def test_problems_of_all_files_are_named_with_file_and_line(folder: Path) -> None:
     (folder / "bad.rego").write_bytes(b"package a\n# \xff\n")
     (folder / "data.json").write_text('{\n  "policy_version": 1\n}')
-    found = problems(folder)
-    assert found[0] == f"{folder}/bad.rego:2: is not UTF-8"
-    assert found[1].startswith(f"{folder}/data.json:2: policy_version: ")
+    lines = problems(folder)
+    assert lines[0] == f"{folder}/bad.rego:2: is not UTF-8"
+    assert lines[1].startswith(f"{folder}/data.json:2: policy_version: ")
 
 
 def test_a_file_that_can_not_be_read_is_named(folder: Path) -> None:

@@ -22,9 +22,9 @@ GOOD = """{
 
 
 def problems(text: str) -> list[str]:
-    found = parse_data(text)
-    assert isinstance(found, list)
-    return found
+    outcome = parse_data(text)
+    assert isinstance(outcome, list)
+    return outcome
 
 
 def test_a_good_document_is_read_whole() -> None:
@@ -68,9 +68,9 @@ def test_only_the_version_is_required() -> None:
 )
 def test_a_problem_is_named_with_its_line(old: str, new: str, problem: str) -> None:
     assert old in GOOD
-    found = problems(GOOD.replace(old, new, 1))
-    assert len(found) == 1
-    assert found[0].startswith(problem), found
+    lines = problems(GOOD.replace(old, new, 1))
+    assert len(lines) == 1
+    assert lines[0].startswith(problem), lines
 
 
 def test_a_syntax_error_has_its_line() -> None:
@@ -89,7 +89,7 @@ def test_what_is_no_object_is_refused(text: str) -> None:
 @settings(max_examples=100, deadline=None)
 @given(st.text(alphabet='{}[]":,\\ atrue019policy_version\n', max_size=60) | st.text(max_size=40))
 def test_any_text_is_read_or_refused(text: str) -> None:
-    found = parse_data(text)
-    assert isinstance(found, PolicyData) or found
-    if isinstance(found, PolicyData):
-        assert json.loads(text)["policy_version"] == found.policy_version
+    outcome = parse_data(text)
+    assert isinstance(outcome, PolicyData) or outcome
+    if isinstance(outcome, PolicyData):
+        assert json.loads(text)["policy_version"] == outcome.policy_version

@@ -40,8 +40,8 @@ DATA = files().data
 
 
 def entry(data: PolicyData, principal: str) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
-    found = data.acl[principal]
-    return found.actions, found.sinks, found.inherits_wildcard
+    acl_entry = data.acl[principal]
+    return acl_entry.actions, acl_entry.sinks, acl_entry.inherits_wildcard
 
 
 def test_a_grant_adds_actions_once_and_sinks_follow_from_all_of_them() -> None:
@@ -145,9 +145,9 @@ def test_what_is_written_is_what_was_meant() -> None:
         edit.grant(DATA, "new", ["pay"], sinks_of), edit.revoke(DATA, "billing", ["pay"], sinks_of),
         edit.allow(DATA, "read", "new"), edit.disallow(DATA, "pay", "billing"),
     ):  # fmt: skip
-        found = edit.rewritten(files(), data)
-        assert (found.data.acl, found.data.allowlist) == (data.acl, data.allowlist)
-        assert found.sources.policy_version == found.data.policy_version
+        written = edit.rewritten(files(), data)
+        assert (written.data.acl, written.data.allowlist) == (data.acl, data.allowlist)
+        assert written.sources.policy_version == written.data.policy_version
 
 
 def test_a_version_tells_what_decides_and_nothing_else() -> None:
@@ -168,10 +168,10 @@ def test_a_version_tells_what_decides_and_nothing_else() -> None:
 
 @pytest.mark.parametrize("version", ["1", "v1+01234567", "+", "a+b", "x" * MAX_VERSION, "x" * (MAX_VERSION - 9)])
 def test_any_version_can_carry_its_mark_and_carries_one(version: str) -> None:
-    found = edit.rewritten(files(json.dumps({"policy_version": version})), edit.allow(PolicyData("1"), "a", "b"))
-    assert found.data.policy_version.startswith(version.replace("+01234567", "")[:119] + "+")
-    again = edit.rewritten(found, edit.allow(found.data, "c", "d")).data.policy_version
-    assert len(again) == len(found.data.policy_version) <= MAX_VERSION
+    written = edit.rewritten(files(json.dumps({"policy_version": version})), edit.allow(PolicyData("1"), "a", "b"))
+    assert written.data.policy_version.startswith(version.replace("+01234567", "")[:119] + "+")
+    again = edit.rewritten(written, edit.allow(written.data, "c", "d")).data.policy_version
+    assert len(again) == len(written.data.policy_version) <= MAX_VERSION
 
 
 def test_sections_that_are_not_there_are_made() -> None:

@@ -24,20 +24,20 @@ WORDS = [
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    found: Path = tmp_path_factory.mktemp("policy")
-    return found
+    directory: Path = tmp_path_factory.mktemp("policy")
+    return directory
 
 
 @settings(max_examples=100, deadline=None)
 @given(spoilt([DATA], WORDS))
 def test_spoilt_data_is_data_or_problems_with_lines(data: bytes) -> None:
     text = data.decode("utf-8", "replace")
-    found = parse_data(text)
-    if isinstance(found, PolicyData):
-        assert 0 < len(found.policy_version) <= 128
+    outcome = parse_data(text)
+    if isinstance(outcome, PolicyData):
+        assert 0 < len(outcome.policy_version) <= 128
         return
-    assert found
-    for problem in policy_problems((f"/p/data.json{one}" for one in found), "/p"):
+    assert outcome
+    for problem in policy_problems((f"/p/data.json{one}" for one in outcome), "/p"):
         assert problem.file == "/p/data.json"
         assert 0 <= problem.line <= text.count("\n") + 1
         assert str(problem).isprintable()

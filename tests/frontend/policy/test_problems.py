@@ -33,8 +33,8 @@ def test_a_sentence_of_the_engine_gets_its_place(sentence: str, shown: str) -> N
 
 
 def test_problems_are_sorted_by_place_and_each_is_there_once() -> None:
-    found = policy_problems(["b.rego:9: x", "b.rego:10: y", "a.rego:11: z", "b.rego:9: x"], FOLDER + "/")
-    assert [(problem.file.rpartition("/")[2], problem.line) for problem in found] == [
+    problems = policy_problems(["b.rego:9: x", "b.rego:10: y", "a.rego:11: z", "b.rego:9: x"], FOLDER + "/")
+    assert [(problem.file.rpartition("/")[2], problem.line) for problem in problems] == [
         ("a.rego", 11),
         ("b.rego", 9),
         ("b.rego", 10),

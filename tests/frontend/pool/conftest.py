@@ -18,9 +18,9 @@ from tests.support.worker_desk import DEADLINE, Desk, Pooling, until
 @pytest.fixture
 def processes() -> Iterator[list[EchoProcess]]:
     """Processes that end with the test, whatever becomes of it."""
-    found: list[EchoProcess] = []
-    yield found
-    for process in found:
+    started: list[EchoProcess] = []
+    yield started
+    for process in started:
         process.kill()
         process.wait(DEADLINE)
 

@@ -33,14 +33,14 @@ class Slow:
     """A validator that stands still over each large body, in the thread that asks it, until the test goes on."""
 
     def __init__(self, core: Core) -> None:
-        found = core.services.configuration.registry.get("echo")
-        assert found is not None
-        assert found.request_validator is not None
-        self._real: Validator = found.request_validator
+        echo = core.services.configuration.registry.get("echo")
+        assert echo is not None
+        assert echo.request_validator is not None
+        self._real: Validator = echo.request_validator
         self.entered = 0
         self.was_let_go = True
         self._go = threading.Event()
-        object.__setattr__(found, "request_validator", self)
+        object.__setattr__(echo, "request_validator", self)
 
     def accept(self, value: Any) -> Any:
         if value != SMALL:

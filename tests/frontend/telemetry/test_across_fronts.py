@@ -1,4 +1,4 @@
-"""Several fronts count as one gateway: sums, whoever is asked, and no count goes back when a front is replaced."""
+"""Several fronts count as one gateway: each reports the sums of all, and no count goes back when one is replaced."""
 
 import struct
 
@@ -86,8 +86,8 @@ def test_an_entry_that_is_not_whole_or_makes_no_sense_ends_the_list() -> None:
         names[end + 4 : end + 4 + len(garbage)] = garbage
         assert Cells.of(memory).of_family("b") == {}, "its length is not written yet"
         struct.pack_into("<I", names, end, len(garbage))
-        found = Cells.of(memory)
-        assert (found.of_family("a"), found.of_family("b")) == ({("x",): 64}, {})
+        reread = Cells.of(memory)
+        assert (reread.of_family("a"), reread.of_family("b")) == ({("x",): 64}, {})
         struct.pack_into("<I", names, end, 0)
 
 

@@ -30,13 +30,13 @@ def text_of(*shown: Metric) -> str:
 
 def read(*shown: Metric) -> dict[tuple[str, tuple[tuple[str, str], ...]], float]:
     """Every sample by its name and labels, as another program reads them."""
-    found = {}
+    samples = {}
     for family in text_string_to_metric_families(text_of(*shown)):  # type: ignore[no-untyped-call]
         for sample in family.samples:
             key = (sample.name, tuple(sorted(sample.labels.items())))
-            assert key not in found, "a series comes once"
-            found[key] = sample.value
-    return found
+            assert key not in samples, "a series comes once"
+            samples[key] = sample.value
+    return samples
 
 
 def test_a_series_begins_with_its_first_count_and_those_known_before_with_none() -> None:
@@ -66,11 +66,11 @@ def test_a_time_counts_in_every_bucket_that_holds_it() -> None:
     timings = Timings(SECONDS)
     for seconds in (0.0, 0.1, 0.100001, 1.0, 4.9, 5.1, 70.0):
         timings.observe(seconds, "me")
-    found = read(timings.shown())
-    buckets = {dict(labels)["le"]: value for (name, labels), value in found.items() if name.endswith("_bucket")}
+    samples = read(timings.shown())
+    buckets = {dict(labels)["le"]: value for (name, labels), value in samples.items() if name.endswith("_bucket")}
     assert buckets == {"0.1": 2, "1.0": 4, "5.0": 5, "+Inf": 7}
-    assert found["test_wait_seconds_count", (("who", "me"),)] == 7
-    assert round(found["test_wait_seconds_sum", (("who", "me"),)], 6) == 81.200001
+    assert samples["test_wait_seconds_count", (("who", "me"),)] == 7
+    assert round(samples["test_wait_seconds_sum", (("who", "me"),)], 6) == 81.200001
     assert timings.value("me") == 7
 
 
@@ -120,9 +120,9 @@ def test_no_label_and_no_help_breaks_the_format_or_is_lost(rows: list[tuple[str,
     text = text_of(*shown)
     assert text.endswith("# EOF\n")
     assert all(line.isprintable() for line in text.split("\n") if not line.startswith("#"))
-    found = read(*shown)
-    assert sum(value for (name, _), value in found.items() if name == "test_calls_total") == len(rows)
-    assert sum(value for (name, _), value in found.items() if name == "test_wait_seconds_count") == len(rows)
+    samples = read(*shown)
+    assert sum(value for (name, _), value in samples.items() if name == "test_calls_total") == len(rows)
+    assert sum(value for (name, _), value in samples.items() if name == "test_wait_seconds_count") == len(rows)
 
 
 @given(label=TEXTS | st.text(min_size=MAX_LABEL - 2, max_size=2 * MAX_LABEL))

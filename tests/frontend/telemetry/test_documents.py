@@ -42,10 +42,10 @@ def family_of(sample: str) -> Family:
 def check_query(query: str) -> None:
     """Every metric in it exists, with every label that it is asked by; parentheses are closed."""
     assert query.count("(") == query.count(")"), query
-    found = SELECTOR.findall(query)
-    assert found or "node_textfile" in query or query == f'up{{job="{JOB}"}} == 0', query
+    selectors = SELECTOR.findall(query)
+    assert selectors or "node_textfile" in query or query == f'up{{job="{JOB}"}} == 0', query
     labels = {"le"}
-    for name, matchers in found:
+    for name, matchers in selectors:
         family = family_of(name)
         labels |= set(family.labels)
         for label, _ in MATCHER.findall(matchers):

@@ -36,14 +36,14 @@ def said(statements: str, *, human: bool, **environment: str) -> str:
 
 def line(statements: str) -> dict[str, Any]:
     (only,) = said(statements, human=False).splitlines()
-    found: dict[str, Any] = json.loads(only)
-    return found
+    fields: dict[str, Any] = json.loads(only)
+    return fields
 
 
 def test_a_decision_is_one_line_of_json_with_every_field() -> None:
-    found = line(DECISION)
-    assert list(found)[:3] == ["level", "time", "message"]
-    assert {name: found[name] for name in found if name not in ("time", "message")} == {
+    fields = line(DECISION)
+    assert list(fields)[:3] == ["level", "time", "message"]
+    assert {name: fields[name] for name in fields if name not in ("time", "message")} == {
         "level": "info", "decision": "allow", "action_id": "text_digest", "principal": "dev:anonymous",
         "duration_ms": 3, "trace_id": "trc_1", "process": "front 1",
     }  # fmt: skip
@@ -64,9 +64,9 @@ def test_nobodys_text_moves_a_terminals_cursor() -> None:
 
 
 def test_what_has_no_json_is_said_all_the_same() -> None:
-    found = line('log.info("x", broken="\\ud800", thing=object, number=2**70, inner={1: b"2"})')
-    assert found["message"] == "x"
-    assert found["number"] == 2**70
+    fields = line('log.info("x", broken="\\ud800", thing=object, number=2**70, inner={1: b"2"})')
+    assert fields["message"] == "x"
+    assert fields["number"] == 2**70
 
 
 def test_a_stack_trace_shows_no_variable_even_where_rich_is_installed(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Processes as the kernel sees them: ours and nobody else's."""
+"""Processes as the kernel sees them: those of this gateway and no others."""
 
 import json
 import os
@@ -46,25 +46,25 @@ def of_test() -> Processes:
 
 
 def by_labels(processes: Processes) -> dict[tuple[str, str], Usage]:
-    found = processes.read()
-    assert len({one.labels for one in found}) == len(found)
-    return {one.labels: one for one in found}
+    usages = processes.read()
+    assert len({one.labels for one in usages}) == len(usages)
+    return {one.labels: one for one in usages}
 
 
 def test_a_worker_its_template_and_the_rest_are_told_by_kind_and_number() -> None:
     processes = of_test()
     with template() as (pid, worker):
         processes.worker_attached("compute-17", "compute", worker)
-        found = by_labels(processes)
-        assert set(found) == {("supervisor", "1"), ("front", "1"), ("template", "1"), ("worker compute", "1")}
-        ours, theirs = found["front", "1"], psutil.Process()
+        usages = by_labels(processes)
+        assert set(usages) == {("supervisor", "1"), ("front", "1"), ("template", "1"), ("worker compute", "1")}
+        ours, theirs = usages["front", "1"], psutil.Process()
         assert abs(ours.cpu_seconds - sum(theirs.cpu_times()[:2])) < 1
         assert abs(ours.started - theirs.create_time()) < 2
         assert 0.5 < ours.resident / theirs.memory_info().rss < 2
         assert ours.open_fds is not None
         assert abs(ours.open_fds - theirs.num_fds()) <= 3
         assert ours.proportional is None or 0 < ours.proportional <= 1.2 * ours.resident
-        assert time.time() - 3600 < found["worker compute", "1"].started < time.time() + 2
+        assert time.time() - 3600 < usages["worker compute", "1"].started < time.time() + 2
         assert psutil.Process(pid).pid == pid
 
 

@@ -26,7 +26,7 @@ from tests.support.webhook_receiver import Receiver
 SECRET = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 HOST = "hooks.test"
 LOOKS_OFTEN = WebhookDeadlines(look_again_seconds=0.05)
-"""Tests move the clock, and nobody tells a sender."""
+"""Tests move the clock, and a sender is not told of it."""
 ECHO_AND_DIE = (action(), action("die"))
 
 DELIVERY = Delivery(
@@ -70,7 +70,7 @@ async def delivering(core: Core, deadlines: WebhookDeadlines = LOOKS_OFTEN) -> A
         with trio.fail_after(seconds):
             return await deliverer.tried(request)
 
-    core.services.control.try_webhook = tried  # type: ignore[method-assign]  # nobody hears its control channel
+    core.services.control.try_webhook = tried  # type: ignore[method-assign]  # no supervisor reads its control channel
     try:
         async with trio.open_nursery() as nursery:
             await nursery.start(client.run)

@@ -57,9 +57,9 @@ async def attempt(address: str, **changes: Any) -> Outcome:
     """One attempt; whatever became of it, no connection of it is left."""
     (endpoint,) = open_endpoints([hook(**changes)])
     with trio.fail_after(120):
-        found = await post_to(address).attempt(endpoint, DELIVERY, 1_790_000_000, trio.CapacityLimiter(4))
+        outcome = await post_to(address).attempt(endpoint, DELIVERY, 1_790_000_000, trio.CapacityLimiter(4))
     assert not connections_to(address)
-    return found
+    return outcome
 
 
 def post_to(address: str) -> Post:
@@ -74,8 +74,8 @@ def connections_to(address: str) -> list[Any]:
 
 async def test_what_arrives_is_what_was_written_with_the_headers_that_prove_it(receiver: Receiver) -> None:
     headers = {"authorization": "Bearer abc", "x-tenant": "a b"}
-    found = await attempt(receiver.address, url=f"http://{HOST}:8080/a;b?c=%20d", headers=headers)
-    assert found == Outcome("delivered", 200)
+    outcome = await attempt(receiver.address, url=f"http://{HOST}:8080/a;b?c=%20d", headers=headers)
+    assert outcome == Outcome("delivered", 200)
     (one,) = receiver.received
     assert (one.line, one.body) == ("POST /a;b?c=%20d HTTP/1.1", DELIVERY.payload.encode())
     signatures = {one.headers.pop("webhook-signature")[:3], one.headers.pop("x-gateway-signature")[:7]}
@@ -166,11 +166,11 @@ async def test_a_body_that_drips_is_waited_for_no_longer_than_for_an_answer(
     receiver: Receiver, status: int, kind: str
 ) -> None:
     # A machine that stands still can make a late answer of it; then there is nothing to see.
-    found = LATE
-    while is_late(found):
+    outcome = LATE
+    while is_late(outcome):
         receiver.answers.append(drips(b"HTTP/1.1 %d X\r\nContent-Length: 50000\r\n\r\n" % status, b"x"))
-        found = await attempt(receiver.address, timeout_seconds=SOON)
-    assert (found.kind, found.status) == (kind, status)
+        outcome = await attempt(receiver.address, timeout_seconds=SOON)
+    assert (outcome.kind, outcome.status) == (kind, status)
 
 
 async def test_a_redirect_is_not_followed(receiver: Receiver) -> None:
@@ -211,10 +211,10 @@ async def test_somebody_who_never_takes_a_connection_costs_the_timeout() -> None
             one.connect_ex(server.getsockname())
         (endpoint,) = open_endpoints([hook(timeout_seconds=SOON)])
         post = post_to(f"127.0.0.1:{server.getsockname()[1]}")
-        found = await post.attempt(endpoint, DELIVERY, 1, trio.CapacityLimiter(4))
+        outcome = await post.attempt(endpoint, DELIVERY, 1, trio.CapacityLimiter(4))
         for one in crowd:
             one.close()
-    assert is_late(found)
+    assert is_late(outcome)
 
 
 async def test_a_secret_that_can_not_be_read_is_a_failure_and_nothing_is_sent(
@@ -225,8 +225,8 @@ async def test_a_secret_that_can_not_be_read_is_a_failure_and_nothing_is_sent(
     file.chmod(0o600)
     (endpoint,) = open_endpoints([hook(secret=None, secret_file=str(file))])
     file.chmod(0o644)
-    found = await post_to(receiver.address).attempt(endpoint, DELIVERY, 1, trio.CapacityLimiter(4))
-    assert found == Outcome("failed", None, "the secret can't be read")
+    outcome = await post_to(receiver.address).attempt(endpoint, DELIVERY, 1, trio.CapacityLimiter(4))
+    assert outcome == Outcome("failed", None, "the secret can't be read")
     assert receiver.connections == 0
 
 

@@ -45,8 +45,8 @@ def verify(monkeypatch: pytest.MonkeyPatch) -> Verify:
     exec(blocks("python")[0], scope)
     moment = int(example()[0]["webhook-timestamp"])
     monkeypatch.setattr(scope["time"], "time", lambda: moment + 299.0)
-    found: Verify = scope["verify"]
-    return found
+    function: Verify = scope["verify"]
+    return function
 
 
 def test_every_kind_is_described_and_no_other() -> None:

@@ -47,12 +47,12 @@ class Names:
         answer = self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
         if isinstance(answer, Exception):
             raise answer
-        found = answer() if callable(answer) else answer
-        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 0)) for address in found]
+        addresses = answer() if callable(answer) else answer
+        return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (address, 0)) for address in addresses]
 
 
 class Wires(trio.abc.SocketFactory):
-    """The sockets of this test's event loop: what they are connected to; whoever `answers` is the receiver."""
+    """The sockets of this test's event loop: where they connect to; addresses in `answers` lead to the receiver."""
 
     def __init__(self, receiver: Receiver, *answers: str) -> None:
         address, _, port = receiver.address.rpartition(":")
@@ -162,16 +162,16 @@ async def test_a_resolver_that_does_not_answer_costs_the_timeout_and_a_few_threa
     names = Names(waits)
     monkeypatch.setattr(socket, "getaddrinfo", names)
     (endpoint,) = open_endpoints([hook(timeout_seconds=0.2)])
-    post, found = open_post("0", {}), list[Outcome]()
+    post, failures = open_post("0", {}), list[Outcome]()
 
     async def one() -> None:
-        found.append(await post.attempt(endpoint, DELIVERY, 1, lookups))
+        failures.append(await post.attempt(endpoint, DELIVERY, 1, lookups))
 
     with trio.fail_after(120):
         async with trio.open_nursery() as nursery:
             for _ in range(6):
                 nursery.start_soon(one)
-    assert found == [Outcome("failed", None, "no answer in time")] * 6
+    assert failures == [Outcome("failed", None, "no answer in time")] * 6
     await until(lambda: len(names.asked) == 2)
     answers.set()
     await until(lambda: lookups.borrowed_tokens == 0)
@@ -247,8 +247,8 @@ async def secured(context: ssl.SSLContext | None, **changes: Any) -> tuple[Outco
 
 
 async def test_a_receiver_with_a_certificate_for_its_name_is_delivered_to(authority: Authority) -> None:
-    found, receiver = await secured(authority.server(HOST))
-    assert found == Outcome("delivered", 200)
+    outcome, receiver = await secured(authority.server(HOST))
+    assert outcome == Outcome("delivered", 200)
     assert receiver.received[0].headers["host"] == HOST
 
 
@@ -262,15 +262,15 @@ async def test_a_certificate_that_is_not_the_names_own_is_refused_before_anythin
         "authority": lambda: Authority(tmp_path / "other").server(HOST),
         "age": lambda: authority.server(HOST, days=-1),
     }
-    found, receiver = await secured(contexts[wrong]())
-    assert found == Outcome("failed", None, "the certificate is not valid for the name")
+    outcome, receiver = await secured(contexts[wrong]())
+    assert outcome == Outcome("failed", None, "the certificate is not valid for the name")
     assert receiver.received == []
 
 
 async def test_a_receiver_that_speaks_no_tls_is_sent_nothing(authority: Authority) -> None:
-    found, receiver = await secured(None, timeout_seconds=0.3)
-    assert found.kind == "failed"
-    assert found.status is None
+    outcome, receiver = await secured(None, timeout_seconds=0.3)
+    assert outcome.kind == "failed"
+    assert outcome.status is None
     assert not any(one.body for one in receiver.received)
 
 
@@ -278,6 +278,6 @@ async def test_only_recent_tls_is_spoken(authority: Authority) -> None:
     context = authority.server(HOST)
     with pytest.warns(DeprecationWarning, match="TLSv1_1"):
         context.maximum_version = ssl.TLSVersion.TLSv1_1
-    found, receiver = await secured(context)
-    assert found == Outcome("failed", None, "TLS could not be agreed on")
+    outcome, receiver = await secured(context)
+    assert outcome == Outcome("failed", None, "TLS could not be agreed on")
     assert receiver.received == []

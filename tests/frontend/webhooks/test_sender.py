@@ -104,9 +104,9 @@ async def test_a_failure_is_tried_again_as_the_same_message_signed_anew(
         for one in receiver.received:
             Webhook(SECRET).verify(one.body, one.headers)
         assert kept(tmp_path, "given_up") == []
-        found = counted(core)
-        assert found["delivered"] == 1
-        assert found["failed"] >= len(receiver.ids) - 1
+        counts = counted(core)
+        assert counts["delivered"] == 1
+        assert counts["failed"] >= len(receiver.ids) - 1
 
 
 async def test_after_the_last_retry_it_is_set_aside_with_a_warning_that_names_everything(
@@ -182,10 +182,10 @@ async def test_a_slow_claim_shortens_no_pause(tmp_path: Path, receiver: Receiver
         claimed_at = []
 
         async def slow(operation: Operation, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-            found = await operation(*args, **kwargs)
+            answer = await operation(*args, **kwargs)
             await trio.sleep(SLOW_SECONDS)
             claimed_at.append(core.clock.right)
-            return found
+            return answer
 
         asker(core).faults["ClaimDeliveries"] = slow
         await call(core)

@@ -1,4 +1,4 @@
-"""A front that follows witnesses: a real notary, real HTTP, and at the other end whoever answers as the test says."""
+"""A front that follows witnesses: a real notary, real HTTP, and a receiver that answers as the test says."""
 
 import socket
 import time
@@ -24,7 +24,7 @@ from tests.support.worker_desk import until
 from witness.submissions import Submission, parse
 
 EAGER = WitnessDeadlines(most_intervals=1.0)
-"""Who has failed is asked again as soon as any other."""
+"""A witness that has failed is asked again as soon as any other."""
 
 
 @pytest.fixture

@@ -52,7 +52,7 @@ def fill_disk(path: Path) -> None:
 
 
 def write_read_only(path: Path) -> None:
-    """Open as somebody who may only read; say what happens."""
+    """Open as a user who may only read; say what happens."""
     if os.geteuid() == 0:
         os.setgid(NOBODY)
         os.setuid(NOBODY)

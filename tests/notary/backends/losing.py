@@ -1,6 +1,6 @@
-"""A way to a Redis that loses one answer: the server has done what it was asked, and nobody hears of it.
+"""A way to a Redis that loses one answer: the server has run the command, and its answer never arrives.
 
-From then on the way is shut, as that of a network which fails, until the test opens it again.
+From then on the way is shut, as in a network that fails, until the test opens it again.
 """
 
 import contextlib

@@ -116,7 +116,7 @@ def doubted(notary: Running, patch: Patch) -> None:
 
 
 def recovered(notary: Running, patch: Patch) -> None:
-    """Undone in Redis, which nobody hears."""
+    """Redis has undone the unit, and the notary ends before it takes the answer."""
     _lose_answer(notary, patch, lambda: None)
     _after_script(notary, patch, scripts.RECOVER)
 

@@ -19,10 +19,10 @@ from tests.notary.backends.conftest import Start, line_of
 
 @pytest.fixture
 def database(tmp_path: Path) -> Iterator[Database]:
-    found = Database(tmp_path / "a file?.sqlite3", table, FileLimits(lock_seconds=0.05, reserved_pages=0))
-    found.open()
-    yield found
-    found.close()
+    opened = Database(tmp_path / "a file?.sqlite3", table, FileLimits(lock_seconds=0.05, reserved_pages=0))
+    opened.open()
+    yield opened
+    opened.close()
 
 
 def put(database: Database, name: str) -> None:

@@ -68,10 +68,10 @@ def test_events_are_linked_in_the_order_in_which_they_were_written(kept: Running
     written = [notify(kept.front).trace_id for _ in range(3)]
     kept.restart()
     written.append(notify(kept.front).trace_id)
-    found = list(reversed(events_of(kept.front)))
-    assert [one["trace_id"] for one in found] == written
-    assert found[0][LINK] is None
-    assert len({one[LINK] for one in found}) == len(written)
+    events = list(reversed(events_of(kept.front)))
+    assert [one["trace_id"] for one in events] == written
+    assert events[0][LINK] is None
+    assert len({one[LINK] for one in events}) == len(written)
 
 
 def test_a_call_has_event_receipt_and_proof_of_both(kept: Running) -> None:

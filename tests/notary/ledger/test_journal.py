@@ -93,11 +93,11 @@ def test_what_is_not_settled_is_read_as_it_was_written_however_often_the_ring_go
             journal.write(connection, pieces, memory.slot)
             memory.add(entry, len(pieces))
             written.append(entry)
-            found = journal.read(connection)
-            assert [*map(kept, found.entries)] == [*map(kept, written)]
-            assert (found.last, found.slot, found.answers) == (number, memory.slot, entry.answers)
+            reread = journal.read(connection)
+            assert [*map(kept, reread.entries)] == [*map(kept, written)]
+            assert (reread.last, reread.slot, reread.answers) == (number, memory.slot, entry.answers)
             if number % restarts == 0:
-                memory = Unsettled(found)
+                memory = Unsettled(reread)
 
 
 def test_an_entry_fills_one_page_and_writing_it_changes_no_other(

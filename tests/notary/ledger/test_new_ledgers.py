@@ -1,4 +1,4 @@
-"""What the file of a new ledger holds, and that nobody else has put anything into it."""
+"""The file of a new ledger: its contents, and that no other program has put anything into it."""
 
 import sqlite3
 from contextlib import closing

@@ -29,13 +29,13 @@ LATE: tuple[dict[str, Any], ...] = ({}, {"due": NOW_MS}, {"at": NOW_MS, "error":
 
 
 def waiting(front: Asker) -> dict[str, int]:
-    found: dict[str, int] = front.ask(ReadLedger()).waiting
-    return found
+    counts: dict[str, int] = front.ask(ReadLedger()).waiting
+    return counts
 
 
 def next_due(front: Asker, endpoint: str = "chat") -> int | None:
-    found: int | None = front.ask(NextDelivery(endpoint))
-    return found
+    due_ms: int | None = front.ask(NextDelivery(endpoint))
+    return due_ms
 
 
 def give_up(notary: Running, endpoint: str) -> int:

@@ -19,7 +19,7 @@ INSERT INTO outbox (event_id, kind, endpoint, due, payload) SELECT 'evt_' || i, 
 
 @pytest.fixture
 def connection(notary: Running) -> Iterator[sqlite3.Connection]:
-    """A ledger that nobody else writes: a notary would give up the webhooks of an endpoint that it does not know."""
+    """A ledger that no notary writes: one would give up the webhooks of an endpoint that it does not know."""
     notary.stop()
     with notary.stranger() as connection:
         yield connection

@@ -41,11 +41,11 @@ class Model:
 
     def due(self, endpoint: str, limit: int) -> list[Row]:
         """What a claim must take now."""
-        found = [
+        rows = [
             row for row in self.waiting
             if row.endpoint == endpoint and (row.due <= self.now or row.due > self.now + FAR_MS)
         ]  # fmt: skip
-        return sorted(found, key=lambda row: row.due)[:limit]
+        return sorted(rows, key=lambda row: row.due)[:limit]
 
     def of(self, endpoint: str) -> list[Row]:
         """All of an endpoint, the first that is due first."""

@@ -135,8 +135,8 @@ def outline(path: Path) -> list[object]:
 
 
 def version(path: Path) -> str:
-    (found,) = stored(path, "SELECT value FROM meta WHERE key = 'schema'")
-    return str(found)
+    (schema_version,) = stored(path, "SELECT value FROM meta WHERE key = 'schema'")
+    return str(schema_version)
 
 
 def opened(path: Path) -> None:
@@ -179,8 +179,8 @@ def test_what_a_notary_of_before_the_journal_answered_is_answered_again(old: Pat
 
 def requests_in(path: Path) -> set[str]:
     """Which requests of tests can be found in any byte of the file and its WAL."""
-    found = b"".join(one.read_bytes() for one in path.parent.glob(f"{path.name}*"))
-    return {name.decode() for name in re.findall(rb"MARK-([a-z]+)-", found)}
+    raw = b"".join(one.read_bytes() for one in path.parent.glob(f"{path.name}*"))
+    return {name.decode() for name in re.findall(rb"MARK-([a-z]+)-", raw)}
 
 
 @pytest.mark.parametrize("old", ["3", "4", "5"], indirect=True)

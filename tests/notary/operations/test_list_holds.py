@@ -1,4 +1,4 @@
-"""The operator's list: filters and pages, and principals in turns, so that a flood hides nobody's hold."""
+"""The operator's list: filters and pages, and principals in turns, so that a flood hides no other hold."""
 
 from ipc.messages import ListedHolds, ListHolds, ReadStore
 from tests.notary.running import Running
@@ -23,17 +23,17 @@ def listed(notary: Running, asked: ListHolds) -> list[str]:
 
 
 def page(notary: Running, asked: ListHolds) -> ListedHolds:
-    found: ListedHolds = notary.front.ask(asked)
-    return found
+    holds: ListedHolds = notary.front.ask(asked)
+    return holds
 
 
 def test_a_flood_by_one_principal_hides_no_other_ones_hold(notary: Running) -> None:
     (victim,) = fill(notary, "victim", 1)
     flood = fill(notary, "flood", 90, since=NOW + 1)
     for states in (("pending",), None):
-        found = page(notary, ListHolds(states, 50))
-        assert [one.approval_id for one in found.approvals] == [*reversed(flood[-49:]), victim]
-        assert found.total == 91
+        holds = page(notary, ListHolds(states, 50))
+        assert [one.approval_id for one in holds.approvals] == [*reversed(flood[-49:]), victim]
+        assert holds.total == 91
 
 
 def test_more_principals_than_places_each_show_their_newest_and_the_newest_of_these_come(notary: Running) -> None:
@@ -49,8 +49,8 @@ def test_a_list_can_be_of_a_principal_and_of_an_action(notary: Running) -> None:
     mails = fill(notary, "one", 2, since=NOW + 5, action_id="mail")
     others = fill(notary, "other", 3, since=NOW + 10, action_id="mail")
     assert listed(notary, ListHolds(None, 9, action_id="mail")) == [*reversed(mails + others)]
-    found = page(notary, ListHolds(("pending", "denied"), 9, principal="one", action_id="mail"))
-    assert ([one.approval_id for one in found.approvals], found.total) == ([*reversed(mails)], 2)
+    holds = page(notary, ListHolds(("pending", "denied"), 9, principal="one", action_id="mail"))
+    assert ([one.approval_id for one in holds.approvals], holds.total) == ([*reversed(mails)], 2)
     assert page(notary, ListHolds(None, 9, principal="nobody")) == ListedHolds([], 0)
 
 
@@ -58,9 +58,9 @@ def test_pages_before_a_time_go_through_everything_once_and_newest_first(notary:
     flood = fill(notary, "flood", 7)
     victim = fill(notary, "victim", 2, since=NOW + 2.5)
     at, seen = NOW + 100, []
-    while found := page(notary, ListHolds(None, 4, before=at)).approvals:
-        seen += [one.approval_id for one in found]
-        at = found[-1].created_at
+    while approvals := page(notary, ListHolds(None, 4, before=at)).approvals:
+        seen += [one.approval_id for one in approvals]
+        at = approvals[-1].created_at
     assert seen == [*reversed([*flood[:3], victim[0], flood[3], victim[1], *flood[4:]])]
 
 

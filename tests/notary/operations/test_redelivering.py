@@ -34,8 +34,8 @@ def given_up(telling: Running, count: int, endpoint: str = "chat") -> list[str]:
 
 
 def listed(front: Asker, endpoint: str | None = None, limit: int = 50) -> ListedDeliveries:
-    found: ListedDeliveries = front.ask(ListDeliveries(endpoint, limit))
-    return found
+    deliveries: ListedDeliveries = front.ask(ListDeliveries(endpoint, limit))
+    return deliveries
 
 
 def redeliver(event_id: str | None = None, endpoint: str = "chat", **event: Any) -> RedeliverDeliveries:
@@ -46,9 +46,9 @@ def redeliver(event_id: str | None = None, endpoint: str = "chat", **event: Any)
 def test_they_are_listed_newest_first_of_one_endpoint_or_of_all_beside_what_waits(telling: Running) -> None:
     events = given_up(telling, 3)
     give_up(telling, "pager", at=NOW_MS + 1, error="told to")
-    found = listed(telling.front)
-    assert (found.waiting, found.given_up) == ({}, {"chat": 3, "pager": 3})
-    assert [(one.event_id, one.endpoint) for one in found.letters] == [
+    deliveries = listed(telling.front)
+    assert (deliveries.waiting, deliveries.given_up) == ({}, {"chat": 3, "pager": 3})
+    assert [(one.event_id, one.endpoint) for one in deliveries.letters] == [
         (event_id, endpoint) for endpoint in ("pager", "chat") for event_id in reversed(events)
     ]  # fmt: skip
     assert listed(telling.front, "chat", 1).letters == [

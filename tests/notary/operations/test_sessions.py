@@ -108,13 +108,13 @@ def test_what_has_ended_is_not_listed(notary: Running) -> None:
 def test_pages_are_newest_first_and_miss_nothing_though_all_are_of_one_moment(notary: Running) -> None:
     front = notary.front
     made = [issue(front).session_id for _ in range(7)]
-    found, after = list[str](), None
+    session_ids, after = list[str](), None
     while True:
         page = front.ask(ListSessions(3, after=after))
-        found += [one.session_id for one in page.sessions]
+        session_ids += [one.session_id for one in page.sessions]
         if (after := page.next) is None:
             break
-    assert found == made[::-1]
+    assert session_ids == made[::-1]
 
 
 def test_one_principal_is_found_among_many(notary: Running) -> None:

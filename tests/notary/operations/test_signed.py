@@ -1,4 +1,4 @@
-"""Operators' own signatures, as the notary holds them against claims, denials and approved calls, whoever brings them.
+"""Operators' own signatures, as the notary holds them against claims, denials and approved calls from any front.
 
 What a front may do with them over its channel: tests/integration/test_hostile_signatures.py.
 """

@@ -36,7 +36,7 @@ def act(**given: object) -> AuditEvent:
 
 
 def lost(notary: Running, file: ExpectedFile | None = FILE) -> str:
-    """A call that nobody will tell of any more, and whose end may be told by an operator."""
+    """A call that no process reports on any more, and whose end an operator may state."""
     intent_id = lost_call(notary, file=file)
     notary.clock.time += OVER
     return intent_id

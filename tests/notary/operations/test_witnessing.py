@@ -69,8 +69,8 @@ def cosigned(notary: Running, note: str, one: Cosigner = CITY, time: float = NOW
 
 
 def last(notary: Running) -> LastCheckpoint:
-    found: LastCheckpoint = notary.front.ask(ReadLedger()).checkpoint
-    return found
+    checkpoint: LastCheckpoint = notary.front.ask(ReadLedger()).checkpoint
+    return checkpoint
 
 
 def file_notes(notary: Running) -> list[str]:
@@ -235,9 +235,9 @@ def test_a_cosignature_that_comes_late_hides_no_newer_checkpoint_from_a_start(wi
     signers = thread.state.signers
     witnessed.stop()
     with closing(sqlite3.connect(witnessed.path)) as ledger:
-        found = check_continued(ledger, witnessed.folder, signers)
-    assert found is not None
-    assert found.size >= said(new).size
+        continued = check_continued(ledger, witnessed.folder, signers)
+    assert continued is not None
+    assert continued.size >= said(new).size
 
 
 def test_the_largest_cosigned_size_stays_whatever_comes_after(witnessed: Running) -> None:
@@ -303,6 +303,6 @@ def test_a_file_that_can_not_be_written_keeps_no_cosignature_out_of_the_database
 def test_status_tells_the_last_checkpoint_without_any_witness(notary: Running) -> None:
     assert notary.front.ask(ReadLedger()).checkpoint is None
     made = said(grown(notary))
-    found = last(notary)
-    assert (found.origin, found.size, found.time) == (made.origin, made.size, made.time)
-    assert (b64decode(found.root), found.witnesses) == (made.root, ())
+    shown = last(notary)
+    assert (shown.origin, shown.size, shown.time) == (made.origin, made.size, made.time)
+    assert (b64decode(shown.root), shown.witnesses) == (made.root, ())

@@ -1,4 +1,4 @@
-"""What somebody who can write a state folder may do to it: changes of more than one column (test_tamper_table.py)."""
+"""Changes of more than one column by an attacker who can write a state folder (test_tamper_table.py)."""
 
 import json
 import shutil
@@ -117,8 +117,8 @@ def change_journal(folder: Folder, change: Callable[[Entry], bool]) -> None:
     """Change the first entry that waits and that can be changed so."""
 
     def write(file: sqlite3.Connection) -> None:
-        found = journal.read(file)
-        for number, entry in enumerate(found.entries, found.settled + 1):
+        unsettled = journal.read(file)
+        for number, entry in enumerate(unsettled.entries, unsettled.settled + 1):
             if change(entry):
                 (slot,) = next(file.execute("SELECT slot FROM journal WHERE substr(bytes, 1, 8) = ?",
                                             (number.to_bytes(8, "big"),)))  # fmt: skip

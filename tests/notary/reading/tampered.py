@@ -1,4 +1,4 @@
-"""A ledger of some events, in the hands of somebody who can write its file."""
+"""A ledger of some events, in the hands of an attacker who can write its file."""
 
 import sqlite3
 from contextlib import closing
@@ -16,7 +16,7 @@ CHANGE = {"fuel_consumed": 1234}
 
 
 class Tampered:
-    """A ledger of EVENTS events, in the hands of somebody who can write the file."""
+    """A ledger of EVENTS events, in the hands of an attacker who can write the file."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

@@ -1,4 +1,4 @@
-"""A ledger with something in every table, somebody who can write its folder, and what each check says of it then."""
+"""A ledger with rows in every table, an attacker who can write its folder, and the verdict of each check then."""
 
 import shutil
 import sqlite3
@@ -44,7 +44,7 @@ EPOCH = 1
 
 
 class Found(NamedTuple):
-    """What the checks said: exit codes of the command alone, with the log's key, with a checkpoint that somebody kept,
+    """Verdicts of the checks: exit codes of the command alone, with the log's key, with a kept checkpoint,
     and of a start; and the sentence of the first."""
 
     alone: int
@@ -55,7 +55,7 @@ class Found(NamedTuple):
 
 
 class Folder:
-    """A state folder of a stopped gateway: its ledger, keys and checkpoints, and a checkpoint that somebody kept."""
+    """A state folder of a stopped gateway: its ledger, keys and checkpoints, and a checkpoint that was kept."""
 
     def __init__(self, path: Path, settings: Settings, verifier_key: str, early: Path) -> None:
         self.path = path

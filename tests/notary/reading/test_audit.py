@@ -65,15 +65,15 @@ def audited(tmp_path: Path) -> Audited:
 def test_checkpoints_count_where_they_were_compared_with_a_key(audited: Audited) -> None:
     alone = audited.check()
     assert (alone.broken, alone.events, alone.signed, alone.unsigned_leaves, alone.continued) == (None, 3, 0, 0, 0)
-    found = audited.check(has_signers=True, has_kept=True)
-    assert (found.broken, found.signed, found.unsigned_leaves, found.continued) == (None, 2, 1, 2)
+    findings = audited.check(has_signers=True, has_kept=True)
+    assert (findings.broken, findings.signed, findings.unsigned_leaves, findings.continued) == (None, 2, 1, 2)
 
 
 def test_a_broken_ledger_counts_none(audited: Audited) -> None:
     audited.execute("UPDATE events SET action_id = 'other' WHERE seq = 1")
-    found = audited.check(has_signers=True)
-    assert found.broken is not None
-    assert (found.signed, found.unsigned_leaves) == (0, 0)
+    findings = audited.check(has_signers=True)
+    assert findings.broken is not None
+    assert (findings.signed, findings.unsigned_leaves) == (0, 0)
 
 
 def test_a_ledger_whose_tree_was_taken_out_is_none_of_before_for_whoever_kept_a_checkpoint(audited: Audited) -> None:
@@ -82,8 +82,8 @@ def test_a_ledger_whose_tree_was_taken_out_is_none_of_before_for_whoever_kept_a_
     assert broken is not None
     assert "of schema 4, which had no tree, and it has one" in broken.reason
     audited.execute("DROP TABLE tiles", "DROP TABLE checkpoints", "ALTER TABLE events DROP COLUMN leaf")
-    found = audited.check()
-    assert (found.broken, found.events, found.signed) == (None, 3, 0)
+    findings = audited.check()
+    assert (findings.broken, findings.events, findings.signed) == (None, 3, 0)
     broken = audited.check(has_kept=True).broken
     assert broken is not None
     assert "its tree was taken out" in broken.reason

@@ -118,8 +118,8 @@ def ledger(notary: Running, tmp_path: Path) -> Ledger:
 
 def run(ledger: Ledger, *arguments: object, capsys: pytest.CaptureFixture[str]) -> tuple[int, str]:
     code = main([str(ledger.path), "--keys", str(ledger.keys), *map(str, arguments)])
-    found = capsys.readouterr()
-    return code, found.out + found.err
+    captured = capsys.readouterr()
+    return code, captured.out + captured.err
 
 
 @pytest.mark.parametrize("forgery", FORGERIES)

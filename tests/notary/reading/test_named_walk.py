@@ -105,17 +105,17 @@ def test_a_receipt_that_is_not_what_its_event_says_is_a_break(
 ) -> None:
     named.add_receipt()
     named.add_receipt(kept=kept, **told)
-    found = named.step()
-    assert found is not None
-    assert (found.event_id, found.seq, reason in found.reason) == ("evt_2", 2, True), found
+    broken = named.step()
+    assert broken is not None
+    assert (broken.event_id, broken.seq, reason in broken.reason) == ("evt_2", 2, True), broken
     assert named.walk.receipts == 1
 
 
 def test_a_receipt_that_is_not_there_is_a_break(named: Named) -> None:
     named.add(receipt_id="rcpt_1")
-    found = named.step()
-    assert found is not None
-    assert "it names the receipt rcpt_1, and the one beside it is None" in found.reason
+    broken = named.step()
+    assert broken is not None
+    assert "it names the receipt rcpt_1, and the one beside it is None" in broken.reason
 
 
 def test_a_receipt_of_before_there_were_hashes_is_believed_by_its_signature(connection: sqlite3.Connection) -> None:
@@ -125,9 +125,9 @@ def test_a_receipt_of_before_there_were_hashes_is_believed_by_its_signature(conn
     connection.execute("DELETE FROM receipts")
     unknown = Named(connection, NamedWalk(ReceiptKeys({"keys": []})))
     unknown.add_receipt(receipt_hash=None)
-    found = unknown.step()
-    assert found is not None
-    assert "is signed by a key that the key file does not list" in found.reason
+    broken = unknown.step()
+    assert broken is not None
+    assert "is signed by a key that the key file does not list" in broken.reason
 
 
 def test_an_intent_ends_by_one_event_and_one_that_only_looked_ends_none(
@@ -143,9 +143,9 @@ def test_an_intent_ends_by_one_event_and_one_that_only_looked_ends_none(
     assert named.walk.end(connection, []) is None
     assert named.walk.unresolved == 1
     connection.execute("DELETE FROM unresolved")
-    found = named.walk.end(connection, [])
-    assert found is not None
-    assert "3 intents are there, 2 resolved by events and 0 open" in found.reason
+    broken = named.walk.end(connection, [])
+    assert broken is not None
+    assert "3 intents are there, 2 resolved by events and 0 open" in broken.reason
 
 
 def test_what_lies_in_the_journal_alone_counts_too(connection: sqlite3.Connection, named: Named) -> None:
@@ -158,9 +158,9 @@ def test_what_lies_in_the_journal_alone_counts_too(connection: sqlite3.Connectio
     entries = [Entry(intents=[row], resolved=["intent_1"], receipts=[(1, receipt.receipt_id, None, encoded)])]
     assert named.walk.end(connection, entries) is None
     assert named.walk.unresolved == 1
-    found = named.walk.end(connection, [Entry(intents=[row], resolved=["intent_1"])])
-    assert found is not None
-    assert found.reason == "receipts that belong to no event: -1"
+    broken = named.walk.end(connection, [Entry(intents=[row], resolved=["intent_1"])])
+    assert broken is not None
+    assert broken.reason == "receipts that belong to no event: -1"
 
 
 def test_what_is_said_to_wait_is_an_intent_that_no_event_has_ended(
@@ -168,17 +168,17 @@ def test_what_is_said_to_wait_is_an_intent_that_no_event_has_ended(
 ) -> None:
     intents(connection, 1, waiting=True)
     connection.execute("UPDATE unresolved SET seq = 7")
-    found = named.walk.end(connection, [])
-    assert found is not None
-    assert (found.event_id, found.seq) == ("intent_1", None)
+    broken = named.walk.end(connection, [])
+    assert broken is not None
+    assert (broken.event_id, broken.seq) == ("intent_1", None)
     connection.execute("UPDATE unresolved SET seq = 1")
     connection.execute(
         "INSERT INTO events (seq, event_id, event_type, time, trace_id, bytes) VALUES (5, 'evt_5', 'ActionCall', 0,"
         " 'trc', CAST('{\"intent_id\":\"intent_1\"}' AS BLOB))"
     )
-    found = named.walk.end(connection, [])
-    assert found is not None
-    assert (found.event_id, found.seq) == ("evt_5", 5)
+    broken = named.walk.end(connection, [])
+    assert broken is not None
+    assert (broken.event_id, broken.seq) == ("evt_5", 5)
     connection.execute("UPDATE events SET event_type = 'IntentVerification'")
     assert named.walk.end(connection, []) is None
 
@@ -193,9 +193,9 @@ def test_the_epoch_in_force_is_not_below_what_any_event_raised_it_to(
     assert named.step() is None
     assert named.walk.check_epoch(connection) is None
     connection.execute("UPDATE epochs SET epoch = 3")
-    found = named.walk.check_epoch(connection)
-    assert found == Break("evt_2", 2, "it raised the epoch to 4, and the one in force is 3")
+    broken = named.walk.check_epoch(connection)
+    assert broken == Break("evt_2", 2, "it raised the epoch to 4, and the one in force is 3")
     connection.execute("DELETE FROM epochs")
-    found = named.walk.check_epoch(connection)
-    assert found is not None
-    assert found.reason.endswith("the one in force is none")
+    broken = named.walk.check_epoch(connection)
+    assert broken is not None
+    assert broken.reason.endswith("the one in force is none")

@@ -104,9 +104,9 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Case:
 
 @pytest.fixture
 def case(whole: Case, tmp_path: Path) -> Case:
-    found = copy(whole)
-    found.file, found.keys = (Path(shutil.copy(path, tmp_path)) for path in (whole.file, whole.keys))
-    return found
+    copied = copy(whole)
+    copied.file, copied.keys = (Path(shutil.copy(path, tmp_path)) for path in (whole.file, whole.keys))
+    return copied
 
 
 def test_a_whole_ledger_is_one_sentence_and_exit_0(case: Case) -> None:

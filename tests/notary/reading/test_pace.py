@@ -15,7 +15,7 @@ STEP = 0.0625
 
 
 class Clock:
-    """One that goes on when it is told to, and while somebody sleeps by it."""
+    """A clock that advances when a test sets it, and by the seconds of every sleep."""
 
     def __init__(self) -> None:
         self.now = 1000.0

@@ -50,13 +50,13 @@ def test_queries_answer_as_a_plain_filter_would(notary: Running) -> None:
     events = [(number, json.loads(raw), raw) for number, raw in enumerate(stored(notary.path))]
 
     def plainly(query: EventQuery) -> list[bytes]:
-        found = [
+        matches = [
             (event["timestamp"], number, raw) for number, event, raw in events
             if all(getattr(query, name) in (None, event.get(name)) for name in FILTERS)
             and (query.after is None or event["timestamp"] > iso(query.after))
             and (query.before is None or event["timestamp"] < iso(query.before))
         ]  # fmt: skip
-        return [raw for _, _, raw in sorted(found, reverse=True)][: query.limit]
+        return [raw for _, _, raw in sorted(matches, reverse=True)][: query.limit]
 
     sizes = set()
     for _ in range(300):

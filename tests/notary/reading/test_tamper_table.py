@@ -1,8 +1,8 @@
-"""Every column, row and file of a state folder changed, and what each check says then: the table of docs/evidence.md.
+"""Every column, row and file of a state folder changed, and the verdict of each check: the table of docs/evidence.md.
 
 That table says of each row whether `gateway ledger verify` finds it, alone, with the log's key and with a checkpoint
-that somebody kept, and with which code a gateway starts on it. Here every row has its cases, and every column of every
-table is one of them: one that is added without saying here who finds its change fails.
+that was kept, and with which code a gateway starts on it. Here every row has its cases, and every column of every table
+is one of them: a column that is added without naming here the checks that find its change fails.
 """
 
 import os
@@ -203,11 +203,11 @@ def left(torn: Folder, tmp_path: Path) -> Folder:
 
 def agrees(folder: Folder, row: str, words: str = "") -> None:
     """The checks say what the document says of this row, and with these words."""
-    found = folder.judged()
+    verdicts = folder.judged()
     alone, with_key, with_kept, start = ROWS[row]
     expected = (OUTCOMES[alone], OUTCOMES[with_key], OUTCOMES[with_kept], STARTS[start])
-    assert found[:4] == expected, (row, found)
-    assert words in found.words
+    assert verdicts[:4] == expected, (row, verdicts)
+    assert words in verdicts.words
 
 
 def columns_of(folder: Folder) -> dict[str, dict[str, str]]:
@@ -228,9 +228,9 @@ def where(table: str) -> str:
 
 def test_whoever_changes_nothing_is_not_accused(folder: Folder, left: Folder) -> None:
     for one in (folder, left):
-        found = one.judged()
-        assert found[:4] == (0, 0, 0, 0), found
-        assert " is intact: " in found.words
+        verdicts = one.judged()
+        assert verdicts[:4] == (0, 0, 0, 0), verdicts
+        assert " is intact: " in verdicts.words
 
 
 def test_the_table_knows_every_table_and_every_column(whole: Folder) -> None:

@@ -1,4 +1,4 @@
-"""What a walk along the tree finds in a ledger that somebody who can write its file has changed."""
+"""A walk along the tree of a ledger that was changed by an attacker who can write its file."""
 
 import shutil
 import sqlite3

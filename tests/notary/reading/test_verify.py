@@ -177,9 +177,9 @@ def test_an_event_that_was_put_in_front_is_noticed(ledger_file: Tampered) -> Non
     with closing(sqlite3.connect(ledger_file.path)) as connection:
         walk = Walk()
         rows = connection.execute(f"SELECT seq, {', '.join(COLUMNS)}, bytes FROM events ORDER BY seq").fetchall()
-        found = walk.step(rows)
-    assert found is not None
-    assert found.seq == 0
+        broken = walk.step(rows)
+    assert broken is not None
+    assert broken.seq == 0
     assert not ledger_file.verify().intact
 
 

@@ -36,10 +36,10 @@ PURPOSES = ("lease", "grant", "receipt")
 def places(tmp_path: Path) -> KeyPlaces:
     """Fresh keys, with their sets in order."""
     make_keys(tmp_path / "state")
-    found = places_in(tmp_path / "state")
-    for place in found.each():
+    fresh = places_in(tmp_path / "state")
+    for place in fresh.each():
         open_key(place)
-    return found
+    return fresh
 
 
 def listed(place: Any) -> list[dict[str, Any]]:
@@ -144,18 +144,18 @@ def test_a_rotation_that_is_killed_at_any_step_leaves_keys_that_work(
     assert attempts > (5 if purpose == "grant" else 20)
     rotated = 0
     for number in range(attempts + 1):
-        found = places_in(tmp_path / str(number))
-        place = place_of(found, purpose)
+        copied = places_in(tmp_path / str(number))
+        place = place_of(copied, purpose)
         kid = public_jwk(place.load(place.key))["kid"]  # whole, at every step
         if place.set is not None:  # and listed before anybody can sign with it
             assert kid in {one["kid"] for one in listed(place)}
         rotated += kid != before
-        assert holds(open_key(found.lease), token) if not forget or kid == before else True
-        assert signer_of(found).status(receipt) == "verified"
-        fresh = signer_of(found)
+        assert holds(open_key(copied.lease), token) if not forget or kid == before else True
+        assert signer_of(copied).status(receipt) == "verified"
+        fresh = signer_of(copied)
         assert fresh.status(make_receipt(fresh)) == "verified"
         _, new = rotate(place)
-        assert holds(open_key(found.lease), lease_of(open_key(found.lease)))
+        assert holds(open_key(copied.lease), lease_of(open_key(copied.lease)))
         assert not [
             name for name in (*os.listdir(place.key.parent), *os.listdir(place.key.parents[1])) if name[0] == "."
         ]
@@ -166,7 +166,7 @@ def test_a_rotation_that_is_killed_at_any_step_leaves_keys_that_work(
 def test_what_a_killed_rotation_left_undone_is_done_by_whoever_opens_the_key_next(places: KeyPlaces) -> None:
     place = places.lease
     old = open_key(place)
-    # A person, or half a rotation, has put another key in the place of the old one; nobody has touched the set.
+    # A person, or half a rotation, has put another key in the place of the old one; the set is as it was.
     write_private_key(place.key, ec.generate_private_key(ec.SECP256R1()))
     new = open_key(place)
     by_kid = {one["kid"]: one for one in listed(place)}
@@ -241,7 +241,7 @@ def test_a_folder_that_somebody_keeps_is_waited_for_and_then_given_up(places: Ke
     assert places.lease.key.read_bytes() == before
     with hold_folder(places.lease.key.parent):
         for place in places.each():
-            open_key(place, wait_seconds=0.0)  # nothing is to be written: nobody's turn is needed
+            open_key(place, wait_seconds=0.0)  # nothing is to be written: the folder's lock is not needed
 
 
 def test_a_key_is_made_where_there_never_was_one_and_nowhere_else(places: KeyPlaces) -> None:

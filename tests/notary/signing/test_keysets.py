@@ -108,12 +108,12 @@ def test_any_entry_is_a_key_or_a_sentence(
     (tmp_path / "set").touch(mode=0o600)
     (tmp_path / "set").write_text(json.dumps({"keys": [entry | changes]}))
     problem = ""
-    found: tuple[ListedKey, ...] = ()
+    keys: tuple[ListedKey, ...] = ()
     try:
-        found = read_set(tmp_path / "set", kind)
+        keys = read_set(tmp_path / "set", kind)
     except KeyFileError as error:
         problem = str(error)
-    assert [one.jwk for one in found] == ([] if problem else [entry])
+    assert [one.jwk for one in keys] == ([] if problem else [entry])
     assert not problem or "keys[0] " in problem or "is not a JWKS" in problem
 
 
@@ -135,10 +135,10 @@ SETS = st.lists(
 
 @given(SETS, st.sampled_from(RECEIPT_KEYS), st.none() | st.floats(1, 10_000))
 def test_a_set_settles_around_the_key_in_use(listed: list[ListedKey], current: ListedKey, keep: float | None) -> None:
-    found = settled(listed, current, NOW, keep)
-    assert settled(found, current, NOW, keep) == found
-    by_kid = {one.kid: one for one in found}
-    assert len(by_kid) == len(found)
+    keys = settled(listed, current, NOW, keep)
+    assert settled(keys, current, NOW, keep) == keys
+    by_kid = {one.kid: one for one in keys}
+    assert len(by_kid) == len(keys)
     assert by_kid[current.kid].retired_at is None
     assert set(by_kid) - {current.kid} <= {one.kid for one in listed}
     for one in listed:
@@ -146,7 +146,7 @@ def test_a_set_settles_around_the_key_in_use(listed: list[ListedKey], current: L
             continue
         if keep is None:
             assert one.kid in by_kid
-            # What nobody knows is not made up: a key from before times were kept may have been retired long ago.
+            # No unknown time is made up: a key from before times were kept may have been retired long ago.
             assert by_kid[one.kid].retired_at == (one.retired_at or (iso(NOW) if one.created_at else None))
         else:
             assert (one.kid in by_kid) == (not one.is_over(NOW, keep))

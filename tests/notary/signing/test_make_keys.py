@@ -59,8 +59,8 @@ def test_the_first_run_makes_everything_and_says_one_line(tmp_path: Path) -> Non
     assert (done.returncode, done.stderr) == (Exit.OK, "")
     (line,) = done.stdout.splitlines()
     assert json.loads(line) == {"operator_jkt": Key.from_pem_file(folder / "operator.pem").jkt}
-    found = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
-    assert found == set(FILES)
+    files = {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
+    assert files == set(FILES)
     assert {stat.S_IMODE((folder / name).stat().st_mode) for name in FILES} == {0o600}
     assert {stat.S_IMODE(path.stat().st_mode) for path in (folder, folder / "keys")} == {0o700}
     load_p256(folder / "keys/lease.pem")

@@ -57,8 +57,8 @@ def checkpoint_key(notary: Running) -> str:
     shown = notary.front.ask(ReadCheckpoint())
     ((name, identifier, _),) = parted(shown.checkpoint)[1]
     listed = json.loads((notary.folder / "checkpoint-keys.jwks.json").read_bytes())["keys"]
-    (found,) = [jwk["kid"] for jwk in listed if key_id(name, b64url_decode(jwk["x"])) == identifier]
-    return str(found)
+    (kid,) = [jwk["kid"] for jwk in listed if key_id(name, b64url_decode(jwk["x"])) == identifier]
+    return str(kid)
 
 
 def status(front: Asker, receipt_id: str) -> str:

@@ -208,8 +208,8 @@ def test_claims_are_told_oldest_first(unit: UnitOfStore) -> None:
             store.store_hold(approval(f"apr_{number}", created_at=NOW - earlier))
             store.move_hold(f"apr_{number}", PENDING, CLAIMED, outcome="{}", holder="front-1")
     with unit() as store:
-        found = [record.approval_id for record in store.claimed_by("front-1", ())]
-        assert found == [record.approval_id for record in store.claimed_by_others(())] == ["apr_1", "apr_2", "apr_0"]
+        ids = [record.approval_id for record in store.claimed_by("front-1", ())]
+        assert ids == [record.approval_id for record in store.claimed_by_others(())] == ["apr_1", "apr_2", "apr_0"]
 
 
 def test_of_what_is_due_as_much_is_told_as_a_frame_takes_and_one_at_least(unit: UnitOfStore) -> None:

@@ -65,9 +65,9 @@ def test_an_approval_of_a_session_that_was_revoked_is_of_no_epoch_wherever_it_is
     with unit() as store:
         store.end_session("ses_1", "uid:1000", 0, NOW + 300)
     with unit() as store:
-        found = store.hold("apr_1")
-        assert found is not None
-        assert (found.state, found.epoch) == (PENDING, NO_EPOCH)
+        hold = store.hold("apr_1")
+        assert hold is not None
+        assert (hold.state, hold.epoch) == (PENDING, NO_EPOCH)
         assert [one.state for one in store.list_holds(ListHolds(None, 9), MOMENT).approvals] == [EXPIRED]
         assert store.list_holds(ListHolds((PENDING,), 9), MOMENT).total == 0
 
@@ -85,12 +85,12 @@ def test_a_claim_of_another_notary_is_its_own_until_the_longest_call_is_over_and
             store.store_hold(approval(approval_id, expires_at=ends))
             store.move_hold(approval_id, PENDING, CLAIMED, outcome="{}", holder="front-1")
     with unit_of(other, database) as store:
-        assert [(found.approval_id, found.holder) for found in store.claimed_by_others(())] == [("apr_1", None)]
-        found = store.hold("apr_2")
-        assert found is not None
-        assert found.holder == "front-1@one"
+        assert [(hold.approval_id, hold.holder) for hold in store.claimed_by_others(())] == [("apr_1", None)]
+        hold = store.hold("apr_2")
+        assert hold is not None
+        assert hold.holder == "front-1@one"
     with unit_of(one, database) as store:
-        assert [found.approval_id for found in store.claimed_by("front-1", ())] == ["apr_1", "apr_2"]
+        assert [hold.approval_id for hold in store.claimed_by("front-1", ())] == ["apr_1", "apr_2"]
     for stores in (one, other):
         stores.client.close()
     database.close()

@@ -29,8 +29,8 @@ def test_a_cosignature_is_one_to_others_and_theirs_is_one_to_us() -> None:
     assert Note.parse(note).check_cosignature(SdkKey.parse(KEY.text, SDK_WITNESS)) == "2026-09-21T14:13:20Z"
     name, private = next(iter(oracle.WITNESSES.items()))
     theirs = VerifierKey(name, WITNESS, private.public_key().public_bytes_raw())
-    found = cosignature_in(oracle.cosignature_line(TEXT, name, private), TEXT, theirs)
-    assert found.time == oracle.COSIGNED_AT
+    cosignature = cosignature_in(oracle.cosignature_line(TEXT, name, private), TEXT, theirs)
+    assert cosignature.time == oracle.COSIGNED_AT
 
 
 def test_the_one_that_counts_is_found_among_those_of_others() -> None:

@@ -189,7 +189,7 @@ class FakeFront:
 
 
 def make_orphan() -> int:
-    """A grandchild whose parent ends at once: whoever reaps for this front inherits it. It lives until it is killed."""
+    """A grandchild whose parent ends at once, so that this front's reaper inherits it. It lives until it is killed."""
     reading, writing = os.pipe()
     child = os.fork()
     if child == 0:

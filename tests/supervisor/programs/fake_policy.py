@@ -24,8 +24,8 @@ def main() -> None:
         word, _, argument = data.decode().partition(" ")
         if word == "exit":
             os._exit(int(argument))
-        found = [fd for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}")]
-        channel.send(json.dumps(sorted(map(int, found))).encode())
+        fds = [fd for fd in os.listdir("/proc/self/fd") if os.path.exists(f"/proc/self/fd/{fd}")]
+        channel.send(json.dumps(sorted(map(int, fds))).encode())
     os._exit(11)
 
 

@@ -31,8 +31,8 @@ FAKES = Programs(
 def reread(settings: Settings) -> Loaded:
     """What a test has put into `settings.json` in the state directory, or the same settings again."""
     file = Path(settings.state_dir) / "settings.json"
-    found = msgspec.json.decode(file.read_bytes(), type=Settings) if file.exists() else settings
-    return Loaded(Document(), (), found)
+    latest = msgspec.json.decode(file.read_bytes(), type=Settings) if file.exists() else settings
+    return Loaded(Document(), (), latest)
 
 
 def main() -> int:

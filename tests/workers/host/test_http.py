@@ -100,14 +100,14 @@ def test_a_name_that_leads_to_a_private_address_is_denied(address: str) -> None:
 @pytest.fixture
 def dialled(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     """Addresses that were connected to; every one refuses."""
-    found: list[tuple[str, int]] = []
+    addresses: list[tuple[str, int]] = []
 
     def refuse(_: socket.socket, address: tuple[str, int]) -> None:
-        found.append(address)
+        addresses.append(address)
         raise ConnectionRefusedError
 
     monkeypatch.setattr(socket.socket, "connect", refuse)
-    return found
+    return addresses
 
 
 def test_of_several_addresses_only_public_ones_are_used(dialled: list[tuple[str, int]]) -> None:
@@ -117,7 +117,7 @@ def test_of_several_addresses_only_public_ones_are_used(dialled: list[tuple[str,
 
 
 def test_a_name_is_resolved_once_for_a_request(dialled: list[tuple[str, int]]) -> None:
-    # The second answer is what a rebinding server would say to whoever asks again.
+    # The second answer is the one a rebinding server would give to a second question.
     names = Names(["8.8.8.8", "1.1.1.1"], ["127.0.0.1"])
     assert Client(http_plan(), names=names).refused(request())[0] == "unavailable"
     assert names.questions == ["upstream.test"]

@@ -1,7 +1,7 @@
 """The http host call against real servers: what it makes of the answer.
 
-A redirect, an answer that is too large, too slow, broken or missing, and one that comes from somebody else than
-the name that was asked.
+A redirect, an answer that is too large, too slow, broken or missing, and one that comes from another server than
+the one of the name that was asked.
 """
 
 import os
@@ -52,7 +52,7 @@ def test_an_answer_that_is_no_whole_http_is_unavailable(answer: Answer) -> None:
 
 
 def dripping(connection: socket.socket) -> None:
-    """A byte every now and then until nobody takes them: each read succeeds, the whole never does."""
+    """A byte every now and then until the client hangs up: each read succeeds, the whole never does."""
     connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
     while True:
         connection.sendall(b"x")
@@ -75,7 +75,7 @@ def test_a_slow_upstream_ends_at_the_deadline(
 
 
 def test_an_upstream_that_is_not_there_is_unavailable_and_worth_another_try() -> None:
-    with socket.socket() as taken:  # and nobody else's for as long
+    with socket.socket() as taken:  # bound: no other program can take it meanwhile
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(HostError) as caught:

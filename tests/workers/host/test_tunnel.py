@@ -204,7 +204,7 @@ def test_an_address_of_a_family_that_this_host_does_not_know_is_passed_over(monk
 
 
 def test_a_proxy_that_is_not_there_is_unavailable_and_worth_another_try() -> None:
-    with socket.socket() as taken:  # and nobody else's for as long
+    with socket.socket() as taken:  # bound: no other program can take it meanwhile
         taken.bind(("127.0.0.1", 0))
         address = f"127.0.0.1:{taken.getsockname()[1]}"
         with pytest.raises(HostError) as caught:
@@ -244,8 +244,8 @@ def test_a_proxy_that_does_not_take_the_credentials_is_told_from_one_that_wants_
 )
 def test_what_can_not_be_shown_is_never_sent(secrets: dict[str, str], kind: str) -> None:
     with tunnelled(ok()) as (proxy, up):
-        found, message = Client(shown_plan(proxy.address), secrets=secrets).refused(request())
-    assert (found, proxy.requests, up.requests) == (kind, [], [])
+        refusal, message = Client(shown_plan(proxy.address), secrets=secrets).refused(request())
+    assert (refusal, proxy.requests, up.requests) == (kind, [], [])
     assert not any(value in message for value in secrets.values())
 
 

@@ -47,8 +47,8 @@ def test_a_proxy_that_does_not_let_through_says_why(status: str, kind: str, mess
         with pytest.raises(HostError) as caught:
             client.send(request())
         assert len(proxy.requests) == 1, "the proxy was asked again"
-    found = caught.value.failure
-    assert (found.kind, found.message, found.retryable) == (kind, message, is_retryable)
+    failure = caught.value.failure
+    assert (failure.kind, failure.message, failure.retryable) == (kind, message, is_retryable)
     assert client.meter.observations[0].error == f"{kind}: {message}"
 
 
@@ -157,7 +157,7 @@ def test_nothing_is_tried_again_when_no_time_is_left_for_it() -> None:
 
 
 def dripping(connection: socket.socket) -> None:
-    """A byte every now and then until nobody takes them."""
+    """A byte every now and then until the client hangs up."""
     connection.sendall(b"HTTP/1.1 200 OK\r\nX: ")
     while True:
         connection.sendall(b"x")

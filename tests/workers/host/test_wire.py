@@ -36,8 +36,8 @@ def kind(data: bytes, method: str = "GET", cap: int = CAP) -> str:
 
 @pytest.mark.parametrize("step", [1, 3, 65536])
 def test_a_body_with_a_length_ends_there(step: int) -> None:
-    found = read(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A:  b \r\n\r\nhelloEXTRA", step=step)
-    assert found == Response(200, (("content-length", "5"), ("x-a", "b")), b"hello")
+    response = read(b"HTTP/1.1 200 OK\r\nContent-Length: 5\r\nX-A:  b \r\n\r\nhelloEXTRA", step=step)
+    assert response == Response(200, (("content-length", "5"), ("x-a", "b")), b"hello")
 
 
 @pytest.mark.parametrize("step", [1, 7, 65536])
@@ -62,8 +62,8 @@ def test_interim_answers_are_passed_over() -> None:
 
 
 def test_a_redirect_is_an_answer() -> None:
-    found = read(b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n")
-    assert (found.status, dict(found.headers)["location"]) == (302, "http://169.254.169.254/")
+    response = read(b"HTTP/1.1 302 Found\r\nLocation: http://169.254.169.254/\r\nContent-Length: 0\r\n\r\n")
+    assert (response.status, dict(response.headers)["location"]) == (302, "http://169.254.169.254/")
 
 
 OK = b"HTTP/1.1 200 OK\r\n"
@@ -153,10 +153,10 @@ def test_an_endless_body_is_read_only_up_to_the_cap() -> None:
 @settings(max_examples=150, deadline=None)
 def test_no_bytes_raise_anything_but_a_host_error(tail: bytes, head: bytes, step: int) -> None:
     try:
-        found = read(head + tail, step=step)
+        response = read(head + tail, step=step)
     except HostError:
         return
-    assert len(found.body) <= CAP
+    assert len(response.body) <= CAP
 
 
 @given(st.binary(max_size=200), st.lists(st.integers(1, 50), min_size=1, max_size=8), st.integers(1, 40))

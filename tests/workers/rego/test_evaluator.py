@@ -29,7 +29,7 @@ def compiled(body: str, data: str = "{}") -> CompiledPolicy:
 def test_a_broken_policy_is_refused_with_the_place(modules: dict[str, str], problem: str) -> None:
     with pytest.raises(PolicyError) as refusal:
         CompiledPolicy(modules, "{}")
-    assert any(problem in found for found in refusal.value.problems), refusal.value.problems
+    assert any(problem in line for line in refusal.value.problems), refusal.value.problems
 
 
 def test_escapes_in_raw_strings_and_comments_are_left_alone() -> None:

@@ -53,8 +53,8 @@ def asked(peer: PolicyPeer, question_id: int, **changes: object) -> dict[str, ob
     verdict = peer.verdict()
     assert verdict.question_id == question_id
     assert verdict.document is not None, verdict.error
-    found: dict[str, object] = json.loads(verdict.document)
-    return found
+    decision: dict[str, object] = json.loads(verdict.document)
+    return decision
 
 
 def test_a_policy_that_compiles_answers_questions_after_it_was_put_in_force(lasting: PolicyPeer) -> None:

@@ -70,10 +70,10 @@ def test_fields_that_are_named_are_told(body: str) -> None:
 
 @pytest.mark.parametrize("body", UNKNOWN)
 def test_what_is_read_in_another_way_makes_the_reading_unknown_and_says_why(body: str) -> None:
-    found = reads(body)
-    assert found.fields is None
-    assert found.unknown is not None
-    assert UNKNOWN[body] in found.unknown
+    reading = reads(body)
+    assert reading.fields is None
+    assert reading.unknown is not None
+    assert UNKNOWN[body] in reading.unknown
 
 
 def test_a_parameter_that_is_named_input_is_not_taken_for_it() -> None:

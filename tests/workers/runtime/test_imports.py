@@ -23,13 +23,13 @@ def wat(text: str) -> bytes:
     ("name", "interface"), [("http", "http"), ("file_write", "fs"), ("spin", "clock"), ("log_probe", "log")]
 )
 def test_the_imports_of_a_real_provider_are_found(name: str, interface: str) -> None:
-    found = component_imports(builtin(name))
-    assert Import(TYPES, "instance") in found
-    assert Import(f"gateway:provider/{interface}@1.0.0", "instance") in found
+    imports = component_imports(builtin(name))
+    assert Import(TYPES, "instance") in imports
+    assert Import(f"gateway:provider/{interface}@1.0.0", "instance") in imports
 
 
 def test_every_sort_of_import_is_named() -> None:
-    found = component_imports(
+    imports = component_imports(
         wat(
             """
             (import "a" (func))
@@ -41,7 +41,7 @@ def test_every_sort_of_import_is_named() -> None:
             """
         )
     )
-    assert found == (
+    assert imports == (
         Import("a", "func"), Import("b", "instance"), Import("c", "component"), Import("d", "core module"),
         Import("e", "type"),
     )  # fmt: skip

@@ -71,8 +71,8 @@ def test_only_fs_workers_open_files_for_writing() -> None:
 def test_large_processes_may_do_all_but_what_none_of_them_needs() -> None:
     program = decoded(compile_rules(forbidden(), is_list_of_refused=True))
     numbers = {name: number_of(name) for name in ("openat", "execve", "unshare", "ptrace", "clone")}
-    found = {name: outcome(program, number) for name, number in numbers.items() if number is not None}
-    assert found == {"openat": ALLOW, "execve": KILL, "unshare": KILL, "ptrace": KILL, "clone": KILL}
+    outcomes = {name: outcome(program, number) for name, number in numbers.items() if number is not None}
+    assert outcomes == {"openat": ALLOW, "execve": KILL, "unshare": KILL, "ptrace": KILL, "clone": KILL}
     clone = numbers["clone"]
     assert clone is not None
     assert outcome(program, clone, 0x3D0F00) == ALLOW  # a thread
@@ -94,14 +94,14 @@ def kinds_here() -> dict[str, Walls]:
 
 def walls_of(walls: Walls) -> set[str]:
     """The walls that these are, by name."""
-    found = set(walls.namespaces) | {names.SECCOMP}
+    wall_names = set(walls.namespaces) | {names.SECCOMP}
     if not walls.has_files:
-        found.add(names.LANDLOCK)
+        wall_names.add(names.LANDLOCK)
         if not walls.places and names.MOUNT_NAMESPACE in walls.namespaces:
-            found.add(names.EMPTY_ROOT)
+            wall_names.add(names.EMPTY_ROOT)
     if walls.user is not None:
-        found.add(names.OWN_USER)
-    return found
+        wall_names.add(names.OWN_USER)
+    return wall_names
 
 
 @pytest.mark.parametrize("kind", kinds_here())

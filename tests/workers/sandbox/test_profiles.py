@@ -64,12 +64,12 @@ def entered_compute() -> None:
 
 def entered_with_threads() -> None:
     ready, go_on = threading.Event(), threading.Event()
-    found: list[int] = []
+    counts: list[int] = []
 
     def look() -> None:
         ready.set()
         go_on.wait(10)
-        found.append(Path("/proc/thread-self/status").read_text().count("Seccomp:\t2"))
+        counts.append(Path("/proc/thread-self/status").read_text().count("Seccomp:\t2"))
 
     thread = threading.Thread(target=look, daemon=True)
     confinement = confining.Confinement(
@@ -81,7 +81,7 @@ def entered_with_threads() -> None:
     confinement.seal()
     go_on.set()
     thread.join(10)
-    leave(found == [1])
+    leave(counts == [1])
 
 
 def lowered_twice() -> None:
@@ -126,7 +126,7 @@ def refused_at(step: str) -> None:
 
 
 def nothing_of(*_: object) -> None:
-    """A step that does nothing, so that the one under test is reached whoever runs this."""
+    """A step that does nothing, so that the one under test is reached as any user."""
 
 
 @pytest.mark.parametrize("step", STEPS)

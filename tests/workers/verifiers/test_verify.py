@@ -60,20 +60,20 @@ def test_a_kind_that_is_not_known_is_never_verified(kind: str) -> None:
 )
 def test_http_status_wants_every_answer_as_expected(expected: Any, statuses: tuple[int, ...], verified: bool) -> None:
     config = {} if expected is None else {"expected": expected}
-    found = judge(tuple(http(status) for status in statuses), verifier_kind="http_status", config=config)
-    assert found.outcome == ("verified" if verified else "verification_failed")
-    assert (found.reason is None) == verified
+    verification = judge(tuple(http(status) for status in statuses), verifier_kind="http_status", config=config)
+    assert verification.outcome == ("verified" if verified else "verification_failed")
+    assert (verification.reason is None) == verified
     if verified:
-        assert json.loads(found.evidence[0]) == {
+        assert json.loads(verification.evidence[0]) == {
             "kind": "http_status", "target": "POST http://a.test/", "status": statuses[-1], "body_sha256": "sha256:ab",
         }  # fmt: skip
     else:
-        assert found.evidence == ()
+        assert verification.evidence == ()
 
 
 def test_http_status_believes_the_host_and_not_the_provider() -> None:
-    found = judge((http(500),), {"status": 200, "body": {"ok": True}}, verifier_kind="http_status")
-    assert found.outcome == "verification_failed"
+    verification = judge((http(500),), {"status": 200, "body": {"ok": True}}, verifier_kind="http_status")
+    assert verification.outcome == "verification_failed"
     assert judge((), {"status": 200}, verifier_kind="http_status").outcome == "verification_failed"
 
 
@@ -98,9 +98,9 @@ def judge_file(root: Path, observations: tuple[Observation, ...], request: Any, 
 def test_fs_hash_reads_the_file_again(tmp_path: Path) -> None:
     (tmp_path / "n").mkdir()
     (tmp_path / "n" / "a").write_text("héllo")
-    found = judge_file(tmp_path, (wrote("n/a"),), {"path": "n/a", "content": "héllo"})
-    assert found.outcome == "verified"
-    assert json.loads(found.evidence[0]) == {
+    verification = judge_file(tmp_path, (wrote("n/a"),), {"path": "n/a", "content": "héllo"})
+    assert verification.outcome == "verified"
+    assert json.loads(verification.evidence[0]) == {
         "kind": "fs_hash", "path": "n/a", "bytes": 6,
         "sha256": "sha256:" + hashlib.sha256("héllo".encode()).hexdigest(),
     }  # fmt: skip
@@ -109,8 +109,8 @@ def test_fs_hash_reads_the_file_again(tmp_path: Path) -> None:
 def test_fs_hash_reads_no_file_outside_the_folder_of_all_files(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("x")
     plan = file_plan(tmp_path, request=text({"path": "a", "content": "x"}), verifier_kind="fs_hash")
-    found = verify(plan, {}, (wrote("a"),), lambda: None, str(tmp_path / "files"))
-    assert found == Verification("verification_failed", "the file can't be read")
+    verification = verify(plan, {}, (wrote("a"),), lambda: None, str(tmp_path / "files"))
+    assert verification == Verification("verification_failed", "the file can't be read")
 
 
 @pytest.mark.parametrize(
@@ -133,10 +133,10 @@ def test_fs_hash_fails_unless_host_and_disk_agree(
 ) -> None:
     if content is not None:
         (tmp_path / "a").write_text(content)
-    found = judge_file(tmp_path, (seen,), request_body)
-    assert found.outcome == "verification_failed"
-    assert found.reason is not None
-    assert word in found.reason
+    verification = judge_file(tmp_path, (seen,), request_body)
+    assert verification.outcome == "verification_failed"
+    assert verification.reason is not None
+    assert word in verification.reason
 
 
 def test_fs_hash_follows_no_link(tmp_path: Path) -> None:
@@ -148,15 +148,15 @@ def test_fs_hash_follows_no_link(tmp_path: Path) -> None:
 def test_fs_hash_takes_its_pointers_from_the_manifest(tmp_path: Path) -> None:
     (tmp_path / "a").write_text("x")
     request = {"file": {"na~me": "a"}, "parts": ["y", "x"]}
-    found = judge_file(tmp_path, (wrote("a"),), request, path_pointer="/file/na~0me", content_pointer="/parts/1")
-    assert found.outcome == "verified"
+    verification = judge_file(tmp_path, (wrote("a"),), request, path_pointer="/file/na~0me", content_pointer="/parts/1")
+    assert verification.outcome == "verified"
     assert judge_file(tmp_path, (wrote("a"),), request, path_pointer="file").outcome == "verification_failed"
     assert judge_file(tmp_path, (wrote("a"),), request, path_pointer=5).outcome == "verification_failed"
 
 
 def test_fs_hash_without_files_is_not_verified() -> None:
-    found = judge((wrote("a"),), verifier_kind="fs_hash", request=text({"path": "a", "content": ""}))
-    assert found.outcome == "verification_failed"
+    verification = judge((wrote("a"),), verifier_kind="fs_hash", request=text({"path": "a", "content": ""}))
+    assert verification.outcome == "verification_failed"
 
 
 SCHEMA = {"type": "object", "required": ["id"], "properties": {"id": {"type": "string", "pattern": "^[a-z]+$"}}}
@@ -174,22 +174,22 @@ def test_response_schema_takes_its_schema_from_the_config_or_the_manifest() -> N
     [({}, "(output): required"), ({"id": "S3CRET"}, "/id: pattern"), ({"id": 5}, "/id: type")],
 )
 def test_response_schema_names_place_and_rule_and_never_the_value(output: dict[str, Any], reason: str) -> None:
-    found = judge((), output, verifier_kind="response_schema", response_schema=text(SCHEMA))
-    assert found == Verification("verification_failed", f"the output does not fit: {reason}")
+    verification = judge((), output, verifier_kind="response_schema", response_schema=text(SCHEMA))
+    assert verification == Verification("verification_failed", f"the output does not fit: {reason}")
 
 
 @pytest.mark.parametrize(
     "schema", [{"type": 5}, {"$ref": "http://127.0.0.1:1/x"}, {"$ref": "file:///etc/passwd"}, {"pattern": "("}, 5]
 )
 def test_a_schema_that_does_not_compile_verifies_nothing_and_fetches_nothing(schema: Any) -> None:
-    found = judge((), {"id": "a"}, verifier_kind="response_schema", config={"schema": schema})
-    assert found.outcome == "verification_failed"
+    verification = judge((), {"id": "a"}, verifier_kind="response_schema", config={"schema": schema})
+    assert verification.outcome == "verification_failed"
 
 
 def test_a_pattern_can_not_be_made_to_run_for_long() -> None:
     schema = {"properties": {"id": {"pattern": "^(a+)+$"}}}
-    found = judge((), {"id": "a" * 5000 + "!"}, verifier_kind="response_schema", config={"schema": schema})
-    assert found.outcome == "verification_failed"
+    verification = judge((), {"id": "a" * 5000 + "!"}, verifier_kind="response_schema", config={"schema": schema})
+    assert verification.outcome == "verification_failed"
 
 
 @pytest.mark.parametrize("config", ["[]", "5", "not json", '{"expected":null}'])

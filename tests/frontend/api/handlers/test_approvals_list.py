@@ -20,12 +20,12 @@ async def test_an_operator_filters_by_principal_and_action_and_pages_by_time(tmp
             core.clock.ahead = number
             mails.append((await held(core, action_id="mail"))[1])
             await held(core)
-        found = await listed(core, "?action_id=mail&limit=2")
-        assert [item["approval_id"] for item in found["approvals"]] == [mails[2], mails[1]]
-        assert (found["count"], found["total"]) == (2, 3)
-        rest = await listed(core, f"?action_id=mail&before={found['approvals'][-1]['created_at']}")
+        page = await listed(core, "?action_id=mail&limit=2")
+        assert [item["approval_id"] for item in page["approvals"]] == [mails[2], mails[1]]
+        assert (page["count"], page["total"]) == (2, 3)
+        rest = await listed(core, f"?action_id=mail&before={page['approvals'][-1]['created_at']}")
         assert [item["approval_id"] for item in rest["approvals"]] == [mails[0]]
-        principal = found["approvals"][0]["principal"]
+        principal = page["approvals"][0]["principal"]
         assert (await listed(core, f"?principal={principal}&status=pending"))["total"] == 6
         assert await listed(core, "?principal=nobody") == {"approvals": [], "count": 0, "total": 0}
         status, problem = await core.operate("GET", "/v1/approvals?before=yesterday")

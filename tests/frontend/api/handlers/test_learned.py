@@ -262,7 +262,7 @@ async def test_nothing_is_learned_or_forgotten_without_evidence(tmp_path: Path, 
         assert await core.operate("DELETE", AT[noun], WISH[noun]) == failed
         assert await core.operate("DELETE", AT[noun] + "/clear") == failed
         assert len((await core.operate("GET", AT[noun]))[1][f"{noun}s"]) == 1
-        # The ledger took them, and nobody could know: what it says last is that nothing was changed.
+        # The ledger took them, but its answer was lost: the last event says that nothing was changed.
         for kind in ("Removed", "Cleared"):
             events = await told(core, f"{noun.title()}{kind}")
             assert [event["decision"] for event in events] == ["error", "allow"]

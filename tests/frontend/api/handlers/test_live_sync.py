@@ -35,9 +35,9 @@ class Listed:
 
     @property
     def entries(self) -> list[str]:
-        head, *found = self.path.read_text().splitlines()
+        head, *lines = self.path.read_text().splitlines()
         assert head == HEAD
-        return found
+        return lines
 
     def break_off(self) -> None:
         """The folder is gone, with what it held: root is refused by no mode."""
@@ -64,8 +64,8 @@ async def syncing(
 
 async def told(core: Core, event_type: str) -> list[tuple[str, str | None]]:
     """Decision and code of each event, oldest first."""
-    found = await core.events(event_type=event_type)
-    return [(event["decision"], event.get("error_code")) for event in reversed(found)]
+    events = await core.events(event_type=event_type)
+    return [(event["decision"], event.get("error_code")) for event in reversed(events)]
 
 
 async def test_the_list_follows_every_change_before_it_is_answered(tmp_path: Path) -> None:

@@ -40,12 +40,12 @@ async def scraped(core: Core) -> dict[Sample, float]:
 
 def samples(text: bytes) -> dict[Sample, float]:
     """Every sample but buckets and processes."""
-    found = {}
+    values = {}
     for family in text_string_to_metric_families(text.decode()):  # type: ignore[no-untyped-call]
         for sample in family.samples:
             if "le" not in sample.labels and not sample.name.startswith("gate_process_"):
-                found[sample.name, ",".join(f"{k}={v}" for k, v in sorted(sample.labels.items()))] = sample.value
-    return found
+                values[sample.name, ",".join(f"{k}={v}" for k, v in sorted(sample.labels.items()))] = sample.value
+    return values
 
 
 def moved(before: dict[Sample, float], after: dict[Sample, float], name: str) -> dict[str, float]:
@@ -69,7 +69,7 @@ def calls(action_id: str = "echo", *, policy: Any = ALLOW, times: int = 1, **cla
 
 
 def asks(method: str, path: str, body: bytes | object = b"") -> Drive:
-    """Somebody without credentials."""
+    """A request without credentials."""
     return lambda core, agent: core.ask(method, path, body)
 
 
@@ -291,16 +291,16 @@ async def test_what_stands_still_is_read_at_the_moment_of_the_question(tmp_path:
         core.client.faults["Close"] = refuses(FULL)
         await agent.call()
         core.client.faults.clear()
-        found = await scraped(core)
-        assert found["gate_pending_approvals", ""] == 3
-        assert 60 <= found["gate_oldest_pending_approval_age_seconds", ""] < 600
-        assert found["gate_unresolved_intents", ""] == 1
-        assert 0 < found["gate_oldest_unresolved_intent_age_seconds", ""] < 600
-        assert found["gate_actions_registered", ""] == 2
-        assert found["gate_build_info", f"version={core.services.settings.version}"] == 1
-        assert found["gate_draining", ""] == found["gate_in_flight_calls", ""] == 0
-        assert {found["gate_dependency_up", f"dependency={name}"] for name in ("store", "policy", "ledger")} == {1}
-        assert found["gate_workers", "profile=compute,state=idle"] == 2
+        metrics = await scraped(core)
+        assert metrics["gate_pending_approvals", ""] == 3
+        assert 60 <= metrics["gate_oldest_pending_approval_age_seconds", ""] < 600
+        assert metrics["gate_unresolved_intents", ""] == 1
+        assert 0 < metrics["gate_oldest_unresolved_intent_age_seconds", ""] < 600
+        assert metrics["gate_actions_registered", ""] == 2
+        assert metrics["gate_build_info", f"version={core.services.settings.version}"] == 1
+        assert metrics["gate_draining", ""] == metrics["gate_in_flight_calls", ""] == 0
+        assert {metrics["gate_dependency_up", f"dependency={name}"] for name in ("store", "policy", "ledger")} == {1}
+        assert metrics["gate_workers", "profile=compute,state=idle"] == 2
         core.services.crash_loops = ("template", "policy 1")
         looping = {label: value for (name, label), value in (await scraped(core)).items() if name == "gate_crash_loops"}
         assert looping == {"process=template": 1, "process=policy 1": 1}
@@ -313,10 +313,10 @@ async def test_what_stands_still_is_read_at_the_moment_of_the_question(tmp_path:
                 while core.services.pools.census()["compute"] != (0, 2, 2):  # noqa: ASYNC110
                     await trio.sleep(0.005)
             core.services.admission.drain()
-            found = await scraped(core)
-            assert (found["gate_draining", ""], found["gate_in_flight_calls", ""]) == (1, 4)
-            assert found["gate_workers", "profile=compute,state=busy"] == 2
-            assert found["gate_worker_waiting_calls", "profile=compute"] == 2
+            metrics = await scraped(core)
+            assert (metrics["gate_draining", ""], metrics["gate_in_flight_calls", ""]) == (1, 4)
+            assert metrics["gate_workers", "profile=compute,state=busy"] == 2
+            assert metrics["gate_worker_waiting_calls", "profile=compute"] == 2
             nursery.cancel_scope.cancel()
 
 
@@ -325,21 +325,21 @@ async def test_webhooks_are_counted_by_endpoint(tmp_path: Path) -> None:
         receiver.answers += [says(503), says(200), says(404)]
         hooks = (hook(), hook(name="later", url="http://hooks.test:1/", disable=True))
         async with notifying_core(tmp_path, receiver, *hooks) as core:
-            found = await scraped(core)
+            metrics = await scraped(core)
             names = ("gate_webhook_deliveries_total", "gate_webhook_drops_total")
-            series = {sample: value for sample, value in found.items() if sample[0] in names}
+            series = {sample: value for sample, value in metrics.items() if sample[0] in names}
             assert len(series) == 6, "all that can come of the one that is not disabled"
             assert not any(series.values())
-            assert found["gate_webhook_outbox_pending", ""] == 0
+            assert metrics["gate_webhook_outbox_pending", ""] == 0
             agent = await core.agent()
             await agent.call()
             await until(lambda: len(receiver.received) == 2)
             await agent.call(body={"n": 2})
             await until(lambda: counted(core).get("rejected") == 1)
             await settled(tmp_path)
-            found = await scraped(core)
-            assert found["gate_webhook_outbox_pending", ""] == 0
-            grown = {labels: value for (name, labels), value in found.items() if name in names and value}
+            metrics = await scraped(core)
+            assert metrics["gate_webhook_outbox_pending", ""] == 0
+            grown = {labels: value for (name, labels), value in metrics.items() if name in names and value}
             assert grown == {
                 "endpoint=chat,outcome=delivered": 1, "endpoint=chat,outcome=failed": 2,
                 "endpoint=chat,reason=rejected": 1,
@@ -355,15 +355,15 @@ async def test_what_can_not_be_told_is_absent_and_never_zero(tmp_path: Path) -> 
     of_store = ("gate_pending_approvals", "gate_oldest_pending_approval_age_seconds", "gate_revocation_epoch")
     of_ledger = ("gate_unresolved_intents", "gate_oldest_unresolved_intent_age_seconds")
     async with front_core(tmp_path, workers=0) as core:
-        found = await scraped(core)
-        assert all((name, "") in found for name in (*of_store, *of_ledger))
+        shown = await scraped(core)
+        assert all((name, "") in shown for name in (*of_store, *of_ledger))
         headers = signed(core.operator_key, "GET", "/metrics", API_KEY)  # the store still takes this proof
         core.client.faults["ReadStore"] = refuses(GONE)
         core.client.faults["ReadLedger"] = refuses(FULL)
         answer = await core.ask("GET", "/metrics", b"", headers)
-        found = samples(answer.body)
-        assert not [name for name in (*of_store, *of_ledger) if (name, "") in found]
-        assert found["gate_dependency_up", "dependency=store"] == found["gate_dependency_up", "dependency=ledger"] == 0
+        shown = samples(answer.body)
+        assert not [name for name in (*of_store, *of_ledger) if (name, "") in shown]
+        assert shown["gate_dependency_up", "dependency=store"] == shown["gate_dependency_up", "dependency=ledger"] == 0
         for name in of_store:
             assert f"# TYPE {name} gauge\n" in answer.body.decode(), "the family is there all the same"
 

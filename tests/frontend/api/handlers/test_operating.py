@@ -29,7 +29,7 @@ async def test_a_gateway_whose_ledger_fails_can_still_be_drained(tmp_path: Path)
 
 
 async def test_a_drain_is_answered_though_the_supervisor_does_not_read(tmp_path: Path) -> None:
-    async with front_core(tmp_path, workers=0) as core:  # nobody sends what is posted, and nobody reads it
+    async with front_core(tmp_path, workers=0) as core:  # posted messages are neither sent nor read
         with trio.fail_after(60):
             for number in range(15):
                 status, body = await core.operate("POST", "/v1/admin/drain")

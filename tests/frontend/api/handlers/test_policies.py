@@ -16,8 +16,8 @@ LONG = "x" * 257
 
 @pytest.fixture
 async def core(tmp_path: Path) -> AsyncIterator[Core]:
-    async with policed(tmp_path, is_real=True) as found:
-        yield found
+    async with policed(tmp_path, is_real=True) as front:
+        yield front
 
 
 async def call(core: Core, action_id: str) -> tuple[int, Any]:
@@ -203,8 +203,8 @@ async def test_what_will_not_do_is_refused_before_anything_is_written(tmp_path: 
         before = (tmp_path / "policy" / "data.json").stat()
         for name, (method, path, body, status, code) in REFUSED.items():
             object.__setattr__(core.services, "rates", type(core.services.rates)())
-            found, answer = await core.operate(method, path, body)
-            assert (found, answer["error"]) == (status, code), name
+            actual, answer = await core.operate(method, path, body)
+            assert (actual, answer["error"]) == (status, code), name
             assert status == 404 or answer["message"], name
             assert LONG not in str(answer), name
         assert (tmp_path / "policy" / "data.json").stat() == before

@@ -34,8 +34,8 @@ def ids(value: Any) -> str:
 
 
 def response_of(operation: dict[str, Any], status: str) -> dict[str, Any]:
-    found: dict[str, Any] = operation["responses"][status]
-    return COMPONENTS["responses"][found["$ref"].rpartition("/")[2]] if "$ref" in found else found
+    response: dict[str, Any] = operation["responses"][status]
+    return COMPONENTS["responses"][response["$ref"].rpartition("/")[2]] if "$ref" in response else response
 
 
 def rows_of(method: str, path: str) -> list[Route]:

@@ -203,7 +203,7 @@ async def test_two_approvals_that_teach_the_same_at_once_both_say_so_and_it_is_t
 
 
 async def test_a_rule_that_is_taken_back_does_not_touch_a_plan_that_waits(tmp_path: Path) -> None:
-    """What an operator saw is what runs; whoever wants otherwise denies it."""
+    """The plan runs as the operator saw it; an operator who wants otherwise denies it."""
     async with front_core(tmp_path, reaching(), workers=0) as core:
         core.desk.start("http")
         rule = {"action_id": "echo", "domain": "api.new.example"}

@@ -37,7 +37,7 @@ class Town:
         self._token = token
 
     def do(self, work: Callable[..., Awaitable[Answer]], *arguments: Any) -> Answer:
-        """The result of an async function, run where the front runs. Nobody's pace is limited here."""
+        """The result of an async function, run where the front runs. No rate limit applies here."""
         self.core.services.rates = type(self.core.services.rates)()
         return trio.from_thread.run(work, *arguments, trio_token=self._token)
 
@@ -64,11 +64,11 @@ def town(folder: Path) -> Iterator[Town]:
 
     thread = threading.Thread(target=run)
     thread.start()
-    found = opened.get(timeout=120)
+    outcome = opened.get(timeout=120)
     try:
-        if isinstance(found, BaseException):
-            raise found
-        yield found
+        if isinstance(outcome, BaseException):
+            raise outcome
+        yield outcome
     finally:
         for close in closing:
             close()
@@ -270,9 +270,9 @@ class Histories(RuleBasedStateMachine):
 
 
 def test_any_history_of_holds_decisions_and_misfortunes_is_the_models() -> None:
-    with tempfile.TemporaryDirectory() as folder, town(Path(folder)) as found:
+    with tempfile.TemporaryDirectory() as folder, town(Path(folder)) as running_town:
 
         class InTown(Histories):
-            town = found
+            town = running_town
 
         run_state_machine_as_test(InTown, settings=settings(max_examples=20, stateful_step_count=20, deadline=None))

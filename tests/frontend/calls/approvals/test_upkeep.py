@@ -1,4 +1,4 @@
-"""What becomes of holds that nobody decides and of claims that nobody settles, whatever fails meanwhile."""
+"""What becomes of holds that are left undecided and of claims that are left unsettled, whatever fails meanwhile."""
 
 import sqlite3
 from dataclasses import replace

@@ -62,9 +62,9 @@ def test_outcomes_are_there_for_programs_too(policy: Path, run: Run) -> None:
     (policy / "gateway_test.rego").write_text(HEADER + "test_that_passes if true\n")
     code, out = run(command.test, json=True)
     assert code == 0
-    found = json.loads(out)
-    assert (found["passed"], found["failed"]) == (1, 0)
-    assert found["tests"][0] | {"seconds": 0} == {
+    report = json.loads(out)
+    assert (report["passed"], report["failed"]) == (1, 0)
+    assert report["tests"][0] | {"seconds": 0} == {
         "name": "test_that_passes", "file": f"{policy}/gateway_test.rego", "line": 5, "is_passed": True, "said": "",
         "printed": "", "seconds": 0,
     }  # fmt: skip
@@ -126,11 +126,11 @@ def test_rules_behind_the_deciding_one_are_shown_as_not_reached(policy: Path, ru
 
 def test_explanations_are_there_for_programs_too(policy: Path, run: Run) -> None:
     code, out = run(command.explain_question, input=question(policy, action_risk_level="high"), json=True)
-    found = json.loads(out)
-    assert (code, found["decision"]["rule"]) == (0, "hold_high_risk")
-    deciding = [one for one in found["trail"] if one["is_deciding"]]
+    explanation = json.loads(out)
+    assert (code, explanation["decision"]["rule"]) == (0, "hold_high_risk")
+    deciding = [one for one in explanation["trail"] if one["is_deciding"]]
     assert deciding[0]["reads"] == [{"name": "input.action_risk_level", "value": '"high"'}]
-    assert (found["values"], found["error"]) == ([], "")
+    assert (explanation["values"], explanation["error"]) == ([], "")
 
 
 def test_another_policy_is_explained_by_the_values_of_its_rules(policy: Path, run: Run) -> None:

@@ -95,8 +95,8 @@ VALUES = st.recursive(
 def test_any_bytes_are_a_question_or_problems(data: bytes) -> None:
     problems: list[str] = []
     try:
-        found = parse_question(data, Report("q.json"))
+        fields = parse_question(data, Report("q.json"))
     except QuestionRefused as refused:
-        found, problems = {}, [str(problem) for problem in refused.problems]
-    assert bool(problems) is not (set(found) == set(FIELDS))
+        fields, problems = {}, [str(problem) for problem in refused.problems]
+    assert bool(problems) is not (set(fields) == set(FIELDS))
     assert not any("\n" in problem for problem in problems)

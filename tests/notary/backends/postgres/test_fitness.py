@@ -187,8 +187,8 @@ FIT = (False, "140000", "UTF8", "off", "on", "on", "on")
 def test_a_server_is_judged_by_what_it_says_of_itself(
     row: tuple[object, ...] | None, wrong: list[str], weak: list[str]
 ) -> None:
-    found = judge(cast(Line, Answering(row)))
-    for sentences, words in ((found.wrong, wrong), (found.weak, weak)):
+    verdict = judge(cast(Line, Answering(row)))
+    for sentences, words in ((verdict.wrong, wrong), (verdict.weak, weak)):
         assert len(sentences) == len(words)
         assert all(word in sentence for sentence, word in zip(sentences, words, strict=True))
 

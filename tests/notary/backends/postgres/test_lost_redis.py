@@ -52,10 +52,10 @@ def test_a_loss_of_redis_that_both_have_noticed_at_once_ends_the_leases_once(
     was_renewed = remote._was_renewed
 
     def is_slower() -> bool:
-        found = was_renewed()
+        renewed = was_renewed()
         monkeypatch.undo()
         other.front.ask(Enter(fresh_proof()))
-        return found
+        return renewed
 
     monkeypatch.setattr(remote, "_was_renewed", is_slower)
     with capture_logs() as lines:

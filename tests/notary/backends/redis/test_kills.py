@@ -143,8 +143,8 @@ def test_a_claim_that_the_ledger_does_not_have_is_free_again_with_its_request(
     kill_at(notary, step, monkeypatch)
     end_of(notary, make_claim(asked.approval))
     ended(notary)
-    found = notary.front.ask(GetHold(asked.approval.approval_id))
-    assert (found.state, found.holder, found.body) == ("pending", None, asked.approval.body)
+    hold = notary.front.ask(GetHold(asked.approval.approval_id))
+    assert (hold.state, hold.holder, hold.body) == ("pending", None, asked.approval.body)
     claimed = notary.front.ask(make_claim(asked.approval, notary.front.front_id))
     assert (claimed.state, claimed.holder) == ("claimed", notary.front.front_id)
 

@@ -32,8 +32,8 @@ def follow(notary: Running) -> None:
 
 def check_agreement(notary: Running, asked: Hold, *, is_there: bool, others: int = 0) -> None:
     """Redis and ledger both have the unit, or neither."""
-    found = notary.front.ask(GetHold(asked.approval.approval_id))
-    assert (found is not None) == is_there
+    hold = notary.front.ask(GetHold(asked.approval.approval_id))
+    assert (hold is not None) == is_there
     assert left(notary, asked.approval.session_id) == CALLS - is_there
     report = walk_of(notary)
     assert (report.intact, report.total_events) == (True, 1 + is_there + others), report.reason
