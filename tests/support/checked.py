@@ -3,6 +3,7 @@
 import json
 import os
 import subprocess
+import sys
 from pathlib import Path
 
 import yaml
@@ -11,13 +12,14 @@ from tests.support.manifests import REPOSITORY, all_examples, open_policy
 from tests.support.processes import GATEWAY
 
 SECONDS = 300
+WATCHED = (sys.executable, "-I", "-S", str(Path(__file__).with_name("left_behind.py")), "60")
 
 
 def gateway(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    """Run the console script in a folder."""
+    """Run the console script in a folder. It fails when a process that it started outlives it."""
     return subprocess.run(
-        [GATEWAY, *arguments], capture_output=True, text=True, timeout=SECONDS, cwd=folder, stdin=subprocess.DEVNULL,
-        env={"PATH": os.environ["PATH"]},
+        [*WATCHED, GATEWAY, *arguments], capture_output=True, text=True, timeout=SECONDS, cwd=folder,
+        stdin=subprocess.DEVNULL, env={"PATH": os.environ["PATH"]},
     )  # fmt: skip
 
 
