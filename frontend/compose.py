@@ -6,9 +6,6 @@ Opening fails whole: what cannot be had at start ends the process with the exit 
 from collections.abc import Callable
 from pathlib import Path
 
-import trio
-
-from frontend.actions.registry import Registry
 from frontend.auth.authentication import Authentication
 from frontend.auth.dpop import DpopVerifier
 from frontend.auth.lease import LeaseVerifier
@@ -33,6 +30,7 @@ from frontend.calls.refused_operators import RefusedOperators
 from frontend.clock import Clock
 from frontend.configuration.access import Authority
 from frontend.configuration.active import Configuration
+from frontend.configuration.current import Current
 from frontend.configuration.reloads import Reloads
 from frontend.configuration.revocation import Revocation
 from frontend.control import Control
@@ -40,7 +38,7 @@ from frontend.deadlines import Deadlines
 from frontend.egress.learned import LearnedRules
 from frontend.egress.proxy import asker
 from frontend.egress.proxy_list import AllowList, list_file
-from frontend.egress.rulefile import rules_path
+from frontend.egress.rulefile import RuleFile, rules_path
 from frontend.health.dependencies import Dependencies
 from frontend.limits.admission import Admission
 from frontend.limits.rates import Rates, SessionRates
@@ -78,9 +76,9 @@ def build_services(
     settings, front_id = start.settings, start.front_id
     memory = memory or SharedMemory.alone(Layout(1, Layout.of(settings).width))
     weakened = Weakened(settings.dev_mode, sandbox_degraded=bool(settings.walls.missing))
-    metrics = Metrics(lambda: configuration.registry, memory)
-    notary, known = Notary(client), Known()
-    webhooks = Webhooks(lambda: configuration.settings, control, deadlines.webhooks)
+    current, notary, known = Current(settings), Notary(client), Known()
+    metrics = Metrics(current.registry_now, memory)
+    webhooks = Webhooks(current.settings_now, control, deadlines.webhooks)
     leases = LeaseVerifier(clock, client.hear_now)
     known.followers.append(leases.use)
     client.on_in_force, client.observe = known.hear, metrics.asked
@@ -92,31 +90,31 @@ def build_services(
     policy = _policy(start, control, metrics, memory, deadlines)
     measured = MeasuredPolicy(policy, metrics)
     pools, presence = _pools(settings, control, metrics, deadlines), Presence(memory)
+    rule_file = RuleFile(rules_path(settings), deadlines.files)
     allow_list = AllowList(
         list_file(settings.egress.proxy_allowlist_file, Path(settings.fronts_folder), deadlines.files),
-        lambda: configuration.registry, lambda: learned.every(),  # noqa: PLW0108 (it is made further down)
-        presence, deadlines.egress, is_successor=start.is_successor,
+        current.registry_now, rule_file.every, presence, deadlines.egress, is_successor=start.is_successor,
     )  # fmt: skip
+    policy_file = PolicyFile(settings.policy_dir, deadlines.policy, deadlines.files, has_rules=settings.opa_url is None)
     configuration = Configuration(
-        settings, control, measured, pools, Registry(), notary, allow_list, trio.Lock(), memory,
-        PolicyFile(settings.policy_dir, deadlines.policy, deadlines.files, has_rules=settings.opa_url is None),
-        deadlines.configuration, operators,
-    )  # fmt: skip
+        current, control, measured, pools, notary, allow_list, memory, policy_file, deadlines.configuration, operators
+    )
     dependencies = _dependencies(settings, notary, admission.room, deadlines)
     execution = _execution(settings, notary, pools, metrics, _epoch_now(client, known), dependencies, deadlines)
     transitions = Transitions(clock, notary, front_id, metrics)
-    learned = LearnedRules(rules_path(settings), clock, journal, allow_list, deadlines.files)
+    learned = LearnedRules(rule_file, clock, journal, allow_list)
     settlement = Settlement(
         known, notary, weakened, execution, transitions, Learning(learned),
         Signatures(clock, own_addresses(settings), settings.approvals.require_signature), allow_list,
         settings.egress_proxy_url, deadlines.calls,
     )  # fmt: skip
     expiry, recovery = Expiry(clock, notary, transitions, weakened), Recovery(notary, weakened, transitions)
-    quotas = Quotas(lambda: configuration.settings.identity, lambda: configuration.policy_files)
+    registry, use_newest = current.registry_now, configuration.use_newest_policy
+    explaining = Explaining(registry, policy, learned.for_action, current.settings_now, use_newest)
     pipeline = Pipeline(
-        settings, clock, weakened, admission, authentication, lambda: configuration.registry, measured,
-        Budgets(notary), Holds(clock, notary, metrics), execution, notary, learned.for_action, sessions, metrics,
-        configuration.use_newest_policy, refusals, quotas,
+        settings, clock, weakened, admission, authentication, registry, measured, Budgets(notary),
+        Holds(clock, notary, metrics), execution, notary, learned.for_action, sessions, metrics, use_newest, refusals,
+        Quotas(current.identity_now, current.policy_files_now),
     )  # fmt: skip
     return Services(
         settings=settings, front_id=front_id, control=control, clock=clock, known=known, notary=notary, client=client,
@@ -126,18 +124,10 @@ def build_services(
         upkeep=Upkeep(expiry, recovery, deadlines.calls), revocation=Revocation(known, journal, notary, expiry),
         refusals=refusals, refused_operators=RefusedOperators(authentication, refusals, metrics), journal=journal,
         intents=Intents(notary, pools, journal, settings.limits.worker_wait_seconds),
-        explaining=_explaining(configuration, policy, learned), dependencies=dependencies,
-        learned=learned, allow_list=allow_list, rates=rates, metrics=metrics, memory=memory, presence=presence,
+        explaining=explaining, dependencies=dependencies, learned=learned, allow_list=allow_list, rates=rates,
+        metrics=metrics, memory=memory, presence=presence,
         witnesses=Witnesses(settings, notary, metrics, deadlines.witnesses, is_followed=start.number == 1),
         pipeline=pipeline, webhooks=webhooks, processes=Processes(start.number, settings.front_processes),
-    )  # fmt: skip
-
-
-def _explaining(configuration: Configuration, policy: RunningEngine, learned: LearnedRules) -> Explaining:
-    """What says what would come of a call, by what is in force at that moment."""
-    return Explaining(
-        lambda: configuration.registry, policy, learned.for_action, lambda: configuration.settings,
-        configuration.use_newest_policy,
     )  # fmt: skip
 
 

@@ -5,6 +5,7 @@ carries the code alone; the cause goes to the log with the trace id.
 """
 
 import json
+from types import TracebackType
 from typing import Any
 
 STATUS: dict[str, int] = {
@@ -134,3 +135,21 @@ class GateError(Exception):
         if self.provider_error is not None:
             headers.append(("X-Provider-Error", json.dumps(self.provider_error)))  # ASCII, whatever it holds
         return tuple(headers)
+
+
+class errors_as:  # noqa: N801 (a context manager reads as a verb, like contextlib.suppress)
+    """Translates errors where they leave a room: `with errors_as("overloaded", NoWorker):` raises GateError with this
+    code in their place, and their text as its cause. Other errors pass."""
+
+    def __init__(self, code: str, *errors: type[Exception]) -> None:
+        self._code = code
+        self._errors = errors
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+    ) -> None:
+        if isinstance(error, self._errors):
+            raise GateError(self._code, cause=str(error)) from None

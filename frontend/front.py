@@ -18,7 +18,8 @@ from frontend.configuration.active import ConfigurationRefused
 from frontend.control import Control, inherited
 from frontend.errors import GateError
 from frontend.http.server import ListeningSocket, Server
-from frontend.notary.client import NotaryClient, NotaryRefused, NotaryUnavailable
+from frontend.notary.client import NotaryClient
+from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.services import Services
 from frontend.shared.memory import SharedMemory
 from frontend.telemetry.logs import configure_logs, log

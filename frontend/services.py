@@ -100,7 +100,7 @@ class Services:
     @property
     def registry(self) -> Registry:
         """The active registry; a handler reads it once."""
-        return self.configuration.registry
+        return self.configuration.current.registry
 
     async def health(self) -> Health:
         """A fresh look at every dependency, all at once; one that is overdue is down."""
@@ -145,7 +145,7 @@ class Services:
             "policy_version": self.policy.policy_version,
             "policy_memo": memo,
             "crash_loops": list(self.crash_loops),
-            "weakened": list(self.configuration.settings.weakened),
+            "weakened": list(self.configuration.current.settings.weakened),
         }
 
     def health_of(self, look: Look) -> Health:

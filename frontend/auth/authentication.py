@@ -16,7 +16,7 @@ from frontend.clock import Clock
 from frontend.errors import GateError
 from frontend.http.requests import Request
 from frontend.limits.rates import SessionRates
-from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.errors import notary_errors_as
 from frontend.notary.in_force import Known
 from frontend.notary.operations import Notary
 from frontend.telemetry.logs import log
@@ -144,10 +144,8 @@ class Authentication:
 
     async def _enter(self, proof: m.Proof) -> None:
         """Use a proof once; from then on the epoch in force is known."""
-        try:
+        with notary_errors_as("replay_cache_unavailable"):
             entered = await self.notary.enter(proof)
-        except (NotaryUnavailable, NotaryRefused) as error:
-            raise GateError("replay_cache_unavailable", cause=str(error)) from None
         self.known.note_epoch(entered.epoch)
         if not entered.is_fresh:
             raise GateError("replay_detected")

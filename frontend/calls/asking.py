@@ -2,7 +2,7 @@
 
 from frontend.calls.record import CallRecord
 from frontend.errors import GateError
-from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.pool.channel import WorkerChannel
 from frontend.telemetry.metrics import Metrics
 from ipc import messages as m

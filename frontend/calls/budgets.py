@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from frontend.auth.lease import Lease
 from frontend.errors import GateError
-from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.errors import notary_errors_as
 from frontend.notary.operations import Notary
 
 
@@ -24,10 +24,8 @@ class Budgets:
         """
         if not lease.has_budget:
             return None
-        try:
+        with notary_errors_as("budget_store_unavailable"):
             budget = await self.notary.budget(lease.session_id)
-        except (NotaryUnavailable, NotaryRefused) as error:
-            raise GateError("budget_store_unavailable", cause=str(error)) from None
         if not budget.found:
             raise GateError("budget_session_not_found")
         return budget.remaining

@@ -19,8 +19,8 @@ from frontend.calls.executed import Executed
 from frontend.calls.record import CallRecord
 from frontend.calls.reserving import Reservation
 from frontend.clock import ClockError
-from frontend.errors import GateError
-from frontend.notary.client import NotaryRefused, NotarySilent, NotaryUnavailable
+from frontend.errors import GateError, errors_as
+from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
 from frontend.notary.operations import Notary
 from frontend.notary.waiting import Course, Waiter
 from frontend.pool.channel import WorkerChannel, WorkerLost
@@ -101,19 +101,15 @@ class Execution:
             raise GateError("action_execution_failed", cause="the egress proxy can't be reached: it answers nothing")
 
     def _secret_values(self, plan: Plan) -> dict[str, str]:
-        try:
+        with errors_as("action_execution_failed", SecretMissing):
             return self._values_of(plan)
-        except SecretMissing as error:
-            raise GateError("action_execution_failed", cause=str(error)) from None
 
     def _values_of(self, plan: Plan) -> dict[str, str]:
         """Raises SecretMissing; GateError while none can be read."""
         if not plan.secrets:
             return {}
-        try:
+        with errors_as("secrets_unavailable", SecretsUnavailable):
             return self.secrets.for_plan(plan.secrets)
-        except SecretsUnavailable as error:
-            raise GateError("secrets_unavailable", cause=str(error)) from None
 
     def _look_again(self, plan: Plan, approver: m.Approver | None) -> None:
         """SECURITY: what has waited for a worker is not dispatched once an operator knows that it is revoked."""

@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from frontend.actions.asked import question_of
 from frontend.actions.planning import draft
+from frontend.actions.question import question_of
 from frontend.actions.registry import Registry
 from frontend.actions.supposed import lease_of, mapping_of
 from frontend.actions.targets import Learned

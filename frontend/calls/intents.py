@@ -9,8 +9,8 @@ from typing import Final
 
 from frontend.auth.authentication import OperatorCaller
 from frontend.calls.journal import Journal
-from frontend.errors import GateError
-from frontend.notary.client import NotaryRefused, NotarySilent, NotaryUnavailable
+from frontend.errors import GateError, errors_as
+from frontend.notary.errors import NotarySilent, notary_errors_as
 from frontend.notary.operations import Notary
 from frontend.pool.pool import NoWorker, Pools
 from ipc import messages as m
@@ -38,10 +38,8 @@ class Intents:
 
     async def show(self, intent_id: str) -> IntentDetail:
         """What is known of one. Raises GateError: intent_not_found, ledger_unavailable."""
-        try:
+        with notary_errors_as("ledger_unavailable"):
             intent = await self.notary.intent(intent_id)
-        except (NotaryUnavailable, NotaryRefused) as error:
-            raise GateError("ledger_unavailable", cause=str(error)) from None
         if intent is None:
             raise GateError("intent_not_found")
         return intent
@@ -55,7 +53,7 @@ class Intents:
         if (why := why_not(intent)) is not None:
             raise GateError("intent_not_verifiable", message=why)
         event = self.journal.operator_event(INTENT_VERIFICATION, operator)
-        try:
+        with errors_as("overloaded", NoWorker), notary_errors_as("evidence_persistence_failed"):
             # SECURITY: a worker that has run strangers' code may have been taken over, and would be believed.
             async with self.pools.lease(
                 "fs", "process", self.worker_wait_seconds, (f"operator {operator.name}",)
@@ -65,10 +63,6 @@ class Intents:
                 except NotarySilent:
                     self.pools.kill(worker, "it does not tell what it sees")
                     raise
-        except NoWorker as error:
-            raise GateError("overloaded", cause=str(error)) from None
-        except (NotaryUnavailable, NotaryRefused) as error:
-            raise GateError("evidence_persistence_failed", cause=str(error)) from None
         if isinstance(answer, m.NoSuchWorker):
             raise GateError("overloaded", cause="the worker ended before it had told what it saw")
         if isinstance(answer, m.Unverifiable):

@@ -9,7 +9,7 @@ from typing import Any
 
 from frontend.auth.authentication import OperatorCaller
 from frontend.errors import GateError
-from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.errors import notary_errors_as
 from frontend.notary.operations import Notary
 from frontend.telemetry.logs import trace_now
 from frontend.telemetry.weakened import Weakened
@@ -67,13 +67,11 @@ class Journal:
         await self._write(event)
 
     async def _write(self, event: AuditEvent) -> None:
-        try:
+        with notary_errors_as("evidence_persistence_failed"):
             if event.event_type == ACTION_CALL:
                 await self.notary.refuse(Refuse(event))
             else:
                 await self.notary.note(event)
-        except (NotaryUnavailable, NotaryRefused) as error:
-            raise GateError("evidence_persistence_failed", cause=str(error)) from None
 
 
 def bounded(fields: dict[str, Any]) -> dict[str, Any]:

@@ -15,8 +15,8 @@ from typing import Any
 
 import trio
 
-from frontend.actions.asked import question_of
 from frontend.actions.planning import Draft, build_plan, draft
+from frontend.actions.question import question_of
 from frontend.actions.registry import Action, Registry
 from frontend.actions.targets import Learned
 from frontend.auth.authentication import Authentication
@@ -34,7 +34,7 @@ from frontend.errors import GateError
 from frontend.http.requests import Request
 from frontend.limits.admission import Admission, Place
 from frontend.limits.rates import SessionRates, TooMuch
-from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.notary.operations import Notary
 from frontend.policy.engine import PolicyEngine
 from frontend.policy.question import Decision

@@ -17,7 +17,7 @@ from frontend.calls.journal import Journal
 from frontend.configuration.active import Configuration
 from frontend.configuration.deadlines import ConfigurationDeadlines
 from frontend.control import Control
-from frontend.errors import GateError
+from frontend.errors import GateError, errors_as
 from frontend.files.exclusive import NotChanged
 from frontend.policy import edit
 from frontend.policy.acl import PolicyFiles
@@ -87,7 +87,7 @@ class Authority:
 
     async def allow(self, action_id: str, agent_id: str, operator: OperatorCaller) -> PolicyData:
         """Spare this agent the approval of a registered action. Raises action_not_found."""
-        if self.configuration.registry.get(action_id) is None:
+        if self.configuration.current.registry.get(action_id) is None:
             raise GateError("action_not_found")
         fields = {"action_id": action_id, "change": {"agent_id": agent_id}}
         act = _Act(events.POLICY_ALLOWLIST_ADDED, operator, fields, lambda data: edit.allow(data, action_id, agent_id))
@@ -158,10 +158,9 @@ class Authority:
         if waiting.cancelled_caught:
             raise GateError("overloaded", cause=f"the policy has been loading or changing for {seconds:g} s")
         try:
-            async with self.configuration.policy_file.turn() as turn:
-                yield turn
-        except NotChanged as error:
-            raise GateError("policy_not_writable", cause=str(error)) from None
+            with errors_as("policy_not_writable", NotChanged):
+                async with self.configuration.policy_file.turn() as turn:
+                    yield turn
         finally:
             lock.release()
 
@@ -194,16 +193,16 @@ class Authority:
     # ------------------------------------------------------------------ what is registered
 
     def _in_force(self) -> PolicyFiles:
-        files = self.configuration.policy_files
+        files = self.configuration.current.policy_files
         if files is None:
             raise GateError("policy_engine_unavailable", cause="no policy is in force yet")
         return files
 
     def _sinks_of(self, actions: Iterable[str]) -> frozenset[str]:
-        return self.configuration.registry.sinks_of(actions)
+        return self.configuration.current.registry.sinks_of(actions)
 
     def _refuse_unregistered(self, actions: Iterable[str], *, known: tuple[str, ...]) -> None:
-        registry = self.configuration.registry
+        registry = self.configuration.current.registry
         unknown = [name for name in actions if name not in known and registry.get(name) is None]
         if unknown:
             raise GateError("unknown_action", message=f"not registered: {', '.join(unknown[:5])}")

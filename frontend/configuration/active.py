@@ -23,6 +23,7 @@ from frontend.actions.registry import Registry, load_manifests
 from frontend.actions.roots import root_problems
 from frontend.actions.trust import Trusted, load_trusted
 from frontend.auth.operators import Operators
+from frontend.configuration.current import Current
 from frontend.configuration.deadlines import ConfigurationDeadlines
 from frontend.control import Control, SupervisorSilent
 from frontend.egress.proxy_list import AllowList, ListNotWritten
@@ -30,7 +31,7 @@ from frontend.egress.rulefile import learned_of
 from frontend.errors import GateError
 from frontend.files.problems import Problem
 from frontend.manifests.manifest import Manifest
-from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.notary.operations import Notary
 from frontend.policy.acl import PolicyFiles, read_policy
 from frontend.policy.engine import PolicyEngine, PolicyRefused, PolicyUnreached
@@ -69,24 +70,22 @@ Commit = Callable[[Registry, PolicyFiles], Awaitable[None]]
 
 @dataclass(slots=True)
 class Configuration:
-    """Owns what is in force, and how all of it is replaced at once. `policy_files` is None before the first load."""
+    """Replaces all that is in `current` at once."""
 
-    settings: Settings
+    current: Current
     control: Control
     policy: PolicyEngine
     pools: Pools
-    registry: Registry
     notary: Notary
     allow_list: AllowList
-    _turn: trio.Lock
     memory: SharedMemory
     policy_file: PolicyFile
     deadlines: ConfigurationDeadlines = ConfigurationDeadlines()
     operators: Operators = field(default_factory=lambda: Operators(()))
     """Those that authentication asks."""
-    policy_files: PolicyFiles | None = None
     policy_turn: trio.Lock = field(default_factory=trio.Lock)
     """Held while the policy in force is replaced, from the reading of its files on."""
+    _turn: trio.Lock = field(default_factory=trio.Lock)
     _changes: int = 0
     """Changes of the policy's data, by whichever front, that are in force here."""
 
@@ -122,11 +121,11 @@ class Configuration:
     def follow_settings(self, reloadable: Reloadable) -> None:
         """Decide by these settings with the next request. Raises ValueError for operators that can't be told apart."""
         self.operators.follow(Operators(reloadable.operators))
-        self.settings = with_reloadable(self.settings, reloadable)
+        self.current.settings = with_reloadable(self.current.settings, reloadable)
 
     def _tell_doubts(self, files: PolicyFiles) -> None:
         said = [doubt.sentence for doubt in files.doubts]
-        for problem in policy_problems(said, self.settings.policy_dir):
+        for problem in policy_problems(said, self.current.settings.policy_dir):
             log.warning("a rule of the policy may not do what it says", problem=str(problem))
 
     def _announce(self, digest: str, changes: int, *, is_start: bool) -> None:
@@ -180,22 +179,22 @@ class Configuration:
 
     async def _follow(self, digest: str) -> bool:
         """True once the policy with this digest is in force."""
-        if self.policy_files is None:
+        if self.current.policy_files is None:
             return False
-        if self.policy_files.sources.digest == digest:
+        if self.current.policy_files.sources.digest == digest:
             return True
         files = await self._policy_on_disk()
         if files.sources.digest != digest:
             # A later change: by another front, whose message will follow, or by a person, who has to reload.
             log.info("the policy on the disk is another one already", policy_version=files.data.policy_version)
             return False
-        await self._use(self.registry, files, None)
+        await self._use(self.current.registry, files, None)
         log.info("another front has changed the policy", policy_version=files.data.policy_version)
         return True
 
     def changed_policy(self, files: PolicyFiles) -> None:
         """This front has changed the policy's data: every front decides by it from now on."""
-        self.policy_files = files
+        self.current.policy_files = files
         self._changes = self.memory.change_policy(files.sources.digest)
 
     async def _use(self, registry: Registry, files: PolicyFiles, commit: Commit | None) -> None:
@@ -205,10 +204,10 @@ class Configuration:
         except PolicyRefused as error:
             raise self._policy_refused(error) from None
         except PolicyUnreached as error:
-            if not error.is_committed or self.policy_files is None:
+            if not error.is_committed or self.current.policy_files is None:
                 raise ConfigurationRefused([f"the policy engine: {error}"], is_passing=True) from None
             log.error("the policy is not in force yet: nothing is decided until it is", cause=str(error))
-        self.registry, self.policy_files = registry, files
+        self.current.registry, self.current.policy_files = registry, files
 
     async def _policy_on_disk(self) -> PolicyFiles:
         try:
@@ -217,7 +216,9 @@ class Configuration:
             raise self._policy_refused(error) from None
 
     def _policy_refused(self, error: PolicyRefused) -> ConfigurationRefused:
-        return ConfigurationRefused([str(one) for one in policy_problems(error.problems, self.settings.policy_dir)])
+        return ConfigurationRefused(
+            [str(one) for one in policy_problems(error.problems, self.current.settings.policy_dir)]
+        )
 
     async def _prepared_in(self, seconds: float, swap: AsyncExitStack, fresh: Fresh) -> tuple[Registry, int]:
         with trio.move_on_after(seconds):
@@ -249,7 +250,7 @@ class Configuration:
             raise ConfigurationRefused(told, is_passing=True) from None
 
     async def _prepare(self, fresh: Fresh) -> tuple[Registry, int]:
-        settings, within = self.settings, self.deadlines.read_seconds
+        settings, within = self.current.settings, self.deadlines.read_seconds
         told = [*fresh.problems, *_operator_problems(fresh), *await self._key_problems()]
         manifests, trusted = await _in_thread(lambda: _read(settings, told), within)
         folder = Path(settings.manifests_dir)

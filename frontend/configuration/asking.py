@@ -14,8 +14,8 @@ from typing import Final
 import msgspec
 from setproctitle import setproctitle
 
-from frontend.actions.asked import question_of
 from frontend.actions.planning import draft
+from frontend.actions.question import question_of
 from frontend.actions.registry import Action, Registry, load_manifests
 from frontend.actions.supposed import lease_of, mapping_of
 from frontend.actions.targets import NOTHING_LEARNED

@@ -82,7 +82,7 @@ class Reloads:
         if problem is not None and message.tells:
             await self._failed(message, problem)
         version = self.configuration.policy.policy_version
-        self.control.post(m.Reloaded(message.request_id, problem, len(self.configuration.registry), version))
+        self.control.post(m.Reloaded(message.request_id, problem, len(self.configuration.current.registry), version))
 
     def finish(self, message: m.FinishReload) -> None:
         """The supervisor has heard of every front how far it came."""

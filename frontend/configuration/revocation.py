@@ -15,7 +15,7 @@ from frontend.calls.approvals.expiry import Expiry
 from frontend.calls.journal import Journal
 from frontend.configuration.deadlines import ConfigurationDeadlines
 from frontend.errors import GateError
-from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.errors import NotaryRefused, NotaryUnavailable, notary_errors_as
 from frontend.notary.in_force import Known
 from frontend.notary.operations import Notary
 from frontend.telemetry.logs import log
@@ -47,10 +47,8 @@ class Revocation:
 
     async def epoch(self) -> int:
         """The epoch in force. Raises GateError epoch_store_unavailable."""
-        try:
+        with notary_errors_as("epoch_store_unavailable"):
             return await self.notary.epoch()
-        except (NotaryUnavailable, NotaryRefused) as error:
-            raise GateError("epoch_store_unavailable", cause=str(error)) from None
 
     async def revoke_all(self, operator: OperatorCaller) -> tuple[int, int]:
         """(previous, current) epoch. Raises GateError epoch_store_unavailable: it may or may not have risen, ask
@@ -66,10 +64,8 @@ class Revocation:
         Every front has heard of it before the answer goes out: the notary tells them first.
         """
         asked = RevokeSession(session_id, self.journal.operator_event(SESSION_REVOKED, operator))
-        try:
+        with notary_errors_as("evidence_persistence_failed"):
             revoked = await self.notary.revoke_session(asked)
-        except (NotaryUnavailable, NotaryRefused) as error:
-            raise GateError("evidence_persistence_failed", cause=str(error)) from None
         if revoked is None:
             raise GateError("session_not_found")
         if revoked.is_full:
@@ -100,10 +96,8 @@ class Revocation:
         log.error("the store had lost the epoch: every lease of before is revoked", lost=known, was=revoked.previous)
 
     async def _raise(self, asked: Revoke) -> Revoked:
-        try:
+        with notary_errors_as("epoch_store_unavailable"):
             revoked = await self.notary.revoke(asked)
-        except (NotaryUnavailable, NotaryRefused) as error:
-            raise GateError("epoch_store_unavailable", cause=str(error)) from None
         self.known.note_epoch(revoked.current)
         return revoked
 

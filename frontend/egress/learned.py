@@ -5,8 +5,7 @@ with live sync the egress proxy's list has followed by then. Never changes a fil
 believed teaches nothing, and is not written over.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
-from pathlib import Path
+from collections.abc import Awaitable, Callable
 from typing import Any, Protocol
 
 import trio
@@ -27,8 +26,7 @@ from frontend.egress.rules import (
     count_of,
     encode_rules,
 )
-from frontend.errors import GateError
-from frontend.files.deadlines import FileDeadlines
+from frontend.errors import GateError, errors_as
 from frontend.files.exclusive import NotChanged
 from frontend.telemetry.logs import log
 from ipc.private_files import MAX_FILE_BYTES, KeyFileError
@@ -48,12 +46,8 @@ class LearnedRules:
     learned_rules_unavailable; those that change something also evidence_persistence_failed and clock_error, and for
     domains allowlist_sync_failed."""
 
-    def __init__(
-        self, path: Path, clock: Clock, journal: Journal, allow_list: AllowList,
-        deadlines: FileDeadlines = FileDeadlines(),
-    ) -> None:  # fmt: skip
-        """Raises KeyFileError when there is a file and it can't be believed."""
-        self._file = RuleFile(path, deadlines)
+    def __init__(self, file: RuleFile, clock: Clock, journal: Journal, allow_list: AllowList) -> None:
+        self._file = file
         self._clock = clock
         self._journal = journal
         self._allow_list = allow_list
@@ -61,10 +55,6 @@ class LearnedRules:
     def for_action(self, action_id: str) -> Learned:
         """What the action has learned; nothing while the file can't be believed. Raises nothing."""
         return self._file.learned(action_id)
-
-    def every(self) -> Mapping[str, Learned]:
-        """The same for all actions that have learned something, by id. Raises nothing."""
-        return self._file.every()
 
     def listed(self, kind: Kind, action_id: str | None = None) -> list[Rule]:
         """Rules of a kind, of one action or of all, by action and then as they came."""
@@ -118,7 +108,7 @@ class LearnedRules:
         self, kind: Kind, edit: Edit, act: "_Act", *, gained: tuple[str, ...] = (), even_if_nothing: bool = False
     ) -> int:
         """Evidence first, then the files; by how many rules they differ."""
-        try:
+        with errors_as("learned_rules_unavailable", NotChanged):
             async with self._file.exclusive.turn() as turn:
                 before = self._believed()
                 after = edit(before)
@@ -138,33 +128,26 @@ class LearnedRules:
                 with trio.CancelScope(shield=True):  # what has begun is finished; each wait has its own deadline
                     await act.make(count, lambda: self._put(kind, gained, replace))
                 return count
-        except NotChanged as error:
-            raise GateError("learned_rules_unavailable", cause=str(error)) from None
 
     async def _put(self, kind: Kind, gained: tuple[str, ...], replace: Callable[[], Awaitable[None]]) -> None:
         """Both files. A domain stands in the proxy's list before it counts, and is gone from there last: a change that
         failed half way has left the list too wide, never too narrow."""
         if not gained:
             await replace()
-            return await self._synced(kind)
-        try:
+            await self._synced(kind)
+            return
+        with errors_as("allowlist_sync_failed", ListNotWritten):
             async with self._allow_list.wider(gained):
                 await replace()
-        except ListNotWritten as error:
-            raise GateError("allowlist_sync_failed", cause=str(error)) from None
 
     async def _synced(self, kind: Kind) -> None:
-        try:
+        with errors_as("allowlist_sync_failed", ListNotWritten):
             if kind is DOMAINS:
                 await self._allow_list.sync()
-        except ListNotWritten as error:
-            raise GateError("allowlist_sync_failed", cause=str(error)) from None
 
     def _believed(self) -> Rules:
-        try:
+        with errors_as("learned_rules_unavailable", KeyFileError):
             return self._file.rules()
-        except KeyFileError as error:
-            raise GateError("learned_rules_unavailable", cause=str(error)) from None
 
 
 class _Act:

@@ -14,6 +14,7 @@ import msgspec
 import trio
 
 from frontend.clock import ClockError
+from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
 from frontend.notary.link import FRONTS, Dialect, Heard, Link
 from frontend.notary.waiting import Course, Waiter
 from frontend.telemetry.logs import log
@@ -27,24 +28,6 @@ WAIT_SECONDS = 10.0
 MAX_WAITING = 4096
 """Operations that are not answered; one more is refused at once."""
 _NEVER = float("inf")
-
-
-class NotaryUnavailable(Exception):
-    """The notary can't be asked, or could not write or read. `part` is what failed: store, budget, approvals, ledger,
-    keys, or notary where nothing was answered. `is_begun`: a call was begun, and its end could not be written."""
-
-    def __init__(self, cause: str, part: str = "notary", *, is_begun: bool = False) -> None:
-        super().__init__(cause)
-        self.part = part
-        self.is_begun = is_begun
-
-
-class NotarySilent(NotaryUnavailable):
-    """There was no answer, or none that makes sense: the operation may be done all the same."""
-
-
-class NotaryRefused(Exception):
-    """The notary works, and what was asked contradicts what it holds. Nothing was written."""
 
 
 def _nothing(*_: Any) -> None:

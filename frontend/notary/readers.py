@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 import trio
 
-from frontend.notary.client import NotaryUnavailable
+from frontend.notary.errors import NotaryUnavailable
 from frontend.notary.progress import Progress
 from ipc import messages as m
 from ipc.blocking import ChannelClosed

@@ -13,7 +13,7 @@ import msgspec
 import trio
 
 from frontend.clock import Clock, ClockError
-from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.telemetry.logs import log
 from frontend.webhooks.deadlines import WebhookDeadlines
 from frontend.webhooks.endpoints import Endpoint

@@ -12,7 +12,7 @@ from typing import Final
 import trio
 
 from frontend.clock import ClockError
-from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.notary.operations import Notary
 from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import Metrics

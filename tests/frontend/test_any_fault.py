@@ -14,7 +14,7 @@ import msgspec
 import pytest
 import trio
 
-from frontend.notary.client import NotaryRefused, NotarySilent, NotaryUnavailable
+from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
 from ipc.approvals import TTL_SECONDS
 from ipc.messages import ListHolds
 from ipc.settings import LimitSettings

@@ -4,8 +4,9 @@ import re
 from pathlib import Path
 
 import pytest
+import trio
 
-from frontend.errors import STATUS, GateError
+from frontend.errors import STATUS, GateError, errors_as
 
 ROOT = Path(__file__).resolve().parents[2]
 CONTRACT = {
@@ -63,3 +64,25 @@ def test_every_code_is_explained_to_agents_and_no_other() -> None:
 
 def _cells(text: str) -> list[str]:
     return [line.split("|")[2] for line in text.splitlines() if re.match(r"\| \d{3} ", line)]
+
+
+def test_an_error_that_is_named_leaves_as_the_code_with_its_text_for_the_log_alone() -> None:
+    with pytest.raises(GateError) as refusal, errors_as("overloaded", LookupError, OSError):
+        raise KeyError("no worker came free")
+    error = refusal.value
+    assert (error.code, error.cause, error.body()) == ("overloaded", "'no worker came free'", {"error": "overloaded"})
+    assert error.__suppress_context__, "a traceback shows one error, not two"
+
+
+def test_an_error_that_is_not_named_passes_as_it_is_and_so_does_what_went_well() -> None:
+    with errors_as("overloaded", OSError):
+        pass
+    with pytest.raises(ValueError, match="a fault of ours"), errors_as("overloaded", OSError):
+        raise ValueError("a fault of ours")
+
+
+async def test_a_task_that_is_cancelled_stays_cancelled_whatever_errors_are_named() -> None:
+    with trio.CancelScope() as scope, errors_as("overloaded", Exception):
+        scope.cancel()
+        await trio.lowlevel.checkpoint()
+    assert scope.cancelled_caught

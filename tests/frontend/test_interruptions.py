@@ -13,7 +13,7 @@ import pytest
 import trio
 
 from frontend.actions.registry import Registry
-from frontend.notary.client import NotarySilent, NotaryUnavailable
+from frontend.notary.errors import NotarySilent, NotaryUnavailable
 from ipc.messages import ListHolds
 from ipc.settings import LimitSettings
 from tests.support.coded import Coded
@@ -314,7 +314,7 @@ async def test_a_registry_that_is_swapped_in_the_middle_of_a_call_does_not_chang
         agent = await core.agent()
 
         async def swap() -> None:
-            core.services.configuration.registry = Registry()
+            core.services.configuration.current.registry = Registry()
 
         core.policy.before = swap
         assert (await agent.call())[0] == 200

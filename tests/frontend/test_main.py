@@ -9,11 +9,11 @@ import msgspec
 import pytest
 import trio
 
-from frontend.actions.registry import Registry
 from frontend.configuration.active import Commit, Configuration, ConfigurationRefused, Fresh
+from frontend.configuration.current import Current
 from frontend.front import Front
 from frontend.http.server import Server
-from frontend.notary.client import NotaryUnavailable
+from frontend.notary.errors import NotaryUnavailable
 from frontend.policy.acl import PolicyFiles
 from frontend.policy.data import PolicyData
 from frontend.policy.engine import PolicySources
@@ -31,8 +31,8 @@ FULL = NotaryUnavailable("the disk is full")
 class Loading:
     """A configuration whose load ends as it is told."""
 
-    def __init__(self, outcome: Exception | None = None) -> None:
-        self.registry = Registry()
+    def __init__(self, current: Current, outcome: Exception | None = None) -> None:
+        self.current = current
         self.policy = ScriptedPolicy()
         self.outcome = outcome
 
@@ -41,14 +41,15 @@ class Loading:
         if self.outcome is not None:
             raise self.outcome
         if commit is not None:
-            await commit(self.registry, PolicyFiles(PolicySources({}, "{}", "p2"), PolicyData("p2")))
+            await commit(self.current.registry, PolicyFiles(PolicySources({}, "{}", "p2"), PolicyData("p2")))
 
 
 @asynccontextmanager
 async def fronted(folder: Path, outcome: Exception | None = None) -> AsyncIterator[tuple[Core, Front, list[m.Message]]]:
     """A front, and what it posts to its supervisor."""
     async with front_core(folder, workers=0) as core, trio.open_nursery() as nursery:
-        core.services.configuration = core.services.reloads.configuration = cast(Configuration, Loading(outcome))
+        loading = Loading(core.services.configuration.current, outcome)
+        core.services.configuration = core.services.reloads.configuration = cast(Configuration, loading)
         server = Server([], core.dispatch.respond, LimitSettings())
         front = Front(core.services, server, nursery)
         posted: list[m.Message] = []
@@ -168,7 +169,7 @@ async def test_a_front_that_is_told_to_stop_while_it_opens_just_leaves(tmp_path:
             await trio.sleep_forever()
 
     async with fronted(tmp_path) as (core, front, _posted):
-        core.services.configuration = cast(Configuration, Endless())
+        core.services.configuration = cast(Configuration, Endless(core.services.configuration.current))
         with trio.fail_after(60), front.opening:
             front.stop(60.0)
             await front.open(())

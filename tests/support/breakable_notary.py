@@ -12,7 +12,8 @@ from typing import Any
 
 import trio
 
-from frontend.notary.client import NotaryClient, NotaryRefused, NotarySilent, NotaryUnavailable
+from frontend.notary.client import NotaryClient
+from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
 from frontend.notary.link import FRONTS, Dialect
 from frontend.notary.waiting import Course, Waiter
 from ipc import messages as m

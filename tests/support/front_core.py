@@ -332,7 +332,7 @@ async def front_core(
     control.kill_worker = desk.kill  # type: ignore[method-assign]  # no supervisor reads this front's channel
     start = m.StartFront(front_id, (front_id,), settings, ())
     services = build_services(start, control, client, clock, deadlines=deadlines)
-    services.configuration.registry = registry_of(
+    services.configuration.current.registry = registry_of(
         folder / "actions", *(manifests or (action(),)), has_proxy=settings.egress_proxy_url is not None
     )  # fmt: skip
     core = Core(services, client, clock, desk, notary)

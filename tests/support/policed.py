@@ -52,8 +52,8 @@ async def policed(
         if engine is not None:
             core.services.policy = engine
             object.__setattr__(core.services.pipeline, "policy", engine)
-        files = believed(await configuration.policy_file.read(), configuration.registry.sinks_of)
-        configuration.policy_files = files
+        files = believed(await configuration.policy_file.read(), configuration.current.registry.sinks_of)
+        configuration.current.policy_files = files
         await configuration.policy.load(for_engine(files))
         yield core
 

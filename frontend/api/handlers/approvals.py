@@ -17,7 +17,7 @@ from frontend.contract.approvals import (
 )
 from frontend.contract.execution import ExecutionResult
 from frontend.errors import GateError
-from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
 from ipc.approvals import EXPIRED, PENDING
 from ipc.messages import ListHolds
@@ -39,12 +39,10 @@ async def listing(services: Services, query: ApprovalQuery, _operator: OperatorC
     """List approvals, the newest first."""
     status, now = query.status, services.authentication.now()
     states = None if status is None else (status,)
-    try:
+    with notary_errors_as("approval_store_unavailable"):
         page = await services.notary.approvals(
             ListHolds(states, query.limit, query.principal, query.action_id, query.before)
         )  # fmt: skip
-    except (NotaryUnavailable, NotaryRefused) as error:
-        raise GateError("approval_store_unavailable", cause=str(error)) from None
     # A pending record whose time is over waits for the sweep; to an operator it has expired already.
     items = [listed(record, now) for record in page.approvals if status != PENDING or _is_live(record, now)]
     return ApprovalList(approvals=items, count=len(items), total=page.total - len(page.approvals) + len(items))
@@ -95,10 +93,8 @@ async def deny(services: Services, body: DenyRequest, operator: OperatorCaller, 
 
 
 async def _get(services: Services, approval_id: str) -> ApprovalRecord:
-    try:
+    with notary_errors_as("approval_store_unavailable"):
         record = await services.notary.approval(approval_id)
-    except (NotaryUnavailable, NotaryRefused) as error:
-        raise GateError("approval_store_unavailable", cause=str(error)) from None
     if record is None:
         raise GateError("approval_not_found")
     return record

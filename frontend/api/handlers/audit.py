@@ -1,15 +1,12 @@
 """GET /v1/audit/…: what happened, whether the record of it is whole, and proofs that need no trust in the gateway."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import msgspec
 
 from frontend.auth.authentication import OperatorCaller
 from frontend.contract.annotations import codes
 from frontend.contract.audit import AuditEvents, ChainReport, ConsistencyQuery, EventsQuery, ProofQuery
 from frontend.errors import GateError
-from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
 from ipc.evidence import Bundle, Consistency, EventQuery, ShownCheckpoint
 from ipc.messages import Prove
@@ -21,7 +18,7 @@ async def events(services: Services, query: EventsQuery, _operator: OperatorCall
 
     The bounds `after` and `before` are exclusive.
     """
-    with _from_the_ledger():
+    with notary_errors_as("ledger_unavailable"):
         records = await services.notary.events(EventQuery(**msgspec.structs.asdict(query)))
     return AuditEvents(events=[msgspec.Raw(event) for event in records], count=len(records))
 
@@ -33,7 +30,7 @@ async def verify(services: Services, _operator: OperatorCaller) -> ChainReport:
     One walk at a time: whoever comes second waits, ten minutes at most, and gets a walk of their own. The log tells how
     far a long one is.
     """
-    with _from_the_ledger():
+    with notary_errors_as("ledger_unavailable"):
         report = await services.readers.verify()
     services.metrics.verifications.add("intact" if report.intact else "broken")
     return ChainReport(**msgspec.structs.asdict(report))
@@ -45,7 +42,7 @@ async def checkpoint(services: Services, _operator: OperatorCaller) -> ShownChec
 
     Whoever keeps one can prove later that nothing before it was changed or removed.
     """
-    with _from_the_ledger():
+    with notary_errors_as("ledger_unavailable"):
         return await services.notary.checkpoint()
 
 
@@ -58,7 +55,7 @@ async def proof(services: Services, query: ProofQuery, _operator: OperatorCaller
     named = msgspec.structs.asdict(query)
     if sum(value is not None for value in named.values()) != 1:
         raise GateError("invalid_request", message="name one of event_id, intent_id and receipt_id")
-    with _from_the_ledger():
+    with notary_errors_as("ledger_unavailable"):
         bundle = await services.notary.bundle(Prove(**named))
     if bundle is None:
         raise GateError("evidence_not_found")
@@ -71,17 +68,8 @@ async def consistency(services: Services, query: ConsistencyQuery, _operator: Op
 
     A log that was never of this size has no such proof: it was cut, or the checkpoint is of another log.
     """
-    with _from_the_ledger():
+    with notary_errors_as("ledger_unavailable"):
         evidence = await services.notary.consistency(query.old_size)
     if evidence is None:
         raise GateError("evidence_not_found")
     return evidence
-
-
-@contextmanager
-def _from_the_ledger() -> Iterator[None]:
-    """Raises GateError ledger_unavailable for what the notary or a reader could not answer."""
-    try:
-        yield
-    except (NotaryUnavailable, NotaryRefused) as error:
-        raise GateError("ledger_unavailable", cause=str(error)) from None

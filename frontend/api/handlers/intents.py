@@ -17,7 +17,7 @@ from frontend.contract.intents import (
     VerifiedIntent,
 )
 from frontend.errors import GateError
-from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
 from ipc.events import INTENT_RESOLVED
 from ipc.messages import ResolveIntent
@@ -26,11 +26,9 @@ from ipc.messages import ResolveIntent
 @codes("ledger_unavailable")
 async def listing(services: Services, query: IntentsQuery, _operator: OperatorCaller) -> UnresolvedIntents:
     """List intents without a receipt: what was dispatched, and nobody knows what came of it."""
-    try:
+    with notary_errors_as("ledger_unavailable"):
         intents = await services.notary.unresolved(query.limit, query.after)
         total = (await services.notary.ledger_status()).unresolved
-    except (NotaryUnavailable, NotaryRefused) as error:
-        raise GateError("ledger_unavailable", cause=str(error)) from None
     shown = [UnresolvedIntent(**msgspec.structs.asdict(intent)) for intent in intents]
     return UnresolvedIntents(intents=shown, count=len(shown), total=total)
 
@@ -73,10 +71,8 @@ async def resolve(
     what the verifier saw, where it has looked again.
     """
     event = services.journal.operator_event(INTENT_RESOLVED, operator, reason=body.note)
-    try:
+    with notary_errors_as("evidence_persistence_failed"):
         resolved = await services.notary.resolve_intent(ResolveIntent(intent_id, body.outcome, event))
-    except (NotaryUnavailable, NotaryRefused) as error:
-        raise GateError("evidence_persistence_failed", cause=str(error)) from None
     if resolved is None:
         raise GateError("intent_not_found")
     if resolved.is_under_way:

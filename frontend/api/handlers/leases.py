@@ -12,7 +12,7 @@ from frontend.contract.forms import MAX_BODY_BYTES, parse_body
 from frontend.contract.leases import GrantedBudgets, Lease, LeaseRequest
 from frontend.errors import GateError
 from frontend.http.requests import Request
-from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.services import Services
 from frontend.telemetry.logs import log
 from ipc.events import LEASE_ISSUED
@@ -87,7 +87,7 @@ async def _identified(services: Services, request: Request) -> Identity:
     """
     user = "" if request.uid is None else str(request.uid)
     try:
-        identity = identify(services.configuration.settings.identity, request.peer)
+        identity = identify(services.configuration.current.settings.identity, request.peer)
     except GateError as error:
         services.rates.take("unidentified", user)
         await services.refusals.note(Refusal(LEASE_ISSUED, request.uid, error, {"reason": error.cause}))

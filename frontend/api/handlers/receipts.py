@@ -8,7 +8,7 @@ from frontend.auth.authentication import Caller, OperatorCaller
 from frontend.contract.annotations import codes
 from frontend.contract.receipts import Receipt
 from frontend.errors import GateError
-from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
 
 
@@ -28,10 +28,8 @@ async def by_operator(services: Services, _operator: OperatorCaller, receipt_id:
 
 
 async def _receipt(services: Services, receipt_id: str) -> Receipt:
-    try:
+    with notary_errors_as("ledger_unavailable"):
         shown = await services.notary.receipt(receipt_id)
-    except (NotaryUnavailable, NotaryRefused) as error:
-        raise GateError("ledger_unavailable", cause=str(error)) from None
     if shown is None:
         raise GateError("receipt_not_found")
     fields = msgspec.json.decode(shown.receipt, type=dict[str, Any])

@@ -5,8 +5,7 @@ import msgspec
 from frontend.auth.authentication import OperatorCaller
 from frontend.contract.annotations import codes
 from frontend.contract.sessions import RevokedSession, Session, Sessions, SessionsQuery
-from frontend.errors import GateError
-from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
 from ipc.messages import ListSessions
 
@@ -18,10 +17,8 @@ async def listing(services: Services, query: SessionsQuery, _operator: OperatorC
     Told by the events of their leases: where gateways share a store and each has a ledger of its own, those of this
     gateway.
     """
-    try:
+    with notary_errors_as("ledger_unavailable"):
         page = await services.notary.sessions(ListSessions(query.limit, query.principal, query.after))
-    except (NotaryUnavailable, NotaryRefused) as error:
-        raise GateError("ledger_unavailable", cause=str(error)) from None
     shown = [Session(**msgspec.structs.asdict(session)) for session in page.sessions]
     return Sessions(sessions=shown, count=len(shown), next=page.next)
 

@@ -16,7 +16,7 @@ from frontend.contract.webhooks import (
     WebhooksQuery,
 )
 from frontend.errors import GateError
-from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
 from ipc.clock import iso
 from ipc.events import WEBHOOK_TESTED, WEBHOOKS_REDELIVERED
@@ -26,10 +26,8 @@ from ipc.messages import ListDeliveries, RedeliverDeliveries
 @codes("ledger_unavailable")
 async def listing(services: Services, query: WebhooksQuery, _operator: OperatorCaller) -> WebhookList:
     """List endpoints with what waits for them, and what was given up. Names only: addresses are often credentials."""
-    try:
+    with notary_errors_as("ledger_unavailable"):
         deliveries = await services.notary.deliveries(ListDeliveries(query.endpoint, query.limit))
-    except (NotaryUnavailable, NotaryRefused) as error:
-        raise GateError("ledger_unavailable", cause=str(error)) from None
     states: dict[str, Literal["active", "disabled"]] = {
         row.name: "disabled" if row.disable else "active" for row in services.webhooks.rows
     }
@@ -73,12 +71,10 @@ async def redeliver(services: Services, body: RedeliverRequest, operator: Operat
     """
     _known(services, endpoint)
     event = services.journal.operator_event(WEBHOOKS_REDELIVERED, operator)
-    try:
+    with notary_errors_as("evidence_persistence_failed"):
         moved = await services.notary.redeliver(
             RedeliverDeliveries(endpoint, body.event_id, int(services.clock.now() * 1000), event)
         )
-    except (NotaryUnavailable, NotaryRefused) as error:
-        raise GateError("evidence_persistence_failed", cause=str(error)) from None
     return Redelivered(name=endpoint, redelivered=moved.count, left=moved.left)
 
 

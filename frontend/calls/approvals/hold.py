@@ -15,7 +15,7 @@ from frontend.calls.asking import refusal
 from frontend.calls.record import CallRecord
 from frontend.clock import Clock
 from frontend.errors import GateError
-from frontend.notary.client import NotaryRefused, NotarySilent, NotaryUnavailable
+from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
 from frontend.notary.operations import Notary
 from frontend.telemetry.metrics import HELD, Metrics
 from ipc.approvals import PENDING, TTL_SECONDS, Body

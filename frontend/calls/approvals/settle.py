@@ -26,8 +26,8 @@ from frontend.calls.record import CallRecord
 from frontend.contract.approvals import Denied
 from frontend.contract.execution import ApprovalNote, ExecutionResult
 from frontend.egress.proxy_list import AllowList, ListNotWritten
-from frontend.errors import GateError
-from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.errors import GateError, errors_as
+from frontend.notary.errors import notary_errors_as
 from frontend.notary.in_force import Known
 from frontend.notary.operations import Notary
 from frontend.telemetry.logs import log, trace_id
@@ -155,10 +155,8 @@ class Settlement:
 
     async def _pending(self, approval_id: str) -> ApprovalRecord:
         """The hold, while it waits. Raises GateError."""
-        try:
+        with notary_errors_as("approval_store_unavailable"):
             approval = await self.notary.approval(approval_id)
-        except (NotaryUnavailable, NotaryRefused) as error:
-            raise GateError("approval_store_unavailable", cause=str(error)) from None
         if approval is None or state_at(approval.state, approval.expires_at, self.transitions.clock.now()) != PENDING:
             raise GateError("approval_not_found")
         return approval
@@ -201,10 +199,8 @@ class Settlement:
         no more than one call was to go there."""
         if plan.egress.proxy_patience_seconds:
             wider = self.allow_list.wider(plan.unresolved_domains, settle_seconds=self.deadlines.settle_seconds)
-            try:
+            with errors_as("allowlist_sync_failed", ListNotWritten):
                 await passage.enter_async_context(wider)
-            except ListNotWritten as error:
-                raise GateError("allowlist_sync_failed", cause=str(error)) from None
 
     async def _failed(self, record: CallRecord, approval: ApprovalRecord, problem: Exception) -> GateError:
         """The approval is over; returns the answer. What was dispatched and has no evidence stays claimed: by what the

@@ -13,7 +13,7 @@ from frontend.calls.approvals.record import encode, outcome_of
 from frontend.calls.approvals.states import check_move
 from frontend.clock import Clock, ClockError
 from frontend.errors import GateError
-from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.errors import notary_errors_as
 from frontend.notary.operations import Notary
 from frontend.telemetry.logs import log
 from frontend.telemetry.metrics import ENDS, Metrics
@@ -81,10 +81,8 @@ class Transitions:
 
     async def _move(self, asked: MoveHold) -> ApprovalRecord | None:
         check_move(asked.from_state, asked.to_state)
-        try:
+        with notary_errors_as("approval_store_unavailable"):
             moved = await self.notary.move(asked)
-        except (NotaryUnavailable, NotaryRefused) as error:
-            raise GateError("approval_store_unavailable", cause=str(error)) from None
         if moved is not None and moved.state in ENDS:
             self.metrics.approvals.add(moved.state)
         return moved

@@ -13,7 +13,7 @@ from frontend.calls.approvals.expiry import Expiry
 from frontend.calls.approvals.recovery import Recovery
 from frontend.calls.deadlines import CallDeadlines
 from frontend.errors import GateError
-from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.telemetry.logs import log
 
 

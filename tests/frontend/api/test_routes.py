@@ -18,7 +18,7 @@ from frontend.errors import GateError
 from frontend.http.answers import Answer
 from frontend.http.requests import CompleteBody, Request
 from frontend.limits.rates import Rates
-from frontend.notary.client import NotaryUnavailable
+from frontend.notary.errors import NotaryUnavailable
 from tests.support.coded import Coded
 from tests.support.front_core import API_KEY, HOLD, front_core, refuses, signed
 from tests.support.held_calls import held

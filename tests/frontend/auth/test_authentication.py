@@ -9,7 +9,7 @@ from frontend.auth.dpop import replay_key
 from frontend.errors import GateError
 from frontend.http.requests import Request
 from frontend.limits.rates import TooMuch
-from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from tests.support.front_core import API_KEY, Agent, Core, front_core, refuses, signed
 from tests.support.logs import capture_logs
 

@@ -5,7 +5,7 @@ import pytest
 from frontend.calls.asking import open_for, refusal, terms_of, unavailable, withdrawal
 from frontend.calls.record import CallRecord
 from frontend.errors import GateError
-from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.pool.channel import WorkerChannel
 from frontend.telemetry.metrics import Metrics
 from frontend.telemetry.weakened import Weakened

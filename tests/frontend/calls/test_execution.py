@@ -12,7 +12,7 @@ import pytest
 import trio
 
 from frontend.deadlines import Deadlines
-from frontend.notary.client import NotaryUnavailable
+from frontend.notary.errors import NotaryUnavailable
 from frontend.pool.channel import WorkerChannel
 from ipc import messages as m
 from ipc.framing import FrameError

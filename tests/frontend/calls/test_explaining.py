@@ -93,7 +93,7 @@ async def test_of_a_module_that_is_not_trusted_policy_is_not_asked(
     core: Core, tmp_path: Path, digest: str, verdict: str, code: str
 ) -> None:
     doubted = action(provider_module_digest=digest)
-    core.services.configuration.registry = registry_of(tmp_path / "doubted", doubted, verdict=verdict)
+    core.services.configuration.current.registry = registry_of(tmp_path / "doubted", doubted, verdict=verdict)
     assert await told(core, "decision", "error_code", "rule") == ("deny", code, None)
     assert core.policy.questions == []
 
@@ -112,7 +112,7 @@ async def test_a_request_that_the_action_refuses_is_told_with_what_is_wrong_of_i
 
 
 async def test_a_path_that_the_manifest_denies_is_told_as_a_call_would_be(core: Core, tmp_path: Path) -> None:
-    core.services.configuration.registry = registry_of(tmp_path / "filing", filing())
+    core.services.configuration.current.registry = registry_of(tmp_path / "filing", filing())
     denied = await told(core, "error_code", "reason", request={"path": "secret/x"})
     assert denied == ("policy_denied", "the action's manifest denies this path")
     code, reason = await told(core, "error_code", "reason", request={"path": "../x"})

@@ -10,7 +10,7 @@ from frontend.auth.authentication import OperatorCaller
 from frontend.calls.intents import CANNOT_LOOK, NOTHING_KEPT, why_not
 from frontend.errors import GateError
 from frontend.manifests.sections import VERIFIERS
-from frontend.notary.client import NotaryRefused, NotarySilent, NotaryUnavailable
+from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
 from ipc import messages as m
 from ipc.evidence import ExpectedEffect, IntentDetail
 from tests.support.front_core import Core, Fault, front_core, refuses

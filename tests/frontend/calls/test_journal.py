@@ -8,7 +8,7 @@ import pytest
 from frontend.auth.authentication import OperatorCaller
 from frontend.calls.journal import bounded
 from frontend.errors import GateError
-from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from ipc.events import ACTION_CALL, ADMIN_DRAIN, GATEWAY_STARTED, LEASE_ISSUED
 from tests.support.front_core import Core, front_core, refuses
 

@@ -11,7 +11,7 @@ import pytest
 from frontend.actions.registry import Registry
 from frontend.errors import GateError
 from frontend.http.requests import CompleteBody, Request
-from frontend.notary.client import NotaryRefused, NotaryUnavailable
+from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from ipc.messages import ReadBudget
 from tests.support.coded import Coded
 from tests.support.front_core import DENY, HOLD, Core, action, front_core, refuses, registry_of, signed
@@ -50,13 +50,13 @@ def breaks(operation: str, error: Exception) -> Callable[[Core, Path], None]:
 
 def loads(**changes: Any) -> Callable[[Core, Path], None]:
     def arrange(core: Core, folder: Path) -> None:
-        core.services.configuration.registry = registry_of(folder / "other", action(), **changes)
+        core.services.configuration.current.registry = registry_of(folder / "other", action(), **changes)
 
     return arrange
 
 
 def needs_a_secret(core: Core, folder: Path) -> None:
-    core.services.configuration.registry = registry_of(folder / "other", action(secrets=[{"name": "token"}]))
+    core.services.configuration.current.registry = registry_of(folder / "other", action(secrets=[{"name": "token"}]))
 
 
 def holds_and(*faults: tuple[str, Exception]) -> Callable[[Core, Path], None]:
@@ -259,7 +259,7 @@ async def test_an_action_id_that_is_too_long_is_cut_before_it_is_evidence(tmp_pa
     async with front_core(tmp_path) as core:
         agent = await core.agent()
         longest = dataclasses.replace(core.services.registry.actions[0], action_id="a" * 256)
-        core.services.configuration.registry = Registry([longest])
+        core.services.configuration.current.registry = Registry([longest])
         assert (await agent.call("a" * 1000))[1] == {"error": "action_not_found"}
         await core.ask("POST", f"/v1/actions/{'a' * 30_000}/execute", {"n": 1})
         for event in await core.events(event_type="ActionCall"):

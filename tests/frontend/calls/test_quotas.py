@@ -20,7 +20,7 @@ MAPPED = IdentitySettings(principals={"1004": PrincipalMapping("billing", max_ca
 
 
 def limit(core: Core, **limits: int) -> None:
-    core.services.configuration.policy_files = limiting(**limits)
+    core.services.configuration.current.policy_files = limiting(**limits)
 
 
 async def lease(core: Core, budgets: dict[str, int] | None = None) -> Answer:

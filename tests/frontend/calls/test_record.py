@@ -68,7 +68,7 @@ async def test_an_event_tells_what_was_known_where_its_call_ended(tmp_path: Path
         assert event.pop("approval_id") == held["approval_id"]
         pending = {"decision": "pending_approval", "policy_rule": "hold", "budgets_after": remaining(2)}
         assert event == known | policy | pending
-        core.services.configuration.registry = registry_of(tmp_path / "other", action(), verdict="missing")
+        core.services.configuration.current.registry = registry_of(tmp_path / "other", action(), verdict="missing")
         await agent.call()
         unregistered = {"decision": "deny", "error_code": "action_not_registered", "trust_verdict": "not_registered"}
         assert await newest(core) == who | ACTION | unregistered

@@ -15,7 +15,7 @@ from frontend.errors import GateError
 from frontend.http.answers import Answer
 from frontend.http.peercred import PeerCredentials
 from frontend.http.requests import CompleteBody, Request
-from frontend.notary.client import NotaryUnavailable
+from frontend.notary.errors import NotaryUnavailable
 from frontend.telemetry.lines import MAX_LINES
 from ipc.events import ACTION_CALL
 from ipc.settings import IdentitySettings, PrincipalMapping

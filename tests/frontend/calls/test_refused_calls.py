@@ -8,7 +8,7 @@ import trio
 import trio.testing
 
 from frontend.http.requests import CompleteBody, Request
-from frontend.notary.client import NotaryUnavailable
+from frontend.notary.errors import NotaryUnavailable
 from frontend.policy.question import Decision, Question
 from ipc.settings import LimitSettings
 from tests.support.front_core import ALLOW, DENY, Agent, Core, action, front_core, refuses, signed

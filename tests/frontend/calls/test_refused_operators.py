@@ -14,7 +14,7 @@ from frontend.calls.refused_operators import RefusedOperators
 from frontend.errors import GateError
 from frontend.http.peercred import PeerCredentials
 from frontend.http.requests import Request
-from frontend.notary.client import NotaryUnavailable
+from frontend.notary.errors import NotaryUnavailable
 from tests.support.front_core import API_KEY, BASE, Core, front_core, refuses, signed
 from tests.support.logs import capture_logs
 from tests.support.patience import PATIENT

@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from frontend.auth.authentication import OperatorCaller
-from frontend.notary.client import NotaryUnavailable
+from frontend.notary.errors import NotaryUnavailable
 from frontend.policy.acl import MAX_POLICY_BYTES
 from frontend.policy.engine import PolicyRefused
 from frontend.policy.file import PolicyFile
@@ -41,7 +41,7 @@ async def told(core: Core) -> list[tuple[str, str, str | None]]:
 
 
 def in_force(core: Core) -> Any:
-    files = core.services.configuration.policy_files
+    files = core.services.configuration.current.policy_files
     assert files is not None
     return files
 
@@ -280,7 +280,7 @@ async def test_an_action_that_a_reload_took_away_meanwhile_is_not_granted(tmp_pa
         async with configuration.policy_turn:
             nursery.start_soon(grant)
             await until(lambda: configuration.policy_turn.statistics().tasks_waiting == 1)
-            configuration.registry = registry_of(tmp_path / "fewer", action("echo"))
+            configuration.current.registry = registry_of(tmp_path / "fewer", action("echo"))
         await until(lambda: bool(answers))
         assert (answers[0][0], answers[0][1]["error"]) == (400, "unknown_action")
         assert await is_unchanged(core, tmp_path)
@@ -288,7 +288,7 @@ async def test_an_action_that_a_reload_took_away_meanwhile_is_not_granted(tmp_pa
 
 async def test_an_action_that_is_registered_no_more_can_still_be_revoked(tmp_path: Path) -> None:
     async with policed(tmp_path, workers=0) as core:
-        core.services.configuration.registry = registry_of(tmp_path / "fewer", action("echo"))
+        core.services.configuration.current.registry = registry_of(tmp_path / "fewer", action("echo"))
         body = {"principal": "dev:anonymous", "actions": ["pay"]}
         status, answer = await core.operate("POST", REVOKE, body)
         assert (status, answer["actions"], answer["sinks"]) == (200, ["echo"], [])
@@ -301,7 +301,7 @@ async def test_an_action_that_is_registered_no_more_can_still_be_revoked(tmp_pat
 async def test_sinks_follow_from_all_actions_as_they_are_registered_now(tmp_path: Path) -> None:
     async with policed(tmp_path, workers=0) as core:
         changed = action("pay", declared_side_effects=["http_write", "mail_send"])
-        core.services.configuration.registry = registry_of(tmp_path / "other", changed, *ACTIONS[2:])
+        core.services.configuration.current.registry = registry_of(tmp_path / "other", changed, *ACTIONS[2:])
         status, answer = await core.operate("POST", GRANT, {"principal": "dev:anonymous", "actions": ["read"]})
         assert (status, answer["sinks"]) == (200, ["http_read", "http_write", "mail_send"])
 
@@ -323,11 +323,11 @@ async def test_another_front_follows_and_what_it_does_not_know_it_leaves(tmp_pat
 
 async def test_nothing_is_shown_or_changed_before_a_policy_is_in_force(tmp_path: Path) -> None:
     async with policed(tmp_path, workers=0) as core:
-        core.services.configuration.policy_files = None
+        core.services.configuration.current.policy_files = None
         for method, path, body in (("GET", "/v1/admin/policy", b""), ("POST", GRANT, NOTE)):
             assert await core.operate(method, path, body) == (503, {"error": "policy_engine_unavailable"})
         await core.services.configuration.follow_policy("0" * 64)
-        assert core.services.configuration.policy_files is None
+        assert core.services.configuration.current.policy_files is None
 
 
 async def test_more_than_a_policy_may_have_is_the_operators_to_mend(tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ import trio
 
 from frontend.actions.registry import Registry
 from frontend.configuration.active import Configuration, ConfigurationRefused
+from frontend.configuration.current import Current
 from frontend.configuration.deadlines import ConfigurationDeadlines
 from frontend.control import Control
 from frontend.egress.proxy_list import HEAD, AllowList, list_file
@@ -85,9 +86,10 @@ async def loading(
     notary, client = NotaryThread(settings), NotaryClient()
     client.attach(notary.attach("front-1-a"))
     file = list_file(None if listed is None else str(listed), folder, PATIENT.files)
-    allow_list = AllowList(file, lambda: configuration.registry, dict)
+    current = Current(settings)
+    allow_list = AllowList(file, current.registry_now, dict)
     configuration = Configuration(
-        settings, control, engine, pools, Registry(), Notary(client), allow_list, trio.Lock(), SharedMemory.alone(),
+        current, control, engine, pools, Notary(client), allow_list, SharedMemory.alone(),
         PolicyFile(settings.policy_dir, PATIENT.policy, PATIENT.files), deadlines,
     )  # fmt: skip
     try:
@@ -105,10 +107,10 @@ async def loading(
 
 
 async def refused(configuration: Configuration) -> str:
-    before = configuration.registry
+    before = configuration.current.registry
     with pytest.raises(ConfigurationRefused) as refusal:
         await configuration.load()
-    assert configuration.registry is before
+    assert configuration.current.registry is before
     assert refusal.value.problems
     return str(refusal.value)
 
@@ -116,7 +118,7 @@ async def refused(configuration: Configuration) -> str:
 async def test_a_load_swaps_the_registry(tmp_path: Path) -> None:
     async with loading(tmp_path) as configuration:
         await configuration.load()
-        assert [one.action_id for one in configuration.registry.actions] == ["echo"]
+        assert [one.action_id for one in configuration.current.registry.actions] == ["echo"]
 
 
 async def test_a_policy_that_is_refused_leaves_the_registry_as_it_was(tmp_path: Path) -> None:
@@ -150,7 +152,7 @@ async def test_what_a_commit_refuses_is_not_in_force(tmp_path: Path) -> None:
     """Evidence that can't be written keeps manifests and policy as they were, both."""
     async with loading(tmp_path) as configuration:
         await configuration.load()
-        before = configuration.registry, configuration.policy_files
+        before = configuration.current.registry, configuration.current.policy_files
         write_manifests(tmp_path / "actions", action("more"))
         (tmp_path / "policy" / "data.json").write_text('{"policy_version": "2"}')
         seen: list[tuple[int, str]] = []
@@ -163,11 +165,11 @@ async def test_what_a_commit_refuses_is_not_in_force(tmp_path: Path) -> None:
 
         with pytest.raises(GateError):
             await configuration.load(commit)
-        assert (configuration.registry, configuration.policy_files) == before
+        assert (configuration.current.registry, configuration.current.policy_files) == before
         await configuration.load(commit)
         assert seen == [(2, "2"), (2, "2")]
-        assert configuration.policy_files is not None
-        assert (len(configuration.registry), configuration.policy_files.data.policy_version) == (2, "2")
+        assert configuration.current.policy_files is not None
+        assert (len(configuration.current.registry), configuration.current.policy_files.data.policy_version) == (2, "2")
 
 
 async def test_a_reload_that_takes_too_long_is_refused_before_anybody_stops_waiting_for_it(tmp_path: Path) -> None:
@@ -190,14 +192,14 @@ async def test_a_load_takes_the_policy_that_lies_there_when_its_turn_has_come(tm
         (tmp_path / "policy" / "data.json").write_text('{"policy_version": "changed"}')
         configuration.policy_turn.release()
         with trio.fail_after(60):
-            while configuration.policy_files is None:  # noqa: ASYNC110
+            while configuration.current.policy_files is None:  # noqa: ASYNC110
                 await trio.sleep(0.002)
-        assert configuration.policy_files.data.policy_version == "changed"
+        assert configuration.current.policy_files.data.policy_version == "changed"
 
 
 async def test_keys_are_put_in_force_with_everything_else_or_not_at_all(tmp_path: Path) -> None:
     async with loading(tmp_path) as configuration:
-        places, known = places_in(Path(configuration.settings.state_dir)), Known()
+        places, known = places_in(Path(configuration.current.settings.state_dir)), Known()
         configuration.notary.client.on_in_force = known.hear
         await configuration.notary.client.wait_greeted(60)
         await configuration.load()
@@ -286,7 +288,7 @@ async def test_a_list_that_can_not_be_narrowed_after_the_swap_is_wider_until_it_
         await configuration.load()
         write_manifests(tmp_path / "actions", reaching("a", "new.example"))
         await configuration.load(commit)
-        registered = configuration.registry.get("a")
+        registered = configuration.current.registry.get("a")
         assert registered is not None
         assert registered.allowed_domains == ("new.example",)
         assert entries(away / "list") == ["new.example", "old.example"]

@@ -9,11 +9,11 @@ from typing import Any, cast
 import pytest
 import trio
 
-from frontend.actions.registry import Registry
 from frontend.configuration.active import Commit, Configuration, ConfigurationRefused, Fresh
+from frontend.configuration.current import Current
 from frontend.control import ControlDeadlines
 from frontend.deadlines import Deadlines
-from frontend.notary.client import NotaryUnavailable
+from frontend.notary.errors import NotaryUnavailable
 from frontend.policy.acl import PolicyFiles
 from frontend.policy.data import PolicyData
 from frontend.policy.engine import PolicySources
@@ -33,8 +33,7 @@ class Loading:
     """A configuration whose load ends as it is told. `loads` counts those that came into force."""
 
     def __init__(self, settings: Settings) -> None:
-        self.settings = settings
-        self.registry = Registry()
+        self.current = Current(settings)
         self.policy = ScriptedPolicy()
         self.outcome: Exception | None = None
         self.loads = 0
@@ -46,7 +45,7 @@ class Loading:
         if self.outcome is not None:
             raise self.outcome
         if commit is not None:
-            await commit(self.registry, PolicyFiles(PolicySources({}, "{}", "p2"), PolicyData("p2")))
+            await commit(self.current.registry, PolicyFiles(PolicySources({}, "{}", "p2"), PolicyData("p2")))
         self.loads += 1
 
 

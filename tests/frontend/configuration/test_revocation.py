@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from frontend.errors import GateError
-from frontend.notary.client import NotaryRefused, NotarySilent, NotaryUnavailable
+from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
 from tests.support.coded import Coded
 from tests.support.front_core import HOLD, Agent, Core, does_and_says, front_core, lose_store, refuses, then
 from tests.support.held_calls import held, state_of

@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from frontend.health.pulse import Health, Pulse
-from frontend.notary.client import NotaryUnavailable
+from frontend.notary.errors import NotaryUnavailable
 from tests.support.front_core import Core, front_core, hangs, refuses
 from tests.support.held_calls import held
 from tests.support.logs import capture_logs

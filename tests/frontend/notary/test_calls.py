@@ -4,7 +4,8 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from frontend.notary.client import MAX_WAITING, NotarySilent, NotaryUnavailable
+from frontend.notary.client import MAX_WAITING
+from frontend.notary.errors import NotarySilent, NotaryUnavailable
 from frontend.notary.waiting import Course, Waiter
 from ipc import messages as m
 from tests.support.scripted_notary import Client, answer, at_work, attach

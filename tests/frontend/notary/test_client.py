@@ -8,7 +8,8 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from frontend.clock import ClockError
-from frontend.notary.client import MAX_WAITING, NotaryRefused, NotarySilent, NotaryUnavailable
+from frontend.notary.client import MAX_WAITING
+from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
 from frontend.notary.in_force import NOTHING
 from frontend.webhooks.outbox import DELIVERERS
 from ipc import messages as m

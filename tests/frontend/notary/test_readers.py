@@ -8,7 +8,7 @@ import pytest
 import trio
 import trio.testing
 
-from frontend.notary.client import NotaryUnavailable
+from frontend.notary.errors import NotaryUnavailable
 from frontend.notary.readers import Readers
 from ipc import messages as m
 from ipc.evidence import VerifyReport

@@ -14,7 +14,7 @@ from trio.testing import wait_all_tasks_blocked
 
 from frontend.calls import pipeline
 from frontend.limits.rates import TooMuch
-from frontend.notary.client import NotaryUnavailable
+from frontend.notary.errors import NotaryUnavailable
 from frontend.schemas.large_bodies import LARGE_BYTES, LargeBodies
 from frontend.schemas.parser import parse_body
 from frontend.schemas.validator import Validator
@@ -33,7 +33,7 @@ class Slow:
     """A validator that stands still over each large body, in the thread that asks it, until the test goes on."""
 
     def __init__(self, core: Core) -> None:
-        echo = core.services.configuration.registry.get("echo")
+        echo = core.services.configuration.current.registry.get("echo")
         assert echo is not None
         assert echo.request_validator is not None
         self._real: Validator = echo.request_validator

@@ -10,7 +10,7 @@ import pytest
 import trio
 from standardwebhooks import Webhook
 
-from frontend.notary.client import NotaryUnavailable
+from frontend.notary.errors import NotaryUnavailable
 from frontend.policy.question import Decision
 from ipc.settings import DEFAULT_KINDS
 from tests.frontend.webhooks.samples import SECRET, event_ids, hook, kept, notifying_core, settled

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 
-from frontend.notary.client import NotaryUnavailable
+from frontend.notary.errors import NotaryUnavailable
 from frontend.webhooks.deadlines import WebhookDeadlines
 from frontend.webhooks.delivery import Post
 from ipc.settings import WebhookSettings

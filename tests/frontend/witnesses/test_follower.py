@@ -204,7 +204,7 @@ async def test_a_notary_that_does_not_answer_is_no_fault_of_the_witness(tmp_path
 
 
 def _gone() -> Any:
-    from frontend.notary.client import NotaryUnavailable
+    from frontend.notary.errors import NotaryUnavailable
     from tests.support.front_core import refuses
 
     return refuses(NotaryUnavailable("gone"))

@@ -8,7 +8,7 @@ import pytest
 import trio
 
 from frontend.egress.rules import MAX_PER_ACTION, Rule, Rules, encode_rules
-from frontend.notary.client import NotaryUnavailable
+from frontend.notary.errors import NotaryUnavailable
 from ipc.private_files import write_private
 from tests.support.front_core import Core, action, does_and_says, front_core, refuses, registry_of, then
 from tests.support.held_calls import filing, reached, reaching
@@ -154,7 +154,7 @@ async def test_what_the_manifest_denies_stays_denied_whatever_was_learned(tmp_pa
 async def test_a_rule_of_an_action_that_is_gone_can_still_be_seen_and_removed(tmp_path: Path) -> None:
     async with front_core(tmp_path, workers=0) as core:
         assert (await core.operate("POST", DOMAINS, HERE))[0] == 200
-        core.services.configuration.registry = registry_of(tmp_path / "others", action("other"))
+        core.services.configuration.current.registry = registry_of(tmp_path / "others", action("other"))
         assert len((await core.operate("GET", DOMAINS))[1]["domains"]) == 1
         assert await core.operate("POST", DOMAINS, HERE) == (400, {"error": "unknown_action"})
         assert await core.operate("DELETE", DOMAINS, HERE) == (200, {"removed": True})

@@ -12,7 +12,7 @@ import trio
 
 from frontend.egress.proxy_list import HEAD
 from frontend.egress.rules import Rule, Rules, encode_rules
-from frontend.notary.client import NotaryUnavailable
+from frontend.notary.errors import NotaryUnavailable
 from ipc.private_files import write_private
 from ipc.settings import EgressSettings
 from tests.support.front_core import Core, front_core, refuses, registry_of, then
@@ -85,7 +85,7 @@ async def test_the_list_follows_every_change_before_it_is_answered(tmp_path: Pat
 async def test_what_several_need_stays_until_nobody_does(tmp_path: Path) -> None:
     async with syncing(tmp_path) as (core, listed):
         both = registry_of(tmp_path / "both", reaching(), reaching("more"))
-        core.services.configuration.registry = both
+        core.services.configuration.current.registry = both
         mine, theirs, manifests = NEW, NEW | {"action_id": "more"}, NEW | {"domain": "known.example"}
         for body in (mine, theirs, manifests):
             assert (await core.operate("POST", DOMAINS, body))[0] == 200
@@ -231,10 +231,10 @@ async def test_rules_of_an_action_that_is_gone_are_not_listed_until_it_comes_bac
     async with syncing(tmp_path) as (core, listed):
         configuration, before = core.services.configuration, core.services.registry
         assert (await core.operate("POST", DOMAINS, NEW))[0] == 200
-        configuration.registry = registry_of(tmp_path / "others", reaching("other"))
+        configuration.current.registry = registry_of(tmp_path / "others", reaching("other"))
         await core.services.allow_list.sync()
         assert listed.entries == ["known.example"]
-        configuration.registry = before
+        configuration.current.registry = before
         await core.services.allow_list.sync()
         assert listed.entries == ["known.example", "new.example"]
 

@@ -13,7 +13,7 @@ from prometheus_client.openmetrics.parser import text_string_to_metric_families
 from frontend.actions.registry import Registry
 from frontend.errors import GateError
 from frontend.http.requests import Request
-from frontend.notary.client import NotaryUnavailable
+from frontend.notary.errors import NotaryUnavailable
 from frontend.policy.engine import PolicyRefused, PolicySources
 from frontend.policy.measured import MeasuredPolicy
 from frontend.telemetry.families import FAMILIES
@@ -77,9 +77,9 @@ def limits(quota: dict[str, int], drive: Drive) -> Drive:
     """The same while policy data says this for all."""
 
     async def limited(core: Core, agent: Agent) -> None:
-        core.services.configuration.policy_files = limiting(**quota)
+        core.services.configuration.current.policy_files = limiting(**quota)
         await drive(core, agent)
-        core.services.configuration.policy_files = None
+        core.services.configuration.current.policy_files = None
 
     return limited
 
@@ -145,7 +145,7 @@ async def expires(core: Core, agent: Agent) -> None:
 async def loses_its_module(core: Core, agent: Agent) -> None:
     core.policy.answer = HOLD
     _, answer = await agent.call()
-    core.services.configuration.registry = Registry()
+    core.services.configuration.current.registry = Registry()
     await core.operate("POST", f"/v1/approvals/{answer['approval_id']}/approve")
 
 

@@ -8,7 +8,7 @@ import trio
 
 from frontend.http.peercred import PeerCredentials
 from frontend.http.requests import CompleteBody, Request
-from frontend.notary.client import NotaryUnavailable
+from frontend.notary.errors import NotaryUnavailable
 from ipc.settings import IdentitySettings, PrincipalMapping
 from tests.support.front_core import action, front_core, refuses
 

@@ -143,7 +143,7 @@ async def test_sinks_that_stand_in_a_file_are_never_believed(tmp_path: Path) -> 
         assert (await core.operate("POST", ALLOWLIST, {"action_id": "pay", "agent_id": ME}))[0] == 200
         assert await call(core, "pay") == (200, "allowlist")
         mails = action("pay", risk_level="critical", declared_side_effects=["http_write", "mail_send"])
-        core.services.configuration.registry = registry_of(tmp_path / "mails", mails)
+        core.services.configuration.current.registry = registry_of(tmp_path / "mails", mails)
         assert await call(core, "pay") == (403, "sinks"), "the engine was given none of what the file lists"
 
 
@@ -153,13 +153,13 @@ async def test_an_exception_lifts_neither_budget_nor_scope(core: Core, tmp_path:
     assert (await agent.call("pay"))[0] == 200
     assert await agent.call("pay") == (403, {"error": "budget_exhausted"})
     scoped = action("pay", risk_level="critical", required_scopes=["bank:pay"], declared_side_effects=["http_write"])
-    core.services.configuration.registry = registry_of(tmp_path / "scoped", scoped)
+    core.services.configuration.current.registry = registry_of(tmp_path / "scoped", scoped)
     assert await call(core, "pay") == (403, "scope")
 
 
 async def test_an_exception_does_not_make_a_module_trusted(core: Core, tmp_path: Path) -> None:
     assert (await core.operate("POST", ALLOWLIST, {"action_id": "pay", "agent_id": ME}))[0] == 200
-    core.services.configuration.registry = registry_of(tmp_path / "doubted", ACTIONS[1], verdict="mismatch")
+    core.services.configuration.current.registry = registry_of(tmp_path / "doubted", ACTIONS[1], verdict="mismatch")
     assert await (await core.agent()).call("pay") == (403, {"error": "action_digest_mismatch"})
 
 

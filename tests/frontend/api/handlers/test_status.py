@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from frontend.notary.client import NotaryUnavailable
+from frontend.notary.errors import NotaryUnavailable
 from tests.support.front_core import API_KEY, front_core, refuses, signed
 from tests.support.held_calls import held
 from tests.support.policed import policed

@@ -6,7 +6,7 @@ from typing import Any
 import trio
 
 from frontend.calls.approvals.expiry import AT_ONCE
-from frontend.notary.client import NotaryUnavailable
+from frontend.notary.errors import NotaryUnavailable
 from tests.support.front_core import Core, front_core, refuses
 from tests.support.held_calls import corrupt, held, state_of, told
 from tests.support.logs import capture_logs

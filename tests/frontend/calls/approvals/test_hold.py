@@ -6,7 +6,7 @@ from typing import Any
 
 import trio
 
-from frontend.notary.client import NotarySilent, NotaryUnavailable
+from frontend.notary.errors import NotarySilent, NotaryUnavailable
 from tests.support.front_core import HOLD, does_and_says, front_core, refuses
 from tests.support.held_calls import held, told
 

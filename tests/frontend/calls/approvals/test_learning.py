@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from frontend.egress.rules import MAX_PER_ACTION, Rule, Rules, encode_rules
-from frontend.notary.client import NotaryUnavailable
+from frontend.notary.errors import NotaryUnavailable
 from ipc.private_files import write_private
 from tests.support.front_core import ALLOW, HOLD, Core, front_core, refuses, then
 from tests.support.held_calls import filing, held, reached, reaching, state_of

@@ -129,7 +129,7 @@ async def test_a_module_that_lost_its_trust_runs_no_held_plan(tmp_path: Path, wo
         if world != "a module that differs":
             manifest["provider_module_digest"] = DIGEST.replace("7", "8")
         verdict = "mismatch" if world == "a module that differs" else "ok"
-        core.services.configuration.registry = registry_of(tmp_path / "later", manifest, verdict=verdict)
+        core.services.configuration.current.registry = registry_of(tmp_path / "later", manifest, verdict=verdict)
         answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
         assert answer == (409, {"error": "plan_integrity"})
         assert await state_of(core, approval_id) == "failed"

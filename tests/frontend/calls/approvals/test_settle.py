@@ -9,7 +9,7 @@ import trio
 
 from frontend.actions.registry import Registry
 from frontend.calls.approvals.record import outcome_of
-from frontend.notary.client import NotaryRefused, NotarySilent, NotaryUnavailable
+from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
 from ipc.private_files import write_private
 from ipc.settings import LimitSettings, SecretSettings
 from tests.support.front_core import Agent, Core, action, front_core, lose_epoch, refuses, then
@@ -168,7 +168,7 @@ async def test_a_plan_that_the_world_has_left_behind_is_not_executed(tmp_path: P
     async with front_core(tmp_path) as core:
         agent, approval_id = await held(core)
         if when == "the module is gone":
-            core.services.configuration.registry = Registry()
+            core.services.configuration.current.registry = Registry()
         else:
             await core.raise_epoch()
             await ended_with_its_epoch(core, agent, approval_id)

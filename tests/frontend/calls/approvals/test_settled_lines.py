@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from frontend.notary.client import NotaryUnavailable
+from frontend.notary.errors import NotaryUnavailable
 from tests.support.front_core import action, front_core, refuses
 from tests.support.held_calls import held
 from tests.support.logs import capture_logs

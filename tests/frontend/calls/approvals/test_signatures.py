@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from frontend.calls.approvals.record import outcome_of
-from frontend.notary.client import NotaryUnavailable
+from frontend.notary.errors import NotaryUnavailable
 from ipc.settings import ApprovalSettings
 from tests.support.front_core import BASE, Core, front_core, refuses
 from tests.support.held_calls import corrupt, held, reaching, state_of, told

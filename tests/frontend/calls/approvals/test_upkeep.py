@@ -9,7 +9,7 @@ import pytest
 import trio
 
 from frontend.calls.deadlines import CallDeadlines
-from frontend.notary.client import NotarySilent, NotaryUnavailable
+from frontend.notary.errors import NotarySilent, NotaryUnavailable
 from ipc.approvals import CLAIMED, FAILED, PENDING
 from ipc.messages import ListHolds
 from tests.support.front_core import ALLOW, action, does_and_says, front_core, refuses
