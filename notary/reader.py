@@ -59,8 +59,9 @@ def main() -> None:
     leave(run(socket.socket(fileno=arguments.channel_fd), source_in(arguments), arguments.walls))
 
 
-def run(sock: socket.socket, source: Source, walls: Given | None = None) -> Exit:
-    """Answer the front at the other end, behind walls of this kind; return why it ended."""
+def run(sock: socket.socket, source: Source, walls: Given | None = None, *, tell_seconds: float = TELL_SECONDS) -> Exit:
+    """Answer the front at the other end, behind walls of this kind; return why it ended. `tell_seconds`: between two
+    words of how far the walk is."""
     channel: Channel = BlockingChannel(
         sock, m.FrontToReader, table=FRONT_TO_READER, start="new", cap_in=MAX_READER_FRAME, cap_out=MAX_READER_FRAME
     )
@@ -73,7 +74,7 @@ def run(sock: socket.socket, source: Source, walls: Given | None = None) -> Exit
                     _enter(source.file, walls)
                 channel.receive()  # the one question there is
                 channel.send(m.Walking(0))
-                answer = _answer(channel, _tried(stack, source) if early is None else early)
+                answer = _answer(channel, _tried(stack, source) if early is None else early, tell_seconds)
         except NotReadable as error:
             answer = m.NotRead(str(error))
         channel.send(answer)
@@ -103,13 +104,15 @@ def _tried(stack: ExitStack, source: Source) -> Connection | NotReadable:
         return error
 
 
-def _answer(channel: Channel, ledger: Connection | NotReadable) -> m.ChainVerified | m.NotRead:
-    return m.NotRead(str(ledger)) if isinstance(ledger, NotReadable) else m.ChainVerified(_verify(ledger, channel))
+def _answer(channel: Channel, ledger: Connection | NotReadable, tell_seconds: float) -> m.ChainVerified | m.NotRead:
+    if isinstance(ledger, NotReadable):
+        return m.NotRead(str(ledger))
+    return m.ChainVerified(_verify(ledger, channel, tell_seconds))
 
 
-def _verify(connection: Connection, channel: Channel) -> VerifyReport:
+def _verify(connection: Connection, channel: Channel, tell_seconds: float) -> VerifyReport:
     """Walk to the end. Raises OSError when the front is gone, and what `opened` makes NotReadable."""
-    walk, pace, tell_at = WholeWalk(), Pace(connection), time.monotonic() + TELL_SECONDS
+    walk, pace, tell_at = WholeWalk(), Pace(connection), time.monotonic() + tell_seconds
     while True:
         # Events and the head that they end at must be those of one moment; a longer look would keep the log of the
         # database from being copied into its file.
@@ -121,7 +124,7 @@ def _verify(connection: Connection, channel: Channel) -> VerifyReport:
         if not has_more:
             return walk.report()
         if time.monotonic() >= tell_at:
-            tell_at = time.monotonic() + TELL_SECONDS
+            tell_at = time.monotonic() + tell_seconds
             channel.send(m.Walking(walk.chain.head.seq))
         pace.rest()
 

@@ -174,8 +174,7 @@ def test_a_wall_that_is_refused_and_a_fault_of_ours_end_it_with_codes_of_their_o
     assert [(line["log_level"], line["event"]) for line in lines] == [("error", words)]
 
 
-def test_a_long_walk_tells_how_far_it_is(ledger: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(notary.reader, "TELL_SECONDS", 0.0)
+def test_a_long_walk_tells_how_far_it_is(ledger: Path) -> None:
     ours, theirs = socket.socketpair()
     channel: BlockingChannel[Any] = BlockingChannel(
         ours, m.ReaderToFront, table=READER_TO_FRONT, start="walking", cap_in=MAX_READER_FRAME,
@@ -183,7 +182,7 @@ def test_a_long_walk_tells_how_far_it_is(ledger: Path, monkeypatch: pytest.Monke
     )  # fmt: skip
     with closing(channel), theirs:
         channel.send(m.VerifyChain())
-        assert notary.reader.run(theirs, Source(str(ledger))) is Exit.OK
+        assert notary.reader.run(theirs, Source(str(ledger)), tell_seconds=0.0) is Exit.OK
         heard = [channel.receive()]
         while isinstance(heard[-1], m.Walking):
             heard.append(channel.receive())

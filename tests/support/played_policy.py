@@ -70,7 +70,7 @@ class PlayedPeer:
         self._raw.close()
 
 
-class PlayedHouse:
+class PlayedEngine:
     """An engine whose processes are all played. What it asks for is noted; nothing is replaced by itself."""
 
     def __init__(self, deadlines: PolicyDeadlines) -> None:
@@ -111,16 +111,16 @@ class PlayedHouse:
 
 
 @asynccontextmanager
-async def playing(deadlines: PolicyDeadlines = PATIENT.policy) -> AsyncIterator[PlayedHouse]:
+async def playing(deadlines: PolicyDeadlines = PATIENT.policy) -> AsyncIterator[PlayedEngine]:
     """A running engine without a process."""
-    house = PlayedHouse(deadlines)
+    played = PlayedEngine(deadlines)
     try:
         async with trio.open_nursery() as nursery:
-            await nursery.start(house.engine.run)
-            yield house
+            await nursery.start(played.engine.run)
+            yield played
             nursery.cancel_scope.cancel()
     finally:
-        house.close()
+        played.close()
 
 
 class Outcome:
@@ -155,14 +155,14 @@ class Outcome:
         return self.decision.rule
 
 
-def asking(nursery: trio.Nursery, house: PlayedHouse, **changes: object) -> Outcome:
+def asking(nursery: trio.Nursery, played: PlayedEngine, **changes: object) -> Outcome:
     outcome = Outcome()
-    nursery.start_soon(lambda: outcome.ask(house.engine, **changes))
+    nursery.start_soon(lambda: outcome.ask(played.engine, **changes))
     return outcome
 
 
-async def serving(house: PlayedHouse) -> PlayedPeer:
-    peer = house.attach_peer()
-    await house.load(peer, ALLOW_ALL)
-    assert house.engine.is_available
+async def serving(played: PlayedEngine) -> PlayedPeer:
+    peer = played.attach_peer()
+    await played.load(peer, ALLOW_ALL)
+    assert played.engine.is_available
     return peer

@@ -29,9 +29,13 @@ AGAIN_SECONDS: Final = 0.25
 
 
 class Place:
-    """Where a Redis is, and how it is spoken to. Names are looked up once. Raises ValueError, OSError, KeyFileError."""
+    """Where a Redis is, and how it is spoken to. Names are looked up once. Raises ValueError, OSError, KeyFileError.
 
-    def __init__(self, settings: StoreSettings) -> None:
+    `command_seconds`: the longest wait for one answer.
+    """
+
+    def __init__(self, settings: StoreSettings, command_seconds: float = COMMAND_SECONDS) -> None:
+        self._command_seconds = command_seconds
         self.address: RedisAddress = parse_redis_url(settings.redis_url or "")
         self._password_file, self._ca_file = settings.redis_password_file, settings.redis_ca_file
         own = () if self.address.host is None else ((self.address.host, self.address.port),)
@@ -51,7 +55,7 @@ class Place:
         }  # fmt: skip
         if self.address.path is not None:
             return redis.ConnectionPool(
-                connection_class=redis.UnixDomainSocketConnection, path=self.address.path, **_common(), **known
+                connection_class=redis.UnixDomainSocketConnection, path=self.address.path, **self._common(), **known
             )
         spots = self._at
         if self.address.sentinels:
@@ -60,25 +64,24 @@ class Place:
 
     def _pool_at(self, spot: Spot, **known: Any) -> "redis.ConnectionPool":
         if not self.address.is_tls:
-            return redis.ConnectionPool(host=spot.numeric, port=spot.port, **_common(), **known)
+            return redis.ConnectionPool(host=spot.numeric, port=spot.port, **self._common(), **known)
         tls: dict[str, Any] = {"ssl_cert_reqs": "required", "ssl_check_hostname": True, "ssl_ca_certs": self._ca_file}
         return redis.ConnectionPool(
-            connection_class=_named(spot.numeric), host=spot.host, port=spot.port, **_common(), **tls, **known
+            connection_class=_named(spot.numeric), host=spot.host, port=spot.port, **self._common(), **tls, **known
         )
+
+    def _common(self) -> dict[str, Any]:
+        """Of all connections."""
+        return {
+            "socket_timeout": self._command_seconds, "socket_connect_timeout": CONNECT_SECONDS,
+            "decode_responses": True, "retry": Retry(NoBackoff(), 0), "retry_on_error": [],
+            "health_check_interval": 0, "protocol": 2, "driver_info": None, "max_connections": 1,
+        }  # fmt: skip
 
     def _password(self) -> str | None:
         if self._password_file is None:
             return None
         return read_private(Path(self._password_file)).decode().strip("\r\n")
-
-
-def _common() -> dict[str, Any]:
-    """Of all connections."""
-    return {
-        "socket_timeout": COMMAND_SECONDS, "socket_connect_timeout": CONNECT_SECONDS, "decode_responses": True,
-        "retry": Retry(NoBackoff(), 0), "retry_on_error": [], "health_check_interval": 0, "protocol": 2,
-        "driver_info": None, "max_connections": 1,
-    }  # fmt: skip
 
 
 def _named(numeric: str) -> type:

@@ -6,7 +6,7 @@ import pytest
 
 from frontend.policy.deadlines import PolicyDeadlines
 from tests.support.patience import PATIENT
-from tests.support.played_policy import PlayedHouse, playing
+from tests.support.played_policy import PlayedEngine, playing
 
 
 @pytest.fixture
@@ -16,6 +16,6 @@ def deadlines(request: pytest.FixtureRequest) -> PolicyDeadlines:
 
 
 @pytest.fixture
-async def house(deadlines: PolicyDeadlines) -> AsyncIterator[PlayedHouse]:
+async def played(deadlines: PolicyDeadlines) -> AsyncIterator[PlayedEngine]:
     async with playing(deadlines) as running:
         yield running

@@ -13,13 +13,13 @@ from frontend.policy.embedded import MAX_OPEN_QUESTIONS, EmbeddedPolicy
 from frontend.policy.engine import QUESTION_SECONDS
 from ipc.framing import encode_frame
 from ipc.messages import PolicyCompiled, UsePolicy, Verdict
-from tests.support.played_policy import ALLOWED, PlayedHouse, PlayedPeer, asking, playing, serving
+from tests.support.played_policy import ALLOWED, PlayedEngine, PlayedPeer, asking, playing, serving
 from tests.support.policy import ALLOW_ALL, question
 
 
-async def test_an_answer_reaches_its_own_question(house: PlayedHouse, nursery: trio.Nursery) -> None:
-    peer = await serving(house)
-    first, second = asking(nursery, house, action_id="a"), asking(nursery, house, action_id="b")
+async def test_an_answer_reaches_its_own_question(played: PlayedEngine, nursery: trio.Nursery) -> None:
+    peer = await serving(played)
+    first, second = asking(nursery, played, action_id="a"), asking(nursery, played, action_id="b")
     asked = [await peer.asked(), await peer.asked()]
     for ask in reversed(asked):
         await peer.send(Verdict(ask.question_id, ALLOWED.replace("played", str(ask.input["action_id"]))))
@@ -81,41 +81,41 @@ async def _compiled(peer: PlayedPeer, _: int) -> None:
     ],
 )
 async def test_a_process_that_lies_or_leaves_is_given_up_and_its_question_denied(
-    house: PlayedHouse, nursery: trio.Nursery, act: Act, reason: str
+    played: PlayedEngine, nursery: trio.Nursery, act: Act, reason: str
 ) -> None:
-    peer = await serving(house)
-    outcome = asking(nursery, house)
+    peer = await serving(played)
+    outcome = asking(nursery, played)
     await act(peer, (await peer.asked()).question_id)
     assert await outcome.code() == "policy_engine_unavailable"
-    assert (await house.reason()).startswith(reason)
-    assert house.asked_for[-1][0] == 1
-    assert not house.engine.is_available
+    assert (await played.reason()).startswith(reason)
+    assert played.asked_for[-1][0] == 1
+    assert not played.engine.is_available
 
 
 async def test_a_second_answer_costs_the_process_and_not_the_first_answer(
-    house: PlayedHouse, nursery: trio.Nursery
+    played: PlayedEngine, nursery: trio.Nursery
 ) -> None:
-    peer = await serving(house)
-    outcome = asking(nursery, house)
+    peer = await serving(played)
+    outcome = asking(nursery, played)
     question_id = (await peer.asked()).question_id
     await peer.send(Verdict(question_id, ALLOWED))
     await peer.send(Verdict(question_id, ALLOWED))
     assert await outcome.rule() == "played"
-    assert "which is not open" in await house.reason()
+    assert "which is not open" in await played.reason()
 
 
 @pytest.mark.parametrize("document", ["", "null", "{}", ALLOWED.replace("true", "1"), ALLOWED.replace("allow", "alow")])
-async def test_an_answer_that_is_no_decision_denies(house: PlayedHouse, nursery: trio.Nursery, document: str) -> None:
-    peer = await serving(house)
-    outcome = asking(nursery, house)
+async def test_an_answer_that_is_no_decision_denies(played: PlayedEngine, nursery: trio.Nursery, document: str) -> None:
+    peer = await serving(played)
+    outcome = asking(nursery, played)
     await peer.send(Verdict((await peer.asked()).question_id, document))
     assert await outcome.code() == "policy_engine_unavailable"
-    assert house.asked_for == []
+    assert played.asked_for == []
 
 
-async def test_an_engine_that_failed_denies_with_its_message(house: PlayedHouse, nursery: trio.Nursery) -> None:
-    peer = await serving(house)
-    outcome = asking(nursery, house)
+async def test_an_engine_that_failed_denies_with_its_message(played: PlayedEngine, nursery: trio.Nursery) -> None:
+    peer = await serving(played)
+    outcome = asking(nursery, played)
     await peer.send(Verdict((await peer.asked()).question_id, None, "divide by zero"))
     assert await outcome.code() == "policy_engine_unavailable"
     assert outcome.error is not None
@@ -123,16 +123,16 @@ async def test_an_engine_that_failed_denies_with_its_message(house: PlayedHouse,
 
 
 async def test_what_waited_behind_the_lost_question_is_asked_of_the_successor(
-    house: PlayedHouse, nursery: trio.Nursery
+    played: PlayedEngine, nursery: trio.Nursery
 ) -> None:
-    peer = await serving(house)
-    first = asking(nursery, house, action_id="a")
+    peer = await serving(played)
+    first = asking(nursery, played, action_id="a")
     await peer.asked()
-    second = asking(nursery, house, action_id="b")
+    second = asking(nursery, played, action_id="b")
     await peer.asked()
     peer.close()
     assert await first.code() == "policy_engine_unavailable"
-    successor = house.attach_peer()
+    successor = played.attach_peer()
     load = await successor.accept_policy()
     assert load.modules == ALLOW_ALL.modules
     ask = await successor.asked()
@@ -141,14 +141,16 @@ async def test_what_waited_behind_the_lost_question_is_asked_of_the_successor(
     assert await second.rule() == "played"
 
 
-async def test_a_question_is_asked_of_two_processes_and_of_no_third(house: PlayedHouse, nursery: trio.Nursery) -> None:
-    peer = await serving(house)
+async def test_a_question_is_asked_of_two_processes_and_of_no_third(
+    played: PlayedEngine, nursery: trio.Nursery
+) -> None:
+    peer = await serving(played)
     outcomes = []
     for name in "abc":
-        outcomes.append(asking(nursery, house, action_id=name))
+        outcomes.append(asking(nursery, played, action_id=name))
         await peer.asked()
     peer.close()
-    successor = house.attach_peer()
+    successor = played.attach_peer()
     await successor.accept_policy()
     assert [(await successor.asked()).input["action_id"] for _ in "bc"] == ["b", "c"]
     successor.close()
@@ -157,20 +159,20 @@ async def test_a_question_is_asked_of_two_processes_and_of_no_third(house: Playe
 
 
 async def test_a_silent_process_times_out_and_the_rest_is_asked_again_in_its_own_time(
-    house: PlayedHouse, nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+    played: PlayedEngine, nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    peer = await serving(house)
-    first = asking(nursery, house, action_id="a")
+    peer = await serving(played)
+    first = asking(nursery, played, action_id="a")
     await peer.asked()
     await trio.sleep(QUESTION_SECONDS / 2)
-    second = asking(nursery, house, action_id="b")
+    second = asking(nursery, played, action_id="b")
     await peer.asked()
-    third = asking(nursery, house, action_id="c")
+    third = asking(nursery, played, action_id="c")
     await peer.asked()
     assert await first.code() == "policy_engine_timeout"
     assert first.seconds == pytest.approx(QUESTION_SECONDS)
-    assert await house.reason() == "question 1 was not answered within 1.0 s"
-    successor = house.attach_peer()
+    assert await played.reason() == "question 1 was not answered within 1.0 s"
+    successor = played.attach_peer()
     await successor.accept_policy()
     ask = await successor.asked()
     assert ask.input["action_id"] == "b"
@@ -181,12 +183,12 @@ async def test_a_silent_process_times_out_and_the_rest_is_asked_again_in_its_own
 
 
 async def test_a_process_that_is_slow_but_goes_on_answering_is_kept(
-    house: PlayedHouse, nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+    played: PlayedEngine, nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    peer = await serving(house)
+    peer = await serving(played)
     outcomes = []
     for _ in range(4):
-        outcomes.append(asking(nursery, house))
+        outcomes.append(asking(nursery, played))
         await trio.testing.wait_all_tasks_blocked()
     for _ in range(4):
         ask = await peer.asked()
@@ -194,78 +196,78 @@ async def test_a_process_that_is_slow_but_goes_on_answering_is_kept(
         await peer.send(Verdict(ask.question_id, ALLOWED))
     assert [await outcomes[0].rule(), await outcomes[1].rule()] == ["played", "played"]
     assert [await outcomes[2].code(), await outcomes[3].code()] == ["policy_engine_timeout"] * 2
-    later = asking(nursery, house)
+    later = asking(nursery, played)
     await peer.send(Verdict((await peer.asked()).question_id, ALLOWED))
     assert await later.rule() == "played"
-    assert house.asked_for == []
+    assert played.asked_for == []
 
 
 async def test_without_a_process_questions_are_denied_in_time(
-    house: PlayedHouse, nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+    played: PlayedEngine, nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    outcome = asking(nursery, house)
+    outcome = asking(nursery, played)
     assert await outcome.code() == "policy_engine_unavailable"
     assert outcome.seconds == pytest.approx(QUESTION_SECONDS)
 
 
 async def test_a_process_without_a_policy_decides_nothing(
-    house: PlayedHouse, nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+    played: PlayedEngine, nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    house.attach_peer()
-    assert await asking(nursery, house).code() == "policy_engine_unavailable"
-    assert not house.engine.is_available
-    assert house.engine.policy_version == ""
+    played.attach_peer()
+    assert await asking(nursery, played).code() == "policy_engine_unavailable"
+    assert not played.engine.is_available
+    assert played.engine.policy_version == ""
 
 
-async def test_a_question_that_can_not_be_written_fails_alone(house: PlayedHouse, nursery: trio.Nursery) -> None:
-    peer = await serving(house)
-    assert await asking(nursery, house, fs_path="\ud800").code() == "policy_engine_unavailable"
-    assert await asking(nursery, house, fs_path="x" * (17 << 20)).code() == "policy_engine_unavailable"
-    outcome = asking(nursery, house)
+async def test_a_question_that_can_not_be_written_fails_alone(played: PlayedEngine, nursery: trio.Nursery) -> None:
+    peer = await serving(played)
+    assert await asking(nursery, played, fs_path="\ud800").code() == "policy_engine_unavailable"
+    assert await asking(nursery, played, fs_path="x" * (17 << 20)).code() == "policy_engine_unavailable"
+    outcome = asking(nursery, played)
     await peer.send(Verdict((await peer.asked()).question_id, ALLOWED))
     assert await outcome.rule() == "played"
 
 
-async def test_the_answer_to_a_caller_who_left_does_no_harm(house: PlayedHouse, nursery: trio.Nursery) -> None:
-    peer = await serving(house)
+async def test_the_answer_to_a_caller_who_left_does_no_harm(played: PlayedEngine, nursery: trio.Nursery) -> None:
+    peer = await serving(played)
     async with trio.open_nursery() as leaving:
-        asking(leaving, house)
+        asking(leaving, played)
         ask = await peer.asked()
         leaving.cancel_scope.cancel()
     await peer.send(Verdict(ask.question_id, ALLOWED))
-    outcome = asking(nursery, house)
+    outcome = asking(nursery, played)
     await peer.send(Verdict((await peer.asked()).question_id, ALLOWED))
     assert await outcome.rule() == "played"
-    assert house.asked_for == []
+    assert played.asked_for == []
 
 
 async def test_a_hanging_question_whose_caller_left_still_costs_the_process(
-    house: PlayedHouse, autojump_clock: trio.testing.MockClock
+    played: PlayedEngine, autojump_clock: trio.testing.MockClock
 ) -> None:
-    peer = await serving(house)
+    peer = await serving(played)
     async with trio.open_nursery() as leaving:
-        asking(leaving, house)
+        asking(leaving, played)
         await peer.asked()
         leaving.cancel_scope.cancel()
-    assert "was not answered" in await house.reason()
+    assert "was not answered" in await played.reason()
 
 
 async def test_a_process_that_does_not_read_is_given_up(
-    house: PlayedHouse, nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+    played: PlayedEngine, nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    await serving(house)
-    outcome = asking(nursery, house, fs_path="x" * (4 << 20))
+    await serving(played)
+    outcome = asking(nursery, played, fs_path="x" * (4 << 20))
     assert await outcome.code() in ("policy_engine_timeout", "policy_engine_unavailable")
-    assert await house.reason() in ("it does not read its channel", "question 1 was not answered within 1.0 s")
+    assert await played.reason() in ("it does not read its channel", "question 1 was not answered within 1.0 s")
 
 
-async def test_open_questions_are_bounded(house: PlayedHouse) -> None:
+async def test_open_questions_are_bounded(played: PlayedEngine) -> None:
     async with trio.open_nursery() as nursery:
         for _ in range(MAX_OPEN_QUESTIONS):
-            asking(nursery, house)
+            asking(nursery, played)
         await trio.testing.wait_all_tasks_blocked()
         with pytest.raises(GateError) as refusal:
-            await house.engine.decide(question())
+            await played.engine.decide(question())
         assert refusal.value.code == "policy_engine_unavailable"
         assert refusal.value.cause == f"{MAX_OPEN_QUESTIONS} questions are open"
         nursery.cancel_scope.cancel()
@@ -281,26 +283,26 @@ async def test_an_engine_that_does_not_run_denies() -> None:
 
 
 async def test_questions_that_are_open_when_the_engine_stops_are_denied(nursery: trio.Nursery) -> None:
-    async with playing() as house:
-        peer = await serving(house)
-        outcome = asking(nursery, house)
+    async with playing() as played:
+        peer = await serving(played)
+        outcome = asking(nursery, played)
         await peer.asked()
     assert await outcome.code() == "policy_engine_unavailable"
 
 
 async def test_a_process_that_is_attached_takes_the_place_of_the_one_before(
-    house: PlayedHouse, nursery: trio.Nursery
+    played: PlayedEngine, nursery: trio.Nursery
 ) -> None:
-    await serving(house)
-    unused = house.attach_peer()
-    successor = house.attach_peer()
+    await serving(played)
+    unused = played.attach_peer()
+    successor = played.attach_peer()
     await successor.accept_policy()
-    outcome = asking(nursery, house)
+    outcome = asking(nursery, played)
     await successor.send(Verdict((await successor.asked()).question_id, ALLOWED))
     assert await outcome.rule() == "played"
     with pytest.raises(Exception):  # noqa: B017, PT011 - closed, in whichever way the system says so
         await unused.asked()
-    assert house.asked_for == []
+    assert played.asked_for == []
 
 
 verdicts = st.builds(
@@ -324,9 +326,9 @@ streams = st.lists(
 @given(stream=streams)
 def test_no_stream_of_bytes_that_holds_no_whole_answer_allows(stream: bytes) -> None:
     async def play() -> None:
-        async with playing() as house, trio.open_nursery() as nursery:
-            peer = await serving(house)
-            outcome = asking(nursery, house)
+        async with playing() as played, trio.open_nursery() as nursery:
+            peer = await serving(played)
+            outcome = asking(nursery, played)
             await peer.asked()
             if stream:
                 await peer.send_bytes(stream)

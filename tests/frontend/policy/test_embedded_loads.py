@@ -7,15 +7,15 @@ import trio.testing
 from frontend.policy.deadlines import PolicyDeadlines
 from frontend.policy.engine import PolicyRefused
 from ipc.messages import LoadPolicy, PolicyCompiled, UsePolicy, Verdict
-from tests.support.played_policy import ALLOWED, PlayedHouse, PlayedPeer, asking, serving
+from tests.support.played_policy import ALLOWED, PlayedEngine, PlayedPeer, asking, serving
 from tests.support.policy import ALLOW_ALL, sources
 
 LOAD_SECONDS = PolicyDeadlines().load_seconds
 SECOND = sources("decision := 2", version="second")
 
 
-async def test_a_refused_candidate_leaves_the_policy_in_force(house: PlayedHouse, nursery: trio.Nursery) -> None:
-    peer = await serving(house)
+async def test_a_refused_candidate_leaves_the_policy_in_force(played: PlayedEngine, nursery: trio.Nursery) -> None:
+    peer = await serving(played)
 
     async def refuse() -> None:
         load = await peer.received()
@@ -24,72 +24,72 @@ async def test_a_refused_candidate_leaves_the_policy_in_force(house: PlayedHouse
 
     nursery.start_soon(refuse)
     with pytest.raises(PolicyRefused) as refusal:
-        await house.engine.load(SECOND)
+        await played.engine.load(SECOND)
     assert refusal.value.problems == ("gateway.rego:3: bad", "gateway.rego:4: worse")
-    assert house.engine.policy_version == ALLOW_ALL.policy_version
-    outcome = asking(nursery, house)
+    assert played.engine.policy_version == ALLOW_ALL.policy_version
+    outcome = asking(nursery, played)
     await peer.send(Verdict((await peer.asked()).question_id, ALLOWED))
     assert await outcome.rule() == "played"
 
 
 async def test_questions_wait_for_a_compilation_and_are_asked_after_it(
-    house: PlayedHouse, nursery: trio.Nursery
+    played: PlayedEngine, nursery: trio.Nursery
 ) -> None:
-    peer = await serving(house)
-    nursery.start_soon(house.engine.load, SECOND)
+    peer = await serving(played)
+    nursery.start_soon(played.engine.load, SECOND)
     load = await peer.received()
     assert isinstance(load, LoadPolicy)
-    outcome = asking(nursery, house)
+    outcome = asking(nursery, played)
     await trio.testing.wait_all_tasks_blocked()
     await peer.send(PolicyCompiled(load.load_id, None))
     assert await peer.received() == UsePolicy(load.load_id)
     await peer.send(Verdict((await peer.asked()).question_id, ALLOWED))
     assert await outcome.rule() == "played"
-    assert house.engine.policy_version == "second"
+    assert played.engine.policy_version == "second"
 
 
 async def test_a_candidate_that_kills_every_process_is_refused_and_the_successor_gets_the_old_policy(
-    house: PlayedHouse, nursery: trio.Nursery
+    played: PlayedEngine, nursery: trio.Nursery
 ) -> None:
-    peer = await serving(house)
+    peer = await serving(played)
 
     async def die_twice() -> None:
         await peer.received()
         peer.close()
-        second = house.attach_peer()
+        second = played.attach_peer()
         await second.accept_policy()
         await second.received()
         second.close()
 
     nursery.start_soon(die_twice)
     with pytest.raises(PolicyRefused, match="was lost while it tried this policy: it closed its channel"):
-        await house.engine.load(SECOND)
-    successor = house.attach_peer()
+        await played.engine.load(SECOND)
+    successor = played.attach_peer()
     assert (await successor.accept_policy()).modules == ALLOW_ALL.modules
-    assert house.engine.policy_version == ALLOW_ALL.policy_version
+    assert played.engine.policy_version == ALLOW_ALL.policy_version
 
 
 async def test_a_process_that_somebody_kills_while_it_compiles_costs_the_candidate_nothing(
-    house: PlayedHouse, nursery: trio.Nursery
+    played: PlayedEngine, nursery: trio.Nursery
 ) -> None:
-    peer = await serving(house)
+    peer = await serving(played)
 
     async def die_once() -> None:
         await peer.received()
         peer.close()
-        second = house.attach_peer()
+        second = played.attach_peer()
         await second.accept_policy()
         assert (await second.accept_policy()).modules == SECOND.modules
 
     nursery.start_soon(die_once)
-    await house.engine.load(SECOND)
-    assert house.engine.policy_version == "second"
+    await played.engine.load(SECOND)
+    assert played.engine.policy_version == "second"
 
 
 async def test_a_candidate_that_compiled_is_in_force_even_if_the_process_dies_then(
-    house: PlayedHouse, nursery: trio.Nursery
+    played: PlayedEngine, nursery: trio.Nursery
 ) -> None:
-    peer = await serving(house)
+    peer = await serving(played)
 
     async def compile_and_die() -> None:
         load = await peer.received()
@@ -98,66 +98,66 @@ async def test_a_candidate_that_compiled_is_in_force_even_if_the_process_dies_th
         peer.close()
 
     nursery.start_soon(compile_and_die)
-    await house.engine.load(SECOND)
-    assert house.engine.policy_version == "second"
-    await house.reason()
-    assert (await house.attach_peer().accept_policy()).modules == SECOND.modules
+    await played.engine.load(SECOND)
+    assert played.engine.policy_version == "second"
+    await played.reason()
+    assert (await played.attach_peer().accept_policy()).modules == SECOND.modules
 
 
 async def test_a_candidate_that_never_compiles_costs_the_process(
-    house: PlayedHouse, autojump_clock: trio.testing.MockClock
+    played: PlayedEngine, autojump_clock: trio.testing.MockClock
 ) -> None:
-    await serving(house)
+    await serving(played)
     began = trio.current_time()
     with pytest.raises(PolicyRefused, match="did not compile within"):
-        await house.engine.load(SECOND)
+        await played.engine.load(SECOND)
     assert trio.current_time() - began == pytest.approx(LOAD_SECONDS)
-    assert "did not compile a policy" in await house.reason()
-    assert house.engine.policy_version == ALLOW_ALL.policy_version
+    assert "did not compile a policy" in await played.reason()
+    assert played.engine.policy_version == ALLOW_ALL.policy_version
 
 
 async def test_a_policy_can_not_be_loaded_without_a_process(
-    house: PlayedHouse, autojump_clock: trio.testing.MockClock
+    played: PlayedEngine, autojump_clock: trio.testing.MockClock
 ) -> None:
     with pytest.raises(PolicyRefused, match="no policy process was ready"):
-        await house.engine.load(ALLOW_ALL)
+        await played.engine.load(ALLOW_ALL)
 
 
-async def test_a_load_waits_for_the_process_to_come(house: PlayedHouse, nursery: trio.Nursery) -> None:
-    nursery.start_soon(house.engine.load, ALLOW_ALL)
+async def test_a_load_waits_for_the_process_to_come(played: PlayedEngine, nursery: trio.Nursery) -> None:
+    nursery.start_soon(played.engine.load, ALLOW_ALL)
     await trio.testing.wait_all_tasks_blocked()
-    await house.attach_peer().accept_policy()
+    await played.attach_peer().accept_policy()
     with trio.fail_after(60):
-        while not house.engine.is_available:
+        while not played.engine.is_available:
             await trio.lowlevel.checkpoint()
 
 
 @pytest.mark.parametrize("is_silent", [True, False])
 async def test_a_successor_that_does_not_take_the_policy_in_force_is_given_up(
-    house: PlayedHouse, autojump_clock: trio.testing.MockClock, is_silent: bool
+    played: PlayedEngine, autojump_clock: trio.testing.MockClock, is_silent: bool
 ) -> None:
-    (await serving(house)).close()
-    await house.reason()
-    successor = house.attach_peer()
+    (await serving(played)).close()
+    await played.reason()
+    successor = played.attach_peer()
     load = await successor.received()
     assert isinstance(load, LoadPolicy)
     if not is_silent:
         await successor.send(PolicyCompiled(load.load_id, "not any more"))
     await trio.sleep(LOAD_SECONDS + 1)
-    assert "the policy in force" in house.asked_for[-1][1]
-    assert len(house.asked_for) == 2
-    assert not house.engine.is_available
+    assert "the policy in force" in played.asked_for[-1][1]
+    assert len(played.asked_for) == 2
+    assert not played.engine.is_available
 
 
-async def test_two_loads_come_one_after_the_other(house: PlayedHouse, nursery: trio.Nursery) -> None:
-    peer = await serving(house)
-    nursery.start_soon(house.engine.load, SECOND)
+async def test_two_loads_come_one_after_the_other(played: PlayedEngine, nursery: trio.Nursery) -> None:
+    peer = await serving(played)
+    nursery.start_soon(played.engine.load, SECOND)
     await trio.testing.wait_all_tasks_blocked()
-    nursery.start_soon(house.engine.load, sources("decision := 3", version="third"))
+    nursery.start_soon(played.engine.load, sources("decision := 3", version="third"))
     assert (await peer.accept_policy()).modules == SECOND.modules
     await peer.accept_policy()
     await trio.testing.wait_all_tasks_blocked()
-    assert house.engine.policy_version == "third"
+    assert played.engine.policy_version == "third"
 
 
 # ------------------------------------------------------------------ what has to be done before a candidate is used
@@ -185,23 +185,23 @@ async def compiled(peer: PlayedPeer) -> str:
     return load.load_id
 
 
-async def test_what_a_commit_raises_leaves_the_policy_in_force(house: PlayedHouse, nursery: trio.Nursery) -> None:
-    peer = await serving(house)
+async def test_what_a_commit_raises_leaves_the_policy_in_force(played: PlayedEngine, nursery: trio.Nursery) -> None:
+    peer = await serving(played)
     commit = Commit(OSError("the disk is full"))
     commit.may_end.set()
     nursery.start_soon(compiled, peer)
     with pytest.raises(OSError, match="full"):
-        await house.engine.load(SECOND, commit)
-    assert house.engine.policy_version == ALLOW_ALL.policy_version
-    outcome = asking(nursery, house)
+        await played.engine.load(SECOND, commit)
+    assert played.engine.policy_version == ALLOW_ALL.policy_version
+    outcome = asking(nursery, played)
     await peer.send(Verdict((await peer.asked()).question_id, ALLOWED))  # and no UsePolicy before it
     assert await outcome.rule() == "played"
-    await house.load(peer, SECOND)
-    assert house.engine.policy_version == "second"
+    await played.load(peer, SECOND)
+    assert played.engine.policy_version == "second"
 
 
-async def test_a_refused_candidate_is_never_committed(house: PlayedHouse, nursery: trio.Nursery) -> None:
-    peer = await serving(house)
+async def test_a_refused_candidate_is_never_committed(played: PlayedEngine, nursery: trio.Nursery) -> None:
+    peer = await serving(played)
     commit = Commit()
 
     async def refuse() -> None:
@@ -211,51 +211,51 @@ async def test_a_refused_candidate_is_never_committed(house: PlayedHouse, nurser
 
     nursery.start_soon(refuse)
     with pytest.raises(PolicyRefused):
-        await house.engine.load(SECOND, commit)
+        await played.engine.load(SECOND, commit)
     assert not commit.began.is_set()
 
 
 async def test_questions_are_answered_by_the_policy_in_force_while_a_commit_takes_its_time(
-    house: PlayedHouse, nursery: trio.Nursery
+    played: PlayedEngine, nursery: trio.Nursery
 ) -> None:
-    peer = await serving(house)
+    peer = await serving(played)
     commit = Commit()
-    nursery.start_soon(house.engine.load, SECOND, commit)
+    nursery.start_soon(played.engine.load, SECOND, commit)
     load = await peer.received()
     assert isinstance(load, LoadPolicy)
-    waiting = asking(nursery, house)  # for the compilation
+    waiting = asking(nursery, played)  # for the compilation
     await trio.testing.wait_all_tasks_blocked()
     await peer.send(PolicyCompiled(load.load_id, None))
     await commit.began.wait()
-    outcome = asking(nursery, house)
+    outcome = asking(nursery, played)
     for _ in range(2):
         await peer.send(Verdict((await peer.asked()).question_id, ALLOWED))
     assert (await waiting.rule(), await outcome.rule()) == ("played", "played")
-    assert house.engine.policy_version == ALLOW_ALL.policy_version
+    assert played.engine.policy_version == ALLOW_ALL.policy_version
     commit.may_end.set()
     assert await peer.received() == UsePolicy(load.load_id)
 
 
 @pytest.mark.parametrize("successor", ["comes later", "has compiled", "compiles in that moment", "is compiling"])
 async def test_what_was_committed_is_in_force_whatever_became_of_the_process_that_tried_it(
-    house: PlayedHouse, nursery: trio.Nursery, successor: str
+    played: PlayedEngine, nursery: trio.Nursery, successor: str
 ) -> None:
-    peer = await serving(house)
+    peer = await serving(played)
     commit = Commit()
     done = trio.Event()
 
     async def load() -> None:
-        await house.engine.load(SECOND, commit)
+        await played.engine.load(SECOND, commit)
         done.set()
 
     nursery.start_soon(load)
     await compiled(peer)
     await commit.began.wait()
     peer.close()
-    await house.reason()
+    await played.reason()
     between = None
     if successor != "comes later":  # one that was brought up with what was in force until then
-        between = house.attach_peer()
+        between = played.attach_peer()
         old = await between.received()
         assert isinstance(old, LoadPolicy)
         assert old.modules == ALLOW_ALL.modules
@@ -266,11 +266,11 @@ async def test_what_was_committed_is_in_force_whatever_became_of_the_process_tha
     commit.may_end.set()
     with trio.fail_after(60):
         await done.wait()
-    assert house.engine.policy_version == "second"
+    assert played.engine.policy_version == "second"
     if between is not None:
-        assert "the policy before the one in force" in await house.reason()
-    outcome = asking(nursery, house)
-    fresh = house.attach_peer()
+        assert "the policy before the one in force" in await played.reason()
+    outcome = asking(nursery, played)
+    fresh = played.attach_peer()
     assert (await fresh.accept_policy()).modules == SECOND.modules
     await fresh.send(Verdict((await fresh.asked()).question_id, ALLOWED))
     assert await outcome.rule() == "played"

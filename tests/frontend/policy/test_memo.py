@@ -14,7 +14,7 @@ from frontend.policy.engine import MemoStatus, PolicyRefused
 from frontend.policy.memo import Memo, memo_for
 from frontend.policy.question import ATTRIBUTES, Decision, Question
 from ipc.messages import LoadPolicy, PolicyCompiled, UsePolicy, Verdict
-from tests.support.played_policy import ALLOWED, PlayedHouse, PlayedPeer, asking, playing
+from tests.support.played_policy import ALLOWED, PlayedEngine, PlayedPeer, asking, playing
 from tests.support.policy import document, question, running_engine, sources
 
 SECOND = sources("decision := 1", version="second")
@@ -104,107 +104,109 @@ async def accept(peer: PlayedPeer, reads: tuple[str, ...] | None = READS) -> Non
     assert await peer.received() == UsePolicy(load.load_id)
 
 
-async def load(house: PlayedHouse, peer: PlayedPeer, reads: tuple[str, ...] | None = READS) -> None:
+async def load(played: PlayedEngine, peer: PlayedPeer, reads: tuple[str, ...] | None = READS) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(accept, peer, reads)
-        await house.engine.load(SECOND)
+        await played.engine.load(SECOND)
 
 
 @pytest.fixture
-async def house(deadlines: PolicyDeadlines) -> AsyncIterator[PlayedHouse]:
-    async with playing(deadlines) as house:
-        await load(house, house.attach_peer())
-        yield house
+async def played(deadlines: PolicyDeadlines) -> AsyncIterator[PlayedEngine]:
+    async with playing(deadlines) as played:
+        await load(played, played.attach_peer())
+        yield played
 
 
-async def told(house: PlayedHouse, peer: PlayedPeer, document: str | None = ALLOWED, **changes: object) -> None:
+async def told(played: PlayedEngine, peer: PlayedPeer, document: str | None = ALLOWED, **changes: object) -> None:
     """Ask a question that reaches the process, which answers it so."""
     async with trio.open_nursery() as nursery:
-        asking(nursery, house, **changes)
+        asking(nursery, played, **changes)
         ask = await peer.asked()
         await peer.channel.send(Verdict(ask.question_id, document, None if document else "failed"))
 
 
-async def test_a_question_that_was_answered_is_not_asked_again(house: PlayedHouse) -> None:
-    (peer,) = house.peers
-    await told(house, peer, principal="a")
-    await told(house, peer, DENIED, principal="b")
+async def test_a_question_that_was_answered_is_not_asked_again(played: PlayedEngine) -> None:
+    (peer,) = played.peers
+    await told(played, peer, principal="a")
+    await told(played, peer, DENIED, principal="b")
     for _ in range(3):
-        assert (await house.engine.decide(question(principal="a", request_hash="x"))).rule == "played"
-        assert (await house.engine.decide(question(principal="b", calls_remaining=0))).rule == "no"
-    assert house.engine.memo_status == MemoStatus(True, None, 2)
-    await told(house, peer, principal="c")  # the next thing that the process hears
+        assert (await played.engine.decide(question(principal="a", request_hash="x"))).rule == "played"
+        assert (await played.engine.decide(question(principal="b", calls_remaining=0))).rule == "no"
+    assert played.engine.memo_status == MemoStatus(True, None, 2)
+    await told(played, peer, principal="c")  # the next thing that the process hears
 
 
-async def test_what_failed_or_was_no_decision_is_asked_again(house: PlayedHouse) -> None:
-    (peer,) = house.peers
+async def test_what_failed_or_was_no_decision_is_asked_again(played: PlayedEngine) -> None:
+    (peer,) = played.peers
     for said in (None, "{}", ALLOWED.replace('"played"', '""'), ALLOWED[:-1] + ', "allow": false}'):
-        await told(house, peer, said)
-        assert house.engine.memo_status.entries == 0
-    await told(house, peer)
-    assert (await house.engine.decide(question())).rule == "played"
+        await told(played, peer, said)
+        assert played.engine.memo_status.entries == 0
+    await told(played, peer)
+    assert (await played.engine.decide(question())).rule == "played"
 
 
 async def test_what_came_too_late_is_asked_again(
-    house: PlayedHouse, nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+    played: PlayedEngine, nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
 ) -> None:
-    (peer,) = house.peers
-    first = asking(nursery, house, principal="slow")
+    (peer,) = played.peers
+    first = asking(nursery, played, principal="slow")
     ask = await peer.asked()
     await trio.sleep(0.5)
-    second = asking(nursery, house, principal="other")
+    second = asking(nursery, played, principal="other")
     other = await peer.asked()
     await peer.channel.send(Verdict(other.question_id, ALLOWED))  # it is busy, not hung
     assert await second.rule() == "played"
     assert await first.code() == "policy_engine_timeout"
     await peer.channel.send(Verdict(ask.question_id, ALLOWED))
-    assert house.engine.memo_status.entries == 1
-    await told(house, peer, principal="slow")
+    assert played.engine.memo_status.entries == 1
+    await told(played, peer, principal="slow")
 
 
-async def test_what_is_remembered_waits_for_no_process_that_compiles(house: PlayedHouse, nursery: trio.Nursery) -> None:
-    (peer,) = house.peers
-    await told(house, peer)
-    nursery.start_soon(house.engine.load, SECOND)
+async def test_what_is_remembered_waits_for_no_process_that_compiles(
+    played: PlayedEngine, nursery: trio.Nursery
+) -> None:
+    (peer,) = played.peers
+    await told(played, peer)
+    nursery.start_soon(played.engine.load, SECOND)
     candidate = await peer.received()
     assert isinstance(candidate, LoadPolicy)
-    assert (await house.engine.decide(question())).rule == "played"
+    assert (await played.engine.decide(question())).rule == "played"
     await peer.channel.send(PolicyCompiled(candidate.load_id, None, READS))
     assert isinstance(await peer.received(), UsePolicy)
-    await told(house, peer, DENIED)
-    assert (await house.engine.decide(question())).rule == "no"
+    await told(played, peer, DENIED)
+    assert (await played.engine.decide(question())).rule == "no"
 
 
 async def test_from_the_moment_that_another_policy_is_in_force_nothing_of_before_is_answered(
-    house: PlayedHouse, nursery: trio.Nursery
+    played: PlayedEngine, nursery: trio.Nursery
 ) -> None:
-    (peer,) = house.peers
-    await told(house, peer)
+    (peer,) = played.peers
+    await told(played, peer)
     for reads in (READS, None):
-        await load(house, peer, reads)
-        assert house.engine.memo_status.entries == 0
-        await told(house, peer, DENIED)
-    assert house.engine.memo_status.in_use is False
+        await load(played, peer, reads)
+        assert played.engine.memo_status.entries == 0
+        await told(played, peer, DENIED)
+    assert played.engine.memo_status.in_use is False
 
 
 async def test_what_the_policy_before_answers_late_is_not_remembered_of_the_one_after(
-    house: PlayedHouse, nursery: trio.Nursery
+    played: PlayedEngine, nursery: trio.Nursery
 ) -> None:
-    (peer,) = house.peers
-    late = asking(nursery, house)
+    (peer,) = played.peers
+    late = asking(nursery, played)
     ask = await peer.asked()
-    await load(house, peer)
+    await load(played, peer)
     await peer.channel.send(Verdict(ask.question_id, ALLOWED))
     assert await late.rule() == "played"
-    assert house.engine.memo_status == MemoStatus(True, None, 0)
-    await told(house, peer, DENIED)
+    assert played.engine.memo_status == MemoStatus(True, None, 0)
+    await told(played, peer, DENIED)
 
 
 async def test_a_successor_that_holds_the_policy_before_answers_nothing_from_memory(
-    house: PlayedHouse, nursery: trio.Nursery
+    played: PlayedEngine, nursery: trio.Nursery
 ) -> None:
     """The process that compiled the candidate dies while the change is committed, and its successor is quick."""
-    (peer,) = house.peers
+    (peer,) = played.peers
 
     async def compile_it() -> None:
         candidate = await peer.received()
@@ -212,20 +214,20 @@ async def test_a_successor_that_holds_the_policy_before_answers_nothing_from_mem
 
     async def commit() -> None:
         peer.close()
-        await house.reason()
-        successor = house.attach_peer()
+        await played.reason()
+        successor = played.attach_peer()
         await accept(successor)
-        await told(house, successor)
-        assert house.engine.memo_status.entries == 1
+        await told(played, successor)
+        assert played.engine.memo_status.entries == 1
 
     nursery.start_soon(compile_it)
-    await house.engine.load(sources("decision := 2", version="third"), commit)
-    assert house.engine.memo_status == MemoStatus(False, memos.NOT_LOADED, 0)
+    await played.engine.load(sources("decision := 2", version="third"), commit)
+    assert played.engine.memo_status == MemoStatus(False, memos.NOT_LOADED, 0)
 
 
-async def test_a_candidate_that_is_refused_takes_no_memory_away(house: PlayedHouse, nursery: trio.Nursery) -> None:
-    (peer,) = house.peers
-    await told(house, peer)
+async def test_a_candidate_that_is_refused_takes_no_memory_away(played: PlayedEngine, nursery: trio.Nursery) -> None:
+    (peer,) = played.peers
+    await told(played, peer)
 
     async def refuse() -> None:
         candidate = await peer.received()
@@ -234,29 +236,29 @@ async def test_a_candidate_that_is_refused_takes_no_memory_away(house: PlayedHou
 
     nursery.start_soon(refuse)
     with pytest.raises(PolicyRefused):
-        await house.engine.load(SECOND)
-    assert (await house.engine.decide(question())).rule == "played"
+        await played.engine.load(SECOND)
+    assert (await played.engine.decide(question())).rule == "played"
 
 
-async def test_with_the_process_goes_all_that_it_said(house: PlayedHouse) -> None:
-    (peer,) = house.peers
-    await told(house, peer)
+async def test_with_the_process_goes_all_that_it_said(played: PlayedEngine) -> None:
+    (peer,) = played.peers
+    await told(played, peer)
     peer.close()
-    await house.reason()
-    assert house.engine.memo_status == MemoStatus(False, memos.NOT_LOADED, 0)
-    successor = house.attach_peer()
+    await played.reason()
+    assert played.engine.memo_status == MemoStatus(False, memos.NOT_LOADED, 0)
+    successor = played.attach_peer()
     await accept(successor)
-    await told(house, successor, DENIED)
-    assert house.engine.memo_status == MemoStatus(True, None, 1)
+    await told(played, successor, DENIED)
+    assert played.engine.memo_status == MemoStatus(True, None, 1)
 
 
 async def test_a_policy_whose_reading_is_unknown_is_asked_each_time() -> None:
-    async with playing() as house:
-        peer = house.attach_peer()
-        await load(house, peer, None)
+    async with playing() as played:
+        peer = played.attach_peer()
+        await load(played, peer, None)
         for _ in range(2):
-            await told(house, peer)
-        assert house.engine.memo_status.in_use is False
+            await told(played, peer)
+        assert played.engine.memo_status.in_use is False
 
 
 async def test_a_real_process_says_what_a_policy_reads_and_why_that_is_unknown() -> None:
@@ -270,5 +272,5 @@ async def test_a_real_process_says_what_a_policy_reads_and_why_that_is_unknown()
 
 
 async def test_before_there_is_a_policy_there_is_no_memory() -> None:
-    async with playing() as house:
-        assert house.engine.memo_status == MemoStatus(False, memos.NOT_LOADED, 0)
+    async with playing() as played:
+        assert played.engine.memo_status == MemoStatus(False, memos.NOT_LOADED, 0)

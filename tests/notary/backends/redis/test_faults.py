@@ -220,10 +220,9 @@ def answering(data: bytes) -> Iterator[int]:
 
 
 @pytest.mark.parametrize("data", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"$-5\r\n", b"*1\r\n", b"\xff\xff\r\n", b""])
-def test_an_answer_that_is_none_is_a_redis_that_is_gone(data: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(redis_client, "COMMAND_SECONDS", 0.1)
+def test_an_answer_that_is_none_is_a_redis_that_is_gone(data: bytes) -> None:
     with answering(data) as port:
-        client = Client(Place(StoreSettings(redis_url=f"redis://127.0.0.1:{port}")).connect)
+        client = Client(Place(StoreSettings(redis_url=f"redis://127.0.0.1:{port}"), 0.1).connect)
         with pytest.raises(StoreGone, match="Redis: "):
             client.open()
 
