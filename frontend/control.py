@@ -218,7 +218,7 @@ class Control:
             case m.Stop():
                 listener.stop(message.seconds)
             case _:
-                log.info("an answer came that nobody waits for", kind=type(message).__name__)
+                log.info("an answer came to no open question", kind=type(message).__name__)
 
     def close(self) -> None:
         """Close the channel."""

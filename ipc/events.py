@@ -117,4 +117,4 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     dev_mode: bool | None = None
     sandbox_degraded: bool | None = None
     prev_hash: str | UnsetType | None = UNSET
-    """`sha256:<hex>` of the event before it, null in the first one; set by the ledger and by nobody else."""
+    """`sha256:<hex>` of the event before it, null in the first one; set by the ledger alone."""

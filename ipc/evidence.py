@@ -135,7 +135,7 @@ class ProvenLeaf(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class BundleKeys(msgspec.Struct, frozen=True, kw_only=True):
-    """Keys for convenience: whoever verifies takes those that were known before."""
+    """Keys for convenience: a verifier takes those that it knew before."""
 
     checkpoints: tuple[str, ...]
     """Verifier keys (C2SP signed-note)."""

@@ -1,1 +1,1 @@
-"""The notary: the process that alone records and signs. It talks to fronts and supervisor, and to nobody outside."""
+"""The notary: the process that alone records and signs. It talks to fronts and supervisor, and to no host outside."""

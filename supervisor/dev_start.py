@@ -152,7 +152,7 @@ def _short_folder(state_dir: str, environ: Mapping[str, str], cleanup: ExitStack
     except OSError as error:
         raise Refused(Exit.NO_PERMISSION, f"folder for sockets {folder} can't be made: {error.strerror}.") from None
     if status.st_uid != os.geteuid() or status.st_mode & 0o077:
-        raise Refused(Exit.NO_PERMISSION, f"folder for sockets {folder} belongs to somebody else.")
+        raise Refused(Exit.NO_PERMISSION, f"folder for sockets {folder} belongs to another user.")
     cleanup.callback(_remove, folder)
     return folder
 

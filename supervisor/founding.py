@@ -43,7 +43,7 @@ receipt_keys_jwks_path = "receipt-keys.jwks.json"
 [secrets]
 file = "secrets.json"
 
-# Who may connect as an agent: the user id of its process, and who that is. Without an entry nobody gets a lease.
+# Who may connect as an agent: the user id of its process, and who that is. Without an entry no agent gets a lease.
 # [identity.peercred.principals.1004]
 # principal = "billing-agent"
 # scopes = ["tools:call"]

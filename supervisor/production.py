@@ -165,7 +165,7 @@ def _shows_proxy_secret_in_clear(settings: Settings) -> Iterable[Finding]:
 RULES: Final = (
     Rule("identity.provider", _NO_NAME, _identity_none),
     Rule("identity.peercred.allow_unmapped", _NO_NAME, _allow_unmapped),
-    Rule("operators", "Nobody could decide about a held call, revoke or drain.", _no_operators),
+    Rule("operators", "No operator could decide about a held call, revoke or drain.", _no_operators),
     Rule("operators.dpop_jkt", "A key that is copied would be enough to approve calls.", _operator_without_key_binding),
     Rule("listen_http_addr, unsafe_expose_http", "The kernel does not say who connects by TCP.", _tcp_listener),
     Rule("listen_http_addr", _CLEAR_TEXT, _plain_text_beyond_loopback),
@@ -177,8 +177,8 @@ RULES: Final = (
     Rule("webhooks.url", "What is notified could be read and changed on its way.", _webhooks_without_tls),
     Rule("limits.drain_seconds", "Calls are promised that long after the signal to end.", _short_drain),
     Rule("evidence.witnesses.url", "Its answers could be held back or replaced.", _witnesses_without_tls),
-    Rule("egress.proxy_secret", "Whoever reads it on its way could leave by this proxy.", _shows_proxy_secret_in_clear),
-    Rule("opa_url", "Whoever can answer in its place decides what is allowed.", _opa_without_tls),
+    Rule("egress.proxy_secret", "An eavesdropper could use this proxy.", _shows_proxy_secret_in_clear),
+    Rule("opa_url", "A host that answers in its place decides what is allowed.", _opa_without_tls),
     Rule("ledger.url", "Evidence could be read, changed and held back on its way.", _ledger_without_tls),
 )
 """The lease key is not among them: without a path it is kept in `state_dir/keys`, never in memory alone."""

@@ -31,7 +31,7 @@ name = "{name}"
 api_key_sha256 = "{digest}"
 dpop_jkt = "{jkt}"
 
-For the operator {name}, and for nobody else: the private key {folder}/operator.pem (move it to the operator's own
+For the operator {name}, and for no other: the private key {folder}/operator.pem (move it to the operator's own
 machine) and the API key, which is not kept anywhere and not shown again:
 
 {api_key}

@@ -22,7 +22,7 @@ _KNOWN = frozenset({Exit.CONFIG, Exit.NO_PERMISSION, Exit.UNAVAILABLE, Exit.LOCK
 def accept_rollback(settings: Settings, reason: str) -> str:
     """Do it; what to tell. Raises Refused."""
     if not reason.strip():
-        raise Refused(Exit.USAGE, "--reason: say why; whoever reads the log in a year will ask.")
+        raise Refused(Exit.USAGE, "--reason: say why; an auditor who reads the log in a year will ask.")
     with ExitStack() as cleanup:
         hold_state_dir(Path(settings.state_dir), cleanup, is_mended=False)
         given = msgspec.json.encode(with_key_paths(settings)).decode()

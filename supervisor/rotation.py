@@ -24,7 +24,7 @@ _PREVIOUS = {
     "lease": "leases that it signed are accepted until they expire, {until} at the latest",
     "grant": "calls that it let through end as they would have",
     "receipt": "receipts that it signed verify as before, its public half stays listed",
-    "checkpoint": "checkpoints that it signed verify as before; give the next verifier key to whoever holds the log "
+    "checkpoint": "checkpoints that it signed verify as before; give the next verifier key to those who hold the log "
     "against its host, witnesses first",
 }
 _FORGOTTEN = "leases that it signed are refused from now on"

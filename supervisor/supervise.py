@@ -67,7 +67,7 @@ async def supervise(
         state.lifecycle.move("ended")
         nursery.cancel_scope.cancel()
         return code
-    raise AssertionError("the nursery was cancelled by somebody else")
+    raise AssertionError("the nursery was cancelled from outside")
 
 
 class _Gateway:

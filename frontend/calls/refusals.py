@@ -26,7 +26,7 @@ OTHERS: Final = -1
 Key = tuple[int | None, str]
 _LINES: Final = {
     OPERATOR_AUTH_FAILED: "an operator could not prove who it is",
-    ACTION_CALL: "calls of somebody who has proven nothing were refused",
+    ACTION_CALL: "calls without a valid proof were refused",
     LEASE_ISSUED: "leases were refused",
 }
 """Type of event -> its line of the log."""

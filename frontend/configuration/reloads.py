@@ -77,7 +77,7 @@ class Reloads:
             problem = f"its evidence could not be written: {error.code}"
             log.error("the configuration was not reloaded; the previous one stays active", cause=error.cause)
         except Exception as error:  # a fault of ours in reading files is no reason to stop serving
-            problem = f"an error nobody foresaw: {type(error).__name__}"
+            problem = f"unexpected error: {type(error).__name__}"
             log.exception("the configuration was not reloaded; the previous one stays active")
         if problem is not None and message.tells:
             await self._failed(message, problem)

@@ -24,7 +24,7 @@ class IntentsQuery(Query, frozen=True, kw_only=True):
 
 
 class UnresolvedIntent(msgspec.Struct, frozen=True, kw_only=True):
-    """A call that was dispatched, and nobody knows what came of it."""
+    """A call that was dispatched, and whose effect is unknown."""
 
     intent_id: str
     trace_id: str
@@ -105,7 +105,7 @@ class IntentView(UnresolvedIntent, frozen=True, kw_only=True):
     sinks: tuple[str, ...]
     """Effects that the call was allowed to have: it may have had all of them, some, or none."""
     timeout_seconds: float | None
-    """Its time limit; a minute after it nobody tells of its end any more."""
+    """Its time limit; a minute after it no process tells of its end any more."""
     is_under_way: bool
     """Its worker may still tell of its end: it can be neither verified nor resolved yet."""
     verifier: IntentVerifier
@@ -121,7 +121,7 @@ class VerifiedIntent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class ResolveRequest(Body, frozen=True, kw_only=True):
-    """What came of it, as far as somebody found out."""
+    """The outcome of a call, as the operator found it out."""
 
     outcome: Outcome
     note: Annotated[str, Meta(max_length=MAX_NOTE)] | None = None

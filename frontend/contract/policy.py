@@ -74,7 +74,7 @@ class Acl(msgspec.Struct, frozen=True, kw_only=True):
     allowlist: dict[str, list[str]]
     """Action -> the agents that need no approval for it."""
     denied_actions: dict[str, str]
-    """Action -> why nobody may call it."""
+    """Action -> why no call of it is allowed."""
 
 
 class RiskBreakdown(msgspec.Struct, frozen=True, kw_only=True):

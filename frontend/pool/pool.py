@@ -102,7 +102,7 @@ class Pools:
         sock = socket.socket(fileno=fd)
         pool = self._pools.get(message.profile)
         if pool is None or self._nursery is None:
-            log.warning("a worker came that nobody can use", worker_id=message.worker_id, profile=message.profile)
+            log.warning("a worker came that has no pool here", worker_id=message.worker_id, profile=message.profile)
             sock.close()
             return
         channel = WorkerChannel(message, sock, self.deadlines)

@@ -139,7 +139,7 @@ VERIFICATIONS = Family(
 )  # fmt: skip
 LEDGER_FREE = Family("gate_ledger_free_bytes", "gauge", "What is free on the volume of the ledger.", across="once")
 UNRESOLVED = Family(
-    "gate_unresolved_intents", "gauge", "Intents without a receipt: dispatched, and nobody knows more.", across="once"
+    "gate_unresolved_intents", "gauge", "Intents without a receipt: dispatched, effect unknown.", across="once"
 )
 OLDEST_UNRESOLVED = Family(
     "gate_oldest_unresolved_intent_age_seconds", "gauge",

@@ -71,12 +71,12 @@ BROKEN: list[tuple[dict[str, Any], tuple[str | int, ...], str]] = [
     (
         {"egress_proxy_url": "http://10.0.0.1:3128", "egress": EgressSettings(proxy_secret="way")},
         ("egress", "proxy_secret"),
-        "egress.proxy_secret: shown to a proxy at http beyond this host is not allowed in production. Whoever reads it",
+        "egress.proxy_secret: shown to a proxy at http beyond this host is not allowed in production. An eavesdropper",
     ),
     (
         {"opa_url": "http://opa.example:8181"},
         ("opa_url",),
-        "opa_url: http beyond loopback is not allowed in production. Whoever can answer in its place decides",
+        "opa_url: http beyond loopback is not allowed in production. A host that answers in its place decides",
     ),
     (
         {"ledger": LedgerSettings(url="postgresql://db.example/ledger")},

@@ -71,7 +71,7 @@ async def approve(
 ) -> ExecutionResult:
     """Let a held call run: execute the plan as it was stored.
 
-    One operator wins; whoever loses, or comes when it has expired, gets 404. Goes on when the connection drops.
+    One operator wins; one who loses, or comes when it has expired, gets 404. Goes on when the connection drops.
     What is to be learned must be something that the action may have; it is learned once the call has gone well.
     """
     asked = Asked(APPROVE, query.learn_domain, query.learn_path, signature=body.signature)

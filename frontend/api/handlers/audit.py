@@ -27,7 +27,7 @@ async def events(services: Services, query: EventsQuery, _operator: OperatorCall
 async def verify(services: Services, _operator: OperatorCaller) -> ChainReport:
     """Walk the whole chain of audit events, and the tree of events and intents.
 
-    One walk at a time: whoever comes second waits, ten minutes at most, and gets a walk of their own. The log tells how
+    One walk at a time: a second request waits, ten minutes at most, and gets a walk of its own. The log tells how
     far a long one is.
     """
     with notary_errors_as("ledger_unavailable"):
@@ -40,7 +40,7 @@ async def verify(services: Services, _operator: OperatorCaller) -> ChainReport:
 async def checkpoint(services: Services, _operator: OperatorCaller) -> ShownCheckpoint:
     """Show a signed checkpoint of everything that is durable.
 
-    Whoever keeps one can prove later that nothing before it was changed or removed.
+    With a copy of it, it can be proven later that nothing before it was changed or removed.
     """
     with notary_errors_as("ledger_unavailable"):
         return await services.notary.checkpoint()

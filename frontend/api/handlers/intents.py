@@ -25,7 +25,7 @@ from ipc.messages import ResolveIntent
 
 @codes("ledger_unavailable")
 async def listing(services: Services, query: IntentsQuery, _operator: OperatorCaller) -> UnresolvedIntents:
-    """List intents without a receipt: what was dispatched, and nobody knows what came of it."""
+    """List intents without a receipt: calls that were dispatched, and whose effect is unknown."""
     with notary_errors_as("ledger_unavailable"):
         intents = await services.notary.unresolved(query.limit, query.after)
         total = (await services.notary.ledger_status()).unresolved

@@ -19,7 +19,7 @@ characters) and `ath` (base64url of the SHA-256 of the token). No proof is taken
 
 **Errors.** Every error has a JSON body `{"error": code}`; read errors by code, never by text. 4xx bodies may say more
 in `message`, `reason`, `deny_reason` and others; 5xx bodies never do, and the log has the cause under the trace id. 401
-carries `WWW-Authenticate: DPoP`; 429, and 503 where somebody knows, `Retry-After` in seconds; 502 of an action the id
+carries `WWW-Authenticate: DPoP`; 429, and 503 where it is known, `Retry-After` in seconds; 502 of an action the id
 of its receipt, `X-Receipt-Id`, and where its manifest says so the provider's words, `X-Provider-Error`, a JSON string.
 Every path answers 405 `method_not_allowed` with `Allow` to another method; every unknown path is 404 `not_found`.
 
@@ -39,7 +39,7 @@ TAGS = {
     "audit": "Everything that was decided, in one chain.",
     "keys": "Public keys, to check leases and receipts with.",
     "admin": "Operating the gateway.",
-    "intents": "Calls that were dispatched, and nobody knows what came of them.",
+    "intents": "Calls that were dispatched, and whose effect is unknown.",
     "sessions": "Agents that have a lease now, and ending one before its time.",
     "webhooks": "Endpoints that are notified: what waits, what was given up, trying one and sending again.",
     "learned": "Domains and paths that operators added to what manifests allow.",

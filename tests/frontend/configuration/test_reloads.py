@@ -123,7 +123,7 @@ async def test_a_reload_is_answered_with_what_is_in_force_and_told_with_who_aske
     ("outcome", "reason"),
     [
         (ConfigurationRefused(["a.yaml:1 no", "b.yaml:2 no"]), "a.yaml:1 no; b.yaml:2 no"),
-        (RuntimeError("ours"), "an error nobody foresaw: RuntimeError"),
+        (RuntimeError("ours"), "unexpected error: RuntimeError"),
     ],
     ids=["refused", "a fault of ours"],
 )
