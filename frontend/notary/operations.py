@@ -1,6 +1,6 @@
 """What this front asks the notary, each as a typed question.
 
-What they mean: ipc/messages/recording.py, ipc/messages/looking.py.
+Their meaning stands with the messages, which ipc/messages/notary_frames.py lists.
 Every method raises NotaryUnavailable, NotaryRefused and ClockError; each caller decides what it answers then.
 """
 

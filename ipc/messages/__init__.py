@@ -4,6 +4,23 @@ Structs are frozen, tagged by name and refuse unknown fields. Binary and JSON pa
 tables in `ipc/sessions.py` say which of them may come in which state.
 """
 
+from ipc.messages.administering import (
+    INTENT_OUTCOMES,
+    CheckKeys,
+    FollowKeys,
+    Issue,
+    Issued,
+    Looked,
+    MoveHold,
+    Note,
+    ResolvedIntent,
+    ResolveIntent,
+    Revoke,
+    Revoked,
+    TooManySessions,
+    Unverifiable,
+    VerifyIntent,
+)
 from ipc.messages.attesting import (
     ABSENT,
     DIFFERS,
@@ -67,6 +84,14 @@ from ipc.messages.control import (
     WorkerServes,
 )
 from ipc.messages.deciding import Ask, FrontToPolicy, LoadPolicy, PolicyCompiled, PolicyToFront, UsePolicy, Verdict
+from ipc.messages.deliveries import (
+    GIVEN_UP_FOR,
+    ClaimDeliveries,
+    NextDelivery,
+    RedeliverDeliveries,
+    Requeued,
+    SettleDelivery,
+)
 from ipc.messages.delivering import (
     AskedByDeliverer,
     DelivererReady,
@@ -150,43 +175,22 @@ from ipc.messages.proving import (
 )
 from ipc.messages.reading import ChainVerified, FrontToReader, NotRead, ReaderToFront, VerifyChain, Walking
 from ipc.messages.recording import (
-    GIVEN_UP_FOR,
-    INTENT_OUTCOMES,
     Approver,
     Assign,
-    CheckKeys,
-    ClaimDeliveries,
     Closed,
     Enter,
     Entered,
-    FollowKeys,
     Held,
     Hold,
-    Issue,
-    Issued,
-    Looked,
-    MoveHold,
-    NextDelivery,
     NoSuchWorker,
-    Note,
     Open,
     Proof,
     Recall,
-    RedeliverDeliveries,
     Refusal,
     Refuse,
     Refused,
-    Requeued,
-    ResolvedIntent,
-    ResolveIntent,
-    Revoke,
-    Revoked,
-    SettleDelivery,
     Terms,
-    TooManySessions,
     Unbegun,
-    Unverifiable,
-    VerifyIntent,
     Withdraw,
     Withdrawn,
 )

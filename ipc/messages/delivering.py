@@ -5,9 +5,9 @@ no key is reached through it.
 """
 
 from ipc.messages.control import AttachNotary, Stop, TryWebhook, WebhookTried
+from ipc.messages.deliveries import ClaimDeliveries, NextDelivery, SettleDelivery
 from ipc.messages.message import Message
 from ipc.messages.notary_frames import Answered
-from ipc.messages.recording import ClaimDeliveries, NextDelivery, SettleDelivery
 from ipc.settings import Settings
 
 

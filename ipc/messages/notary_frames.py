@@ -1,11 +1,22 @@
 """Front and notary: numbered operations one way; answers, and what every front must know, the other way.
 
-What each operation answers: ipc/messages/recording.py, ipc/messages/looking.py, ipc/messages/proving.py,
-ipc/messages/sessions.py.
+What each operation answers: ipc/messages/recording.py, ipc/messages/administering.py, ipc/messages/deliveries.py,
+ipc/messages/looking.py, ipc/messages/proving.py, ipc/messages/sessions.py.
 """
 
 import msgspec
 
+from ipc.messages.administering import (
+    CheckKeys,
+    FollowKeys,
+    Issue,
+    MoveHold,
+    Note,
+    ResolveIntent,
+    Revoke,
+    VerifyIntent,
+)
+from ipc.messages.deliveries import RedeliverDeliveries
 from ipc.messages.looking import (
     DueHolds,
     GetHold,
@@ -27,20 +38,11 @@ from ipc.messages.message import Message
 from ipc.messages.proving import Cosign, NextCheckpoint, NoteTrouble, Prove, ProveConsistency, ReadCheckpoint
 from ipc.messages.recording import (
     Assign,
-    CheckKeys,
     Enter,
-    FollowKeys,
     Hold,
-    Issue,
-    MoveHold,
-    Note,
     Open,
     Recall,
-    RedeliverDeliveries,
     Refuse,
-    ResolveIntent,
-    Revoke,
-    VerifyIntent,
     Withdraw,
 )
 from ipc.messages.sessions import ListSessions, RevokeSession

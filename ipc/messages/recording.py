@@ -1,11 +1,12 @@
-"""Front and notary: operations that record or sign, and what came of each. Those that only look stand in looking.py.
+"""Front and notary: operations that record or sign for a call, and what came of each.
+
+Leases, acts of operators and keys stand in administering.py, deliveries of webhooks in deliveries.py, operations that
+only look in looking.py.
 
 A front queues operations and sends those of one turn of its loop together; answers come back together, too, for each
 unit. Every operation carries a number of its front's own; asked again with the same number, after the notary that took
 it was killed, it answers what it answered, or would have answered, before.
 """
-
-from typing import Final
 
 import msgspec
 
@@ -13,8 +14,6 @@ from ipc.events import AuditEvent
 from ipc.expected import ExpectedFile
 from ipc.messages.operation import Operation
 from ipc.store import ApprovalRecord
-
-# --------------------------------------------------------------------- calls
 
 
 class Proof(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -201,190 +200,3 @@ class Held(msgspec.Struct, frozen=True, tag=True):
 
     approval: ApprovalRecord
     is_repeated: bool
-
-
-# --------------------------------------------------------------------- leases, operators, the gateway's own life
-
-
-class Issue(Operation, frozen=True):
-    """Sign a lease, open its budget, write its event: all or nothing. Answers Issued, or TooManySessions."""
-
-    principal: str
-    owner: str | None
-    scopes: tuple[str, ...]
-    max_calls: int | None
-    jkt: str
-    identity_method: str
-    event: AuditEvent
-    """Without the identifiers of the lease, which the notary makes."""
-    max_sessions: int | None = None
-    """Leases that its principal may have at once (ipc/quotas.py)."""
-    uid: int | None = None
-    """The user of this host that asks, where it is known."""
-
-
-class Issued(msgspec.Struct, frozen=True, tag=True):
-    """`expires_at` as ISO 8601."""
-
-    lease_jwt: str
-    session_id: str
-    lease_jti: str
-    expires_at: str
-
-
-class TooManySessions(msgspec.Struct, frozen=True, tag=True):
-    """The principal has as many leases as it may have: nothing was written. `retry_after`: seconds until one ends."""
-
-    retry_after: int | None
-
-
-class Note(Operation, frozen=True):
-    """Write an event. Answers None."""
-
-    event: AuditEvent
-
-
-class Revoke(Operation, frozen=True):
-    """Raise the epoch by one, beyond `above` too, with its event: all or nothing. Answers Revoked."""
-
-    event: AuditEvent
-    """Without `reason` and `change`, which the notary completes."""
-    above: int = 0
-    why: str = ""
-
-
-class Revoked(msgspec.Struct, frozen=True):
-    """The epoch of before and the one in force."""
-
-    previous: int
-    current: int
-
-
-INTENT_OUTCOMES: Final = ("happened", "did_not_happen", "unknown")
-
-
-class ResolveIntent(Operation, frozen=True):
-    """An operator says what came of an intent without a receipt; with its event, never a receipt. Answers
-    ResolvedIntent, or None where no such intent is unresolved."""
-
-    intent_id: str
-    outcome: str
-    """One of INTENT_OUTCOMES."""
-    event: AuditEvent
-    """Of the operator's act; the notary adds whose call it was."""
-
-
-class ResolvedIntent(msgspec.Struct, frozen=True):
-    """`is_under_way`: nothing was written, since a worker may still tell of its end."""
-
-    trace_id: str
-    action_id: str
-    is_under_way: bool = False
-
-
-class VerifyIntent(Operation, frozen=True):
-    """Have this worker look again at what an intent without a receipt was to leave: nothing is executed. What it saw is
-    in an event before it is answered, and told by the worker itself.
-
-    Answers Looked, Unverifiable, or NoSuchWorker: then nothing was written. The intent stays unresolved.
-    """
-
-    intent_id: str
-    worker_id: str
-    event: AuditEvent
-    """Of the operator's act; the notary adds whose call it was, and what was seen."""
-
-
-class Looked(msgspec.Struct, frozen=True, tag=True):
-    """What the event says now."""
-
-    trace_id: str
-    action_id: str
-    seen: dict[str, str]
-
-
-class Unverifiable(msgspec.Struct, frozen=True, tag=True):
-    """Refused with this code of the interface: no worker looked."""
-
-    code: str
-
-
-class MoveHold(Operation, frozen=True):
-    """Compare and swap the state of an approval, with its event, and give its call back: all or nothing.
-
-    Exactly one of any number of callers moves it: a claim before its time is over, an expiry afterwards, both by the
-    notary's clock. Answers ApprovalRecord after the move, or None.
-    """
-
-    approval_id: str
-    from_state: str
-    to_state: str
-    outcome: str
-    holder: str | None = None
-    event: AuditEvent | None = None
-    refunds: bool = False
-
-
-# --------------------------------------------------------------------- deliveries
-
-GIVEN_UP_FOR: Final = ("rejected", "exhausted", "blocked")
-"""By the receiver; after the last retry; by an address that must not be reached."""
-
-
-class ClaimDeliveries(Operation, frozen=True):
-    """Take deliveries of an endpoint that are due. Answers Deliveries. Times in milliseconds since the Unix epoch."""
-
-    endpoint: str
-    now: int
-    until: int
-    limit: int
-
-
-class SettleDelivery(Operation, frozen=True):
-    """What became of a claimed delivery: put off until `due`, given up with `error`, or, with neither, delivered.
-
-    `reason` says why it is given up, one of GIVEN_UP_FOR. Of a claim that has passed to another nothing happens.
-    Answers None.
-    """
-
-    seq: int
-    attempt: int
-    event_id: str
-    due: int | None = None
-    at: int | None = None
-    error: str | None = None
-    reason: str = "exhausted"
-
-
-class RedeliverDeliveries(Operation, frozen=True):
-    """Have what was given up of an endpoint wait again, due at `now`: that of one event, or the oldest so many, with an
-    event that says how many. Answers Requeued."""
-
-    endpoint: str
-    event_id: str | None
-    now: int
-    event: AuditEvent
-
-
-class Requeued(msgspec.Struct, frozen=True):
-    """How many wait again, and how many stay given up."""
-
-    count: int
-    left: int
-
-
-class NextDelivery(Operation, frozen=True):
-    """When the first of an endpoint's deliveries is due. Answers milliseconds, or None when none waits."""
-
-    endpoint: str
-
-
-# --------------------------------------------------------------------- signing keys
-
-
-class CheckKeys(Operation, frozen=True):
-    """Read the key files as they lie, and change nothing. Answers sentences, one a problem."""
-
-
-class FollowKeys(Operation, frozen=True):
-    """Put the key files as they lie in force, with an event for each change. Answers sentences, one a problem."""

@@ -1,1 +1,1 @@
-"""What fronts ask for: one file a matter, one function an operation (ipc/messages/recording.py, looking.py)."""
+"""What fronts ask for: one file a matter, one function an operation (their words: ipc/messages/notary_frames.py)."""
