@@ -17,7 +17,7 @@ from notary.opening import open_state
 from notary.operations.closing import Reported
 from notary.operations.table import HANDLERS, WRITING
 from notary.signing.make_keys import make_keys
-from notary.unit import Task
+from notary.tasks import Task
 from notary.units import Units
 
 DIGEST = "sha256:" + "0" * 64

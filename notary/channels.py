@@ -15,7 +15,7 @@ from ipc.framing import Decoder, encode_frame
 from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
 from ipc.sessions import DELIVERER_TO_NOTARY, FRONT_TO_NOTARY, Table
 from notary.state import Limits
-from notary.unit import Remembered, Task
+from notary.tasks import Remembered, Task
 
 READ_BYTES = 1 << 18
 

@@ -18,7 +18,7 @@ from ipc.logs import log
 from notary.operations.closing import Lost, Reported
 from notary.operations.verifying import LookedAgain
 from notary.state import State, UnderWay
-from notary.unit import Looking, Started, Task
+from notary.tasks import Looking, Started, Task
 from notary.workers import WorkerChannel, WorkerFault
 
 _encode = msgspec.msgpack.Encoder().encode

@@ -16,7 +16,7 @@ from ipc.logs import log
 from ipc.sessions import ProtocolError
 from notary.channels import DELIVERER, FRONT, FrontChannel, FrontGone, Kind
 from notary.state import State
-from notary.unit import Outcome, Remembered, Task
+from notary.tasks import Outcome, Remembered, Task
 
 _NOTHING = msgspec.Raw(msgspec.msgpack.encode(None))
 

@@ -18,8 +18,8 @@ from notary.signing.rotation import Signers
 from notary.state import DEFAULT_LIMITS, Limits, State
 from notary.store import proofs, sessions
 from notary.store.marker import read_marker
+from notary.tasks import Remembered
 from notary.tree import tiles
-from notary.unit import Remembered
 from notary.units import count_backlog, remembered
 
 

@@ -15,7 +15,7 @@ from notary.database import DatabaseGone
 from notary.ledger.outbox import waiting
 from notary.operations.delivering import Orphaned
 from notary.state import State
-from notary.unit import Outcome, Task
+from notary.tasks import Outcome, Task
 
 AGAIN_SECONDS: Final = 1.0
 """After the database or the clock has failed."""

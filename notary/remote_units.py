@@ -19,7 +19,8 @@ from notary.operations.reconciling import StoreChanged
 from notary.state import State
 from notary.store.contract import StoreGone
 from notary.store.marker import read_doubt, read_marker
-from notary.unit import Handler, Outcome, Task
+from notary.tasks import Outcome, Task
+from notary.unit import Handler
 from notary.units import Units
 
 ATTEMPTS: Final = 8

@@ -28,7 +28,7 @@ from notary.operations.reconciling import StoreChanged
 from notary.operations.table import HANDLERS, PROVING, WRITING
 from notary.orphans import Orphans
 from notary.state import State
-from notary.unit import Looking, Outcome, Remembered, Started, Task
+from notary.tasks import Looking, Outcome, Remembered, Started, Task
 from notary.units import Units, count_backlog
 from notary.upkeep import Upkeep
 

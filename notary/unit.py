@@ -6,16 +6,14 @@ What is kept in memory changes only once the transaction is committed. notary/un
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
 from ipc.clock import iso, parse_iso
 from ipc.events import AuditEvent
-from ipc.expected import ExpectedFile
 from ipc.identifiers import new
 from ipc.logs import log
-from ipc.messages import Operation
 from notary.database import Connection, DatabaseGone
 from notary.ledger import gateways, intents, journal
 from notary.ledger.head import Head
@@ -34,52 +32,6 @@ _ANSWERS = "INSERT OR REPLACE INTO last_unit (id, answers) VALUES (1, ?)"
 ENDED_SECONDS = 60.0
 """So long after its time limit no news of a call can come: fronts give up sooner, and so do workers."""
 _encode = msgspec.msgpack.Encoder().encode
-
-
-class NotOpen(Exception):
-    """The operation names an intent that is not open: nothing was written."""
-
-
-class NotAllowed(Exception):
-    """The operation asks for what no sound front asks for: nothing was written. Raised before anything is."""
-
-
-class Task(NamedTuple):
-    """One operation of one front."""
-
-    front_id: str
-    number: int
-    operation: Operation
-
-
-class Started(NamedTuple):
-    """A call is open and its worker gets the word: the answer follows when it has ended.
-
-    `is_repeated`: the notary before opened it, and may have given the word.
-    """
-
-    intent: OpenIntent
-    is_repeated: bool = False
-
-
-class Looking(NamedTuple):
-    """A worker is asked to look at a file: the answer follows when it has told what it saw."""
-
-    worker_id: str
-    file: ExpectedFile
-
-
-class Outcome(NamedTuple):
-    """What came of a task: its answer, or why there is none. `cause` is for logs."""
-
-    value: Any = None
-    problem: str | None = None
-    part: str | None = None
-    cause: str | None = None
-
-    def encoded(self) -> msgspec.Raw:
-        """The answer as it is sent and kept."""
-        return self.value if isinstance(self.value, msgspec.Raw) else msgspec.Raw(_encode(self.value))
 
 
 class Unit:
@@ -386,10 +338,6 @@ class Unit:
 
 
 Handler = Callable[[Unit, Any], Any]
-
-
-Remembered = dict[tuple[str, int], Outcome]
-"""Front and number of an operation -> what came of it."""
 
 
 def _head_of(connection: Connection, entries: Sequence[Entry]) -> Head:

@@ -30,7 +30,8 @@ from notary.ledger.journal import Found
 from notary.ledger.outbox import waiting
 from notary.state import State
 from notary.store.contract import StoreGone
-from notary.unit import Handler, NotAllowed, NotOpen, Outcome, Remembered, Started, Task, Unit
+from notary.tasks import NotAllowed, NotOpen, Outcome, Remembered, Started, Task
+from notary.unit import Handler, Unit
 
 SETTLING: Final = frozenset(
     {ShowReceipt, TraceOfApproval, ListUnresolved, ListSessions, ShowIntent, VerifyIntent, QueryEvents}

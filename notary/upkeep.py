@@ -13,7 +13,7 @@ from notary.state import State
 from notary.store.contract import StoreGone
 from notary.store.keeping import KEEP_ENDED_SECONDS
 from notary.store.sessions import living
-from notary.unit import Task
+from notary.tasks import Task
 
 
 class Upkeep:

@@ -7,7 +7,8 @@ from ipc.messages import CheckKeys, FollowKeys, Issue, Issued, Note, Revoke, Rev
 from ipc.texts import MAX_REASON
 from notary.operations.allowed import check_event, check_noted
 from notary.signing.leases import sign_lease
-from notary.unit import NotAllowed, Unit
+from notary.tasks import NotAllowed
+from notary.unit import Unit
 
 
 def issue(unit: Unit, asked: Issue) -> Issued | TooManySessions:

@@ -17,7 +17,8 @@ from notary.operations.signed import check_approver
 from notary.reading.queries import has_intent_of_approval
 from notary.store.contract import is_claimed_by
 from notary.store.outcomes import kept_of, outcome_of
-from notary.unit import NotAllowed, Unit
+from notary.tasks import NotAllowed
+from notary.unit import Unit
 
 NOTED: Final[dict[str, frozenset[str]]] = {
     events.LEASE_ISSUED: frozenset({"deny", "error"}),  # a lease that was issued is told by Issue

@@ -19,7 +19,8 @@ from notary.ledger.receipts import Receipt
 from notary.operations.allowed import REFUSALS, check_code, check_event, check_own
 from notary.reading import queries
 from notary.store.outcomes import ended
-from notary.unit import NotAllowed, NotOpen, Unit
+from notary.tasks import NotAllowed, NotOpen
+from notary.unit import Unit
 
 
 class Reported(Operation, frozen=True):

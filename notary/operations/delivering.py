@@ -13,7 +13,8 @@ from ipc.messages import (
 )
 from notary.ledger import dead_letters, outbox
 from notary.operations.allowed import check_event
-from notary.unit import NotAllowed, Unit
+from notary.tasks import NotAllowed
+from notary.unit import Unit
 
 MAX_LISTED = 500
 _ENDPOINT = "SELECT endpoint FROM outbox WHERE seq = ? AND attempts = ? AND event_id = ?"

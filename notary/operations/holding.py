@@ -12,7 +12,8 @@ from notary.operations.allowed import check_call, check_refusal
 from notary.operations.charging import charged
 from notary.operations.hold_room import what_is_full
 from notary.operations.refusing import checked, is_used, refused
-from notary.unit import NotAllowed, Unit
+from notary.tasks import NotAllowed
+from notary.unit import Unit
 
 SKEW_SECONDS = 60.0
 """How far the clock of a front may be ahead, between its look and the notary's."""

@@ -19,7 +19,8 @@ from notary.operations.signed import check_claim, check_denial
 from notary.reading.queries import has_intent_of_approval, receipt_id_of_approval
 from notary.store.contract import ELSEWHERE
 from notary.store.outcomes import decoded, kept_of, outcome_of
-from notary.unit import NotAllowed, Unit
+from notary.tasks import NotAllowed
+from notary.unit import Unit
 
 _EVENTS: Final[dict[str, tuple[str, frozenset[str], bool]]] = {
     # state after the move: type of its event, decisions, whether there must be one

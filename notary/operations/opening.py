@@ -11,7 +11,8 @@ from notary.operations.allowed import check_claimed, check_opening, check_own, c
 from notary.operations.charging import charged
 from notary.operations.closing import Lost, lose_call
 from notary.operations.refusing import checked, is_used
-from notary.unit import NotAllowed, NotOpen, Started, Unit
+from notary.tasks import NotAllowed, NotOpen, Started
+from notary.unit import Unit
 
 
 def enter(unit: Unit, asked: Enter) -> Entered:

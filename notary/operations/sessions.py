@@ -11,7 +11,8 @@ from ipc.messages import ListedSessions, ListSessions, RevokedSession, RevokeSes
 from notary.operations.allowed import check_event
 from notary.store import sessions
 from notary.store.sessions import IssuedLease, Place
-from notary.unit import NotAllowed, Unit
+from notary.tasks import NotAllowed
+from notary.unit import Unit
 
 
 def list_sessions(unit: Unit, asked: ListSessions) -> ListedSessions:

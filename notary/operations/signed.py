@@ -19,7 +19,8 @@ from ipc.store import ApprovalRecord
 from ipc.texts import clean_reason
 from notary.signing.operators import signed_by
 from notary.store.outcomes import outcome_of
-from notary.unit import NotAllowed, Unit
+from notary.tasks import NotAllowed
+from notary.unit import Unit
 
 PATIENCE_SECONDS: Final = 30.0
 """A signature that was in its window when a front looked may be so much older here: another notary may have been

@@ -10,7 +10,8 @@ from ipc.expected import ExpectedFile
 from ipc.messages import Looked, NoSuchWorker, Operation, Seen, Unverifiable, VerifyIntent
 from notary.operations.allowed import check_event, check_worker
 from notary.reading import queries
-from notary.unit import Looking, NotAllowed, Unit
+from notary.tasks import Looking, NotAllowed
+from notary.unit import Unit
 
 NOT_FOUND, UNDER_WAY, NOT_VERIFIABLE = (
     Unverifiable("intent_not_found"),

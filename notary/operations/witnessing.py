@@ -17,10 +17,11 @@ from notary import checkpoint_file
 from notary.ledger import witnesses
 from notary.ledger.witnesses import Cosigned
 from notary.reading.queries import newest_note, note_of, read_note
+from notary.tasks import NotAllowed
 from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
 from notary.tree.cosignatures import cosignature_in, with_cosignature
 from notary.tree.tiles import Tree
-from notary.unit import NotAllowed, Unit
+from notary.unit import Unit
 
 SKEW_SECONDS: Final = 300
 """By how much the clock of a witness may be wrong."""

@@ -14,7 +14,7 @@ from ipc.limits import MAX_NOTARY_FRAME, MAX_OPERATIONS
 from notary.fronts import Fronts
 from notary.opening import open_state
 from notary.state import State
-from notary.unit import Outcome, Task
+from notary.tasks import Outcome, Task
 from tests.notary.running import HandClock, settings_in
 from tests.support.logs import capture_logs
 from tests.support.notary_thread import LIMITS

@@ -16,7 +16,7 @@ from notary.operations.delivering import Orphaned
 from notary.operations.table import HANDLERS, WRITING
 from notary.orphans import Orphans
 from notary.state import State
-from notary.unit import Task
+from notary.tasks import Task
 from notary.units import Units
 from tests.notary.conftest import StartNotary
 from tests.notary.running import HandClock, Running, settings_in

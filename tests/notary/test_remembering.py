@@ -14,7 +14,8 @@ from notary.ledger.journal import SLOT_BYTES
 from notary.opening import open_state
 from notary.operations.table import HANDLERS, WRITING
 from notary.signing.make_keys import make_keys
-from notary.unit import Outcome, Task, Unit
+from notary.tasks import Outcome, Task
+from notary.unit import Unit
 from notary.units import Units, remembered
 from tests.notary.running import HandClock
 from tests.notary.samples import make_claim, make_denial, make_hold, make_issue, make_revoke

@@ -22,7 +22,7 @@ from notary.channels import FrontChannel
 from notary.opening import open_state
 from notary.operations.table import HANDLERS, WRITING
 from notary.service import IDLE_SECONDS, Service
-from notary.unit import Task
+from notary.tasks import Task
 from notary.units import Units
 from tests.notary.conftest import StartNotary
 from tests.notary.running import NotaryProcess, Running, settings_in, walk

@@ -30,7 +30,8 @@ from ipc.messages import (
 from notary.backends.sqlite import FileLimits
 from notary.opening import open_state
 from notary.operations.table import HANDLERS, WRITING
-from notary.unit import Task, Unit
+from notary.tasks import Task
+from notary.unit import Unit
 from notary.units import Units, count_backlog
 from tests.notary.conftest import StartNotary
 from tests.notary.running import Running, walk

@@ -13,7 +13,7 @@ from notary.opening import open_state
 from notary.operations.table import HANDLERS, WRITING
 from notary.state import State
 from notary.store import holds, proofs
-from notary.unit import Task
+from notary.tasks import Task
 from notary.units import Units
 from notary.upkeep import Upkeep
 from tests.notary.running import HandClock, settings_in

@@ -81,7 +81,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("executions", "places"),
         ("fronts", "channels", "operations", "orphans", "remote_units", "upkeep", "checkpoints", "announcing"),
         ("units",),
-        ("unit",),
+        ("tasks", "unit"),
         ("state",),
         ("reading", "checkpoint_file"),
         ("signing",),

@@ -18,7 +18,7 @@ from frontend.notary.link import FRONTS, Dialect
 from frontend.notary.waiting import Course, Waiter
 from ipc import messages as m
 from notary.database import DatabaseGone
-from notary.unit import NotOpen
+from notary.tasks import NotOpen
 from tests.support.notary_thread import NotaryThread
 
 Operation = Callable[..., Awaitable[Any]]

@@ -23,7 +23,7 @@ from notary.opening import open_state
 from notary.operations.table import HANDLERS, WRITING
 from notary.reading.whole import WholeWalk
 from notary.store.proofs import REPLAY_SECONDS
-from notary.unit import Task
+from notary.tasks import Task
 from notary.units import Units
 from notary.upkeep import Upkeep
 from tests.notary.conftest import StartNotary

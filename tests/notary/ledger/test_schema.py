@@ -22,7 +22,7 @@ from notary.ledger.head import Head
 from notary.ledger.journal import Entry
 from notary.ledger.writing import write_event
 from notary.offline import main
-from notary.unit import Outcome
+from notary.tasks import Outcome
 from notary.units import remembered
 from tests.notary.running import ROOT, stored
 from tests.support.notary_thread import SMALL_WAL

@@ -1,0 +1,61 @@
+"""One operation that the notary has been asked, and what came of it."""
+
+from typing import Any, NamedTuple
+
+import msgspec
+
+from ipc.expected import ExpectedFile
+from ipc.messages import Operation
+from notary.ledger.intents import OpenIntent
+
+_encode = msgspec.msgpack.Encoder().encode
+
+
+class NotOpen(Exception):
+    """The operation names an intent that is not open: nothing was written."""
+
+
+class NotAllowed(Exception):
+    """The operation asks for what no sound front asks for: nothing was written. Raised before anything is."""
+
+
+class Task(NamedTuple):
+    """One operation of one front."""
+
+    front_id: str
+    number: int
+    operation: Operation
+
+
+class Started(NamedTuple):
+    """A call is open and its worker gets the word: the answer follows when it has ended.
+
+    `is_repeated`: the notary before opened it, and may have given the word.
+    """
+
+    intent: OpenIntent
+    is_repeated: bool = False
+
+
+class Looking(NamedTuple):
+    """A worker is asked to look at a file: the answer follows when it has told what it saw."""
+
+    worker_id: str
+    file: ExpectedFile
+
+
+class Outcome(NamedTuple):
+    """What came of a task: its answer, or why there is none. `cause` is for logs."""
+
+    value: Any = None
+    problem: str | None = None
+    part: str | None = None
+    cause: str | None = None
+
+    def encoded(self) -> msgspec.Raw:
+        """The answer as it is sent and kept."""
+        return self.value if isinstance(self.value, msgspec.Raw) else msgspec.Raw(_encode(self.value))
+
+
+Remembered = dict[tuple[str, int], Outcome]
+"""Front and number of an operation -> what came of it."""
