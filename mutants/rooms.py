@@ -13,7 +13,9 @@ ROOT = Path(__file__).resolve().parents[1]
 CALLS = (
     *(
         f"tests/notary/test_{name}.py"
-        for name in ("answers_again", "remembering", "service", "signed_in_time", "under_way", "worker_faults")
+        for name in (
+            "answers_again", "executions", "remembering", "service", "signed_in_time", "under_way", "worker_faults",
+        )
     ),
     "tests/notary/operations/test_verify_intent.py", "tests/notary/operations/test_withdraw.py",
 )  # fmt: skip
@@ -44,7 +46,7 @@ FOLDERS = {
         "tests/notary/operations", "tests/notary/signing/test_rotation.py", "tests/notary/test_unit.py",
         "tests/notary/test_checkpoints.py", "tests/notary/test_announcing.py", "tests/notary/test_answers_again.py",
         "tests/notary/test_under_way.py", "tests/notary/ledger/test_outbox.py", "tests/notary/reading/test_queries.py",
-        "tests/notary/test_orphans.py",
+        "tests/notary/test_orphans.py", "tests/notary/test_executions.py",
         "tests/notary/backends/redis/test_shared.py",
     ),
     "notary/operations/reconciling.py": (
@@ -140,7 +142,9 @@ FOLDERS = {
     ),
     "notary/state.py": tuple(
         f"tests/notary/test_{name}.py"
-        for name in ("announcing", "channels", "remembering", "service", "state", "under_way", "unit", "upkeep")
+        for name in (
+            "announcing", "channels", "executions", "remembering", "service", "state", "under_way", "unit", "upkeep",
+        )
     ),
     "notary/try_backends.py": ("tests/notary/test_try_backends.py",),
     "notary/upkeep.py": (
@@ -150,9 +154,11 @@ FOLDERS = {
     "notary/walls.py": ("tests/notary/test_walls.py",),
     "notary/workers.py": (
         "tests/notary/test_workers.py", "tests/notary/test_worker_faults.py", "tests/notary/test_under_way.py",
+        "tests/notary/test_executions.py",
     ),
     "notary": (
         "tests/notary/test_unit.py", "tests/notary/test_answers_again.py", "tests/notary/test_under_way.py",
+        "tests/notary/test_executions.py",
         "tests/notary/ledger/test_journal.py", "tests/notary/operations/test_withdraw.py",
         "tests/notary/operations/test_issue_note_revoke.py", "tests/notary/operations/test_resolve.py",
         "tests/notary/test_remembering.py",

@@ -13,10 +13,11 @@ import pytest
 
 from ipc.settings import LimitSettings, PoolSettings, Settings, WorkerSettings
 from supervisor.programs import INTERPRETER
-from tests.support.supervised import Running, Start, is_alive, wait_until
+from tests.support.supervised import Running, Start, is_alive, one_each, wait_until
 
 RUN_GATEWAY = (*INTERPRETER, "tests.supervisor.programs.run_gateway")
 ONE_EACH = PoolSettings(min_spare=1, max=2)
+NONE = PoolSettings(min_spare=0, max=1)
 
 
 @pytest.fixture
@@ -24,6 +25,22 @@ def start(tmp_path: Path) -> Iterator[Start]:
     """Start a supervisor: see `starting`."""
     with starting(tmp_path) as begin:
         yield begin
+
+
+@pytest.fixture(scope="module")
+def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
+    """The one gateway of a file's tests that leave it serving, whatever else they do to it."""
+    with starting(tmp_path_factory.mktemp("standing")) as start:
+        running = start()
+        running.wait_ready()
+        yield running
+
+
+@pytest.fixture
+def gateway(standing: Running) -> Running:
+    """A gateway that serves, with one worker of each profile and room for two. Others have used it before."""
+    standing.eventually(lambda state: one_each(state) and state["policies"])
+    return standing
 
 
 @contextmanager

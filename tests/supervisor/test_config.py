@@ -1,15 +1,12 @@
-"""Configuration: settings or every problem at once, each with its place and its mend."""
+"""The configuration gives settings or every problem at once, each with its place and its mend."""
 
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from ipc.settings import OperatorSettings, PrincipalMapping, Settings
-from supervisor.config import check, open_document
+from supervisor.config import check
 from supervisor.document import Document, parse_document
 from supervisor.kind import Context
 from supervisor.operators import digest_of
@@ -218,48 +215,6 @@ def test_each_wrong_setting_is_named_with_what_is_wrong(line: str, said: str) ->
     assert len(problems) == 1, problems
 
 
-@pytest.mark.parametrize(
-    ("rows", "said"),
-    [
-        ('name = "ada"', "needs exactly one of"),
-        (f'name = "ada"\napi_key = "{KEY}"\napi_key_sha256 = "{"0" * 64}"', "needs exactly one of"),
-        (f'api_key = "{KEY}"', "name: is missing"),
-        ('name = "ada"\napi_key = "key-bob-' + "0" * 32 + '"', "must have the form key-ada-<32"),
-        (f'name = "ada"\napi_key_sha256 = "{KEY}"', "64 hexadecimal digits"),
-        (f'name = "a/b"\napi_key = "{KEY}"', "must be letters, digits"),
-        (f'name = "ada"\ndpop_jkt = "short"\napi_key = "{KEY}"', "RFC 7638 thumbprint"),
-        ('name = "ada"\napi_key_file = "/nowhere/key"', "cannot be read: No such file or directory"),
-        (f'name = "ada"\napi_key = "{KEY}"\n[[operators]]\nname = "ada"\napi_key_sha256 = "{"1" * 64}"', "twice"),
-        (
-            f'name = "ada"\napi_key = "{KEY}"\n[[operators]]\nname = "bob"\napi_key_sha256 = "{digest_of(KEY)}"',
-            '"bob" and "ada" share one key',
-        ),
-    ],
-)
-def test_each_wrong_operator_is_named_with_what_is_wrong_and_without_the_key(rows: str, said: str) -> None:
-    problems = problems_of(NEEDED + "[[operators]]\n" + rows)
-    assert any(said in problem for problem in problems), problems
-    assert not any(KEY in problem or "0" * 32 in problem for problem in problems)
-
-
-def test_signatures_can_not_be_required_of_an_operator_without_a_key() -> None:
-    rows = f'[approvals]\nrequire_signature = true\n[[operators]]\nname = "ada"\napi_key = "{KEY}"\n'
-    (problem,) = problems_of(NEEDED + rows)
-    assert 'operators[0].dpop_jkt of "ada": is missing, and approvals.require_signature is true.' in problem
-    assert problems_of(NEEDED + rows + f'dpop_jkt = "{JKT}"\n') == []
-    assert problems_of(NEEDED + rows.replace("true", "false")) == []
-
-
-def test_an_operator_key_may_lie_in_a_private_file(tmp_path: Path) -> None:
-    file = tmp_path / "ada.key"
-    file.write_text(KEY + "\n")
-    text = NEEDED + '[[operators]]\nname = "ada"\napi_key_file = "ada.key"\n'
-    file.chmod(0o640)
-    assert "is open to other users" in problems_of(text, folder=tmp_path)[0]
-    file.chmod(0o600)
-    assert settings_of(text, folder=tmp_path).operators[0].api_key_sha256 == digest_of(KEY)
-
-
 @pytest.mark.parametrize("form", ["$CREDENTIALS_DIRECTORY/secrets.json", "${CREDENTIALS_DIRECTORY}/secrets.json"])
 def test_paths_may_start_at_the_credentials_directory(form: str) -> None:
     text = NEEDED + f'secrets.file = "{form}"'
@@ -272,149 +227,3 @@ def test_paths_may_start_at_the_credentials_directory(form: str) -> None:
 
 def test_no_other_variable_is_replaced_in_a_path() -> None:
     assert "only $CREDENTIALS_DIRECTORY is replaced" in problems_of(NEEDED + 'modules_dir = "$HOME/m"')[0]
-
-
-# ------------------------------------------------------------------------- sources
-
-
-def loaded_with(tmp_path: Path, text: str, **environ: str) -> tuple[Settings | None, list[str]]:
-    file = tmp_path / "gateway.toml"
-    file.write_text(text)
-    loaded = check(*open_document(file, environ))
-    return loaded.settings, [str(problem) for problem in in_order(loaded.problems)]
-
-
-def test_the_environment_goes_over_the_file(tmp_path: Path) -> None:
-    parsed, problems = loaded_with(
-        tmp_path,
-        NEEDED + "[limits]\nmax_in_flight = 3\nmax_connections = 4\n",
-        GATEWAY__LIMITS__MAX_IN_FLIGHT="7",
-        GATEWAY__PUBLIC_BASE_URL="https://other.example/",
-        GATEWAY__STATE_DIR="/srv/123",
-        GATEWAY__UNSAFE_EXPOSE_HTTP="true",
-        GATEWAY__EGRESS__UNSAFE_RESOLVE='{ "a.test" = "127.0.0.1:9" }',
-        GATEWAY__IDENTITY__PEERCRED__PRINCIPALS__1004__PRINCIPAL="ada",
-        GATEWAY_UNRELATED="x",
-    )
-    assert not problems
-    assert parsed is not None
-    assert (parsed.limits.max_in_flight, parsed.limits.max_connections) == (7, 4)
-    assert (parsed.public_base_url, parsed.state_dir) == ("https://other.example", "/srv/123")
-    assert parsed.unsafe_expose_http
-    assert parsed.egress.unsafe_resolve == {"a.test": "127.0.0.1:9"}
-    assert parsed.identity.principals["1004"].principal == "ada"
-
-
-def test_a_text_that_looks_like_a_number_stays_a_text_where_a_text_is_wanted(tmp_path: Path) -> None:
-    parsed, _ = loaded_with(tmp_path, NEEDED, GATEWAY__STATE_DIR="123", GATEWAY__MANIFESTS_DIR='"/quoted"')
-    assert parsed is not None
-    assert (parsed.state_dir, parsed.manifests_dir) == (str(tmp_path / "123"), "/quoted")
-
-
-def test_what_is_wrong_in_the_environment_is_named_by_its_variable_after_the_file(tmp_path: Path) -> None:
-    _, problems = loaded_with(
-        tmp_path,
-        NEEDED + "nonsense_key_here = 1\n",
-        GATEWAY__LIMITS__MAX_INFLIGHT="7",
-        GATEWAY__LIMITS__DRAIN_SECONDS="soon",
-        GATEWAY__LIMITS="3",
-        GATEWAY__STATE_DIR="1\nlease_ttl_seconds = 9",
-    )
-    assert problems[0].endswith('gateway.toml:3  unknown key "nonsense_key_here".')
-    assert [problem.split("  ")[0] for problem in problems[1:]] == [
-        "environment GATEWAY__LIMITS",
-        "environment GATEWAY__LIMITS__DRAIN_SECONDS",
-        "environment GATEWAY__LIMITS__MAX_INFLIGHT",
-        "environment GATEWAY__STATE_DIR",
-    ]
-    assert "Did you mean GATEWAY__LIMITS__MAX_IN_FLIGHT?" in problems[3]
-
-
-@pytest.mark.parametrize(
-    ("raw", "said"),
-    [
-        (b"a = \n", "g.toml:1  is not TOML: Invalid value."),
-        (b"a = 1\nb = \"x", "g.toml:2  is not TOML"),
-        (b"a = 1\na = 2", "g.toml:2  is not TOML: Cannot overwrite a value."),
-        (b"ok = 1\nbad = \"\xff\"", "g.toml:2  is not UTF-8."),
-        (b"a = " + b"[" * 5000, "nested too deeply"),
-        (b"a = " + b"9" * 5000, "is not TOML"),
-    ],
-)  # fmt: skip
-def test_a_file_that_is_not_toml_is_the_only_problem(raw: bytes, said: str) -> None:
-    document, problems = parse_document("g.toml", raw)
-    loaded = check(document, Context(Path("/"), {}), problems)
-    assert [said in str(problem) for problem in loaded.problems] == [True], loaded.problems
-
-
-def test_a_missing_or_huge_file_is_a_problem_not_a_crash(tmp_path: Path) -> None:
-    for file in (tmp_path / "none.toml", tmp_path):
-        assert "cannot be read" in str(check(*open_document(file, {})).problems[0])
-    huge = tmp_path / "huge.toml"
-    with huge.open("wb") as stream:
-        os.truncate(stream.fileno(), 2_000_000)
-    assert "is larger than" in str(check(*open_document(huge, {})).problems[0])
-
-
-# ------------------------------------------------------------------------- anything at all
-
-WORDS = [
-    "state_dir", "limits", "max_in_flight", "operators", "name", "api_key", "identity", "peercred", "principals",
-    "principal", "egress", "unsafe_resolve", "workers", "http", "webhooks", "1004", "x",
-]  # fmt: skip
-VALUE = st.sampled_from(
-    ["1", "-1", "true", "nan", "0x" + "f" * 4000, '""', '"a\\u0000b"', "[]", "[[1]]", "{}", "{name = 3}", "1979-05-27",
-     '"/var"', "[{}]", "[{name = 'a'}, 3]", '{"1" = {principal = "p"}}'],
-)  # fmt: skip
-DOTTED = st.lists(st.sampled_from(WORDS), min_size=1, max_size=4).map(".".join)
-DOCUMENT = st.lists(
-    st.one_of(
-        st.tuples(DOTTED, VALUE).map(" = ".join),
-        DOTTED.map("[{}]".format),
-        DOTTED.map("[[{}]]".format),
-    ),
-    max_size=8,
-).map("\n".join)
-
-
-@settings(max_examples=100, deadline=None)
-@given(st.one_of(DOCUMENT.map(str.encode), st.binary(max_size=60), st.text(max_size=60).map(str.encode)))
-def test_any_bytes_give_settings_or_problems_and_nothing_else(raw: bytes) -> None:
-    document, problems = parse_document("g.toml", raw)
-    loaded = check(document, Context(Path("/etc/gateway"), {}), problems)
-    assert (loaded.settings is None) == bool(loaded.problems)
-    assert all("\n" not in str(problem) for problem in loaded.problems)
-
-
-@settings(max_examples=80, deadline=None)
-@given(
-    st.dictionaries(
-        st.lists(st.sampled_from(WORDS), max_size=4).map(lambda words: "GATEWAY__" + "__".join(words).upper()),
-        st.one_of(VALUE, st.text(max_size=20)),
-        max_size=4,
-    )
-)
-def test_any_environment_gives_settings_or_problems_and_nothing_else(environ: dict[str, str]) -> None:
-    loaded = check(*open_document(None, environ))
-    assert (loaded.settings is None) == bool(loaded.problems)
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("max_pending_per_principal = 501", "max_pending_per_principal = 501: must not be above 500"),
-        ("max_pending = 100", "max_pending_per_principal = 100: must not be above 50"),
-        ("max_pending_bytes = 20000000", "max_pending_bytes_per_principal = 16777216: must not be above 10000000"),
-        ("max_pending = 1", "max_pending = 1: must be 2 or more"),
-        ("max_pending_bytes_per_principal = 1", "max_pending_bytes_per_principal = 1: must be 8388608 or more"),
-    ],
-)
-def test_caps_of_holds_that_would_let_one_principal_keep_others_from_waiting_are_refused(text: str, said: str) -> None:
-    (problem,) = problems_of(f'state_dir = "/s"\npublic_base_url = "https://g.example"\n[approvals]\n{text}\n')
-    assert f"g.toml:4  approvals.{said}" in problem
-
-
-def test_caps_of_holds_may_be_as_narrow_as_one_for_each(tmp_path: Path) -> None:
-    caps = "max_pending = 2\nmax_pending_per_principal = 1\n"
-    text = f'state_dir = "/s"\npublic_base_url = "https://g.example"\n[approvals]\n{caps}'
-    assert not [one for one in problems_of(text) if "approvals" in one]

@@ -15,7 +15,8 @@ from supervisor.describe import configuration_schema
 from supervisor.document import parse_document
 from supervisor.kind import Context
 from tests.supervisor.test_cli import PRODUCTION, here
-from tests.supervisor.test_config import DOCUMENT, JKT, NEEDED
+from tests.supervisor.test_config import JKT, NEEDED
+from tests.supervisor.test_config_sources import DOCUMENT
 
 ROOT = Path(__file__).resolve().parents[2]
 SCHEMA = configuration_schema()

@@ -128,3 +128,15 @@ class Running:
 
 
 Start = Callable[..., Running]
+
+
+def one_each(state: dict[str, object]) -> bool:
+    """Whether a front has seen one worker of each profile."""
+    return all(len(workers(state, profile)) == 1 for profile in ("compute", "http", "fs"))
+
+
+def workers(state: dict[str, object], profile: str) -> list[str]:
+    """The ids of the workers of this profile, as a front has seen them."""
+    by_id = state["workers"]
+    assert isinstance(by_id, dict)
+    return [worker_id for worker_id, (kind, _, _) in by_id.items() if kind == profile]

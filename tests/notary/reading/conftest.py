@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.notary.reading.tampered import Tampered, write_events
+from tests.notary.reading.tampering import Folder, killed, recorded
 from tests.notary.reading.test_long_walks import grown
 from tests.notary.running import Running
 
@@ -37,3 +38,27 @@ def long_ledger(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("long") / "ledger.sqlite3"
     grown(path, MANY)
     return path
+
+
+@pytest.fixture(scope="session")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """What a gateway left that was stopped."""
+    return recorded(tmp_path_factory.mktemp("recorded") / "state")
+
+
+@pytest.fixture(scope="session")
+def torn(tmp_path_factory: pytest.TempPathFactory) -> Folder:
+    """What a gateway left that was killed."""
+    return killed(tmp_path_factory.mktemp("killed"))
+
+
+@pytest.fixture
+def folder(whole: Folder, tmp_path: Path) -> Folder:
+    """A copy of it that the test may change."""
+    return whole.copy(tmp_path / "state")
+
+
+@pytest.fixture
+def left(torn: Folder, tmp_path: Path) -> Folder:
+    """A copy of what the killed one left, which the test may change."""
+    return torn.copy(tmp_path / "left")

@@ -1,0 +1,156 @@
+"""Every column of every table of a ledger changed, and rows deleted, inserted and exchanged, with each check's verdict.
+
+A column that is added fails here until tests/notary/reading/tamper_table.py names the checks that find its change.
+"""
+
+import sqlite3
+from collections.abc import Callable
+
+import pytest
+
+from tests.notary.reading.tamper_table import (
+    COLUMNS,
+    EPOCH_LOWERED,
+    EVENT_ROWS,
+    INTENT_ROWS,
+    META,
+    NO_EVIDENCE,
+    NOTE,
+    NOTE_GONE,
+    RECEIPT_ROWS,
+    SPARE,
+    TILES,
+    WAITS,
+    agrees,
+)
+from tests.notary.reading.tampering import Folder
+
+MIDDLE = "WHERE rowid = (SELECT rowid FROM {0} ORDER BY rowid LIMIT 1 OFFSET (SELECT count(*) / 2 FROM {0}))"
+FIRST_OF = "WHERE {1} = (SELECT {1} FROM {0} ORDER BY {1} LIMIT 1)"
+WITHOUT_ROWID = {
+    "meta": "key", "budgets": "session_id", "proofs": "key", "unresolved": "intent_id", "quota_calls": "principal",
+    "quota_holds": "approval_id", "quota_sessions": "principal",
+}  # fmt: skip
+USUAL = {
+    "TEXT": "coalesce({0}, '') || 'x'", "INTEGER": "abs(coalesce({0}, 0)) + 1000", "REAL": "{0} + 1000",
+    "BLOB": "CAST(substr({0}, 1, length({0}) / 2) || 'x' || substr({0}, length({0}) / 2 + 2) AS BLOB)",
+}  # fmt: skip
+
+
+def columns_of(folder: Folder) -> dict[str, dict[str, str]]:
+    """Table -> column -> type."""
+    tables = [str(name) for (name,) in folder.rows("SELECT name FROM sqlite_master WHERE type = 'table'")]
+    return {
+        table: {
+            str(name): str(kind) for name, kind in folder.rows(f"SELECT name, type FROM pragma_table_xinfo('{table}')")
+        }
+        for table in tables
+    }
+
+
+def where(table: str) -> str:
+    """One row of a table, which is neither its first nor its last where it has more."""
+    return FIRST_OF.format(table, WITHOUT_ROWID[table]) if table in WITHOUT_ROWID else MIDDLE.format(table)
+
+
+def test_the_table_knows_every_table_and_every_column(whole: Folder) -> None:
+    assert {table: set(columns) for table, columns in columns_of(whole).items()} == {
+        table: set(columns) for table, columns in COLUMNS.items()
+    }
+    assert {key for (key,) in whole.rows("SELECT key FROM meta")} == set(META)
+
+
+def test_there_is_something_to_change_in_every_table(whole: Folder) -> None:
+    empty = {table for table in COLUMNS if not whole.rows(f"SELECT 1 FROM {table}")}
+    assert empty == {"last_unit"}, "what a unit answers is in the journal, as a rule"
+
+
+@pytest.mark.parametrize(("table", "column"), [
+    (table, column) for table, columns in COLUMNS.items() for column in columns if table not in ("meta", "last_unit")
+])  # fmt: skip
+def test_a_column_that_was_changed(folder: Folder, table: str, column: str) -> None:
+    case, kind = COLUMNS[table][column], columns_of(folder)[table][column]
+    value = case.value or USUAL[kind].format(column)
+
+    def change(connection: sqlite3.Connection) -> None:
+        connection.execute("PRAGMA ignore_check_constraints = ON")
+        assert connection.execute(f"UPDATE {table} SET {column} = {value} {where(table)}").rowcount == 1
+
+    before = folder.ledger.read_bytes()
+    folder.change(change)
+    assert folder.ledger.read_bytes() != before
+    agrees(folder, case.row, case.words)
+
+
+@pytest.mark.parametrize("key", META)
+@pytest.mark.parametrize("is_gone", [False, True])
+def test_a_value_that_the_ledger_keeps(folder: Folder, key: str, *, is_gone: bool) -> None:
+    case = META[key][is_gone]
+    set_value = f"UPDATE meta SET value = {case.value or USUAL['TEXT'].format('value')}"
+    folder.change(lambda file: file.execute(f"{'DELETE FROM meta' if is_gone else set_value} WHERE key = ?", (key,)))
+    agrees(folder, case.row, case.words)
+
+
+ROWS_OF = {
+    # table -> a row deleted, one inserted, two exchanged
+    "events": (EVENT_ROWS, EVENT_ROWS, EVENT_ROWS), "intents": (INTENT_ROWS, INTENT_ROWS, INTENT_ROWS),
+    "receipts": (RECEIPT_ROWS, RECEIPT_ROWS, RECEIPT_ROWS), "unresolved": (WAITS, WAITS, WAITS),
+    "tiles": (TILES, TILES, TILES), "checkpoints": (NOTE_GONE, NOTE, NOTE), "journal": (SPARE, SPARE, SPARE),
+    "epochs": (EPOCH_LOWERED, None, None), "meta": (None, NO_EVIDENCE, None), "last_unit": (None, NO_EVIDENCE, None),
+    "proofs": (NO_EVIDENCE, NO_EVIDENCE, None), "quota_holds": (NO_EVIDENCE, NO_EVIDENCE, None),
+    **dict.fromkeys(
+        ("budgets", "quota_calls", "quota_sessions", "approvals", "outbox", "given_up"),
+        (NO_EVIDENCE,) * 3,
+    ),
+}  # fmt: skip
+"""None: there is one row, or a row is nothing but its key, or all are alike."""
+DELETED, INSERTED, EXCHANGED = range(3)
+ROW_CASES = [(table, kind) for table, rows in ROWS_OF.items() for kind, row in enumerate(rows) if row is not None]
+
+
+def copied(connection: sqlite3.Connection, table: str, kinds: dict[str, str]) -> None:
+    """A row once more, with a key and an id of its own."""
+    key = next(iter(COLUMNS[table]))
+    own = {key: f"-{key} - 1" if kinds[key] == "INTEGER" else USUAL["TEXT"].format(key)}
+    own |= {name: USUAL["TEXT"].format(name) for name in ("intent_id", "receipt_id", "approval_id") if name in kinds}
+    if table in ("tiles", "last_unit", "meta"):
+        row = {"tiles": "0, 1, zeroblob(32)", "last_unit": "1, x'90'", "meta": "'other', 'x'"}[table]
+        connection.execute(f"INSERT INTO {table} VALUES ({row})")
+        return
+    values = ", ".join(own.get(name, name) for name in kinds)
+    connection.execute(f"INSERT INTO {table} SELECT {values} FROM {table} {where(table)}")
+
+
+def exchanged(connection: sqlite3.Connection, table: str, kinds: dict[str, str]) -> None:
+    """Two rows with one another's content; of tiles the first one's hashes turned round."""
+    if table == "tiles":
+        connection.execute("UPDATE tiles SET hashes = CAST(substr(hashes, 33) || substr(hashes, 1, 32) AS BLOB)")
+        return
+    key, *others = kinds
+    rows = connection.execute(f"SELECT {key}, {', '.join(others)} FROM {table} ORDER BY {key} LIMIT 2 OFFSET "
+                              f"max((SELECT count(*) / 2 FROM {table}) - 1, 0)").fetchall()  # fmt: skip
+    connection.executemany(f"DELETE FROM {table} WHERE {key} = ?", [row[:1] for row in rows])
+    (first, *one), (second, *other) = rows
+    marks = ", ".join("?" * (1 + len(others)))
+    into = f"INSERT INTO {table} ({key}, {', '.join(others)}) VALUES ({marks})"
+    connection.executemany(into, [(first, *other), (second, *one)])
+
+
+@pytest.mark.parametrize(("table", "kind"), ROW_CASES)
+def test_a_row_that_was_deleted_inserted_or_exchanged(folder: Folder, table: str, kind: int) -> None:
+    kinds = columns_of(folder)[table]
+    changes: tuple[Callable[[sqlite3.Connection], object], ...] = (
+        lambda file: file.execute(f"DELETE FROM {table} {where(table)}"),
+        lambda file: copied(file, table, kinds),
+        lambda file: exchanged(file, table, kinds),
+    )
+    before = folder.ledger.read_bytes()
+    folder.change(changes[kind])
+    assert folder.ledger.read_bytes() != before
+    row = ROWS_OF[table][kind]
+    assert row is not None
+    agrees(folder, row)
+
+
+def test_the_table_of_rows_knows_every_table() -> None:
+    assert set(ROWS_OF) == set(COLUMNS)
