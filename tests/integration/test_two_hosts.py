@@ -1,182 +1,30 @@
 """Two gateways on two hosts share one Redis, by TLS and as a user with the rights of the documentation: what a lease, a
 proof, a budget, an approval and a revocation are at one they are at the other.
 
-Hosts are network namespaces on a bridge (tests/support/hosts.py). Everything is tried twice: with a ledger in a file of
-each host, and with one in a PostgreSQL, by TLS, that both share.
+Everything is tried twice (tests/support/two_hosts.py): with a ledger in a file of each host, and with one in a
+PostgreSQL, by TLS, that both share: what one of them executed both show, continue and prove.
 """
 
-import json
 import os
 import shutil
 import subprocess
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from threading import Barrier
-from typing import Any
 
 import httpx
 import psutil
 import pytest
 
-from ipc.private_files import write_private
-from tests.support.certificates import made_certificate
 from tests.support.gateway import Bearer, wait_for
-from tests.support.hosts import Network, missing, network
 from tests.support.key_files import keys_command, lease_key_ids
-from tests.support.manifests import PATIENT, example, open_policy, write_manifests
-from tests.support.ports import free_port
 from tests.support.postgres_server import PostgresServer
 from tests.support.processes import GATEWAY
-from tests.support.production import PRINCIPAL, Credentials, Production, credentials, keep_credentials, production
-from tests.support.redis_server import RedisServer
+from tests.support.production import Production
+from tests.support.two_hosts import TEXT, Pair, at, at_once, events
 
-TEXT = {"text": "a"}
 DIGEST = "/v1/actions/text_digest/execute"
-PASSWORD, ADMIN_PASSWORD = "the-gateways-password", "the-administrator-s-password"
-RIGHTS = (Path(__file__).resolve().parents[2] / "docs" / "operations.md").read_text()
 ROUNDS = 5
-WRITE = example("file_write", risk_level="critical", **PATIENT)
-
-
-CHAINS = {"postgresql": 1, "sqlite": 2}
-"""Where two gateways keep their evidence, and how many chains that makes."""
 shared = pytest.mark.parametrize("pair", ["postgresql"], indirect=True)
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two gateways, each on its host, and what they share on a third."""
-
-    one: Production
-    other: Production
-    network: Network
-    redis: RedisServer
-    ledger: str
-    """As CHAINS has it."""
-
-    @property
-    def both(self) -> tuple[Production, Production]:
-        return self.one, self.other
-
-    @property
-    def chains(self) -> int:
-        return CHAINS[self.ledger]
-
-
-@pytest.fixture(scope="module")
-def hosts() -> Iterator[Network]:
-    """Three. Where this machine can't make them the tests are skipped with the reason; in CI they fail."""
-    if reason := missing():
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"no hosts to test with: {reason}")
-        pytest.skip(reason)
-    with network(3) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def redis_port() -> int:
-    return free_port()
-
-
-@pytest.fixture(scope="module")
-def certificate(hosts: Network, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of the Redis, for its address."""
-    return made_certificate(tmp_path_factory.mktemp("certificate"), hosts.hosts[2].address)
-
-
-@pytest.fixture(scope="module")
-def redis_server(
-    hosts: Network, redis_port: int, certificate: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[RedisServer]:
-    """On the third host, by TLS alone where others reach it; the gateways' user has the documented rights."""
-    host = hosts.hosts[2]
-    server = RedisServer(
-        tmp_path_factory.mktemp("redis"), "--tls-port", str(redis_port), "--bind", host.address, "127.0.0.1",
-        "--tls-cert-file", str(certificate), "--tls-key-file", str(certificate.with_name("key.pem")),
-        "--tls-ca-cert-file", str(certificate), "--tls-auth-clients", "no", within=host.within, password=ADMIN_PASSWORD,
-    )  # fmt: skip
-    rights = RIGHTS.partition("A user needs `")[2].partition("`")[0].split()
-    server.ask("ACL", "SETUSER", "gate", "on", f">{PASSWORD}", "~{gateway}:*", *rights)
-    yield server
-    server.close()
-
-
-@pytest.fixture(scope="module")
-def postgres_server(hosts: Network, certificate: Path) -> Iterator[PostgresServer]:
-    """On the third host, too; others reach its one database by TLS and with a password alone."""
-    host = hosts.hosts[2]
-    server = PostgresServer(f"listen_addresses = '127.0.0.1, {host.address}'", within=host.within)
-    files = {"server.crt": certificate, "server.key": certificate.with_name("key.pem")}
-    server.admit("hostssl ledger gate samenet scram-sha-256", **files)
-    for statement in (
-        "ALTER SYSTEM SET ssl = on", "SELECT pg_reload_conf()", f"CREATE ROLE gate LOGIN PASSWORD '{PASSWORD}'",
-        "CREATE DATABASE ledger OWNER gate",
-    ):  # fmt: skip
-        server.ask(statement)
-    yield server
-    server.close()
-
-
-@pytest.fixture(scope="module", params=sorted(CHAINS))
-def pair(
-    request: pytest.FixtureRequest, hosts: Network, redis_server: RedisServer, redis_port: int, certificate: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Pair]:  # fmt: skip
-    """As docs/deployment.md has it: the operators of the first one, and its lease key, or all keys where the ledger is
-    shared; all else is their own. What lies at one path is a folder of its own on each."""
-    started, is_shared = list[Production](), request.param == "postgresql"
-    ledger = shared_ledger(request.getfixturevalue("postgres_server"), hosts, certificate) if is_shared else ""
-    redis_server.ask("FLUSHALL")
-    files = tmp_path_factory.mktemp("files")
-    folders = [tmp_path_factory.mktemp(f"host-{number}") for number in (1, 2)]
-    share_credentials(folders[0], folders[1], ["*.pem"] if is_shared else ["lease.pem"])
-    with ExitStack() as stack:
-        for folder, host in zip(folders, hosts.hosts, strict=False):
-            write_manifests(folder / "actions", example("text_digest", **PATIENT), WRITE)
-            data = open_policy(folder / "policy") / "data.json"
-            policy = json.loads(data.read_text())
-            policy["acl"][PRINCIPAL] = policy["acl"]["dev:anonymous"]
-            data.write_text(json.dumps(policy))
-            (folder / "files").mkdir()
-            write_private(folder / "password", f"{PASSWORD}\n".encode())
-            top = f'manifests_dir = "{folder / "actions"}"\npolicy_dir = "{folder / "policy"}"\n'
-            top += f'files_dir = "{files}"\nlease_ttl_seconds = 3600\n'
-            url = f"rediss://gate@{hosts.hosts[2].address}:{redis_port}"
-            store = f'[store]\nredis_url = "{url}"\nredis_ca_file = "{certificate}"\n'
-            store += f'redis_password_file = "{folder / "password"}"\n'
-            if is_shared:
-                store += f'{ledger}password_file = "{folder / "password"}"\n'
-            else:
-                store += f'[evidence]\norigin = "gateway.conformance.test/{host.address}"\n'
-            within = host.within_with(folder / "files", files)
-            started.append(stack.enter_context(production(folder, top, store, within=within)))
-        yield Pair(started[0], started[1], hosts, redis_server, request.param)
-
-
-def shared_ledger(server: PostgresServer, hosts: Network, certificate: Path) -> str:
-    """The table of the configuration, but for the password."""
-    url = f"postgresql://gate@{hosts.hosts[2].address}:{server.port}/ledger"
-    return f'[ledger]\nurl = "{url}"\nca_file = "{certificate}"\n'
-
-
-def share_credentials(first: Path, second: Path, keys: Sequence[str]) -> None:
-    """What an operator copies: keys, and who the operators are."""
-    ours, theirs = credentials(first), credentials(second)
-    copied = [path for pattern in keys for path in (first / "keys" / "keys").glob(pattern)]
-    copied += [] if keys == ["lease.pem"] else (first / "keys").glob("*.jwks.json")
-    for path in copied:
-        shutil.copy(path, second / path.relative_to(first))
-    keep_credentials(second, Credentials(theirs.settings, ours.operators, ours.api_key, ours.private_key_file))
-
-
-def at(gate: Production, agent: Bearer) -> Bearer:
-    """The same lease and key at this gateway."""
-    return Bearer(gate.http, gate.base, agent.token, agent.prover, agent.session_id)
 
 
 def file_at(gate: Production, name: str) -> Path:
@@ -186,18 +34,6 @@ def file_at(gate: Production, name: str) -> Path:
 
 def code(answer: httpx.Response) -> tuple[int, str]:
     return answer.status_code, answer.json().get("error", "")
-
-
-def at_once(*calls: Callable[[], httpx.Response]) -> list[httpx.Response]:
-    """All of them begin in the same instant."""
-    gate = Barrier(len(calls))
-
-    def begin(call: Callable[[], httpx.Response]) -> httpx.Response:
-        gate.wait(60)
-        return call()
-
-    with ThreadPoolExecutor(len(calls)) as threads:
-        return list(threads.map(begin, calls))
 
 
 def test_each_host_reaches_the_redis_by_tls(pair: Pair) -> None:
@@ -398,8 +234,3 @@ def test_the_shared_ledger_is_verified_without_a_gateway_against_the_checkpoints
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     assert "is intact" in done.stdout
-
-
-def events(gate: Production) -> list[dict[str, Any]]:
-    """All that a host's ledger has."""
-    return gate.events(limit=1000)
