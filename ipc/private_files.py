@@ -38,10 +38,10 @@ def _told_as_permission(path: Path, doing: str) -> Iterator[None]:
         raise KeyFileError(f"{path}: cannot {doing}: {error.strerror}.", Exit.NO_PERMISSION) from None
 
 
-def _check_owner(path: Path, found: os.stat_result) -> None:
-    if found.st_uid != os.geteuid():
+def _check_owner(path: Path, status: os.stat_result) -> None:
+    if status.st_uid != os.geteuid():
         raise KeyFileError(
-            f"{path}: belongs to user id {found.st_uid}, not to {os.geteuid()} who runs this. Use chown.",
+            f"{path}: belongs to user id {status.st_uid}, not to {os.geteuid()} who runs this. Use chown.",
             Exit.NO_PERMISSION,
         )
 

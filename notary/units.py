@@ -164,10 +164,10 @@ def _budgeted(tasks: Sequence[Task]) -> set[str]:
     return {one.event.session_id or "" for one in asked if isinstance(one, Open | Hold) and one.has_budget}
 
 
-def remembered(connection: Connection, found: Found | None = None) -> Remembered:
-    """What the last unit before this start answered: (front, number) -> outcome, its value encoded already. `found`:
+def remembered(connection: Connection, contents: Found | None = None) -> Remembered:
+    """What the last unit before this start answered: (front, number) -> outcome, its value encoded already. `contents`:
     that unit; without it the newest one of the journal."""
-    answers = (found or journal.read(connection)).answers
+    answers = (contents or journal.read(connection)).answers
     if answers is None:
         row = connection.execute("SELECT answers FROM last_unit").fetchone()
         answers = [] if row is None else msgspec.msgpack.decode(row[0], type=list[journal.Remembered])

@@ -118,11 +118,11 @@ def _address_of(sock: socket.socket) -> str:
     return f"[{host}]:{port}" if ":" in host else f"{host}:{port}"
 
 
-def _is_same(found: str, configured: str) -> bool:
+def _is_same(bound: str, configured: str) -> bool:
     if configured.startswith("/"):
-        return os.path.realpath(found) == os.path.realpath(configured) if found.startswith("/") else False
+        return os.path.realpath(bound) == os.path.realpath(configured) if bound.startswith("/") else False
     try:
-        return split_address(found) == split_address(configured)
+        return split_address(bound) == split_address(configured)
     except ValueError:
         return False
 

@@ -66,19 +66,19 @@ class Rereading:
             return self.change(settings, loaded.settings)
         return Change((f"the configuration file was not read within {READ_SECONDS:g} s",))
 
-    def change(self, settings: Settings, found: Settings) -> Change:
-        """What `found`, a file's whole content, changes for processes that have `settings`."""
-        names = differing(self.configured, found)
+    def change(self, settings: Settings, read: Settings) -> Change:
+        """What `read`, a file's whole content, changes for processes that have `settings`."""
+        names = differing(self.configured, read)
         changed = tuple(name for name in names if name in RELOADABLE)
         needs_restart = tuple(name for name in names if name not in RELOADABLE)
         if not changed:
             return Change(needs_restart=needs_restart)
         # Operators that no file names: `gateway dev` makes one.
         made = settings.operators[len(self.configured.operators) :]
-        operators = (*found.operators, *made)
-        fresh = msgspec.structs.replace(reloadable_of(found), operators=operators)
+        operators = (*read.operators, *made)
+        fresh = msgspec.structs.replace(reloadable_of(read), operators=operators)
         fresh = msgspec.structs.replace(fresh, weakened=weakened(with_reloadable(settings, fresh)))
-        configured = with_reloadable(self.configured, reloadable_of(found))
+        configured = with_reloadable(self.configured, reloadable_of(read))
         return Change((), fresh, configured, changed, needs_restart)
 
     def _read(self) -> Loaded | str:

@@ -179,9 +179,9 @@ class Authority:
             raise _changed_on_disk("the policy on the disk is not the one in force")
         return self._in_force()
 
-    async def _tell(self, act: _Act, files: PolicyFiles, **found: Any) -> None:
+    async def _tell(self, act: _Act, files: PolicyFiles, **fields: Any) -> None:
         version = files.data.policy_version
-        await self.journal.operator_act(act.event_type, act.operator, policy_version=version, **act.found, **found)
+        await self.journal.operator_act(act.event_type, act.operator, policy_version=version, **act.found, **fields)
 
     async def _tell_failed(self, act: _Act, code: str, reason: str) -> None:
         fields = act.found | {"decision": "error", "error_code": code, "reason": reason}

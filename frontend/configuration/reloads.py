@@ -111,14 +111,14 @@ class Reloads:
         except GateError as error:
             log.error("a reload that failed left no event", cause=error.cause)
 
-    async def _tell(self, message: m.Reload | m.RequestReload, **found: Any) -> None:
+    async def _tell(self, message: m.Reload | m.RequestReload, **fields: Any) -> None:
         if message.operator_jkt is not None:
-            found |= {
+            fields |= {
                 "identity_method": "operator",
                 "operator_sender_binding": message.operator_jkt,
                 "operator_proof_jti": message.proof_jti,
             }
-        await self.journal.own(ADMIN_RELOAD, principal=message.requested_by, **found)
+        await self.journal.own(ADMIN_RELOAD, principal=message.requested_by, **fields)
         if message.request_id in self._mine:
             self._mine[message.request_id] = True
 

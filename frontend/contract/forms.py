@@ -146,15 +146,15 @@ def _plain(node: inspect.Type) -> inspect.Type:
     return node
 
 
-def _converted(form: type[Form], found: dict[str, Any]) -> Form:
+def _converted(form: type[Form], members: dict[str, Any]) -> Form:
     try:
-        return msgspec.convert(found, form)
+        return msgspec.convert(members, form)
     except msgspec.ValidationError:
-        found = _with_integers(found)
+        members = _with_integers(members)
     try:
-        return msgspec.convert(found, form)
+        return msgspec.convert(members, form)
     except msgspec.ValidationError:
-        raise _refuse(_problem(form, found)) from None
+        raise _refuse(_problem(form, members)) from None
 
 
 def _with_integers(value: Any, depth: int = 0) -> Any:
@@ -166,19 +166,19 @@ def _with_integers(value: Any, depth: int = 0) -> Any:
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-def _problem(form: type[msgspec.Struct], found: dict[str, Any]) -> str:
+def _problem(form: type[msgspec.Struct], members: dict[str, Any]) -> str:
     """The first field that will not do, and what it must be. A field of a field is named with a dot between them."""
     hints = msgspec.structs.fields(form)
     for field, hint in zip(_fields(form), hints, strict=True):
         name = field.encode_name
-        if name not in found:
+        if name not in members:
             if field.required:
                 return f"{name}: is missing; must be {wanted(field.type)}"
             continue
         try:
-            msgspec.convert(found[name], hint.type)
+            msgspec.convert(members[name], hint.type)
         except msgspec.ValidationError:
-            return _inside(name, field.type, hint.type, found[name])
+            return _inside(name, field.type, hint.type, members[name])
     return "must be " + wanted(inspect.type_info(form))
 
 

@@ -132,10 +132,10 @@ def _age_of(since: float | None) -> float:
     return 0.0 if since is None else max(0.0, time.time() - since)
 
 
-def _look(found: dict[str, Any]) -> Look:
+def _look(answers: dict[str, Any]) -> Look:
     """What was said by name; a proxy that said nothing does not answer."""
-    proxy = found["proxy"] is True if "proxy" in found else None
-    return Look(found["store_status"], found["ledger_status"], proxy)
+    proxy = answers["proxy"] is True if "proxy" in answers else None
+    return Look(answers["store_status"], answers["ledger_status"], proxy)
 
 
 def _says_yes(ask: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[bool]]:

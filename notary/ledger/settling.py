@@ -30,13 +30,13 @@ _SETTLED = "UPDATE meta SET value = ? WHERE key = 'settled'"
 class Unsettled:
     """What of the journal is not settled. Follows what was committed."""
 
-    def __init__(self, found: Found) -> None:
-        self.entries = [entry for entry in found.entries if not entry.is_settled]
-        self.number = found.last
+    def __init__(self, contents: Found) -> None:
+        self.entries = [entry for entry in contents.entries if not entry.is_settled]
+        self.number = contents.last
         """Of the newest unit."""
-        self.slot = found.slot
+        self.slot = contents.slot
         """Where the next entry goes."""
-        self.used = SLOTS if found.entries else 0  # the next unit settles first
+        self.used = SLOTS if contents.entries else 0  # the next unit settles first
         self.proofs = {key: expires_at for entry in self.entries for _, key, expires_at in entry.proofs}
         self.intents = {row[0] for entry in self.entries for row in entry.intents}
 

@@ -57,16 +57,16 @@ def revoke_session(unit: Unit, asked: RevokeSession) -> RevokedSession | None:
     return answer
 
 
-def _lives(unit: Unit, found: IssuedLease) -> bool:
-    return _is_in_time(unit, found) and found.event.session_id not in unit.revoked
+def _lives(unit: Unit, issued: IssuedLease) -> bool:
+    return _is_in_time(unit, issued) and issued.event.session_id not in unit.revoked
 
 
-def _is_in_time(unit: Unit, found: IssuedLease) -> bool:
-    return found.lease.epoch == unit.epoch and found.expires_at > unit.now
+def _is_in_time(unit: Unit, issued: IssuedLease) -> bool:
+    return issued.lease.epoch == unit.epoch and issued.expires_at > unit.now
 
 
-def _view(unit: Unit, found: IssuedLease) -> SessionView:
-    event, lease = found.event, found.lease
+def _view(unit: Unit, issued: IssuedLease) -> SessionView:
+    event, lease = issued.event, issued.lease
     remaining = None
     if lease.max_calls is not None:
         unit.part = "budget"

@@ -265,9 +265,9 @@ def error_for(
     )
 
 
-def _texts(found: object, secrets: tuple[str, ...]) -> tuple[str, ...]:
+def _texts(listed: object, secrets: tuple[str, ...]) -> tuple[str, ...]:
     """The texts of an array; none of what is no array."""
-    return tuple(_without(one, secrets) for one in found if isinstance(one, str)) if isinstance(found, list) else ()
+    return tuple(_without(one, secrets) for one in listed if isinstance(one, str)) if isinstance(listed, list) else ()
 
 
 def _quoted(text: str | None) -> str | None:

@@ -57,9 +57,9 @@ def document(routes: Sequence[Route]) -> Document:
     }
 
 
-def encoded(found: Document) -> bytes:
+def encoded(described: Document) -> bytes:
     """The bytes of docs/openapi.json."""
-    return (_laid_out(found) + "\n").encode()
+    return (_laid_out(described) + "\n").encode()
 
 
 def _laid_out(value: Any, margin: int = 0, used: int = 0) -> str:

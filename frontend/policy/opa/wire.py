@@ -99,18 +99,18 @@ def found_in(answer: Answer) -> Found:
         raise NotUnderstood("OPA's answer is not what the Data API answers") from None
 
 
-def document_in(found: Found) -> str | None:
+def document_in(answer: Found) -> str | None:
     """The JSON text of the decision; None where it is undefined. Raises NotUnderstood."""
     try:
-        return bytes(found.result).decode() or None
+        return bytes(answer.result).decode() or None
     except UnicodeDecodeError:
         raise NotUnderstood("OPA's answer is not UTF-8") from None
 
 
-def mark_in(found: Found) -> Mark:
+def mark_in(answer: Found) -> Mark:
     """What was pushed, by OPA's own data; an empty one where nothing is there, or something that is not ours."""
     try:
-        return _mark.decode(found.result)
+        return _mark.decode(answer.result)
     except ValueError:
         return Mark()
 

@@ -52,6 +52,6 @@ def contexts(context: click.Context, _parameter: click.Parameter, incomplete: st
     return _fitting(names, incomplete)
 
 
-def _fitting(found: list[str], incomplete: str) -> list[str]:
+def _fitting(words: list[str], incomplete: str) -> list[str]:
     """SECURITY: a shell puts these into a command line, so whatever is no plain name is not offered."""
-    return [one for one in found if one.startswith(incomplete) and one == safe(one) and " " not in one]
+    return [one for one in words if one.startswith(incomplete) and one == safe(one) and " " not in one]

@@ -126,26 +126,26 @@ class LogWatch:
             mend = f"the trusted key is {key}; {REPLACED}" if refusal.reason == "note_signature" else None
             raise Alarm(str(refusal), note, self._file, mend) from None
 
-    def _require_same_log(self, kept: Kept, found: Kept) -> None:
-        old, new = kept.checkpoint, found.checkpoint
+    def _require_same_log(self, kept: Kept, fetched: Kept) -> None:
+        old, new = kept.checkpoint, fetched.checkpoint
         if new.origin != old.origin:
             message = f"the gateway shows the log {new.origin!a}; that of {self._file} is {old.origin!a}"
-            raise Alarm(message, found.note, self._file)
+            raise Alarm(message, fetched.note, self._file)
         if new.size < old.size:
             message = f"the log had {old.size} entries at {old.time} and has {new.size} at {new.time}"
-            raise Alarm(message, found.note, self._file)
+            raise Alarm(message, fetched.note, self._file)
 
-    def _require_continued(self, kept: Kept, found: Kept, answer: Consistency) -> None:
-        old, new = kept.checkpoint, found.checkpoint
+    def _require_continued(self, kept: Kept, fetched: Kept, answer: Consistency) -> None:
+        old, new = kept.checkpoint, fetched.checkpoint
         try:
             check_consistency(old.size, old.root, new.size, new.root, [unbase64(one) for one in answer.proof])
         except ValueError as error:  # EvidenceRefused, and what is no base64
-            raise self._unproven(kept, found, str(error)) from None
+            raise self._unproven(kept, fetched, str(error)) from None
 
-    def _unproven(self, kept: Kept, found: Kept, why: str) -> Alarm:
-        old, new = kept.checkpoint, found.checkpoint
+    def _unproven(self, kept: Kept, fetched: Kept, why: str) -> Alarm:
+        old, new = kept.checkpoint, fetched.checkpoint
         message = f"the log of {new.size} entries is not proven to begin with the {old.size} of {old.time}: {why}"
-        return Alarm(message, found.note, self._file)
+        return Alarm(message, fetched.note, self._file)
 
 
 def _refused(message: str) -> Failure:

@@ -82,18 +82,18 @@ def run(out: Output, log: LogWatch, follow: Follow, file: Path, *, must: bool) -
             return
 
 
-def _tell(out: Output, event: str, found: Checkpoint | None, text: str, key: str | None) -> None:
+def _tell(out: Output, event: str, point: Checkpoint | None, text: str, key: str | None) -> None:
     if out.is_json:
         members: dict[str, Any] = dict.fromkeys(("origin", "size", "root", "time", "unresolved_intents"))
-        if found is not None:
+        if point is not None:
             members = {
-                "origin": found.origin, "size": found.size, "root": base64.b64encode(found.root).decode(),
-                "time": found.time, "unresolved_intents": found.unresolved_intents,
+                "origin": point.origin, "size": point.size, "root": base64.b64encode(point.root).decode(),
+                "time": point.time, "unresolved_intents": point.unresolved_intents,
             }  # fmt: skip
         out.record({"event": event, **members, "origin_key": key, "checkpoint": text})
-    elif found is not None:
-        root = base64.b64encode(found.root).decode()
-        out.line(f"{clock(found.time)}  {out.mark(event)}  {short(found.origin)}  {found.size} entries  root {root}")
+    elif point is not None:
+        root = base64.b64encode(point.root).decode()
+        out.line(f"{clock(point.time)}  {out.mark(event)}  {short(point.origin)}  {point.size} entries  root {root}")
 
 
 def _tell_alarm(out: Output, alarm: Alarm) -> None:

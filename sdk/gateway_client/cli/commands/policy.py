@@ -99,19 +99,19 @@ def revoke(desk: Desk, principal: str, actions: tuple[str, ...], is_all: bool, y
         _principal(desk, operator.revoke(principal, taken))
 
 
-def _principal(desk: Desk, found: PrincipalAcl) -> None:
+def _principal(desk: Desk, access: PrincipalAcl) -> None:
     if desk.is_json:
-        desk.out.document(found.raw)
+        desk.out.document(access.raw)
         return
-    pairs: list[tuple[str, object]] = [("principal", found.principal)]
-    if found.risk_breakdown is None:
-        pairs.append(("may call", found.actions))
-    for level, actions in (found.risk_breakdown or {}).items():
+    pairs: list[tuple[str, object]] = [("principal", access.principal)]
+    if access.risk_breakdown is None:
+        pairs.append(("may call", access.actions))
+    for level, actions in (access.risk_breakdown or {}).items():
         if actions:
             pairs.append((f"{safe(level)} risk", actions))
-    if found.risk_breakdown is not None and not any(found.risk_breakdown.values()):
-        pairs.append(("may call", found.actions))
-    pairs.append(("sinks", found.sinks))
-    if found.inherits_wildcard is not None:
-        pairs.append(("and what * may", found.inherits_wildcard))
-    desk.out.facts([*pairs, ("policy", found.policy_version)])
+    if access.risk_breakdown is not None and not any(access.risk_breakdown.values()):
+        pairs.append(("may call", access.actions))
+    pairs.append(("sinks", access.sinks))
+    if access.inherits_wildcard is not None:
+        pairs.append(("and what * may", access.inherits_wildcard))
+    desk.out.facts([*pairs, ("policy", access.policy_version)])

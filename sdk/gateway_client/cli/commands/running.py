@@ -42,39 +42,39 @@ _PARTS = {"redis": ("store", "key-value store"), "opa": ("policy", "policy engin
 """What the interface's names for dependencies are in `backends`, and in the words of gatectl doctor."""
 
 
-def show_status(out: Output, found: Status) -> None:
+def show_status(out: Output, status: Status) -> None:
     """Print the facts, the most important ones first."""
     pairs: list[tuple[str, object]] = [
-        ("status", found.status),
-        ("draining", found.draining),
-        ("pending approvals", found.pending_approvals),
-        ("unresolved intents", found.unresolved_intents),
-        ("in flight", found.in_flight_executions),
-        ("actions", found.actions_registered),
+        ("status", status.status),
+        ("draining", status.draining),
+        ("pending approvals", status.pending_approvals),
+        ("unresolved intents", status.unresolved_intents),
+        ("in flight", status.in_flight_executions),
+        ("actions", status.actions_registered),
     ]
-    for name, is_up in found.dependencies.items():
+    for name, is_up in status.dependencies.items():
         state = ("answers" if is_up else "is down") if isinstance(is_up, bool) else is_up
         part, words = _PARTS.get(name, ("", name.replace("_", " ")))
-        backend = (found.backends or {}).get(part)
+        backend = (status.backends or {}).get(part)
         pairs.append((words, state if backend is None else f"{state} ({backend})"))
-    webhooks = found.webhooks
+    webhooks = status.webhooks
     if webhooks is not None:
         count = webhooks.pending_deliveries
         pending = "waiting deliveries not known" if count is None else f"{count} waiting"
         pairs.append(("webhooks", pending if webhooks.active or count else "none"))
-    volume = found.ledger_volume
+    volume = status.ledger_volume
     if volume is not None and volume.is_full:
         free = "room" if volume.free_bytes is None else f"{volume.free_bytes:,} bytes free"
         pairs.append(("ledger volume", f"full: {free}, {volume.min_free_bytes:,} needed; calls are refused"))
-    if found.crash_loops:
-        pairs.append(("crash loops", plain(found.crash_loops)))
-    pairs += _of_the_log(found.checkpoint)
+    if status.crash_loops:
+        pairs.append(("crash loops", plain(status.crash_loops)))
+    pairs += _of_the_log(status.checkpoint)
     pairs += [
-        ("policy version", found.policy_version),
-        ("epoch", found.revocation_epoch),
-        ("version", found.version),
-        ("up", span(max(0, found.uptime_seconds))),
-        ("settings", f"weakened: {plain(found.weakened)}" if found.weakened else "nothing is weakened"),
+        ("policy version", status.policy_version),
+        ("epoch", status.revocation_epoch),
+        ("version", status.version),
+        ("up", span(max(0, status.uptime_seconds))),
+        ("settings", f"weakened: {plain(status.weakened)}" if status.weakened else "nothing is weakened"),
     ]
     out.facts((lines(name), value) for name, value in pairs)
 

@@ -192,27 +192,27 @@ class DeskApp(App[int]):
         if wanted is not None:
             errand(lambda: operator.approval(wanted), lambda found: self.call_later(self._show_plan, wanted, found))
 
-    def _show_plan(self, approval_id: str, found: ApprovalDetail | GatewayError | Failure) -> None:
+    def _show_plan(self, approval_id: str, answer: ApprovalDetail | GatewayError | Failure) -> None:
         holds = self.screen_stack[0].query_one(Holds)
-        holds.show_plan(approval_id, found if isinstance(found, ApprovalDetail) else line_of(found))
+        holds.show_plan(approval_id, answer if isinstance(answer, ApprovalDetail) else line_of(answer))
         self._asked = None
         if holds.pointed not in (None, approval_id):
             self._fetch_plan()
 
-    def _show_call(self, found: Story | GatewayError | Failure) -> None:
+    def _show_call(self, answer: Story | GatewayError | Failure) -> None:
         search = self.screen_stack[0].query_one(Search)
-        if not isinstance(found, Story):
-            search.show([line_of(found)])
+        if not isinstance(answer, Story):
+            search.show([line_of(answer)])
             return
         out = Collected()
-        show(out, found)
-        search.show(out.lines, found.events)
+        show(out, answer)
+        search.show(out.lines, answer.events)
 
-    def _ended(self, what: str, found: RevokedSession | GatewayError | Failure) -> None:
-        if isinstance(found, RevokedSession):
+    def _ended(self, what: str, answer: RevokedSession | GatewayError | Failure) -> None:
+        if isinstance(answer, RevokedSession):
             self._said = Text(f"{now()} {what}: done")
         else:
-            self._said = Text(f"{now()} {what}: {line_of(found).removeprefix('gatectl: ')}", ALARM)
+            self._said = Text(f"{now()} {what}: {line_of(answer).removeprefix('gatectl: ')}", ALARM)
         self._feed.hurry()
         self._draw()
 

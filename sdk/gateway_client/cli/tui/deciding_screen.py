@@ -90,14 +90,14 @@ class DecidingScreen(Screen[None]):
 
         errand(fetch, lambda found: self.app.call_later(self._fetched, found))
 
-    def _fetched(self, found: Any) -> None:
+    def _fetched(self, answer: Any) -> None:
         if not self.is_attached:
             return
-        if isinstance(found, GatewayError | Failure):
-            self._end([line_of(found)])
+        if isinstance(answer, GatewayError | Failure):
+            self._end([line_of(answer)])
             return
-        self._detail, self._signs = found
-        view = self._view = PlanView(found[0], is_full=True)
+        self._detail, self._signs = answer
+        view = self._view = PlanView(answer[0], is_full=True)
         facts = list(view.facts())
         self.query_one(Lines).restart()
         self.query_one(Lines).show(lambda width: [line for one in facts for line in fact(*one, width, INDENT)])
@@ -169,8 +169,8 @@ class DecidingScreen(Screen[None]):
         self._turn(Step.RUNNING)
         app = self.app
 
-        def told(found: Any) -> None:
-            app.call_later(self._decided, Decided(what, found, signed))
+        def told(answer: Any) -> None:
+            app.call_later(self._decided, Decided(what, answer, signed))
 
         errand(task, told)
 

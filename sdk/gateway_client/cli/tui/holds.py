@@ -80,15 +80,15 @@ class Holds(Pane):
         self._draw()
         self._point()
 
-    def show_plan(self, approval_id: str, found: ApprovalDetail | str) -> None:
+    def show_plan(self, approval_id: str, shown: ApprovalDetail | str) -> None:
         """Its plan, or why there is none to show; of another one than the cursor's nothing."""
         if approval_id != self.pointed:
             return
-        if isinstance(found, str):
-            text = found
+        if isinstance(shown, str):
+            text = shown
             self.query_one("#plan", Lines).show(lambda width: folded([text], width))
             return
-        facts = list(PlanView(found, is_full=True).facts())
+        facts = list(PlanView(shown, is_full=True).facts())
         self.query_one("#plan", Lines).show(lambda width: [line for one in facts for line in fact(*one, width, INDENT)])
 
     def on_lines_moved(self, event: Lines.Moved) -> None:
