@@ -15,6 +15,7 @@ import trio
 
 from console.endpoints import MAX_BODY, MAX_QUERY, Endpoint
 from frontend.http.answers import JSON_TYPE, TRACE_HEADER, Answer, json_answer
+from frontend.http.asking import OutgoingBody, TooLarge, read_at_most
 from frontend.http.requests import Request
 from frontend.telemetry.logs import log, trace_now
 
@@ -71,19 +72,18 @@ class Forwarder:
         origin = self._origin
         url = httpcore.URL(scheme=origin.scheme, host=origin.host, port=origin.port, target=target.encode("ascii"))
         sent = [(b"host", self._host), (b"accept", b"application/json"), (b"connection", b"close"), *headers]
-        content, size = [], 0
+        content = OutgoingBody(body) if body else None
         try:
-            async with httpcore.AsyncHTTPConnection(origin, ssl_context=self._tls, uds=self._socket) as connection:
-                asked = connection.stream(request.method, url, headers=sent, content=body or None)
-                async with asked as response:
-                    async for part in response.aiter_stream():
-                        content.append(part)
-                        size += len(part)
-                        if size > MAX_ANSWER:
-                            raise _Refused(502, "gateway_not_understood")
+            async with (
+                httpcore.AsyncHTTPConnection(origin, ssl_context=self._tls, uds=self._socket) as connection,
+                connection.stream(request.method, url, headers=sent, content=content) as response,
+            ):
+                answer = await read_at_most(response, MAX_ANSWER)
+        except TooLarge:
+            raise _Refused(502, "gateway_not_understood") from None
         except _BROKEN:
             raise _Refused(502, "gateway_unreachable") from None
-        return _answer(response.status, response.headers, b"".join(content))
+        return _answer(response.status, response.headers, answer)
 
 
 async def _checked(endpoint: Endpoint, request: Request) -> tuple[list[tuple[bytes, bytes]], bytes]:

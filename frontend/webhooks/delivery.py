@@ -12,6 +12,7 @@ from collections.abc import Mapping
 import httpcore
 import trio
 
+from frontend.http.asking import OutgoingBody
 from frontend.telemetry.logs import log
 from frontend.webhooks.endpoints import Endpoint
 from frontend.webhooks.network import Blocked, Network, Unreached, make_tls
@@ -67,9 +68,9 @@ class Post:
         """What goes wrong once the status is `heard` changes nothing."""
         body = delivery.payload.encode()
         signed = signature_headers(endpoint.key(), delivery.event_id, moment, body)
-        headers = list((endpoint.headers | self._always | signed).items())
+        headers = list((endpoint.headers | self._always | signed | {"content-length": str(len(body))}).items())
         url = httpcore.URL(scheme=endpoint.scheme, host=endpoint.host, port=endpoint.port, target=endpoint.target)
         connection = httpcore.AsyncHTTPConnection(url.origin, ssl_context=self._tls, network_backend=network)
-        async with connection.stream("POST", url, headers=headers, content=body) as response:
+        async with connection.stream("POST", url, headers=headers, content=OutgoingBody(body)) as response:
             heard.append(response.status)
             await response.aread()  # let it say what it says, as long as that is short and in time

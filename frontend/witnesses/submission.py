@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 import httpcore
 import trio
 
+from frontend.http.asking import OutgoingBody
 from frontend.telemetry.logs import log
 from frontend.webhooks.network import Blocked, Network, Unreached, make_tls
 from frontend.witnesses.reply import Reply, Submission
@@ -81,8 +82,9 @@ class HttpSubmission:
         return is_public(address) or (self._witness.private_network and is_private(address))
 
     async def _answer(self, network: Network, body: bytes) -> Reply:
+        headers = [*self._headers, ("content-length", str(len(body)))]
         connection = httpcore.AsyncHTTPConnection(self._url.origin, ssl_context=self._tls, network_backend=network)
-        async with connection.stream("POST", self._url, headers=self._headers, content=body) as response:
+        async with connection.stream("POST", self._url, headers=headers, content=OutgoingBody(body)) as response:
             data = await response.aread()
         told = _SIZE.fullmatch(data) if response.status == 409 else None
         try:

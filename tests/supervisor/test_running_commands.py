@@ -158,7 +158,7 @@ def test_a_gateway_that_was_killed_is_none_and_its_successor_answers(
     first.process.kill()
     first.process.wait(60)
     assert said(capsys, first.settings.state_dir, "status")[0] == Exit.UNAVAILABLE
-    wait_until(lambda: not any(Path(f"/proc/{pid}/fd").exists() for pid in family.values()))
+    wait_until(lambda: not any(os.path.exists(f"/proc/{pid}/fd") for pid in family.values()))
     second = start()
     second.wait_ready()
     assert told(capsys, second, "status")[1]["pid"] == second.process.pid

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 import httpcore
 import trio
 
+from frontend.http.asking import OutgoingBody, TooLarge, read_at_most
 from frontend.policy.opa.wire import Answer, NotUnderstood
 from ipc.exits import Exit
 from ipc.limits import MAX_VERDICT_FRAME
@@ -115,21 +116,19 @@ class Lines:
         url = httpcore.URL(
             scheme=self._url.scheme, host=self._url.host, port=self._url.port, target=self._base + target
         )  # fmt: skip
-        content, size = [], 0
+        sent = OutgoingBody(body) if body else None
         try:
-            asked = line.connection.stream(method, url, headers=self._headers(method, body), content=body or None)
+            asked = line.connection.stream(method, url, headers=self._headers(method, body), content=sent)
             async with asked as response:
-                async for part in response.aiter_stream():
-                    content.append(part)
-                    size += len(part)
-                    if size > MAX_VERDICT_FRAME:
-                        raise NotUnderstood(f"OPA's answer has more than {MAX_VERDICT_FRAME} bytes")
+                content = await read_at_most(response, MAX_VERDICT_FRAME)
+        except TooLarge:
+            raise NotUnderstood(f"OPA's answer has more than {MAX_VERDICT_FRAME} bytes") from None
         except KeyFileError as error:
             raise Unreached(str(error)) from None
         except _BROKEN as error:
             raise Unreached(_told(error)) from None
         line.has_answered = True
-        return Answer(response.status, b"".join(content))
+        return Answer(response.status, content)
 
     async def close(self) -> None:
         """Give up what is open."""
