@@ -36,8 +36,8 @@ def ask_gateway(state_dir: Path, word: str) -> dict[str, Any]:
             sock.sendall(json.dumps({"do": word}).encode() + b"\n")
             with sock.makefile("rb") as stream:
                 line = stream.readline()
-    except (PermissionError, ConnectionResetError):
-        # Reset: the connection was closed without a look at the question.
+    except (PermissionError, ConnectionResetError, BrokenPipeError):
+        # Reset, or a broken pipe: the connection was closed without a look at the question.
         raise _forbidden(state_dir) from None
     except TimeoutError:
         sentence = f"the gateway of the state directory {state_dir} does not answer within {seconds:g} s."
