@@ -4,6 +4,8 @@ Holds values and does nothing by itself.
 """
 
 import ssl
+import time
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from workers.host.resolver import Resolver
@@ -18,8 +20,11 @@ class ProxyLimits:
     """Before each further try while the proxy says nothing at all: a squid that reads its configuration again closes
     its port for some milliseconds. Nothing of a request has been sent by then, so that nothing is sent twice."""
     look_again_seconds: float = 0.2
-    """Between two tries while a refusal may be a list that the proxy has not read yet."""
+    """Between two tries while a refusal, or silence, may be a list that the proxy has not read yet."""
     read_bytes: int = 64 * 1024
+    clock: Callable[[], float] = time.monotonic
+    """In seconds, and never goes back."""
+    sleep: Callable[[float], None] = time.sleep
 
 
 @dataclass(frozen=True, slots=True)

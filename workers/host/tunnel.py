@@ -8,7 +8,6 @@ that comes through it the upstream's. The upstream's name is never resolved here
 import base64
 import ipaddress
 import ssl
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
@@ -58,14 +57,15 @@ def tunnel(
 ) -> Iterator[Connection]:
     """A connection to the target through the proxy, with TLS inside it for https.
 
-    A refusal is final after `patience` seconds. Raises HostError.
+    A refusal is final after `patience` seconds, and so is silence: a proxy that reads a new list may close its port
+    meanwhile. Raises HostError.
     """
     shown = None if proxy.credentials is None else authorization(proxy.credentials)
     way = _Way(
         _addresses(proxy.url, deadline, outside.resolver), target, deadline, outside.proxy_limits, shown,
         _security(proxy.url, outside),
     )  # fmt: skip
-    stream = way.opened(time.monotonic() + patience)
+    stream = way.opened(outside.proxy_limits.clock() + patience)
     with conversation(stream, deadline, outside.tls_for(target), target.host) as connection:
         yield connection
 
@@ -104,15 +104,15 @@ class _Way:
     security: tuple[ssl.SSLContext, str] | None = None
 
     def opened(self, patient_until: float) -> Stream:
-        """The stream of a tunnel that stands; tried again while a refusal is not final."""
+        """The stream of a tunnel that stands; tried again while neither refusal nor silence is final."""
         pause = self.limits.look_again_seconds
         while True:
             try:
                 return self._opened()
-            except _Refused:
-                if time.monotonic() + pause > min(patient_until, self.deadline):
+            except (_Refused, _Silent):
+                if self.limits.clock() + pause > min(patient_until, self.deadline):
                     raise
-                time.sleep(pause)
+                self.limits.sleep(pause)
 
     def _opened(self) -> Stream:
         """The stream of a tunnel that stands; tried again while the proxy is silent."""
@@ -122,7 +122,7 @@ class _Way:
             except _Silent:
                 if pause >= seconds_left(self.deadline, PROXY):
                     raise
-                time.sleep(pause)
+                self.limits.sleep(pause)
         return self._attempt()
 
     def _attempt(self) -> Stream:
