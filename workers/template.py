@@ -204,6 +204,7 @@ def main(arguments: list[str]) -> int:
         sys.stderr.write("usage: python -m workers.template --control-fd N --parent PID [--title TEXT]\n")
         return Exit.USAGE
     die_with_parent(options.parent)
+    leave_signals_to_parent()
     with suppress(OSError):
         be_ended_first()
     refuse_core_dumps()
@@ -241,8 +242,6 @@ def _warm_up() -> None:
     msgspec.msgpack.Decoder(m.NotaryToWorker)
     # One heap for all threads of a worker: a second one would cost it a hundred kilobytes.
     ctypes.CDLL(None).mallopt(_M_ARENA_MAX, 1)
-    # The parent's death is how a worker learns to stop; an interrupt is none of its business.
-    leave_signals_to_parent()
     gc.collect()
     gc.freeze()
 

@@ -118,13 +118,13 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--spare", action="store_true", help="it waits for another one's end, and its title says so")
     options = parser.parse_args(arguments)
     die_with_parent(options.parent)
+    leave_signals_to_parent()
     refuse_core_dumps()
     title = f"gateway: policy {options.number}"
     setproctitle.setproctitle(title.replace("policy", "spare policy") if options.spare else title)
     # Rego's print() writes to standard output, which belongs to the gateway's one line of JSON.
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     be_ended_by_overtime()
-    leave_signals_to_parent()
     with socket.socket(fileno=options.channel_fd) as sock:
         sock.setblocking(True)
         os.set_inheritable(sock.fileno(), False)
