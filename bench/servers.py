@@ -24,7 +24,7 @@ FETCHED = REPOSITORY / ".venv" / "servers"
 BUILT = REPOSITORY / ".venv" / "go"
 RULES = REPOSITORY / "contrib" / "policy" / "gateway.rego"
 START_SECONDS = 60.0
-STOP_SECONDS = 30
+STOP_SECONDS = 120
 DURABLE = ("--appendonly", "yes", "--appendfsync", "everysec", "--maxmemory-policy", "noeviction")
 BY_NOBODY = ("setpriv", "--reuid=nobody", "--regid=nogroup", "--clear-groups")
 USER = "gateway"

@@ -35,9 +35,6 @@ from notary.upkeep import Upkeep
 if TYPE_CHECKING:
     from notary.remote_units import RemoteUnits
 
-IDLE_SECONDS = 0.5
-"""Without work for so long, the log of the database is copied into its file."""
-
 _decode_end = msgspec.msgpack.Decoder(m.Closed | m.Refusal | m.NoSuchWorker | m.Unbegun).decode
 
 BACK = "the store lies in the ledger again, and what was done elsewhere is not known here"
@@ -259,7 +256,7 @@ class Service:
     # ----------------------------------------------------------------- time
 
     def _patience(self) -> float:
-        patience = min(IDLE_SECONDS, *(one.patience() for one in self._tended))
+        patience = min(self._state.limits.idle_seconds, *(one.patience() for one in self._tended))
         return patience if self._remote is None else min(patience, self._remote.patience())
 
     def _tend(self) -> None:
@@ -277,7 +274,7 @@ class Service:
         if task := self._orphans.due():
             self._orphans.heard(task, self._units.perform((task,))[0])
         self._fronts.wake(self._announcements.tend())
-        if time.monotonic() - self._worked_at >= IDLE_SECONDS:
+        if time.monotonic() - self._worked_at >= self._state.limits.idle_seconds:
             self._state.database.tend()
             self._worked_at = float("inf")
 

@@ -37,6 +37,8 @@ class Limits:
     """A call that takes longer is told of to its front, which then knows what it waits for."""
     quiet_seconds: float = 0.05
     """Without a unit for so long, what the journal holds is settled: nothing waits for the processor then."""
+    idle_seconds: float = 0.5
+    """Without work for so long, the log of the database is copied into its file."""
     remembered_seconds: float = 30.0
     """No front asks again for what it gave up, which is after ten seconds."""
     look_seconds: float = 5.0

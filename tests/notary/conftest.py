@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -19,7 +20,7 @@ def start_notary(tmp_path: Path) -> Iterator[StartNotary]:
     """Start a notary on a folder of the test, with these limits and settings; it is stopped at the end."""
     started: list[Running] = []
 
-    def start(folder: str = "state", *, limits: Limits = LIMITS, **settings: object) -> Running:
+    def start(folder: str = "state", *, limits: Limits = LIMITS, **settings: Any) -> Running:
         started.append(Running(tmp_path / folder, limits=limits, **settings))
         return started[-1]
 
@@ -44,3 +45,9 @@ def front(notary: Running) -> Asker:
 def telling(start_notary: StartNotary) -> Running:
     """A notary with two endpoints."""
     return start_notary(webhooks=hooks("chat", "pager"))
+
+
+@pytest.fixture
+def patient_backends() -> None:
+    """Notaries that `start` makes wait for Redis and PostgreSQL as long as that takes, and those for them: for tests
+    that are not about what takes too long."""

@@ -6,6 +6,7 @@ import sqlite3
 import subprocess
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +21,7 @@ from ipc.sessions import NOTARY_TO_SUPERVISOR
 from ipc.settings import Settings
 from notary.backends.sqlite import connect
 from notary.database import Connection
+from notary.places import NOT_LOOKED_UP, Places
 from notary.reading.source import Source, opened
 from notary.reading.whole import WholeWalk
 from notary.signing.make_keys import make_keys
@@ -27,11 +29,15 @@ from notary.state import Limits
 from supervisor.programs import INTERPRETER
 from tests.notary.samples import NOW, make_result
 from tests.support.asking import Asker, Deliverer
+from tests.support.gateway import WAIT_SECONDS
 from tests.support.ledger_file import settled
 from tests.support.notary_thread import LIMITS, NotaryThread
 from tests.support.played_workers import Workers
 
 ROOT = Path(__file__).resolve().parents[2]
+UNDISTURBED = replace(LIMITS, round_seconds=3600.0, checkpoint_seconds=3600.0)
+"""The notary writes nothing of its own accord: a second after a first start it follows the keys whose sets that start
+has published, which is a unit like any other one, and once a second it signs a checkpoint of what has grown."""
 
 
 class HandClock:
@@ -75,11 +81,25 @@ def stored(path: Path, statement: str = "SELECT bytes FROM events ORDER BY seq",
         return [row[0] if len(row) == 1 else row for row in connection.execute(statement, values)]
 
 
+def patient_places(settings: Settings) -> Places:
+    """Where the backends are, waited for as long as it takes."""
+    from notary.backends.postgres import place
+    from notary.backends.redis import client
+
+    redis_waits = client.Waits(connect=WAIT_SECONDS, answer=WAIT_SECONDS)
+    redis = None if settings.store.redis_url is None else client.Place(settings.store, redis_waits)
+    seconds = int(WAIT_SECONDS)
+    postgres_waits = place.Waits(connect=seconds, unit=2 * seconds, lock=seconds, idle=seconds)
+    return Places(redis, None if settings.ledger.url is None else place.Place(settings.ledger, postgres_waits))
+
+
 class Running:
     """The notary of one folder, in a thread. Started again, it is another one on what the first has left."""
 
-    def __init__(self, folder: Path, *, limits: Limits = LIMITS, **settings: Any) -> None:
+    def __init__(self, folder: Path, *, limits: Limits = LIMITS, is_patient: bool = False, **settings: Any) -> None:
+        """`is_patient`: with Redis and PostgreSQL, whose waits are no part of what is tested."""
         self.folder = folder
+        self.is_patient = is_patient
         self.limits = limits
         self.path = folder / "ledger.sqlite3"
         self.clock = HandClock()
@@ -93,7 +113,8 @@ class Running:
 
     def start(self) -> Asker:
         """Start one; its front is `front`, another one than before, as fronts that start again are."""
-        self.thread = NotaryThread(self.settings, self.clock, limits=self.limits)
+        places = patient_places(self.settings) if self.is_patient else NOT_LOOKED_UP
+        self.thread = NotaryThread(self.settings, self.clock, limits=self.limits, places=places)
         self.workers.tie_all(self.thread.tell)
         self.lives += 1
         self.front = self.attach(f"front-{self.lives}")

@@ -19,7 +19,7 @@ from ipc.messages import (
 from notary.backends.sqlite import connect
 from notary.units import remembered
 from tests.notary.conftest import StartNotary
-from tests.notary.running import Running, walk
+from tests.notary.running import UNDISTURBED, Running, walk
 from tests.notary.samples import (
     NOW_MS,
     UNTIL,
@@ -38,9 +38,14 @@ from tests.notary.samples import (
     notify,
 )
 from tests.support.asking import Asker
-from tests.support.notary_thread import LIMITS
 
 TABLES = ("events", "receipts", "intents", "unresolved", "proofs", "budgets", "approvals", "epochs", "outbox", "meta")
+
+
+@pytest.fixture
+def notary(start_notary: StartNotary) -> Running:
+    """One that remembers what the last unit of a test has answered, since no unit of its own comes after it."""
+    return start_notary(limits=UNDISTURBED)
 
 
 def everything(notary: Running) -> dict[str, list[Any]]:
@@ -67,7 +72,7 @@ def prepared(front: Asker) -> list[Any]:
 def test_each_operation_asked_again_of_the_next_notary_answers_the_same_and_is_done_once(
     start_notary: StartNotary,
 ) -> None:
-    notary = start_notary(webhooks=hooks("chat"))
+    notary = start_notary(webhooks=hooks("chat"), limits=UNDISTURBED)
     front = notary.attach("asks-again")
     asked = prepared(front)
     numbers = front.send(*asked)
@@ -83,7 +88,7 @@ def test_each_operation_asked_again_of_the_next_notary_answers_the_same_and_is_d
 
 
 def test_a_claim_asked_again_by_its_deliverer_is_the_same_claim(start_notary: StartNotary) -> None:
-    notary = start_notary(webhooks=hooks("chat"))
+    notary = start_notary(webhooks=hooks("chat"), limits=UNDISTURBED)
     notify(notary.front)
     claim = ClaimDeliveries("chat", NOW_MS, UNTIL, 5)
     (number,) = notary.deliverer.send(claim)
@@ -195,7 +200,7 @@ def test_an_answer_outlives_a_second_notary_that_was_not_asked_for_it(notary: Ru
 
 
 def test_what_the_notary_before_answered_is_forgotten_once_nobody_can_ask_for_it(start_notary: StartNotary) -> None:
-    notary = start_notary(limits=replace(LIMITS, remembered_seconds=0.0))
+    notary = start_notary(limits=replace(UNDISTURBED, remembered_seconds=0.0))
     front = notary.attach("late")
     (number,) = front.send(Enter(Proof("p")))
     front.answer(number)

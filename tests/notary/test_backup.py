@@ -98,7 +98,7 @@ def test_keys_that_a_gateway_of_tests_has_nowhere_are_no_part_of_it(notary: Runn
 def test_of_the_checkpoints_those_come_along_that_the_copied_ledger_continues(notary: Running, tmp_path: Path) -> None:
     size = checkpointed(notary)
     path = notary.folder / checkpoint_file.FILE_NAME
-    (note,) = [json.loads(line)["note"] for line in path.read_text().splitlines()]
+    *_, note = [json.loads(line)["note"] for line in path.read_text().splitlines()]
     continued = path.read_bytes()
     checkpoint_file.append(path, "2026-11-23T05:00:00.000Z", note.replace(f"\n{size}\n", f"\n{size + 1}\n"))
     checkpoint_file.append(path, "2026-11-23T05:00:00.000Z", "no note")

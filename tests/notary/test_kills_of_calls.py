@@ -1,7 +1,6 @@
 """A notary that is killed between the word and the evidence: the one that follows ends each call once, run once."""
 
 import os
-import select
 import signal
 import sqlite3
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from tests.notary.running import NotaryProcess, settings_in, stored, walk
 from tests.notary.samples import make_open, make_result
 from tests.support.asking import Asker
 from tests.support.played_workers import PlayedWorker, Workers
+from tests.support.readable import readable
 from tests.support.supervised import wait_until
 
 Lives = list[NotaryProcess]
@@ -82,10 +82,10 @@ def told(notary: NotaryProcess, worker: PlayedWorker, path: Path) -> None:
 
 def read(notary: NotaryProcess, worker: PlayedWorker, path: Path) -> None:
     """The notary has taken the result and can't write: another connection has the lock."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as stranger:
+    with closing(sqlite3.connect(path, isolation_level=None, timeout=60)) as stranger:
         stranger.execute("BEGIN IMMEDIATE")
         worker.run(worker.word(), make_result())
-        wait_until(lambda: not select.select([worker.notarys], [], [], 0)[0])
+        wait_until(lambda: not readable(worker.notarys, 0))
         os.kill(notary.process.pid, signal.SIGKILL)
         notary.process.wait(60)
 

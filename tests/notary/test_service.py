@@ -21,7 +21,7 @@ from ipc.settings import ApprovalSettings
 from notary.channels import FrontChannel
 from notary.opening import open_state
 from notary.operations.table import HANDLERS, WRITING
-from notary.service import IDLE_SECONDS, Service
+from notary.service import Service
 from notary.tasks import Task
 from notary.units import Units
 from tests.notary.conftest import StartNotary
@@ -247,7 +247,7 @@ def test_a_notary_with_work_waits_for_nothing(service: Service) -> None:
     with pytest.raises(Looked):
         service.run()
     idle, *with_work = polled.seconds
-    assert (idle, with_work) == (IDLE_SECONDS, [0, 0])
+    assert (idle, with_work) == (LIMITS.idle_seconds, [0, 0])
     real.close()
     busy.close()
     front.close()

@@ -34,7 +34,7 @@ from notary.tasks import Task
 from notary.unit import Unit
 from notary.units import Units, count_backlog
 from tests.notary.conftest import StartNotary
-from tests.notary.running import Running, walk
+from tests.notary.running import UNDISTURBED, Running, walk
 from tests.notary.samples import (
     NOW,
     NOW_MS,
@@ -182,8 +182,10 @@ def test_without_the_tables_of_the_store_leases_are_issued_in_the_epoch_in_force
 
 @pytest.mark.parametrize("table", ["events", "receipts", "unresolved"])
 def test_while_evidence_can_not_come_to_its_table_nothing_more_is_written_and_nothing_is_lost(
-    notary: Running, table: str
+    start_notary: StartNotary, table: str
 ) -> None:
+    # Nothing but an operation settles: one that comes late finds the ledger as it was.
+    notary = start_notary(limits=replace(UNDISTURBED, quiet_seconds=3600.0))
     front = notary.front
     front.ask(ReadEpoch())  # it serves by now
     with notary.stranger() as stranger:
@@ -223,7 +225,7 @@ def test_a_fault_of_ours_is_told_as_one_with_the_part_that_was_at_work_and_by_it
 def test_while_the_file_is_locked_nothing_is_written_and_then_it_goes_on(start_notary: StartNotary) -> None:
     notary = start_notary(limits=IMPATIENT)
     front = notary.front
-    with notary.stranger() as stranger:
+    with notary.stranger() as stranger, capture_logs() as lines:
         stranger.execute("BEGIN IMMEDIATE")
         answers = [front.heard(number) for number in front.send(*[make_note()] * 5, Enter(Proof("p")))]
         assert {(answered.problem, answered.part) for answered in answers} == {("unavailable", "ledger")}
@@ -231,7 +233,6 @@ def test_while_the_file_is_locked_nothing_is_written_and_then_it_goes_on(start_n
         with pytest.raises(Told, match="locked"):
             front.ask(ReadLedger())
         stranger.execute("ROLLBACK")
-    with capture_logs() as lines:
         assert front.ask(ReadLedger()).unresolved == 0
         assert front.ask(Enter(Proof("p"))).is_fresh
     assert [line["event"] for line in lines].count("the database can be written again") == 1
@@ -311,7 +312,8 @@ def test_the_deliverer_is_woken_although_another_operation_of_the_unit_failed(te
 def test_a_front_is_told_the_same_of_a_call_however_many_endpoints_hear_of_it(
     start_notary: StartNotary, endpoints: tuple[str, ...]
 ) -> None:
-    notary = start_notary(webhooks=hooks(*endpoints))
+    # However long a call takes, nobody is told before its end that it was begun.
+    notary = start_notary(webhooks=hooks(*endpoints), limits=replace(LIMITS, begun_seconds=3600.0))
     front = notary.front
     if endpoints:
         notary.deliverer.ask(NextDelivery("chat"))

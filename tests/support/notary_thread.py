@@ -5,7 +5,6 @@ test can ask it directly.
 """
 
 import itertools
-import select
 import socket
 import threading
 from collections.abc import Callable, Iterator
@@ -26,11 +25,13 @@ from notary.opening import open_state
 from notary.operations.closing import Lost, Reported, lose_call, report_call
 from notary.operations.opening import open_call
 from notary.operations.table import HANDLERS
+from notary.places import NOT_LOOKED_UP, Places
 from notary.service import Control, Service
 from notary.state import Limits
 from notary.unit import Unit
+from tests.support.readable import readable
 
-END_SECONDS = 30.0
+END_SECONDS = 60.0
 SMALL_WAL = FileLimits(reserved_pages=0)
 """Hundreds of short tests need not write a megabyte for each of their files before they begin."""
 LIMITS = Limits(database=SMALL_WAL)
@@ -42,7 +43,7 @@ class NotaryThread:
 
     def __init__(
         self, settings: Settings, clock: Clock | None = None, *, remembers: bool = True, limits: Limits = LIMITS,
-        is_accepted: bool = False,
+        is_accepted: bool = False, places: Places = NOT_LOOKED_UP,
     ) -> None:  # fmt: skip
         ours, theirs = socket.socketpair()
         ours.settimeout(END_SECONDS)
@@ -57,7 +58,7 @@ class NotaryThread:
         self._control.send(m.StartNotary(settings))
         notarys.receive()
         notarys.send(m.NotaryReady())
-        state, remembered = open_state(settings, clock, limits=limits, is_accepted=is_accepted)
+        state, remembered = open_state(settings, clock, limits=limits, is_accepted=is_accepted, places=places)
         self.state = state
         self.numbers = itertools.count(1)
         """For workers: no two of one notary have the same name."""
@@ -101,7 +102,7 @@ class NotaryThread:
         while True:
             while (message := self._control.pending()) is not None:
                 heard.append(message)
-            if not select.select([self._control], [], [], 0)[0]:
+            if not readable(self._control, 0):
                 return heard
             self._control.fill()
 

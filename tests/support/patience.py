@@ -3,23 +3,33 @@
 A test whose point is an answer that is late takes these and changes what it is about.
 """
 
+from frontend.calls.deadlines import CallDeadlines
 from frontend.configuration.deadlines import ConfigurationDeadlines
 from frontend.deadlines import Deadlines
+from frontend.egress.deadlines import EgressDeadlines
 from frontend.files.deadlines import FileDeadlines
 from frontend.health.deadlines import HealthDeadlines
-from frontend.policy.deadlines import PolicyDeadlines
+from frontend.policy.deadlines import OpaDeadlines, PolicyDeadlines
 from frontend.pool.deadlines import PoolDeadlines
 
 PATIENCE = 60.0
 """Seconds that a test waits for what must come."""
 
 PATIENT = Deadlines(
-    configuration=ConfigurationDeadlines(end_holds_seconds=PATIENCE, turn_seconds=PATIENCE),
+    calls=CallDeadlines(settle_seconds=PATIENCE),
+    configuration=ConfigurationDeadlines(
+        settle_seconds=PATIENCE, follow_seconds=PATIENCE, end_holds_seconds=PATIENCE, turn_seconds=PATIENCE
+    ),
+    egress=EgressDeadlines(ask_seconds=PATIENCE),
     files=FileDeadlines(turn_seconds=PATIENCE, write_seconds=PATIENCE),
     health=HealthDeadlines(overdue_seconds=PATIENCE),
     policy=PolicyDeadlines(
         question_seconds=PATIENCE, stall_seconds=PATIENCE, load_seconds=PATIENCE, first_load_seconds=PATIENCE,
         successor_seconds=PATIENCE, send_seconds=PATIENCE,
+        opa=OpaDeadlines(look_seconds=PATIENCE, push_seconds=PATIENCE),
     ),
-    pool=PoolDeadlines(greeting_seconds=PATIENCE, ask_seconds=PATIENCE, leave_seconds=PATIENCE),
+    pool=PoolDeadlines(
+        greeting_seconds=PATIENCE, grace_seconds=PATIENCE, give_seconds=PATIENCE, ask_seconds=PATIENCE,
+        leave_seconds=PATIENCE,
+    ),
 )  # fmt: skip

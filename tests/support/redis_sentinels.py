@@ -12,7 +12,7 @@ from tests.support.ports import free_port
 from tests.support.redis_server import RedisServer
 
 NAME = "main"
-DOWN_MS = 500
+DOWN_MS = 2000
 """A master that says nothing for so long is followed by a replica."""
 
 
@@ -47,12 +47,12 @@ class Sentinels:
 
     def fail_over(self) -> None:
         """Make the replica the master now, even if the master lives."""
-        self._ask(self.ports[0], "SENTINEL", "FAILOVER", NAME)
+        wait_for(self._begins_failover, "a replica that can be the master")
 
     def kill(self, at: int) -> None:
         """One of them."""
         self._processes[at].kill()
-        self._processes[at].wait(30)
+        self._processes[at].wait(120)
 
     def close(self) -> None:
         """The end."""
@@ -65,6 +65,15 @@ class Sentinels:
             return int(told["num-other-sentinels"]) == number - 1 and int(told["num-slaves"]) >= 1
         except (redis.RedisError, ValueError):
             return False
+
+    def _begins_failover(self) -> bool:
+        try:
+            self._ask(self.ports[0], "SENTINEL", "FAILOVER", NAME)
+        except redis.ResponseError as error:
+            if "NOGOODSLAVE" not in str(error):
+                raise
+            return False  # it knows of the replica, and has not heard from it yet
+        return True
 
     def _ask(self, port: int, *command: str) -> Any:
         with redis.Redis(port=port, decode_responses=True) as client:

@@ -71,7 +71,7 @@ class RedisServer:
         """SIGKILL."""
         assert self._process is not None, "it runs"
         self._process.kill()
-        self._process.wait(30)
+        self._process.wait(120)
 
     def freeze(self) -> None:
         """It takes connections, and says nothing."""
@@ -95,7 +95,7 @@ class RedisServer:
         """The end."""
         if self._process is not None and self._process.poll() is None:
             self._process.kill()
-            self._process.wait(30)
+            self._process.wait(120)
 
     def info(self, section: str) -> str:
         """What INFO says of one section, as Redis writes it."""

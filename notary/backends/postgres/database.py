@@ -73,7 +73,7 @@ class PostgresDatabase:
     def unit(self, *, writes: bool = True, is_durable: bool = True) -> Iterator[Connection]:  # noqa: ARG002 - all are
         """See Database. Raises NotStorable for a value that no PostgreSQL takes."""
         line = self._usable()
-        line.hurry(self._place.seconds)
+        line.hurry(self._place.waits.unit)
         transaction, turn = "", self._turn
         is_ending = False
         try:
@@ -115,7 +115,7 @@ class PostgresDatabase:
         """See Database."""
         self._ends.set()
         if self._seeker is not None:
-            self._seeker.join(2 * self._place.seconds)
+            self._seeker.join(2 * self._place.waits.unit)
         for line in (self._line, self._fresh):
             if line is not None:
                 line.close()
@@ -148,7 +148,7 @@ class PostgresDatabase:
         except (psycopg.Error, OSError, KeyFileError):
             return False
         try:
-            line.hurry(self._place.seconds)
+            line.hurry(self._place.waits.unit)
             # Behind its lock it has ended, one way or the other.
             line.execute("BEGIN")
             line.execute("SELECT number FROM turn FOR UPDATE")
@@ -198,7 +198,7 @@ class PostgresDatabase:
 
     def _problem(self, line: Line) -> str | None:
         """SECURITY: a server that was put back, or a copy that lags behind, lacks evidence that was answered for."""
-        line.hurry(self._place.seconds)
+        line.hurry(self._place.waits.unit)
         with line.transaction():
             row = line.execute(_READ_TURN).fetchone()
             if row is None or row[0] < self._turn:

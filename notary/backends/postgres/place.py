@@ -5,6 +5,7 @@ import os
 import pwd
 import socket
 import time
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,16 +16,25 @@ from ipc.postgres_address import PostgresAddress, parse_postgres_url
 from ipc.private_files import read_private
 from ipc.settings import LedgerSettings
 
-CONNECT_SECONDS: Final = 2
-UNIT_SECONDS: Final = 4.0
-"""All waits of one unit together: its fronts give up after ten."""
-LOCK_SECONDS: Final = 2.0
-"""For the unit of another gateway that shares the ledger."""
-IDLE_SECONDS: Final = 5.0
-"""The server ends a unit whose gateway says nothing for so long: it must not keep the lock from others."""
 PREPARED: Final = 400
 logging.getLogger("psycopg").addHandler(logging.NullHandler())
 logging.getLogger("psycopg").propagate = False
+
+
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """For how long a PostgreSQL is waited for, and waits itself, in seconds."""
+
+    connect: int = 2
+    unit: float = 4.0
+    """All waits of one unit together: its fronts give up after ten."""
+    lock: float = 2.0
+    """For the unit of another gateway that shares the ledger; no longer than half of `unit`."""
+    idle: float = 5.0
+    """The server ends a unit whose gateway says nothing for so long: it must not keep the lock from others."""
+
+
+WAITS: Final = Waits()
 
 
 class Line(psycopg.Connection[Any]):
@@ -39,7 +49,7 @@ class Line(psycopg.Connection[Any]):
             timeout = max(left, 0.001) if timeout is None else min(timeout, max(left, 0.001))
         return super().wait(gen, interval, timeout)
 
-    def hurry(self, seconds: float = UNIT_SECONDS) -> None:
+    def hurry(self, seconds: float = WAITS.unit) -> None:
         """What is asked from now on is answered within so long, or never."""
         self.until = time.monotonic() + seconds
 
@@ -47,9 +57,9 @@ class Line(psycopg.Connection[Any]):
 class Place:
     """Of one ledger. A name is looked up once: behind its walls a notary looks up none. Raises ValueError, OSError."""
 
-    def __init__(self, settings: LedgerSettings, *, seconds: float = UNIT_SECONDS) -> None:
+    def __init__(self, settings: LedgerSettings, waits: Waits = WAITS) -> None:
         self.address: PostgresAddress = parse_postgres_url(settings.url or "")
-        self.seconds = seconds
+        self.waits = waits
         self._password_file, self._ca_file = settings.password_file, settings.ca_file
         self._user = self.address.user or _own_name()
         self._numeric: str | None = None
@@ -65,10 +75,10 @@ class Place:
         return line
 
     def _parameters(self, *, reads: bool) -> dict[str, Any]:
-        address, seconds = self.address, self.seconds
+        address, waits = self.address, self.waits
         limits = {
-            "statement_timeout": 0 if reads else seconds, "lock_timeout": min(LOCK_SECONDS, seconds / 2),
-            "idle_in_transaction_session_timeout": 60 if reads else IDLE_SECONDS,
+            "statement_timeout": 0 if reads else waits.unit, "lock_timeout": min(waits.lock, waits.unit / 2),
+            "idle_in_transaction_session_timeout": 60 if reads else waits.idle,
         }  # fmt: skip
         options = [f"-c {name}={int(value * 1000)}" for name, value in limits.items()]
         options += ["-c client_encoding=UTF8", "-c TimeZone=UTC"]
@@ -76,10 +86,10 @@ class Place:
         parameters: dict[str, Any] = {
             "dbname": address.database, "port": address.port, "user": self._user,
             "host": address.folder or address.host, "options": " ".join(options), "gssencmode": "disable",
-            "application_name": "gateway-reader" if reads else "gateway-notary", "connect_timeout": CONNECT_SECONDS,
+            "application_name": "gateway-reader" if reads else "gateway-notary", "connect_timeout": waits.connect,
             "sslmode": "disable" if self._ca_file is None else "verify-full", "passfile": f"{os.devnull}/none",
             "channel_binding": "prefer", "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
-            "tcp_user_timeout": int(UNIT_SECONDS * 1000),
+            "tcp_user_timeout": int(waits.unit * 1000),
         }  # fmt: skip
         if self._numeric is not None:
             parameters["hostaddr"] = self._numeric

@@ -7,6 +7,7 @@ connect again. What it has made is taken over between two commands.
 import contextlib
 import threading
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,20 +23,27 @@ from notary.backends.redis.scripts import Script
 from notary.backends.redis.sentinels import Spot, master_of, numeric_of
 from notary.store.contract import StoreGone
 
-CONNECT_SECONDS: Final = 0.25
-COMMAND_SECONDS: Final = 1.0
 AGAIN_SECONDS: Final = 0.25
 """Between two attempts to connect again."""
 
 
+@dataclass(frozen=True, slots=True)
+class Waits:
+    """For how long a Redis is waited for, in seconds."""
+
+    connect: float = 0.25
+    answer: float = 1.0
+    """To one command."""
+
+
+WAITS: Final = Waits()
+
+
 class Place:
-    """Where a Redis is, and how it is spoken to. Names are looked up once. Raises ValueError, OSError, KeyFileError.
+    """Where a Redis is, and how it is spoken to. Names are looked up once. Raises ValueError, OSError, KeyFileError."""
 
-    `command_seconds`: the longest wait for one answer.
-    """
-
-    def __init__(self, settings: StoreSettings, command_seconds: float = COMMAND_SECONDS) -> None:
-        self._command_seconds = command_seconds
+    def __init__(self, settings: StoreSettings, waits: Waits = WAITS) -> None:
+        self._waits = waits
         self.address: RedisAddress = parse_redis_url(settings.redis_url or "")
         self._password_file, self._ca_file = settings.redis_password_file, settings.redis_ca_file
         own = () if self.address.host is None else ((self.address.host, self.address.port),)
@@ -73,7 +81,7 @@ class Place:
     def _common(self) -> dict[str, Any]:
         """Of all connections."""
         return {
-            "socket_timeout": self._command_seconds, "socket_connect_timeout": CONNECT_SECONDS,
+            "socket_timeout": self._waits.answer, "socket_connect_timeout": self._waits.connect,
             "decode_responses": True, "retry": Retry(NoBackoff(), 0), "retry_on_error": [],
             "health_check_interval": 0, "protocol": 2, "driver_info": None, "max_connections": 1,
         }  # fmt: skip
@@ -165,7 +173,7 @@ class Client:
         self._ends.set()
         seeker = self._seeker
         if seeker is not None:
-            seeker.join(CONNECT_SECONDS + COMMAND_SECONDS)
+            seeker.join(WAITS.connect + WAITS.answer)
         for line in (self._line, self._fresh):
             if line is not None:
                 line.close()

@@ -7,7 +7,7 @@ import msgspec
 import pytest
 
 from tests.notary.conftest import StartNotary
-from tests.notary.running import Running
+from tests.notary.running import UNDISTURBED, Running
 from tests.notary.samples import hooks
 from tests.support.cosigners import CITY, witnessed_by
 from tests.support.postgres_server import PostgresServer
@@ -28,8 +28,9 @@ def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Postgres
 @pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.large)])
 def kept(request: pytest.FixtureRequest, start_notary: StartNotary) -> Running:
     """A notary with two endpoints and a witness."""
-    more: dict[str, object] = {}
+    more: dict[str, object] = {"limits": UNDISTURBED}
     if request.param == "postgres":
+        more["is_patient"] = True
         postgres, redis = request.getfixturevalue("servers")
         more["ledger"] = postgres.settings(postgres.new_database())
         more["store"] = msgspec.structs.replace(redis.settings, redis_prefix=f"ledger-{next(_prefixes)}")

@@ -4,6 +4,7 @@ import shutil
 import sqlite3
 from collections.abc import Callable
 from contextlib import closing, redirect_stderr, redirect_stdout
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
@@ -18,8 +19,7 @@ from notary.checkpoints import RolledBack
 from notary.database import DatabaseGone
 from notary.offline import main
 from notary.opening import open_state
-from notary.state import Limits
-from tests.notary.running import HandClock, Running
+from tests.notary.running import UNDISTURBED, HandClock, Running
 from tests.notary.samples import (
     NOW_MS,
     call_event,
@@ -36,9 +36,9 @@ from tests.notary.samples import (
     record_call,
     settled,
 )
-from tests.support.notary_thread import LIMITS, SMALL_WAL
+from tests.support.notary_thread import LIMITS
 
-NEVER_SETTLED = Limits(database=SMALL_WAL, quiet_seconds=3600.0, checkpoint_seconds=3600.0)
+NEVER_SETTLED = replace(UNDISTURBED, quiet_seconds=3600.0)
 LATE = NOW_MS + 3600_000
 EPOCH = 1
 

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from contextlib import closing, redirect_stderr, redirect_stdout
 from copy import copy
+from dataclasses import replace
 from io import StringIO
 from pathlib import Path
 from typing import NamedTuple
@@ -27,6 +28,7 @@ from notary.store import holds
 from tests.notary.running import ROOT, Running
 from tests.notary.samples import NOW, make_approval, make_note, make_open, make_receipt, outcome_text, record_call
 from tests.support.dying_rotation import places_in
+from tests.support.notary_thread import LIMITS
 
 CALLS = 9
 
@@ -243,7 +245,8 @@ def test_a_file_that_can_not_be_read_to_its_end_is_no_broken_ledger(case: Case) 
 
 def test_a_copy_beside_its_wal_and_one_without_are_both_fine(case: Case, tmp_path: Path) -> None:
     case.execute("DELETE FROM checkpoints")  # the folder that the ledger goes on in has none
-    notary = Running(tmp_path / "live", ledger=LedgerSettings(path=str(case.file)))
+    limits = replace(LIMITS, idle_seconds=3600.0)  # so that the WAL is not copied into the file meanwhile
+    notary = Running(tmp_path / "live", limits=limits, ledger=LedgerSettings(path=str(case.file)))
     front = notary.attach("front-of-now")  # what was answered to the first one of that folder is remembered
     for _ in range(5):
         front.ask(make_note())

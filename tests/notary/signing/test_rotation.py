@@ -16,13 +16,19 @@ from notary.signing.keysets import ListedKey, write_set
 from notary.signing.make_keys import make_keys
 from notary.tree.checkpoint import parted
 from tests.notary.conftest import StartNotary
-from tests.notary.running import Running, query
+from tests.notary.running import UNDISTURBED, Running, query
 from tests.notary.samples import make_issue, record_call
 from tests.support.asking import Asker, Told
 from tests.support.dying_rotation import places_in
 from tests.support.logs import capture_logs
 
 PURPOSES = ("lease", "grant", "receipt", "checkpoint")
+
+
+@pytest.fixture
+def notary(start_notary: StartNotary) -> Running:
+    """One that follows its files when it is told to, and not by itself."""
+    return start_notary(limits=UNDISTURBED)
 
 
 def turn(notary: Running, purpose: str) -> str:
@@ -85,7 +91,8 @@ def test_each_key_is_followed_with_its_event_and_told_to_every_front_before_anyt
 
 
 @pytest.mark.large
-def test_a_notary_looks_at_its_files_by_itself(notary: Running) -> None:
+def test_a_notary_looks_at_its_files_by_itself(start_notary: StartNotary) -> None:
+    notary = start_notary()
     next_id = turn(notary, "receipt")
     for _ in range(100_000):
         if rotations(notary.front):

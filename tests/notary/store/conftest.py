@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from notary.backends.redis.client import Client, Place
+from notary.backends.redis.client import Client, Place, Waits
 from notary.backends.redis.keys import Keys
 from notary.backends.redis.stores import Stores
 from notary.backends.sqlite import Database
@@ -15,11 +15,13 @@ from notary.ledger import schema
 from notary.store.contract import Store
 from notary.store.in_ledger import SqliteStore
 from tests.notary.samples import NOW
+from tests.support.gateway import WAIT_SECONDS
 from tests.support.notary_thread import SMALL_WAL
 from tests.support.redis_server import RedisServer
 
 UnitOfStore = Callable[[], AbstractContextManager[Store]]
 _prefixes = itertools.count()
+PATIENT = Waits(connect=WAIT_SECONDS, answer=WAIT_SECONDS)
 
 
 @pytest.fixture(scope="module")
@@ -64,7 +66,7 @@ def unit_of(stores: Stores, database: Database) -> Iterator[Store]:
 
 def open_stores(server: RedisServer, prefix: str, notary: str = "notary") -> Stores:
     """Those of one notary."""
-    client = Client(Place(server.settings).connect)
+    client = Client(Place(server.settings, PATIENT).connect)
     client.open()
     stores = Stores(client, Keys(prefix), notary, lambda: NOW)
     stores.begin(None, 0, is_new=True)

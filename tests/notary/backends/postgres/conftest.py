@@ -10,7 +10,7 @@ import msgspec
 import pytest
 
 from ipc.settings import StoreSettings
-from tests.notary.running import Running
+from tests.notary.running import UNDISTURBED, Running
 from tests.support.postgres_server import PostgresServer
 from tests.support.redis_server import RedisServer
 
@@ -48,14 +48,16 @@ def store(redis_server: RedisServer) -> StoreSettings:
 
 @pytest.fixture
 def start(
-    postgres_server: PostgresServer, store: StoreSettings, database: str, tmp_path: Path
+    request: pytest.FixtureRequest, postgres_server: PostgresServer, store: StoreSettings, database: str, tmp_path: Path
 ) -> Iterator[StartNotary]:
     """Starts a notary; those of one test share store, ledger and keys."""
     started: list[Running] = []
+    is_patient = "patient_backends" in request.fixturenames
     ledger = postgres_server.settings(database)
 
     def one(folder: str = "state", **settings: Any) -> Running:
-        given: dict[str, Any] = {"store": store, "ledger": ledger, "dev_mode": True, **settings}
+        own = {"limits": UNDISTURBED, "is_patient": is_patient, "store": store, "ledger": ledger, "dev_mode": True}
+        given: dict[str, Any] = own | settings
         if started and not (tmp_path / folder).exists():
             (tmp_path / folder).mkdir(mode=0o700)
             shutil.copytree(started[0].folder / "keys", tmp_path / folder / "keys")

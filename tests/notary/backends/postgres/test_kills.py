@@ -19,6 +19,7 @@ from tests.support.strace import injected
 
 pytestmark = [
     pytest.mark.large,
+    pytest.mark.usefixtures("patient_backends"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]
@@ -128,6 +129,7 @@ def test_a_process_killed_at_any_packet_leaves_store_and_ledger_that_agree(start
         process = NotaryProcess(running.settings, running.workers)
         process.ready()
         front = process.attach(f"front-{when}")
+        running.workers.start(f"front-{when}", obeys=True)  # one that is killed now would tie none
         with injected(process.process.pid, "sendto,sendmsg", f"signal=KILL:when={2 * when}", tmp_path, ()):
             try:
                 for _ in range(2):

@@ -29,7 +29,7 @@ from tests.notary.backends.redis.test_lost_answers import (  # noqa: F401 - what
 )
 from tests.notary.running import Running, walk_of
 from tests.notary.samples import make_issue
-from tests.support.gateway import wait_for
+from tests.support.gateway import WAIT_SECONDS, wait_for
 from tests.support.postgres_server import PostgresServer
 from tests.support.redis_server import RedisServer
 
@@ -97,6 +97,7 @@ def _goes_on(distant: Running) -> bool:
     return True
 
 
+@pytest.mark.usefixtures("patient_backends")
 def test_a_start_waits_for_what_the_notary_before_it_is_committing(
     start: StartNotary, postgres_server: PostgresServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -105,13 +106,13 @@ def test_a_start_waits_for_what_the_notary_before_it_is_committing(
     is_committing, goes_on = threading.Event(), threading.Event()
     hold_commit(before, is_committing, goes_on, monkeypatch)
     (number,) = before.front.send(budgeted(session_id))
-    assert is_committing.wait(30)
+    assert is_committing.wait(WAIT_SECONDS)
     followers: list[Running] = []
     starting = threading.Thread(target=lambda: followers.append(start()))
     starting.start()
     wait_for(lambda: postgres_server.ask(WAITS_FOR_A_LOCK) == [(1,)], "the start")
     goes_on.set()
-    starting.join(30)
+    starting.join(WAIT_SECONDS)
     with pytest.raises(GONE):
         before.front.heard(number)
     bury(before)
@@ -137,7 +138,7 @@ def hold_commit(
         if statement != "COMMIT" or is_committing.is_set():
             return execute(statement, *more)
         is_committing.set()
-        assert goes_on.wait(30)
+        assert goes_on.wait(WAIT_SECONDS)
         execute(statement)
         assert line._pipeline is not None
         line._pipeline.sync()

@@ -15,7 +15,7 @@ from tests.support.gateway import wait_for
 from tests.support.logs import capture_logs
 from tests.support.redis_server import RedisServer
 
-pytestmark = pytest.mark.large
+pytestmark = [pytest.mark.large, pytest.mark.usefixtures("patient_backends")]
 Two = tuple[Running, Running]
 
 

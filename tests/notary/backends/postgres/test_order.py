@@ -19,6 +19,7 @@ __all__ = [
 ]
 pytestmark = [
     pytest.mark.large,
+    pytest.mark.usefixtures("patient_backends"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
 ]

@@ -10,7 +10,7 @@ import psycopg
 import pytest
 
 from ipc.settings import LedgerSettings
-from notary.backends.postgres.place import Place, said_of
+from notary.backends.postgres.place import Place, Waits, said_of
 from tests.notary.running import ROOT
 from tests.support.postgres_server import PostgresServer
 
@@ -31,7 +31,7 @@ def test_the_server_itself_ends_what_a_gateway_waits_for_and_what_it_leaves(
 
 @pytest.mark.large
 def test_a_hurried_gateway_waits_for_a_lock_half_of_its_time(postgres_server: PostgresServer, database: str) -> None:
-    with Place(postgres_server.settings(database), seconds=1.0).connect() as line:
+    with Place(postgres_server.settings(database), Waits(unit=1.0)).connect() as line:
         shown = [line.execute("SELECT current_setting(%s)", [name]).fetchone() for name in ENDS]
         assert shown == [("500ms",), ("1s",), ("5s",)]
 

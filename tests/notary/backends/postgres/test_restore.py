@@ -14,7 +14,7 @@ from tests.notary.running import walk_of
 from tests.notary.samples import changed, make_note, record_call
 from tests.support.postgres_server import USER, PostgresServer, programs
 
-pytestmark = pytest.mark.large
+pytestmark = [pytest.mark.large, pytest.mark.usefixtures("patient_backends")]
 
 
 def run(server: PostgresServer, program: str, *arguments: str) -> None:

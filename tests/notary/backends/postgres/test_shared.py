@@ -30,7 +30,7 @@ from tests.notary.samples import NOW, call_event, changed, make_issue, make_note
 from tests.support.cosigners import CITY, witnessed_by
 from tests.support.postgres_server import PostgresServer
 
-pytestmark = pytest.mark.large
+pytestmark = [pytest.mark.large, pytest.mark.usefixtures("patient_backends")]
 
 
 def test_what_both_write_is_one_chain_and_one_tree(start: StartNotary) -> None:

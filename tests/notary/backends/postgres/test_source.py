@@ -8,7 +8,7 @@ from tests.notary.running import Running, walk_of
 from tests.notary.samples import make_note
 from tests.support.postgres_server import PostgresServer
 
-pytestmark = pytest.mark.large
+pytestmark = [pytest.mark.large, pytest.mark.usefixtures("patient_backends")]
 
 
 def source_of(notary: Running) -> Source:

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from ipc.settings import StoreSettings
-from tests.notary.running import Running
+from tests.notary.running import UNDISTURBED, Running
 from tests.support.redis_server import RedisServer
 
 StartNotary = Callable[..., Running]
@@ -37,12 +37,14 @@ def store(redis_server: RedisServer, prefix: str) -> StoreSettings:
 
 
 @pytest.fixture
-def start(store: StoreSettings, tmp_path: Path) -> Iterator[StartNotary]:
+def start(request: pytest.FixtureRequest, store: StoreSettings, tmp_path: Path) -> Iterator[StartNotary]:
     """Starts a notary of its own ledger; those of one test share their store."""
     started: list[Running] = []
+    is_patient = "patient_backends" in request.fixturenames
 
     def one(folder: str = "state", **settings: Any) -> Running:
-        given: dict[str, Any] = {"store": store, "dev_mode": True, **settings}
+        own = {"limits": UNDISTURBED, "is_patient": is_patient, "store": store, "dev_mode": True}
+        given: dict[str, Any] = own | settings
         started.append(Running(tmp_path / folder, **given))
         return started[-1]
 

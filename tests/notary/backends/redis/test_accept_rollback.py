@@ -17,6 +17,7 @@ from tests.notary.test_checkpoints import file_of, grow, notes, older
 from tests.support.ports import closed_port
 from tests.support.redis_server import RedisServer
 
+pytestmark = pytest.mark.usefixtures("patient_backends")
 REASON = "the disk died"
 
 

@@ -18,6 +18,7 @@ from tests.notary.samples import (
     make_revoke,
 )
 from tests.support.gateway import wait_for
+from tests.support.ports import free_port
 from tests.support.redis_server import RedisServer
 
 SLOTS = 16384
@@ -27,7 +28,7 @@ PREFIX = "of.one:gateway_1"
 @pytest.fixture
 def node(tmp_path: Path) -> Iterator[RedisServer]:
     """A cluster of one node, which has all slots."""
-    server = RedisServer(tmp_path / "node", "--cluster-enabled", "yes")
+    server = RedisServer(tmp_path / "node", "--cluster-enabled", "yes", "--cluster-port", str(free_port()))
     server.ask("CLUSTER", "ADDSLOTS", *range(SLOTS))
     wait_for(lambda: "cluster_state:ok" in str(server.ask("CLUSTER", "INFO")), "the cluster")
     yield server
@@ -35,9 +36,8 @@ def node(tmp_path: Path) -> Iterator[RedisServer]:
 
 
 def test_all_keys_of_a_gateway_lie_in_one_slot(node: RedisServer, tmp_path: Path) -> None:
-    notary = Running(
-        tmp_path / "state", store=msgspec.structs.replace(node.settings, redis_prefix=PREFIX), dev_mode=True
-    )  # fmt: skip
+    store = msgspec.structs.replace(node.settings, redis_prefix=PREFIX)
+    notary = Running(tmp_path / "state", is_patient=True, store=store, dev_mode=True)
     try:
         front = notary.front
         session_id = front.ask(make_issue(max_calls=3, max_sessions=9)).session_id

@@ -14,7 +14,7 @@ import pytest
 from ipc.messages import Enter, GetHold, Issued, Operation, Proof, ReadBudget, ReadStore
 from ipc.settings import StoreSettings
 from notary.backends.redis import client as redis_client
-from notary.backends.redis.client import Client, Place
+from notary.backends.redis.client import Client, Place, Waits
 from notary.store.contract import StoreGone
 from tests.notary.running import Running
 from tests.notary.samples import fresh_proof, make_hold, make_issue, make_note
@@ -60,6 +60,8 @@ def fresh() -> Enter:
 
 @contextmanager
 def down(server: RedisServer) -> Iterator[None]:
+    # While its disk is busy it answers before it has written: that would be gone with it.
+    wait_for(lambda: "aof_buffer_length:0" in server.info("persistence").splitlines(), "what it has answered")
     server.kill()
     yield
     server.start()
@@ -222,7 +224,7 @@ def answering(data: bytes) -> Iterator[int]:
 @pytest.mark.parametrize("data", [b"HTTP/1.1 400 Bad Request\r\n\r\n", b"$-5\r\n", b"*1\r\n", b"\xff\xff\r\n", b""])
 def test_an_answer_that_is_none_is_a_redis_that_is_gone(data: bytes) -> None:
     with answering(data) as port:
-        client = Client(Place(StoreSettings(redis_url=f"redis://127.0.0.1:{port}"), 0.1).connect)
+        client = Client(Place(StoreSettings(redis_url=f"redis://127.0.0.1:{port}"), Waits(answer=0.1)).connect)
         with pytest.raises(StoreGone, match="Redis: "):
             client.open()
 

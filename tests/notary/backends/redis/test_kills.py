@@ -2,6 +2,7 @@
 ledger"). What one has that the other lacks is undone before anything else is served."""
 
 from collections.abc import Callable
+from math import inf
 from typing import Any
 
 import msgspec
@@ -21,7 +22,10 @@ from tests.support.asking import Told
 from tests.support.redis_server import RedisServer
 from tests.support.strace import injected
 
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
+    pytest.mark.usefixtures("patient_backends"),
+]
 GONE = (ChannelClosed, FrameError, OSError)
 CALLS = 5
 
@@ -213,6 +217,10 @@ def test_a_commit_that_fails_has_the_store_undone_at_once(notary: Running, monke
 def test_a_loss_that_is_followed_in_redis_alone_is_followed_again(
     notary: Running, monkeypatch: pytest.MonkeyPatch, redis_server: RedisServer, prefix: str
 ) -> None:
+    assert notary.thread is not None
+    remote = notary.thread._service._remote
+    assert remote is not None
+    remote._poll_at = inf  # it does not find the loss by itself, before it is asked anything
     stores = stores_of(notary)
     renew = stores.renew
 

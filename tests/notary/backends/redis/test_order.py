@@ -13,7 +13,10 @@ from tests.notary.running import Running, walk_of
 from tests.notary.samples import make_approval, make_hold, make_issue, make_note
 from tests.support.asking import Told
 
-pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning"),
+    pytest.mark.usefixtures("patient_backends"),
+]
 DECISIONS = Path(__file__).resolve().parents[4] / "docs" / "decisions.md"
 Step = Any
 

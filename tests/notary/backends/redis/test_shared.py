@@ -42,6 +42,8 @@ from tests.support.asking import Told
 from tests.support.gateway import wait_for
 from tests.support.redis_server import RedisServer
 
+pytestmark = pytest.mark.usefixtures("patient_backends")
+
 
 def test_a_proof_used_at_one_gateway_is_used_at_the_other(start: StartNotary) -> None:
     one, other = start("one"), start("other")
