@@ -79,7 +79,10 @@ def _freeze(kind: str) -> Event:
 def _without_descriptors(victim: psutil.Process) -> Iterator[None]:
     """The process can open no descriptor beyond those that it has."""
     before = victim.rlimit(psutil.RLIMIT_NOFILE)
-    held = max(map(int, os.listdir(f"/proc/{victim.pid}/fd"))) + 1
+    descriptors = os.listdir(f"/proc/{victim.pid}/fd")
+    if not descriptors:  # it has ended, and is not reaped yet
+        raise psutil.NoSuchProcess(victim.pid)
+    held = max(map(int, descriptors)) + 1
     victim.rlimit(psutil.RLIMIT_NOFILE, (min(held, before[1]), before[1]))
     try:
         yield

@@ -10,6 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import httpx
 import psutil
 
 from tests.chaos.events import EVENTS, drawn
@@ -126,8 +127,16 @@ def _settle(world: World) -> None:
     """Have the ledger's journal written to its tables, and keys told."""
     with world.http() as http:
         operator = world.operator(http)
-        world.wait(lambda: operator.get("/v1/audit/events?limit=1").status_code == 200, "events")
-        world.receipt_keys = operator.get("/v1/receipt-keys").json()
+
+        def answered(path: str) -> httpx.Response | None:
+            try:
+                answer = operator.get(path)
+            except httpx.TransportError:  # by a front that ended
+                return None
+            return answer if answer.status_code == 200 else None
+
+        world.wait(lambda: answered("/v1/audit/events?limit=1"), "events")
+        world.receipt_keys = world.wait(lambda: answered("/v1/receipt-keys"), "receipt keys").json()
 
 
 @dataclass

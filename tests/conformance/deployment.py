@@ -223,13 +223,19 @@ class Deployment:
         wait_settled(self.state / "ledger.sqlite3")
         with ExitStack() as gone:
             for table in PARTS[name]:
-                gone.enter_context(self.without_table(table))
+                gone.enter_context(self._away(table))
             yield
         self.ready()
 
     @contextmanager
     def without_table(self, table: str) -> Iterator[None]:
-        """A table is gone, as in a damaged file; afterwards it is there again."""
+        """A table is gone, as in a damaged file; afterwards it is there again. Nothing is on its way to it."""
+        wait_settled(self.state / "ledger.sqlite3")
+        with self._away(table):
+            yield
+
+    @contextmanager
+    def _away(self, table: str) -> Iterator[None]:
         self.change(f"alter table {table} rename to {table}_away")
         try:
             yield

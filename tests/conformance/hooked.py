@@ -9,7 +9,7 @@ from socket import socket
 from typing import Any
 
 from tests.conformance.deployment import Deployment, deployment
-from tests.support.gateway import Gateway, wait_for
+from tests.support.gateway import wait_for
 from tests.support.webhook_receiver import Answer, Received, Receiver, says, webhook_receiver
 
 SECRET = "whsec_Y29uZm9ybWFuY2UgaXMgYSB0YWJsZSBvZiByb3dz"
@@ -69,11 +69,6 @@ def hooked(mode: str, folder: Path) -> Iterator[Hooked]:
         limited = hooks.gate.agent(max_calls=1)
         assert [limited.execute("text_digest", {"text": "x"}).status_code for _ in range(2)] == [200, 403]
         yield hooks
-
-
-def log_of(gate: Gateway) -> str:
-    """Everything it has logged."""
-    return gate.log.read_text()
 
 
 def _noted(arrivals: list[float], answer: Answer) -> Answer:

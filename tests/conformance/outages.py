@@ -1,7 +1,6 @@
 """Dependencies that are gone for a while, on a gateway that others go on using afterwards."""
 
 import contextlib
-import json
 import os
 import signal
 import time
@@ -79,8 +78,7 @@ def said_of(gate: Deployment, answer: httpx.Response) -> list[dict[str, Any]]:
     """What the log has of an answer."""
 
     def lines() -> list[dict[str, Any]]:
-        log = [json.loads(line) for line in gate.gateway.log.read_text().splitlines() if line.startswith("{")]
-        return [one for one in log if one.get("trace_id") == answer.headers["x-trace-id"]]
+        return [one for one in gate.gateway.lines() if one.get("trace_id") == answer.headers["x-trace-id"]]
 
     return list(wait_for(lines, "a line in the log"))
 

@@ -70,7 +70,7 @@ GRANTED: dict[str, dict[str, Any]] = {
     "little_memory": example("spin", action_id="little_memory", resource_limits={"memory_mb": 1}),
     "little_time": example("spin", action_id="little_time", resource_limits={"timeout_seconds": 0.1}),
     "no_io": example("file_write", action_id="no_io", resource_limits={"max_io_calls": 0}),
-    "unknown_host": fetching("unknown_host", "nowhere.gateway.invalid", resource_limits={"timeout_seconds": 5}),
+    "unknown_host": fetching("unknown_host", "nowhere.gateway.invalid"),
     "closed_port": fetching("closed_port", "closed.gateway.test"),
     # denied, one by one
     "special_scope": example("text_digest", action_id="special_scope", required_scopes=["tools:special"]),

@@ -26,7 +26,7 @@ from tests.support.production import mapping, over
 
 Start = Callable[..., AbstractContextManager[Deployment]]
 EXECUTE = "/v1/actions/text_digest/execute"
-DRAIN_SECONDS = {"dev": 10.0, "run": 30.0}
+DRAIN_SECONDS = {"dev": 20.0, "run": 30.0}
 """What a call that ends by itself has for it, with a worker that is slow to go on; and what one that is cut costs. In
 production no less than that."""
 

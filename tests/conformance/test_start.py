@@ -165,7 +165,8 @@ def without_a_runtime(folder: Path) -> list[str]:
     folder.mkdir()
     for name in ("ipc", "frontend", "notary", "workers", "contrib", "docs"):
         (folder / name).symlink_to(REPOSITORY / name)
-    shutil.copytree(REPOSITORY / "supervisor", folder / "supervisor")  # it starts what lies beside it
+    ignored = shutil.ignore_patterns("__pycache__")  # where other processes write
+    shutil.copytree(REPOSITORY / "supervisor", folder / "supervisor", ignore=ignored)  # it starts what lies beside it
     shutil.copy(REPOSITORY / "launch.py", folder)
     (folder / "wasmtime").mkdir()
     (folder / "wasmtime" / "__init__.py").write_text('raise OSError("libwasmtime.so: cannot open the file")\n')

@@ -50,11 +50,10 @@ class StillWorkers:
 
     def _until_computing(self) -> None:
         workers = [one for one in self._workers if _is_of(one, "compute")]
-        before = {one.pid: sum(one.cpu_times()[:2]) for one in workers}
-        for one in workers:
-            one.send_signal(signal.SIGCONT)
+        before = {one.pid: _used_by(one) for one in workers}
+        self.go_on("compute")
         wait_for(
-            lambda: any(sum(one.cpu_times()[:2]) > before[one.pid] + COMPUTING_SECONDS for one in workers),
+            lambda: any(_used_by(one) > before[one.pid] + COMPUTING_SECONDS for one in workers),
             "a worker that computes",
         )
         stand_still(workers)
@@ -93,12 +92,30 @@ def still_workers(gate: Deployment, agent: Caller | None = None, *, files: bool 
 
 
 def stand_still(processes: list[psutil.Process]) -> None:
-    """Stop processes, and wait until they have stopped."""
+    """Stop processes, and wait until they have stopped, or are gone: a worker may have been about to leave."""
     for one in processes:
-        one.send_signal(signal.SIGSTOP)
-    resting = (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
-    wait_for(lambda: all(one.status() in resting for one in processes), "processes that stand still")
+        with contextlib.suppress(psutil.NoSuchProcess):
+            one.send_signal(signal.SIGSTOP)
+    wait_for(lambda: all(map(_rests, processes)), "processes that stand still")
+
+
+def _rests(process: psutil.Process) -> bool:
+    try:
+        return process.status() in (psutil.STATUS_STOPPED, psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return True
+
+
+def _used_by(worker: psutil.Process) -> float:
+    """Of a processor, in seconds; nothing once it is gone."""
+    try:
+        return float(sum(worker.cpu_times()[:2]))
+    except psutil.NoSuchProcess:
+        return 0.0
 
 
 def _is_of(worker: psutil.Process, profile: str) -> bool:
-    return " ".join(worker.cmdline()).startswith(f"gateway: worker {profile}")
+    try:
+        return " ".join(worker.cmdline()).startswith(f"gateway: worker {profile}")
+    except psutil.NoSuchProcess:
+        return False

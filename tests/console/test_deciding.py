@@ -82,6 +82,8 @@ class Registered:
         self.page.write("API key", self.api_key)
         self.page.press("Enter")
         self.page.find("button", "Lock")
+        told = "document.getElementById('state').childElementCount > 0"
+        wait_for(lambda: self.page.run(told), "the line above the views, which moves all that is below it")
 
 
 @pytest.fixture(scope="module")

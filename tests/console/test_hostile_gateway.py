@@ -13,6 +13,8 @@ from gateway_client.visible import visible
 from console.assets import load_page
 from tests.support.browser import Browser
 from tests.support.console_process import Console, console, go
+from tests.support.gateway import wait_for
+from tests.support.ports import free_port
 from tests.support.scripted_gateway import ScriptedGateway, scripted_gateway
 
 PAGE = Path(__file__).resolve().parents[2] / "console" / "page"
@@ -59,6 +61,7 @@ ANSWERS: dict[str, Any] = {
     "GET /v1/admin/policy": (200, {"policy_version": EVIL, "principals": {EVIL: {"actions": [EVIL], "sinks": [EVIL]}}}),
     "GET /v1/admin/policy/a": (403, {"error": EVIL, "reason": EVIL}),
 }
+STATE_IS_TOLD = "document.getElementById('state').childElementCount > 0"
 VIEWS = (
     "held", "held/apr_1", "decisions", "audit", "call/trc_1", "actions", "actions/a", "policy", "policy/a", "sessions",
     "explain?principal=a&action_id=b", "key",
@@ -86,6 +89,7 @@ def signed_in(page: Browser, one: Console) -> None:
     page.write("API key", f"key-eve-{'0' * 32}")
     page.press("Enter")
     page.find("button", "Lock")
+    wait_for(lambda: page.run(STATE_IS_TOLD), "the line above the views, which moves all that is below it")
 
 
 def test_whatever_stands_in_any_field_is_text(page: Browser, served: Console) -> None:
@@ -124,13 +128,15 @@ def test_a_log_that_is_shorter_than_it_was_is_said(page: Browser, served: Consol
 
 
 def test_a_console_that_speaks_for_another_gateway_finds_no_key(
-    page: Browser, served: Console, script: ScriptedGateway, tmp_path: Path
+    page: Browser, script: ScriptedGateway, tmp_path: Path
 ) -> None:
-    signed_in(page, served)
-    port = served.origin.rpartition(":")[2]
-    assert served.stop() == 0
-    more = ("--gateway", script.url, "--public-base-url", "https://another.example")
-    with console(tmp_path, *more, listen=f"127.0.0.1:{port}") as one:
+    listen = f"127.0.0.1:{free_port()}"  # none that the kernel gives to a connection while nobody listens there
+    with console(tmp_path, "--gateway", script.url, listen=listen) as one:
+        signed_in(page, one)
+        assert one.stop() == 0
+    with console(
+        tmp_path, "--gateway", script.url, "--public-base-url", "https://another.example", listen=listen
+    ) as one:
         page.open(one.origin)
         page.sees(f"This browser has a key here for {script.url}. This console speaks for https://another.example.")
 

@@ -1,6 +1,5 @@
 """A whole gateway whose workers try to escape, and lie to front and notary: it notices, and serves everybody else."""
 
-import json
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -58,15 +57,11 @@ def attempt(agent: Bearer, profile: str, step: str, **facts: Any) -> Any:
     return agent.execute(f"escape_{profile}", {"path": "a", "step": step, "facts": facts})
 
 
-def lines(gate: Gateway) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in gate.log.read_text().splitlines()]
-
-
 @pytest.mark.parametrize("profile", PROFILES)
 def test_a_worker_that_is_killed_for_what_it_tried_is_in_the_log_and_costs_its_call_alone(
     gate: Gateway, profile: str
 ) -> None:
-    agent, before = gate.agent(), len(lines(gate))
+    agent, before = gate.agent(), len(gate.lines())
     answer = attempt(agent, profile, "execve")
     assert (answer.status_code, answer.json()) == (502, {"error": "action_execution_failed"})
     receipt = agent.get(f"/v1/receipts/{answer.headers['x-receipt-id']}").json()
@@ -74,7 +69,7 @@ def test_a_worker_that_is_killed_for_what_it_tried_is_in_the_log_and_costs_its_c
     wait_for(
         lambda: any(
             line.get("reason") == "SIGSYS" and line["message"].startswith(f"worker {profile}")
-            for line in lines(gate)[before:]
+            for line in gate.lines()[before:]
         ),
         "a line about the worker",
     )

@@ -14,7 +14,7 @@ from tests.support.escape_inside import FACTS
 from tests.support.escape_steps import IS_X86
 from tests.support.escape_surroundings import surroundings
 from tests.support.escape_walled import ROWS_BY_NAME, WALLED
-from tests.support.gateway import config_for, gateway, wait_for
+from tests.support.gateway import START_SECONDS, config_for, gateway, wait_for
 from tests.support.manifests import patient
 
 pytestmark = pytest.mark.skipif(not IS_X86, reason="the steps know the numbers of system calls of x86_64 alone")
@@ -48,7 +48,10 @@ def outcomes(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, st
         state.mkdir(mode=0o700)  # where nothing is compiled yet, so that a compiler runs
         with gateway(folder, config_for("127.0.0.1:9", top) + _HOOK, program=program) as running:
             assert running.agent().execute("text_digest", {"text": "after it"}).status_code == 200
-            wait_for(lambda: all((reports / f"{kind}.json").exists() for kind in WALLED), "what came of all rows")
+            wait_for(
+                lambda: all((reports / f"{kind}.json").exists() for kind in WALLED), "what came of all rows",
+                START_SECONDS,
+            )  # fmt: skip
     return {kind: json.loads((reports / f"{kind}.json").read_text()) for kind in WALLED}
 
 

@@ -68,10 +68,11 @@ class Between:
         threading.Thread(target=self._accept, args=(self._listener,), daemon=True).start()
 
     def _leave(self) -> None:
-        if self._listener is not None:
+        listener, self._listener = self._listener, None
+        if listener is not None:
             with contextlib.suppress(OSError):
-                self._listener.shutdown(socket.SHUT_RDWR)
-            self._listener.close()
+                listener.shutdown(socket.SHUT_RDWR)
+            listener.close()
         self._cut()
 
     def _cut(self) -> None:
@@ -85,19 +86,24 @@ class Between:
                 client, _ = listener.accept()
                 self._clients.add(client)
                 threading.Thread(target=self._serve, args=(client,), daemon=True).start()
+                if listener is not self._listener:  # taken just before the end, which may have cut the others already
+                    client.shutdown(socket.SHUT_RDWR)
 
     def _serve(self, client: socket.socket) -> None:
         with client, contextlib.ExitStack() as stack, contextlib.suppress(OSError):
             server: socket.socket | None = None
+            waiting = select.poll()  # not select.select: a run may have more than a thousand files open
+            waiting.register(client, select.POLLIN)
             while True:
-                ready, _, _ = select.select([client] if server is None else [client, server], [], [])
-                source = client if client in ready else server
+                ready = {descriptor for descriptor, _ in waiting.poll()}
+                source = client if client.fileno() in ready else server
                 assert source is not None
                 data = source.recv(65536)
                 if not data or not self._passes(data, client, is_asked=source is client):
                     break
                 if server is None:
                     server = stack.enter_context(_connected(self.server))
+                    waiting.register(server, select.POLLIN)
                 (server if source is client else client).sendall(data)
         self._clients.discard(client)
 

@@ -16,6 +16,7 @@ from frontend.actions.registry import Registry
 from frontend.notary.errors import NotarySilent, NotaryUnavailable
 from ipc.messages import ListHolds
 from ipc.settings import LimitSettings
+from tests.frontend.calls.words import word_taken
 from tests.support.coded import Coded
 from tests.support.front_core import (
     ALLOW,
@@ -150,6 +151,7 @@ async def test_a_call_that_is_cut_while_its_worker_runs_leaves_a_receipt_that_sa
             async with trio.open_nursery() as nursery:
                 nursery.start_soon(agent.call, "hang")
                 await begun.wait()
+                await word_taken(core)
                 assert core.desk.idle() == 0
                 nursery.cancel_scope.cancel()
         (event,) = await core.events(event_type="ActionCall")

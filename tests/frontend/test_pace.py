@@ -110,6 +110,7 @@ async def test_a_session_beyond_its_part_of_the_places_is_overloaded_and_others_
             raise AssertionError
 
     async with front_core(tmp_path, limits=LimitSettings(worker_wait_seconds=60.0, max_in_flight=9)) as core:
+        Clock(core)
         agent, other = await core.agent(max_calls=5), await core.agent()
 
         async def slow() -> None:

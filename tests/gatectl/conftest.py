@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from gateway_client import AgentClient, Held
 
-from tests.support.gatectl import Gatectl
-from tests.support.gateway import Gateway, config_for, gateway
+from tests.support.gatectl import Gatectl, Ran
+from tests.support.gateway import Gateway, config_for, gateway, wait_for
+from tests.support.manifests import patient
 from tests.support.upstream import Upstream, upstream
 
 
@@ -22,9 +23,16 @@ def up() -> Iterator[Upstream]:
 
 @pytest.fixture(scope="package")
 def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A running dev gateway."""
-    with gateway(tmp_path_factory.mktemp("gate"), config_for(up.address)) as running:
+    """A running dev gateway whose calls may take as long as they like."""
+    folder = tmp_path_factory.mktemp("gate")
+    with gateway(folder, config_for(up.address, patient(folder / "actions"))) as running:
         yield running
+
+
+def sound(gatectl: Gatectl, *arguments: str) -> Ran:
+    """What a command says once the gateway is ready: it is not while one of its processes is kept from answering."""
+    ran: Ran = wait_for(lambda: one if (one := gatectl.here(*arguments)).code == 0 else None, "a gateway that is ready")
+    return ran
 
 
 def write_ready(gate: Gateway, folder: Path) -> Path:

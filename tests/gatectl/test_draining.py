@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.gatectl.conftest import write_ready
+from tests.gatectl.conftest import sound, write_ready
 from tests.support.background import HeldCall
 from tests.support.gatectl import Gatectl
 from tests.support.gateway import Gateway, config_for, gateway
@@ -43,5 +43,5 @@ def test_drain_waits_until_nothing_is_in_flight(own: Gateway, up: Upstream, empt
     assert ran.out.rstrip().endswith("already, 0 in flight")
     answer = empty.done("drain", "--yes", "--json").json
     assert {"draining", "already_draining", "in_flight_executions"} <= set(answer)
-    status = empty.done("doctor").out
+    status = sound(empty, "doctor").out
     assert "refuses new work" in status

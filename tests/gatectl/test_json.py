@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from gateway_client import AgentClient, Executed, Held
 
+from tests.gatectl.conftest import sound
 from tests.support.gatectl import Gatectl, pointed_at
 from tests.support.gateway import Gateway
 from tests.support.scripted_gateway import scripted_gateway
@@ -47,7 +48,9 @@ def test_of_the_running_gateway(gatectl: Gatectl) -> None:
     shown = ask(gatectl, "actions show", "text_digest")
     assert shown["manifest"]["action_id"] == "text_digest"
     assert "text" in shown["request_schema"]["properties"]
-    report = ask(gatectl, "doctor")
+    told = sound(gatectl, "doctor", "--json")
+    assert told.out.isascii()
+    report = check("doctor", told.json)
     assert {frozenset(row) for row in report["checks"]} == {frozenset({"check", "result", "found", "mend"})}
 
 

@@ -17,7 +17,7 @@ from gateway_client.evidence_results import Consistency, ShownCheckpoint
 
 from contrib.verify import oracle
 from tests.support.gatectl import Gatectl, Ran, pointed_at
-from tests.support.gateway import Gateway
+from tests.support.gateway import Gateway, wait_for
 from tests.support.naive_tree import naive_consistency, naive_root
 from tests.support.scripted_gateway import scripted_gateway
 
@@ -92,18 +92,24 @@ def test_a_real_log_that_does_not_continue_what_was_seen_is_an_alarm(
     (place,) = gate.state.rglob("checkpoint.pem")
     key = load_pem_private_key(place.read_bytes(), None)
     assert isinstance(key, Ed25519PrivateKey)
-    now = gatectl.done("audit", "checkpoint", "--json").json
     file = tmp_path / "log.state"
-    seen = oracle.note(oracle.note_text(now["origin"], now["size"] + more, bytes(32)), key, now["origin"])
-    file.write_text(json.dumps({"origin_key": now["keys"][0], "checkpoint": seen}))
-    file.chmod(0o600)
-    before = file.read_bytes()
-    ran = gatectl.here("audit", "watch", "--state", str(file), "--once")
+
+    def look() -> tuple[bytes, Ran] | None:
+        """What the file held, and the alarm; None where the log has grown meanwhile, as it does by itself."""
+        now = gatectl.done("audit", "checkpoint", "--json").json
+        seen = oracle.note(oracle.note_text(now["origin"], now["size"] + more, bytes(32)), key, now["origin"])
+        file.write_text(json.dumps({"origin_key": now["keys"][0], "checkpoint": seen}))
+        file.chmod(0o600)
+        before = file.read_bytes()
+        ran = gatectl.here("audit", "watch", "--state", str(file), "--once")
+        alarm = f"alarm: this checkpoint does not fit:\n{now['origin']}\n{now['size']}\n"
+        return (before, ran) if ran.out.startswith(alarm) else None
+
+    before, ran = wait_for(look, "an alarm about the log as it was")
     assert (ran.code, file.read_bytes()) == (8, before)
     assert ran.err.startswith("gatectl: log_inconsistent: ")
     assert said in ran.err
     assert f"keep {file} and this checkpoint" in ran.err
-    assert ran.out.startswith(f"alarm: this checkpoint does not fit:\n{now['origin']}\n")
 
 
 @pytest.mark.parametrize("leaves", [LEAVES[:5], LEAVES[:6], LEAVES])

@@ -22,7 +22,7 @@ from mcp_types import CallToolResult, Request, RequestParams, Result
 
 from tests.support.gatectl import SCRIPT, SECONDS, Gatectl
 from tests.support.gateway import Gateway
-from tests.support.ports import free_port
+from tests.support.ports import closed_port
 
 TASKS = "io.modelcontextprotocol/tasks"
 _amounts = itertools.count(1)
@@ -318,7 +318,6 @@ def test_a_task_is_nobody_elses_and_needs_the_extension(modern: Host, legacy: Ho
 
 
 def test_standard_output_has_the_protocol_alone_and_a_gateway_that_is_gone_is_an_answer(empty: Gatectl) -> None:
-    address = f"http://127.0.0.1:{free_port()}"
     frames: list[dict[str, Any]] = [
         {"id": 1, "method": "initialize", "params": {
             "protocolVersion": "2025-06-18", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}}},
@@ -326,17 +325,19 @@ def test_standard_output_has_the_protocol_alone_and_a_gateway_that_is_gone_is_an
         {"id": 2, "method": "tools/list"},
         {"id": 3, "method": "tools/call", "params": {"name": "text_digest", "arguments": {}}},
     ]  # fmt: skip
-    with subprocess.Popen(
-        [SCRIPT, "mcp", "--address", address], env=empty.environ, text=True,
-        stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-    ) as process:  # fmt: skip
-        assert process.stdin is not None
-        assert process.stdout is not None
-        for frame in frames:
-            process.stdin.write(json.dumps({"jsonrpc": "2.0", **frame}) + "\n")
-        process.stdin.flush()
-        answers = [json.loads(process.stdout.readline()) for frame in frames if "id" in frame]
-        rest, log = process.communicate(timeout=SECONDS)
+    with closed_port() as port:
+        address = f"http://127.0.0.1:{port}"
+        with subprocess.Popen(
+            [SCRIPT, "mcp", "--address", address], env=empty.environ, text=True,
+            stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+        ) as process:  # fmt: skip
+            assert process.stdin is not None
+            assert process.stdout is not None
+            for frame in frames:
+                process.stdin.write(json.dumps({"jsonrpc": "2.0", **frame}) + "\n")
+            process.stdin.flush()
+            answers = [json.loads(process.stdout.readline()) for frame in frames if "id" in frame]
+            rest, log = process.communicate(timeout=SECONDS)
     assert process.returncode == 0
     assert rest == ""
     by_id = {one["id"]: one for one in answers}

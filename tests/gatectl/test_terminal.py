@@ -21,6 +21,7 @@ from gateway_client.cli.safe import json_text, safe
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tests.gatectl.conftest import sound
 from tests.support.gatectl import Gatectl, pointed_at
 from tests.support.gateway import Gateway
 from tests.support.scripted_gateway import scripted_gateway
@@ -173,7 +174,7 @@ def test_tables_on_a_terminal_are_safe_and_coloured_there_alone(gatectl: Gatectl
     plain = gatectl.with_environment(NO_COLOR="1").on_terminal("doctor").out
     assert "\x1b" not in plain
     assert "reachable" in plain
-    assert "\x1b" not in gatectl.done("doctor").out
+    assert "\x1b" not in sound(gatectl, "doctor").out
 
 
 def commands(group: click.Group, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:

@@ -106,7 +106,7 @@ def stage(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[St
 def test_what_is_approved_once_is_let_through_once(stage: Stage) -> None:
     answer = stage.approve(stage.held())
     assert (answer.status_code, answer.json()["output"]["status"]) == (200, 200), answer.text
-    assert stage.entries == [OWN]
+    wait_for(lambda: stage.entries == [OWN], "the list without it")
     assert stage.gate.agent().execute("any_host", {"host": NEW, "path": "hello.txt"}).status_code == 202
 
 

@@ -13,6 +13,7 @@ import pytest
 from tests.conformance import scene
 from tests.support.gateway import Bearer, wait_for
 from tests.support.manifests import example, write_manifests
+from tests.support.pace import Paces
 from tests.support.processes import GATEWAY
 from tests.support.production import PRINCIPAL, production
 
@@ -49,16 +50,17 @@ def taken(tmp_path_factory: pytest.TempPathFactory) -> Taken:
     top = f'manifests_dir = "{folder / "actions"}"\npolicy_dir = "{folder / "policy"}"\nlease_ttl_seconds = 3600\n'
     with production(first, top) as gate:
         agent, other = gate.agent(), gate.agent()
-        ended, answers = threading.Event(), list[int]()
+        ended, answers, pace = threading.Event(), list[int](), Paces.session()
 
         def load() -> None:
             while not ended.is_set():
+                pace.wait()
                 answers.append(other.execute("text_digest", TEXT).status_code)
 
         caller = threading.Thread(target=load)
         caller.start()
         try:
-            wait_for(lambda: len(answers) > 5, "a gateway under load")
+            wait_for(lambda: len(answers) > 10, "a gateway under load")
             wait_for((first / "state" / "checkpoints").exists, "the first checkpoint")
             made = command("backup", backup, "--with-keys", "--config", first / "gateway.toml")
             count = len(answers)

@@ -213,7 +213,8 @@ def test_a_proof_is_good_once(gate: Gateway, agent: Bearer) -> None:
     assert gate.http.post(path, headers=headers, json={"text": ""}).status_code == 200
     answer = gate.http.post(path, headers=headers, json={"text": ""})
     assert (answer.status_code, answer.json()) == (401, {"error": "replay_detected"})
-    assert gate.events(decision="deny")[0]["error_code"] == "replay_detected"
+    event = only_event(gate, trace_id=answer.headers["x-trace-id"])
+    assert (event["decision"], event["error_code"]) == ("deny", "replay_detected")
 
 
 @pytest.mark.parametrize(

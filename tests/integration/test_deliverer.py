@@ -107,6 +107,7 @@ def test_there_is_a_deliverer_exactly_while_there_is_somebody_to_deliver_to(
         assert not first.is_running()
         pager = digest(gate)
         wait_for(lambda: receiver.ids == [chat, pager], "the message of the other endpoint")
+        wait_for(lambda: rows(gate, "outbox") == [], "the end of what has arrived")
         assert gate.operator().get("/v1/admin/webhooks").json()["endpoints"] == [
             {"name": "chat", "state": "disabled", "waiting": 0, "given_up": 0},
             {"name": "pager", "state": "active", "waiting": 0, "given_up": 0},

@@ -79,7 +79,8 @@ def test_an_agent_beside_a_flood_is_served_every_time_and_not_much_later(
 
 
 def test_an_agent_with_many_long_calls_gets_no_more_workers_than_one_with_few(gate: Gateway) -> None:
-    agent, spin = gate.agent(), {"seconds": 0.1}
+    # Longer than this client needs between an answer and its next request, on however busy a machine.
+    agent, spin = gate.agent(), {"seconds": 0.3}
     with flooding(gate.base, gate.base, "/v1/actions/spin/execute", spin, slow=0, fast=2 * CALLS):
         wait_for(lambda: in_flight(gate) >= PLACES / 3, "a queue for the workers")
         for _ in range(TURNS):

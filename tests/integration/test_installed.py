@@ -14,8 +14,8 @@ from shutil import copy2
 import pytest
 
 from supervisor.provider_starter import files
-from tests.support.gateway import Gateway
-from tests.support.processes import started
+from tests.support.gateway import Gateway, wait_for
+from tests.support.processes import pids, started
 
 ROOT = Path(__file__).resolve().parents[2]
 OF_PROVIDERS = ("providers/guest/", "providers/tools/")
@@ -100,8 +100,8 @@ def test_an_installation_adds_one_name_and_one_script(installed: Installed) -> N
 
 def test_a_gateway_serves_from_there_with_every_process_and_stops(gate: Gateway) -> None:
     assert gate.agent().execute("text_digest", {"text": "x"}).status_code == 200
-    titles = {child.cmdline()[0].split(": ")[1].rstrip(" 0123456789") for child in gate.children()}
-    assert {"front", "policy", "template", "worker compute", "worker http", "worker fs"} <= titles
+    wanted = {"front", "policy", "template", "worker compute", "worker http", "worker fs"}
+    wait_for(lambda: wanted <= {name.rstrip(" 0123456789") for name in pids(gate)}, "every process, with its title")
     described = gate.http.get("/openapi.json").json()
     assert described["paths"] == json.loads((ROOT / "docs" / "openapi.json").read_text())["paths"]
     assert gate.stop() == 0

@@ -224,8 +224,8 @@ def test_an_opa_that_lost_its_data_is_given_it_before_it_is_believed(
 
 
 def test_documents_that_someone_took_away_are_put_back(up: Gateway, engine: Opa) -> None:
-    engine.http.delete("/v1/data/gateway_pushed")
     engine.http.put("/v1/data/acl", json={"dev:anonymous": {"actions": [], "sinks": []}})
+    engine.http.delete("/v1/data/gateway_pushed")  # last: a front that looks in between pushes nothing
     wait_for(lambda: engine.data("gateway_pushed") is not None, "the push")
     wait_for(lambda: call(up.agent()).status_code == 200, "decisions over the lists of the gateway")
 

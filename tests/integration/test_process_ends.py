@@ -11,7 +11,7 @@ import pytest
 from tests.support.background import Background, HeldCall, in_flight
 from tests.support.gateway import START_SECONDS, STOP_SECONDS, Bearer, Gateway, config_for, gateway, wait_for
 from tests.support.manifests import ENDLESS, PATIENT, example, open_policy, patient, write_manifests
-from tests.support.processes import family, is_running, launched, pids, started, title
+from tests.support.processes import family, is_running, launched, pids, started
 from tests.support.upstream import Upstream
 
 SPIN = {"fuel": 0, "memory_mb": 0, "seconds": 250}
@@ -144,7 +144,7 @@ def test_an_interrupt_from_a_terminal_reaches_the_supervisor_alone_and_calls_end
 
 def served_by(gate: Gateway) -> int:
     """The highest number that a compute worker has had so far."""
-    names = [title(process.pid) for process in gate.children("worker compute")]
+    names = [name for name in family(gate.process.pid).values() if name.startswith("gateway: worker compute ")]
     return max((int(name.rsplit(" ", 1)[1]) for name in names), default=0)
 
 
@@ -161,7 +161,7 @@ def recycling(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
 
 
 def test_a_worker_is_replaced_after_its_share_of_calls_and_no_call_notices(recycling: Gateway) -> None:
-    agent, before = recycling.agent(), served_by(recycling)
+    agent, before = recycling.agent(), wait_for(lambda: served_by(recycling), "a worker with its name")
     for number in range(12):
         answer = agent.execute("text_digest", {"text": str(number)})
         assert answer.status_code == 200, answer.text

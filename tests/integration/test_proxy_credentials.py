@@ -98,7 +98,7 @@ def test_a_call_goes_through_a_proxy_that_wants_credentials_and_nothing_shows_th
     assert (TOKEN.encode() in sent, b"roxy-" in sent, PASSWORD.encode() in sent) == (True, False, False)
     assert agent.execute("text_digest", {"text": "x"}).status_code == 200
     wait_for(lambda: any(line.status == 200 for line in at.proxy.lines()), "the tunnel in squid's log")
-    assert at.gate.http.get("/readyz").json()["egress_proxy"] is True
+    wait_for(lambda: at.gate.http.get("/readyz").json()["egress_proxy"] is True, "a proxy that is known to answer")
     assert check(at)[0] == Exit.OK
     ledger = b"".join(one.read_bytes() for one in at.gate.state.glob("ledger.sqlite3*"))
     for shown in (at.gate.log.read_bytes(), ledger, at.gate.operator().get("/metrics").content):

@@ -268,7 +268,7 @@ def test_it_hears_that_it_was_denied_and_why(gate: Gateway) -> None:
 def test_it_hears_that_an_approval_came_to_nothing(gate: Gateway) -> None:
     async def story(client: LatchGateClient) -> None:
         approval_id = await held(client, amount_cents=102)
-        with closing(sqlite3.connect(gate.state / "ledger.sqlite3", isolation_level=None)) as store:
+        with closing(sqlite3.connect(gate.state / "ledger.sqlite3", isolation_level=None, timeout=60)) as store:
             change = "update approvals set body = replace(body, 'acct-9', 'acct-6') where approval_id = ?"
             assert store.execute(change, (approval_id,)).rowcount == 1
         assert await decide(gate, approval_id, "approve") == 409

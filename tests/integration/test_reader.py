@@ -82,7 +82,7 @@ def stopped_reader(gate: Gateway, operator: Bearer) -> Iterator[tuple[psutil.Pro
     try:
         yield reader, asking
     finally:
-        if reader.is_running():
+        with suppress(psutil.NoSuchProcess):  # it may end by itself at any time
             reader.kill()
         asking.join(120)
 
@@ -184,7 +184,7 @@ def test_a_reader_ends_with_its_front(gate: Gateway, operator: Bearer) -> None:
 
 
 def test_a_broken_chain_is_reported_and_logged(gate: Gateway, operator: Bearer) -> None:
-    connection = sqlite3.connect(gate.state / "ledger.sqlite3")
+    connection = sqlite3.connect(gate.state / "ledger.sqlite3", timeout=60)
     with connection:
         seq, event_id = connection.execute("SELECT seq, event_id FROM events ORDER BY seq LIMIT 1 OFFSET 9").fetchone()
         connection.execute("UPDATE events SET principal = 'somebody else' WHERE seq = ?", (seq,))
@@ -196,7 +196,7 @@ def test_a_broken_chain_is_reported_and_logged(gate: Gateway, operator: Bearer) 
 
 
 def test_a_database_that_can_not_be_read_is_a_503(gate: Gateway, operator: Bearer) -> None:
-    connection = sqlite3.connect(gate.state / "ledger.sqlite3")
+    connection = sqlite3.connect(gate.state / "ledger.sqlite3", timeout=60)
     with connection:
         connection.execute("ALTER TABLE events RENAME TO moved_away")
     try:

@@ -60,7 +60,7 @@ def at(tmp_path: Path) -> Iterator[Stage]:
     ]  # fmt: skip
     write_manifests(tmp_path / "actions", *actions)
     policy = policy_for(tmp_path / "policy", "run", *(one["action_id"] for one in actions))
-    (tmp_path / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:5\n")
+    (tmp_path / "resolv.conf").write_text("nameserver 127.0.0.1\noptions timeout:30\n")
     script = tmp_path / "gateway-apart"
     network = f"ip link set lo up && ip address add {PUBLIC}/32 dev lo"
     program = f"cd {REPOSITORY} && exec {sys.executable} -m tests.support.rebinding {tmp_path} {GATEWAY}"

@@ -1,6 +1,5 @@
 """SIGHUP: manifests and policy are read again and swapped whole, or not at all, and evidence says which it was."""
 
-import json
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,6 +20,7 @@ from tests.support.manifests import (
     write_manifests,
 )
 from tests.support.processes import family
+from tests.support.supervised import told
 from tests.support.upstream import Upstream
 
 
@@ -64,17 +64,27 @@ def reloads_ended(gate: Gateway) -> int:
 
 def warned(gate: Gateway, message: str) -> list[dict[str, Any]]:
     """Log lines with this message: one of each front."""
-    lines = [json.loads(line) for line in gate.log.read_text().splitlines() if line.startswith("{")]
-    return [line for line in lines if line["message"] == message]
+    return told(gate.log.read_text(), message)
+
+
+def whole_family(gate: Gateway, fronts: int) -> dict[int, str]:
+    """Every process, once each has its name: notary and template, and each front with its policy process and three
+    workers."""
+
+    def named() -> dict[int, str] | None:
+        names = family(gate.process.pid)
+        return names if len(names) == 2 + 5 * fronts else None
+
+    return dict(wait_for(named, "the names of all processes"))
 
 
 def version_of(gate: Gateway, action_id: str) -> str:
     return str(gate.http.get(f"/v1/actions/{action_id}").json()["version"])
 
 
-def test_a_changed_manifest_is_in_force_after_a_hangup(gate: Gateway, folder: Path) -> None:
+def test_a_changed_manifest_is_in_force_after_a_hangup(gate: Gateway, folder: Path, front_processes: int) -> None:
     write_manifests(folder / "actions", example("text_digest", version="2.0.0", description="anew"))
-    before = family(gate.process.pid)
+    before = whole_family(gate, front_processes)
     assert reload(gate)["decision"] == "allow"
     assert version_of(gate, "text_digest") == "2.0.0"
     answer = gate.agent().execute("text_digest", {"text": "x"})
@@ -169,8 +179,9 @@ def test_a_reload_that_fails_leaves_everything_as_it_was_and_says_why(
         assert word in event["reason"]
         assert version_of(gate, "http_fetch") == version
         assert gate.operator().get("/v1/admin/status").json()["policy_version"] == policy
+        # A policy may have cost its process, whose successor takes its time to come.
+        wait_for(lambda: gate.http.get("/readyz").json()["status"] == "ready", "a policy process")
         assert gate.agent().execute("text_digest", {"text": "x"}).status_code == 200
-        assert gate.http.get("/readyz").json()["status"] == "ready"
     finally:
         for path in folder.glob("*/*"):
             if path.is_file() and path not in whole and path.suffix == ".yaml":

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.support.coded import Coded
-from tests.support.gateway import Bearer, Gateway
+from tests.support.gateway import Bearer, Gateway, wait_for
 
 PAYMENT = {"to": "acct-7", "amount_cents": 25000, "currency": "EUR"}
 
@@ -61,7 +61,9 @@ def test_a_session_is_listed_until_it_is_revoked_and_is_refused_everywhere_then(
     assert other.session_id in listed(operator, principal="dev:anonymous")
     assert operator.get(f"/v1/approvals/{hold['approval_id']}").status_code == 404
     assert operator.post(f"/v1/approvals/{hold['approval_id']}/approve").status_code == 404
-    expired = next(one for one in gate.events(trace_id=hold["trace_id"]) if one["event_type"] == "ApprovalExpired")
+    (expired,) = wait_for(
+        lambda: gate.events(trace_id=hold["trace_id"], event_type="ApprovalExpired"), "the end of its hold"
+    )
     assert (expired["session_id"], expired["reason"]) == (agent.session_id, "its session was revoked")
 
 

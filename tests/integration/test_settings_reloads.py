@@ -15,17 +15,20 @@ import pytest
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
+from tests.integration.test_reloads import whole_family
 from tests.support.fronts import clients_of
 from tests.support.gateway import START_SECONDS, Bearer, Gateway, Prover, config_for, gateway, wait_for
 from tests.support.manifests import open_policy, patient
 from tests.support.processes import GATEWAY, family
 from tests.support.production import Credentials, make_keys, mapping
+from tests.support.supervised import told
 from tests.support.upstream import Upstream
 
 RELOAD = "/v1/admin/reload"
 REFUSED = (401, "invalid_operator_token")
 WELL = (200, "")
 LIMITED = (429, "rate_limit_exceeded")
+NOT_RELOADED = "the configuration was not reloaded; the previous one stays active"
 
 
 @dataclass
@@ -87,11 +90,6 @@ class Place:
         )  # fmt: skip
 
 
-def lines_of(gate: Gateway) -> list[dict[str, Any]]:
-    """The lines of its log that are JSON."""
-    return [json.loads(line) for line in gate.log.read_text().splitlines() if line.startswith("{")]
-
-
 @pytest.fixture(scope="module")
 def place(up: Upstream, tmp_path_factory: pytest.TempPathFactory, front_processes: int) -> Iterator[Place]:
     folder: Path = tmp_path_factory.mktemp("settings")
@@ -104,7 +102,7 @@ def place(up: Upstream, tmp_path_factory: pytest.TempPathFactory, front_processe
 
 
 def test_an_operator_of_the_file_is_one_once_a_reload_is_answered_and_none_once_the_next_one_is(place: Place) -> None:
-    before = family(place.gate.process.pid)
+    before = whole_family(place.gate, len(place.clients))
     assert set(place.bobs()) == {REFUSED}
     place.write(bob=True)
     assert place.reload()["changed"] == ["operators"]
@@ -155,7 +153,7 @@ def test_a_file_that_will_not_do_changes_nothing_and_tells_all_that_is_wrong_wit
         assert (event["decision"], "change" in event) == ("error", False)
         wrong = ["fule", "max_in_flite", "limits.max_connections"]
         assert wrong[0] in event["reason"]
-        (problems, *_) = [line["problems"] for line in lines_of(place.gate) if line.get("problems")]
+        (problems, *_) = [line["problems"] for line in told(place.gate.log.read_text(), NOT_RELOADED)]
         assert [part for part in wrong if any(part in problem for problem in problems)] == wrong
         assert set(place.bobs()) == {WELL}
     finally:
@@ -187,8 +185,8 @@ def test_settings_that_wait_for_a_restart_are_named_without_their_values(place: 
     place.write(bob=True, tables=f"[compat]\nactions_envelope = true\n[limits]\nmax_in_flight = 99\n{webhook}")
     looked = place.check("--against-running")
     assert looked.returncode == 0, looked.stdout
-    told = "not in force in the running gateway: a reload is needed for operators, webhooks; a restart is needed for "
-    assert told + ", ".join(named) in looked.stdout
+    needed = "not in force in the running gateway: a reload is needed for operators, webhooks; a restart is needed for "
+    assert needed + ", ".join(named) in looked.stdout
     as_json = json.loads(place.check("--against-running", "--json").stdout)
     assert as_json["against_running"] == {"reload": ["operators", "webhooks"], "restart": named}
     answer = place.reload()

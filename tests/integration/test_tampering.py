@@ -1,7 +1,6 @@
 """A ledger that was changed while the gateway was stopped: the gateway that runs on it says so, and where, or it does
 not start."""
 
-import json
 import sqlite3
 from contextlib import closing
 from pathlib import Path
@@ -11,14 +10,14 @@ from ipc.exits import Exit
 from tests.support.gateway import Gateway, gateway
 from tests.support.manifests import patient
 from tests.support.processes import attempt
+from tests.support.supervised import told
 
 CALLS = 6
 
 
 def lines(gate: Gateway, message: str) -> list[dict[str, Any]]:
     """What the log says under this message."""
-    records = (json.loads(line) for line in gate.log.read_text().splitlines() if line.startswith("{"))
-    return [line for line in records if line["message"] == message]
+    return told(gate.log.read_text(), message)
 
 
 def delete(ledger: Path, which: str) -> int:

@@ -15,6 +15,7 @@ from ipc.exits import Exit
 from tests.support.gateway import STOP_SECONDS, Gateway, gateway, wait_for
 from tests.support.manifests import patient
 from tests.support.processes import GATEWAY
+from tests.support.supervised import told
 from tests.support.upstream import Upstream
 from tests.support.webhook_receiver import Receiver, holds, webhook_receiver
 
@@ -64,8 +65,7 @@ def digest(gate: Gateway, text: str = "x") -> str:
 
 def lines_of(gate: Gateway, message: str) -> list[dict[str, Any]]:
     """Log lines with this message."""
-    records = (json.loads(line) for line in gate.log.read_text().splitlines() if line.startswith("{"))
-    return [line for line in records if line["message"] == message]
+    return told(gate.log.read_text(), message)
 
 
 CANARIES = {
@@ -104,6 +104,8 @@ def test_what_is_told_is_signed_and_nothing_secret_leaves_or_shows(
         given_up = rows(gate, "given_up")
         assert sorted(row["event_id"] for row in given_up) == sorted(receiver.ids)
         assert {(row["endpoint"], row["attempts"]) for row in given_up} == {("gone", 2)}
+        # The deliverer says it once the ledger has it.
+        wait_for(lambda: len(lines_of(gate, "a webhook was given up")) >= len(given_up), "a line for each")
         said = lines_of(gate, "a webhook was given up")
         assert len(said) == len(given_up)
         assert {tuple(one[name] for name in ("endpoint", "status", "attempts")) for one in said} == {("gone", None, 2)}
@@ -194,10 +196,10 @@ def test_checkpoints_are_told_while_something_happens_and_a_quiet_gateway_stays_
         wait_for(lambda: receiver.received and not rows(gate, "outbox"), "the first checkpoint")
         (first,) = receiver.received
         Webhook(SECRET).verify(first.body, first.headers)
-        told = first.json["data"]
+        noted = first.json["data"]
         before = gate.operator().get("/v1/audit/checkpoint").json()
-        assert (told["size"], told["root"]) == (before["size"], before["root"])
-        assert told["checkpoint"].startswith(f"{before['origin']}\n{before['size']}\n{before['root']}\n")
+        assert (noted["size"], noted["root"]) == (before["size"], before["root"])
+        assert noted["checkpoint"].startswith(f"{before['origin']}\n{before['size']}\n{before['root']}\n")
         assert gate.operator().post("/v1/admin/drain").status_code == 200
         wait_for(lambda: len(receiver.received) == 2 and not rows(gate, "outbox"), "the one of the drain")
         shown = gate.operator().get("/v1/audit/checkpoint").json()

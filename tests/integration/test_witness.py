@@ -3,6 +3,7 @@
 import json
 import shutil
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -204,7 +205,7 @@ def test_a_witness_serves_on_a_unix_socket_and_takes_no_large_body(tmp_path: Pat
     ]  # fmt: skip
     with subprocess.Popen(command, stdin=subprocess.DEVNULL) as process:
         try:
-            wait_for(path.exists, "a socket")
+            wait_for(lambda: takes_connections(path), "a witness on its socket")
             transport = httpx.HTTPTransport(uds=str(path))
             with httpx.Client(transport=transport, base_url="http://witness", timeout=ANSWER_SECONDS) as client:
                 assert client.post("/add-checkpoint", content=log.request(0)).status_code == 200
@@ -215,6 +216,12 @@ def test_a_witness_serves_on_a_unix_socket_and_takes_no_large_body(tmp_path: Pat
         finally:
             process.send_signal(signal.SIGINT)
             assert process.wait(ANSWER_SECONDS) == Exit.OK
+
+
+def takes_connections(path: Path) -> bool:
+    """Whether anybody listens there; the file is there a moment before that."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        return probe.connect_ex(str(path)) == 0
 
 
 @pytest.mark.parametrize("hidden", ["witness.key", "logs"])

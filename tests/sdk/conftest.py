@@ -1,13 +1,22 @@
 """One gateway for all tests of this folder, and the library's clients for it: over TCP and over its sockets."""
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 
+import anyio
 import pytest
 from gateway_client import Address, AgentClient, OperatorClient, OperatorCredential
 
-from tests.support.gateway import Gateway, config_for, gateway
+from tests.support.gateway import WAIT_SECONDS, Gateway, config_for, gateway
+from tests.support.manifests import patient
 from tests.support.upstream import Upstream, upstream
+
+
+async def until(condition: Callable[[], Awaitable[bool]]) -> None:
+    """Wait until it holds. A gateway is not ready while one of its processes is kept from answering for a moment."""
+    with anyio.fail_after(WAIT_SECONDS):
+        while not await condition():  # noqa: ASYNC110 (what is waited for has no event)
+            await anyio.sleep(0.01)
 
 
 @pytest.fixture(scope="package")
@@ -19,9 +28,9 @@ def up() -> Iterator[Upstream]:
 
 @pytest.fixture(scope="package")
 def gate(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
-    """A running dev gateway."""
+    """A running dev gateway whose calls may take as long as they like."""
     folder: Path = tmp_path_factory.mktemp("gate")
-    with gateway(folder, config_for(up.address)) as running:
+    with gateway(folder, config_for(up.address, patient(folder / "actions"))) as running:
         yield running
 
 

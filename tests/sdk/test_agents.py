@@ -32,6 +32,7 @@ from gateway_client import (
 )
 from gateway_client.agent_core import AgentCore
 
+from tests.sdk.conftest import until
 from tests.support.gateway import Gateway, wait_for
 
 PAYMENT = {"to": "acct-7", "amount_cents": 25000, "currency": "EUR"}
@@ -45,7 +46,7 @@ def test_an_agent_discovers_calls_and_reads_its_receipt(agent_address: Address) 
     with AgentClient(agent_address) as agent:
         assert agent.session is None
         assert agent.health()
-        assert agent.ready().is_ready
+        wait_for(lambda: agent.ready().is_ready, "a gateway that is ready")
         assert "text_digest" in [action.action_id for action in agent.actions()]
         manifest = agent.manifest("text_digest")
         assert (manifest.action_id, manifest.version, manifest.risk_level) == ("text_digest", "1.0.0", "low")
@@ -64,10 +65,14 @@ def test_an_agent_discovers_calls_and_reads_its_receipt(agent_address: Address) 
         assert agent.session.session_id.startswith("ses_")
 
 
+async def is_ready(agent: AsyncAgentClient) -> bool:
+    return (await agent.ready()).is_ready
+
+
 async def async_story(address: Address) -> None:
     async with AsyncAgentClient(address) as agent:
         assert await agent.health()
-        assert (await agent.ready()).is_ready
+        await until(lambda: is_ready(agent))
         assert await agent.actions()
         assert (await agent.manifest("text_digest")).action_id == "text_digest"
         done = await agent.execute("text_digest", {"text": "hello"})
@@ -130,17 +135,16 @@ def test_scopes_are_asked_for_as_the_terms_say(gate: Gateway) -> None:
 
 
 def test_a_lease_is_renewed_by_the_clients_own_clock(gate: Gateway) -> None:
-    ahead = 0.0
-    # Proofs are made with the true time; what the lease's life is judged by moves.
+    # Proofs are made with the true time; what the lease's life is judged by stands still.
     with AgentClient(gate.base, clock=Clock()) as agent:
         agent.execute("text_digest", {"text": ""})
         core: AgentCore = agent._core
-        first = agent.session
-        core.clock = Clock(now=lambda: time.time() + ahead)
-        ahead = 239.0
+        first, lease = agent.session, core.leases.current
+        assert lease is not None
+        core.clock = Clock(now=lambda: lease.expires_at - 61)
         agent.execute("text_digest", {"text": ""})
         assert agent.session == first
-        ahead = 241.0
+        core.clock = Clock(now=lambda: lease.expires_at - 59)
         agent.execute("text_digest", {"text": ""})
         assert agent.session != first
 

@@ -22,14 +22,16 @@ from gateway_client.operator_results import ApprovalDetail
 
 from ipc.shown import NOT_HASHED
 from tests.support.gateway import Gateway, config_for, gateway
+from tests.support.manifests import patient
 from tests.support.upstream import Upstream
 
 
 @pytest.fixture(scope="module")
 def strict(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Gateway]:
     """A gateway that takes no decision without a signature."""
-    config = f"{config_for(up.address)}\n[approvals]\nrequire_signature = true\n"
-    with gateway(tmp_path_factory.mktemp("strict"), config) as running:
+    folder = tmp_path_factory.mktemp("strict")
+    config = f"{config_for(up.address, patient(folder / 'actions'))}\n[approvals]\nrequire_signature = true\n"
+    with gateway(folder, config) as running:
         yield running
 
 

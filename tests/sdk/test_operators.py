@@ -26,7 +26,8 @@ from gateway_client.flows import SYSTEM_CLOCK
 from gateway_client.operator_core import OperatorCore
 from gateway_client.paging import Paging
 
-from tests.support.gateway import Gateway, gateway
+from tests.sdk.conftest import until
+from tests.support.gateway import Gateway, gateway, wait_for
 from tests.support.played_gateway import World, answer
 
 
@@ -43,10 +44,10 @@ def test_an_operator_reads_the_state_and_the_evidence(
     assert not isinstance(done, Held)
     with OperatorClient(operator_address, credential) as operator:
         assert operator.health()
-        assert operator.ready().is_ready
+        wait_for(lambda: operator.ready().is_ready, "a gateway that is ready")
         assert operator.manifest("text_digest").action_id in [one.action_id for one in operator.actions()]
-        status = operator.status()
-        assert (status.status, status.draining, status.dependencies["redis"]) == ("ok", False, True)
+        status = wait_for(lambda: one if (one := operator.status()).status == "ok" else None, "a status of ok")
+        assert (status.draining, status.dependencies["redis"]) == (False, True)
         assert status.webhooks is not None
         event = operator.events(EventFilter(trace_id=done.trace_id)).events[0]
         assert (event.decision, event.action_id, event.receipt_id) == ("allow", "text_digest", done.receipt_id)
@@ -141,9 +142,13 @@ def test_a_credential_that_is_none_is_refused_by_name(gate: Gateway, credential:
     assert raised.value.code == "invalid_dpop"
 
 
+async def is_ok(operator: AsyncOperatorClient) -> bool:
+    return (await operator.status()).status == "ok"
+
+
 async def async_story(address: Address, credential: OperatorCredential) -> None:
     async with AsyncOperatorClient(address, credential) as operator:
-        assert (await operator.status()).status == "ok"
+        await until(lambda: is_ok(operator))
         assert (await operator.verify_audit()).intact
         event_ids = [event.event_id async for event in operator.iter_events(page_size=7)]
         assert len(event_ids) == len(set(event_ids)) >= 1

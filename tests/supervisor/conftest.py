@@ -38,8 +38,18 @@ def standing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Running]:
 
 @pytest.fixture
 def gateway(standing: Running) -> Running:
-    """A gateway that serves, with one worker of each profile and room for two. Others have used it before."""
-    standing.eventually(lambda state: one_each(state) and state["policies"])
+    """A gateway that serves, with one worker of each profile and room for two. Others have used it before, and nothing
+    of what they ended is left."""
+
+    def is_whole() -> bool:
+        state = standing.state()
+        if not (one_each(state) and state["policies"] and state["notaries"]):
+            return False
+        workers = {pid for _, pid, _ in state["workers"].values()}
+        known = {state["pid"], state["policies"][-1], state["notaries"][-1], *workers}
+        return known <= set(standing.whole_family().values())
+
+    wait_until(is_whole)
     return standing
 
 

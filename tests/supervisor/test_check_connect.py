@@ -9,7 +9,7 @@ from ipc.exits import Exit
 from tests.supervisor.test_cli import here
 from tests.support.checked import whole_configuration
 from tests.support.opa import opa
-from tests.support.ports import free_port
+from tests.support.ports import closed_port
 
 
 @pytest.fixture(scope="module")
@@ -68,11 +68,11 @@ def test_an_opa_is_asked_with_the_token_and_one_without_it_is_told(
 def test_what_does_not_answer_is_a_problem_at_its_setting(
     check: Callable[..., tuple[int, str]], tmp_path: Path
 ) -> None:
-    proxy, url = f"http://127.0.0.1:{free_port()}", f"unix://{tmp_path}/nobody.sock"
-    lines = f'opa_url = "{url}"\negress_proxy_url = "{proxy}"'
-    code, said = check(lines)
-    assert (code, said.count("is not used: the OPA of opa_url has the rules")) == (0, 1)
-    code, said = check(lines, "--connect")
+    with closed_port() as port:
+        lines = f'opa_url = "unix://{tmp_path}/nobody.sock"\negress_proxy_url = "http://127.0.0.1:{port}"'
+        code, said = check(lines)
+        assert (code, said.count("is not used: the OPA of opa_url has the rules")) == (0, 1)
+        code, said = check(lines, "--connect")
     assert code == Exit.UNAVAILABLE
     assert "gateway.toml:1  opa_url: no connection to OPA" in said
     assert "gateway.toml:2  egress_proxy_url: the proxy does not answer" in said

@@ -82,6 +82,7 @@ def test_a_reload_without_other_operators_troubles_nobody_and_names_what_waits_f
     rewrite(gateway, operators=(ANN, BOB), lease_ttl_seconds=77, limits=LimitSettings(max_in_flight=9))
     assert "settings" not in reload(gateway)
     named = ["lease_ttl_seconds", "limits.drain_seconds", "limits.max_in_flight"]
-    assert gateway.told("settings have changed that need a restart")[-1]["settings"] == named
+    (line,) = wait_until(lambda: gateway.told("settings have changed that need a restart"))
+    assert line["settings"] == named
     assert states(gateway)["front 2"]["follows"] == []
     assert not in_state(gateway, "notary-follows.json").exists()

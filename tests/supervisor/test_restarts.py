@@ -106,10 +106,10 @@ def test_a_killed_notary_is_replaced_for_every_front(start: Start) -> None:
 def test_a_front_whose_channel_with_the_notary_ended_is_killed_and_replaced(start: Start) -> None:
     gateway = start(notary={"detaches": 1}, workers=WorkerSettings(compute=NONE, http=NONE, fs=NONE))
     gateway.wait_ready()
-    before = gateway.state()["pid"]
-    gateway.eventually(lambda state: state["pid"] != before)
-    (line,) = gateway.told("front 1 is killed: its channel with the notary has ended")
-    assert line["pid"] == before
+    (line,) = wait_until(lambda: gateway.told("front 1 is killed: its channel with the notary has ended"))
+    gateway.eventually(lambda state: state["pid"] != line["pid"])
+    assert not is_alive(line["pid"])
+    assert [ended["pid"] for ended in gateway.told("front 1 ended")] == [line["pid"]]
     assert not gateway.told("notary ended")
 
 
@@ -118,9 +118,13 @@ def test_front_and_notary_may_die_together(gateway: Running) -> None:
     os.kill(before["pid"], signal.SIGKILL)
     os.kill(family["notary"], signal.SIGKILL)
     after = gateway.eventually(lambda state: state["pid"] != before["pid"] and one_each(state))
-    wait_until(lambda: gateway.state()["notaries"][-1:] == [gateway.whole_family()["notary"]])
     assert after["front_id"] != before["front_id"]
-    assert gateway.whole_family()["notary"] != family["notary"]
+
+    def is_tied_to_another() -> bool:
+        notary = gateway.whole_family()["notary"]
+        return notary != family["notary"] and gateway.state()["notaries"][-1:] == [notary]
+
+    wait_until(is_tied_to_another)
 
 
 # ------------------------------------------------------------------------- policy

@@ -14,6 +14,7 @@ import pytest
 from ipc.exits import Exit
 from supervisor.asking import NAME
 from supervisor.cli import main
+from tests.support import processes
 from tests.support.supervised import Running, Start, wait_until
 
 
@@ -81,12 +82,18 @@ def test_usr1_tells_of_each_child_and_ends_nothing(start: Start) -> None:
     assert gateway.whole_family(len(family)) == family
 
 
+def ignores(pid: int, number: signal.Signals) -> bool:
+    return bool(int(processes.status(pid, "SigIgn"), 16) & 1 << (number - 1))
+
+
 def test_signals_to_the_whole_service_are_the_supervisors_alone(start: Start) -> None:
     gateway = start(is_real=True)
     gateway.wait_ready()
     family = gateway.whole_family()
     for number in (signal.SIGUSR1, signal.SIGHUP):
         for name in ("policy 1", "template", "worker http 1"):
+            # A policy process has its title a moment before it ignores anything, and readiness does not wait for it.
+            wait_until(lambda: ignores(family[name], number))  # noqa: B023
             os.kill(family[name], number)
     gateway.signal(signal.SIGUSR1)
     wait_until(lambda: gateway.told("the gateway"))

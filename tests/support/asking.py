@@ -1,7 +1,6 @@
 """A front's end of the notary's channel that blocks: for tests that ask a real notary one thing after the other."""
 
 import itertools
-import select
 import socket
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,6 +17,7 @@ from ipc.limits import MAX_NOTARY_FRAME
 from ipc.sessions import NOTARY_TO_DELIVERER, NOTARY_TO_FRONT, Table
 from ipc.store import ApprovalRecord, Budget
 from tests.support.played_workers import PlayedWorker, Workers
+from tests.support.readable import readable
 
 ANSWER_SECONDS = 60.0
 """No answer for so long is a failure of the test."""
@@ -163,7 +163,7 @@ class Asker:
 
     def left_now(self) -> set[int]:
         """Numbers whose answers have come, or come within a moment."""
-        if select.select([self._sock], [], [], 0.01)[0]:
+        if readable(self._sock, 0.01):
             self._channel.fill()
         while (message := self._channel.pending()) is not None:
             self._take(message)

@@ -114,7 +114,9 @@ class Browser:
         self.ask("Page.navigate", url="about:blank")
         wait_for(lambda: self.run("location.href") == "about:blank", "a blank page")
         self.ask("Page.navigate", url=url)
-        wait_for(lambda: self.run("document.readyState") == "complete", f"the page {url}")
+        is_blank = json.dumps(url == "about:blank")
+        there = f"document.readyState === 'complete' && (location.href === 'about:blank') === {is_blank}"
+        wait_for(lambda: self.run(there), f"the page {url}")
 
     def run(self, expression: str) -> Any:
         """The value of an expression in the page, awaited where it is a promise."""

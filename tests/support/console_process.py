@@ -26,8 +26,8 @@ class Console:
     http: httpx.Client
 
     def lines(self) -> list[dict[str, Any]]:
-        """What it has logged."""
-        return [json.loads(line) for line in self.log.read_text().splitlines()]
+        """What it has logged, but for a line that is being written."""
+        return [json.loads(line) for line in self.log.read_text().split("\n")[:-1]]
 
     def ask(self, method: str, path: str, body: Any = None, **headers: str) -> httpx.Response:
         """A request as the page makes it, with an API key and what looks like a proof; `headers` (underscores for

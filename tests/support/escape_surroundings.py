@@ -1,5 +1,6 @@
 """What an escape would be after: files beside those of actions, and sockets of others."""
 
+import errno
 import os
 import socket
 from collections.abc import Iterator
@@ -39,18 +40,31 @@ def _tree(folder: Path) -> set[Path]:
 
 def _listening(stack: ExitStack, abstract: str, path: str) -> int:
     """Sockets of every kind; the port of those of the internet."""
-    port = 0
-    for family, kind, address in (
-        (socket.AF_INET, socket.SOCK_STREAM, "127.0.0.1"), (socket.AF_INET6, socket.SOCK_STREAM, "::1"),
-        (socket.AF_INET, socket.SOCK_DGRAM, "127.0.0.1"),
-    ):  # fmt: skip
-        sock = stack.enter_context(socket.socket(family, kind))
-        sock.bind((address, port))
-        port = sock.getsockname()[1]
-        if kind == socket.SOCK_STREAM:
-            sock.listen()
+    port = next(port for port in (_on_one_port(stack) for _ in range(100)) if port is not None)
     for name in (path, f"\0{abstract}"):
         sock = stack.enter_context(socket.socket(socket.AF_UNIX))
         sock.bind(name)
         sock.listen()
-    return int(port)
+    return port
+
+
+def _on_one_port(stack: ExitStack) -> int | None:
+    """Sockets of the internet, of every kind; None where the port of the first is taken for another one."""
+    port = 0
+    with ExitStack() as sockets:
+        for family, kind, address in (
+            (socket.AF_INET, socket.SOCK_STREAM, "127.0.0.1"), (socket.AF_INET6, socket.SOCK_STREAM, "::1"),
+            (socket.AF_INET, socket.SOCK_DGRAM, "127.0.0.1"),
+        ):  # fmt: skip
+            sock = sockets.enter_context(socket.socket(family, kind))
+            try:
+                sock.bind((address, port))
+            except OSError as error:
+                if error.errno != errno.EADDRINUSE:
+                    raise
+                return None
+            port = int(sock.getsockname()[1])
+            if kind == socket.SOCK_STREAM:
+                sock.listen()
+        stack.enter_context(sockets.pop_all())
+    return port

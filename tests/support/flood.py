@@ -53,6 +53,13 @@ class Flood:
         body = json.dumps(self.job["body"]).encode()
         sock.sendall(self.head(self.job["path"], len(body)) + body)
 
+    def said(self, sock: socket.socket) -> bytes:
+        """An answer; nothing where the connection was closed or cut."""
+        try:
+            return sock.recv(65536)
+        except ConnectionResetError:
+            return b""
+
     def run(self) -> None:
         """Until the end of standard input."""
         slow = [self.connected() for _ in range(self.job["slow"])]
@@ -66,7 +73,7 @@ class Flood:
             if select.select([sys.stdin], [], [], 0)[0]:
                 break
             for sock in select.select([*fast, *slow], [], [], 0.05)[0]:
-                data = sock.recv(65536)
+                data = self.said(sock)
                 if data:
                     self.heard[int(data[9:12])] += 1
                 if sock in fast and data:

@@ -14,7 +14,7 @@ from tests.support.gateway import ANSWER_SECONDS, Bearer, Gateway, as_documented
 
 def fronts(gate: Gateway) -> list[psutil.Process]:
     """The front processes, by number."""
-    return sorted(gate.children("front "), key=lambda one: " ".join(one.cmdline()).strip())
+    return [front for front, _ in sorted(gate.titled("front "), key=lambda one: one[1])]
 
 
 @contextmanager

@@ -14,7 +14,7 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -171,16 +171,26 @@ class Gateway:
         return processes[0]
 
     def children(self, title: str = "") -> list[psutil.Process]:
-        processes = []
-        for process in psutil.Process(self.process.pid).children(recursive=True):
-            try:
-                name = " ".join(process.cmdline())
-                # Spares come once all is calm; they are no part of what a test looks at.
-                if name.startswith(f"gateway: {title}") and not name.startswith("gateway: spare"):
-                    processes.append(process)
-            except psutil.Error:
-                continue
+        """Processes of ours whose titles start with `gateway: <title>`."""
+        return [process for process, _ in self.titled(title)]
+
+    def titled(self, title: str) -> list[tuple[psutil.Process, str]]:
+        """The same with their whole titles. Without spares, which come once all is calm, and without what was forked a
+        moment ago and still shows the title of its parent."""
+        root = psutil.Process(self.process.pid)
+        titles, processes = {root.pid: _title_of(root)}, []
+        for process in root.children(recursive=True):
+            with suppress(psutil.Error):
+                parent, name = process.ppid(), _title_of(process)
+                titles[process.pid] = name
+                is_own = name != titles.get(parent) and not name.startswith("gateway: spare")
+                if is_own and name.startswith(f"gateway: {title}"):
+                    processes.append((process, name))
         return processes
+
+    def lines(self) -> list[dict[str, Any]]:
+        """What it has logged as JSON, but for a line that is being written."""
+        return [json.loads(line) for line in self.log.read_text().split("\n")[:-1] if line.startswith("{")]
 
     def is_ready(self) -> bool:
         """Whether it says so; a connection to a front that has died is cut."""
@@ -265,6 +275,10 @@ def wait_for(condition: Callable[[], Any], what: str, seconds: float = WAIT_SECO
             return answer
         assert time.monotonic() < deadline, f"waited {seconds:g} s for {what}"
         time.sleep(LOOK_AGAIN_SECONDS)
+
+
+def _title_of(process: psutil.Process) -> str:
+    return " ".join(process.cmdline()).strip()
 
 
 def config_for(address: str, more: str = "") -> str:

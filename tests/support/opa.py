@@ -114,8 +114,8 @@ def opa(
         one.start()
         yield one
     finally:
-        one.http.close()
         one.kill()
+        one.http.close()
 
 
 def bundle(folder: Path, rules: str, revision: str | None) -> Path:

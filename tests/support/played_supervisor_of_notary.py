@@ -4,7 +4,6 @@ A played front has the bytes of its channel in its hand: it sends what a sound f
 """
 
 import itertools
-import json
 import os
 import socket
 import subprocess
@@ -26,6 +25,7 @@ from ipc.settings import Settings, WebhookSettings
 from notary.signing.make_keys import make_keys
 from supervisor.programs import INTERPRETER
 from tests.support.played_workers import Workers
+from tests.support.supervised import told
 
 Heard = m.NotaryReady | m.FrontDetached | m.WorkerBroke | m.SettingsFollowed
 SECONDS = 60.0
@@ -200,8 +200,7 @@ class PlayedSupervisor:
 
     def said(self, message: str) -> list[dict[str, Any]]:
         """Lines of the log with this message, oldest first."""
-        lines = [json.loads(line) for line in self.log.read_text().splitlines() if line.startswith("{")]
-        return [line for line in lines if line["message"] == message]
+        return told(self.log.read_text(), message)
 
     def stop(self) -> int:
         """Have it finish; its exit code."""

@@ -17,6 +17,7 @@ from ipc import messages as m
 from ipc.limits import MAX_AHEAD, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
 from ipc.packets import PacketChannel, packet_pair
 from ipc.sessions import NOTARY_TO_WORKER
+from tests.support.readable import readable
 
 SECONDS = 60.0
 """For one message."""
@@ -81,7 +82,7 @@ class PlayedWorker:
 
     def has_news(self) -> bool:
         """Whether anything waits to be taken."""
-        return bool(select.select([self.own], [], [], 0)[0])
+        return readable(self.own, 0)
 
     def tell(self, told: m.WorkerToNotary) -> None:
         """Any result of any call, or what it saw, once."""

@@ -5,12 +5,17 @@ import os
 import shutil
 import signal
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
+
+import psutil
 
 from bench.servers import USER, Cluster
 from bench.servers import postgres_programs as programs
 from ipc.settings import LedgerSettings
+from tests.support.gateway import wait_for
 from tests.support.ports import free_port
+from tests.support.processes import is_running
 
 _SETTINGS = (
     "listen_addresses = '127.0.0.1'", "max_connections = 40", "shared_buffers = 16MB", "log_min_messages = fatal",
@@ -18,6 +23,7 @@ _SETTINGS = (
     "min_wal_size = 32MB",
 )  # fmt: skip
 __all__ = ["USER", "PostgresServer", "programs"]
+STANDING = (psutil.STATUS_STOPPED, psutil.STATUS_TRACING_STOP, psutil.STATUS_ZOMBIE)
 _databases = itertools.count(1)
 
 
@@ -51,26 +57,32 @@ class PostgresServer(Cluster):
 
     def freeze(self) -> None:
         """It takes connections, and says nothing."""
-        for process in self._all():
-            os.kill(process, signal.SIGSTOP)
+        self._signal_all(signal.SIGSTOP)
 
     def thaw(self) -> None:
         """It goes on with what it has read."""
-        for process in self._all():
-            os.kill(process, signal.SIGCONT)
+        self._signal_all(signal.SIGCONT)
 
-    def _all(self) -> list[int]:
-        """The postmaster first; each of its processes leads a session of its own."""
+    def _signal_all(self, number: signal.Signals) -> list[int]:
+        """To every process, each of which leads a session of its own: the children of the postmaster, then itself. It
+        stands still meanwhile, so that it starts none unseen. Returns the children."""
         assert self.process is not None, "it runs"
-        children = Path(f"/proc/{self.process.pid}/task/{self.process.pid}/children").read_text().split()
-        return [self.process.pid, *map(int, children)]
+        postmaster = psutil.Process(self.process.pid)
+        postmaster.send_signal(signal.SIGSTOP)
+        wait_for(lambda: postmaster.status() in STANDING, "a postmaster that stands still")
+        listed = Path(f"/proc/{postmaster.pid}/task/{postmaster.pid}/children").read_text()
+        children = list(map(int, listed.split()))
+        for process in (*children, postmaster.pid):
+            with suppress(ProcessLookupError):  # one that was ending
+                os.kill(process, number)
+        return children
 
     def kill(self) -> None:
-        """As if its machine lost power: every process at once."""
-        for process in self._all():
-            os.kill(process, signal.SIGKILL)
+        """As if its machine lost power: every process at once. None is left that holds what the next start needs."""
+        children = self._signal_all(signal.SIGKILL)
         assert self.process is not None, "it ran"
         self.process.wait(30)
+        wait_for(lambda: not any(map(is_running, children)), "the end of all its processes")
         (self.data / "postmaster.pid").unlink(missing_ok=True)
 
     def restart(self) -> None:

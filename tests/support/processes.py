@@ -29,9 +29,12 @@ def title(pid: int) -> str:
 
 
 def descriptors(pid: int) -> dict[int, str]:
-    """Number -> what it is. Only root may look into a process that is not dumpable."""
-    folder = f"/proc/{pid}/fd"
-    return {int(name): os.readlink(f"{folder}/{name}") for name in os.listdir(folder)}
+    """Number -> what it is, of all that stay open. Only root may look into a process that is not dumpable."""
+    folder, kinds = f"/proc/{pid}/fd", {}
+    for name in os.listdir(folder):
+        with contextlib.suppress(FileNotFoundError):  # it was closed meanwhile
+            kinds[int(name)] = os.readlink(f"{folder}/{name}")
+    return kinds
 
 
 def limits(pid: int) -> dict[str, tuple[str, str]]:

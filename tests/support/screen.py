@@ -63,11 +63,13 @@ class Screen:
     def wait_until(self, is_there: Callable[[str], bool], what: str) -> str:
         """The text once it is as it should be."""
         end = time.monotonic() + SECONDS
-        while not is_there(text := self.text):
+        while True:
+            is_over = self._is_over  # before the look: what it drew last is on the screen by then
+            if is_there(text := self.text):
+                return text
             assert time.monotonic() < end, f"never stood there: {what}\n{text}"
-            assert not self._is_over, f"it ended without {what}\n{text}"
+            assert not is_over, f"it ended without {what}\n{text}"
             time.sleep(0.02)
-        return text
 
     def resize(self, columns: int, lines: int) -> None:
         """Another size, of which the program hears."""

@@ -137,7 +137,7 @@ class Squid:
     def lines(self) -> list[Line]:
         """The access log. A tunnel is in it once it has ended."""
         path = self.folder / "access.log"
-        rows = [line.split() for line in path.read_text().splitlines()] if path.exists() else []
+        rows = [line.split() for line in path.read_text().split("\n")[:-1]] if path.exists() else []
         return [Line(int(parts[3].rpartition("/")[2]), parts[5], parts[6]) for parts in rows]
 
     def says(self) -> str:

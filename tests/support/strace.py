@@ -5,7 +5,7 @@ import shutil
 import signal
 import subprocess
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from tests.support.gateway import STOP_SECONDS, wait_for
@@ -45,18 +45,20 @@ def traced(pid: int, calls: str, folder: Path) -> Iterator[Trace]:
     with told.open("wb") as log:
         process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=log, stderr=log)
     try:
-        threads = len(os.listdir(f"/proc/{pid}/task"))
-        wait_for(lambda: told.read_text().count("attached") > 0 and threads == _traced(pid, process.pid), "strace")
+        wait_for(lambda: told.read_text().count("attached") > 0 and _is_traced(pid, process.pid), "strace")
         yield Trace(file)
     finally:
         process.send_signal(signal.SIGINT)  # which lets go of what it traces
         process.wait(STOP_SECONDS)
 
 
-def _traced(pid: int, tracer: int) -> int:
-    """Threads of a process that this one traces."""
-    lines = (Path(f"/proc/{pid}/task/{thread}/status").read_text() for thread in os.listdir(f"/proc/{pid}/task"))
-    return sum(f"TracerPid:\t{tracer}\n" in text for text in lines)
+def _is_traced(pid: int, tracer: int) -> bool:
+    """Whether this one traces every thread that a process has."""
+    for thread in os.listdir(f"/proc/{pid}/task"):
+        with suppress(FileNotFoundError, ProcessLookupError):  # a thread that has ended meanwhile
+            if f"TracerPid:\t{tracer}\n" not in Path(f"/proc/{pid}/task/{thread}/status").read_text():
+                return False
+    return True
 
 
 @contextmanager

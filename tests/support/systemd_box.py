@@ -106,12 +106,12 @@ class Box:
         """Pid, as the box has it, and title of every process of a unit."""
         group = self.show(unit, "ControlGroup")
         titles: dict[int, str] = {}
-        with suppress(OSError):
-            # Its processes may lie in control groups of their own below the unit's.
-            listed = self.run(
-                "find", f"/sys/fs/cgroup{group}", "-name", "cgroup.procs", "-exec", "cat", "{}", "+", check=False
-            ).stdout  # fmt: skip
-            for pid in map(int, listed.split() if group else ()):
+        # Its processes may lie in control groups of their own below the unit's.
+        listed = self.run(
+            "find", f"/sys/fs/cgroup{group}", "-name", "cgroup.procs", "-exec", "cat", "{}", "+", check=False
+        ).stdout  # fmt: skip
+        for pid in map(int, listed.split() if group else ()):
+            with suppress(OSError):  # it has ended meanwhile
                 titles[pid] = self.path(f"/proc/{pid}/cmdline").read_bytes().rstrip(b"\0 ").decode()
         return titles
 

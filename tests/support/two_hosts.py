@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 
 from ipc.private_files import write_private
-from tests.support.gateway import Bearer
+from tests.support.gateway import Bearer, wait_for
 from tests.support.hosts import Host, Network
 from tests.support.manifests import PATIENT, example, open_policy, write_manifests
 from tests.support.postgres_server import PostgresServer
@@ -74,6 +74,7 @@ def postgres_on(host: Host, certificate: Path) -> PostgresServer:
         "CREATE DATABASE ledger OWNER gate",
     ):  # fmt: skip
         server.ask(statement)
+    wait_for(lambda: server.ask("SHOW ssl") == [("on",)], "a PostgreSQL that speaks TLS")
     return server
 
 

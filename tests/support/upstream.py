@@ -83,6 +83,7 @@ class _Handler(BaseHTTPRequestHandler):
 
 class _Server(ThreadingHTTPServer):
     daemon_threads = True
+    request_queue_size = 128
     upstream: Upstream
 
     def handle_error(self, request: Any, client_address: Any) -> None:

@@ -2,7 +2,6 @@
 
 import array
 import fcntl
-import select
 import socket
 import termios
 import time
@@ -18,6 +17,7 @@ from ipc.limits import MAX_CALL_FRAME, MAX_CONTROL_FRAME, MAX_RESULT_FRAME
 from ipc.packets import PacketChannel
 from ipc.plan import Plan
 from ipc.sessions import WORKER_TO_FRONT, WORKER_TO_NOTARY
+from tests.support.readable import readable
 from tests.support.worker_plans import call_of, word_for
 
 WAIT_SECONDS = 60.0
@@ -146,7 +146,7 @@ class Worker:
 
     def has_told(self) -> bool:
         """True when the notary has something to read."""
-        return bool(select.select([self.attesting], [], [], 0)[0])
+        return readable(self.attesting, 0)
 
     def wait_for(self, condition: Callable[[], bool]) -> None:
         """Wait until `condition` holds, which must be soon, and while the worker lives."""

@@ -41,14 +41,22 @@ def through_tls(address: str) -> Answer:
         with socket.create_connection((host, int(port)), timeout=60) as onward, suppress(OSError):
             connection.sendall(ESTABLISHED)
             while True:
-                ready = [connection] if connection.pending() else select.select([connection, onward], [], [], 60)[0]
-                source, sink = (connection, onward) if connection in ready else (onward, connection)
+                is_asked = connection.pending() or connection.fileno() in _ready(connection, onward)
+                source, sink = (connection, onward) if is_asked else (onward, connection)
                 data = source.recv(65536)
                 if not data:
                     return
                 sink.sendall(data)
 
     return relay
+
+
+def _ready(*sockets: socket.socket) -> set[int]:
+    """Which of them have something to read, or have ended, once one has; by their descriptors."""
+    poll = select.poll()  # not select.select: a run may have more than a thousand files open
+    for one in sockets:
+        poll.register(one, select.POLLIN)
+    return {descriptor for descriptor, _ in poll.poll(60_000)}
 
 
 def _pump(source: socket.socket, sink: socket.socket) -> None:

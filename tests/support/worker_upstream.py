@@ -14,6 +14,8 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+HOLD_SECONDS = 300.0
+"""After this long what is held is answered all the same."""
 Answer = Callable[[socket.socket], None]
 """Writes to the connection once a request's head has come."""
 
@@ -88,7 +90,7 @@ def holding() -> Iterator[tuple[Upstream, threading.Event]]:
     release = threading.Event()
 
     def answer(connection: socket.socket) -> None:
-        release.wait(60)
+        release.wait(HOLD_SECONDS)
         ok(b"{}", "201 Created")(connection)
 
     with upstream(answer) as up:
@@ -110,8 +112,8 @@ def _whole_request(connection: socket.socket) -> bytes:
     for line in head.split(b"\r\n"):
         if line.lower().startswith(b"content-length:"):
             length = int(line.split(b":")[1])
-    while len(body) < length:
-        body += connection.recv(65536)
+    while len(body) < length and (piece := connection.recv(65536)):
+        body += piece
     return head + b"\r\n\r\n" + body
 
 

@@ -18,7 +18,9 @@ from tests.systemd.load import in_background
 UNITS = Path(__file__).resolve().parents[2] / "contrib" / "systemd"
 SERVING = r"serving · 2 actions · 0 held · \d+ in flight · \d+ unresolved · redis ok · opa ok"
 DRAINING = r"draining · 1 in flight · oldest \d+\.\d s · \d+ s left"
-HANG_SECONDS = 6
+HANG_SECONDS = 15
+CALL_SECONDS = 15
+"""Of a call in flight: lines that come once a second have to tell meanwhile that it is, and that it is waited for."""
 WAIT_SECONDS = 200.0
 MOST_EXPOSED = 1.5
 MOST_EXPOSED_WITH_WALLS = 2.4
@@ -32,7 +34,8 @@ def test_systemctl_status_says_how_the_gateway_stands(serving: Installed, inside
 
 def test_a_line_of_the_log_has_its_fields_in_the_journal(serving: Installed, inside: Box) -> None:
     answer = serving.agent().execute("text_digest", {"text": "x"}).json()
-    (entry,) = inside.journal(f"TRACE_ID={answer['trace_id']}", "DECISION=allow")
+    matches = (f"TRACE_ID={answer['trace_id']}", "DECISION=allow")
+    (entry,) = wait_for(lambda: inside.journal(*matches), "its line", WAIT_SECONDS)
     assert entry["ACTION_ID"] == "text_digest"
     assert entry["PRINCIPAL"] == "agent"
     assert entry["PROCESS"] == "front 1"
@@ -58,7 +61,7 @@ def test_keys_and_secrets_are_credentials_that_the_gateways_user_cannot_read_at_
 
 def test_a_stop_drains_and_the_call_in_flight_ends_as_it_would_have(serving: Installed, inside: Box) -> None:
     agent = serving.agent()
-    call, answers = in_background(lambda: agent.execute("spin", {"seconds": 4}))
+    call, answers = in_background(lambda: agent.execute("spin", {"seconds": CALL_SECONDS}))
     wait_for(lambda: " 1 in flight" in inside.show("gateway", "StatusText"), "the call", WAIT_SECONDS)
     stop, _ = in_background(lambda: inside.run("systemctl", "stop", "gateway.service"))
     wait_for(lambda: re.fullmatch(DRAINING, inside.show("gateway", "StatusText")), "its drain", WAIT_SECONDS)

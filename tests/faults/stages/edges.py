@@ -24,6 +24,7 @@ from tests.support.webhook_receiver import Receiver, says, webhook_receiver
 
 VALUES = {"upstream_token": "token-of-an-upstream", "bank_token": "token-of-a-bank"}
 HOOK_RETRIES = 10
+"""They go on for the better part of a minute, longer than any fault lasts on a slow machine: nothing is given up."""
 
 
 def post(agent: Bearer) -> httpx.Response:
@@ -136,7 +137,7 @@ url = "http://hooks.gateway.test/in"
 secret = "whsec_MDEyMzQ1Njc4OWFiY2RlZjAxMjM0NTY3ODlhYmNkZWY="
 timeout_seconds = 1
 max_retries = {HOOK_RETRIES}
-retry_backoff_seconds = [0.3, 1]
+retry_backoff_seconds = [0.3, 1, 1, 2, 4, 8]
 [egress]
 unsafe_resolve = {{{names}}}
 [secrets]

@@ -21,7 +21,7 @@ from tests.support.played_proxy import Converse, proxy_that, saying
 from tests.support.worker_desk import until
 
 
-async def ask(url: str, deadlines: EgressDeadlines = EgressDeadlines(), max_line_bytes: int = MAX_LINE_BYTES) -> None:
+async def ask(url: str, deadlines: EgressDeadlines = PATIENT.egress, max_line_bytes: int = MAX_LINE_BYTES) -> None:
     question = asker(url, deadlines, max_line_bytes=max_line_bytes)
     assert question is not None
     with trio.fail_after(60):

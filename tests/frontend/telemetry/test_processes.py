@@ -13,16 +13,16 @@ import pytest
 
 from frontend.telemetry.processes import Processes, Usage
 
-# A parent that makes one child and tells its pid; both live until the parent's standard input ends.
+# A parent that makes one child, which tells its pid once it is sure to die with the parent. The parent lives until its
+# standard input ends.
 FAMILY = """
 import os, sys
-child = os.fork()
-if child == 0:
+if os.fork() == 0:
     os.setpgid(0, 0)
     import signal, ctypes
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)
+    print(os.getpid(), flush=True)
     signal.pause()
-print(child, flush=True)
 sys.stdin.read()
 """
 

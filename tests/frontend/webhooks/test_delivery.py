@@ -35,17 +35,11 @@ NO_HTTP = Outcome("failed", None, "the connection ended without an answer in HTT
 LATE = Outcome("failed", None, "no answer in time")
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def receiver() -> Iterator[Receiver]:
+    """One for each test: an attempt that was given up may reach its receiver later."""
     with webhook_receiver() as one:
         yield one
-
-
-@pytest.fixture(autouse=True)
-def _empty(receiver: Receiver) -> None:
-    receiver.received.clear()
-    receiver.answers.clear()
-    receiver.connections = 0
 
 
 def is_late(found: Outcome) -> bool:
@@ -198,9 +192,10 @@ async def test_every_attempt_has_a_connection_of_its_own(receiver: Receiver) -> 
 
 
 async def test_nobody_there_is_a_failure_that_may_pass() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        address = f"127.0.0.1:{server.getsockname()[1]}"
-    assert await attempt(address) == Outcome("failed", None, "no connection could be made")
+    with socket.socket() as held:  # it keeps the port from others, and does not listen
+        held.bind(("127.0.0.1", 0))
+        outcome = await attempt(f"127.0.0.1:{held.getsockname()[1]}")
+    assert outcome == Outcome("failed", None, "no connection could be made")
 
 
 async def test_somebody_who_never_takes_a_connection_costs_the_timeout() -> None:

@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import trio
+import trio.testing
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes
 from cryptography.hazmat.primitives.asymmetric import ec
@@ -21,8 +22,8 @@ from frontend.webhooks.endpoints import open_endpoints
 from frontend.webhooks.network import MAX_ADDRESSES
 from frontend.webhooks.outcome import Outcome
 from tests.frontend.webhooks.samples import DELIVERY, HOST, hook
+from tests.support.supervised import wait_until
 from tests.support.webhook_receiver import Receiver, webhook_receiver
-from tests.support.worker_desk import until
 
 PUBLIC, OTHER_PUBLIC, PUBLIC_V6 = "93.184.215.14", "8.8.8.8", "2606:2800:21f:cb07:6820:80da:af6b:8b2c"
 BLOCKED = Outcome("blocked", None, "the name leads to private or reserved addresses only")
@@ -151,7 +152,7 @@ async def test_a_name_that_can_not_be_resolved_may_be_later(monkeypatch: pytest.
 
 
 async def test_a_resolver_that_does_not_answer_costs_the_timeout_and_a_few_threads(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, mock_clock: trio.testing.MockClock
 ) -> None:
     answers, lookups = threading.Event(), trio.CapacityLimiter(2)
 
@@ -161,20 +162,21 @@ async def test_a_resolver_that_does_not_answer_costs_the_timeout_and_a_few_threa
 
     names = Names(waits)
     monkeypatch.setattr(socket, "getaddrinfo", names)
-    (endpoint,) = open_endpoints([hook(timeout_seconds=0.2)])
+    (endpoint,) = open_endpoints([hook(timeout_seconds=5.0)])
     post, failures = open_post("0", {}), list[Outcome]()
 
     async def one() -> None:
         failures.append(await post.attempt(endpoint, DELIVERY, 1, lookups))
 
-    with trio.fail_after(120):
-        async with trio.open_nursery() as nursery:
-            for _ in range(6):
-                nursery.start_soon(one)
+    async with trio.open_nursery() as nursery:
+        for _ in range(6):
+            nursery.start_soon(one)
+        await trio.to_thread.run_sync(wait_until, lambda: len(names.asked) == 2)
+        assert failures == []
+        mock_clock.jump(6)
     assert failures == [Outcome("failed", None, "no answer in time")] * 6
-    await until(lambda: len(names.asked) == 2)
     answers.set()
-    await until(lambda: lookups.borrowed_tokens == 0)
+    await trio.to_thread.run_sync(wait_until, lambda: lookups.borrowed_tokens == 0)
     assert len(names.asked) == 2, "the others waited for a thread until their time was over"
 
 

@@ -40,7 +40,7 @@ def ends_well(act: Callable[..., None], *arguments: object) -> None:
     """Run in a fresh interpreter: what was restricted stays so."""
     process = multiprocessing.get_context("spawn").Process(target=act, args=arguments)
     process.start()
-    process.join(30)
+    process.join(120)
     exitcode = process.exitcode
     process.close()
     assert exitcode == 0

@@ -170,10 +170,10 @@ class FakeFront:
                 with socket.socket(socket.AF_UNIX) as sock:
                     sock.settimeout(60)
                     sock.connect(command["path"])
-                    sock.sendall(command["line"].encode())
                     try:
+                        sock.sendall(command["line"].encode())
                         return sock.recv(4096).decode()
-                    except ConnectionResetError:
+                    except ConnectionError:
                         return ""
             case "orphan":
                 return make_orphan()

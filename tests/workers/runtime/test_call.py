@@ -135,7 +135,7 @@ def test_a_store_gives_its_memory_back(bench: Bench) -> None:
     before = data_in_use()
     for _ in range(3):
         run(bench, builtin("spin"), text({"memory_mb": 50}), required_imports=("clock",))
-    assert data_in_use() - before < 2**20
+    assert data_in_use() - before < 2**23, "more than what this process takes for itself, a mebibyte at a time"
 
 
 @pytest.mark.parametrize("can_read", [True, False], ids=["told by the kernel", "behind walls"])

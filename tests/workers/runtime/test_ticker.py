@@ -64,10 +64,11 @@ def test_calls_that_end_in_time_do_not_wake_the_ticker() -> None:
 
 
 class Wakes(EpochTicker):
-    """A ticker that counts how often its thread looked at the time."""
+    """A ticker that counts how often its thread has looked at the time: once it knows when it wakes next."""
 
     wakes = 0
 
     def _tick(self) -> float:
+        seconds = super()._tick()
         self.wakes += 1
-        return super()._tick()
+        return seconds

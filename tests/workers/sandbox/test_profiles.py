@@ -19,12 +19,15 @@ from workers.sandbox.filters import program_of
 from workers.sandbox.profiles import PROFILES, enter, prepare
 from workers.sandbox.refused import SandboxRefused
 
+PATIENCE = 120.0
+"""Seconds for what must come: a fresh interpreter that imports this file, on a machine with other things to do."""
+
 
 def in_a_process(act: Callable[[], None]) -> None:
     """Run in a fresh interpreter, so that walls and threads of the test's own process stay out of it."""
     process = multiprocessing.get_context("spawn").Process(target=act)
     process.start()
-    process.join(30)
+    process.join(PATIENCE)
     exitcode = process.exitcode
     process.close()
     assert exitcode == 0
@@ -68,7 +71,7 @@ def entered_with_threads() -> None:
 
     def look() -> None:
         ready.set()
-        go_on.wait(10)
+        go_on.wait(PATIENCE)
         counts.append(Path("/proc/thread-self/status").read_text().count("Seccomp:\t2"))
 
     thread = threading.Thread(target=look, daemon=True)
@@ -77,10 +80,10 @@ def entered_with_threads() -> None:
     )
     confinement.confine()
     thread.start()
-    ready.wait(10)
+    ready.wait(PATIENCE)
     confinement.seal()
     go_on.set()
-    thread.join(10)
+    thread.join(PATIENCE)
     leave(counts == [1])
 
 
@@ -133,7 +136,7 @@ def nothing_of(*_: object) -> None:
 def test_a_wall_that_can_not_be_built_is_fatal(step: str) -> None:
     process = multiprocessing.get_context("spawn").Process(target=refused_at, args=(step,))
     process.start()
-    process.join(30)
+    process.join(PATIENCE)
     exitcode = process.exitcode
     process.close()
     assert exitcode == 0

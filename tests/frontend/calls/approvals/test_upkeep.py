@@ -12,6 +12,7 @@ from frontend.calls.deadlines import CallDeadlines
 from frontend.notary.errors import NotarySilent, NotaryUnavailable
 from ipc.approvals import CLAIMED, FAILED, PENDING
 from ipc.messages import ListHolds
+from tests.frontend.calls.words import word_taken
 from tests.support.front_core import ALLOW, action, does_and_says, front_core, refuses
 from tests.support.held_calls import claimed, corrupt, held, state_of, told
 from tests.support.notary_thread import shared_notary
@@ -166,6 +167,7 @@ async def test_a_claim_that_was_dispatched_is_not_given_back_and_never_run_again
             nursery.start_soon(core.operate, "POST", f"/v1/approvals/{approval_id}/approve")
             with trio.fail_after(60):
                 await reached.wait()
+            await word_taken(core)
             nursery.cancel_scope.cancel()
         with shared_notary(core.services.settings, core.clock) as notary:
             notary.state.fronts.discard(core.services.front_id)  # as when its channel has ended

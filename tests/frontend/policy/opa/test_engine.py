@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 import trio
 import trio.lowlevel
-import trio.testing
 
 from frontend.errors import GateError
 from frontend.policy.deadlines import PolicyDeadlines
@@ -20,6 +19,7 @@ from ipc.settings import Settings
 from tests.support.opa import Opa, opa
 from tests.support.patience import PATIENT
 from tests.support.policy import document, question
+from tests.support.worker_desk import until
 
 RULES = f"""package gateway
 
@@ -95,7 +95,7 @@ async def test_an_answer_over_a_new_connection_counts_only_where_the_data_is_the
     async with front(engine, tmp_path, deadlines=seldom) as one:
         await one.load(LOCKED)
         await one.decide(question())
-        await trio.testing.wait_all_tasks_blocked(0.2)
+        await until(lambda: one._rounds_to_probe > 0)  # the look that follows a load is over
         await trio.to_thread.run_sync(engine.kill)
         await trio.to_thread.run_sync(engine.start)
         assert not (await one.decide(question())).allow
