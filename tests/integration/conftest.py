@@ -1,12 +1,9 @@
 """One gateway and one upstream for all tests that do not break them, reconfigure them or count all they did.
 
 What a test sees of others here: their events, holds and requests. It tells its own apart by lease, trace or name.
-Modules about two hosts have a pair of gateways each (tests/support/two_hosts.py).
 """
 
-import os
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -14,18 +11,12 @@ import pytest
 
 from ipc import messages as m
 from ipc.events import AuditEvent
-from tests.support.certificates import made_certificate
 from tests.support.gateway import Bearer, Gateway, config_for, gateway
 from tests.support.hostile_upstream import HostileUpstream, hostile_upstream
-from tests.support.hosts import Network, missing, network
 from tests.support.manifests import PATIENT, example, open_policy, patient, write_manifests
 from tests.support.played_supervisor_of_notary import PlayedFront, PlayedSupervisor, checked_offline, played_supervisor
-from tests.support.ports import free_port
-from tests.support.postgres_server import PostgresServer
 from tests.support.proofs import Key
 from tests.support.proved_calls import lease_for
-from tests.support.redis_server import RedisServer
-from tests.support.two_hosts import CHAINS, Pair, pair_on, postgres_on, redis_on
 from tests.support.upstream import Upstream, upstream
 
 LITTLE_FUEL = {"spin": {"resource_limits": {"fuel": 10_000_000}}}
@@ -145,55 +136,3 @@ def supervisor(tmp_path: Path) -> Iterator[PlayedSupervisor]:
 def front(supervisor: PlayedSupervisor) -> PlayedFront:
     """The one that was taken over."""
     return supervisor.attach("front-1-a")
-
-
-@pytest.fixture(scope="module")
-def hosts() -> Iterator[Network]:
-    """Three. Where this machine can't make them the tests are skipped with the reason; in CI they fail."""
-    if reason := missing():
-        if os.environ.get("CI") == "true":
-            pytest.fail(f"no hosts to test with: {reason}")
-        pytest.skip(reason)
-    with network(3) as made:
-        yield made
-
-
-@pytest.fixture(scope="module")
-def redis_port() -> int:
-    """Where hosts reach the Redis by TLS."""
-    return free_port()
-
-
-@pytest.fixture(scope="module")
-def certificate(hosts: Network, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of the Redis, for its address."""
-    return made_certificate(tmp_path_factory.mktemp("certificate"), hosts.hosts[2].address)
-
-
-@pytest.fixture(scope="module")
-def redis_server(
-    hosts: Network, redis_port: int, certificate: Path, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[RedisServer]:
-    """The Redis that two hosts share, on the third one."""
-    with closing(redis_on(hosts.hosts[2], redis_port, certificate, tmp_path_factory.mktemp("redis"))) as server:
-        yield server
-
-
-@pytest.fixture(scope="module")
-def postgres_server(hosts: Network, certificate: Path) -> Iterator[PostgresServer]:
-    """The PostgreSQL that two hosts share, on the third one, too."""
-    with closing(postgres_on(hosts.hosts[2], certificate)) as server:
-        yield server
-
-
-@pytest.fixture(scope="module", params=sorted(CHAINS))
-def pair(
-    request: pytest.FixtureRequest, hosts: Network, redis_server: RedisServer, redis_port: int, certificate: Path,
-    tmp_path_factory: pytest.TempPathFactory,
-) -> Iterator[Pair]:  # fmt: skip
-    """Two gateways on two hosts: with one ledger in the PostgreSQL, and with a ledger of each."""
-    postgres = request.getfixturevalue("postgres_server") if request.param == "postgresql" else None
-    files = tmp_path_factory.mktemp("files")
-    folders = [tmp_path_factory.mktemp(f"host-{number}") for number in (1, 2)]
-    with pair_on(hosts, (redis_server, redis_port), postgres, certificate, files, folders) as made:
-        yield made

@@ -8,6 +8,8 @@ PostgreSQL, by TLS, that both share: what one of them executed both show, contin
 import os
 import shutil
 import subprocess
+from collections.abc import Iterator
+from contextlib import closing
 from functools import partial
 from pathlib import Path
 
@@ -15,16 +17,72 @@ import httpx
 import psutil
 import pytest
 
+from tests.support.certificates import made_certificate
 from tests.support.gateway import Bearer, wait_for
+from tests.support.hosts import Network, missing, network
 from tests.support.key_files import keys_command, lease_key_ids
+from tests.support.ports import free_port
 from tests.support.postgres_server import PostgresServer
 from tests.support.processes import GATEWAY
 from tests.support.production import Production
-from tests.support.two_hosts import TEXT, Pair, at, at_once, events
+from tests.support.redis_server import RedisServer
+from tests.support.two_hosts import CHAINS, TEXT, Pair, at, at_once, events, pair_on, postgres_on, redis_on
 
 DIGEST = "/v1/actions/text_digest/execute"
 ROUNDS = 5
 shared = pytest.mark.parametrize("pair", ["postgresql"], indirect=True)
+
+
+@pytest.fixture(scope="module")
+def hosts() -> Iterator[Network]:
+    """Three. Where this machine can't make them the tests are skipped with the reason; in CI they fail."""
+    if reason := missing():
+        if os.environ.get("CI") == "true":
+            pytest.fail(f"no hosts to test with: {reason}")
+        pytest.skip(reason)
+    with network(3) as made:
+        yield made
+
+
+@pytest.fixture(scope="module")
+def redis_port() -> int:
+    """Where hosts reach the Redis by TLS."""
+    return free_port()
+
+
+@pytest.fixture(scope="module")
+def certificate(hosts: Network, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of the Redis, for its address."""
+    return made_certificate(tmp_path_factory.mktemp("certificate"), hosts.hosts[2].address)
+
+
+@pytest.fixture(scope="module")
+def redis_server(
+    hosts: Network, redis_port: int, certificate: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[RedisServer]:
+    """The Redis that two hosts share, on the third one."""
+    with closing(redis_on(hosts.hosts[2], redis_port, certificate, tmp_path_factory.mktemp("redis"))) as server:
+        yield server
+
+
+@pytest.fixture(scope="module")
+def postgres_server(hosts: Network, certificate: Path) -> Iterator[PostgresServer]:
+    """The PostgreSQL that two hosts share, on the third one, too."""
+    with closing(postgres_on(hosts.hosts[2], certificate)) as server:
+        yield server
+
+
+@pytest.fixture(scope="module", params=sorted(CHAINS))
+def pair(
+    request: pytest.FixtureRequest, hosts: Network, redis_server: RedisServer, redis_port: int, certificate: Path,
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Iterator[Pair]:  # fmt: skip
+    """Two gateways on two hosts: with one ledger in the PostgreSQL, and with a ledger of each."""
+    postgres = request.getfixturevalue("postgres_server") if request.param == "postgresql" else None
+    files = tmp_path_factory.mktemp("files")
+    folders = [tmp_path_factory.mktemp(f"host-{number}") for number in (1, 2)]
+    with pair_on(hosts, (redis_server, redis_port), postgres, certificate, files, folders) as made:
+        yield made
 
 
 def file_at(gate: Production, name: str) -> Path:

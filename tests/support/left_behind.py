@@ -1,25 +1,28 @@
 """Runs a command and holds it to leave no process behind: `python left_behind.py SECONDS COMMAND ...`.
 
 Whatever the command has started becomes a child of this process when the command ends, so that it is seen however it
-was started. Ends as the command did; with 70 and a line on stderr when one of them is still there SECONDS later.
+was started. If this process is killed, the command is too. Ends as the command did; with 70 and a line on stderr when
+one of them is still there SECONDS later.
 Imports nothing of the repository: it is one more start of an interpreter for each command.
 """
 
 import ctypes
 import os
+import signal
 import subprocess
 import sys
 import time
 
-PR_SET_CHILD_SUBREAPER = 36
+PR_SET_PDEATHSIG, PR_SET_CHILD_SUBREAPER = 1, 36
 LEFT_BEHIND = 70
 
 
 def main(seconds: float, command: list[str]) -> int:
     """The command's exit code, 128 and the signal's number, or LEFT_BEHIND."""
-    if ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
+    prctl = ctypes.CDLL(None, use_errno=True).prctl
+    if prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0):
         raise OSError(ctypes.get_errno(), "prctl")
-    code = subprocess.call(command)
+    code = subprocess.call(command, preexec_fn=lambda: prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0))
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:
         try:
