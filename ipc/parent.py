@@ -8,8 +8,14 @@ import ctypes
 import os
 import signal
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 from ipc.exits import Exit
+
+LEFT_TO_PARENT = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1)
+"""What is sent to a whole group or service (`systemctl kill`, a terminal): the supervisor alone answers it, and ends
+its children itself."""
 
 _PR_SET_PDEATHSIG = 1
 _PR_SET_DUMPABLE = 4
@@ -31,11 +37,22 @@ def die_with_parent(expected_parent: int) -> None:
         sys.exit(Exit.ORPHANED)
 
 
+@contextmanager
+def signals_kept_from_children() -> Iterator[None]:
+    """A child that is started within the block is ended by none of LEFT_TO_PARENT before it ignores them, which takes
+    an interpreter a tenth of a second: they are blocked in it until `leave_signals_to_parent`."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, LEFT_TO_PARENT)
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def leave_signals_to_parent() -> None:
-    """Ignore what is sent to a whole group or service (`systemctl kill`, a terminal): the supervisor alone answers it,
-    and ends its children itself."""
-    for number in (signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGUSR1):
+    """Ignore LEFT_TO_PARENT, those too that came since this process was started."""
+    for number in LEFT_TO_PARENT:
         signal.signal(number, signal.SIG_IGN)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, LEFT_TO_PARENT)
 
 
 def refuse_core_dumps() -> None:

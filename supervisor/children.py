@@ -18,6 +18,7 @@ from pathlib import Path
 import trio
 
 from ipc.exits import Exit
+from ipc.parent import signals_kept_from_children
 from supervisor.logs import log
 from supervisor.programs import INTERPRETER, child_environment
 
@@ -85,11 +86,11 @@ class Children:
         """Start `program --control-fd N --parent PID` with `channel` as descriptor N, and close our copy.
 
         It sees descriptors 0 (nothing), 1 and 2 (our standard error: standard output belongs to the ready line) and N.
-        A program that can't be started counts as ended with Exit.FAILED.
+        A program that can't be started counts as ended with Exit.FAILED. Signals to the whole service do not end it.
         """
         arguments = (f"--{option}", str(channel.fileno()), "--parent", str(os.getpid()))
         try:
-            with channel:
+            with channel, signals_kept_from_children():
                 process = subprocess.Popen(
                     [*INTERPRETER, *program, *arguments],
                     stdin=subprocess.DEVNULL,
