@@ -7,24 +7,33 @@ I/O budget ends the call, and that a component gets no function that its plan do
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from wasmtime import Engine, WasmtimeError
-from wasmtime.component import Linker, Record, Variant
+from wasmtime.component import Linker
 
 from ipc.messages import ProviderFailure
-from workers.host.arguments import define
 from workers.host.encoding import BASE64, UTF8, to_text
-from workers.host.fs import Entry, FileHost
+from workers.host.fs import FileHost
+from workers.host.functions import define
 from workers.host.http import HttpHost, Request
 from workers.host.meter import HostError, IoBudgetExceeded, Meter
 from workers.host.notes import Notes
-from workers.host.wire import Response
+from workers.host.wire import Headers, Response
 from workers.interfaces import INTERFACES
 from workers.log import write_failure
 
 _NO_ACCESS = ProviderFailure("denied", "the plan grants no access of this kind")
 _BROKEN = ProviderFailure("internal", "the host call failed")
+
+
+class HttpAnswer(NamedTuple):
+    """`response` of the WIT."""
+
+    status: int
+    headers: Headers
+    body: str
+    body_encoding: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,34 +64,30 @@ class HostFunctions:
                 for name in sorted(interfaces):
                     with root.add_instance(INTERFACES[name]) as instance:
                         for function, act in table[name].items():
-                            define(instance, function, act)
+                            define(instance, name, function, act)
         return linker
 
     def _table(self) -> dict[str, dict[str, Callable[..., Any]]]:
         return {
-            "http": {"send": self._guarded(self._http_send, _tagged_failure)},
+            "http": {"send": self._guarded(self._http_send)},
             "fs": {
                 "read": self._guarded(lambda path, encoding: self._files().read(path, encoding)),
                 "write": self._guarded(lambda path, data, encoding: self._files().write(path, data, encoding)),
                 "append": self._guarded(lambda path, data, encoding: self._files().append(path, data, encoding)),
-                "list": self._guarded(lambda path: [_entry(item) for item in self._files().list_folder(path)]),
-                "stat": self._guarded(lambda path: Variant("ok", _entry(self._files().stat(path))), _tagged_failure),
+                "list": self._guarded(lambda path: self._files().list_folder(path)),
+                "stat": self._guarded(lambda path: self._files().stat(path)),
                 "delete": self._guarded(lambda path: self._files().delete(path)),
             },
-            "log": {"message": self._guarded(self._log_message, lambda _: None)},
+            "log": {"message": self._guarded(self._log_message)},
             "clock": {"now": self._guarded(time.monotonic_ns, lambda _: 0)},
         }
 
     def _guarded(
-        self, act: Callable[..., Any], failed: "Callable[[ProviderFailure], Any] | None" = None
+        self, act: Callable[..., Any], answer_failure: "Callable[[ProviderFailure], Any]" = lambda failure: failure
     ) -> Callable[..., Any]:
-        """`act` as a host function; `failed` makes of a failure what the function's type wants.
+        """`act` as a host function; `answer_failure` makes of a failure a value of the function's result."""
 
-        wasmtime tells ok from error by the Python type of a result, unless both have the same: then by a Variant.
-        """
-        answer_failure = failed or _failure
-
-        def call(_store: object, *arguments: Any) -> Any:
+        def call(*arguments: Any) -> Any:
             try:
                 return act(*arguments)
             except IoBudgetExceeded:
@@ -103,54 +108,20 @@ class HostFunctions:
             raise HostError(_NO_ACCESS.kind, _NO_ACCESS.message)
         return self.current.files
 
-    def _http_send(self, request: Any) -> Variant:
+    def _http_send(self, request: dict[str, Any]) -> HttpAnswer:
         if self.current is None or self.current.http is None:
             raise HostError(_NO_ACCESS.kind, _NO_ACCESS.message)
-        given = vars(request)
-        return Variant(
-            "ok",
-            _response(
-                self.current.http.send(
-                    Request(
-                        method=given["method"], url=given["url"], headers=tuple(given["headers"]), body=given["body"],
-                        body_encoding=given["body-encoding"], timeout_ms=given["timeout-ms"],
-                    )
-                )
-            ),
-        )  # fmt: skip
+        return _answer(self.current.http.send(Request(**request)))
 
     def _log_message(self, level: str, text: str) -> None:
         if self.current is not None:
             self.current.notes.message(level, text)
 
 
-def _record(values: dict[str, object]) -> Record:
-    """A component record; names may hold dashes."""
-    made = Record()
-    vars(made).update(values)
-    return made
-
-
-def _failure(failure: ProviderFailure) -> Record:
-    return _record({
-        "kind": failure.kind, "message": failure.message, "details": failure.details, "retryable": failure.retryable,
-    })  # fmt: skip
-
-
-def _tagged_failure(failure: ProviderFailure) -> Variant:
-    return Variant("err", _failure(failure))
-
-
-def _entry(entry: Entry) -> Record:
-    return _record({"name": entry.name, "kind": entry.kind, "size": entry.size})
-
-
-def _response(response: Response) -> Record:
+def _answer(response: Response) -> HttpAnswer:
     """The body as text where it is UTF-8, as base64 otherwise (WIT, `response`)."""
     try:
         body, encoding = to_text(response.body, UTF8), UTF8
     except HostError:
         body, encoding = to_text(response.body, BASE64), BASE64
-    return _record({
-        "status": response.status, "headers": list(response.headers), "body": body, "body-encoding": encoding,
-    })  # fmt: skip
+    return HttpAnswer(response.status, response.headers, body, encoding)

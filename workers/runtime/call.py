@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from wasmtime import Engine, Store, WasmtimeError
-from wasmtime.component import _enter
 
 from ipc.messages import Call, Observation, ProviderFailure, Result, Verification, Word
 from ipc.plan import Plan, plan_hash
@@ -112,8 +111,6 @@ class Runner:
             ran = self._run_module(module, plan, meter)
         finally:
             self._functions.current = None
-            # The last exception of a conversion keeps its frames alive, and with them what they hold.
-            _enter.LAST_EXCEPTION = None
         return _checked(ran, plan)
 
     def _host_calls(self, plan: Plan, word: Word, secrets: Mapping[str, str], meter: Meter) -> HostCalls:

@@ -9,7 +9,7 @@ from ipc.messages import Result
 from tests.support.hostile_modules import wasm
 from tests.support.worker_plans import http_plan
 from tests.support.worker_runner import Bench
-from workers.host.arguments import MAX_ITEMS
+from workers.host.values import MAX_ITEMS
 
 
 def sent(bench: Bench, headers: int) -> Result:
