@@ -104,7 +104,7 @@ def build_services(
     transitions = Transitions(clock, notary, front_id, metrics)
     learned = LearnedRules(rule_file, clock, journal, allow_list)
     settlement = Settlement(
-        known, notary, weakened, execution, transitions, Learning(learned),
+        known, notary, measured, weakened, execution, transitions, Learning(learned),
         Signatures(clock, own_addresses(settings), settings.approvals.require_signature), allow_list,
         settings.egress_proxy_url, deadlines.calls,
     )  # fmt: skip

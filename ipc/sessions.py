@@ -87,15 +87,18 @@ TEMPLATE_TO_SUPERVISOR: Table = {("starting", m.TemplateReady): "ready"} | {
 FRONT_TO_POLICY: Table = {
     ("empty", m.LoadPolicy): "empty",
     ("empty", m.UsePolicy): "loaded",
+    ("empty", m.Ping): "empty",
     ("loaded", m.LoadPolicy): "loaded",
     ("loaded", m.UsePolicy): "loaded",
     ("loaded", m.Ask): "loaded",
+    ("loaded", m.Ping): "loaded",
 }
 
 # What the policy process may send, as the front sees it.
 POLICY_TO_FRONT: Table = {
     ("open", m.PolicyCompiled): "open",
     ("open", m.Verdict): "open",
+    ("open", m.Pong): "open",
 }
 
 # What the supervisor may send, as the notary sees it.

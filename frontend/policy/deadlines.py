@@ -16,6 +16,8 @@ class OpaDeadlines:
     """For one look at how it stands."""
     round_seconds: float = 1.0
     """Between two looks while all is well."""
+    busy_round_seconds: float = 0.25
+    """The same while remembered decisions are in use."""
     first_pause_seconds: float = 0.1
     """After a look that failed; doubled with each."""
     longest_pause_seconds: float = 2.0
@@ -45,6 +47,14 @@ class PolicyDeadlines:
     """The same while no policy is in force: no question waits for it, and a whole gateway is starting beside it."""
     successor_seconds: float = 5.0
     """A candidate whose process was lost waits this long for another one."""
+    beat_seconds: float = 0.25
+    """Between two signs of life while remembered decisions are in use."""
+    idle_beat_seconds: float = 1.0
+    """The same while none is."""
+    quiet_seconds: float = 2.0
+    """A process that owes an answer and has given none for this long is shown as not available."""
+    silent_seconds: float = 5.0
+    """The same until it is given up: a busy machine may keep it waiting for a while."""
     send_seconds: float = 1.0
     """A process that does not read for this long is lost."""
     read_seconds: float = 30.0

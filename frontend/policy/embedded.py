@@ -3,7 +3,8 @@
 Owns which policy is in force, the questions that are open and their deadlines. A process that dies, hangs or lies is
 given up and its successor asked for; what it had not answered is asked again while there is time, except the question
 that it was working on. No path from here leads to an allow that the process did not give: what is answered from
-memory (memo.py) was said by this very process, over the policy in force.
+memory (memo.py) was said by this very process, over the policy in force, and counts while the process is known to live
+(heartbeat.py).
 """
 
 import contextlib
@@ -66,8 +67,9 @@ class EmbeddedPolicy:
 
     @property
     def is_available(self) -> bool:
-        """Whether a process holds the policy in force."""
-        return self._is_serving
+        """Whether a process holds the policy in force, and does not keep us waiting for a sign of life."""
+        process = self._process
+        return self._is_serving and process is not None and process.stalled_for() < self.deadlines.quiet_seconds
 
     @property
     def memo_status(self) -> MemoStatus:
@@ -110,15 +112,16 @@ class EmbeddedPolicy:
         """Ask, and wait at most `deadlines.question_seconds`.
 
         Raises GateError policy_engine_timeout when the process had the question and did not answer in time, and
-        policy_engine_unavailable for everything else that is not a whole decision. What is remembered is answered at
-        once, without a checkpoint.
+        policy_engine_unavailable for everything else that is not a whole decision. While the process is known to
+        live, a remembered decision is answered at once, without a checkpoint.
         """
-        memo = self._memo
+        memo, process = self._memo, self._process
         if isinstance(memo, str):
             return await self._ask(question)
         key = memo.key_of(question)
         decision = memo.get(key)
-        if decision is None:
+        # SECURITY: a process that stands still decides nothing, whatever it said before.
+        if decision is None or process is None or not process.heartbeat.counts():
             # SECURITY: what comes is kept in the memo of the policy that was in force when it was asked: once another
             # one is, that memo is read no more, whichever of the two gave the answer.
             decision = await self._ask(question)
@@ -126,6 +129,17 @@ class EmbeddedPolicy:
         elif self._note_remembered is not None:
             self._note_remembered()
         return decision
+
+    async def require_life(self) -> None:
+        """See PolicyEngine."""
+        with trio.move_on_after(self.deadlines.question_seconds):
+            while self._is_running:
+                process = await self._ready_process()
+                if await process.proves_life():
+                    if self._is_serving:
+                        return
+                    break  # it holds no policy
+        raise GateError(_UNAVAILABLE, cause="the policy process gives no sign of life")
 
     async def _ask(self, question: Question) -> Decision:
         if not self._is_running:
@@ -187,6 +201,7 @@ class EmbeddedPolicy:
             with process.lost:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(process.listen)
+                    nursery.start_soon(process.beat)
                     await self._bring_up(process)
         finally:
             self._process, self._is_serving, self._memo = None, False, NOT_LOADED

@@ -78,6 +78,12 @@ class PolicyEngine(Protocol):
     async def decide(self, question: Question) -> Decision:
         """Raises GateError policy_engine_timeout or policy_engine_unavailable when there is no decision."""
 
+    async def require_life(self) -> None:
+        """Return once the engine, asked now, has given a sign of life.
+
+        Raises GateError policy_engine_unavailable when it gives none in the time of a question.
+        """
+
     async def load(self, sources: PolicySources, commit: Commit | None = None) -> None:
         """Put another policy in force, whole. Raises PolicyRefused and changes nothing when it can't be used;
         PolicyUnreached when the engine is elsewhere and is not reached.

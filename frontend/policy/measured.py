@@ -39,6 +39,10 @@ class MeasuredPolicy:
         self._metrics.decided(said, decision.rule)
         return decision
 
+    async def require_life(self) -> None:
+        """See PolicyEngine."""
+        await self._engine.require_life()
+
     async def load(self, sources: PolicySources, commit: Commit | None = None) -> None:
         """See PolicyEngine."""
         began = time.perf_counter()

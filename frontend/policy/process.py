@@ -4,6 +4,7 @@ Guarantees that an answer reaches exactly the question it belongs to. An answer 
 bytes that are no message, a closed channel: each ends the relation with a reason. Never decides what to do about it.
 """
 
+import contextlib
 import socket
 from collections.abc import Callable
 
@@ -11,10 +12,11 @@ import trio
 
 from frontend.policy.deadlines import PolicyDeadlines
 from frontend.policy.engine import PolicySources
+from frontend.policy.heartbeat import Heartbeat
 from ipc.blocking import ChannelClosed
 from ipc.framing import FrameError
 from ipc.limits import MAX_POLICY_FRAME, MAX_VERDICT_FRAME
-from ipc.messages import Ask, LoadPolicy, Message, PolicyCompiled, PolicyToFront, UsePolicy, Verdict
+from ipc.messages import Ask, LoadPolicy, Message, Ping, PolicyCompiled, PolicyToFront, Pong, UsePolicy, Verdict
 from ipc.nonblocking import TrioChannel
 from ipc.sessions import POLICY_TO_FRONT, ProtocolError
 
@@ -36,6 +38,7 @@ class Asked:
         "input",
         "is_sent",
         "is_settled",
+        "sent_at",
         "trace_id",
     )
 
@@ -48,6 +51,7 @@ class Asked:
         self.deadline = deadline
         self.trace_id = trace_id
         self.attempts = 0
+        self.sent_at = 0.0
         self.is_sent = False
         self.is_settled = False
         self.document: str | None = None
@@ -78,9 +82,12 @@ class PolicyProcess:
         self.lost = trio.CancelScope()
         self.closed = trio.Event()
         """Set once nothing is asked of it any more."""
+        self.heartbeat = Heartbeat()
+        self._pinged_at: float | None = None
+        self._ponged = trio.Event()
         self._moved_at = 0.0
         self._on_settled = on_settled
-        self._send_seconds = deadlines.send_seconds
+        self._deadlines = deadlines
         self._compiling: str | None = None
         self._compiled: tuple[trio.Event, list[PolicyCompiled]] = (trio.Event(), [])
         self._channel: TrioChannel[PolicyToFront] = TrioChannel(
@@ -95,7 +102,18 @@ class PolicyProcess:
 
     def stalled_for(self) -> float:
         """Seconds since it last answered, or was last given something to do; 0 while it owes nothing."""
-        return trio.current_time() - self._moved_at if self.in_flight else 0.0
+        return trio.current_time() - self._moved_at if self._owes else 0.0
+
+    @property
+    def _owes(self) -> bool:
+        return bool(self.in_flight) or self._pinged_at is not None
+
+    def _give(self) -> float:
+        """It is given something to answer now."""
+        now = trio.current_time()
+        if not self._owes:
+            self._moved_at = now
+        return now
 
     def lose(self, reason: str) -> None:
         """Give the process up: nothing that it says from now on counts."""
@@ -103,6 +121,7 @@ class PolicyProcess:
             self.lost_because = reason
             self.lost.cancel()
             self._compiled[0].set()
+            self._ponged.set()
 
     async def ask(self, asked: Asked) -> None:
         """Send one question. It is settled here only when it can't be put into a frame."""
@@ -110,8 +129,7 @@ class PolicyProcess:
             return
         asked.is_sent = True
         asked.attempts += 1
-        if not self.in_flight:
-            self._moved_at = trio.current_time()
+        asked.sent_at = self._give()
         self.in_flight[asked.id] = asked
         try:
             await self._send(Ask(asked.id, asked.input, asked.trace_id))
@@ -139,11 +157,51 @@ class PolicyProcess:
         """Put the compiled candidate in force. Raises ProcessLost."""
         await self._send(UsePolicy(load_id))
 
+    async def beat(self) -> None:
+        """Ask for signs of life until the process is lost, and give it up once it has been silent for long."""
+        deadlines = self._deadlines
+        while self.lost_because is None:
+            await trio.sleep(deadlines.beat_seconds if self.heartbeat.is_wanted else deadlines.idle_beat_seconds)
+            if not self.is_compiling:
+                await self._ping()
+                await self._until_heard()
+
+    async def proves_life(self) -> bool:
+        """True once it has given a sign of life, False once it is closed."""
+        if self.is_compiling:
+            await self._compiled[0].wait()
+        await self._ping()
+        if self.lost_because is None:
+            await self._ponged.wait()
+        if self.lost_because is None:
+            return True
+        await self.closed.wait()
+        return False
+
+    async def _ping(self) -> None:
+        """Ask for a sign of life, unless one is asked for already."""
+        if self._pinged_at is None:
+            self._pinged_at, self._ponged = self._give(), trio.Event()
+            with contextlib.suppress(ProcessLost):
+                await self._send(Ping())
+
+    async def _until_heard(self) -> None:
+        silent, late = self._deadlines.silent_seconds, self._deadlines.late_seconds
+        while self._pinged_at is not None and self.lost_because is None:
+            due = self._moved_at + silent
+            with trio.move_on_at(due):
+                await self._ponged.wait()
+                return
+            if trio.current_time() > due + late:
+                await trio.sleep(late)  # this process stood still itself: what came meanwhile is read first
+            if self.stalled_for() >= silent:
+                self.lose(f"it has answered nothing for {silent:g} s")
+
     async def _send(self, message: Message) -> None:
         if self.lost_because is not None:
             raise ProcessLost(self.lost_because)
         # Shielded: a frame that is cut costs the channel.
-        with trio.CancelScope(deadline=trio.current_time() + self._send_seconds, shield=True) as scope:
+        with trio.CancelScope(deadline=trio.current_time() + self._deadlines.send_seconds, shield=True) as scope:
             try:
                 await self._channel.send(message)
             except (OSError, trio.ClosedResourceError) as error:
@@ -165,6 +223,8 @@ class PolicyProcess:
                         self._answer_verdict(message)
                     case PolicyCompiled():
                         self._answer_compiled(message)
+                    case Pong():
+                        self._answer_pong()
         except ChannelClosed:
             self.lose("it closed its channel")
         except (OSError, trio.ClosedResourceError) as error:
@@ -180,11 +240,19 @@ class PolicyProcess:
         if (verdict.document is None) == (verdict.error is None):
             self.in_flight[asked.id] = asked
             raise ProtocolError("an answer must hold either a document or an error")
+        self.heartbeat.prove(asked.sent_at)
         if verdict.document is None:
             asked.settle(None, ("policy_engine_unavailable", f"the engine failed: {verdict.error}"))
         else:
             asked.settle(verdict.document)
         self._on_settled(asked)
+
+    def _answer_pong(self) -> None:
+        if self._pinged_at is None:
+            raise ProtocolError("a Pong without a Ping")
+        self.heartbeat.prove(self._pinged_at)
+        self._moved_at, self._pinged_at = trio.current_time(), None
+        self._ponged.set()
 
     def _answer_compiled(self, message: PolicyCompiled) -> None:
         if message.load_id != self._compiling:

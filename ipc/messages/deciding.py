@@ -1,6 +1,7 @@
 """Front and policy process: candidates and questions."""
 
 from ipc.messages.message import Message
+from ipc.messages.pinging import Ping, Pong
 
 
 class LoadPolicy(Message, frozen=True):
@@ -45,5 +46,5 @@ class Verdict(Message, frozen=True):
     error: str | None = None
 
 
-FrontToPolicy = LoadPolicy | UsePolicy | Ask
-PolicyToFront = PolicyCompiled | Verdict
+FrontToPolicy = LoadPolicy | UsePolicy | Ask | Ping
+PolicyToFront = PolicyCompiled | Verdict | Pong

@@ -1,4 +1,4 @@
-"""Supervisor, and a process that says nothing by itself: is its loop alive?"""
+"""A process that says nothing by itself, and the one that watches it: is its loop alive?"""
 
 from ipc.messages.message import Message
 

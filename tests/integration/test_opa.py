@@ -16,6 +16,7 @@ from tests.support.opa import Opa, bundle, opa
 from tests.support.processes import GATEWAY
 
 DECISION = b"/v1/data/gateway/decision"
+PAYMENT = {"to": "acct-7", "amount_cents": 25000, "currency": "EUR"}
 UNAVAILABLE, TIMEOUT = "policy_engine_unavailable", "policy_engine_timeout"
 
 
@@ -223,6 +224,20 @@ def test_an_opa_that_lost_its_data_is_given_it_before_it_is_believed(
     assert engine.data("acl") == open_to_all
 
 
+def test_without_an_opa_a_hold_can_not_be_approved_and_stays(up: Gateway, engine: Opa) -> None:
+    agent = up.agent()
+    approval_id = agent.execute("payment_transfer", PAYMENT).json()["approval_id"]
+    with engine.gone():
+        answer = up.operator().post(f"/v1/approvals/{approval_id}/approve")
+        assert (answer.status_code, answer.json()) == (503, {"error": UNAVAILABLE})
+        assert agent.get(f"/v1/approvals/{approval_id}/poll").json()["state"] == "pending"
+    wait_for(
+        lambda: up.operator().post(f"/v1/approvals/{approval_id}/approve").json().get("error") != UNAVAILABLE,
+        "the engine",
+    )
+    assert agent.get(f"/v1/approvals/{approval_id}/poll").json()["state"] != "pending"
+
+
 def test_documents_that_someone_took_away_are_put_back(up: Gateway, engine: Opa) -> None:
     engine.http.put("/v1/data/acl", json={"dev:anonymous": {"actions": [], "sinks": []}})
     engine.http.delete("/v1/data/gateway_pushed")  # last: a front that looks in between pushes nothing
@@ -300,6 +315,10 @@ def test_decisions_are_remembered_for_as_long_as_the_bundles_have_one_revision(t
             text = gate.operator().get("/metrics").text
             assert call(agent).status_code == 200
             assert remembered(gate) == remembered_in(text) + 1
+            with engine.frozen():
+                refusal = wait_for(lambda: (got := call(agent)).status_code != 200 and got, "a refusal")
+                assert (refusal.status_code, refusal.json()) == (503, {"error": TIMEOUT})
+            wait_for(lambda: call(agent).status_code == 200, "OPA's answers")
             denying = rules.replace(
                 "applies_denied_action if", "applies_denied_action if true\n\napplies_denied_action if"
             )

@@ -196,19 +196,33 @@ def test_a_policy_process_that_hangs_is_replaced(gate: Gateway) -> None:
     wait_for(lambda: [one.pid for one in gate.children("policy")] not in ([], [frozen.pid]), "another policy process")
 
 
-def test_what_was_decided_before_waits_for_no_process(gate: Gateway) -> None:
+def test_what_was_decided_before_counts_only_while_the_process_lives(gate: Gateway) -> None:
     agent = gate.agent()
-    wait_for(lambda: agent.execute("text_digest", {"text": "x"}).status_code == 200, "the decision to be remembered")
+
+    def call() -> httpx.Response:
+        return agent.execute("text_digest", {"text": "x"})
+
+    wait_for(lambda: call().status_code == 200, "the decision to be remembered")
     status = gate.operator().get("/v1/admin/status").json()["policy_memo"]
     assert (status["in_use"], status["reason"]) == (True, None)
     assert status["entries"] >= 1
     sleeper = gate.child("policy")
     sleeper.send_signal(signal.SIGSTOP)
-    try:
-        assert agent.execute("text_digest", {"text": "y"}).status_code == 200
-        assert event_of(gate, agent)["policy_rule"] == "fine"
-    finally:
-        sleeper.send_signal(signal.SIGCONT)
+    answer = wait_for(lambda: (got := call()).status_code != 200 and got, "a refusal")
+    assert answer.status_code == 503
+    assert answer.json()["error"] == "policy_engine_timeout"
+    wait_for(lambda: [one.pid for one in gate.children("policy")] not in ([], [sleeper.pid]), "another policy process")
+    wait_for(lambda: call().status_code == 200, "a call after it")
+    assert event_of(gate, agent)["policy_rule"] == "fine"
+
+
+def test_a_policy_process_that_hangs_while_nobody_calls_is_seen_and_replaced(gate: Gateway) -> None:
+    wait_for(lambda: gate.http.get("/readyz").json()["opa"], "readiness")
+    sleeper = gate.child("policy")
+    sleeper.send_signal(signal.SIGSTOP)
+    wait_for(lambda: not gate.http.get("/readyz").json()["opa"], "readiness to show it")
+    wait_for(lambda: [one.pid for one in gate.children("policy")] not in ([], [sleeper.pid]), "another policy process")
+    wait_for(lambda: gate.http.get("/readyz").json()["opa"], "readiness")
 
 
 def test_a_policy_process_killed_over_a_question_answers_nothing(gate: Gateway) -> None:

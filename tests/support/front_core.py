@@ -26,6 +26,7 @@ from frontend.clock import ClockError, iso
 from frontend.compose import build_services
 from frontend.control import Control
 from frontend.deadlines import Deadlines
+from frontend.errors import GateError
 from frontend.http.answers import Answer
 from frontend.http.requests import CompleteBody, Request
 from frontend.notary.client import NotaryClient
@@ -116,6 +117,12 @@ class ScriptedPolicy:
             raise self.answer
         return msgspec.structs.replace(self.answer, allowed_sinks=question.requested_sinks)
 
+    async def require_life(self) -> None:
+        """It lives as long as it is available."""
+        await trio.lowlevel.checkpoint()
+        if not self.is_available:
+            raise GateError("policy_engine_unavailable", cause="it is scripted so")
+
     async def load(self, sources: PolicySources, commit: Commit | None = None) -> None:
         """Takes any, unless it is told what to raise."""
         await trio.lowlevel.checkpoint()
@@ -153,6 +160,7 @@ class Core:
         self.operator_key = Key()
         self.dispatch = Dispatch(services)
         object.__setattr__(services.pipeline, "policy", self.policy)
+        object.__setattr__(services.settlement, "policy", self.policy)
 
     async def ask(
         self, method: str, path: str, body: bytes | object = b"", headers: list[tuple[str, str]] | None = None

@@ -25,7 +25,7 @@ PATIENT = Deadlines(
     health=HealthDeadlines(overdue_seconds=PATIENCE),
     policy=PolicyDeadlines(
         question_seconds=PATIENCE, stall_seconds=PATIENCE, load_seconds=PATIENCE, first_load_seconds=PATIENCE,
-        successor_seconds=PATIENCE, send_seconds=PATIENCE,
+        successor_seconds=PATIENCE, send_seconds=PATIENCE, quiet_seconds=PATIENCE, silent_seconds=PATIENCE,
         opa=OpaDeadlines(look_seconds=PATIENCE, push_seconds=PATIENCE),
     ),
     pool=PoolDeadlines(

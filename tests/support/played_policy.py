@@ -15,7 +15,7 @@ from frontend.policy.engine import PolicySources
 from frontend.policy.question import Decision
 from ipc.framing import encode_frame
 from ipc.limits import MAX_POLICY_FRAME, MAX_VERDICT_FRAME
-from ipc.messages import Ask, FrontToPolicy, LoadPolicy, Message, PolicyCompiled, UsePolicy
+from ipc.messages import Ask, FrontToPolicy, LoadPolicy, Message, Ping, PolicyCompiled, Pong, UsePolicy
 from ipc.nonblocking import TrioChannel
 from ipc.sessions import FRONT_TO_POLICY
 from tests.support.patience import PATIENCE, PATIENT
@@ -35,12 +35,18 @@ class PlayedPeer:
             sock, FrontToPolicy, table=FRONT_TO_POLICY, start="empty",
             cap_in=MAX_POLICY_FRAME, cap_out=MAX_VERDICT_FRAME,
         )  # fmt: skip
+        self.reads: tuple[str, ...] | None = None
+        """Fields that its policy reads; None where decisions can't be remembered."""
         self._raw = trio.socket.from_stdlib_socket(socket.socket(fileno=sock.dup().detach()))
 
     async def received(self) -> FrontToPolicy:
-        """The next message, which must come in time."""
+        """The next message that asks for more than a sign of life, which must come in time."""
         with trio.fail_after(PATIENCE):
-            return await self.channel.receive()
+            while True:
+                message = await self.channel.receive()
+                if not isinstance(message, Ping):
+                    return message
+                await self.channel.send(Pong())
 
     async def asked(self) -> Ask:
         """The next message, which must be a question."""
@@ -52,7 +58,7 @@ class PlayedPeer:
         """Take a policy over as a sound process does."""
         load = await self.received()
         assert isinstance(load, LoadPolicy)
-        await self.channel.send(PolicyCompiled(load.load_id, None))
+        await self.channel.send(PolicyCompiled(load.load_id, None, self.reads))
         assert await self.received() == UsePolicy(load.load_id)
         return load
 

@@ -17,7 +17,7 @@ from ipc.blocking import BlockingChannel, ChannelClosed
 from ipc.exits import Exit
 from ipc.framing import FrameError
 from ipc.limits import MAX_POLICY_FRAME, MAX_VERDICT_FRAME
-from ipc.messages import Ask, FrontToPolicy, LoadPolicy, PolicyCompiled, UsePolicy, Verdict
+from ipc.messages import Ask, FrontToPolicy, LoadPolicy, Ping, PolicyCompiled, Pong, UsePolicy, Verdict
 from ipc.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
 from ipc.process_speed import leave
 from ipc.sessions import FRONT_TO_POLICY, ProtocolError
@@ -75,6 +75,8 @@ class PolicyServer:
                 self._channel.send(self._compiled(message))
             case UsePolicy():
                 self._use(message.load_id)
+            case Ping():
+                self._channel.send(Pong())
             case _:
                 assert_never(message)
 

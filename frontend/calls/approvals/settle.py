@@ -1,7 +1,8 @@
 """Settling a hold on an operator's word: approve executes the stored plan once, deny ends it.
 
 Guarantees: of any number of operators one wins and the others get 404; what runs is the stored plan and nothing
-re-derived; the decision is durable evidence before anything is dispatched. Never asks policy again.
+re-derived; the decision is durable evidence before anything is dispatched. Never asks policy again about a plan, and
+executes none while the policy engine is not known to live.
 """
 
 from collections.abc import Iterator
@@ -30,6 +31,7 @@ from frontend.errors import GateError, errors_as
 from frontend.notary.errors import notary_errors_as
 from frontend.notary.in_force import Known
 from frontend.notary.operations import Notary
+from frontend.policy.engine import PolicyEngine
 from frontend.telemetry.logs import log, trace_id
 from frontend.telemetry.weakened import Weakened
 from ipc.approvals import APPROVED, DENIED, FAILED, PENDING, Body
@@ -71,6 +73,7 @@ class Settlement:
 
     known: Known
     notary: Notary
+    policy: PolicyEngine
     weakened: Weakened
     execution: Execution
     transitions: Transitions
@@ -88,7 +91,7 @@ class Settlement:
 
         Raises approval_not_found to operators who lose, plan_integrity when the world has moved on since the hold,
         allowlist_sync_failed when the egress proxy could not be told, and whatever Execution raises; before anything
-        is claimed, whatever Wish.of, Learning.check and Signatures.check raise.
+        is claimed, whatever Wish.of, Learning.check and Signatures.check raise, and policy_engine_unavailable.
         """
         wish = Wish.of(asked.learn_domain, asked.learn_path)
         async with AsyncExitStack() as passage:
@@ -97,6 +100,7 @@ class Settlement:
                 self._check_wish(approval, wish)
                 self.signatures.check(asked, approval, operator)
                 record = self._opened(approval)
+                await self.policy.require_life()
                 try:
                     body = self._recheck(approval, registry)
                 except GateError as error:

@@ -2,7 +2,8 @@
 
 Owns which documents are to be in OPA's data, how OPA stands, and what of its answers is remembered. Rules are OPA's
 own: nothing here reads or writes one. SECURITY: no path from here leads to an allow that OPA did not give over a
-connection at whose other end our documents were found, or that it did not give under the bundles it has now.
+connection at whose other end our documents were found, or that it did not give under the bundles it has now; and what
+is remembered counts only for a second after its last answer.
 """
 
 import contextlib
@@ -16,6 +17,7 @@ import trio
 from frontend.errors import GateError
 from frontend.policy.deadlines import PolicyDeadlines
 from frontend.policy.engine import Commit, MemoStatus, PolicySources, PolicyUnreached
+from frontend.policy.heartbeat import Heartbeat
 from frontend.policy.memo import Memo
 from frontend.policy.opa import wire
 from frontend.policy.opa.lines import Lines, Unreached
@@ -52,6 +54,7 @@ class OpaPolicy:
         self._memo: Memo | str = NO_REVISION if remembers else MEMO_OFF
         self._memo_revision: str | None = None
         self._standing = Standing()
+        self._heartbeat = Heartbeat()
         self._decides = True
         """OPA has a decision at all: it had one for the last question of ours."""
         self._rounds_to_probe = 0
@@ -93,7 +96,7 @@ class OpaPolicy:
         memo = self._memo if self._standing.is_up else NO_REVISION
         if isinstance(memo, Memo):
             remembered = memo.get(memo.key_of(question))
-            if remembered is not None:
+            if remembered is not None and self._heartbeat.counts():
                 self._note_remembered()
                 return remembered
         self._standing.check()
@@ -113,13 +116,39 @@ class OpaPolicy:
             self._fail(TIMEOUT, cause)
         raise GateError(TIMEOUT, cause=cause)
 
+    async def require_life(self) -> None:
+        """See PolicyEngine. An OPA without any decision does not count as alive."""
+        cause = "OPA gives no sign of life"
+        try:
+            with trio.move_on_after(self.deadlines.question_seconds):
+                await self._standing.until_proven()
+                if await self._look_for_life() and self.is_available:
+                    return
+                cause = "OPA has no decision, or not our documents"
+        except GateError as error:
+            cause = error.cause or cause
+        except _NOT_DONE as error:
+            cause = str(error)
+        raise GateError(UNAVAILABLE, cause=cause)
+
+    async def _look_for_life(self) -> bool:
+        """Look once, and note the sign of life; returns whether our documents are there. Raises _NOT_DONE."""
+        asked_at, digest = trio.current_time(), self._pushed.digest
+        is_there = (await self._pushed.look()).digest == digest
+        if is_there:
+            self._heard_at = trio.current_time()
+            self._heartbeat.prove(asked_at)
+        return is_there
+
     async def _asked(self, question: Question) -> Decision:
         body = _encode({"input": question.as_input()})
         while True:
             await self._standing.until_proven()
             try:
+                asked_at = trio.current_time()
                 answer = await self._lines.ask("POST", self._target, body, self._pushed.prove)
                 self._heard_at = trio.current_time()
+                self._heartbeat.prove(asked_at)
                 return self._decision(answer)
             except NotHeld:
                 self._doubt()
@@ -171,7 +200,7 @@ class OpaPolicy:
     def _pause(self) -> float:
         deadlines = self.deadlines.opa
         if not self._failures:
-            return deadlines.round_seconds
+            return deadlines.busy_round_seconds if self._heartbeat.is_wanted else deadlines.round_seconds
         doublings = min(self._failures - 1, 16)
         return float(min(deadlines.first_pause_seconds * 2**doublings, deadlines.longest_pause_seconds))
 
@@ -187,7 +216,7 @@ class OpaPolicy:
     async def _mend(self) -> None:
         deadlines, digest = self.deadlines.opa, self._pushed.digest
         with trio.fail_after(deadlines.look_seconds):
-            is_there = (await self._pushed.look()).digest == digest
+            is_there = await self._look_for_life()
         if not is_there:
             self._doubt()
             if self._loading.locked():

@@ -65,6 +65,19 @@ async def test_an_approval_that_fails_before_dispatch_gives_its_call_back(
         assert (await told(core, approval_id))[-1] == ("ActionCall", "error", code)
 
 
+async def test_without_a_policy_engine_an_approval_executes_nothing_and_still_waits(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        agent, approval_id = await held(core)
+        core.policy.is_available = False
+        answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
+        assert answer == (503, {"error": "policy_engine_unavailable"})
+        assert await state_of(core, approval_id) == "pending"
+        assert await told(core, approval_id) == [HELD]
+        core.policy.is_available = True
+        assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 200
+        assert await core.remaining(agent) == 2
+
+
 @pytest.mark.parametrize("operation", ["GetHold", "MoveHold"])
 async def test_an_approval_that_can_not_be_claimed_still_waits(tmp_path: Path, operation: str) -> None:
     async with front_core(tmp_path) as core:
