@@ -1,6 +1,7 @@
 """Private files: written whole or not at all, readable by their owner alone, refused when they are not.
 
-Owns how keys, secrets and shared state lie on the disk. Never prints, logs or repeats what is in them.
+Owns how keys, secrets and shared state lie on the disk, and `check_private`, the one rule for which file is private.
+Never prints, logs or repeats what is in them.
 """
 
 import contextlib
@@ -10,7 +11,7 @@ import re
 import secrets
 import stat
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from ipc.exits import Exit
@@ -18,6 +19,13 @@ from ipc.exits import Exit
 MAX_FILE_BYTES = 1_048_576
 _OTHERS = 0o077
 _OTHERS_MAY_WRITE = 0o022
+_GROUP_READS = 0o040
+_ROOT = 0
+_UNMAPPED = 65_534
+"""The owner that a user namespace shows for every user whom it does not map."""
+_CREDENTIALS = "CREDENTIALS_DIRECTORY"
+_SWAPPED = "..data/"
+"""The link of a folder that Kubernetes fills: it swaps this link to put all files of the folder in force at once."""
 _LOOK_AGAIN_SECONDS = 0.02
 _RANDOM = re.compile(r"[0-9a-f]{16}")
 
@@ -44,6 +52,70 @@ def _check_owner(path: Path, status: os.stat_result) -> None:
             f"{path}: belongs to user id {status.st_uid}, not to {os.geteuid()} who runs this. Use chown.",
             Exit.NO_PERMISSION,
         )
+
+
+_handed_by_root: set[str] = set()
+"""Paths of files which `note_owners` saw to be root's."""
+
+
+def note_owners(paths: Iterable[str | None]) -> None:
+    """Note which of these files are root's, before this process enters a user namespace without root.
+
+    There every other user looks the same. SECURITY: noted is only a path which none but root and this user can lead
+    elsewhere, so that a file which follows at that path is root's too, or this user's.
+    """
+    for path in paths:
+        with contextlib.suppress(OSError):
+            if path is not None and os.stat(path).st_uid == _ROOT and _is_kept_by_root(path):
+                _handed_by_root.add(path)
+
+
+def _is_kept_by_root(path: str) -> bool:
+    """True if no other user can replace the file: not its name, not what a `..data` link stands for."""
+    folders = [os.path.dirname(path)]
+    if is_swapped(path):
+        folders.append(os.path.dirname(os.path.realpath(path)))
+    elif os.path.islink(path):
+        return False
+    for folder in folders:
+        status = os.stat(folder)
+        is_open = status.st_mode & _OTHERS_MAY_WRITE and not status.st_mode & stat.S_ISVTX
+        if status.st_uid not in {_ROOT, os.geteuid()} or is_open:
+            return False
+    return True
+
+
+def is_swapped(path: str | Path) -> bool:
+    """True for a file of a folder that Kubernetes fills: a link through the folder's link `..data`."""
+    try:
+        return os.readlink(path).startswith(_SWAPPED)
+    except OSError:
+        return False
+
+
+def _is_handed(path: Path) -> bool:
+    """True for a credential of systemd, and for a file of a folder that Kubernetes fills."""
+    folder = os.environ.get(_CREDENTIALS)
+    return is_swapped(path) or (bool(folder) and path.is_relative_to(str(folder)))
+
+
+def check_private(path: Path, status: os.stat_result) -> None:
+    """Raises KeyFileError unless the open file of this status is a private one.
+
+    It is a regular file of this user or of root, which no other user may write and which has no access for "other".
+    Its group may read a file that root hands to this user: there root decided who reads it, and the bit may be the mask
+    of an access control list (systemd credentials). It may too in a folder that systemd or Kubernetes fills.
+    """
+    if not stat.S_ISREG(status.st_mode):
+        raise KeyFileError(f"{path}: is not a regular file of a sensible size.", Exit.CONFIG)
+    is_roots = status.st_uid == _ROOT or (status.st_uid == _UNMAPPED and str(path) in _handed_by_root)
+    if not is_roots:
+        _check_owner(path, status)
+    is_ours = status.st_uid == os.geteuid()
+    refused = _OTHERS & ~_GROUP_READS if (is_roots and not is_ours) or _is_handed(path) else _OTHERS
+    if status.st_mode & refused:
+        mode = stat.S_IMODE(status.st_mode)
+        raise KeyFileError(f"{path}: mode {mode:04o} lets others in. Use chmod 0600.", Exit.CONFIG)
 
 
 def check_folder(path: Path, *, is_private: bool, mend: str = "chmod 0700") -> None:
@@ -96,19 +168,16 @@ def _lock_in_time(path: Path, descriptor: int, deadline: float) -> None:
 def read_private(path: Path) -> bytes:
     """The content of a private file.
 
-    Raises KeyFileError unless it is a regular file of ours that no other user may read or write. The file that was
-    checked is the file that is read; links are followed, since their target is checked.
+    Raises KeyFileError unless `check_private` takes it. The file that was checked is the file that is read; links are
+    followed, since their target is checked.
     """
     with _told_as_permission(path, "read it"):
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode) or status.st_size > MAX_FILE_BYTES:
+            check_private(path, status)
+            if status.st_size > MAX_FILE_BYTES:
                 raise KeyFileError(f"{path}: is not a regular file of a sensible size.", Exit.CONFIG)
-            _check_owner(path, status)
-            if status.st_mode & _OTHERS:
-                mode = stat.S_IMODE(status.st_mode)
-                raise KeyFileError(f"{path}: mode {mode:04o} lets others in. Use chmod 0600.", Exit.CONFIG)
             with os.fdopen(descriptor, "rb", closefd=False) as file:
                 return file.read(MAX_FILE_BYTES)
         finally:

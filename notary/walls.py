@@ -63,9 +63,13 @@ def notary_walls(settings: Settings) -> Walls:
         scope=Scope(ports=ports),
         namespaces=_ALONE - {names.NETWORK_NAMESPACE} if ports else _ALONE,
         checks_owners=True,
+        private_files=(
+            *keys, os.path.join(os.path.dirname(settings.receipt_signing_key_path or ""), "checkpoint.pem"),
+            settings.store.redis_password_file, settings.ledger.password_file,
+        ),
         limits={resource.RLIMIT_CORE: 0},
         has_environment=True,
-    )
+    )  # fmt: skip
 
 
 def _reaching(backends: Sequence[RedisAddress | PostgresAddress]) -> Rules:

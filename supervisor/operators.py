@@ -5,14 +5,12 @@ child ever holds one in clear.
 """
 
 import hashlib
-import os
 import re
-import stat
 from pathlib import Path
 
+from ipc.private_files import KeyFileError, read_private
 from ipc.settings import OperatorSettings
 
-MAX_KEY_BYTES = 512
 _SOURCES = ("api_key", "api_key_file", "api_key_sha256")
 
 
@@ -51,17 +49,8 @@ def operator_settings(row: dict[str, str]) -> OperatorSettings:
 
 def _read_key(file: Path) -> str:
     try:
-        descriptor = os.open(file, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
-        with os.fdopen(descriptor, "rb") as stream:
-            status = os.fstat(descriptor)
-            if not stat.S_ISREG(status.st_mode):
-                raise KeyRefused("api_key_file", f"{file} is not a file.")
-            if status.st_mode & 0o077:
-                raise KeyRefused("api_key_file", f"{file} is open to other users. Run chmod 600 on it.")
-            raw = stream.read(MAX_KEY_BYTES + 1)
-    except OSError as error:
-        raise KeyRefused("api_key_file", f"{file} cannot be read: {error.strerror}.") from None
-    try:
-        return raw.decode("ascii").strip()
+        return read_private(file).decode("ascii").strip()
+    except KeyFileError as error:
+        raise KeyRefused("api_key_file", str(error)) from None
     except UnicodeDecodeError:
         raise KeyRefused("api_key_file", f"{file} does not hold a key.") from None

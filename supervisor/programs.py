@@ -17,6 +17,7 @@ _INHERITED = (
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
     "JOURNAL_STREAM",
+    "CREDENTIALS_DIRECTORY",
     VARIABLE,
 )
 """Environment that children see; everything they must know comes in a message."""

@@ -1,15 +1,15 @@
 """Secret values from one file: JSON, plain with mode 0600, or encrypted with age, whole or by SOPS.
 
-Guarantees that only a regular file of our own user that no other user can read is believed, and that no value shows in
-a repr, an exception or its context. Values leave only through `for_plan`, for the names that a plan declares.
+Guarantees that only a private file (ipc/private_files.py) is believed, and that no value shows in a repr, an exception
+or its context. Values leave only through `for_plan`, for the names that a plan declares.
 """
 
 import json
 import os
 import re
-import stat
 import time
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import pyrage
@@ -17,6 +17,7 @@ import pyrage
 from frontend.secrets import sops
 from frontend.secrets.cache import FileCache, FileKey, file_key
 from ipc.plan import SecretUse
+from ipc.private_files import KeyFileError, check_private, is_swapped
 from ipc.settings import SecretSettings
 
 MAX_FILE_BYTES = 1_048_576
@@ -79,7 +80,7 @@ class Secrets:
         if path is None:
             return _Values({})
         try:
-            kept = self._cache.get(file_key(os.stat(path, follow_symlinks=False)))
+            kept = self._cache.get(file_key(os.stat(path)))
         except OSError as error:
             self._cache.clear()
             raise SecretsUnavailable(f"{path}: {error.strerror}") from None
@@ -108,34 +109,29 @@ class Secrets:
 
 
 def _read_private(path: str, most: int) -> tuple[bytes, FileKey]:
-    """Content and key of a file that is ours alone.
+    """Content and key of a private file.
 
-    SECURITY: the checks look at the descriptor that is read, so that nothing can be put in its place in between.
+    SECURITY: the checks look at the descriptor that is read, so that nothing can be put in its place in between. The
+    one link that is followed is that of a folder which Kubernetes fills.
     """
+    link = 0 if is_swapped(path) else os.O_NOFOLLOW
     try:
-        fd = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
+        fd = os.open(path, os.O_RDONLY | link | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
         raise SecretsUnavailable(f"{path}: {error.strerror}") from None
     try:
         status = os.fstat(fd)
-        _refuse_shared(path, status)
+        check_private(Path(path), status)
         if status.st_size > most:
             raise SecretsUnavailable(f"{path}: larger than {most} bytes")
         with os.fdopen(fd, "rb", closefd=False) as file:
             return file.read(status.st_size), file_key(status)
+    except KeyFileError as error:
+        raise SecretsUnavailable(str(error).removesuffix(".")) from None
     except OSError as error:
         raise SecretsUnavailable(f"{path}: {error.strerror}") from None
     finally:
         os.close(fd)
-
-
-def _refuse_shared(path: str, status: os.stat_result) -> None:
-    if not stat.S_ISREG(status.st_mode):
-        raise SecretsUnavailable(f"{path}: not a regular file")
-    if status.st_uid != os.geteuid():
-        raise SecretsUnavailable(f"{path}: belongs to uid {status.st_uid}, not to uid {os.geteuid()}")
-    if status.st_mode & 0o077:
-        raise SecretsUnavailable(f"{path}: mode {stat.S_IMODE(status.st_mode):04o}, must be 0600")
 
 
 def _identities(path: str) -> list[pyrage.x25519.Identity]:

@@ -40,6 +40,7 @@ def walls(settings: Settings) -> Walls:
         scope=Scope(ports=tuple(sorted({_DOMAIN, *_ports(settings)}))),
         namespaces=frozenset({names.USER_NAMESPACE, names.IPC_NAMESPACE}),
         checks_owners=True,
+        private_files=tuple(row.secret_file for row in settings.webhooks),
         limits={resource.RLIMIT_CORE: 0},
         has_environment=True,
     )  # fmt: skip

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 
 from ipc.parent import allow_core_dumps, die_with_parent, refuse_core_dumps
+from ipc.private_files import note_owners
 from ipc.walls import given as names
 from ipc.walls.given import Given
 from ipc.walls.landlock import Place, Scope, prepare, restrict
@@ -41,6 +42,8 @@ class Walls:
     limits: Limits = field(default_factory=dict)
     checks_owners: bool = False
     """It looks at whose files are: in its user namespace it sees its own user as such."""
+    private_files: Collection[str | None] = ()
+    """Files whose owner it looks at, which may be root's: that is noted before it enters a user namespace."""
     has_environment: bool = False
 
 
@@ -51,6 +54,7 @@ class Confinement:
         """Opens what can't be opened later."""
         self._walls = walls
         self._given = given
+        note_owners(walls.private_files)
         self._ruleset = (
             prepare(walls.places, walls.scope) if self._has(names.LANDLOCK) and not walls.has_files else None
         )

@@ -133,14 +133,14 @@ class OperatorCredential:
 
 
 def read_private(path: str | os.PathLike[str], max_bytes: int = MAX_FILE_BYTES) -> bytes:
-    """Read a small file that belongs to this user and that no other user can read. Raises KeyFileError."""
+    """Read a small file that is private (`check_private`). Raises KeyFileError."""
     name = os.fspath(path)
     try:
         descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except OSError as error:
         raise KeyFileError(f"{name}: can't be opened: {error.strerror}.") from None
     try:
-        _check_private(name, os.fstat(descriptor))
+        check_private(name, os.fstat(descriptor))
         data = os.read(descriptor, max_bytes + 1)
     except OSError as error:
         raise KeyFileError(f"{name}: can't be read: {error.strerror}.") from None
@@ -151,13 +151,29 @@ def read_private(path: str | os.PathLike[str], max_bytes: int = MAX_FILE_BYTES) 
     return data
 
 
-def _check_private(name: str, status: os.stat_result) -> None:
+def check_private(name: str, status: os.stat_result) -> None:
+    """Raises KeyFileError unless the file of this status is a private one.
+
+    It is a regular file of this user or of root, which no other user may write and which has no access for "other". Its
+    group may read a file that root hands to this user, or that lies in a folder which systemd ($CREDENTIALS_DIRECTORY)
+    or Kubernetes (links through `..data`) fills.
+    """
     if not stat.S_ISREG(status.st_mode):
         raise KeyFileError(f"{name}: is not a regular file.")
-    if status.st_mode & 0o077:
+    is_from_root = status.st_uid == 0 and os.geteuid() != 0
+    if status.st_mode & (0o037 if is_from_root or _is_handed(name) else 0o077):
         raise KeyFileError(f"{name}: others can read it (mode {status.st_mode & 0o777:04o}). chmod 600 {name}")
-    if status.st_uid != os.geteuid():
+    if status.st_uid not in {0, os.geteuid()}:
         raise KeyFileError(f"{name}: belongs to user {status.st_uid}, not to you. Use a file of your own.")
+
+
+def _is_handed(name: str) -> bool:
+    folder = os.environ.get("CREDENTIALS_DIRECTORY")
+    if folder and Path(name).is_relative_to(folder):
+        return True
+    with contextlib.suppress(OSError):
+        return os.readlink(name).startswith("..data/")
+    return False
 
 
 def create_private(path: str | os.PathLike[str], data: bytes) -> None:

@@ -2,6 +2,9 @@
 
 import os
 import stat
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ from ipc.exits import Exit
 from ipc.private_files import (
     KeyFileError,
     check_folder,
+    check_private,
     hold_folder,
     make_folder,
     read_private,
@@ -66,6 +70,87 @@ def test_a_file_of_somebody_else_is_refused_by_link_too(tmp_path: Path) -> None:
         with pytest.raises(KeyFileError, match="belongs to user id") as refused:
             read_private(path)
         assert refused.value.exit_code == Exit.NO_PERMISSION
+
+
+def handed(tmp_path: Path, content: bytes = b"secret") -> Path:
+    """A file as Kubernetes mounts it: a link through `..data`, which is swapped; mode 0440."""
+    folder = tmp_path / "..2026_01"
+    folder.mkdir()
+    (folder / "file").write_bytes(content)
+    (folder / "file").chmod(0o440)
+    (tmp_path / "..data").symlink_to("..2026_01")
+    (tmp_path / "file").symlink_to("..data/file")
+    return tmp_path / "file"
+
+
+def test_a_group_may_read_what_kubernetes_or_systemd_hands_over_and_nothing_else_is_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path, credential = handed(tmp_path), tmp_path / "credential"
+    credential.write_bytes(b"secret")
+    credential.chmod(0o440)
+    assert read_private(path) == b"secret"
+    with pytest.raises(KeyFileError, match="mode 0440"):
+        read_private(credential)
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
+    assert read_private(credential) == b"secret"
+    for file in (path, credential):
+        for mode in (0o460, 0o444, 0o442, 0o441):
+            file.chmod(mode)
+            with pytest.raises(KeyFileError, match=f"mode {mode:04o}"):
+                read_private(file)
+
+
+def status(uid: int, mode: int) -> os.stat_result:
+    return os.stat_result((stat.S_IFREG | mode, 1, 1, 1, uid, 0, 0, 0, 0, 0))
+
+
+def test_a_file_of_root_is_private_to_the_user_who_can_read_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "geteuid", lambda: 4711)
+    path = tmp_path / "lease.pem"
+    for mode in (0o400, 0o440, 0o600, 0o640):
+        check_private(path, status(0, mode))
+    for mode in (0o404, 0o444, 0o460, 0o660, 0o644):
+        with pytest.raises(KeyFileError, match=f"mode {mode:04o}"):
+            check_private(path, status(0, mode))
+    with pytest.raises(KeyFileError, match="mode 0440"):
+        check_private(path, status(4711, 0o440))
+    for uid in (4712, 65534):
+        with pytest.raises(KeyFileError, match=f"belongs to user id {uid}"):
+            check_private(path, status(uid, 0o400))
+
+
+BEHIND_WALLS = """
+import os, sys
+from pathlib import Path
+from ipc.private_files import KeyFileError, read_private
+from ipc.walls.confining import Confinement, Walls
+from ipc.walls.given import USER_NAMESPACE, Given
+noted, other = sys.argv[1:]
+os.setgroups([]); os.setgid(4711); os.setuid(4711)
+walls = Walls(b"", has_files=True, checks_owners=True, private_files=(noted,), namespaces=frozenset({USER_NAMESPACE}))
+Confinement(walls, Given()).confine()
+for path in (noted, other):
+    try:
+        print(read_private(Path(path)).decode())
+    except KeyFileError as error:
+        print(error.exit_code.name)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")
+@pytest.mark.parametrize(("folder_mode", "said"), [(0o755, "secret"), (0o1777, "secret"), (0o777, "NO_PERMISSION")])
+def test_in_a_user_namespace_a_file_of_root_is_known_by_what_was_seen_before(folder_mode: int, said: str) -> None:
+    with tempfile.TemporaryDirectory(dir="/tmp") as name:  # a folder that another user can reach
+        Path(name).chmod(folder_mode)
+        for file in ("noted", "other"):
+            path = Path(name, file)
+            path.write_bytes(b"secret")
+            os.chown(path, 0, 4711)
+            path.chmod(0o440)
+        command = [sys.executable, "-c", BEHIND_WALLS, f"{name}/noted", f"{name}/other"]
+        done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert (done.stdout.split(), done.stderr) == ([said, "NO_PERMISSION"], "")
 
 
 def test_what_is_not_a_sensible_file_is_refused_without_waiting(tmp_path: Path) -> None:

@@ -117,6 +117,25 @@ def test_a_file_of_somebody_else_is_refused(tmp_path: Path) -> None:
         ProofKey.load(path)
 
 
+def test_a_key_that_systemd_or_kubernetes_hands_over_may_be_read_by_its_group(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "..1").mkdir()
+    key, path = ProofKey.generate(), tmp_path / "k"
+    key.save(tmp_path / "..1" / "k")
+    (tmp_path / "..1" / "k").chmod(0o440)
+    (tmp_path / "..data").symlink_to("..1")
+    path.symlink_to("..data/k")
+    assert ProofKey.load(path).thumbprint == key.thumbprint
+    with pytest.raises(KeyFileError, match="others can read it"):
+        ProofKey.load(tmp_path / "..1" / "k")
+    monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path / "..1"))
+    assert ProofKey.load(tmp_path / "..1" / "k").thumbprint == key.thumbprint
+    path.chmod(0o444)
+    with pytest.raises(KeyFileError, match="others can read it"):
+        ProofKey.load(path)
+
+
 def test_the_thumbprint_is_that_of_the_gateway() -> None:
     key = ProofKey.generate()
     assert key.thumbprint == thumbprint(key.jwk)

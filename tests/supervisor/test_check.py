@@ -155,7 +155,8 @@ def test_folders_sockets_and_files_are_said_where_they_are_named(folder: Path) -
     toml, jwks = folder / "gateway.toml", "ETC/keys/receipt-keys.jwks.json"
     state = "ETC/state has mode 0777, and keys lie in it. Run chmod 0700 ETC/state, or name another."
     lease = "lease_signing_key_path: ETC/keys/keys/lease.pem: cannot read it: No such file or directory."
-    secrets = "secrets.file: ETC/secrets.json: mode 0640, must be 0600. Correct the file, its owner or its mode."
+    open_file = "ETC/secrets.json: mode 0640 lets others in. Use chmod 0600."
+    secrets = f"secrets.file: {open_file} Correct the file, its owner or its mode."
     assert lines[:-1] == [
         "ETC/policy/data.json  is missing.",
         f"gateway.toml:1  state_dir: {state}",

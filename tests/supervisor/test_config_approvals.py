@@ -18,7 +18,7 @@ from tests.supervisor.test_config import JKT, KEY, NEEDED, problems_of, settings
         (f'name = "ada"\napi_key_sha256 = "{KEY}"', "64 hexadecimal digits"),
         (f'name = "a/b"\napi_key = "{KEY}"', "must be letters, digits"),
         (f'name = "ada"\ndpop_jkt = "short"\napi_key = "{KEY}"', "RFC 7638 thumbprint"),
-        ('name = "ada"\napi_key_file = "/nowhere/key"', "cannot be read: No such file or directory"),
+        ('name = "ada"\napi_key_file = "/nowhere/key"', "cannot read it: No such file or directory"),
         (f'name = "ada"\napi_key = "{KEY}"\n[[operators]]\nname = "ada"\napi_key_sha256 = "{"1" * 64}"', "twice"),
         (
             f'name = "ada"\napi_key = "{KEY}"\n[[operators]]\nname = "bob"\napi_key_sha256 = "{digest_of(KEY)}"',
@@ -45,7 +45,7 @@ def test_an_operator_key_may_lie_in_a_private_file(tmp_path: Path) -> None:
     file.write_text(KEY + "\n")
     text = NEEDED + '[[operators]]\nname = "ada"\napi_key_file = "ada.key"\n'
     file.chmod(0o640)
-    assert "is open to other users" in problems_of(text, folder=tmp_path)[0]
+    assert "mode 0640 lets others in" in problems_of(text, folder=tmp_path)[0]
     file.chmod(0o600)
     assert settings_of(text, folder=tmp_path).operators[0].api_key_sha256 == digest_of(KEY)
 

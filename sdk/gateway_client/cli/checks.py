@@ -23,6 +23,7 @@ from gateway_client.cli.safe import plain, safe
 from gateway_client.cli.settings import FIRST, Settings
 from gateway_client.core import Limits
 from gateway_client.errors import GatewayError
+from gateway_client.keys import KeyFileError, check_private
 from gateway_client.operators import OperatorClient
 
 OK, WARN, FAIL = "ok", "warn", "fail"
@@ -157,13 +158,12 @@ def _key_files(settings: Settings) -> Iterator[Row]:
         except OSError as error:
             yield Row(name, FAIL, f"{error.filename}: {error.strerror}", f"mend {member} of the context")
             continue
-        mode = status.st_mode & 0o777
-        if mode & 0o077:
-            yield Row(name, FAIL, f"others can read {file} (mode {mode:04o})", f"chmod 600 {file}, and take new keys")
-        elif status.st_uid != os.geteuid():
-            yield Row(name, FAIL, f"{file} belongs to user {status.st_uid}", "use a file of your own")
+        try:
+            check_private(str(file), status)
+        except KeyFileError as error:
+            yield Row(name, FAIL, str(error), f"chmod 600 {file}, and take new keys; or use a file of your own")
         else:
-            yield Row(name, OK, f"{file}, mode {mode:04o}")
+            yield Row(name, OK, f"{file}, mode {status.st_mode & 0o777:04o}")
 
 
 def _operated(desk: Desk) -> Iterator[Row]:

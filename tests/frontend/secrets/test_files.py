@@ -70,7 +70,7 @@ def test_a_file_that_others_may_touch_is_refused(file: Path, mode: int) -> None:
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a file away")
 def test_a_file_of_another_user_is_refused(file: Path) -> None:
     os.chown(file, 12345, -1)
-    with pytest.raises(SecretsUnavailable, match="belongs to uid 12345"):
+    with pytest.raises(SecretsUnavailable, match="belongs to user id 12345"):
         secrets_of(file).for_plan([TOKEN])
 
 
@@ -141,6 +141,27 @@ def test_a_change_of_the_file_is_seen_at_once_and_else_after_thirty_seconds(file
     assert secrets.for_plan([TOKEN])["upstream_token"] == "rotated"
     file.unlink()
     with pytest.raises(SecretsUnavailable):
+        secrets.for_plan([TOKEN])
+
+
+def kubernetes(folder: Path, name: str, content: str) -> None:
+    """Put a file in force as the kubelet does: a new folder, then a swap of the link `..data`."""
+    (folder / name).mkdir()
+    write_private(folder / name / "secrets.json", content, 0o440)
+    (folder / "..data_tmp").symlink_to(name)
+    (folder / "..data_tmp").rename(folder / "..data")
+
+
+def test_secrets_of_kubernetes_are_read_and_a_swap_is_seen_at_once(tmp_path: Path) -> None:
+    path = tmp_path / "secrets.json"
+    kubernetes(tmp_path, "..2026_01", json.dumps({"upstream_token": CANARY}))
+    path.symlink_to("..data/secrets.json")
+    secrets = Secrets(SecretSettings(file=str(path)), lambda: 0.0)
+    assert secrets.for_plan([TOKEN])["upstream_token"] == CANARY
+    kubernetes(tmp_path, "..2026_02", json.dumps({"upstream_token": "swapped"}))
+    assert secrets.for_plan([TOKEN])["upstream_token"] == "swapped"
+    (tmp_path / "..2026_02" / "secrets.json").chmod(0o444)
+    with pytest.raises(SecretsUnavailable, match="mode 0444"):
         secrets.for_plan([TOKEN])
 
 
