@@ -10,6 +10,7 @@ from frontend.contract.forms import Body, Moment, Query
 
 State = Literal["pending", "claimed", "approved", "denied", "expired", "failed"]
 ListedState = Literal["pending", "claimed", "approved", "denied", "failed"]
+PolledState = Literal["pending", "claimed", "approved", "denied", "expired"]
 PolledStatus = Literal["pending", "approved", "denied", "expired", "failed"]
 DEFAULT_LIST, MAX_LIST = 50, 200
 
@@ -60,15 +61,17 @@ class ApprovalPoll(msgspec.Struct, frozen=True, kw_only=True):
 
     approval_id: str
     action_id: str
-    state: State
+    state: PolledState
     status: PolledStatus
-    """As `state`, but `pending` while an operator's decision is being carried out."""
+    """As `state`, but `pending` while an operator's decision is being carried out, and `failed` with that `outcome`."""
+    outcome: Literal["failed"] | UnsetType = UNSET
+    """Of an approved call that could not be carried out."""
     receipt_id: str | UnsetType = UNSET
     """The receipt of the call, once it was approved and ran."""
     deny_reason: str | UnsetType | None = UNSET
     """Once it was denied: what the operator said, or null."""
     reason: str | UnsetType | None = UNSET
-    """Once it was denied or has failed: the same, or the error code."""
+    """Once it was denied: the same. With the `outcome` failed: the error code."""
     retry_after_seconds: int | UnsetType = UNSET
     """While nothing is decided: when to ask again."""
 

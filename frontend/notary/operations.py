@@ -95,6 +95,11 @@ class Notary:
         """One approval."""
         return await self.client.ask(m.GetHold(approval_id), ApprovalRecord | None)  # type: ignore[arg-type]  # a union
 
+    async def approval_state(self, approval_id: str) -> ApprovalRecord | None:
+        """One approval without its body."""
+        asked = m.GetHold(approval_id, with_body=False)
+        return await self.client.ask(asked, ApprovalRecord | None)  # type: ignore[arg-type]  # a union
+
     async def approvals(self, asked: m.ListHolds) -> m.ListedHolds:
         """The newest, and how many there are."""
         return await self.client.ask(asked, m.ListedHolds)

@@ -19,9 +19,10 @@ class ReadEpoch(Operation, frozen=True):
 
 
 class GetHold(Operation, frozen=True):
-    """Answers ApprovalRecord as stored, or None."""
+    """Answers ApprovalRecord as stored, or None. Without `with_body` its body is not read, and empty."""
 
     approval_id: str
+    with_body: bool = True
 
 
 class ListHolds(Operation, frozen=True):

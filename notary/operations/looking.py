@@ -40,7 +40,7 @@ def get_hold(unit: Unit, asked: m.GetHold) -> ApprovalRecord | None:
     """See GetHold."""
     epoch = unit.epoch
     unit.part = "approvals"
-    approval = unit.store.hold(asked.approval_id)
+    approval = unit.store.hold(asked.approval_id) if asked.with_body else unit.store.hold_state(asked.approval_id)
     return None if approval is None else as_of(approval, epoch)
 
 

@@ -166,6 +166,10 @@ class Store(Protocol):
         """As stored."""
         ...
 
+    def hold_state(self, approval_id: str) -> ApprovalRecord | None:
+        """As stored, with an empty body: nothing is read of that."""
+        ...
+
     def move_hold(
         self, approval_id: str, from_state: str, to_state: str, *, outcome: str, holder: str | None = None
     ) -> ApprovalRecord | None:

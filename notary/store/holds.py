@@ -108,6 +108,12 @@ def get(connection: Connection, approval_id: str) -> ApprovalRecord | None:
     return _one(connection.execute(f"{_SELECT} WHERE approval_id = ?", (approval_id,)))
 
 
+def state(connection: Connection, approval_id: str) -> ApprovalRecord | None:
+    """As stored, with an empty body: nothing is read of that."""
+    columns = _COLUMNS.replace("body", "''")
+    return _one(connection.execute(f"SELECT {columns} FROM approvals WHERE approval_id = ?", (approval_id,)))  # noqa: S608
+
+
 def move(
     connection: Connection, approval_id: str, from_state: str, to_state: str, *, outcome: str,
     holder: str | None = None,

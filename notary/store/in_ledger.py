@@ -124,6 +124,10 @@ class SqliteStore:
         """See Store."""
         return holds.get(self._connection, approval_id)
 
+    def hold_state(self, approval_id: str) -> ApprovalRecord | None:
+        """See Store."""
+        return holds.state(self._connection, approval_id)
+
     def move_hold(
         self, approval_id: str, from_state: str, to_state: str, *, outcome: str, holder: str | None = None
     ) -> ApprovalRecord | None:

@@ -126,7 +126,7 @@ class AgentCore(Core):
         poll = yield from self._decision(held, lease, end)
         if poll.state == "denied":
             raise ApprovalDenied("approval_denied", reason=poll.deny_reason)
-        if poll.state != "approved":
+        if poll.state != "approved" or poll.outcome == "failed":
             code = "approval_expired" if poll.state == "expired" else "approval_failed"
             raise ApprovalEnded(code, reason=poll.reason)
         if poll.receipt_id is None:

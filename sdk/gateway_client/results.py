@@ -198,7 +198,8 @@ class Held:
 
 @dataclass(frozen=True, kw_only=True)
 class Poll:
-    """Where a held call stands. `state`: pending, claimed, approved, denied, expired or failed."""
+    """Where a held call stands. `state`: pending, claimed, approved, denied or expired. `outcome` is `failed` for an
+    approved call that could not be carried out; earlier gateways had that as a `state`."""
 
     approval_id: str
     state: str
@@ -206,6 +207,7 @@ class Poll:
     receipt_id: str | None = None
     deny_reason: str | None = None
     reason: str | None = None
+    outcome: str | None = None
     retry_after_seconds: float | None = None
     raw: Raw = field(repr=False)
 

@@ -114,7 +114,7 @@ def test_a_gateway_that_dies_while_an_approved_call_waits_for_a_worker_runs_noth
     up.hold.set()
     assert (approving.status(), busy.status()) == (0, 0)
     state = polled(gate, agent, approval_id)
-    assert (state["state"], state["reason"]) == ("failed", "interrupted")
+    assert (state["state"], state["outcome"], state["reason"]) == ("approved", "failed", "interrupted")
     assert remaining(gate, agent) == 4
     intents = gate.operator().get("/v1/admin/intents").json()["intents"]
     assert "held_post" not in [one["action_id"] for one in intents]
@@ -147,7 +147,7 @@ def test_a_gateway_that_dies_between_dispatch_and_record_says_that_nobody_knows_
     up.hold.set()
     assert approving.status() == 0
     state = polled(gate, agent, approval_id)
-    assert (state["state"], state["reason"]) == ("failed", "evidence_persistence_failed")
+    assert (state["state"], state["outcome"], state["reason"]) == ("approved", "failed", "evidence_persistence_failed")
     assert "receipt_id" not in state
     operator = gate.operator()
     detail = operator.get(f"/v1/approvals/{approval_id}").json()

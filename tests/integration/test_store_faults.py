@@ -346,7 +346,7 @@ def test_a_stored_plan_that_was_changed_is_not_executed(gate: Gateway, up: Upstr
     before = len(up.seen)
     assert error_of(operator.post(f"/v1/approvals/{approval_id}/approve")) == (409, "plan_integrity")
     assert len(up.seen) == before
-    assert agent.get(f"/v1/approvals/{approval_id}/poll").json()["state"] == "failed"
+    assert agent.get(f"/v1/approvals/{approval_id}/poll").json()["outcome"] == "failed"
     assert agent.execute("text_digest", {"text": "given back"}).status_code == 200
 
 
@@ -370,7 +370,7 @@ def test_a_claim_that_its_front_did_not_live_to_settle_is_failed_and_given_back(
     assert (polled["state"], polled["status"]) == ("claimed", "pending")
     next_front(mortal)
     poll = f"/v1/approvals/{approval_id}/poll"
-    wait_for(lambda: agent.get(poll).json().get("state") == "failed", "recovery by the next front")
+    wait_for(lambda: agent.get(poll).json().get("outcome") == "failed", "recovery by the next front")
     assert len(up.seen) == before
     assert error_of(mortal.operator().post(f"/v1/approvals/{approval_id}/approve"))[0] == 404
     assert agent.execute("text_digest", {"text": "given back"}).status_code == 200

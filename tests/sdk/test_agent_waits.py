@@ -64,13 +64,16 @@ def test_waiting_for_a_call_that_is_not_held_just_gives_its_result() -> None:
         ("denied", ApprovalDenied, "approval_denied", False),
         ("expired", ApprovalEnded, "approval_expired", False),
         ("failed", ApprovalEnded, "approval_failed", True),
+        ("approved, failed", ApprovalEnded, "approval_failed", True),
         ("approved", ProtocolViolation, "protocol_violation", True),
     ],
 )
 def test_a_hold_that_ends_otherwise_is_an_error_with_its_code(
     state: str, kind: type[GatewayError], code: str, may_have_run: bool
 ) -> None:
-    world = World(replies=[answer(202, HELD), polled(state, deny_reason="no", reason="why")])
+    state, _, outcome = state.partition(", ")
+    more = {"outcome": outcome} if outcome else {}
+    world = World(replies=[answer(202, HELD), polled(state, deny_reason="no", reason="why", **more)])
     with pytest.raises(kind) as raised:
         wait(world)
     assert (raised.value.code, raised.value.approval_id, raised.value.trace_id) == (code, "apr_1", "trc_1")

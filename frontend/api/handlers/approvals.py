@@ -28,7 +28,10 @@ from ipc.store import ApprovalRecord
 @codes("approval_not_found", "approval_session_mismatch", "approval_store_unavailable", "clock_error")
 async def poll(services: Services, caller: Caller, approval_id: str) -> ApprovalPoll:
     """Ask for the state of a held call of the caller's own session."""
-    record = await _get(services, approval_id)
+    with notary_errors_as("approval_store_unavailable"):
+        record = await services.notary.approval_state(approval_id)
+    if record is None:
+        raise GateError("approval_not_found")
     if record.session_id != caller.lease.session_id:
         raise GateError("approval_session_mismatch")
     return polled(record, services.authentication.now())

@@ -15,7 +15,7 @@ from frontend.clock import iso
 from frontend.contract.approvals import ApprovalDetail, ApprovalPoll, ListedApproval
 from frontend.errors import GateError
 from frontend.telemetry.weakened import Weakened
-from ipc.approvals import DENIED, ENDED, FAILED, Body, Outcome, read_remains, summary_of
+from ipc.approvals import APPROVED, DENIED, ENDED, FAILED, Body, Outcome, read_remains, summary_of
 from ipc.plan import plan_hash
 from ipc.shown import hash_of, shown, without_request
 from ipc.store import ApprovalRecord
@@ -72,7 +72,7 @@ def polled(approval: ApprovalRecord, now: float) -> ApprovalPoll:
     view: dict[str, Any] = {
         "approval_id": approval.approval_id,
         "action_id": approval.action_id,
-        "state": state,
+        "state": APPROVED if state == FAILED else state,
         "status": as_polled(state),
     }
     if outcome.receipt_id is not None:
@@ -80,7 +80,7 @@ def polled(approval: ApprovalRecord, now: float) -> ApprovalPoll:
     if state == DENIED:
         view["deny_reason"] = view["reason"] = outcome.deny_reason
     if state == FAILED:
-        view["reason"] = outcome.error_code
+        view["outcome"], view["reason"] = FAILED, outcome.error_code
     if state in RETRY_AFTER_SECONDS:
         view["retry_after_seconds"] = RETRY_AFTER_SECONDS[state]
     return ApprovalPoll(**view)

@@ -81,6 +81,14 @@ class Holds:
             self._known[approval_id] = None if texts[0] is None else self._record(_row(texts[0]), *texts[1:])
         return self._known[approval_id]
 
+    def state(self, approval_id: str) -> ApprovalRecord | None:
+        """Without its body, as it is now."""
+        if approval_id in self._known:
+            record = self._known[approval_id]
+            return None if record is None else msgspec.structs.replace(record, body="")
+        row, outcome = self._changes.look("HMGET", self._keys.hold(approval_id), "row", "outcome")
+        return None if row is None else self._record(_row(row), "", outcome)
+
     def store(self, record: ApprovalRecord) -> None:
         """A new one."""
         row = _row_of(record, self._marked(record.holder))

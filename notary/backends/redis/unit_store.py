@@ -295,6 +295,10 @@ class RedisStore:
         """See Store."""
         return self._holds.get(approval_id)
 
+    def hold_state(self, approval_id: str) -> ApprovalRecord | None:
+        """See Store."""
+        return self._holds.state(approval_id)
+
     def move_hold(
         self, approval_id: str, from_state: str, to_state: str, *, outcome: str, holder: str | None = None
     ) -> ApprovalRecord | None:

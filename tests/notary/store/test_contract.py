@@ -143,8 +143,11 @@ def test_an_approval_is_found_as_it_was_stored(unit: UnitOfStore) -> None:
         assert store.hold("apr_1") is None
         store.store_hold(stored)
         assert store.hold("apr_1") == stored
+        assert store.hold_state("apr_1") == msgspec.structs.replace(stored, body="")
     with unit() as store:
+        assert store.hold_state("apr_1") == msgspec.structs.replace(stored, body="")
         assert store.hold("apr_1") == stored
+        assert store.hold_state("apr_nothing") is None
         of_call = (stored.session_id, stored.action_id, stored.request_hash)
         assert store.pending_hold(*of_call, MOMENT) == stored
         assert store.pending_hold(*of_call, Moment(NOW + 60, 0)) is None

@@ -54,7 +54,11 @@ def test_a_body_that_is_none_is_refused() -> None:
         ("claimed", Outcome(claimed_by="ann"), {"state": "claimed", "status": "pending", "retry_after_seconds": 1}),
         ("approved", Outcome(receipt_id="rcpt_1"), {"state": "approved", "status": "approved", "receipt_id": "rcpt_1"}),
         ("denied", Outcome(deny_reason="no"), {"state": "denied", "deny_reason": "no", "reason": "no"}),
-        ("failed", Outcome(error_code="interrupted"), {"state": "failed", "reason": "interrupted"}),
+        (
+            "failed",
+            Outcome(error_code="interrupted"),
+            {"state": "approved", "outcome": "failed", "status": "failed", "reason": "interrupted"},
+        ),
     ],
 )
 def test_each_state_is_polled_in_its_own_words(state: str, outcome: Outcome, shown: dict[str, object]) -> None:
