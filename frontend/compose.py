@@ -13,6 +13,7 @@ from frontend.auth.operators import Operators
 from frontend.calls.approvals.expiry import Expiry
 from frontend.calls.approvals.hold import Holds
 from frontend.calls.approvals.learning import Learning
+from frontend.calls.approvals.modules import HeldModules
 from frontend.calls.approvals.recovery import Recovery
 from frontend.calls.approvals.settle import Settlement
 from frontend.calls.approvals.signatures import Signatures
@@ -105,8 +106,8 @@ def build_services(
     learned = LearnedRules(rule_file, clock, journal, allow_list)
     settlement = Settlement(
         known, notary, measured, weakened, execution, transitions, Learning(learned),
-        Signatures(clock, own_addresses(settings), settings.approvals.require_signature), allow_list,
-        settings.egress_proxy_url, deadlines.calls,
+        Signatures(clock, own_addresses(settings), settings.approvals.require_signature),
+        HeldModules(current, control, pools), allow_list, settings.egress_proxy_url, deadlines.calls,
     )  # fmt: skip
     expiry, recovery = Expiry(clock, notary, transitions, weakened), Recovery(notary, weakened, transitions)
     registry, use_newest = current.registry_now, configuration.use_newest_policy

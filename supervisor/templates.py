@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import trio
+from msgspec.structs import replace
 
 from ipc import messages as m
 from ipc.sessions import TEMPLATE_TO_SUPERVISOR
@@ -159,7 +160,7 @@ class TemplateKeeper:
         self._is_ready = True
         self._state.condition.notify_all()
         if self._remembered:
-            self._send(m.LoadModules(_REPLAY, tuple(self._remembered)), ())
+            self._send(m.LoadModules(_REPLAY, tuple(replace(one, is_held=True) for one in self._remembered)), ())
         else:
             self.supply.open()
         for load_id in self._loads:

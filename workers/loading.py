@@ -16,6 +16,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from msgspec.structs import replace
 from wasmtime import Engine
 
 from ipc.messages import LoadModules, ModuleFile, ModulesLoaded, ModuleVerdict
@@ -124,9 +125,8 @@ class Loader:
     def _settle(self, job: _Job, digest: str, problem: str | None) -> None:
         for position in [at for at, waited in job.waiting.items() if waited == digest]:
             del job.waiting[position]
-            reference = job.request.modules[position].reference
             verdict = "ok" if problem is None else "refused"
-            job.verdicts[position] = ModuleVerdict(reference, verdict, digest, problem or "")
+            job.verdicts[position] = replace(job.verdicts[position], verdict=verdict, detail=problem or "")
             job.has_new |= problem is None
 
     def _work_on(self, job: _Job) -> None:
@@ -141,9 +141,21 @@ class Loader:
                 if digest not in self.modules:
                     self._obtain(job, position, digest, data)
             except ModuleRefused as refused:
-                job.verdicts.append(ModuleVerdict(file.reference, refused.verdict, refused.digest, str(refused)))
+                job.verdicts.append(self._kept(job, file, refused))
             else:
-                job.verdicts.append(ModuleVerdict(file.reference, "ok", digest))
+                is_builtin = file.is_held and digest in _builtin_digests().values()
+                job.verdicts.append(ModuleVerdict(file.reference, "ok", digest, is_builtin=is_builtin))
+
+    def _kept(self, job: _Job, file: ModuleFile, refused: ModuleRefused) -> ModuleVerdict:
+        """The verdict on a module that was refused: a held one whose file is gone may be mapped, or compiled, still."""
+        digest = file.reference
+        if file.is_held and refused.verdict == "missing" and _DIGEST.fullmatch(digest):
+            is_mapped = digest in self.modules
+            if is_mapped or self._is_cached(digest):
+                job.has_new |= not is_mapped
+                if self.modules[digest].interfaces <= {*file.required_imports}:
+                    return ModuleVerdict(file.reference, "ok", digest)
+        return ModuleVerdict(file.reference, refused.verdict, refused.digest, str(refused))
 
     def _obtain(self, job: _Job, position: int, digest: str, data: bytes) -> None:
         """Map from the cache, or have it compiled; then its verdict comes later."""
@@ -206,6 +218,10 @@ def _locate(file: ModuleFile) -> tuple[Path, str]:
         if name not in digests:
             raise ModuleRefused("missing", None, f"there is no built-in provider {name}")
         return BUILTINS / f"{name}.wasm", digests[name]
+    if file.is_held:
+        for name, digest in _builtin_digests().items():
+            if digest == file.reference:
+                return BUILTINS / f"{name}.wasm", digest
     if _DIGEST.fullmatch(file.reference) and file.path is not None:
         return Path(file.path), file.reference
     raise ModuleRefused("refused", None, "the reference is neither builtin:NAME nor sha256:<hex> with a path")

@@ -13,6 +13,8 @@ from frontend.files.problems import Problem, printable
 from frontend.manifests.manifest import Manifest
 from frontend.manifests.sections import IMPORTS
 from ipc.messages import ModuleFile, ModuleVerdict
+from ipc.plan import Plan
+from ipc.settings import Settings
 
 _DIGEST_PREFIX = "sha256:"
 _EXCESS = re.compile(r"imports (gateway:provider/([a-z]+)@\S+),")
@@ -25,6 +27,17 @@ def module_files(manifests: Iterable[Manifest], modules_dir: Path) -> tuple[Modu
     return tuple(
         ModuleFile(reference, _path(reference, modules_dir), imports) for reference, imports in _keys(manifests)
     )
+
+
+def held_module(plan: Plan, modules_dir: Path) -> ModuleFile:
+    """The module of a stored plan, by its digest."""
+    digest = plan.provider_module_digest
+    return ModuleFile(digest, _path(digest, modules_dir), plan.required_imports, is_held=True)
+
+
+def modules_folder(settings: Settings) -> Path:
+    """Where modules lie that are not built in."""
+    return Path(settings.modules_dir or Path(settings.manifests_dir) / "modules")
 
 
 def by_module(manifests: Iterable[Manifest], verdicts: Sequence[ModuleVerdict]) -> dict[ModuleKey, ModuleVerdict]:

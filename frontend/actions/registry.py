@@ -13,7 +13,7 @@ import msgspec
 
 from frontend.actions.modules import by_module, module_key
 from frontend.actions.near import near
-from frontend.actions.trust import BUILT_IN, TRUSTED_FILE, Trusted
+from frontend.actions.trust import BUILT_IN, NOTHING_TRUSTED, TRUSTED_FILE, Trusted
 from frontend.actions.views import manifest_view, summary
 from frontend.files.problems import Problem, Report, shown
 from frontend.manifests.manifest import Manifest
@@ -64,9 +64,10 @@ class Action:
 class Registry:
     """All actions of one load, by id."""
 
-    def __init__(self, actions: Iterable[Action] = ()) -> None:
+    def __init__(self, actions: Iterable[Action] = (), trusted: Trusted = NOTHING_TRUSTED) -> None:
         self._actions = {action.action_id: action for action in sorted(actions, key=lambda action: action.action_id)}
         self._modules = frozenset(a.digest for a in self._actions.values() if a.trust_verdict == "digest_ok")
+        self._trusted = trusted
         self._summaries = [summary(action.manifest) for action in self._actions.values()]
 
     @classmethod
@@ -74,7 +75,7 @@ class Registry:
         """Compile manifests without problems. `verdicts` answer modules.module_files(manifests); raises ValueError
         when they do not."""
         modules = by_module(manifests, verdicts)
-        return cls(_action(manifest, modules[module_key(manifest)], trusted) for manifest in manifests)
+        return cls((_action(manifest, modules[module_key(manifest)], trusted) for manifest in manifests), trusted)
 
     def __len__(self) -> int:
         return len(self._actions)
@@ -99,6 +100,10 @@ class Registry:
     def has_module(self, digest: str) -> bool:
         """True when an action of this load runs the module `digest` and it is trusted."""
         return digest in self._modules
+
+    def trusts(self, digest: str) -> bool:
+        """True when an operator has entered this digest, whether or not an action of this load runs the module."""
+        return digest in self._trusted.digests
 
     def summaries(self) -> list[dict[str, Any]]:
         """Items of GET /v1/actions (docs/contract.md, "Action summary")."""

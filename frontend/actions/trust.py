@@ -39,6 +39,9 @@ class Trusted(msgspec.Struct, frozen=True):
         return "digest_ok" if reference in self.digests else "not_registered"
 
 
+NOTHING_TRUSTED = Trusted()
+
+
 def load_trusted(manifests_dir: Path) -> tuple[Trusted, list[Problem]]:
     """The trusted digests of a manifests folder; no file means none. With problems, nothing of it may be used."""
     path = manifests_dir / TRUSTED_FILE

@@ -18,7 +18,7 @@ from typing import TypeVar
 import trio
 
 from frontend.actions.hosts import host_doubts
-from frontend.actions.modules import module_doubts, module_files, module_problems
+from frontend.actions.modules import module_doubts, module_files, module_problems, modules_folder
 from frontend.actions.registry import Registry, load_manifests
 from frontend.actions.roots import root_problems
 from frontend.actions.trust import Trusted, load_trusted
@@ -253,8 +253,7 @@ class Configuration:
         settings, within = self.current.settings, self.deadlines.read_seconds
         told = [*fresh.problems, *_operator_problems(fresh), *await self._key_problems()]
         manifests, trusted = await _in_thread(lambda: _read(settings, told), within)
-        folder = Path(settings.manifests_dir)
-        modules_dir = Path(settings.modules_dir or folder / "modules")
+        modules_dir = modules_folder(settings)
         try:
             loaded = await self.control.load_modules(module_files(manifests, modules_dir))
         except SupervisorSilent as error:

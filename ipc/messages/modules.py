@@ -6,11 +6,16 @@ from ipc.messages.message import Message
 
 
 class ModuleFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A module that a manifest names. `reference` is `builtin:NAME` or `sha256:<hex>`; `path` only for the latter."""
+    """A module that a manifest names. `reference` is `builtin:NAME` or `sha256:<hex>`; `path` only for the latter.
+
+    `is_held`: a stored plan or an earlier load needs it. It is found by its digest among the built-in ones, too, and a
+    file that is gone is replaced by the code that was compiled of it.
+    """
 
     reference: str
     path: str | None
     required_imports: tuple[str, ...]
+    is_held: bool = False
 
 
 class ModuleVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -20,6 +25,8 @@ class ModuleVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     verdict: str
     digest: str | None
     detail: str = ""
+    is_builtin: bool = False
+    """Of a held module: the gateway ships it."""
 
 
 class LoadModules(Message, frozen=True):

@@ -9,7 +9,7 @@ import pytest
 import yaml
 
 from tests.support.background import Background, HeldCall
-from tests.support.gateway import Gateway, config_for, gateway, wait_for
+from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
 from tests.support.manifests import (
     PROVIDERS,
     example,
@@ -238,8 +238,36 @@ def test_a_module_that_comes_with_a_reload_runs_and_calls_under_way_end_well(
     assert call.release().status() == 200
 
 
-def test_a_removed_action_is_gone_and_what_it_held_can_not_be_approved(gate: Gateway, folder: Path) -> None:
-    data = (PROVIDERS / "echo.wasm").read_bytes() + b"\x00\x05\x04held"
+def test_a_removed_action_is_gone_and_its_held_call_executes_the_stored_plan(gate: Gateway, folder: Path) -> None:
+    digest, held, agent = held_by_module_of_its_own(gate, folder, b"held")
+    (folder / "actions" / "more.yaml").unlink()
+    (folder / "actions" / "modules" / f"{digest.removeprefix('sha256:')}.wasm").unlink()
+    assert reload(gate)["decision"] == "allow"
+    assert agent.execute("more", {"text": "x"}).json() == {"error": "action_not_found"}
+    template = gate.child("template")
+    template.kill()
+    wait_for(lambda: [one for one in gate.children("template") if one.pid != template.pid], "the next template")
+    answer = gate.operator().post(f"/v1/approvals/{held}/approve")
+    assert (answer.status_code, answer.json().get("output")) == (200, {"table": "x"})
+    receipt = agent.get(f"/v1/receipts/{answer.json()['receipt_id']}").json()
+    assert receipt["provider_module_digest"] == digest
+
+
+def test_a_held_call_whose_digest_was_withdrawn_is_refused_and_given_back(gate: Gateway, folder: Path) -> None:
+    digest, held, agent = held_by_module_of_its_own(gate, folder, b"gone")
+    (folder / "actions" / "more.yaml").unlink()
+    trust(folder / "actions", *(one for one in _trusted(folder) if one != digest))
+    assert reload(gate)["decision"] == "allow"
+    answer = gate.operator().post(f"/v1/approvals/{held}/approve")
+    assert (answer.status_code, answer.json()["error"]) == (409, "plan_integrity")
+    polled = agent.get(f"/v1/approvals/{held}/poll").json()
+    assert (polled["state"], polled["outcome"], polled["reason"]) == ("approved", "failed", "plan_integrity")
+    assert agent.execute("text_digest", {"text": "the call was given back"}).status_code == 200
+
+
+def held_by_module_of_its_own(gate: Gateway, folder: Path, mark: bytes) -> tuple[str, str, Bearer]:
+    """A held call of the action `more`, whose module is of these bytes alone: digest, approval id and agent."""
+    data = (PROVIDERS / "echo.wasm").read_bytes() + b"\x00\x05\x04" + mark
     digest = put_module(folder / "actions", data)
     trust(folder / "actions", digest, *_trusted(folder))
     manifest = example("forbidden_export", action_id="more", provider_module_digest=digest)
@@ -248,13 +276,7 @@ def test_a_removed_action_is_gone_and_what_it_held_can_not_be_approved(gate: Gat
     agent = gate.agent(max_calls=1)
     held = agent.execute("more", {"table": "x"})
     assert held.status_code == 202, held.text
-    (folder / "actions" / "more.yaml").unlink()
-    assert reload(gate)["decision"] == "allow"
-    assert agent.execute("more", {"table": "x"}).json() == {"error": "action_not_found"}
-    answer = gate.operator().post(f"/v1/approvals/{held.json()['approval_id']}/approve")
-    assert (answer.status_code, answer.json()["error"]) == (409, "plan_integrity")
-    assert agent.get(f"/v1/approvals/{held.json()['approval_id']}/poll").json()["state"] == "failed"
-    assert agent.execute("text_digest", {"text": "the call was given back"}).status_code == 200
+    return digest, held.json()["approval_id"], agent
 
 
 def _trusted(folder: Path) -> list[str]:

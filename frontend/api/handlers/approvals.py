@@ -79,7 +79,7 @@ async def approve(
     """
     asked = Asked(APPROVE, query.learn_domain, query.learn_path, signature=body.signature)
     with services.admission.enter(while_draining=True):
-        approved = await services.settlement.approve(approval_id, operator, services.registry, asked)
+        approved = await services.settlement.approve(approval_id, operator, asked)
     if not approved.executed.succeeded:
         raise approved.executed.failure()
     return approved.body()

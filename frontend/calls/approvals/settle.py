@@ -12,9 +12,9 @@ from typing import Any
 
 import msgspec
 
-from frontend.actions.registry import Registry
 from frontend.auth.authentication import OperatorCaller
 from frontend.calls.approvals.learning import NO_WISH, Learning, Wish
+from frontend.calls.approvals.modules import HeldModules
 from frontend.calls.approvals.record import body_of, call_record_of, is_intact, readable_body
 from frontend.calls.approvals.signatures import Asked, Signatures
 from frontend.calls.approvals.states import state_at
@@ -79,14 +79,15 @@ class Settlement:
     transitions: Transitions
     learning: Learning
     signatures: Signatures
+    modules: HeldModules
     allow_list: AllowList
     proxy_url: str | None
     """Of the egress proxy that is configured."""
     deadlines: CallDeadlines = CallDeadlines()
 
     async def approve(
-        self, approval_id: str, operator: OperatorCaller, registry: Registry, asked: Asked = APPROVE_ONLY
-    ) -> Approved:
+        self, approval_id: str, operator: OperatorCaller, asked: Asked = APPROVE_ONLY
+    ) -> Approved:  # fmt: skip
         """Execute the stored plan, and learn what the operator wishes once that went well.
 
         Raises approval_not_found to operators who lose, plan_integrity when the world has moved on since the hold,
@@ -102,8 +103,11 @@ class Settlement:
                 record = self._opened(approval)
                 await self.policy.require_life()
                 try:
-                    body = self._recheck(approval, registry)
+                    body = self._recheck(approval)
+                    await self.modules.obtain(body.plan)
                 except GateError as error:
+                    if error.code != "plan_integrity":  # it passes, and must not cost what a person has decided
+                        raise
                     approval = await self.transitions.claim(approval, operator, None, asked.signature)
                     raise await self._failed(record, approval, error) from None
                 # What is broken here for a while must not cost what a person has decided.
@@ -184,12 +188,10 @@ class Settlement:
         trace_id.set(record.trace_id)
         return record
 
-    def _recheck(self, approval: ApprovalRecord, registry: Registry) -> Body:
+    def _recheck(self, approval: ApprovalRecord) -> Body:
         body = body_of(approval)
         if not is_intact(body):
             raise GateError("plan_integrity", cause="the stored plan does not hash to its stored hash")
-        if not registry.has_module(body.plan.provider_module_digest):
-            raise GateError("plan_integrity", cause="the plan's module is not trusted any more")
         # SECURITY: another process may listen at an address that was given up.
         if body.plan.egress.proxy_url not in (None, self.proxy_url):
             raise GateError("plan_integrity", cause="the plan's egress proxy is not the configured one any more")

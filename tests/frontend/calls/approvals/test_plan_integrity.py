@@ -6,8 +6,10 @@ from typing import Any
 import pytest
 
 from frontend.actions.registry import Registry
+from frontend.actions.trust import Trusted
 from frontend.calls.approvals.record import outcome_of
-from tests.support.front_core import Agent, Core, front_core, lose_epoch
+from ipc.messages import ModuleFile, ModulesLoaded, ModuleVerdict
+from tests.support.front_core import DIGEST, Agent, Core, front_core, lose_epoch
 from tests.support.held_calls import corrupt, held, reaching, state_of, told
 
 
@@ -25,17 +27,65 @@ async def test_a_plan_never_goes_through_a_proxy_that_is_not_the_configured_one(
         assert (await told(core, approval_id))[-1] == ("ActionCall", "deny", "plan_integrity")
 
 
-@pytest.mark.parametrize("when", ["the module is gone", "the epoch was raised"])
-async def test_a_plan_that_the_world_has_left_behind_is_not_executed(tmp_path: Path, when: str) -> None:
+async def test_a_plan_of_an_epoch_that_was_revoked_is_not_executed(tmp_path: Path) -> None:
     async with front_core(tmp_path) as core:
         agent, approval_id = await held(core)
-        if when == "the module is gone":
-            core.services.configuration.current.registry = Registry()
-        else:
-            await core.raise_epoch()
-            await ended_with_its_epoch(core, agent, approval_id)
-            return
+        await core.raise_epoch()
+        await ended_with_its_epoch(core, agent, approval_id)
+
+
+NEITHER = ModuleVerdict(DIGEST, "ok", DIGEST)
+
+
+@pytest.mark.parametrize(
+    "verdict",
+    [NEITHER, ModuleVerdict(DIGEST, "missing", None, "gone"), ModuleVerdict(DIGEST, "mismatch", "sha256:" + "1" * 64)],
+    ids=["not trusted", "gone", "of other bytes"],
+)
+async def test_a_plan_whose_module_no_action_has_and_that_is_not_trusted_is_not_executed(
+    tmp_path: Path, verdict: ModuleVerdict
+) -> None:
+    async with front_core(tmp_path) as core:
+        agent, approval_id = await held(core)
+        core.services.configuration.current.registry = Registry()
+        template_says(core, verdict)
         await refused_as_out_of_date(core, agent, approval_id)
+
+
+@pytest.mark.parametrize("is_trusted", [True, False], ids=["trusted", "built in"])
+async def test_a_plan_whose_module_no_action_has_any_more_is_executed_while_it_is_trusted(
+    tmp_path: Path, is_trusted: bool
+) -> None:
+    async with front_core(tmp_path) as core:
+        _, approval_id = await held(core)
+        trusted = Trusted(frozenset({DIGEST})) if is_trusted else Trusted()
+        core.services.configuration.current.registry = Registry((), trusted)
+        asked = template_says(core, ModuleVerdict(DIGEST, "ok", DIGEST, is_builtin=not is_trusted))
+        status, body = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
+        assert (status, body["action_id"]) == (200, "echo")
+        assert [(one.reference, one.is_held) for one in asked] == [(DIGEST, True)]
+
+
+async def test_a_module_that_can_not_be_loaded_now_leaves_the_hold_to_be_approved_later(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        _, approval_id = await held(core)
+        core.services.configuration.current.registry = Registry()
+        template_says(core, ModuleVerdict(DIGEST, "refused", None, "too many loads are waiting"))
+        answer = await core.operate("POST", f"/v1/approvals/{approval_id}/approve")
+        assert answer == (503, {"error": "overloaded"})
+        assert await state_of(core, approval_id) == "pending"
+
+
+def template_says(core: Core, verdict: ModuleVerdict) -> list[ModuleFile]:
+    """Answer for the template; returns what it is asked for, as that comes."""
+    asked: list[ModuleFile] = []
+
+    async def answer(modules: tuple[ModuleFile, ...]) -> ModulesLoaded:
+        asked.extend(modules)
+        return ModulesLoaded("load", 0, (verdict,))
+
+    core.services.control.load_modules = answer  # type: ignore[method-assign]  # no supervisor reads this channel
+    return asked
 
 
 async def ended_with_its_epoch(core: Core, agent: Agent, approval_id: str) -> None:

@@ -1,0 +1,44 @@
+"""Modules of stored plans: a hold outlives the action that made it.
+
+Guarantees that a plan runs only with a module that is trusted now, whether or not an action of the configuration in
+force names it. One that a reload left without an action is loaded again by its digest when its plan is approved.
+"""
+
+from dataclasses import dataclass
+
+from frontend.actions.modules import held_module, modules_folder
+from frontend.configuration.current import Current
+from frontend.control import Control, SupervisorSilent
+from frontend.errors import GateError
+from frontend.pool.pool import Pools
+from ipc.plan import Plan
+
+
+@dataclass(frozen=True, slots=True)
+class HeldModules:
+    """Obtains them."""
+
+    current: Current
+    control: Control
+    pools: Pools
+
+    async def obtain(self, plan: Plan) -> None:
+        """Workers that are leased from now on have the plan's module. Raises GateError: plan_integrity when it is not
+        trusted any more, or gone; overloaded when it can't be loaded now."""
+        digest = plan.provider_module_digest
+        if self.current.registry.has_module(digest):
+            return
+        file = held_module(plan, modules_folder(self.current.settings))
+        try:
+            loaded = await self.control.load_modules((file,))
+        except SupervisorSilent as error:
+            raise GateError("overloaded", cause=str(error)) from None
+        (verdict,) = loaded.verdicts
+        if verdict.verdict == "refused":
+            raise GateError("overloaded", cause=f"the plan's module could not be loaded: {verdict.detail}")
+        if verdict.verdict != "ok":
+            raise GateError("plan_integrity", cause=f"the plan's module is {verdict.verdict}: {verdict.detail}")
+        # SECURITY: by the configuration in force now, which a reload may have replaced meanwhile.
+        if not (verdict.is_builtin or self.current.registry.trusts(digest)):
+            raise GateError("plan_integrity", cause="the plan's module is not trusted any more")
+        self.pools.require_generation(loaded.generation)
