@@ -27,6 +27,7 @@ from notary.operations.closing import Lost, Reported
 from notary.operations.reconciling import StoreChanged
 from notary.operations.table import HANDLERS, PROVING, WRITING
 from notary.orphans import Orphans
+from notary.pace import PacedReads
 from notary.state import State
 from notary.tasks import Looking, Outcome, Remembered, Started, Task
 from notary.units import Units, count_backlog
@@ -69,6 +70,7 @@ class Service:
         self._poll.register(control.fileno(), select.EPOLLIN)
         self._executions = Executions(state, self._poll, control.send)
         self._fronts = Fronts(state, self._poll, self._executions.forget_front, self._detached)
+        self._reads = PacedReads(self._perform)
         self._tended = (self._upkeep, self._executions, self._checkpoints, self._announcements, self._orphans)
         assert state.epoch is not None, "it was read at the start"
         assert state.revoked is not None, "so were they"
@@ -85,7 +87,7 @@ class Service:
         """Until told to stop, or until the supervisor is gone. Raises FrameError, ProtocolError for its mistakes."""
         self._hear_pending()  # what came together with the first message
         while True:
-            has_work = self._executions.has_tasks or self._fronts.have_tasks
+            has_work = self._executions.has_tasks or self._fronts.have_tasks or len(self._reads) > 0
             for descriptor, events in self._poll.poll(0 if has_work else self._patience()):
                 if descriptor == self._control.fileno():
                     if self._hear() is Exit.ORPHANED:
@@ -96,6 +98,7 @@ class Service:
             # What fronts ask goes first: one that has a worker killed withdraws the call before that.
             if tasks := [*self._asked(), *told]:
                 self._perform(tasks)
+            if self._reads.perform_slice() or tasks:
                 self._worked_at = time.monotonic()
             elif self._is_stopping:
                 return Exit.OK
@@ -167,7 +170,7 @@ class Service:
         for task in self._fronts.gathered():
             if isinstance(task.operation, m.Recall):
                 self._executions.recall(task.front_id, task.operation.intent_id)
-            else:
+            elif not self._reads.takes(task):
                 yield task
 
     def _perform(self, tasks: list[Task]) -> None:

@@ -11,7 +11,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 from frontend.auth.authentication import Caller, OperatorCaller
-from frontend.contract.annotations import CODES, Media, Reads, Status
+from frontend.contract.annotations import CODES, Media, Reads, Status, WrittenAs
 from frontend.contract.forms import MAX_BODY_BYTES, Body, Query, parse_body, parse_query
 from frontend.http.answers import Answer, json_answer
 from frontend.http.requests import Request
@@ -91,7 +91,7 @@ class Operation:
             plain, *notes = get_args(kind)
             status = next((note.status for note in notes if isinstance(note, Status)), 200)
             if not any(isinstance(note, Media) for note in notes):
-                kind = plain
+                kind = next((note.kind for note in notes if isinstance(note, WrittenAs)), plain)
         self.answers.setdefault(status, []).append(kind)
         self._statuses[get_origin(plain) or plain] = status
 

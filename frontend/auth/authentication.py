@@ -49,6 +49,11 @@ class OperatorCaller:
     proof_jti: str
 
 
+def asker_of(caller: Caller | OperatorCaller) -> str:
+    """Whom the notary charges with what it reads for this caller."""
+    return f"operator {caller.name}" if isinstance(caller, OperatorCaller) else f"principal {caller.lease.principal}"
+
+
 @dataclass(frozen=True, slots=True)
 class Authentication:
     """Checks one request. Every method raises GateError and returns only for callers who are who they say."""

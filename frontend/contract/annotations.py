@@ -52,6 +52,13 @@ class Media:
         self.schema = schema or {"type": "string"}
 
 
+class WrittenAs:
+    """In `Annotated[Answer, WrittenAs(Struct)]` of a return type: the handler writes the JSON of this struct itself."""
+
+    def __init__(self, kind: type[msgspec.Struct]) -> None:
+        self.kind = kind
+
+
 def shown_as(kind: type[msgspec.Struct]) -> Meta:
     """For an object that is made elsewhere, or kept as it was stored, or a list of such: what the document says."""
     return Meta(extra={"shows": kind})

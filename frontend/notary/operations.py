@@ -124,17 +124,17 @@ class Notary:
         """How the ledger is."""
         return await self.client.ask(m.ReadLedger(), m.LedgerStatus)
 
-    async def receipt(self, receipt_id: str) -> m.ShownReceipt | None:
+    async def receipt(self, receipt_id: str, asker: str = "") -> m.ShownReceipt | None:
         """A receipt as it was signed, and what its signature is worth."""
-        return await self.client.ask(m.ShowReceipt(receipt_id), m.ShownReceipt | None)  # type: ignore[arg-type]  # a union
+        return await self.client.ask(m.ShowReceipt(receipt_id, asker), m.ShownReceipt | None)  # type: ignore[arg-type]  # a union
 
     async def trace_of_approval(self, approval_id: str) -> m.ApprovalTrace:
         """What the ledger holds of an approved call."""
         return await self.client.ask(m.TraceOfApproval(approval_id), m.ApprovalTrace)
 
-    async def unresolved(self, limit: int, after: str | None = None) -> list[IntentView]:
+    async def unresolved(self, limit: int, after: str | None = None, asker: str = "") -> list[IntentView]:
         """Intents without a receipt, the oldest first; those that were written after this one."""
-        return await self.client.ask(m.ListUnresolved(limit, after), list[IntentView])
+        return await self.client.ask(m.ListUnresolved(limit, after, asker), list[IntentView])
 
     async def intent(self, intent_id: str) -> IntentDetail | None:
         """All that is known of one without a receipt."""
@@ -148,9 +148,9 @@ class Notary:
         """What an operator says came of an intent."""
         return await self.client.ask(asked, m.ResolvedIntent | None)  # type: ignore[arg-type]  # a union
 
-    async def events(self, query: EventQuery) -> list[bytes]:
+    async def events(self, query: EventQuery, asker: str = "") -> list[bytes]:
         """Events as stored, the newest first."""
-        return await self.client.ask(m.QueryEvents(query), list[bytes])
+        return await self.client.ask(m.QueryEvents(query, asker), list[bytes])
 
     # ------------------------------------------------------------------ proofs
 

@@ -1,4 +1,7 @@
-"""Front and notary: operations that only look, and what they answer."""
+"""Front and notary: operations that only look, and what they answer.
+
+`asker` is who is charged with the time that a read takes: a principal, or an operator.
+"""
 
 import msgspec
 
@@ -117,12 +120,13 @@ class ShowReceipt(Operation, frozen=True):
     """Answers ShownReceipt or None."""
 
     receipt_id: str
+    asker: str = ""
 
 
 class ShownReceipt(msgspec.Struct, frozen=True):
     """A receipt as it was signed, JSON text, and what its signature is worth now."""
 
-    receipt: str
+    receipt: bytes
     signature_status: str
 
 
@@ -144,6 +148,7 @@ class ListUnresolved(Operation, frozen=True):
 
     limit: int
     after: str | None = None
+    asker: str = ""
 
 
 class ShowIntent(Operation, frozen=True):
@@ -156,3 +161,4 @@ class QueryEvents(Operation, frozen=True):
     """Answers the events as stored, newest first."""
 
     query: EventQuery
+    asker: str = ""

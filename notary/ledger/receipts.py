@@ -93,7 +93,10 @@ _RUNS = tuple(
     (is_signed, tuple(names)) for is_signed, names in groupby(sorted(_FIELDS), key=lambda name: name not in NOT_SIGNED)
 )
 """Fields in canonical order, in runs of which the signature covers all or none."""
+_NAMES = frozenset(_FIELDS)
 _decode = msgspec.json.Decoder(Receipt).decode
+_members = msgspec.json.Decoder(dict[str, msgspec.Raw]).decode
+_text = msgspec.json.Decoder(str).decode
 
 
 class Signature(NamedTuple):
@@ -101,6 +104,15 @@ class Signature(NamedTuple):
 
     value: str
     kid: str
+
+
+class SignedBytes(NamedTuple):
+    """The bytes under a receipt's signature, and what stands beside them."""
+
+    envelope: bytes
+    receipt_signature: str
+    signing_key_id: str
+    result_hash: str
 
 
 class Signs(Protocol):
@@ -174,6 +186,21 @@ def _joined(objects: Iterable[bytes]) -> bytes:
 def envelope_of(receipt: Receipt) -> bytes:
     """The bytes under the signature. Raises NotCanonical."""
     return canonical_bytes({name: value for name, value in receipt_fields(receipt).items() if name not in NOT_SIGNED})
+
+
+def signed_in(stored: bytes) -> SignedBytes | None:
+    """Find the signed bytes in a stored receipt without parsing the values of its fields. None where the bytes are not
+    in the form that `build_receipt` writes: `decode_receipt` tells more of them."""
+    try:
+        members = _members(stored)
+        texts = {name: _text(members[name]) for name in ("receipt_signature", "signing_key_id", "result_hash")}
+    except (ValueError, KeyError, RecursionError):
+        return None
+    parts = {name: b'"%b":%b' % (name.encode(), bytes(value)) for name, value in members.items()}
+    if not members.keys() <= _NAMES or b"{" + b",".join([parts[name] for name in sorted(parts)]) + b"}" != stored:
+        return None
+    envelope = b"{" + b",".join([parts[name] for name in sorted(parts) if name not in NOT_SIGNED]) + b"}"
+    return SignedBytes(envelope, **texts)
 
 
 def receipt_fields(receipt: Receipt) -> dict[str, Any]:

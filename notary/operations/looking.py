@@ -12,9 +12,9 @@ from ipc import messages as m
 from ipc.clock import ClockWrong
 from ipc.evidence import ExpectedEffect, IntentDetail, IntentView
 from ipc.store import ApprovalRecord, Budget
+from notary.database import DatabaseGone
 from notary.ledger import outbox
 from notary.ledger.intents import OpenIntent
-from notary.ledger.receipts import encode_receipt
 from notary.reading import queries
 from notary.store.contract import Moment, as_of
 from notary.unit import Unit
@@ -125,10 +125,14 @@ def _last_checkpoint(unit: Unit) -> m.LastCheckpoint | None:
 def show_receipt(unit: Unit, asked: m.ShowReceipt) -> m.ShownReceipt | None:
     """See ShowReceipt."""
     unit.settle()
-    receipt = queries.receipt_by_id(unit.connection, asked.receipt_id)
-    if receipt is None:
+    stored = queries.receipt_by_id(unit.connection, asked.receipt_id)
+    if stored is None:
         return None
-    return m.ShownReceipt(encode_receipt(receipt).decode(), unit.state.signers.receipts.status(receipt))
+    try:
+        shown = unit.state.signers.receipts.show(stored)
+    except ValueError as error:
+        raise DatabaseGone(f"the stored receipt makes no sense: {error}") from None
+    return m.ShownReceipt(shown.receipt, shown.status)
 
 
 def trace_of_approval(unit: Unit, asked: m.TraceOfApproval) -> m.ApprovalTrace:

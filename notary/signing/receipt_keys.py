@@ -4,17 +4,27 @@ Guarantees that the key in use is in the JWKS file before anything is signed, th
 that a signature and the id beside it are of one key, whatever is exchanged meanwhile. Never shows a private key.
 """
 
-from typing import Any, Literal
+import hashlib
+from typing import Any, Final, Literal, NamedTuple
 
 from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
 from ipc.canonical import NotCanonical, sha256_hex
 from ipc.encoding import b64url_decode
-from notary.ledger.receipts import Receipt, Signature, envelope_of
+from notary.ledger.receipts import Receipt, Signature, decode_receipt, encode_receipt, envelope_of, signed_in
 from notary.signing.keys import HeldKey
 
 SignatureStatus = Literal["verified", "unsigned", "unknown_kid", "signature_invalid"]
+MAX_KNOWN: Final = 4096
+"""Receipts whose status is remembered."""
+
+
+class Shown(NamedTuple):
+    """A receipt as it is shown: JSON text, and what its signature is worth."""
+
+    receipt: bytes
+    status: SignatureStatus
 
 
 class ReceiptKeys:
@@ -26,6 +36,8 @@ class ReceiptKeys:
         if not isinstance(listed, list) or not all(isinstance(jwk, dict) for jwk in listed):
             raise ValueError("not a JWKS: an object with an array named keys")
         self._keys = {jwk["kid"]: key for jwk in listed if (key := _public_key(jwk)) is not None}
+        self._known: dict[bytes, SignatureStatus] = {}
+        """Hash of the stored bytes -> their status, the newest last: a receipt that was changed has another one."""
 
     def __contains__(self, kid: str) -> bool:
         return kid in self._keys
@@ -38,15 +50,45 @@ class ReceiptKeys:
         signature, kid = receipt.receipt_signature, receipt.signing_key_id
         if not isinstance(signature, str):
             return "unsigned"
-        key = self._keys.get(kid) if isinstance(kid, str) else None
-        if key is None:
+        if not isinstance(kid, str) or kid not in self._keys:
             return "unknown_kid"
         try:
             envelope = envelope_of(receipt)
-            key.verify(bytes.fromhex(signature), envelope)
-        except (InvalidSignature, NotCanonical, ValueError):
+        except NotCanonical:
             return "signature_invalid"
-        return "verified" if receipt.result_hash == sha256_hex(envelope) else "signature_invalid"
+        return self._judged(envelope, signature, kid, receipt.result_hash)
+
+    def show(self, stored: bytes) -> Shown:
+        """The same of stored bytes, remembered, and the bytes to show: those stored, unless a reader might take them
+        for something else. Raises ValueError for what is not a receipt.
+        """
+        digest = hashlib.sha256(stored).digest()
+        if (known := self._known.get(digest)) is not None:
+            return Shown(stored, known)
+        signed = signed_in(stored)
+        if signed is not None and self._judged(*signed) == "verified":
+            shown = Shown(stored, "verified")
+        else:
+            receipt = decode_receipt(stored)
+            try:
+                shown = Shown(encode_receipt(receipt), self.status(receipt))
+            except NotCanonical as error:
+                raise ValueError(str(error)) from None
+        if shown.receipt == stored:
+            self._known[digest] = shown.status
+            if len(self._known) > MAX_KNOWN:
+                del self._known[next(iter(self._known))]
+        return shown
+
+    def _judged(self, envelope: bytes, signature: str, kid: str, result_hash: str) -> SignatureStatus:
+        key = self._keys.get(kid)
+        if key is None:
+            return "unknown_kid"
+        try:
+            key.verify(bytes.fromhex(signature), envelope)
+        except (InvalidSignature, ValueError):
+            return "signature_invalid"
+        return "verified" if result_hash == sha256_hex(envelope) else "signature_invalid"
 
 
 def signature_status(receipt: Receipt, jwks: dict[str, Any]) -> SignatureStatus:
@@ -73,6 +115,10 @@ class ReceiptSigner:
     def status(self, receipt: Receipt) -> SignatureStatus:
         """What the signature of a receipt is worth against the set as it is now."""
         return self._keys.status(receipt)
+
+    def show(self, stored: bytes) -> Shown:
+        """A stored receipt as it is shown. Raises ValueError for what is not one."""
+        return self._keys.show(stored)
 
 
 def _public_key(jwk: dict[str, Any]) -> Ed25519PublicKey | None:

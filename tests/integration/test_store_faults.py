@@ -291,6 +291,17 @@ def test_a_changed_receipt_says_so_itself(gate: Gateway) -> None:
     assert receipt["provider_receipt"]["words"] == 2
 
 
+def test_a_receipt_is_shown_in_the_bytes_that_the_ledger_holds(gate: Gateway) -> None:
+    agent = gate.agent()
+    receipt_id = agent.execute("text_digest", {"text": "x"}).json()["receipt_id"]
+    wait_settled(gate.state / "ledger.sqlite3")
+    with closing(database(gate)) as ledger:
+        (stored,) = ledger.execute("select bytes from receipts where receipt_id = ?", (receipt_id,)).fetchone()
+    for asker in (agent, gate.operator()):
+        shown = asker.get(f"/v1/receipts/{receipt_id}").content
+        assert shown == bytes(stored)[:-1] + b',"signature_status":"verified"}'
+
+
 # ------------------------------------------------------------------------------------------------ holds
 
 

@@ -79,7 +79,7 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("main", "offline", "reader", "accept_rollback", "backup", "trace", "try_backends"),
         ("opening", "service"),
         ("executions", "places"),
-        ("fronts", "channels", "operations", "orphans", "remote_units", "upkeep", "checkpoints", "announcing"),
+        ("fronts", "channels", "operations", "orphans", "remote_units", "pace", "upkeep", "checkpoints", "announcing"),
         ("units",),
         ("tasks", "unit"),
         ("state",),

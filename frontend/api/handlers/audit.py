@@ -2,7 +2,7 @@
 
 import msgspec
 
-from frontend.auth.authentication import OperatorCaller
+from frontend.auth.authentication import OperatorCaller, asker_of
 from frontend.contract.annotations import codes
 from frontend.contract.audit import AuditEvents, ChainReport, ConsistencyQuery, EventsQuery, ProofQuery
 from frontend.errors import GateError
@@ -13,13 +13,13 @@ from ipc.messages import Prove
 
 
 @codes("ledger_unavailable")
-async def events(services: Services, query: EventsQuery, _operator: OperatorCaller) -> AuditEvents:
+async def events(services: Services, query: EventsQuery, operator: OperatorCaller) -> AuditEvents:
     """List audit events, the newest first.
 
     The bounds `after` and `before` are exclusive.
     """
     with notary_errors_as("ledger_unavailable"):
-        records = await services.notary.events(EventQuery(**msgspec.structs.asdict(query)))
+        records = await services.notary.events(EventQuery(**msgspec.structs.asdict(query)), asker_of(operator))
     return AuditEvents(events=[msgspec.Raw(event) for event in records], count=len(records))
 
 

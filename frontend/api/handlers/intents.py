@@ -2,7 +2,7 @@
 
 import msgspec
 
-from frontend.auth.authentication import OperatorCaller
+from frontend.auth.authentication import OperatorCaller, asker_of
 from frontend.calls.intents import why_not
 from frontend.contract.annotations import codes
 from frontend.contract.intents import (
@@ -24,10 +24,10 @@ from ipc.messages import ResolveIntent
 
 
 @codes("ledger_unavailable")
-async def listing(services: Services, query: IntentsQuery, _operator: OperatorCaller) -> UnresolvedIntents:
+async def listing(services: Services, query: IntentsQuery, operator: OperatorCaller) -> UnresolvedIntents:
     """List intents without a receipt: calls that were dispatched, and whose effect is unknown."""
     with notary_errors_as("ledger_unavailable"):
-        intents = await services.notary.unresolved(query.limit, query.after)
+        intents = await services.notary.unresolved(query.limit, query.after, asker_of(operator))
         total = (await services.notary.ledger_status()).unresolved
     shown = [UnresolvedIntent(**msgspec.structs.asdict(intent)) for intent in intents]
     return UnresolvedIntents(intents=shown, count=len(shown), total=total)

@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from frontend.limits.turns import CREDIT, Turn, Turns
+from frontend.limits.turns import Turn, Turns
+from ipc.fair_queue import CREDIT
 
 
 class Callers:

@@ -5,12 +5,14 @@ import stat
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from ipc.encoding import b64url_decode
 from ipc.private_files import KeyFileError, write_private
+from notary.ledger.receipts import Receipt, decode_receipt, encode_receipt
 from notary.signing.keyfiles import write_private_key
 from notary.signing.keys import open_key, receipt_place
 from notary.signing.keysets import public_jwk
@@ -45,6 +47,71 @@ def test_statuses() -> None:
     # A key that is listed, and did not sign.
     both = {"keys": [*jwks["keys"], *other.jwks()["keys"]]}
     assert signature_status(changed(receipt, signing_key_id=other.kid), both) == "signature_invalid"
+
+
+STATUSES: dict[str, dict[str, Any]] = {
+    "verified": {}, "unsigned": {"receipt_signature": msgspec.UNSET}, "unknown_kid": {"signing_key_id": "another"},
+    "signature_invalid": {"grant_id": "another"},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("status", STATUSES)
+def test_stored_bytes_have_the_status_of_their_receipt_and_are_shown_as_they_are(status: str) -> None:
+    keys, stored = ReceiptKeys(JWKS), encode_receipt(changed(make_receipt(), **STATUSES[status]))
+    assert [keys.show(stored) for _ in range(2)] == [(stored, status)] * 2
+
+
+def test_a_receipt_that_verifies_is_neither_parsed_nor_verified_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise AssertionError("the receipt was worked on again")
+
+    keys, stored = ReceiptKeys(JWKS), encode_receipt(make_receipt())
+    monkeypatch.setattr("notary.signing.receipt_keys.decode_receipt", fail)
+    assert keys.show(stored).status == "verified"
+    monkeypatch.setattr("notary.signing.receipt_keys.signed_in", fail)
+    assert keys.show(stored).status == "verified"
+
+
+def test_a_status_is_remembered_for_these_bytes_and_this_set_of_keys() -> None:
+    stored, other = encode_receipt(make_receipt()), make_held(2)
+    keys = ReceiptKeys(JWKS)
+    assert keys.show(stored).status == "verified"
+    assert keys.show(stored.replace(b'"grant_id":"', b'"grant_id":"x')).status == "signature_invalid"
+    assert ReceiptKeys(other.jwks()).show(stored).status == "unknown_kid"
+
+
+def test_no_more_than_a_bounded_number_of_statuses_is_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("notary.signing.receipt_keys.MAX_KNOWN", 3)
+    keys = ReceiptKeys(JWKS)
+    stored = [encode_receipt(changed(make_receipt(), grant_id=f"g{n}")) for n in range(5)]
+    for one in stored:
+        keys.show(one)
+    decoded: list[bytes] = []
+
+    def decode(one: bytes) -> Receipt:
+        decoded.append(one)
+        return decode_receipt(one)
+
+    monkeypatch.setattr("notary.signing.receipt_keys.decode_receipt", decode)
+    for one in reversed(stored):
+        keys.show(one)
+    assert decoded == [stored[1], stored[0]]
+
+
+def test_bytes_that_two_readers_could_read_differently_are_not_handed_through() -> None:
+    receipt = make_receipt()
+    stored = encode_receipt(receipt)
+    twice = b'{"action_id":"another",' + stored[1:]
+    spaced = stored.replace(b'","', b'", "', 1)
+    assert spaced != stored
+    for told in (twice, spaced):
+        assert ReceiptKeys(JWKS).show(told) == (stored, "verified")
+
+
+@pytest.mark.parametrize("stored", [b"", b"{}", b"[]", b'{"receipt_id":1}', b"\xff", b"[" * 5000])
+def test_stored_bytes_that_are_no_receipt_are_refused(stored: bytes) -> None:
+    with pytest.raises(ValueError, match=r"."):
+        ReceiptKeys(JWKS).show(stored)
 
 
 def test_keys_made_for_a_gateway_can_be_opened(tmp_path: Path) -> None:
