@@ -1,6 +1,7 @@
 """What a host function does that breaks: the call ends with a trap, never with a result that was not written."""
 
 import ctypes
+from collections.abc import Callable
 
 import pytest
 from wasmtime import WasmtimeError
@@ -15,7 +16,7 @@ def broken() -> int:
 
 
 @pytest.mark.parametrize("act", [broken, lambda: "no number"])
-def test_a_function_that_breaks_ends_the_call_with_a_trap(act: object) -> None:
+def test_a_function_that_breaks_ends_the_call_with_a_trap(act: Callable[[], object]) -> None:
     called = _callback(signature_of("func() -> u64"))
     number = ACTS.allocate(act)
     result = ffi.wasmtime_component_val_t()
