@@ -54,13 +54,14 @@ def _visible(text: str) -> str:
             is_shown = has_base and marks <= MOST_MARKS and one not in _WITHOUT_LOOKS
         else:
             marks = 0
-            is_shown = _has_looks(one) and not (is_mixed and unicodedata.bidirectional(one) in _TO_THE_LEFT)
+            is_shown = has_looks(one) and not (is_mixed and unicodedata.bidirectional(one) in _TO_THE_LEFT)
             has_base = is_shown and one not in " \\"
         shown.append(one if is_shown and one != "\\" else _escape(one))
     return "".join(shown)
 
 
-def _has_looks(one: str) -> bool:
+def has_looks(one: str) -> bool:
+    """Whether a person sees the character."""
     return one == " " or (unicodedata.category(one) not in _HIDDEN and one not in _WITHOUT_LOOKS)
 
 

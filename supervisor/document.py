@@ -4,6 +4,7 @@ Precedence: flag, environment (`GATEWAY__SECTION__KEY`), file, default. Bytes of
 problems, never another exception.
 """
 
+import codecs
 import difflib
 import re
 import tomllib
@@ -94,6 +95,7 @@ def read_document(file: FilePath) -> tuple[Document, list[Problem]]:
 def parse_document(name: str, raw: bytes) -> tuple[Document, list[Problem]]:
     """Parse TOML from bytes."""
     document = Document(name, is_broken=True)
+    raw = raw.removeprefix(codecs.BOM_UTF8)
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:

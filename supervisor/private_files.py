@@ -43,10 +43,13 @@ def check_can_write(file: Path) -> None:
 
 
 def keep_private(file: Path, make: Callable[[], str]) -> str:
-    """The file's content; made at the first time and kept from then on. Raises OSError, UnicodeDecodeError."""
+    """The file's content; made at the first time and kept from then on. Raises OSError, for a dangling link too, and
+    UnicodeDecodeError."""
     try:
         return file.read_text()
     except FileNotFoundError:
+        if file.is_symlink():  # it leads nowhere: what it was to lead to is not known here
+            raise
         content = make()
         write_private(file, content)
         return content

@@ -15,6 +15,7 @@ from frontend.actions.modules import by_module, module_key
 from frontend.actions.near import near
 from frontend.actions.trust import BUILT_IN, NOTHING_TRUSTED, TRUSTED_FILE, Trusted
 from frontend.actions.views import manifest_view, summary
+from frontend.files.claimed import claimed_names
 from frontend.files.problems import Problem, Report, shown
 from frontend.manifests.manifest import Manifest
 from frontend.manifests.reading import manifest_of, read_file
@@ -120,16 +121,14 @@ def load_manifests(manifests_dir: Path, *, has_proxy: bool) -> tuple[tuple[Manif
     With problems, nothing of the folder may be used. `has_proxy`: the configuration sets egress_proxy_url.
     """
     try:
-        paths = sorted(manifests_dir.iterdir())
+        names, refusals = claimed_names(manifests_dir, is_manifest_name)
     except OSError as error:
         message = f"the manifests folder cannot be read: {error.strerror}."
         return (), [Problem(str(manifests_dir), 0, "", message, "Create it, or correct manifests_dir.")]
     manifests: list[Manifest] = []
     places: dict[str, str] = {}
-    problems: list[Problem] = []
-    for path in paths:
-        if path.suffix not in {".yaml", ".yml"} or path.name.startswith(".") or path.name == TRUSTED_FILE:
-            continue
+    problems = [Problem(str(manifests_dir / one.name), 0, "", one.problem, one.mend) for one in refusals]
+    for path in (manifests_dir / name for name in names if name != TRUSTED_FILE):
         report = Report(str(path))
         tree = read_file(path, report)
         if tree is not None:
@@ -138,6 +137,11 @@ def load_manifests(manifests_dir: Path, *, has_proxy: bool) -> tuple[tuple[Manif
             _refuse_second(tree, report, places)
         problems += report.problems
     return tuple(manifests), sorted(problems)
+
+
+def is_manifest_name(name: str) -> bool:
+    """Whether a file of the manifests folder is read: each manifest, and the file of trusted modules."""
+    return name.endswith((".yaml", ".yml"))
 
 
 def _refuse_second(tree: Node, report: Report, places: dict[str, str]) -> None:

@@ -4,6 +4,7 @@
 `digest_ok`. What a module's bytes hash to is the template process's to say.
 """
 
+import os
 import re
 from pathlib import Path
 
@@ -45,7 +46,7 @@ NOTHING_TRUSTED = Trusted()
 def load_trusted(manifests_dir: Path) -> tuple[Trusted, list[Problem]]:
     """The trusted digests of a manifests folder; no file means none. With problems, nothing of it may be used."""
     path = manifests_dir / TRUSTED_FILE
-    if not path.exists():
+    if not os.path.lexists(path):
         return Trusted(), []
     report = Report(str(path))
     tree = read_file(path, report)

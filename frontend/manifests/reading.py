@@ -4,8 +4,10 @@ Guarantees that any bytes give a Manifest or problems, never an exception, and t
 is refused. Never reads anything but the file it is given.
 """
 
+import codecs
 from pathlib import Path
 
+from frontend.files.claimed import NotReadable, read_regular
 from frontend.files.problems import Report
 from frontend.manifests import sections
 from frontend.manifests.coherence import check_coherence
@@ -20,10 +22,9 @@ MAX_FILE_BYTES = 256 * 1024
 def read_file(path: Path, report: Report) -> Node | None:
     """The tree of one YAML file of at most 256 KiB, or None with the problems in `report`."""
     try:
-        with path.open("rb") as file:
-            data = file.read(MAX_FILE_BYTES + 1)
-    except OSError as error:
-        report.add(0, "", f"cannot be read: {error.strerror}.", "Correct its owner or mode.")
+        data = read_regular(path, MAX_FILE_BYTES + 1)
+    except NotReadable as error:
+        report.add(0, "", error.problem, error.mend)
         return None
     return read_bytes(data, report)
 
@@ -33,6 +34,7 @@ def read_bytes(data: bytes, report: Report) -> Node | None:
     if len(data) > MAX_FILE_BYTES:
         report.add(0, "", f"the file is larger than {MAX_FILE_BYTES} bytes.", "Shorten it.")
         return None
+    data = data.removeprefix(codecs.BOM_UTF8)
     try:
         text = data.decode("utf-8")
     except UnicodeDecodeError as error:

@@ -4,12 +4,14 @@ Every problem that can be seen without an engine is named at once, with its file
 an engine.
 """
 
+import codecs
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
+from frontend.files.claimed import NotReadable, claimed_names, read_regular
 from frontend.policy.data import AclEntry, PolicyData, parse_data
 from frontend.policy.doubts import Doubt, doubts_of
 from frontend.policy.engine import PolicyRefused, PolicySources
@@ -43,9 +45,12 @@ def read_policy(policy_dir: str, *, has_rules: bool = True) -> PolicyFiles:
     folder = Path(policy_dir)
     problems: list[str] = []
     try:
-        names = sorted(entry.name for entry in folder.iterdir() if _belongs(entry.name) and entry.is_file())
+        names, refusals = claimed_names(folder, _belongs)
+        if not has_rules:
+            refusals = claimed_names(folder, {DATA_FILE}.__contains__)[1]
     except OSError as error:
         raise PolicyRefused((f"{folder}: {error.strerror}",)) from None
+    problems += [f"{folder / one.name}: {one.problem} {one.mend}" for one in refusals]
     rules = [name for name in names if name.endswith(".rego")]
     if has_rules and not rules:
         problems.append(f"{folder}: holds no *.rego file")
@@ -63,8 +68,6 @@ def read_policy(policy_dir: str, *, has_rules: bool = True) -> PolicyFiles:
 
 
 def _belongs(name: str) -> bool:
-    if not name.isprintable() or name.startswith("."):
-        return False
     return name == DATA_FILE or (name.endswith(".rego") and not name.endswith("_test.rego"))
 
 
@@ -75,14 +78,14 @@ def read_texts(folder: Path, names: Iterable[str], problems: list[str]) -> dict[
     for name in names:
         content = b""
         try:
-            with (folder / name).open("rb") as file:
-                content = file.read(left + 1)
+            content = read_regular(folder / name, left + 1)
             left -= len(content)
             if left < 0:
                 raise PolicyRefused((f"{folder}: more than {MAX_POLICY_BYTES} bytes of policy",))
+            content = content.removeprefix(codecs.BOM_UTF8)
             texts[name] = content.decode()
-        except OSError as error:
-            problems.append(f"{folder / name}: {error.strerror}")
+        except NotReadable as error:
+            problems.append(f"{folder / name}: {error}")
         except UnicodeDecodeError as error:
             line = content.count(b"\n", 0, error.start) + 1
             problems.append(f"{folder / name}:{line}: is not UTF-8")

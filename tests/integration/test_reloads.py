@@ -1,5 +1,7 @@
 """SIGHUP: manifests and policy are read again and swapped whole, or not at all, and evidence says which it was."""
 
+import os
+import shutil
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -130,6 +132,11 @@ BROKEN: list[tuple[str, Callable[[Path], None], str]] = [
     ("policy data that is no JSON", lambda f: _write(f / "policy" / "data.json", "{"), "data.json"),
     ("policy data with a typing error", lambda f: _replace(f / "policy" / "data.json", "sinks", "sink"), "data.json"),
     ("no policy", lambda f: (f / "policy" / "gateway.rego").unlink(), "rego"),
+    ("a rule behind a dangling link", lambda f: (f / "policy" / "no.rego").symlink_to("x"), "is a link that"),
+    ("a rule in a subfolder", lambda f: _beneath(f / "policy", "no.rego"), "files of subfolders are not read"),
+    ("a rule with a disguised name", lambda f: _write(f / "policy" / "no\u200b.rego", "x"), "only looks like"),
+    ("a manifest that is a pipe", lambda f: os.mkfifo(f / "actions" / "pipe.yaml"), "is a pipe"),
+    ("no list of trusted modules", lambda f: _dangle(f / "actions" / "trusted_modules.yaml"), "trusted_modules.yaml"),
 ]  # fmt: skip
 
 
@@ -143,6 +150,16 @@ def _append(path: Path, text: str) -> None:
 
 def _replace(path: Path, old: str, new: str) -> None:
     path.write_text(path.read_text().replace(old, new))
+
+
+def _beneath(folder: Path, name: str) -> None:
+    (folder / "more").mkdir()
+    (folder / "more" / name).write_text("x")
+
+
+def _dangle(path: Path) -> None:
+    path.unlink(missing_ok=True)
+    path.symlink_to("nowhere")
 
 
 def _copy(folder: Path, old: str, new: str) -> None:
@@ -166,7 +183,8 @@ def _module(folder: Path, reference: str) -> None:
 def test_a_reload_that_fails_leaves_everything_as_it_was_and_says_why(
     gate: Gateway, folder: Path, spoil: Callable[[Path], None], word: str
 ) -> None:
-    whole = {path: path.read_bytes() for path in folder.glob("*/*") if path.suffix in (".yaml", ".rego", ".json")}
+    before = set(folder.glob("*/*"))
+    whole = {path: path.read_bytes() for path in before if path.suffix in (".yaml", ".rego", ".json")}
     version = version_of(gate, "http_fetch")
     policy = gate.operator().get("/v1/admin/status").json()["policy_version"]
     try:
@@ -184,8 +202,10 @@ def test_a_reload_that_fails_leaves_everything_as_it_was_and_says_why(
         assert gate.agent().execute("text_digest", {"text": "x"}).status_code == 200
     finally:
         for path in folder.glob("*/*"):
-            if path.is_file() and path not in whole and path.suffix == ".yaml":
+            if path.is_symlink() or (path not in before and not path.is_dir()):
                 path.unlink()
+            elif path not in before:
+                shutil.rmtree(path)
         for path, data in whole.items():
             path.write_bytes(data)
     assert reload(gate)["decision"] == "allow"

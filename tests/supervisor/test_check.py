@@ -1,5 +1,6 @@
 """`gateway check`: the whole configuration, by the processes that would use it, and nothing else happens."""
 
+import codecs
 import json
 import os
 import shutil
@@ -233,6 +234,24 @@ def test_a_missing_folder_and_a_policy_without_end_are_told_in_time(folder: Path
     (of_actions, of_policy) = lines[:-1]
     assert of_actions.startswith("ETC/actions  the manifests folder cannot be read: No such file or directory. Create")
     assert of_policy.startswith("ETC/policy  the policy process was lost while it tried this policy")
+
+
+def test_a_rule_and_a_manifest_that_can_not_be_read_are_problems(folder: Path) -> None:
+    (folder / "policy" / "freeze.rego").symlink_to("nowhere")
+    os.mkfifo(folder / "actions" / "pipe.yml")
+    (folder / "actions" / "more").mkdir()
+    (folder / "actions" / "more" / "echo.yaml").write_text("x")
+    code, said = check(folder)
+    assert code == Exit.CONFIG
+    assert [line.split("  ")[0] for line in said[:-1]] == [
+        "ETC/actions/more", "ETC/actions/pipe.yml", "ETC/policy/freeze.rego"
+    ]  # fmt: skip
+
+
+def test_files_that_begin_with_a_byte_order_mark_are_read(folder: Path) -> None:
+    for place in ("gateway.toml", "actions/text_digest.yaml", "policy/gateway.rego", "policy/data.json"):
+        (folder / place).write_bytes(codecs.BOM_UTF8 + (folder / place).read_bytes())
+    assert check(folder) == (0, ["gateway.toml: no problems, 7 actions, policy version test-1."])
 
 
 def test_a_file_that_is_no_toml_is_all_that_can_be_said(folder: Path) -> None:

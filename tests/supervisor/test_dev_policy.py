@@ -50,3 +50,11 @@ def test_what_can_not_be_made_or_read_is_one_sentence(tmp_path: Path, obstacle: 
     with pytest.raises(Refused, match=r"policy folder .* can't be made or read: ") as refused:
         own_policy(SHIPPED, tmp_path)
     assert refused.value.code == Exit.NO_PERMISSION
+
+
+def test_rules_behind_a_dangling_link_are_not_replaced_by_those_that_are_shipped(tmp_path: Path) -> None:
+    (tmp_path / "policy").mkdir()
+    (tmp_path / "policy" / "gateway.rego").symlink_to("nowhere")
+    with pytest.raises(Refused, match="can't be made or read"):
+        own_policy(SHIPPED, tmp_path)
+    assert (tmp_path / "policy" / "gateway.rego").is_symlink()

@@ -106,6 +106,14 @@ def test_every_problem_of_a_policy_is_told_with_its_place(policy: Path) -> None:
     assert done.stdout.startswith(f"{policy}/data.json:3  acl.agent: Object ")
 
 
+def test_a_rule_that_can_not_be_read_is_a_problem_of_check_and_test(policy: Path) -> None:
+    (policy / "freeze.rego").symlink_to("../away/freeze.rego")
+    for command in ("check", "test"):
+        done = gateway(policy.parent, "policy", command, "policy")
+        assert done.returncode == Exit.CONFIG
+        assert f"{policy.name}/freeze.rego  is a link that leads to no readable file" in done.stdout
+
+
 def test_a_configuration_may_name_the_policy(policy: Path) -> None:
     (policy.parent / "g.toml").write_text('policy_dir = "policy"\n')
     asked = question(policy.parent, action_id="pay\x1b[2J")

@@ -4,6 +4,7 @@ Guarantees that an accepted question is one that a gateway could ask. Never fill
 different question explains nothing.
 """
 
+import codecs
 import json
 import re
 from collections.abc import Mapping
@@ -37,7 +38,7 @@ def read_question(path: Path) -> dict[str, Any]:
     report = Report(str(path))
     try:
         with path.open("rb") as file:
-            data = file.read(MAX_BYTES + 1)
+            data = file.read(MAX_BYTES + 1).removeprefix(codecs.BOM_UTF8)
     except OSError as error:
         report.add(0, "", f"cannot be read: {error.strerror}.", "Name a file that holds the input document.")
         raise QuestionRefused(report.problems) from None

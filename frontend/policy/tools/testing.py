@@ -10,6 +10,7 @@ from pathlib import Path
 
 import msgspec
 
+from frontend.files.claimed import claimed_names
 from frontend.files.problems import printable
 from frontend.policy.acl import MAX_POLICY_FILES, read_policy, read_texts
 from frontend.policy.engine import PolicyRefused
@@ -78,17 +79,14 @@ def run_tests(policy_dir: str, examiner: Examiner) -> Iterator[Tried]:
 def _read_tests(folder: Path) -> dict[str, str]:
     """Texts of `*_test.rego` by file name, under the same bounds as the policy itself."""
     problems: list[str] = []
-    names = sorted(path.name for path in folder.glob("*_test.rego") if path.is_file() and _is_plain(path.name))
+    names, refusals = claimed_names(folder, lambda name: name.endswith("_test.rego"))
+    problems += [f"{folder / one.name}: {one.problem} {one.mend}" for one in refusals]
     if len(names) > MAX_POLICY_FILES:
         raise PolicyRefused((f"{folder}: more than {MAX_POLICY_FILES} files of tests",))
     texts = read_texts(folder, names, problems)
     if problems:
         raise PolicyRefused(tuple(problems))
     return texts
-
-
-def _is_plain(name: str) -> bool:
-    return name.isprintable() and not name.startswith(".")
 
 
 def _outcome(rule: Rule, policy_dir: str, answer: Evaluated) -> Tried:

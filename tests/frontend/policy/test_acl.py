@@ -1,5 +1,6 @@
 """A policy folder is read whole or not at all; the ACL is shown as the interface names it."""
 
+import codecs
 from pathlib import Path
 
 import pytest
@@ -35,11 +36,12 @@ def test_modules_and_data_are_read(folder: Path) -> None:
     assert files.data == PolicyData("7")
 
 
-def test_tests_hidden_files_folders_and_other_files_are_left_alone(folder: Path) -> None:
+def test_tests_hidden_files_and_other_files_are_left_alone(folder: Path) -> None:
     (folder / "gateway_test.rego").write_text("package x\n")
     (folder / ".hidden.rego").write_text("package x\n")
     (folder / "README.md").write_text("x")
-    (folder / "folder.rego").mkdir()
+    (folder / "folder").mkdir()
+    (folder / "folder" / "README.md").write_text("x")
     assert list(read_policy(str(folder)).sources.modules) == ["gateway.rego"]
 
 
@@ -61,9 +63,29 @@ def test_problems_of_all_files_are_named_with_file_and_line(folder: Path) -> Non
 
 def test_a_file_that_can_not_be_read_is_named(folder: Path) -> None:
     (folder / "loop.rego").symlink_to("loop.rego")
-    assert list(read_policy(str(folder)).sources.modules) == ["gateway.rego"]
     (folder / "data.json").write_bytes(b"\xff")
-    assert problems(folder) == (f"{folder}/data.json:1: is not UTF-8",)
+    of_data, of_loop = problems(folder)
+    assert of_data == f"{folder}/data.json:1: is not UTF-8"
+    assert of_loop.startswith(f"{folder}/loop.rego: is a link that leads to no readable file: ")
+
+
+def test_without_rules_of_its_own_only_the_data_must_be_readable(folder: Path) -> None:
+    (folder / "loop.rego").symlink_to("loop.rego")
+    (folder / "opa").mkdir()
+    (folder / "opa" / "gateway.rego").write_text(REGO)
+    assert read_policy(str(folder), has_rules=False).sources.modules == {}
+    (folder / "data.json").unlink()
+    (folder / "data.json").symlink_to("nowhere")
+    with pytest.raises(PolicyRefused, match="leads to no readable file"):
+        read_policy(str(folder), has_rules=False)
+
+
+def test_a_byte_order_mark_is_no_part_of_a_file(folder: Path) -> None:
+    for name in ("gateway.rego", "data.json"):
+        (folder / name).write_bytes(codecs.BOM_UTF8 + (folder / name).read_bytes())
+    files = read_policy(str(folder))
+    assert files.sources.modules == {"gateway.rego": REGO}
+    assert files.sources.data == DATA
 
 
 def test_more_than_a_megabyte_is_refused_before_it_is_read_whole(folder: Path) -> None:
