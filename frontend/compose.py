@@ -82,7 +82,7 @@ def build_services(
     webhooks = Webhooks(current.settings_now, control, deadlines.webhooks)
     leases = LeaseVerifier(clock, client.hear_now)
     known.followers.append(leases.use)
-    client.on_in_force, client.observe = known.hear, metrics.asked
+    client.on_in_force, client.observe, client.observe_store = known.hear, metrics.asked, metrics.asked_store
     admission, rates, sessions = _limits(settings, metrics, memory)
     journal = Journal(weakened, notary)
     refusals, operators = Refusals(journal, deadlines.calls), Operators(settings.operators)

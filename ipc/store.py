@@ -7,6 +7,8 @@ from typing import Final
 
 import msgspec
 
+STORE_PARTS: Final = frozenset({"store", "budget", "approvals"})
+"""Parts of the notary that lie in the key-value store, as its answers name them."""
 NO_EPOCH: Final = -1
 """Of a hold whose session was revoked: it waits no more, whichever epoch is in force."""
 

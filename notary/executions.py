@@ -154,10 +154,15 @@ class Executions:
 
     # ----------------------------------------------------------------- calls
 
-    def start(self, task: Task, started: Started, *, wants_begun: bool, took_us: int) -> None:
+    def start(
+        self, task: Task, started: Started, *, wants_begun: bool, took_us: int,
+        store_us: dict[str, int] | None = None,
+    ) -> None:  # fmt: skip
         """An intent is durable, which took so long: give its worker the word."""
         intent, asked = started.intent, (task.front_id, task.number)
-        self._state.under_way[intent.intent_id] = UnderWay(*asked, intent.worker_id, took_us)
+        self._state.under_way[intent.intent_id] = UnderWay(
+            *asked, intent.worker_id, took_us, store_us=store_us
+        )  # fmt: skip
         if wants_begun:
             self._answers.append((task.front_id, m.Begun(task.number)))
         else:
@@ -221,16 +226,14 @@ class Executions:
         except WorkerFault as error:
             self._give_up(worker, str(error))
 
-    def finish(self, task: Task, intent_id: str) -> int:
-        """A call has ended, or its end could not be written. Microseconds that its intent took."""
+    def finish(self, task: Task, intent_id: str) -> UnderWay | None:
+        """A call has ended, or its end could not be written. None for a call of another notary."""
         call = self._state.under_way.pop(intent_id, None)
         self._untold.pop((task.front_id, task.number), None)
-        if call is None:
-            return 0
-        if (worker := self._workers.get(call.worker_id)) is not None:
+        if call is not None and (worker := self._workers.get(call.worker_id)) is not None:
             worker.finish(intent_id)
             self._state.given[worker.worker_id] -= 1
-        return call.intent_us
+        return call
 
     # ----------------------------------------------------------------- what fronts are told of late
 

@@ -28,7 +28,7 @@ from notary.operations.reconciling import StoreChanged
 from notary.operations.table import HANDLERS, PROVING, WRITING
 from notary.orphans import Orphans
 from notary.pace import PacedReads
-from notary.state import State
+from notary.state import State, UnderWay
 from notary.tasks import Looking, Outcome, Remembered, Started, Task
 from notary.units import Units, count_backlog
 from notary.upkeep import Upkeep
@@ -207,7 +207,9 @@ class Service:
             assert isinstance(operation, m.Open | m.Assign), "nothing else starts a call"
             intent_id = outcome.value.intent.intent_id
             if (code := self._units.withdrawn.get(intent_id)) is None:
-                self._executions.start(task, outcome.value, wants_begun=operation.wants_begun, took_us=took_us)
+                self._executions.start(
+                    task, outcome.value, wants_begun=operation.wants_begun, took_us=took_us, store_us=outcome.store_us
+                )  # fmt: skip
                 return None
             outcome = Outcome(m.Refusal(code, "withdrawn before its worker had the word"))
         if isinstance(outcome.value, Looking):
@@ -291,7 +293,9 @@ def _remote_units(state: State) -> "RemoteUnits | None":
 
 
 def _answer(task: Task, outcome: Outcome) -> m.Answered:
-    return m.Answered(task.number, outcome.encoded(), outcome.problem, outcome.part, outcome.cause)
+    return m.Answered(
+        task.number, outcome.encoded(), outcome.problem, outcome.part, outcome.cause, store_us=outcome.store_us
+    )  # fmt: skip
 
 
 def _has_run(known: Outcome) -> bool:
@@ -303,9 +307,10 @@ def _has_run(known: Outcome) -> bool:
         return False
 
 
-def _end(task: Task, outcome: Outcome, intent_us: int, receipt_us: int) -> m.Answered:
+def _end(task: Task, outcome: Outcome, call: UnderWay | None, receipt_us: int) -> m.Answered:
     """The answer to the Open of a call that was begun."""
+    intent_us, store_us = (0, None) if call is None else (call.intent_us, call.store_us)
     return m.Answered(
         task.number, outcome.encoded(), outcome.problem, outcome.part, outcome.cause,
-        is_begun=outcome.problem is not None, took_us=(intent_us, receipt_us),
+        is_begun=outcome.problem is not None, took_us=(intent_us, receipt_us), store_us=store_us,
     )  # fmt: skip

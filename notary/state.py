@@ -75,6 +75,8 @@ class UnderWay:
     worker_id: str
     intent_us: int = 0
     """What it took to write the intent."""
+    store_us: dict[str, int] | None = None
+    """What the requests to the store took meanwhile: see Answered."""
     is_cut: bool = False
     """Its front has given it up and has the worker killed."""
 

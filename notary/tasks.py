@@ -45,12 +45,13 @@ class Looking(NamedTuple):
 
 
 class Outcome(NamedTuple):
-    """What came of a task: its answer, or why there is none. `cause` is for logs."""
+    """What came of a task: its answer, or why there is none. `cause` is for logs, `store_us` as in Answered."""
 
     value: Any = None
     problem: str | None = None
     part: str | None = None
     cause: str | None = None
+    store_us: dict[str, int] | None = None
 
     def encoded(self) -> msgspec.Raw:
         """The answer as it is sent and kept."""

@@ -3,6 +3,7 @@
 What is kept in memory changes only once the transaction is committed. notary/units.py performs them.
 """
 
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from itertools import chain
@@ -49,6 +50,8 @@ class Unit:
         """Whose operation is performed."""
         self.number = 0
         """Of that operation."""
+        self.store_us: dict[str, int] = {}
+        """What its requests to the store took: see Answered."""
         self.woken: set[str] = set()
         """Endpoints that deliveries were written for."""
         self._now: float | None = None
@@ -165,6 +168,16 @@ class Unit:
 
     def use_proof(self, key: str) -> bool:
         """Record a proof. False when it was used already."""
+        began = time.perf_counter_ns()
+        is_new = self._use_proof(key)
+        self.took("proof", began)
+        return is_new
+
+    def took(self, request: str, began: int) -> None:
+        """A request to the store has ended that began then (nanoseconds of the performance counter)."""
+        self.store_us[request] = (time.perf_counter_ns() - began) // 1000
+
+    def _use_proof(self, key: str) -> bool:
         known = self._unsettled.proofs.get(key, 0.0) > self.now or key in self._proofs
         if known or not self.store.use_proof(key, self.now):
             return False

@@ -4,6 +4,7 @@ Guarantees that an answer exists only for what is durable, that an operation whi
 that what a unit answered can be answered again by a notary that follows this one.
 """
 
+import time
 from collections.abc import Sequence
 from typing import Final
 
@@ -95,7 +96,7 @@ class Units:
                 if is_writing:
                     unheard = self._remember(unit, tasks, outcomes)
                 if not unit.store.is_in_ledger:
-                    unit.apply()
+                    outcomes = _applied(unit, outcomes)
             except Exception as error:
                 error.add_note(unit.part)
                 raise
@@ -108,9 +109,10 @@ class Units:
         return outcomes
 
     def _performed(self, unit: Unit, task: Task) -> Outcome:
-        unit.front_id, unit.number, unit.part = task.front_id, task.number, "ledger"
+        unit.front_id, unit.number, unit.part, unit.store_us = task.front_id, task.number, "ledger", {}
         try:
-            return Outcome(self._handlers[type(task.operation)](unit, task.operation))
+            value = self._handlers[type(task.operation)](unit, task.operation)
+            return Outcome(value, store_us=unit.store_us or None)
         except (NotOpen, NotAllowed) as error:
             (log.error if isinstance(error, NotAllowed) else log.warning)(
                 "an operation is refused", front=task.front_id, operation=type(task.operation).__name__,
@@ -151,6 +153,17 @@ class Units:
     def _recovered(self) -> None:
         self._state.is_failing = False
         log.info("the database can be written again")
+
+
+def _applied(unit: Unit, outcomes: list[Outcome]) -> list[Outcome]:
+    """Have the store do what the unit asks of it: each request of the unit waits for all of them."""
+    began = time.perf_counter_ns()
+    unit.apply()
+    took_us = (time.perf_counter_ns() - began) // 1000
+    return [
+        one._replace(store_us={name: took + took_us for name, took in one.store_us.items()}) if one.store_us else one
+        for one in outcomes
+    ]
 
 
 def _notes_of(error: Exception) -> list[str]:

@@ -45,8 +45,8 @@ def withdrawal(asked: m.Open, error: GateError) -> m.Withdraw:
     return m.Withdraw(asked.intent_id, "error" if error.status >= 500 else "deny", error.code, error.cause)
 
 
-def unavailable(asked: m.Open, error: NotaryUnavailable | NotaryRefused) -> GateError:
-    """What a caller hears of an Open that had no answer."""
+def unavailable(asked: m.Open | m.Hold, error: NotaryUnavailable | NotaryRefused) -> GateError:
+    """The error of a call that the notary did not open or hold."""
     if isinstance(error, NotaryUnavailable) and error.part == "budget":
         return GateError("budget_store_unavailable", cause=str(error))
     code = "evidence_persistence_failed" if asked.proof is None else "replay_cache_unavailable"

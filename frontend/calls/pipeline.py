@@ -46,8 +46,10 @@ from frontend.telemetry.weakened import Weakened
 from ipc.events import ACTION_CALL
 from ipc.messages import Refuse, Refused
 from ipc.settings import Settings
-from ipc.store import ApprovalRecord
+from ipc.store import STORE_PARTS, ApprovalRecord
 
+UNCHECKED_EVENTS = 10
+"""Events of calls whose proof the store can't check, of one user and code, before they are counted."""
 TRUST_CODES = {"mismatch": "action_digest_mismatch", "not_registered": "action_not_registered"}
 
 
@@ -184,7 +186,10 @@ class Pipeline:
             try:
                 answer = await self._told(record, decision, error)
             except GateError as problem:
-                log.error("a refusal left no event", code=error.code, action_id=record.action_id, cause=problem.cause)
+                if not record.is_decided:
+                    log.error(
+                        "a refusal left no event", code=error.code, action_id=record.action_id, cause=problem.cause
+                    )
                 if error.status < 500:
                     self._end(record, "error", problem.code)
                     problem.is_told = True
@@ -213,9 +218,19 @@ class Pipeline:
             with trio.CancelScope(shield=True):  # what is decided is told, though its task should end just now
                 answer = await self.notary.refuse(Refuse(event, record.proof, record.unless_held))
         except (NotaryUnavailable, NotaryRefused) as problem:
-            raise GateError(unavailable, cause=str(problem)) from None
+            told = GateError(unavailable, cause=str(problem))
+            if isinstance(problem, NotaryUnavailable) and problem.part in STORE_PARTS:
+                await self._refused_unchecked(record, error if error.status >= 500 else told)
+            raise told from None
         record.proof, record.is_decided = None, True
         return answer
+
+    async def _refused_unchecked(self, record: CallRecord, error: GateError) -> None:
+        """The key-value store can't tell whether the proof is new. SECURITY: the request may be an old one that was
+        recorded and is sent again, so few of these have an event of their own, and the others are counted."""
+        fields = bounded(record.facts() | {"reason": error.cause})
+        await self.refusals.note(Refusal(ACTION_CALL, record.uid, error, fields, own_events=UNCHECKED_EVENTS))
+        record.is_decided = True
 
     async def _refused_unproven(self, record: CallRecord, error: GateError) -> None:
         """A caller who has proven nothing: the first is in evidence and in the log, those after it are counted."""

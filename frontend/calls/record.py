@@ -72,13 +72,17 @@ class CallRecord:
 
     def event(self, decision: str, *, event_type: str = ACTION_CALL, **more: Any) -> AuditEvent:
         """The event for this outcome as far as it is known here; `more` are further fields. The notary completes it."""
-        fields = self.caller() | self._what() | self._policy() | self._budgets() | self.weakened.fields() | more
+        fields = self.facts() | self.weakened.fields() | more
         return AuditEvent(
             event_type=event_type,
             trace_id=self.trace_id,
             decision=decision,
             **{name: value for name, value in fields.items() if value is not None},
         )
+
+    def facts(self) -> dict[str, Any]:
+        """What is known here, as fields of an event."""
+        return self.caller() | self._what() | self._policy() | self._budgets()
 
     def say(self, decision: str, code: str | None = None, cause: str | None = None) -> None:
         """The one log line of a decision; said when its event is durable. `cause` is ours, never a caller's text."""

@@ -1,9 +1,11 @@
-"""Refusals of callers who have proven nothing: one event for many, so that a flood of them floods no ledger.
+"""Refusals of callers who have proven nothing, or whose proof can't be looked up: one event for many, so that a flood
+of them floods no ledger.
 
-The first one of a user with a code is in evidence before it is answered; those after it are counted, and told in one
-event once a minute has passed. Guarantees a bounded table, and that every one is counted in some event or, where the
-ledger does not take it, in the next one. The refusal is answered all the same, and holds up no other caller.
-What a front has counted and not told goes with it when it is killed; metrics keep the sum (docs/decisions.md, "Audit,
+The first one of a user with a code (the first `own_events`) is in evidence before it is answered; those after it are
+counted, and told in one event once a minute has passed. Guarantees a bounded table, and that every one is counted in
+some event or, where the ledger does not take it, in the next one. The refusal is answered all the same, and holds up
+no other caller.
+Counts that a front has not told yet are lost when it is killed; metrics keep the sum (docs/decisions.md, "Audit,
 receipts, intents").
 """
 
@@ -44,12 +46,16 @@ class Refusal:
     has made up."""
     who: dict[str, Any] = field(default_factory=dict)
     """What is known of the caller; of many the last that was known."""
+    own_events: int = 1
+    """Refusals of one user and code that have an event each, until there was none for a whole window."""
 
 
 @dataclass(slots=True)
 class _Window(Window):
     common: dict[str, Any] | None = None
     who: dict[str, Any] = field(default_factory=dict)
+    told: int = 0
+    """Refusals that had an event of their own."""
 
     def add(self, refusal: Refusal) -> None:
         self.count += 1
@@ -79,12 +85,14 @@ class Refusals:
         return sum(map(len, self._windows.values()))
 
     async def note(self, refusal: Refusal) -> bool:
-        """Count one; True for the first of its user and code, which is in evidence then. Raises nothing."""
-        key, window, is_first = self._windows[refusal.event_type].of((refusal.uid, refusal.error.code))
+        """Count one; True for one that has an event of its own, which is written then. Raises nothing."""
+        key, window, _ = self._windows[refusal.event_type].of((refusal.uid, refusal.error.code))
         window.add(refusal)
-        if is_first:
-            await self._tell(refusal.event_type, key, window, refusal.error.status, is_first=True)
-        return is_first
+        has_own = window.told < refusal.own_events
+        if has_own:
+            window.told += 1
+            await self._tell(refusal.event_type, key, window, refusal.error.status, has_own=True)
+        return has_own
 
     async def run(self) -> None:
         """Round after round, until cancelled."""
@@ -104,7 +112,7 @@ class Refusals:
                     await self._tell(event_type, key, window, GateError(key[1]).status)
 
     async def _tell(
-        self, event_type: str, key: Key, window: _Window, status: int, *, is_first: bool = False
+        self, event_type: str, key: Key, window: _Window, status: int, *, has_own: bool = False
     ) -> None:  # fmt: skip
         uid, code = key
         count, window.count = window.count, 0  # what comes while this waits is the next event's
@@ -125,7 +133,7 @@ class Refusals:
             window.merge(common)
             log.warning("refusals left no event", code=error.code, cause=error.cause, refused_with=code, **attempts)
         else:
-            if event_type != ACTION_CALL or not is_first:  # a call has its own line
+            if event_type != ACTION_CALL or not has_own:  # a call has its own line
                 log.warning(_LINES[event_type], refused_with=code, trace_id=event.trace_id, **attempts)
 
 

@@ -46,8 +46,10 @@ class NotaryClient:
         self.on_newest: Callable[[float], None] = _nothing
         self.on_woken: Callable[[tuple[str, ...]], None] = _nothing
         self._dialect = dialect
-        self.observe: Callable[[str, float, str | None], None] = _nothing
-        """Hears of each answer: operation, seconds, problem."""
+        self.observe: Callable[[str, float, str | None, str | None], None] = _nothing
+        """Hears of each answer: operation, seconds, problem, and the part of the notary that has it."""
+        self.observe_store: Callable[[str, float], None] = _nothing
+        """Hears of each request to the key-value store that an operation made: its name, seconds."""
         self._wait_seconds = wait_seconds
         self._numbers = itertools.count(1)
         self._decoders: dict[Any, msgspec.msgpack.Decoder[Any]] = {}
@@ -121,13 +123,17 @@ class NotaryClient:
 
     def _observe(self, waiter: Waiter, seconds: float) -> None:
         answered = waiter.answer
-        problem = "silent" if answered is None else answered.problem
-        if answered is None or answered.took_us is None:
-            self.observe(waiter.kind, seconds, problem)
+        if answered is None:
+            self.observe(waiter.kind, seconds, "silent", None)
+            return
+        for request, took_us in (answered.store_us or {}).items():
+            self.observe_store(request, took_us / 1e6)
+        if answered.took_us is None:
+            self.observe(waiter.kind, seconds, answered.problem, answered.part)
             return
         intent_us, receipt_us = answered.took_us
-        self.observe("Open", intent_us / 1e6, None)
-        self.observe("Close", receipt_us / 1e6, problem)
+        self.observe("Open", intent_us / 1e6, None, None)
+        self.observe("Close", receipt_us / 1e6, answered.problem, answered.part)
 
     def _queued(self, operation: m.Operation, began: float, deadline: float, course: Course | None) -> Waiter:
         number = next(self._numbers)

@@ -6,7 +6,6 @@ shows the sums of all. What is only true at a moment (holds, sizes, processes) i
 (frontend/telemetry/readings.py).
 """
 
-import re
 import signal
 import time
 from collections.abc import Callable, Iterable
@@ -20,6 +19,7 @@ from frontend.telemetry import families as f
 from frontend.telemetry.cells import Cells
 from frontend.telemetry.counters import Counts, Levels, Timings
 from ipc.exits import Exit
+from ipc.store import STORE_PARTS
 
 DPOP_CODES = ("missing_auth_header", "invalid_dpop", "replay_detected")
 OPERATOR_CODES = (*DPOP_CODES, "invalid_operator_token")
@@ -39,9 +39,20 @@ MAX_RULES = 100
 _WRITES = {
     "Open": INTENT, "Close": RECEIPT,
     **dict.fromkeys(("Note", "Refuse", "Withdraw", "Issue", "Revoke", "FollowKeys"), EVENT),
+    **dict.fromkeys(("RevokeSession", "ResolveIntent", "RedeliverDeliveries"), EVENT),
 }  # fmt: skip
 """Operations of the notary that write evidence -> what they are counted as; Close is the second half of an Open."""
-_SNAKE = re.compile(r"(?<!^)(?=[A-Z])")
+_READS = {
+    "ReadBudget": "read_budget", "ReadEpoch": "read_epoch", "ReadStore": "read_store",
+    "GetHold": "get_hold", "ListHolds": "list_holds", "DueHolds": "due_holds", "OrphanedHolds": "orphaned_holds",
+    "UnsettledHolds": "unsettled_holds", "Hold": "hold", "MoveHold": "move_hold",
+}  # fmt: skip
+"""Operations of the notary that are one request to the key-value store -> what they are counted as."""
+_PARTS = {"store": "proof", "budget": "debit", "approvals": "hold"}
+"""Part of the key-value store that failed an operation which writes evidence -> the request that failed."""
+_OWN = {"Enter": "proof", "Issue": "issue", "Revoke": "revoke", "RevokeSession": "revoke"}
+"""Operations whose requests to the key-value store have a name of their own."""
+STORE_REQUESTS = ("proof", "debit", "issue", "revoke", *_READS.values())
 _ENDS_OF_PROCESSES = {one.name for one in (*Exit, *signal.Signals)}
 
 
@@ -82,8 +93,8 @@ class Metrics:
         self.policy_errors = Counts(f.POLICY_ERRORS, (), self._cells)
         self.policy_remembered = Counts(f.POLICY_REMEMBERED, (), self._cells)
         self.approvals = Counts(f.APPROVALS, _each((HELD, *ENDS)), self._cells)
-        self.store_seconds = Timings(f.STORE_SECONDS, (), self._cells)
-        self.store_errors = Counts(f.STORE_ERRORS, (), self._cells)
+        self.store_seconds = Timings(f.STORE_SECONDS, _each(STORE_REQUESTS), self._cells)
+        self.store_errors = Counts(f.STORE_ERRORS, _each(STORE_REQUESTS), self._cells)
         self.ledger_seconds = Timings(f.LEDGER_SECONDS, _each(WRITES), self._cells)
         self.audit_errors = Counts(f.AUDIT_ERRORS, _each(WRITES), self._cells)
         self.verifications = Counts(f.VERIFICATIONS, _each(("intact", "broken")), self._cells)
@@ -126,18 +137,23 @@ class Metrics:
     def _is_kept(self, label: str) -> bool:
         return label == f.OTHER or self._registry().get(label) is not None
 
-    def asked(self, operation: str, seconds: float, problem: str | None) -> None:
-        """The notary has answered, or has not: `problem` says why there is no answer."""
-        write = _WRITES.get(operation)
-        if write is not None:
+    def asked(self, operation: str, seconds: float, problem: str | None, part: str | None = None) -> None:
+        """The notary has answered, or has not: `problem` says why there is no answer, `part` what of it failed."""
+        write, request = _WRITES.get(operation), _READS.get(operation)
+        if request is not None:
+            self.store_seconds.observe(seconds, request)
+            if problem is not None:
+                self.store_errors.add(request)
+        elif problem is not None and (part in STORE_PARTS or operation == "Enter"):
+            self.store_errors.add(_OWN.get(operation) or _PARTS[part or "store"])
+        elif write is not None:
             self.ledger_seconds.observe(seconds, write)
             if problem is not None:
                 self.audit_errors.add(write)
-            return
-        label = _SNAKE.sub("_", operation).lower()
-        self.store_seconds.observe(seconds, label)
-        if problem is not None:
-            self.store_errors.add(label)
+
+    def asked_store(self, request: str, seconds: float) -> None:
+        """An operation that writes evidence has made this request to the key-value store."""
+        self.store_seconds.observe(seconds, request)
 
     # ------------------------------------------------------------------ calls
 

@@ -78,6 +78,8 @@ class Answered(Message, frozen=True):
     is_begun: bool = False
     took_us: tuple[int, int] | None = None
     """Of a call that has ended: what it took to write the intent, and to write receipt and event."""
+    store_us: dict[str, int] | None = None
+    """Request to the key-value store (proof, debit, issue) -> what it took, as far as this operation made one."""
 
 
 class Begun(Message, frozen=True):

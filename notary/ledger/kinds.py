@@ -29,7 +29,8 @@ _TABLE: dict[tuple[str, str | None, str], tuple[str, ...]] = {
     (events.ACTION_CALL, "deny", "budget_exhausted"): ("budget.exhausted", "action.denied"),
     # SECURITY: anybody who reaches the socket can be refused like that.
     **{(events.ACTION_CALL, "deny", code): () for code in NOT_AUTHENTICATED},
-    # A recorded request, too, for as long as the cache can't tell that its proof is an old one.
+    # A recorded request, too, for as long as the cache can't tell that its proof is an old one. Refusals that are
+    # counted (`attempts`) are not told for the same reason.
     (events.ACTION_CALL, "error", "replay_cache_unavailable"): (),
     (events.ADMIN_REVOKE_ALL, "allow", _ANY): ("revocation",),
     (events.ADMIN_DRAIN, "allow", _ANY): ("gateway.draining",),
@@ -38,7 +39,7 @@ _TABLE: dict[tuple[str, str | None, str], tuple[str, ...]] = {
 
 def kinds_of(event: AuditEvent) -> tuple[str, ...]:
     """As what an event is notified of, the most special kind first; an endpoint gets the first that it asked for."""
-    if event.is_repeated:
+    if event.is_repeated or event.attempts is not None:
         return ()
     key = (event.event_type, event.decision)
     kinds = _TABLE.get((*key, event.error_code)) if event.error_code else None

@@ -1,5 +1,7 @@
 """Issue, Note, Revoke and the keys: leases, operators' acts and the gateway's own life, each with its event."""
 
+import time
+
 from ipc.canonical import MAX_SAFE_INTEGER
 from ipc.events import ADMIN_REVOKE_ALL, KEYS_ROTATED, LEASE_ISSUED, AuditEvent
 from ipc.identifiers import new
@@ -28,7 +30,9 @@ def issue(unit: Unit, asked: Issue) -> Issued | TooManySessions:
     )  # fmt: skip
     unit.part = "budget"
     if asked.max_calls is not None:
+        began = time.perf_counter_ns()
         unit.store.open_budget(lease.session_id, asked.max_calls, lease.exp)
+        unit.took("issue", began)
     if asked.max_sessions is not None:
         unit.store.add_session(asked.principal, lease.session_id, unit.epoch, lease.exp)
     told = {"expires_at": lease.expires_at, "epoch": unit.epoch, "max_calls": asked.max_calls, "uid": asked.uid}

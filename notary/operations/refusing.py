@@ -1,5 +1,7 @@
 """What operations that refuse have in common: proof, epoch, session, budget, and the one event of a refusal."""
 
+import time
+
 from ipc.events import AuditEvent
 from ipc.messages import Proof, Refusal
 from notary.unit import Unit
@@ -33,7 +35,9 @@ def checked(unit: Unit, event: AuditEvent, proof: Proof | None, epoch: int, stal
 def debited(unit: Unit, event: AuditEvent, session_id: str) -> tuple[int, int] | Refusal:
     """Take one call of a session: calls before and after, or the refusal."""
     unit.part = "budget"
+    began = time.perf_counter_ns()
     budget = unit.store.debit(session_id)
+    unit.took("debit", began)
     if not budget.found:
         return refused(unit, event, "budget_session_not_found")
     if not budget.debited:

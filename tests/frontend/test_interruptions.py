@@ -246,7 +246,7 @@ async def test_a_hold_of_which_nothing_can_be_known_keeps_its_debit_and_its_even
         agent = await core.agent(max_calls=3)
         core.policy.answer = HOLD
         core.client.faults |= {"Hold": does_and_says(LATE), "GetHold": refuses(GONE)}
-        assert await agent.call() == (503, {"error": "approval_store_unavailable"})
+        assert await agent.call() == (503, {"error": "replay_cache_unavailable"})
         assert await core.remaining(agent) == 2, "whoever approves it now runs a call that was paid for"
         decisions = [event["decision"] for event in await core.events(event_type="ActionCall")]
         assert sorted(decisions) == ["error", "pending_approval"]

@@ -9,6 +9,7 @@ import psutil
 import pytest
 
 from ipc.exits import Exit
+from tests.integration.test_metrics import scrape
 from tests.integration.test_postgres_ledger import run
 from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
 from tests.support.manifests import patient
@@ -102,6 +103,33 @@ def test_a_gateway_that_starts_again_goes_on_with_what_is_there(start: Start, ga
         operator = again.operator()
         assert operator.get(f"/v1/approvals/{approval_id}").json()["state"] == "pending"
         assert operator.post(f"/v1/approvals/{approval_id}/approve").status_code == 200
+
+
+def test_calls_that_are_refused_while_redis_is_down_are_in_evidence_and_told_by_codes_of_the_execute_table(
+    start: Start, redis_server: RedisServer
+) -> None:
+    with start() as running:
+        agent, counted = running.agent(), running.agent(max_calls=2)
+        redis_server.kill()
+        refused = [
+            code(agent.execute("text_digest", TEXT)),
+            code(agent.execute("text_digest", {"wrong": 1})),
+            code(agent.execute("payment_transfer", PAYMENT)),
+            code(agent.execute("forbidden_export", {"table": "customers"})),
+            code(counted.execute("text_digest", TEXT)),
+        ]
+        redis_server.start()
+        wait_for(lambda: agent.execute("text_digest", TEXT).status_code == 200, "Redis is used again")
+        told = running.events(decision="error", event_type="ActionCall")
+        counted_errors = scrape(running)
+    assert counted_errors("gate_store_request_errors_total", operation="proof") >= 4
+    for operation in ("intent", "event"):
+        assert counted_errors("gate_audit_write_errors_total", operation=operation) == 0, (
+            "the ledger took all it was given"
+        )
+    assert refused == [(503, "replay_cache_unavailable")] * 4 + [(503, "budget_store_unavailable")]
+    codes = [one["error_code"] for one in reversed(told)]
+    assert codes[:5] == [error for _, error in refused]
 
 
 def test_sentinels_that_are_down_are_told_by_check_and_refuse_a_start(tmp_path: Path, up: Upstream) -> None:

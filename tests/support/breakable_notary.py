@@ -182,8 +182,8 @@ class BreakableClient(NotaryClient):
             return await super().ask(operation, answer, seconds=seconds)
         try:
             return await fault(super().ask, (operation, answer), {"seconds": seconds})
-        except NotaryUnavailable:
-            self.observe(name, 0.0, "unavailable")
+        except NotaryUnavailable as error:
+            self.observe(name, 0.0, "unavailable", error.part)
             raise
 
     def begin(self, operation: m.Operation, course: Course | None = None, *, seconds: float | None = None) -> Waiter:
@@ -229,7 +229,7 @@ class BreakableClient(NotaryClient):
             return await self.faults[waiter.kind](asked, (), {})
         except NotaryUnavailable as error:
             if not error.is_begun:
-                self.observe(waiter.kind, 0.0, "unavailable")
+                self.observe(waiter.kind, 0.0, "unavailable", error.part)
             raise
 
     async def _ended(self, waiter: Waiter, answer: Any) -> Any:

@@ -12,8 +12,8 @@ CALL = (
     "draining", "overloaded", "ledger_full", "policy_denied", "action_not_registered", "action_digest_mismatch",
     "budget_exhausted", "budget_session_not_found", "action_not_found", "body_too_large", "schema_violation",
     "too_many_pending_approvals", "evidence_persistence_failed", "internal_error", "action_execution_failed",
-    "policy_engine_unavailable", "policy_engine_timeout", "budget_store_unavailable", "approval_store_unavailable",
-    "clock_error", "secrets_unavailable",
+    "policy_engine_unavailable", "policy_engine_timeout", "budget_store_unavailable", "clock_error",
+    "secrets_unavailable",
 )  # fmt: skip
 
 

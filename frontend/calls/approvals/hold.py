@@ -11,10 +11,9 @@ import trio
 
 from frontend.calls.approvals.record import encode
 from frontend.calls.approvals.states import MAX_PENDING_PER_SESSION
-from frontend.calls.asking import refusal
+from frontend.calls.asking import refusal, unavailable
 from frontend.calls.record import CallRecord
 from frontend.clock import Clock
-from frontend.errors import GateError
 from frontend.notary.errors import NotaryRefused, NotarySilent, NotaryUnavailable
 from frontend.notary.operations import Notary
 from frontend.telemetry.metrics import HELD, Metrics
@@ -37,8 +36,8 @@ class Holds:
         """The hold that is in force for this call, with its event.
 
         Raises GateError: replay_detected, invalid_lease, budget_exhausted, budget_session_not_found,
-        too_many_pending_approvals, approval_store_unavailable, clock_error. `record.is_decided` says whether its event
-        is written.
+        too_many_pending_approvals, replay_cache_unavailable, budget_store_unavailable, clock_error.
+        `record.is_decided` says whether its event is written.
         """
         now = self.clock.now()
         body = Body(plan, plan_hash(plan), record.identity_method or "", has_budget)
@@ -56,7 +55,7 @@ class Holds:
         except (NotaryUnavailable, NotaryRefused) as error:
             if isinstance(error, NotarySilent):
                 record.proof = None  # it may have been used by this very call, which would look like a replay then
-            raise GateError("approval_store_unavailable", cause=str(error)) from None
+            raise unavailable(asked, error) from None
         record.proof, record.is_decided = None, True
         if isinstance(held, Refusal):
             raise refusal(held, self.metrics)

@@ -116,7 +116,8 @@ ROWS = {
     "no intent": Row(breaks("Open", GONE), 503, "replay_cache_unavailable", "error"),
     "no budgets": Row(breaks("ReadBudget", GONE), 503, "budget_store_unavailable", "error"),
     "no debit": Row(breaks("Open", NO_BUDGETS), 503, "budget_store_unavailable", "error"),
-    "hold not stored": Row(holds_and(("Hold", GONE)), 503, "approval_store_unavailable", "error"),
+    "hold not stored": Row(holds_and(("Hold", GONE)), 503, "replay_cache_unavailable", "error"),
+    "hold without budgets": Row(holds_and(("Hold", NO_BUDGETS)), 503, "budget_store_unavailable", "error"),
 }  # fmt: skip
 
 

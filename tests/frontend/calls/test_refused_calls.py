@@ -7,11 +7,12 @@ import msgspec
 import trio
 import trio.testing
 
+from frontend.calls.pipeline import UNCHECKED_EVENTS
 from frontend.http.requests import CompleteBody, Request
 from frontend.notary.errors import NotaryUnavailable
 from frontend.policy.question import Decision, Question
 from ipc.settings import LimitSettings
-from tests.support.front_core import ALLOW, DENY, Agent, Core, action, front_core, refuses, signed
+from tests.support.front_core import ALLOW, DENY, HOLD, Agent, Core, action, front_core, refuses, signed
 from tests.support.logs import capture_logs
 
 GONE = NotaryUnavailable("the database is gone", "store")
@@ -85,10 +86,44 @@ async def test_a_refusal_without_evidence_is_told_as_what_prevented_it(tmp_path:
             assert await agent.call() == (503, {"error": "replay_cache_unavailable"})
         lines = of_the_front(lines)
         assert [(one.get("code"), one.get("decision")) for one in lines] == [
-            ("policy_denied", None), ("replay_cache_unavailable", "error"),
+            ("evidence_persistence_failed", None), ("replay_cache_unavailable", "error"),
         ]  # fmt: skip
         assert lines[0]["cause"] == "the database is gone"
         assert core.services.metrics.calls.value("echo", "error", "replay_cache_unavailable") == 1
+
+
+def without_store(core: Core) -> None:
+    """The key-value store is gone, and the ledger is not."""
+
+    async def refuse(operation: Any, args: Any, kwargs: Any) -> Any:
+        if args[0].proof is not None:
+            raise GONE
+        return await operation(*args, **kwargs)
+
+    core.client.faults |= {"Refuse": refuse, "Open": refuses(GONE), "Hold": refuses(GONE)}
+
+
+async def test_without_the_store_refused_calls_have_an_event_each_and_a_flood_is_counted(
+    tmp_path: Path,
+) -> None:
+    async with front_core(tmp_path) as core:
+        agent = await core.agent()
+        without_store(core)
+        traces = []
+        for answer in (ALLOW, DENY, HOLD, *[ALLOW] * (UNCHECKED_EVENTS + 2)):
+            core.policy.answer = answer
+            refused = await agent.send("POST", PATH, {"n": 1})
+            assert (refused.status, msgspec.json.decode(refused.body)) == (503, {"error": "replay_cache_unavailable"})
+            traces.append(dict(refused.headers)["X-Trace-Id"])
+        told = (await core.events(event_type="ActionCall"))[::-1]
+        assert [one["trace_id"] for one in told] == traces[:UNCHECKED_EVENTS]
+        assert {(one["decision"], one["error_code"], one["session_id"]) for one in told} == {
+            ("error", "replay_cache_unavailable", agent.session_id)
+        }
+        await core.services.refusals.tell_due()
+        (last, *_) = await core.events(event_type="ActionCall")
+        assert last["attempts"] == {"count": len(traces) - UNCHECKED_EVENTS}
+        assert last["session_id"] == agent.session_id
 
 
 async def test_an_error_of_ours_without_evidence_stays_what_it_is(tmp_path: Path) -> None:

@@ -90,6 +90,17 @@ def breaks(operation: str, drive: Drive) -> Drive:
     return broken
 
 
+def loses_store(part: str, drive: Drive) -> Drive:
+    """The same while this part of the key-value store fails, so that no call is opened."""
+
+    async def broken(core: Core, agent: Agent) -> None:
+        core.client.faults["Open"] = refuses(NotaryUnavailable("Redis is gone", part))
+        await drive(core, agent)
+        core.client.faults.clear()
+
+    return broken
+
+
 def settles(verb: str) -> Drive:
     """A call is held and an operator decides."""
 
@@ -202,6 +213,12 @@ DRIVES: list[tuple[Drive, str, str, float]] = [
     (settles("approve"), "gate_approvals_total", "outcome=approved", 1),
     (settles("deny"), "gate_approvals_total", "outcome=denied", 1),
     (calls(policy=HOLD), "gate_store_request_duration_seconds_count", "operation=hold", 1),
+    (calls(), "gate_store_request_duration_seconds_count", "operation=proof", 2),  # and the scrape's own
+    (calls(), "gate_store_request_duration_seconds_count", "operation=debit", 1),
+    (calls(policy=DENY), "gate_store_request_duration_seconds_count", "operation=proof", 2),
+    (loses_store("store", calls()), "gate_store_request_errors_total", "operation=proof", 1),
+    (loses_store("budget", calls()), "gate_store_request_errors_total", "operation=debit", 1),
+    (loses_store("store", calls()), "gate_audit_write_errors_total", "operation=intent", 0),
     (breaks("Hold", calls(policy=HOLD)), "gate_store_request_errors_total", "operation=hold", 1),
     (calls(), "gate_ledger_write_duration_seconds_count", "operation=intent", 1),
     (calls(), "gate_ledger_write_duration_seconds_count", "operation=receipt", 1),

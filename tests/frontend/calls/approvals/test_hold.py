@@ -78,11 +78,11 @@ async def test_silence_about_a_hold_that_is_not_stored_is_no_replay_of_its_own_c
         agent = await core.agent(max_calls=3)
         core.policy.answer = HOLD
         core.client.faults["Hold"] = refuses(NotarySilent("late"))
-        assert await agent.call() == (503, {"error": "approval_store_unavailable"})
+        assert await agent.call() == (503, {"error": "replay_cache_unavailable"})
         (event,) = await core.events(event_type="ActionCall")
         assert (event["decision"], event["error_code"], event["reason"]) == (
-            "error", "approval_store_unavailable", "late",
+            "error", "replay_cache_unavailable", "late",
         )  # fmt: skip
         core.client.faults["GetHold"] = refuses(NotaryUnavailable("gone"))
-        assert await agent.call() == (503, {"error": "approval_store_unavailable"})
+        assert await agent.call() == (503, {"error": "replay_cache_unavailable"})
         assert await core.remaining(agent) == 3
