@@ -27,6 +27,7 @@ from frontend.telemetry.logs import begin_trace, configure_logs, log, trace_now
 from ipc.exits import Exit
 from ipc.parent import refuse_core_dumps
 from ipc.settings import LimitSettings
+from ipc.stderr import own_stderr
 from ipc.walls.privileges import refuse_new_privileges
 
 ABOUT: Final = "/console.json"
@@ -41,6 +42,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Entry point. Returns an exit code of ipc/exits.py."""
     options = _options(arguments)
     setproctitle("gateway: console")
+    own_stderr()
     configure_logs("console")
     refuse_core_dumps()
     refuse_new_privileges()

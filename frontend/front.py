@@ -32,6 +32,7 @@ from ipc.front_memory import Layout
 from ipc.private_files import KeyFileError
 from ipc.process_speed import release_collector
 from ipc.sessions import ProtocolError
+from ipc.stderr import stderr
 
 STATUS_SECONDS = 1.0
 WEIGH_SECONDS = 15.0
@@ -140,6 +141,7 @@ class Front:
         services = self._services
         proportional, weighed_at = None, -math.inf
         while True:
+            services.metrics.dropped_lines(stderr.dropped)
             services.control.post_status(services.front_status())
             if not services.presence.is_alone:
                 if trio.current_time() - weighed_at >= WEIGH_SECONDS:

@@ -50,6 +50,7 @@ from frontend.witnesses.witnesses import Witnesses
 from ipc import messages as m
 from ipc.clock import parse_iso
 from ipc.settings import Settings
+from ipc.stderr import stderr
 
 
 @dataclass(slots=True)
@@ -194,6 +195,7 @@ class Services:
             busy={name: one.members - one.idle for name, one in pools.items() if one.members > one.idle},
             unanswered=self.client.unanswered,
             is_ledger_full=self.admission.room.is_short,
+            log_lines_dropped=stderr.dropped,
         )
 
     def close(self) -> None:

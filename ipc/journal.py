@@ -2,7 +2,7 @@
 
 Source: systemd, "Native Journal Protocol": one datagram an entry. Used only where standard error is the journal's
 (JOURNAL_STREAM names it), so that a file or pipe in its place still gets every line. Guarantees that an entry which the
-journal does not take is told otherwise: the caller writes the line instead.
+journal does not take at once is told otherwise: the caller writes the line instead.
 """
 
 import os
@@ -67,7 +67,7 @@ class Journal:
         if len(entry) > MAX_ENTRY_BYTES:
             return False
         try:
-            self._socket.sendto(entry, self._address)
+            self._socket.sendto(entry, socket.MSG_DONTWAIT, self._address)
         except OSError:
             return False
         return True

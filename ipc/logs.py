@@ -1,16 +1,17 @@
 """Log lines of supervisor and front: one event a line on standard error, JSON for machines, readable on a terminal.
 
-A line is one write, so that lines of several processes on one pipe never mix, and a log that is not read never ends a
-call. Every call says a line, so nothing stands between it and its bytes: no record, no walk through the stack for a
-place that no line shows. Where standard error is the system's journal, a line is an entry of it (ipc/journal.py) with
-its fields as fields. A stack trace only for what we caused, never for what a caller caused, and without the
-variables of its frames. SECURITY: callers pass identifiers, numbers and codes, never tokens, proofs or bodies.
+A line is one write, so that lines of several processes on one pipe never mix, and a log that is not read never stops a
+call: the line is dropped and counted (ipc/stderr.py). Every call says a line, so nothing stands between it and its
+bytes: no record, no walk through the stack for a place that no line shows. Where standard error is the system's
+journal, a line is an entry of it (ipc/journal.py) with its fields as fields. A stack trace only for what we caused,
+never for what a caller caused, and without the variables of its frames. SECURITY: callers pass identifiers, numbers
+and codes, never tokens, proofs or bodies.
 """
 
-import contextlib
 import json
 import os
 import sys
+import time
 import traceback
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
@@ -19,12 +20,13 @@ import msgspec
 
 from ipc.journal import Journal
 from ipc.log_level import says_details
+from ipc.stderr import stderr
 
 Fields = Mapping[str, object]
 Sink = Callable[[str, str, Fields, BaseException | None], None]
 """Takes level, message, fields and the exception to show with them. Never raises."""
 
-_STDERR = 2
+DROPPED = "log lines were dropped"
 _COLOURS = {"warning": "\x1b[33m", "error": "\x1b[31m"}
 _PLAIN = "\x1b[0m"
 _MESSAGE_COLUMNS = 28
@@ -43,21 +45,23 @@ class Lines:
         self._shown = _for_people if human else _as_json
 
     def write(self, level: str, message: str, fields: Fields, error: BaseException | None) -> None:
-        """One line, or for a person one with a trace below it, whole. See Sink.
+        """One line, or for a person one with a trace below it, whole. See Sink. Never waits for a reader."""
+        stderr.say(lambda: self._emit(level, message, fields, error), self._tell_dropped)
 
-        A reader that went away must not take an answer with it.
-        """
+    def _emit(self, level: str, message: str, fields: Fields, error: BaseException | None) -> bool:
         try:
             trace = "" if error is None else "".join(traceback.format_exception(error)).removesuffix("\n")
             whole = {**self._bound(), **fields}
             if self._journal is not None and self._journal.write(level, _message(message, whole), _texts(whole, trace)):
-                return
+                return True
             line = self._shown(level, message, whole, trace)
         except Exception as problem:
             about = {"about": message, "why": type(problem).__name__}
             line = _as_json("error", "a line could not be written", about, "")
-        with contextlib.suppress(OSError):
-            os.write(_STDERR, line)
+        return stderr.put(line)
+
+    def _tell_dropped(self, count: int, since: float) -> bool:
+        return self._emit("warning", DROPPED, {"dropped": count, "since": _stamp(since)}, None)
 
 
 class Log:
@@ -98,9 +102,12 @@ class Log:
         self.sink(level, message, fields, error if isinstance(error, BaseException) else None)
 
 
+def _stamp(moment: float) -> str:
+    return datetime.fromtimestamp(moment, UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
+
+
 def _as_json(level: str, message: str, fields: Fields, trace: str) -> bytes:
-    time = datetime.now(UTC).isoformat(timespec="microseconds").removesuffix("+00:00") + "Z"
-    fixed = {"level": level, "time": time, "message": message}
+    fixed = {"level": level, "time": _stamp(time.time()), "message": message}
     line = {**fixed, **fields, **fixed}
     if trace:
         line["exception"] = trace

@@ -9,6 +9,8 @@ import os
 import sys
 from typing import NoReturn
 
+from ipc.stderr import let_go_of_stderr
+
 
 def hold_collector() -> None:
     """Collect nothing until `release_collector`: for a start, which makes little garbage in cycles."""
@@ -40,4 +42,5 @@ def leave(code: int) -> NoReturn:
             stream.flush()
         except (OSError, ValueError):
             continue  # no process reads it any more
+    let_go_of_stderr()
     os._exit(code)

@@ -7,7 +7,6 @@ SIGINT are the supervisor's business and ignored here.
 import argparse
 import os
 import socket
-import sys
 
 from setproctitle import setproctitle
 
@@ -22,6 +21,7 @@ from ipc.parent import die_with_parent, leave_signals_to_parent, refuse_core_dum
 from ipc.private_files import KeyFileError
 from ipc.process_speed import hold_collector, leave, release_collector
 from ipc.sessions import SUPERVISOR_TO_NOTARY, ProtocolError
+from ipc.stderr import is_read_by_person
 
 
 def main() -> None:
@@ -36,7 +36,7 @@ def main() -> None:
     leave_signals_to_parent()
     hold_collector()
     setproctitle("gateway: notary")
-    write_lines(Lines(lambda: {"process": "notary"}, human=sys.stderr.isatty(), journal=own_journal()))
+    write_lines(Lines(lambda: {"process": "notary"}, human=is_read_by_person(), journal=own_journal()))
     os.set_inheritable(arguments.control_fd, False)
     leave(run(socket.socket(fileno=arguments.control_fd)))
 

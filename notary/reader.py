@@ -8,7 +8,6 @@ ipc/exits.py; the supervisor kills it at its deadline, and it ends by itself whe
 import argparse
 import os
 import socket
-import sys
 import time
 from contextlib import ExitStack
 from pathlib import Path
@@ -25,6 +24,7 @@ from ipc.logs import Lines, log, write_lines
 from ipc.parent import die_with_parent, leave_signals_to_parent, refuse_core_dumps
 from ipc.process_speed import leave
 from ipc.sessions import FRONT_TO_READER, ProtocolError
+from ipc.stderr import is_read_by_person
 from ipc.walls.given import Given
 from notary.database import Connection
 from notary.reading.pace import Pace
@@ -54,7 +54,7 @@ def main() -> None:
     refuse_core_dumps()
     setproctitle("gateway: reader")
     os.nice(NICE)
-    write_lines(Lines(lambda: {"process": "reader"}, human=sys.stderr.isatty()))
+    write_lines(Lines(lambda: {"process": "reader"}, human=is_read_by_person()))
     os.set_inheritable(arguments.channel_fd, False)
     leave(run(socket.socket(fileno=arguments.channel_fd), source_in(arguments), arguments.walls))
 

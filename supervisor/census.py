@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from typing import TypedDict
 
 from ipc.roles import CALLS_DO_WITHOUT
+from ipc.stderr import stderr
 from supervisor import lifecycle
 from supervisor.fronts import Front
 from supervisor.standings import Standing
@@ -47,6 +48,8 @@ class Whole(TypedDict):
     crash_loops: list[str]
     is_ledger_full: bool
     """Calls are refused until there is room on its volume."""
+    log_lines_dropped: int
+    """Lines of supervisor and fronts that standard error did not take, since these processes began."""
     weakened: list[str]
 
 
@@ -87,6 +90,7 @@ def whole(state: State, fronts: Iterable[Front], pid: int) -> Whole:
         "unresolved": _told(one.unresolved for one in said),
         "crash_loops": crash_loops,
         "is_ledger_full": is_ledger_full,
+        "log_lines_dropped": stderr.dropped + sum(one.log_lines_dropped for one in said),
         "weakened": list(state.settings.weakened),
     }
 

@@ -19,6 +19,7 @@ from ipc.exits import Exit
 from ipc.log_level import VARIABLE
 from ipc.parent import adopt_orphans, refuse_core_dumps
 from ipc.settings import Settings
+from ipc.stderr import own_stderr
 from supervisor.activation import NAMES, activated
 from supervisor.children import Children, kill_everything
 from supervisor.command_socket import listen_for_commands
@@ -59,6 +60,7 @@ Prepare = Callable[[ExitStack], Prepared]
 def launch(prepare: Prepare, environ: Mapping[str, str], programs: Programs) -> Exit:
     """Become the supervisor: prepare, run until told to stop, clean up. Raises Refused when the gateway can't start."""
     setproctitle("gateway: supervisor")
+    own_stderr()
     configure_logs()
     os.umask(0o077)
     adopt_orphans()

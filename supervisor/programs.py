@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ipc.log_level import VARIABLE
+from ipc.stderr import TERMINAL
 
 _INHERITED = (
     "LANG",
@@ -18,6 +19,7 @@ _INHERITED = (
     "SSL_CERT_DIR",
     "JOURNAL_STREAM",
     "CREDENTIALS_DIRECTORY",
+    TERMINAL,
     VARIABLE,
 )
 """Environment that children see; everything they must know comes in a message."""

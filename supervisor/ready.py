@@ -5,7 +5,9 @@ ever gets the line: what stands on one is seen by others, and kept. `running.jso
 gatectl finds the gateway, names the files with keys and holds none.
 """
 
+import contextlib
 import os
+import select
 import sys
 from collections.abc import Callable
 from contextlib import ExitStack
@@ -14,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from ipc.exits import Exit
+from supervisor.logs import log
 from supervisor.private_files import check_can_write, write_private
 from supervisor.refusal import Refused
 
@@ -39,6 +42,8 @@ class Ready(msgspec.Struct, frozen=True, tag_field="event", tag="ready"):
     operator: ReadyOperator
 
 
+PRINT_SECONDS = 1.0
+"""For standard output to take the ready line."""
 RUNNING = "running.json"
 """In the state directory while the gateway serves."""
 
@@ -88,19 +93,26 @@ def announcer(ready: Ready, friendly: str, file: Path | None) -> Callable[[], No
         if file is not None:
             _write(file, line)
         is_seen = sys.stdout.isatty()
-        try:
-            sys.stdout.write("" if is_seen else line)
-            sys.stdout.flush()
-        except BrokenPipeError:
-            # Its reader is gone: no reason not to serve. The rest of the buffer must not fail again at exit.
-            os.dup2(2, sys.stdout.fileno())
+        if not is_seen:
+            _print(line)
         for stream in (sys.stderr, sys.stdout):
             if stream.isatty():
-                stream.write(friendly)
-                stream.flush()
+                with contextlib.suppress(OSError):  # of a terminal that takes nothing at the moment
+                    os.write(stream.fileno(), friendly.encode(errors="backslashreplace"))
                 return
 
     return announce
+
+
+def _print(line: str) -> None:
+    """The ready line on standard output. A reader that is gone, or does not read, is no reason not to serve."""
+    try:
+        if select.select([], [sys.stdout], [], PRINT_SECONDS)[1]:
+            os.write(sys.stdout.fileno(), line.encode())
+        else:
+            log.warning("the ready line was not printed: standard output is full and not read")
+    except OSError as error:
+        log.warning("the ready line was not printed", error=str(error))
 
 
 def forget_running(state_dir: Path, cleanup: ExitStack) -> None:

@@ -24,6 +24,7 @@ from ipc.exits import Exit
 from ipc.parent import refuse_core_dumps
 from ipc.private_files import KeyFileError
 from ipc.settings import LimitSettings
+from ipc.stderr import own_stderr
 from notary.tree.checkpoint import NoteRefused
 from notary.tree.notes import read_verifier_key
 from witness.folder import OwnKey, held, make_key, read_key, read_records
@@ -69,6 +70,7 @@ def _options(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def _run(options: argparse.Namespace) -> int:
     setproctitle("gateway: witness")
+    own_stderr()
     configure_logs("witness")
     refuse_core_dumps()
     os.umask(0o077)

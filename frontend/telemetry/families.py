@@ -192,6 +192,9 @@ LOOPING = Family(
     "gate_crash_loops", "gauge", "Whether a process ends again and again, for each that does.", ("process",),
     across="once",
 )  # fmt: skip
+LOG_LINES_DROPPED = Family(
+    "gate_log_lines_dropped_total", "counter", "Log lines of fronts that standard error did not take at once."
+)  # fmt: skip
 ACTIONS = Family("gate_actions_registered", "gauge", "Actions in the active registry.", across="once")
 DRAINING = Family("gate_draining", "gauge", "1 once the gateway takes no new calls.", across="once")
 BUILD = Family("gate_build_info", "gauge", "The version of the gateway; always 1.", ("version",), across="once")

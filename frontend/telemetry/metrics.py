@@ -107,6 +107,8 @@ class Metrics:
         self.accepted = Counts(f.ACCEPTED, (), self._cells)
         self.turned_away = Counts(f.TURNED_AWAY, (), self._cells)
         self.answers_cut = Counts(f.CUT, (), self._cells)
+        self.log_lines_dropped = Counts(f.LOG_LINES_DROPPED, [()], self._cells)
+        self._told_dropped = 0
         self.witness_requests = Counts(f.WITNESS_REQUESTS, (), self._cells)
         self._rules: set[str] = set()
         self._by_action = (self.calls, self.execution_seconds, self.executions, self.schema_violations)
@@ -230,6 +232,11 @@ class Metrics:
     def answered_itself(self, status: int) -> None:
         """The HTTP skin answered what no row of the table did."""
         self.answered(f.OTHER, f.OTHER, status)
+
+    def dropped_lines(self, count: int) -> None:
+        """So many lines of the log were dropped since this process began."""
+        self.log_lines_dropped.add(times=count - self._told_dropped)
+        self._told_dropped = count
 
     # ------------------------------------------------------------------ workers
 

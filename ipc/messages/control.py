@@ -271,6 +271,8 @@ class FrontStatus(Message, frozen=True):
     """Operations that the notary has not answered."""
     is_ledger_full: bool = False
     """The ledger's volume has too little room for a call to begin."""
+    log_lines_dropped: int = 0
+    """Lines that standard error did not take, since this front began."""
 
 
 SupervisorToFront = (

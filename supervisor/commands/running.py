@@ -112,6 +112,8 @@ def _lines_of_status(answer: dict[str, Any]) -> str:
         lines.append(
             "not ready: ledger full, calls are refused; free space on its volume (gatectl status says how much)"
         )
+    if answer["log_lines_dropped"]:
+        lines.append(f"log: {answer['log_lines_dropped']} lines were dropped, standard error is not read fast enough")
     if answer["weakened"]:
         lines.append(f"weakened: {', '.join(answer['weakened'])}")
     lines.append(f"version {answer['version']}, pid {answer['pid']}, state in {answer['state_dir']}")

@@ -61,17 +61,22 @@ def test_a_person_gets_a_short_line_and_no_control_character_of_somebody_else(
     assert "\x1b[2J" not in "".join(lines)
 
 
-def test_a_log_that_nobody_reads_ends_nothing() -> None:
+def test_a_log_without_a_reader_ends_nothing_and_its_lines_are_counted(capfd: pytest.CaptureFixture[str]) -> None:
     kept = os.dup(2)
     reader, writer = os.pipe()
     os.close(reader)
     try:
         os.dup2(writer, 2)
-        log.info("nobody hears this")
+        log.info("not heard")
+        log.info("not heard either")
     finally:
         os.dup2(kept, 2)
         os.close(kept)
         os.close(writer)
+    log.info("heard")
+    told, heard = map(json.loads, capfd.readouterr().err.splitlines())
+    assert (told["level"], told["message"], told["dropped"]) == ("warning", "log lines were dropped", 2)
+    assert heard["message"] == "heard"
 
 
 def test_a_line_that_can_not_be_made_is_told_in_its_place_and_raises_nothing(capfd: pytest.CaptureFixture[str]) -> None:

@@ -56,7 +56,7 @@ class PolicyServer:
             while True:
                 self._answer(self._channel.receive())
         except (FrameError, ProtocolError) as error:
-            print(f"policy: the front broke the protocol: {error}", file=sys.stderr)
+            write_line("error", "the front broke the protocol", process="policy", reason=str(error))
             return Exit.PROTOCOL
         except (ChannelClosed, ConnectionError):
             return Exit.ORPHANED
@@ -137,7 +137,7 @@ def main(arguments: list[str] | None = None) -> int:
         try:
             enter(options.walls)
         except SandboxRefused as error:
-            print(f"policy: the operating system refused a wall: {error}", file=sys.stderr)
+            write_line("error", "the operating system refused a wall", process="policy", reason=str(error))
             return Exit.SANDBOX
         return PolicyServer(channel, title).serve()
 

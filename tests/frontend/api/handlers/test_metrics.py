@@ -163,6 +163,12 @@ async def connects(core: Core, agent: Agent) -> None:
     await trio.lowlevel.checkpoint()
 
 
+async def is_not_heard(core: Core, agent: Agent) -> None:
+    for so_far in (2, 5):
+        core.services.metrics.dropped_lines(so_far)
+    await trio.lowlevel.checkpoint()
+
+
 async def loses_workers(core: Core, agent: Agent) -> None:
     core.services.metrics.worker_ended("compute-1", "SIGKILL")
     core.services.metrics.counting_kills(core.services.control.kill_worker)("fs-1", "no result in time")
@@ -240,6 +246,7 @@ DRIVES: list[tuple[Drive, str, str, float]] = [
     (connects, "gate_http_connections_accepted_total", "listener=client", 2),
     (connects, "gate_http_connections_refused_total", "listener=client", 1),
     (connects, "gate_http_answers_cut_total", "listener=client", 1),
+    (is_not_heard, "gate_log_lines_dropped_total", "", 5),
     (loses_its_module, "gate_approvals_total", "outcome=failed", 1),  # the last one: it ends every action
 ]  # fmt: skip
 MOVED_ELSEWHERE = {
