@@ -23,6 +23,7 @@ from notary.checkpoints import Checkpoints
 from notary.database import DatabaseGone
 from notary.executions import Executions
 from notary.fronts import Fronts
+from notary.operations.acting import issue_again
 from notary.operations.closing import Lost, Reported
 from notary.operations.reconciling import StoreChanged
 from notary.operations.table import HANDLERS, PROVING, WRITING
@@ -182,6 +183,8 @@ class Service:
                     self._executions.withdraw(task.front_id, task.operation.intent_id)
                 fresh.append(task)
             else:
+                if isinstance(task.operation, m.Issue):
+                    known = issue_again(self._state.signers.keys, task.operation, known)
                 answered.setdefault(task.front_id, []).append(_answer(task, known))
                 if isinstance(task.operation, m.Open | m.Assign) and not _has_run(known):
                     self._executions.refuse(task.operation)

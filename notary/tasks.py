@@ -44,6 +44,13 @@ class Looking(NamedTuple):
     file: ExpectedFile
 
 
+class SecretAnswer(NamedTuple):
+    """An answer that must not be written down. `kept` is written instead: the answer can be made from it again."""
+
+    value: Any
+    kept: Any
+
+
 class Outcome(NamedTuple):
     """What came of a task: its answer, or why there is none. `cause` is for logs, `store_us` as in Answered."""
 
@@ -52,10 +59,16 @@ class Outcome(NamedTuple):
     part: str | None = None
     cause: str | None = None
     store_us: dict[str, int] | None = None
+    kept: Any = None
+    """Of a SecretAnswer."""
 
     def encoded(self) -> msgspec.Raw:
-        """The answer as it is sent and kept."""
+        """The answer as it is sent."""
         return self.value if isinstance(self.value, msgspec.Raw) else msgspec.Raw(_encode(self.value))
+
+    def remembered(self) -> msgspec.Raw:
+        """The answer as the database keeps it. SECURITY: without the token of a lease."""
+        return self.encoded() if self.kept is None else msgspec.Raw(_encode(self.kept))
 
 
 Remembered = dict[tuple[str, int], Outcome]

@@ -31,7 +31,7 @@ from notary.ledger.journal import Found
 from notary.ledger.outbox import waiting
 from notary.state import State
 from notary.store.contract import StoreGone
-from notary.tasks import NotAllowed, NotOpen, Outcome, Remembered, Started, Task
+from notary.tasks import NotAllowed, NotOpen, Outcome, Remembered, SecretAnswer, Started, Task
 from notary.unit import Handler, Unit
 
 SETTLING: Final = frozenset(
@@ -112,7 +112,8 @@ class Units:
         unit.front_id, unit.number, unit.part, unit.store_us = task.front_id, task.number, "ledger", {}
         try:
             value = self._handlers[type(task.operation)](unit, task.operation)
-            return Outcome(value, store_us=unit.store_us or None)
+            value, kept = value if isinstance(value, SecretAnswer) else (value, None)
+            return Outcome(value, kept=kept, store_us=unit.store_us or None)
         except (NotOpen, NotAllowed) as error:
             (log.error if isinstance(error, NotAllowed) else log.warning)(
                 "an operation is refused", front=task.front_id, operation=type(task.operation).__name__,
@@ -127,7 +128,7 @@ class Units:
             if type(task.operation) in self._writes and not isinstance(outcome.value, Started):
                 remembered[task.front_id, task.number] = outcome
         answers = [
-            (*asked, bytes(outcome.encoded()), outcome.problem, outcome.part, outcome.cause)
+            (*asked, bytes(outcome.remembered()), outcome.problem, outcome.part, outcome.cause)
             for asked, outcome in remembered.items()
         ]
         unit.finish(answers)

@@ -9,7 +9,7 @@ import secrets
 from typing import Final
 
 from notary.database import Connection, DatabaseGone
-from notary.ledger import outbox, schema, settling
+from notary.ledger import lease_tokens, outbox, schema, settling
 from notary.ledger.intents import INSERT_INTENT
 
 _FIRST: Final = """
@@ -150,5 +150,6 @@ def prepare(connection: Connection) -> None:
         for statement in statements.split(";\n"):
             connection.execute(statement)
         connection.execute("INSERT OR REPLACE INTO meta (key, value) VALUES ('schema', ?)", (number,))
+    lease_tokens.take_out_of_gateways(connection)
     if version is None:
         connection.execute("INSERT INTO meta (key, value) VALUES ('ledger_id', ?)", (secrets.token_hex(16),))

@@ -10,7 +10,7 @@ import secrets
 from collections.abc import Iterable
 
 from notary.database import Connection, DatabaseGone
-from notary.ledger import history, journal, requests
+from notary.ledger import history, journal, lease_tokens, requests
 from notary.store import budgets, holds, proofs, quotas
 from notary.tree import tiles
 
@@ -111,6 +111,7 @@ def prepare(connection: Connection) -> None:
         _create(connection, journal.TABLES)
         _create(connection, quotas.TABLES)
         _create_tree(connection)
+        lease_tokens.mark_new(connection)
     if (name := planted(connection)) is not None:
         raise DatabaseGone(f"it has a {name}, which no gateway makes: it would change what is written")
     version = schema_version(connection)
@@ -133,6 +134,7 @@ def prepare(connection: Connection) -> None:
         connection.execute("UPDATE meta SET value = ? WHERE key = 'schema'", (SCHEMA_VERSION,))
     elif version != SCHEMA_VERSION:
         raise DatabaseGone(f"not a ledger of this version: its schema is {version}, known is {SCHEMA_VERSION}")
+    lease_tokens.take_out_tokens(connection)
 
 
 def _create_tree(connection: Connection) -> None:

@@ -2,19 +2,24 @@
 
 import time
 
+import msgspec
+
 from ipc.canonical import MAX_SAFE_INTEGER
 from ipc.events import ADMIN_REVOKE_ALL, KEYS_ROTATED, LEASE_ISSUED, AuditEvent
 from ipc.identifiers import new
-from ipc.messages import CheckKeys, FollowKeys, Issue, Issued, Note, Revoke, Revoked, TooManySessions
+from ipc.messages import CheckKeys, FollowKeys, Issue, Note, Revoke, Revoked, TooManySessions
 from ipc.texts import MAX_REASON
 from notary.operations.allowed import check_event, check_noted
-from notary.signing.leases import sign_lease
-from notary.tasks import NotAllowed
+from notary.signing.leases import LeaseTerms, digest_of, new_terms, sign_lease
+from notary.signing.rotation import Keys
+from notary.tasks import NotAllowed, Outcome, SecretAnswer
 from notary.unit import Unit
 
+_decode_kept = msgspec.msgpack.Decoder(LeaseTerms | TooManySessions).decode
 
-def issue(unit: Unit, asked: Issue) -> Issued | TooManySessions:
-    """See Issue. Raises NotAllowed."""
+
+def issue(unit: Unit, asked: Issue) -> SecretAnswer | TooManySessions:
+    """See Issue. Raises NotAllowed. The token is in the answer alone: nothing that is written holds it."""
     state = unit.state
     check_event(asked.event, LEASE_ISSUED, frozenset({"allow"}))
     if asked.event.principal != asked.principal:
@@ -25,20 +30,37 @@ def issue(unit: Unit, asked: Issue) -> Issued | TooManySessions:
         sessions, free_in = unit.store.sessions_of(asked.principal, epoch, unit.now)
         if sessions >= asked.max_sessions:
             return TooManySessions(free_in)
-    lease = sign_lease(
-        state.signers.keys.lease, asked, epoch=unit.epoch, now=unit.now, ttl=state.settings.lease_ttl_seconds
-    )  # fmt: skip
+    terms = new_terms(asked, None, epoch=unit.epoch, now=unit.now, ttl=state.settings.lease_ttl_seconds)
+    lease = sign_lease(state.signers.keys.lease, asked, terms)
     unit.part = "budget"
     if asked.max_calls is not None:
         began = time.perf_counter_ns()
-        unit.store.open_budget(lease.session_id, asked.max_calls, lease.exp)
+        unit.store.open_budget(lease.session_id, asked.max_calls, terms.expires_at)
         unit.took("issue", began)
     if asked.max_sessions is not None:
-        unit.store.add_session(asked.principal, lease.session_id, unit.epoch, lease.exp)
+        unit.store.add_session(asked.principal, lease.session_id, unit.epoch, terms.expires_at)
     told = {"expires_at": lease.expires_at, "epoch": unit.epoch, "max_calls": asked.max_calls, "uid": asked.uid}
     known = {name: value for name, value in told.items() if value is not None}
     unit.append(asked.event, session_id=lease.session_id, lease_jti=lease.lease_jti, lease=known)
-    return Issued(lease.token, lease.session_id, lease.lease_jti, lease.expires_at)
+    return SecretAnswer(lease, terms)
+
+
+def issue_again(keys: Keys, asked: Issue, known: Outcome) -> Outcome:
+    """The answer to a request for a lease that the notary before answered: the same lease, signed anew.
+
+    SECURITY: for the very request that was answered; a front gets no other lease by repeating its number.
+    """
+    if known.problem is not None:
+        return known
+    try:
+        kept = _decode_kept(known.encoded())
+    except msgspec.ValidationError:
+        return Outcome(problem="refused", cause="the number of another operation")
+    if isinstance(kept, TooManySessions):
+        return known
+    if kept.request != digest_of(asked):
+        return Outcome(problem="refused", cause="the number of another request for a lease")
+    return Outcome(sign_lease(keys.lease, asked, kept))
 
 
 def note(unit: Unit, asked: Note) -> None:

@@ -3,6 +3,7 @@
 Whether a lease holds is the front's to check (frontend/auth/lease.py), with the public keys alone.
 """
 
+import hashlib
 from typing import Any
 
 import jwt
@@ -12,44 +13,55 @@ from cryptography.hazmat.primitives.asymmetric.ec import EllipticCurvePrivateKey
 from ipc.clock import iso, parse_iso
 from ipc.identifiers import new
 from ipc.leases import AUDIENCE, ISSUER, LEASE_KEY_KEPT_SECONDS, TOKEN_TYPE, Budgets, Claims, Confirmation
-from ipc.messages import Issue, LeaseKey
+from ipc.messages import Issue, Issued, LeaseKey
 from notary.signing.keys import HeldKey
 
 
-class SignedLease(msgspec.Struct, frozen=True):
-    """What was signed. `expires_at` as ISO 8601, `exp` in Unix seconds."""
+class LeaseTerms(msgspec.Struct, frozen=True, tag=True):
+    """What the notary adds to the request for a lease. With the request it makes the same lease again; without it, and
+    without the key, it is worth nothing. Times in Unix seconds."""
 
-    token: str
     session_id: str
     lease_jti: str
-    expires_at: str
-    exp: int
+    issued_at: int
+    expires_at: int
+    epoch: int
+    request: bytes
+    """Digest of the request."""
 
 
-def sign_lease(
-    held: HeldKey[EllipticCurvePrivateKey], asked: Issue, *, epoch: int, now: float, ttl: int
-) -> SignedLease:  # fmt: skip
-    """A new session's lease, in force for `ttl` seconds from `now` (Unix seconds)."""
+def new_terms(asked: Issue, session_id: str | None, *, epoch: int, now: float, ttl: int) -> LeaseTerms:
+    """Of a lease in force for `ttl` seconds from `now` (Unix seconds); `session_id` None: of a new session."""
     issued = int(now)
+    return LeaseTerms(session_id or new("ses_"), new("lea_"), issued, issued + ttl, epoch, digest_of(asked))
+
+
+def digest_of(asked: Issue) -> bytes:
+    """Tells one request from another."""
+    return hashlib.sha256(msgspec.msgpack.encode(asked)).digest()
+
+
+def sign_lease(held: HeldKey[EllipticCurvePrivateKey], asked: Issue, terms: LeaseTerms) -> Issued:
+    """The lease of these terms, signed with the key in force."""
     claims = Claims(
         iss=ISSUER,
         aud=AUDIENCE,
         sub=asked.principal,
-        iat=issued,
-        nbf=issued,
-        exp=issued + ttl,
-        jti=new("lea_"),
-        session_id=new("ses_"),
+        iat=terms.issued_at,
+        nbf=terms.issued_at,
+        exp=terms.expires_at,
+        jti=terms.lease_jti,
+        session_id=terms.session_id,
         scope=asked.scopes,
         cnf=Confirmation(asked.jkt),
-        epoch=epoch,
+        epoch=terms.epoch,
         identity_method=asked.identity_method,
         budgets=None if asked.max_calls is None else Budgets(asked.max_calls),
         owner=asked.owner,
     )
     payload: dict[str, Any] = msgspec.to_builtins(claims)
     token = jwt.encode(payload, held.private, "ES256", headers={"typ": TOKEN_TYPE, "kid": held.kid})
-    return SignedLease(token, claims.session_id, claims.jti, iso(claims.exp), claims.exp)
+    return Issued(token, terms.session_id, terms.lease_jti, iso(terms.expires_at))
 
 
 def lease_keys(held: HeldKey[EllipticCurvePrivateKey]) -> tuple[LeaseKey, ...]:

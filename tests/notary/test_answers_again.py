@@ -4,14 +4,19 @@ from contextlib import closing
 from dataclasses import replace
 from typing import Any
 
+import jwt
+import msgspec
 import pytest
 
 from ipc.evidence import EventQuery
 from ipc.messages import (
+    Answered,
     ClaimDeliveries,
     Enter,
     FollowKeys,
     GetHold,
+    Issue,
+    Issued,
     Proof,
     QueryEvents,
     Withdraw,
@@ -82,9 +87,58 @@ def test_each_operation_asked_again_of_the_next_notary_answers_the_same_and_is_d
     notary.restart()
     again = notary.attach("asks-again")
     again.resend(dict(zip(numbers, asked, strict=True)))
-    assert [again.heard(number) for number in numbers] == told
+    assert [unsigned(again.heard(number)) for number in numbers] == [unsigned(one) for one in told]
     assert everything(notary) == after
     assert walk(notary.front).intact
+
+
+def unsigned(answer: Answered) -> Answered:
+    """The same without the signature of its lease: a lease is signed anew."""
+    decoded = msgspec.msgpack.decode(answer.value)
+    if isinstance(decoded, dict) and "lease_jwt" in decoded:
+        decoded["lease_jwt"] = decoded["lease_jwt"].rpartition(".")[0]
+    return changed(answer, value=msgspec.Raw(msgspec.msgpack.encode(decoded)))
+
+
+def test_a_lease_asked_again_of_the_next_notary_is_valid_and_its_token_was_never_written(
+    start_notary: StartNotary,
+) -> None:
+    notary = start_notary(limits=UNDISTURBED)
+    front = notary.attach("asks-again")
+    asked = make_issue()
+    (number,) = front.send(asked)
+    first = msgspec.msgpack.decode(front.heard(number).value, type=Issued)
+    notary.restart()
+    again = notary.attach("asks-again")
+    again.resend({number: asked})
+    lease = msgspec.msgpack.decode(again.heard(number).value, type=Issued)
+    (key,) = again.in_force[-1].lease_keys
+    public = jwt.PyJWK({"kty": "EC", "crv": "P-256", "x": key.x, "y": key.y})
+    options: Any = {"verify_exp": False, "verify_iat": False, "verify_nbf": False}
+    claims = [
+        jwt.decode(one.lease_jwt, public, ["ES256"], audience="action-gateway", options=options)
+        for one in (first, lease)
+    ]
+    assert claims[0] == claims[1]
+    signature = first.lease_jwt.rpartition(".")[2].encode()
+    files = [file for file in notary.folder.rglob("*") if file.is_file()]
+    assert files
+    assert not [file for file in files if signature in file.read_bytes()]
+
+
+@pytest.mark.parametrize("other", [make_issue(principal="root"), make_issue(jkt="thief"), make_note()])
+def test_a_front_gets_no_other_lease_by_repeating_the_number_of_one(start_notary: StartNotary, other: Any) -> None:
+    notary = start_notary(limits=UNDISTURBED)
+    asked = make_issue() if isinstance(other, Issue) else make_note()
+    repeated = other if isinstance(other, Issue) else make_issue()
+    front = notary.attach("asks-again")
+    (number,) = front.send(asked)
+    front.heard(number)
+    notary.restart()
+    again = notary.attach("asks-again")
+    again.resend({number: repeated})
+    answer = again.heard(number)
+    assert (answer.problem, b"lease_jwt" in bytes(answer.value)) == ("refused", False)
 
 
 def test_a_claim_asked_again_by_its_deliverer_is_the_same_claim(start_notary: StartNotary) -> None:

@@ -96,8 +96,8 @@ def test_answers_that_no_journal_takes_are_remembered_as_they_are(tmp_path: Path
     state, _ = open_state(settings_of(tmp_path, "jkt"), limits=replace(LIMITS, unsettled_slots=1))
     try:
         units = Units(state, HANDLERS, frozenset(WRITING))
-        tasks = [Task("front-1", number, make_issue()) for number in range(20)]
-        told = [outcome.encoded() for outcome in units.perform(tasks)]
+        tasks = [Task("front-1", number, make_issue()) for number in range(40)]
+        told = [outcome.remembered() for outcome in units.perform(tasks)]
         assert sum(map(len, told)) > SLOT_BYTES
         with state.database.unit(writes=False) as connection:
             known = remembered(connection)

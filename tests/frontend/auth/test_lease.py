@@ -20,9 +20,10 @@ from ipc.leases import LEASE_KEY_KEPT_SECONDS
 from ipc.messages import InForce
 from notary.signing.keys import HeldKey
 from notary.signing.keysets import ListedKey, public_jwk
-from notary.signing.leases import SignedLease, lease_keys, sign_lease
+from notary.signing.leases import lease_keys
 from tests.notary.samples import make_issue
 from tests.support.proofs import ABSENT, Key, b64
+from tests.support.signed_leases import SignedLease, signed_lease
 
 NOW = 1_763_726_400.75
 
@@ -66,7 +67,7 @@ def issue(
         "principal": "billing-agent", "owner": "team-billing", "max_calls": 12, "jkt": AGENT.jkt,
         "identity_method": "peercred",
     } | changes)  # fmt: skip
-    return sign_lease(held(key), asked, epoch=3, now=at, ttl=ttl)
+    return signed_lease(held(key), asked, epoch=3, now=at, ttl=ttl)
 
 
 def code_of(call: Callable[[], object]) -> str:

@@ -302,3 +302,37 @@ def test_a_database_of_something_else_is_no_ledger_and_an_empty_file_becomes_one
         connection.execute("CREATE TABLE budgets (x)")
     with pytest.raises(DatabaseGone, match="not a ledger"):
         opened(path)
+
+
+def tokens_in(path: Path) -> bool:
+    """Whether a token of the test is in any byte of the file and its WAL."""
+    return any(TOKEN in one.read_bytes() for one in path.parent.glob(f"{path.name}*"))
+
+
+TOKEN = b"eyJ-a-token-of-a-lease"
+
+
+@pytest.mark.parametrize("length", [1, 300])
+def test_no_lease_token_is_left_in_a_file_whose_remembered_answers_held_some(tmp_path: Path, length: int) -> None:
+    path = tmp_path / "ledger.sqlite3"
+    opened(path)
+    answer = msgspec.msgpack.encode({"type": "Issued", "lease_jwt": TOKEN.decode() * length})
+    row = ("front-1", 7, answer, None, None, None)
+    with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+        connection.execute("PRAGMA secure_delete=OFF")
+        connection.execute("DELETE FROM meta WHERE key = 'answers_without_tokens'")
+        journal.write(connection, journal.pieces_of(Entry(answers=[row]), 1), 0)
+        connection.execute("INSERT INTO last_unit VALUES (1, ?)", (msgspec.msgpack.encode([row]),))
+        connection.execute("CREATE TABLE gone (bytes BLOB)")
+        connection.execute("INSERT INTO gone VALUES (?)", (answer * 9000,))
+        connection.execute("DROP TABLE gone")
+    assert tokens_in(path)
+    opened(path)
+    assert not tokens_in(path)
+    assert outline(path) == outline_of_new(tmp_path)
+
+
+def outline_of_new(folder: Path) -> list[object]:
+    """That of a file which this version made."""
+    opened(folder / "fresh.sqlite3")
+    return outline(folder / "fresh.sqlite3")

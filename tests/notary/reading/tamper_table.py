@@ -127,6 +127,7 @@ META = {
     "schema": (Case(KEPT_GONE, "which had no tree, and it has one", "4"), Case(UNKNOWN, "not a ledger")),
     "history": (Case(HISTORY, "it has no place in the tree", "'[1,0]'"), Case(HISTORY, "where its tree begins")),
     "ledger_id": (Case(NO_EVIDENCE), Case(NO_EVIDENCE)),
+    "answers_without_tokens": (Case(NO_EVIDENCE), Case(NO_EVIDENCE)),
 }  # fmt: skip
 
 

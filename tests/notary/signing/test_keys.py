@@ -23,11 +23,12 @@ from ipc.private_files import KeyFileError, hold_folder, write_private
 from notary.signing.keyfiles import load_p256, write_private_key
 from notary.signing.keys import HeldKey, KeyPlaces, make_first, open_key, read_key, rotate
 from notary.signing.keysets import public_jwk
-from notary.signing.leases import lease_keys, sign_lease
+from notary.signing.leases import lease_keys
 from notary.signing.make_keys import make_keys
 from notary.signing.receipt_keys import ReceiptSigner
 from tests.notary.samples import changed, make_issue, make_receipt
 from tests.support.dying_rotation import places_in
+from tests.support.signed_leases import signed_lease
 
 PURPOSES = ("lease", "grant", "receipt")
 
@@ -58,7 +59,7 @@ def holds(held: HeldKey[ec.EllipticCurvePrivateKey], token: str) -> bool:
 
 
 def lease_of(held: HeldKey[ec.EllipticCurvePrivateKey]) -> str:
-    return sign_lease(held, make_issue(), epoch=0, now=time.time(), ttl=300).token
+    return signed_lease(held, make_issue(), epoch=0, now=time.time(), ttl=300).token
 
 
 def signer_of(places: KeyPlaces) -> ReceiptSigner:

@@ -10,8 +10,9 @@ from ipc.clock import iso
 from ipc.leases import LEASE_KEY_KEPT_SECONDS
 from notary.signing.keys import HeldKey
 from notary.signing.keysets import ListedKey, public_jwk, published
-from notary.signing.leases import SignedLease, lease_keys, sign_lease
+from notary.signing.leases import lease_keys
 from tests.notary.samples import NOW, make_issue
+from tests.support.signed_leases import SignedLease, signed_lease
 
 KEY = ec.generate_private_key(ec.SECP256R1())
 JWK = public_jwk(KEY)
@@ -19,7 +20,7 @@ HELD = HeldKey(KEY, JWK["kid"], (ListedKey(JWK, iso(NOW)),))
 
 
 def sign(ttl: int = 300, **changes: Any) -> SignedLease:
-    return sign_lease(HELD, make_issue(**changes), epoch=3, now=NOW + 0.75, ttl=ttl)
+    return signed_lease(HELD, make_issue(**changes), epoch=3, now=NOW + 0.75, ttl=ttl)
 
 
 def claims_of(lease: SignedLease) -> dict[str, Any]:
