@@ -102,6 +102,19 @@ class _Stream(httpcore.NetworkStream):
         return None
 
 
+def _dialled(host: str, port: int, seconds: float) -> socket.socket:
+    """Connected to the first address of the name that answers; the others share the time. Raises OSError."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    until, failed = time.monotonic() + seconds, OSError(f"{host} has no address")
+    for position, (*_, address) in enumerate(found):
+        share = (until - time.monotonic()) / (len(found) - position)
+        try:
+            return socket.create_connection(address[:2], max(share, 0.001))
+        except OSError as error:
+            failed = error
+    raise failed
+
+
 class _Backend(httpcore.NetworkBackend):
     def __init__(self) -> None:
         self.live: WeakSet[_Stream] = WeakSet()
@@ -125,7 +138,7 @@ class _Backend(httpcore.NetworkBackend):
         if left <= 0:
             raise httpcore.ConnectTimeout("the deadline has passed")
         try:
-            sock = socket.create_connection((host, port), left if timeout is None else min(left, timeout))
+            sock = _dialled(host, port, left if timeout is None else min(left, timeout))
         except TimeoutError as error:
             raise httpcore.ConnectTimeout(str(error)) from error
         except OSError as error:

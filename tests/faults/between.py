@@ -34,6 +34,10 @@ class Between:
         self._listener: socket.socket | None = None
         self._listen()
 
+    def passed_on(self, data: bytes) -> bytes:
+        """What the server gets of what a client has sent: all of it."""
+        return data
+
     def count(self, words: bytes) -> int:
         """How often clients have sent this."""
         return b"".join(self.heard).count(words)
@@ -104,7 +108,7 @@ class Between:
                 if server is None:
                     server = stack.enter_context(_connected(self.server))
                     waiting.register(server, select.POLLIN)
-                (server if source is client else client).sendall(data)
+                (server if source is client else client).sendall(self.passed_on(data) if source is client else data)
         self._clients.discard(client)
 
     def _passes(self, data: bytes, client: socket.socket, *, is_asked: bool) -> bool:

@@ -3,7 +3,6 @@
 import logging
 import os
 import pwd
-import socket
 import time
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,6 +11,7 @@ from typing import Any, Final
 import psycopg
 from psycopg.abc import RV, PQGen
 
+from ipc.name_addresses import numeric_addresses
 from ipc.postgres_address import PostgresAddress, parse_postgres_url
 from ipc.private_files import read_private
 from ipc.settings import LedgerSettings
@@ -54,6 +54,10 @@ class Line(psycopg.Connection[Any]):
         self.until = time.monotonic() + seconds
 
 
+class SettingsDropped(psycopg.OperationalError):
+    """A connection without the settings that it was asked for, such as that of a pooler which ignores them."""
+
+
 class Place:
     """Of one ledger. A name is looked up once: behind its walls a notary looks up none. Raises ValueError, OSError."""
 
@@ -62,27 +66,52 @@ class Place:
         self.waits = waits
         self._password_file, self._ca_file = settings.password_file, settings.ca_file
         self._user = self.address.user or _own_name()
-        self._numeric: str | None = None
+        self._numeric: tuple[str, ...] = ()
+        """All addresses of the name, in the order in which they are tried: the one that answered last is the first."""
         if self.address.host is not None:
-            addresses = socket.getaddrinfo(self.address.host, self.address.port, type=socket.SOCK_STREAM)
-            self._numeric = str(addresses[0][4][0])
+            self._numeric = numeric_addresses(self.address.host, self.address.port)
 
     def connect(self, *, reads: bool = False) -> Line:
-        """A connection that has answered; `reads`: one that can't write, and may take its time. Raises psycopg.Error,
-        OSError, KeyFileError."""
+        """A connection that has answered, with the settings that were asked for; `reads`: one that can't write, and may
+        take its time. Raises psycopg.Error, OSError, KeyFileError."""
         line = Line.connect(**self._parameters(reads=reads), autocommit=True, prepare_threshold=0)
-        line.prepared_max = PREPARED
+        try:
+            line.prepared_max = PREPARED
+            self._check_settings(line, self._settings(reads=reads))
+        except BaseException:
+            line.close()
+            raise
+        self._numeric = tuple(sorted(self._numeric, key=lambda one: one != line.info.hostaddr))
         return line
 
-    def _parameters(self, *, reads: bool) -> dict[str, Any]:
-        address, waits = self.address, self.waits
+    def _settings(self, *, reads: bool) -> dict[str, str]:
+        """What every connection is asked to have, as `pg_settings` shows it."""
+        waits = self.waits
         limits = {
             "statement_timeout": 0 if reads else waits.unit, "lock_timeout": min(waits.lock, waits.unit / 2),
             "idle_in_transaction_session_timeout": 60 if reads else waits.idle,
         }  # fmt: skip
-        options = [f"-c {name}={int(value * 1000)}" for name, value in limits.items()]
-        options += ["-c client_encoding=UTF8", "-c TimeZone=UTC"]
-        options += ["-c default_transaction_read_only=on"] if reads else []
+        return {name: str(int(value * 1000)) for name, value in limits.items()} | {
+            "client_encoding": "UTF8", "TimeZone": "UTC", "default_transaction_isolation": "read committed",
+            **({"default_transaction_read_only": "on"} if reads else {}),
+        }  # fmt: skip
+
+    def _check_settings(self, line: Line, asked: dict[str, str]) -> None:
+        """SECURITY: without its time limits a unit could hold the ledger's lock for ever."""
+        line.hurry(self.waits.unit)
+        rows = line.execute("SELECT name, setting FROM pg_settings WHERE name = ANY(%s)", [list(asked)]).fetchall()
+        line.until = float("inf")
+        found = dict(rows)
+        for name, value in asked.items():
+            if found.get(name) != value:
+                raise SettingsDropped(
+                    f"{name} is {found.get(name)!r} and not {value!r}, which was asked for: a pooler between drops the "
+                    f"settings of sessions. Name the server itself."
+                )
+
+    def _parameters(self, *, reads: bool) -> dict[str, Any]:
+        address, waits = self.address, self.waits
+        options = [f"-c {name}={_escaped(value)}" for name, value in self._settings(reads=reads).items()]
         parameters: dict[str, Any] = {
             "dbname": address.database, "port": address.port, "user": self._user,
             "host": address.folder or address.host, "options": " ".join(options), "gssencmode": "disable",
@@ -91,13 +120,19 @@ class Place:
             "channel_binding": "prefer", "keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3,
             "tcp_user_timeout": int(waits.unit * 1000),
         }  # fmt: skip
-        if self._numeric is not None:
-            parameters["hostaddr"] = self._numeric
+        if self._numeric:
+            names = [address.host or ""] * len(self._numeric)
+            parameters |= {"hostaddr": ",".join(self._numeric), "host": ",".join(names)}
         if self._ca_file is not None:
             parameters |= {"sslrootcert": self._ca_file, "sslcert": "", "sslkey": ""}
         if self._password_file is not None:
             parameters["password"] = read_private(Path(self._password_file)).decode().strip("\r\n")
         return parameters
+
+
+def _escaped(value: str) -> str:
+    """As libpq takes it within `options`."""
+    return value.replace(" ", r"\ ")
 
 
 def _own_name() -> str:

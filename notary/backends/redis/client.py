@@ -5,6 +5,7 @@ connect again. What it has made is taken over between two commands.
 """
 
 import contextlib
+import socket
 import threading
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -16,11 +17,12 @@ from redis.backoff import NoBackoff
 from redis.retry import Retry
 
 from ipc.logs import log
+from ipc.name_addresses import numeric_addresses
 from ipc.private_files import read_private
 from ipc.redis_address import RedisAddress, parse_redis_url
 from ipc.settings import StoreSettings
 from notary.backends.redis.scripts import Script
-from notary.backends.redis.sentinels import Spot, master_of, numeric_of
+from notary.backends.redis.sentinels import Spot, master_of
 from notary.store.contract import StoreGone
 
 AGAIN_SECONDS: Final = 0.25
@@ -48,7 +50,7 @@ class Place:
         self._password_file, self._ca_file = settings.redis_password_file, settings.redis_ca_file
         own = () if self.address.host is None else ((self.address.host, self.address.port),)
         named = self.address.sentinels or own
-        self._at = [Spot(host, numeric_of(host, port), port) for host, port in named]
+        self._at = [Spot(host, one, port) for host, port in named for one in numeric_addresses(host, port)]
 
     def connect(self) -> "Line":
         """A connection that has answered. Raises redis.RedisError, OSError, KeyFileError."""
@@ -68,7 +70,16 @@ class Place:
         spots = self._at
         if self.address.sentinels:
             spots = [master_of(self.address, {spot: self._pool_at(spot) for spot in spots})]
+        elif len(spots) > 1:
+            self._at = spots = self._first_that_answers(spots)
         return self._pool_at(spots[0], **known)
+
+    def _first_that_answers(self, spots: list[Spot]) -> list[Spot]:
+        """The addresses of one name, the first of them that takes a connection in front."""
+        for spot in spots:
+            with contextlib.suppress(OSError), socket.create_connection(spot[1:], self._waits.connect):
+                return [spot, *(one for one in spots if one != spot)]
+        return spots
 
     def _pool_at(self, spot: Spot, **known: Any) -> "redis.ConnectionPool":
         if not self.address.is_tls:

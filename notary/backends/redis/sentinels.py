@@ -7,7 +7,6 @@ address: behind its walls a notary reaches no others, and looks up no names.
 
 import contextlib
 import ipaddress
-import socket
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -25,11 +24,6 @@ class Spot(NamedTuple):
     host: str
     numeric: str
     port: int
-
-
-def numeric_of(host: str, port: int) -> str:
-    """The address of a name. Raises OSError."""
-    return str(socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][4][0])
 
 
 def master_of(address: RedisAddress, sentinels: "Mapping[Spot, redis.ConnectionPool]") -> Spot:

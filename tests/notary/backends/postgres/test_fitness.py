@@ -12,10 +12,11 @@ import pytest
 from ipc.messages import Closed
 from ipc.settings import LedgerSettings, Settings
 from notary.backends.postgres.fitness import judge, problem_of_postgres
-from notary.backends.postgres.place import Line
+from notary.backends.postgres.place import Line, Place, SettingsDropped
 from notary.backup import NotBackedUp, back_up
 from notary.database import DatabaseGone
 from notary.opening import open_state
+from tests.faults.between import Between
 from tests.notary.running import NotaryProcess, settings_in
 from tests.notary.samples import make_open
 from tests.support.certificates import made_certificate
@@ -136,6 +137,36 @@ def test_a_server_that_loses_or_refuses_writes_will_not_do(
         assert why in refusal(tmp_path, ledger)
         with postgres_server.connect("postgres") as connection:
             connection.execute(f"ALTER DATABASE {database} RESET {setting}")
+
+
+class Pooler(Between):
+    """Drops the parameter `options` of a session's start, as pgbouncer does that is told to ignore it."""
+
+    def passed_on(self, data: bytes) -> bytes:
+        if data[4:8] != b"\0\3\0\0":  # of protocol 3.0 is the first message of a session, and no other
+            return data
+        words = data[8:].rstrip(b"\0").split(b"\0")
+        kept = [pair for pair in zip(words[::2], words[1::2], strict=True) if pair[0] != b"options"]
+        body = data[4:8] + b"".join(name + b"\0" + value + b"\0" for name, value in kept) + b"\0"
+        return (len(body) + 4).to_bytes(4, "big") + body
+
+
+def test_a_pooler_that_drops_the_settings_of_sessions_will_not_do(
+    postgres_server: PostgresServer, database: str, tmp_path: Path
+) -> None:
+    straight = postgres_server.settings(database, by_tcp=True)
+    assert problem(straight) == ""
+    pooler = Pooler(("127.0.0.1", postgres_server.port))
+    try:
+        url = str(straight.url).replace(f":{postgres_server.port}/", f":{pooler.port}/")
+        through = msgspec.structs.replace(straight, url=url)
+        for told in (problem(through), refusal(tmp_path, through)):
+            assert f"ledger.url = '{url}': can't be used: PostgreSQL: statement_timeout is '0' and not '4000'" in told
+            assert "Name the server itself" in told
+        with pytest.raises(SettingsDropped):
+            Place(through).connect(reads=True)
+    finally:
+        pooler.close()
 
 
 def test_another_encoding_will_not_do(postgres_server: PostgresServer, database: str) -> None:

@@ -5,14 +5,18 @@ from collections.abc import Iterator
 from contextlib import closing
 
 import pytest
+import redis
 
-from ipc.settings import StoreSettings
+from ipc.settings import Settings, StoreSettings
 from notary.backends.redis.client import Client, Place
+from notary.backends.redis.fitness import problem_of_redis
 from notary.backends.redis.scripts import SWEEP
 from notary.store.contract import StoreGone
 from tests.faults.between import REFUSES, Between
 from tests.support.gateway import wait_for
 from tests.support.logs import capture_logs
+from tests.support.names import SERVICE, resolve_to
+from tests.support.ports import free_port
 from tests.support.redis_server import RedisServer
 
 FOUND = "the Redis of the store answers again"
@@ -36,6 +40,27 @@ def client(way: Between) -> Iterator[Client]:
 def named(server: RedisServer) -> int:
     """How many connections of notaries there are."""
     return str(server.ask("CLIENT", "LIST")).count("name=gateway-notary")
+
+
+@pytest.mark.parametrize("others", [("::1", "127.0.0.9"), ("127.0.0.9", "::1")])
+def test_every_address_of_a_name_is_tried_and_the_one_that_answers_is_kept_in_front(
+    redis_server: RedisServer, others: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolve_to(monkeypatch, others[0], "127.0.0.1", others[1])
+    settings = StoreSettings(redis_url=f"redis://{SERVICE}:{redis_server.port}")
+    place = Place(settings)
+    for _ in range(2):
+        with closing(place.connect()) as line:
+            assert line.ask([("PING",)]) == ["PONG"]
+        assert place._at[0].numeric == "127.0.0.1"
+    assert "can't be used" not in (problem_of_redis(Settings("/state", "http://gateway.test", store=settings)) or "")
+
+
+def test_a_name_none_of_whose_addresses_answers_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolve_to(monkeypatch, "127.0.0.9", "::1")
+    place = Place(StoreSettings(redis_url=f"redis://{SERVICE}:{free_port()}"))
+    with pytest.raises(redis.RedisError):
+        place.connect()
 
 
 def lose(client: Client) -> threading.Thread:

@@ -10,7 +10,6 @@ import pytest
 from ipc.messages import Closed, Enter, Issued, Proof, ReadBudget
 from ipc.settings import StoreSettings
 from notary.backends.redis.client import Client, Place
-from notary.backends.redis.sentinels import numeric_of
 from notary.store.contract import StoreGone
 from tests.notary.backends.redis.test_faults import answering, fresh, told
 from tests.notary.backends.redis.test_kills import CALLS, budgeted, left
@@ -126,11 +125,6 @@ def view(port: int, failover: int | None, address: str = "127.0.0.1") -> bytes:
 def place_of(sentinels: list[int], ports: list[int]) -> Place:
     named = ",".join(f"127.0.0.1:{port}" for port in sentinels)
     return Place(StoreSettings(redis_url=f"redis+sentinel://{named}/main?ports={','.join(map(str, ports))}"))
-
-
-def test_a_name_is_looked_up_and_an_address_stays_what_it_is() -> None:
-    assert numeric_of("localhost", 1) in ("127.0.0.1", "::1")
-    assert numeric_of("127.0.0.2", 1) == "127.0.0.2"
 
 
 def test_of_sentinels_that_differ_the_one_that_saw_the_last_failover_is_believed(redis_server: RedisServer) -> None:

@@ -1,0 +1,32 @@
+"""How the blocking client connects: every address of a name, within one deadline."""
+
+import socket
+from typing import Any
+
+import pytest
+from gateway_client.deadlines import _dialled
+
+from tests.support.names import SERVICE, resolve_to
+
+
+def test_addresses_that_do_not_answer_leave_time_for_those_after_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolve_to(monkeypatch, "127.0.0.9", "::1", "127.0.0.1")
+    given: list[tuple[str, float]] = []
+
+    def connects(address: Any, timeout: float) -> socket.socket:
+        given.append((address[0], timeout))
+        if address[0] != "127.0.0.1":
+            raise TimeoutError("timed out")
+        return socket.socket()
+
+    monkeypatch.setattr(socket, "create_connection", connects)
+    with _dialled(SERVICE, 1, 300.0):
+        pass
+    assert [address for address, _ in given] == ["127.0.0.9", "::1", "127.0.0.1"]
+    assert [round(seconds / 50) for _, seconds in given] == [2, 3, 6]
+
+
+def test_a_name_none_of_whose_addresses_answers_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    resolve_to(monkeypatch, "127.0.0.9", "127.0.0.8")
+    with pytest.raises(ConnectionRefusedError):
+        _dialled(SERVICE, 9, 60.0)
