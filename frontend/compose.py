@@ -6,6 +6,7 @@ Opening fails whole: what cannot be had at start ends the process with the exit 
 from collections.abc import Callable
 from pathlib import Path
 
+from frontend.actions.modules import modules_folder
 from frontend.auth.authentication import Authentication
 from frontend.auth.dpop import DpopVerifier
 from frontend.auth.lease import LeaseVerifier
@@ -107,7 +108,8 @@ def build_services(
     settlement = Settlement(
         known, notary, measured, weakened, execution, transitions, Learning(learned),
         Signatures(clock, own_addresses(settings), settings.approvals.require_signature),
-        HeldModules(current, control, pools), allow_list, settings.egress_proxy_url, deadlines.calls,
+        HeldModules(current.registry_now, modules_folder(settings), control, pools), allow_list,
+        settings.egress_proxy_url, deadlines.calls,
     )  # fmt: skip
     expiry, recovery = Expiry(clock, notary, transitions, weakened), Recovery(notary, weakened, transitions)
     registry, use_newest = current.registry_now, configuration.use_newest_policy

@@ -21,6 +21,7 @@ import msgspec
 from ipc.journal import Journal
 from ipc.log_level import says_details
 from ipc.stderr import stderr
+from ipc.visible import has_overlay
 
 Fields = Mapping[str, object]
 Sink = Callable[[str, str, Fields, BaseException | None], None]
@@ -147,8 +148,8 @@ def _columns(fields: Fields) -> str:
 
 
 def visible(text: str) -> str:
-    """`text` with unprintable characters escaped."""
-    return text if text.isprintable() else text.encode("unicode_escape").decode()
+    """`text`, escaped where a character of it can't be printed or is drawn over others."""
+    return text if text.isprintable() and not has_overlay(text) else text.encode("unicode_escape").decode()
 
 
 log = Log(Lines().write)

@@ -9,6 +9,8 @@ import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 
+from ipc.visible import is_invisible
+
 MAX_PATH_BYTES = 4096
 MAX_SEGMENT_BYTES = 255
 _CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff]")
@@ -61,6 +63,9 @@ def _check(path: str) -> None:
         raise InvalidPath("absolute")
     if "\\" in path:
         raise InvalidPath("backslash")
+    # SECURITY: a person decides about a path, and later finds it, by what they see of it.
+    if not path.isascii() and any(map(is_invisible, set(path))):
+        raise InvalidPath("invisible_character")
     if not unicodedata.is_normalized("NFC", path):
         raise InvalidPath("not_nfc")
     for segment in path.split("/"):
@@ -68,6 +73,8 @@ def _check(path: str) -> None:
             raise InvalidPath("empty_segment")
         if segment in {".", ".."}:
             raise InvalidPath("dot_segment")
+        if segment != segment.strip():
+            raise InvalidPath("space_at_end")
         if len(segment.encode()) > MAX_SEGMENT_BYTES:
             raise InvalidPath("too_long")
 

@@ -4,7 +4,10 @@ SECURITY: who decides about a held call decides by what is shown. What could hid
 \\uXXXX, and a backslash as two, so that a text can be read back from what is shown: no two texts are shown alike.
 """
 
+import re
 import unicodedata
+from collections.abc import Callable
+from json.encoder import encode_basestring_ascii
 from typing import Any, Final
 
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp", "Zs"})
@@ -22,6 +25,12 @@ _TO_THE_LEFT: Final = frozenset({"R", "AL", "AN"})
 _WITHOUT_DIRECTION: Final = frozenset({"NSM", "WS"})
 MOST_MARKS: Final = 4
 """Combining marks on one character, more than any script needs; those after them are written out."""
+_DELETION: Final = "\u1dfb"
+"""Combining deletion mark: strikes its character out, and has another combining class than overlays."""
+_MOST_KNOWN: Final = 20_000
+"""Characters that a table remembers."""
+_CONTROLS: Final = re.compile("[\x00-\x1f]")
+_BEYOND_ASCII: Final = re.compile("[^\x00-\x7e]+")
 
 
 def visible(value: Any) -> Any:
@@ -39,35 +48,81 @@ def in_ascii(text: str) -> str:
     """A JSON text in ASCII, with the same meaning: nothing in it can look like something else."""
     if text.isascii() and "\x7f" not in text:
         return text
-    return "".join(one if one < "\x7f" else _json_escape(one) for one in text)
+    if _CONTROLS.search(text):
+        return _BEYOND_ASCII.sub(lambda found: _json_string(found[0]), text)
+    # Quotes and backslashes, which the encoder has doubled, are undone: each begins where a backslash does.
+    return _json_string(text).replace("\\\\", "\0").replace('\\"', '"').replace("\0", "\\")
+
+
+def has_looks(one: str) -> bool:
+    """Whether a character can be seen, and looks like no other one that can't."""
+    return one == " " or (unicodedata.category(one) not in _HIDDEN and one not in _WITHOUT_LOOKS)
+
+
+def is_invisible(one: str) -> bool:
+    """Whether a character takes no place in a text, or directs how others are shown."""
+    return one in _WITHOUT_LOOKS or unicodedata.category(one) in {"Cf", "Zl", "Zp"}
+
+
+class _Table(dict[int, str]):
+    """How each character is written, for str.translate: as itself where `is_shown` says so. Filled by use."""
+
+    def __init__(self, is_shown: Callable[[str], bool]) -> None:
+        self._is_shown = is_shown
+
+    def __missing__(self, code: int) -> str:
+        one = chr(code)
+        written = one if self._is_shown(one) else _escape(one)
+        if len(self) < _MOST_KNOWN:
+            self[code] = written
+        return written
+
+
+def _is_clear(one: str) -> bool:
+    return one != "\\" and has_looks(one) and not _is_overlay(one)
+
+
+def _is_clear_among_others(one: str) -> bool:
+    return unicodedata.bidirectional(one) not in _TO_THE_LEFT and _is_clear(one)
+
+
+_TABLES: Final = (_Table(_is_clear), _Table(_is_clear_among_others))
+"""For text of one direction, and for text that mixes them."""
+_ESCAPES: Final = _Table(lambda _: False)
 
 
 def _visible(text: str) -> str:
     if text.isascii() and text.isprintable() and "\\" not in text:
         return text
-    is_mixed = _mixes_directions(text)
-    shown: list[str] = []
-    marks, has_base = 0, False
-    for one in text:
-        if unicodedata.category(one).startswith("M"):
-            marks += 1
-            is_shown = has_base and marks <= MOST_MARKS and one not in _WITHOUT_LOOKS
-        else:
-            marks = 0
-            is_shown = has_looks(one) and not (is_mixed and unicodedata.bidirectional(one) in _TO_THE_LEFT)
-            has_base = is_shown and one not in " \\"
-        shown.append(one if is_shown and one != "\\" else _escape(one))
-    return "".join(shown)
+    distinct = set(text)
+    table = _TABLES[_mixes_directions(distinct)]
+    marks = {one for one in distinct if unicodedata.category(one).startswith("M")}
+    if not marks:
+        return text.translate(table)
+    no_bases = {one for one in distinct if one == " " or table[ord(one)] != one}
+    written, last = [], 0
+    for found in re.finditer(f"[{re.escape(''.join(sorted(marks)))}]+", text):
+        start, end = found.span()
+        carried = start + MOST_MARKS if start and text[start - 1] not in no_bases else start
+        if carried < end:
+            written += text[last:carried].translate(table), text[carried:end].translate(_ESCAPES)
+            last = end
+    return "".join((*written, text[last:].translate(table)))
 
 
-def has_looks(one: str) -> bool:
-    """Whether a person sees the character."""
-    return one == " " or (unicodedata.category(one) not in _HIDDEN and one not in _WITHOUT_LOOKS)
+def has_overlay(text: str) -> bool:
+    """Whether a mark in it is drawn over other characters."""
+    return not text.isascii() and any(map(_is_overlay, set(text)))
 
 
-def _mixes_directions(text: str) -> bool:
-    """Whether its characters may be shown in another order than they have."""
-    directions = {unicodedata.bidirectional(one) for one in text}
+def _is_overlay(one: str) -> bool:
+    """Whether a mark strikes out or encloses the character that carries it: combining class 1 of Unicode, or Me."""
+    return unicodedata.combining(one) == 1 or unicodedata.category(one) == "Me" or one == _DELETION
+
+
+def _mixes_directions(characters: set[str]) -> bool:
+    """Whether they may be shown in another order than they have."""
+    directions = {unicodedata.bidirectional(one) for one in characters}
     return bool(directions & _TO_THE_LEFT) and bool(directions - {"R", "AL"} - _WITHOUT_DIRECTION)
 
 
@@ -76,6 +131,5 @@ def _escape(one: str) -> str:
     return "\\\\" if one == "\\" else f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 
-def _json_escape(one: str) -> str:
-    units = one.encode("utf-16-be", "surrogatepass").hex()
-    return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
+def _json_string(text: str) -> str:
+    return encode_basestring_ascii(text)[1:-1]

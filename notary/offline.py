@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from ipc.exits import Exit
+from ipc.visible import has_overlay
 from notary.reading.audit import CannotCheck, Findings, check, neighbours, readable
 from notary.reading.kept_checkpoints import Kept, keys_by_name, read_kept
 from notary.reading.source import NotReadable, add_source, source_in
@@ -115,7 +116,7 @@ def _line(number: int, stored: bytes, *, is_broken: bool) -> str:
 
 def _printable(text: str) -> str:
     """SECURITY: an agent may have chosen this text; a terminal must not obey it."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return "".join(c if c.isprintable() and not has_overlay(c) else c.encode("unicode_escape").decode() for c in text)
 
 
 def _sentence(place: str, findings: Findings) -> str:

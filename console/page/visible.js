@@ -4,6 +4,11 @@
 // goes through `visible`: no view has to remember it.
 
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Co}\p{Cn}\p{Zl}\p{Zp}\p{Zs}\p{Default_Ignorable_Code_Point}\u2800]/u;
+const OVERLAY = new RegExp( // strikes out or encloses the character that carries it
+  "[\\p{Me}\\u0334-\\u0338\\u1cd4\\u1ce2-\\u1ce8\\u1dfb\\u20d2\\u20d3\\u20d8-\\u20da\\u20e5\\u20e6\\u20ea\\u20eb"
+  + "\\u{10a39}\\u{16af0}-\\u{16af4}\\u{1bc9e}\\u{1d167}-\\u{1d169}]",
+  "u",
+);
 const MARK = /\p{M}/u;
 const TO_THE_LEFT =
   /[\u0590-\u08ff\ufb1d-\ufdff\ufe70-\ufeff\u{10800}-\u{10fff}\u{1e800}-\u{1efff}]/u;
@@ -23,7 +28,7 @@ export function visible(text) {
     let isShown;
     if (MARK.test(one)) {
       marks += 1;
-      isShown = hasBase && marks <= MOST_MARKS && !HIDDEN.test(one);
+      isShown = hasBase && marks <= MOST_MARKS && !HIDDEN.test(one) && !OVERLAY.test(one);
     } else {
       marks = 0;
       isShown = one === " " || (!HIDDEN.test(one) && !(isMixed && TO_THE_LEFT.test(one)));

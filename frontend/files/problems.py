@@ -10,6 +10,8 @@ from collections.abc import Iterable
 
 import msgspec
 
+from ipc.visible import has_overlay
+
 _SHOWN_CHARACTERS = 60
 _SAID_CHARACTERS = 600
 
@@ -61,9 +63,9 @@ def printable(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    if text.isprintable():
+    if text.isprintable() and not has_overlay(text):
         return text
-    return "".join(character if character.isprintable() else ascii(character)[1:-1] for character in text)
+    return "".join(one if one.isprintable() and not has_overlay(one) else ascii(one)[1:-1] for one in text)
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:

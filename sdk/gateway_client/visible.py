@@ -22,6 +22,8 @@ _TO_THE_LEFT: Final = frozenset({"R", "AL", "AN"})
 _WITHOUT_DIRECTION: Final = frozenset({"NSM", "WS"})
 MOST_MARKS: Final = 4
 """Combining marks on one character, more than any script needs; those after them are written out."""
+_DELETION: Final = "\u1dfb"
+"""Combining deletion mark: strikes its character out, and has another combining class than overlays."""
 
 
 def visible(text: str) -> str:
@@ -34,7 +36,7 @@ def visible(text: str) -> str:
     for one in text:
         if unicodedata.category(one).startswith("M"):
             marks += 1
-            is_shown = has_base and marks <= MOST_MARKS and one not in _WITHOUT_LOOKS
+            is_shown = has_base and marks <= MOST_MARKS and one not in _WITHOUT_LOOKS and not _is_overlay(one)
         else:
             marks = 0
             is_shown = has_looks(one) and not (is_mixed and unicodedata.bidirectional(one) in _TO_THE_LEFT)
@@ -46,6 +48,11 @@ def visible(text: str) -> str:
 def has_looks(one: str) -> bool:
     """Whether a character can be seen, and looks like no other one that can't."""
     return one == " " or (unicodedata.category(one) not in _HIDDEN and one not in _WITHOUT_LOOKS)
+
+
+def _is_overlay(one: str) -> bool:
+    """Whether a mark strikes out or encloses the character that carries it: combining class 1 of Unicode, or Me."""
+    return unicodedata.combining(one) == 1 or unicodedata.category(one) == "Me" or one == _DELETION
 
 
 def _mixes_directions(text: str) -> bool:

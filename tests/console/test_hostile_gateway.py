@@ -145,6 +145,7 @@ TEXTS = (
     "plain", "tab\tnew\nline", "\u202egpj", "zero\u200bwidth", "soft\u00adhyphen", "nbsp\u00a0", "wide\u3000", "\u2800",
     "\u115f", "\ufe0f", "e\u0301", "e" + "\u0301" * 6, "\u0301alone", "שלום", "שלום abc", "abc 12 عدد", "日本語", "é",
     "\ud800", "\U000e0041", "\ue000", "\U0001f600", "a\\u202e", "", "\u0378",
+    "1\u03360", "=\u0338", "a\u20dd", "a\u20e5", "a\u0489", "a\u1dfb", "a\u1ce4", "\U00010a00\U00010a39",
 )  # fmt: skip
 VALUES: tuple[Any, ...] = (
     None, True, {}, [], {"b": [1, 2.5, -0.0, 1e-7, 9007199254740991], "a": {"é": "\u202e\n\"\\", "€": "😀"}},

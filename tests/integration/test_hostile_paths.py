@@ -48,11 +48,12 @@ REFUSED_PATHS = (
     "*", "a*b", "a?b", "[a]", "**",
     "x" * 256, "a/" + "x" * 300, "/".join(["d" * 200] * 30),
     "~/../escape/..", "proc/self/../../escape",
+    "reports/\u202egpj.exe", "e\u200b", "a\ufe0f", "reports/ ", " a", "a /b", "a\u00a0",  # read as another name
 )  # fmt: skip
 
 WRITTEN_PATHS = (
     "%2e%2e/escape", "~root", "$HOME/x", "CON", "a b", "-rf", "state/ledger.sqlite3",
-    "\uff0e\uff0e/escape", "\u2025/escape", "a\u202eb", "e\u200b", "file:etc", "a|b;c&d`e`", "a..b/c..",
+    "\uff0e\uff0e/escape", "\u2025/escape", "file:etc", "a|b;c&d`e`", "a..b/c..",
 )  # fmt: skip
 """Strange, and nevertheless each the plain name of one file below the root."""
 

@@ -29,6 +29,15 @@ def test_a_plain_relative_path_is_taken(path: str) -> None:
         ("a\u2028b", "control_character"),
         ("a\ud800b", "control_character"),
         ("a\\b", "backslash"),
+        ("reports/\u202egpj.exe", "invisible_character"),
+        ("a\u200bb", "invisible_character"),
+        ("a\ufe0f", "invisible_character"),
+        ("a\u3164", "invisible_character"),
+        ("reports/ ", "space_at_end"),
+        (" a", "space_at_end"),
+        ("a /b", "space_at_end"),
+        ("a/\u3000b", "space_at_end"),
+        ("b\u00a0", "space_at_end"),
         ("e\u0301", "not_nfc"),
         ("a*", "wildcard_character"),
         ("a?", "wildcard_character"),
@@ -44,7 +53,7 @@ def test_a_path_with_another_spelling_is_refused_by_rule(path: str, rule: str) -
     assert refused.value.rule == rule
 
 
-@pytest.mark.parametrize("pattern", ["/a", "a/../b", "a//b", "[ab]", "a**", "**a/b", ""])
+@pytest.mark.parametrize("pattern", ["/a", "a/../b", "a//b", "[ab]", "a**", "**a/b", "", "a/ *", "\u202ea/*"])
 def test_a_pattern_is_a_relative_path_too(pattern: str) -> None:
     with pytest.raises(InvalidPath):
         check_pattern(pattern)

@@ -72,6 +72,8 @@ def test_text_in_the_scripts_of_people_is_shown_as_it_is(text: str) -> None:
     ("x" + "\u0301" * (MOST_MARKS + 2), "x" + "\u0301" * MOST_MARKS + "\\u0301" * 2),
     ("to \u05d0\u05d1", "to \\u05d0\\u05d1"), ("\u05d0 12", "\\u05d0 12"), ("\u0661,\u0662", "\\u0661,\\u0662"),
     ("\u05d0,\u05d1", "\\u05d0,\\u05d1"),
+    ("pay 1\u03360\u0336", "pay 1\\u03360\\u0336"), ("=\u0338", "=\\u0338"), ("a\u20dd", "a\\u20dd"),
+    ("a\u20e5", "a\\u20e5"), ("a\u0489", "a\\u0489"), ("a\u1dfb", "a\\u1dfb"), ("e\u0301\u0338", "e\u0301\\u0338"),
 ])  # fmt: skip
 def test_what_hides_disguises_or_reorders_is_written_out(text: str, shown: str) -> None:
     assert visible(text) == visible_to_clients(text) == shown

@@ -4,10 +4,12 @@ Guarantees that a plan runs only with a module that is trusted now, whether or n
 force names it. One that a reload left without an action is loaded again by its digest when its plan is approved.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
-from frontend.actions.modules import held_module, modules_folder
-from frontend.configuration.current import Current
+from frontend.actions.modules import held_module
+from frontend.actions.registry import Registry
 from frontend.control import Control, SupervisorSilent
 from frontend.errors import GateError
 from frontend.pool.pool import Pools
@@ -16,9 +18,10 @@ from ipc.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class HeldModules:
-    """Obtains them."""
+    """Obtains them. `folder` is where modules lie that are not built in."""
 
-    current: Current
+    registry: Callable[[], Registry]
+    folder: Path
     control: Control
     pools: Pools
 
@@ -26,9 +29,9 @@ class HeldModules:
         """Workers that are leased from now on have the plan's module. Raises GateError: plan_integrity when it is not
         trusted any more, or gone; overloaded when it can't be loaded now."""
         digest = plan.provider_module_digest
-        if self.current.registry.has_module(digest):
+        if self.registry().has_module(digest):
             return
-        file = held_module(plan, modules_folder(self.current.settings))
+        file = held_module(plan, self.folder)
         try:
             loaded = await self.control.load_modules((file,))
         except SupervisorSilent as error:
@@ -39,6 +42,6 @@ class HeldModules:
         if verdict.verdict != "ok":
             raise GateError("plan_integrity", cause=f"the plan's module is {verdict.verdict}: {verdict.detail}")
         # SECURITY: by the configuration in force now, which a reload may have replaced meanwhile.
-        if not (verdict.is_builtin or self.current.registry.trusts(digest)):
+        if not (verdict.is_builtin or self.registry().trusts(digest)):
             raise GateError("plan_integrity", cause="the plan's module is not trusted any more")
         self.pools.require_generation(loaded.generation)

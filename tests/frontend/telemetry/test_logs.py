@@ -63,6 +63,12 @@ def test_nobodys_text_moves_a_terminals_cursor() -> None:
     assert all(character.isprintable() for character in shown.rstrip("\n"))
 
 
+def test_a_mark_that_strikes_characters_out_is_written_out_on_a_terminal() -> None:
+    shown = said('log.info("x", cause="pay 1\\u03360\\u0336")', human=True)
+    assert "\u0336" not in shown
+    assert "pay 1\\u03360\\u0336" in shown
+
+
 def test_what_has_no_json_is_said_all_the_same() -> None:
     fields = line('log.info("x", broken="\\ud800", thing=object, number=2**70, inner={1: b"2"})')
     assert fields["message"] == "x"
