@@ -13,6 +13,7 @@ from langchain_core.tools import BaseTool, StructuredTool
 from gateway_client.agents import AgentClient
 from gateway_client.errors import ApprovalPending, GatewayError
 from gateway_client.results import Executed, Held, Manifest
+from gateway_client.tool_schemas import object_schema
 
 Outcome = Executed | Held | GatewayError
 MAX_CONTENT = 65_536
@@ -31,21 +32,21 @@ def tools(client: AgentClient, *, only: Collection[str] | None = None, wait_seco
         raise ValueError(f"no such action: {', '.join(missing)}")
     wanted = [name for name in names if only is None or name in only]
     manifests = [client.manifest(name) for name in wanted]
-    return [_tool(client, one, wait_seconds) for one in manifests if _is_object(one.request_schema)]
+    schemas = [(one, object_schema(one.request_schema)) for one in manifests]
+    return [_tool(client, one, schema, wait_seconds) for one, schema in schemas if schema is not None]
 
 
-def _tool(client: AgentClient, manifest: Manifest, wait_seconds: float) -> BaseTool:
+def _tool(client: AgentClient, manifest: Manifest, schema: dict[str, Any], wait_seconds: float) -> BaseTool:
     def call(**arguments: Any) -> tuple[str, Outcome]:
         outcome = _called(client, manifest.action_id, arguments, wait_seconds)
         return _said(outcome), outcome
 
-    schema = manifest.request_schema or {}
     effects = ", ".join(manifest.declared_side_effects) or "none"
     return StructuredTool.from_function(
         call,
         name=manifest.action_id,
         description=f"{manifest.description} Risk: {manifest.risk_level}. Side effects: {effects}.".strip(),
-        args_schema={**schema, "type": "object", "properties": schema.get("properties", {})},
+        args_schema={**schema, "properties": schema.get("properties", {})},
         response_format="content_and_artifact",
         metadata={"action_version": manifest.version, "risk_level": manifest.risk_level},
     )
@@ -79,7 +80,3 @@ def _said(outcome: Outcome) -> str:
         "retry_after_seconds": outcome.retry_after if outcome.is_retryable else None,
     }  # fmt: skip
     return json.dumps({name: value for name, value in said.items() if value is not None}, ensure_ascii=False)
-
-
-def _is_object(schema: Any) -> bool:
-    return schema is None or (isinstance(schema, dict) and schema.get("type", "object") == "object")

@@ -157,6 +157,37 @@ async def test_a_client_hears_when_actions_come_or_go(mode: str) -> None:
             tasks.cancel_scope.cancel()
 
 
+@pytest.mark.parametrize("changed", [{"description": "new"}, {"request_schema": {"type": "object", "required": ["x"]}}])
+async def test_a_change_of_a_tool_is_told_once_whatever_asked_for_the_list_meanwhile(changed: dict[str, Any]) -> None:
+    script: dict[str, Any] = {
+        "GET /v1/actions": (200, [summary("a"), summary("b")]), "GET /v1/actions/b": (200, summary("b")),
+        "GET /v1/actions/a": [(200, summary("a")), (200, summary("a")), (200, summary("a", **changed))],
+    }  # fmt: skip
+    with scripted_gateway(script) as gate:
+        async with AsyncAgentClient(gate.url) as agent:
+            catalog = Catalog(agent, page_size=1)
+            await catalog.page(None)
+            assert not await catalog.has_changed()  # b was not read yet, and is no news
+            with pytest.raises(MCPError):
+                await catalog.action_of("unknown")
+            assert await catalog.has_changed()
+            assert not await catalog.has_changed()
+
+
+async def test_an_action_that_goes_is_told_after_a_call_has_found_it_gone() -> None:
+    script: dict[str, Any] = {
+        "GET /v1/actions": [(200, [summary("a"), summary("b")]), (200, [summary("a")])],
+        "GET /v1/actions/a": (200, summary("a")), "GET /v1/actions/b": (200, summary("b")),
+    }  # fmt: skip
+    with scripted_gateway(script) as gate:
+        async with AsyncAgentClient(gate.url) as agent:
+            catalog = Catalog(agent)
+            await catalog.page(None)
+            with pytest.raises(MCPError, match="Unknown tool"):
+                await catalog.action_of("c")
+            assert await catalog.has_changed()
+
+
 async def test_without_a_lease_a_call_says_who_can_mend_that() -> None:
     script = {"GET /v1/actions": (200, [summary("a")]), "POST /v1/leases": (403, {"error": "identity_forbidden"})}
     with scripted_gateway(script) as gate:

@@ -98,6 +98,17 @@ def iso(seconds: float) -> str:
 def _result(fields: dict[str, Any], *, is_error: bool = False) -> CallToolResult:
     known = {name: value for name, value in fields.items() if value is not None}
     text = json.dumps(known, ensure_ascii=False)
+    if not _is_unicode(text):  # half of a surrogate pair: no message of the protocol can have it
+        text = text.encode(errors="replace").decode()
+        known = json.loads(text)
     if visible(text) != text:
         text = json.dumps(known)
     return CallToolResult(content=[TextContent(text=text)], structured_content=known, is_error=is_error)
+
+
+def _is_unicode(text: str) -> bool:
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

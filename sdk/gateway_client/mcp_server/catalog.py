@@ -1,7 +1,8 @@
 """The list of tools: from discovery, page by page, and whether it has changed.
 
-Guarantees that a page asks for a bounded number of manifests, few at a time, and that names lead back to the ids they
-were made from. What is listed is what is registered; whether a call is allowed is the gateway's to say, call by call.
+Guarantees that few manifests are asked for at a time, and that names lead back to the ids they were made from.
+`has_changed` compares with the list as the client got it, so that no other use of the list hides a change. The list has
+every registered action; whether a call is allowed is the gateway's to say, call by call.
 """
 
 from bisect import bisect_right
@@ -14,13 +15,12 @@ from mcp_types import INTERNAL_ERROR, INVALID_PARAMS, ListToolsResult, Tool
 from gateway_client.agents import AsyncAgentClient
 from gateway_client.errors import GatewayError, NotFound
 from gateway_client.mcp_server.names import STATUS_TOOL, table_of
-from gateway_client.mcp_server.tools import status_tool, tool_of
+from gateway_client.mcp_server.tools import digest_of, status_tool, tool_of
 
 PAGE = 50
 AT_ONCE = 8
 """Manifests that are asked for at the same time."""
 MAX_CURSOR = 256
-Mark = tuple[tuple[str, str], ...]
 
 
 class Catalog:
@@ -30,41 +30,54 @@ class Catalog:
         self._client = client
         self._page_size = page_size
         self._ids: dict[str, str] = {}
-        self._mark: Mark | None = None
+        self._told: dict[str, str | None] = {}
+        """Id to digest of each tool as the client knows it; None for one that it knows to be there and has not read."""
 
     async def page(self, cursor: str | None) -> ListToolsResult:
         """The tools after `cursor`, the id of an action; the status tool comes first. Raises MCPError."""
         if cursor is not None and not 0 < len(cursor) <= MAX_CURSOR:
             raise MCPError(INVALID_PARAMS, "Invalid cursor")
         try:
-            await self.refresh()
-            ids = sorted(self._ids.values())
+            ids = await self._refreshed()
             first = 0 if cursor is None else bisect_right(ids, cursor)
             chosen = ids[first : first + self._page_size]
-            tools = await self._tools(chosen)
+            by_id = await self._tools(chosen)
         except GatewayError as error:
             raise MCPError(INTERNAL_ERROR, f"The gateway does not list its actions: {error}. {error.hint}") from None
+        if cursor is None:
+            self._told = dict.fromkeys(ids)
+        self._told |= {one: digest_of(by_id.get(one)) for one in chosen}
+        tools = [by_id[one] for one in chosen if one in by_id]
         following = chosen[-1] if first + self._page_size < len(ids) else None
         return ListToolsResult(tools=[status_tool(), *tools] if cursor is None else tools, next_cursor=following)
 
-    async def refresh(self) -> bool:
-        """Ask which actions there are; True when others than at the last time. Raises GatewayError."""
-        actions = await self._client.actions()
-        self._ids = table_of(sorted(one.action_id for one in actions))
-        before, self._mark = self._mark, tuple(sorted((one.action_id, one.version) for one in actions))
-        return before is not None and before != self._mark
+    async def has_changed(self) -> bool:
+        """True once for each difference from the list as the client knows it. Raises GatewayError."""
+        ids = await self._refreshed()
+        by_id = await self._tools(ids)
+        now = {one: digest_of(by_id.get(one)) for one in ids}
+        before, self._told = self._told, {**now}
+        known = {one: now.get(one) if digest is None else digest for one, digest in before.items()}
+        return known != now
 
     async def action_of(self, name: str) -> str:
         """The id of the action that a tool is. Raises MCPError for an unknown tool, GatewayError."""
         if name not in self._ids:
-            await self.refresh()
+            await self._refreshed()
         if name not in self._ids:
             close = get_close_matches(name[:MAX_CURSOR], [*self._ids, STATUS_TOOL], n=3)
             near = f" Did you mean {' or '.join(close)}?" if close else ""
             raise MCPError(INVALID_PARAMS, f"Unknown tool: {name[:64]!r}.{near}")
         return self._ids[name]
 
-    async def _tools(self, ids: list[str]) -> list[Tool]:
+    async def _refreshed(self) -> list[str]:
+        """Ask which actions there are; gives their ids in order."""
+        actions = await self._client.actions()
+        self._ids = table_of(sorted(one.action_id for one in actions))
+        return sorted(self._ids.values())
+
+    async def _tools(self, ids: list[str]) -> dict[str, Tool]:
+        """Id to tool, of those actions that are tools."""
         by_id: dict[str, Tool] = {}
         problems: list[GatewayError] = []
         limiter = anyio.CapacityLimiter(AT_ONCE)
@@ -86,4 +99,4 @@ class Catalog:
                 group.start_soon(ask, action_id)
         if problems:
             raise problems[0]
-        return [by_id[action_id] for action_id in ids if action_id in by_id]
+        return by_id

@@ -1,16 +1,17 @@
 """The MCP server of one session: one client library, one key, one lease at a time, over standard input and output.
 
 Guarantees that standard output carries the protocol alone, that calls in flight and results are bounded, and that the
-end of standard input ends everything. Serves every protocol revision of the installed `mcp` package.
+end of standard input ends everything, as SIGINT does. Serves every protocol revision of the installed `mcp` package.
 """
 
+import os
+import signal
 from dataclasses import dataclass
 from typing import Any, cast
 
 import anyio
 from anyio.abc import TaskGroup
 from mcp.server import NotificationOptions, Server, ServerRequestContext
-from mcp.server.stdio import stdio_server
 from mcp.server.subscriptions import InMemorySubscriptionBus, ListenHandler
 from mcp_types import CallToolRequestParams, CallToolResult, ListToolsResult, PaginatedRequestParams
 
@@ -18,6 +19,7 @@ from gateway_client.agents import AsyncAgentClient
 from gateway_client.mcp_server.calling import Calling
 from gateway_client.mcp_server.catalog import Catalog
 from gateway_client.mcp_server.holds import Holds
+from gateway_client.mcp_server.stdio import stdio
 from gateway_client.mcp_server.tasks import serve_tasks
 from gateway_client.mcp_server.watch import Watch
 from gateway_client.version import __version__
@@ -29,6 +31,7 @@ INSTRUCTIONS = (
     "repeat a call unchanged only where `is_retryable` is true, after `retry_after_seconds`."
 )
 MAX_LISTENERS = 8
+INTERRUPTED = 130
 Context = ServerRequestContext[Any, Any]
 
 
@@ -43,7 +46,9 @@ class Options:
 
 
 def serve(client: AsyncAgentClient, options: Options) -> None:
-    """Serve until standard input ends. Raises KeyboardInterrupt."""
+    """Serve until standard input ends. SIGINT ends the process with 130."""
+    # A write to a host that has stopped reading can't be cancelled, and there is nothing to save.
+    signal.signal(signal.SIGINT, lambda _number, _frame: os._exit(INTERRUPTED))
     anyio.run(_serve, client, options)
 
 
@@ -72,7 +77,7 @@ def server_for(client: AsyncAgentClient, tasks: TaskGroup, options: Options) -> 
 
 
 async def _serve(client: AsyncAgentClient, options: Options) -> None:
-    async with client, anyio.create_task_group() as tasks, stdio_server() as (received, sent):
+    async with client, anyio.create_task_group() as tasks, stdio() as (received, sent):
         server = server_for(client, tasks, options)
         changes = NotificationOptions(tools_changed=options.refresh_seconds > 0)
         await server.run(received, sent, server.create_initialization_options(changes))

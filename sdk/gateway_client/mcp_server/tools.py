@@ -1,9 +1,11 @@
-"""Tools from manifests: name, description, schemas, and risk as annotations. Pure.
+"""Tools from manifests: name, description, schemas, and risk as annotations; and a digest of each. Pure.
 
 Annotations follow from what the manifest declares, and are on the careful side where it leaves something open: a tool
 is read-only only if every declared side effect is a reading one, and destructive unless it is read-only or of low risk.
 """
 
+import hashlib
+import json
 from typing import Any
 
 from mcp_types import Tool, ToolAnnotations
@@ -11,6 +13,7 @@ from mcp_types import Tool, ToolAnnotations
 from gateway_client.errors import clean
 from gateway_client.mcp_server.names import STATUS_TOOL, name_of
 from gateway_client.results import Manifest
+from gateway_client.tool_schemas import object_schema
 
 HELD_RISKS = frozenset({"high", "critical"})
 """What the default policy holds for a person (the gateway's docs/policy.md)."""
@@ -31,7 +34,7 @@ _ENVELOPE: dict[str, Any] = {
 
 def tool_of(manifest: Manifest) -> Tool | None:
     """The tool for an action; None for one whose requests are no objects, which MCP can't send."""
-    asked = _arguments(manifest.request_schema)
+    asked = object_schema(manifest.request_schema)
     if asked is None:
         return None
     return Tool(
@@ -42,6 +45,13 @@ def tool_of(manifest: Manifest) -> Tool | None:
         annotations=annotations_of(manifest),
         _meta={META: {"id": manifest.action_id, "version": manifest.version, "risk_level": manifest.risk_level}},
     )
+
+
+def digest_of(tool: Tool | None) -> str:
+    """SHA-256 of a tool's whole entry in the list; empty for an action that can't be a tool."""
+    if tool is None:
+        return ""
+    return hashlib.sha256(json.dumps(tool.model_dump(by_alias=True, exclude_none=True)).encode()).hexdigest()
 
 
 def annotations_of(manifest: Manifest) -> ToolAnnotations:
@@ -90,16 +100,6 @@ def _description(manifest: Manifest) -> str:
     if manifest.risk_level in HELD_RISKS:
         text += f" An operator may have to approve it first: then ask {STATUS_TOOL} for the outcome."
     return clean(text)
-
-
-def _arguments(schema: Any) -> dict[str, Any] | None:
-    """The request schema as MCP wants it: arguments are always an object."""
-    if not isinstance(schema, dict):
-        return {"type": "object"}
-    kind = schema.get("type", "object")
-    if kind != "object" and not (isinstance(kind, list) and "object" in kind):
-        return None
-    return {**schema, "type": "object"}
 
 
 def _output(manifest: Manifest) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Tells a client that the list of tools has changed: an operator has reloaded the gateway with other actions.
+"""Tells a client that the list of tools has changed: a reload of the gateway brought other actions or manifests.
 
 It begins to look once the list was asked for. Clients of 2026-07-28 hear it on the streams that they opened
 (`subscriptions/listen`), older ones as a notification. A look that fails is passed over: the next one comes.
@@ -40,7 +40,7 @@ class Watch:
         while True:
             await anyio.sleep(self._seconds)
             with suppress(GatewayError):
-                if await self._catalog.refresh():
+                if await self._catalog.has_changed():
                     await self._tell()
 
     async def _tell(self) -> None:

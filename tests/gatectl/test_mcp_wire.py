@@ -1,0 +1,89 @@
+"""`gatectl mcp` as a process: lines that no library writes, signals, and a host that goes away."""
+
+import json
+import signal
+import subprocess
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+
+from tests.support.gatectl import SCRIPT, SECONDS, Gatectl
+
+CALL = '{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":"text_digest","arguments":{"text":%s}}}'
+INITIALIZE = {
+    "jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {
+        "protocolVersion": "2025-03-26", "capabilities": {}, "clientInfo": {"name": "test", "version": "1"}},
+}  # fmt: skip
+
+
+@contextmanager
+def started(gatectl: Gatectl) -> Iterator[subprocess.Popen[bytes]]:
+    """A server that has answered `initialize`, which came behind a byte order mark."""
+    with subprocess.Popen(
+        [SCRIPT, "mcp"], env=gatectl.environ, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as process:
+        deadline = threading.Timer(SECONDS, process.kill)
+        deadline.start()
+        try:
+            send(process, "\ufeff" + json.dumps(INITIALIZE))
+            assert answer(process)["result"]["protocolVersion"] == "2025-03-26"
+            send(process, '{"jsonrpc":"2.0","method":"notifications/initialized"}')
+            yield process
+        finally:
+            deadline.cancel()
+            process.kill()
+
+
+def send(process: subprocess.Popen[bytes], line: str) -> None:
+    assert process.stdin is not None
+    process.stdin.write(line.encode("latin-1" if "\xff" in line else "utf-8") + b"\n")
+    process.stdin.flush()
+
+
+def answer(process: subprocess.Popen[bytes]) -> dict[str, Any]:
+    assert process.stdout is not None
+    found: dict[str, Any] = json.loads(process.stdout.readline())
+    return found
+
+
+def test_requests_that_can_not_be_read_are_answered_and_the_session_goes_on(gatectl: Gatectl) -> None:
+    with started(gatectl) as process:
+        for number, line in enumerate(
+            [
+                CALL % (2, '"\\ud83d"'), CALL % (3, '"x"') + "}", CALL % (4, '"\xff"'), CALL % ("5.0", '"x"'),
+                CALL % (6, '"x","text":"y"'), CALL % (7, f'"{"x" * 5_000_000}"'),
+            ],
+            start=2,
+        ):  # fmt: skip
+            send(process, line)
+            found = answer(process)
+            assert (found["id"], found["error"]["code"] in {-32700, -32600}) == (number, True)
+        send(process, "[" + CALL % (8, '"a"') + "," + CALL % (9, '"b"') + "]")
+        done = {found["id"]: found["result"]["isError"] for found in (answer(process), answer(process))}
+        assert done == {8: False, 9: False}
+
+
+def test_an_interrupt_ends_it_at_once_and_without_a_word(gatectl: Gatectl) -> None:
+    with started(gatectl) as process:
+        process.send_signal(signal.SIGINT)
+        assert process.wait(SECONDS) == 130
+        assert process.stderr is not None
+        assert process.stderr.read().count(b"\n") == 1  # the address that it served
+
+
+@pytest.mark.parametrize("stream", ["stdin", "stdout"])
+def test_a_host_that_goes_away_ends_it(gatectl: Gatectl, stream: str) -> None:
+    with started(gatectl) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        if stream == "stdin":
+            process.stdin.close()
+        else:
+            process.stdout.close()
+            send(process, CALL % (2, '"x"'))
+        assert process.wait(SECONDS) == 0
+        assert process.stderr is not None
+        assert b"Traceback" not in process.stderr.read()
