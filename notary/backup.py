@@ -29,6 +29,7 @@ from ipc.settings import Settings
 from notary import checkpoint_file
 from notary.backends.sqlite import connect
 from notary.checkpoints import BACKUP
+from notary.ledger.schema import planted
 from notary.reading.queries import newest_time
 from notary.tree.checkpoint import Checkpoint, NoteRefused, parted
 from notary.tree.tiles import Tree
@@ -91,6 +92,8 @@ def _ledger(source: Path, copy: Path) -> _Copied:
     with closing(connect(source, writes=False)) as ledger, closing(connect(copy, writes=True)) as backup:
         # All pages in one step: a backup in several begins anew after each write in between.
         ledger.backup(backup, pages=-1)
+        if (name := planted(backup)) is not None:
+            raise NotBackedUp(f"{source} has a {name}, which no gateway makes: its backup would be no ledger either.")
         backup.execute("INSERT OR REPLACE INTO meta (key, value) VALUES (?, ?)", (BACKUP, iso(time.time())))
         newest = newest_time(backup)
         leaves = Tree(backup).size

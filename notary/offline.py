@@ -15,9 +15,10 @@ import msgspec
 
 from ipc.exits import Exit
 from ipc.visible import has_overlay
-from notary.reading.audit import CannotCheck, Findings, check, neighbours, readable
+from notary.reading.audit import CannotCheck, Findings, ForeignShape, check, neighbours, readable
 from notary.reading.kept_checkpoints import Kept, keys_by_name, read_kept
 from notary.reading.source import NotReadable, add_source, source_in
+from notary.reading.verify import Break
 from notary.signing.receipt_keys import ReceiptKeys
 from notary.tree.checkpoint import NoteRefused
 from notary.tree.notes import Keys
@@ -72,6 +73,8 @@ def main(arguments: list[str] | None = None) -> int:
             if findings.broken is not None and findings.broken.seq is not None:
                 for number, stored in neighbours(connection, findings.broken.seq):
                     print(_line(number, stored, is_broken=number == findings.broken.seq))
+    except ForeignShape as problem:
+        findings = Findings(broken=Break(None, None, str(problem)))
     except (CannotCheck, NotReadable) as problem:
         print(f"Nothing can be said: {problem}", file=sys.stderr)
         return Exit.UNAVAILABLE

@@ -50,6 +50,10 @@ def _bring(connection: sqlite3.Connection, old: Path) -> None:
     (version,) = connection.execute("PRAGMA old.user_version").fetchone()
     if version != _OLD_SCHEMA:
         raise DatabaseGone(f"{old}: not a store of an earlier version: its schema is {version}")
+    if any(
+        kind != "table" for (kind,) in connection.execute("SELECT type FROM pragma_table_list WHERE schema = 'old'")
+    ):
+        raise DatabaseGone(f"{old}: has a view or a virtual table, which no gateway makes")
     connection.execute("BEGIN IMMEDIATE")
     for table, columns in _TABLES.items():
         connection.execute(f"INSERT INTO main.{table} ({columns}) SELECT {columns} FROM old.{table}")  # noqa: S608

@@ -56,6 +56,8 @@ def connect(path: Path, *, writes: bool, lock_seconds: float = LOCK_SECONDS) -> 
             "trusted_schema=OFF",
         ):
             connection.execute(f"PRAGMA {pragma}")
+        if not writes:
+            connection.execute("PRAGMA cell_size_check=ON")
     except BaseException:
         connection.close()
         raise

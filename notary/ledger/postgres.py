@@ -141,11 +141,11 @@ def prepare(connection: Connection) -> None:
     """Make an empty database a ledger, or bring one of an earlier version to this; inside the transaction that is open.
     Raises DatabaseGone."""
     connection.execute(_ONE_AT_A_TIME)
+    if (name := schema.planted(connection)) is not None:
+        raise DatabaseGone(f"it has a {name}, which no gateway makes: it would change what is written")
     version, known = schema.schema_version(connection), [version for version, _ in STEPS]
     if version is not None and version not in known:
         raise DatabaseGone(f"not a ledger of this version: its schema is {version}, known is {known[-1]}")
-    if (name := schema.planted(connection)) is not None:
-        raise DatabaseGone(f"it has a {name}, which no gateway makes: it would change what is written")
     for number, statements in STEPS[0 if version is None else known.index(version) + 1 :]:
         for statement in statements.split(";\n"):
             connection.execute(statement)

@@ -20,7 +20,16 @@ KNOWN_VERSIONS = (*WITHOUT_TREE, "5", SCHEMA_VERSION)
 """What can be checked."""
 
 HAS_META = "SELECT 1 FROM sqlite_master WHERE name = 'meta'"
-PLANTED = "SELECT type, name FROM sqlite_master WHERE type IN ('trigger', 'view')"
+PLANTED = """
+    SELECT lower(replace(substr(sql, 8, instr(substr(sql, 8), ' ') - 1), 'VIRTUAL', 'virtual table')), name
+    FROM sqlite_master WHERE sql IS NOT NULL
+    AND NOT (sql LIKE 'CREATE TABLE %' OR sql LIKE 'CREATE INDEX %' OR sql LIKE 'CREATE UNIQUE INDEX %')
+    UNION ALL SELECT 'generated column', tables.name || '.' || columns.name
+    FROM sqlite_master AS tables JOIN pragma_table_xinfo(tables.name) AS columns
+    WHERE tables.sql LIKE 'CREATE TABLE %' AND columns.hidden > 1
+    LIMIT 1
+"""
+"""SECURITY: shapes that compute something when they are read. SQLite goes by `sql`, whatever `type` says."""
 INTEGRITY = "PRAGMA integrity_check(1)"
 """Whether the database's own structure is whole."""
 
@@ -160,7 +169,8 @@ def _execute_all(connection: Connection, statements: str) -> None:
 
 
 def planted(connection: Connection) -> str | None:
-    """A trigger or view in the file, which could change rows as they are written or read: kind and name."""
+    """A trigger, view, virtual table or generated column in the file, which could change rows as they are written or
+    read, or never end: kind and name. To be asked before any table is read."""
     row = connection.execute(PLANTED).fetchone()
     return None if row is None else f"{row[0]} {row[1]}"
 

@@ -27,6 +27,10 @@ class CannotCheck(Exception):
     """Nothing can be said: no such file, no ledger, not readable. The text is a sentence for people."""
 
 
+class ForeignShape(CannotCheck):
+    """The file has something that computes when it is read, which no gateway makes. The text says what."""
+
+
 @dataclass(slots=True)
 class Findings:
     """What the check has seen. `receipts` have a signature that holds; `broken` is the first thing that is wrong."""
@@ -44,7 +48,10 @@ class Findings:
 
 
 def open_read_only(path: Path) -> sqlite3.Connection:
-    """Open a ledger without changing it; a copy without its `-wal` is fine. Raises CannotCheck."""
+    """Open a ledger without changing it; a copy without its `-wal` is fine. Raises CannotCheck.
+
+    SECURITY: the file may be anybody's. No table is read before its schema is known to be one of plain tables.
+    """
     if not path.is_file():
         raise CannotCheck(f"{path} does not exist.")
     wal = path.with_name(path.name + "-wal")
@@ -54,8 +61,12 @@ def open_read_only(path: Path) -> sqlite3.Connection:
     try:
         connection = sqlite3.connect(uri, uri=True, isolation_level=None, timeout=5)
         try:
+            for pragma in ("trusted_schema=OFF", "cell_size_check=ON"):
+                connection.execute(f"PRAGMA {pragma}")
+            if (name := planted(connection)) is not None:
+                raise ForeignShape(f"it has a {name}, which no gateway makes")
             version = schema_version(connection)
-        except (sqlite3.Error, UnicodeDecodeError):
+        except (sqlite3.Error, UnicodeDecodeError, ForeignShape):
             connection.close()
             raise
     except sqlite3.OperationalError as error:

@@ -18,6 +18,7 @@ from ipc.settings import LedgerSettings
 from notary.backends.sqlite import connect
 from notary.database import Connection
 from notary.ledger.head import read_head
+from notary.ledger.schema import SCHEMA_VERSION, planted, schema_version
 
 POSTGRES = ("postgresql://", "postgres://")
 
@@ -57,6 +58,8 @@ def opened(source: Source) -> Iterator[Connection]:
     if source.file is not None:
         try:
             with contextlib.closing(connect(source.file, writes=False)) as connection:
+                if (name := planted(connection)) is not None:
+                    raise NotReadable(f"{source.file} has a {name}, which no gateway makes")
                 yield connection
         except sqlite3.Error as error:
             raise NotReadable(f"{source.file}: {error}") from error
@@ -84,7 +87,6 @@ def _postgres(source: Source) -> Iterator[Connection]:
     from notary.backends.postgres.place import Place, said_of
     from notary.backends.postgres.statements import Statements
     from notary.ledger.postgres import OWN
-    from notary.ledger.schema import SCHEMA_VERSION, schema_version
 
     try:
         place = Place(LedgerSettings(url=source.place, password_file=source.password_file, ca_file=source.ca_file))
