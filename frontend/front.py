@@ -281,6 +281,8 @@ async def _live(services: Services, control: Control, start: m.StartFront, liste
         await nursery.start(server.run)
         services.memory.begin_serving()
         control.post(m.FrontReady(len(services.registry)))
+        # Not left to `report`: from the first status on, the supervisor notices when this front stands still.
+        control.post(services.front_status())
         nursery.start_soon(front.report)
         code = await front.until_stopped()
         nursery.cancel_scope.cancel()

@@ -74,16 +74,15 @@ def whole(state: State, fronts: Iterable[Front], pid: int) -> Whole:
     said = [front.status for front in living if front.status is not None]
     crash_loops = list(state.standings.crash_loops)
     is_ledger_full = any(one.is_ledger_full for one in said)
+    serving = sum(front.answers for front in living)
+    shown = lifecycle.shown(state.lifecycle.state, serving)
     return {
-        "state": state.lifecycle.state,
-        "is_ready": state.lifecycle.state == lifecycle.SERVING
-        and CALLS_DO_WITHOUT.issuperset(crash_loops)
-        and not is_ledger_full
-        and any(front.is_ready for front in living),
+        "state": shown,
+        "is_ready": shown == lifecycle.SERVING and CALLS_DO_WITHOUT.issuperset(crash_loops) and not is_ledger_full,
         "pid": pid,
         "version": state.settings.version,
         "state_dir": state.settings.state_dir,
-        "fronts": sum(front.is_ready for front in living),
+        "fronts": serving,
         "in_flight": sum(front.in_flight for front in living),
         "actions": said[0].actions if said else None,
         "held": _told(one.held for one in said),

@@ -29,6 +29,9 @@ from supervisor.watchdog import Pulse
 
 READY_SECONDS = 300.0
 """From start to FrontReady. Long, because modules that were never seen are compiled first."""
+LOOK_SECONDS = 1.0
+QUIET_SHARE = 0.4
+"""A front that has been silent for this part of the time after which it is killed does not count as serving."""
 
 Answers = Mapping[type[m.Message], Callable[["Front", m.Message], None]]
 
@@ -50,6 +53,7 @@ class Front:
         self.status: m.FrontStatus | None = None
         """What it said last of itself."""
         self.pulse = Pulse()
+        self._unheard_seconds = 0.0
         self._has_answered_drain = False
         self.followed = ""
         """The last reload whose settings it said to have followed, having taken no part in it."""
@@ -67,6 +71,11 @@ class Front:
     def queued(self) -> int:
         """Messages that it has not taken."""
         return self._control.queued
+
+    @property
+    def answers(self) -> bool:
+        """It serves, and has said so lately."""
+        return self.is_ready and self._unheard_seconds < self._state.programs.front_silent_seconds * QUIET_SHARE
 
     def note_status(self, status: m.FrontStatus) -> None:
         """What the front says of itself once a second."""
@@ -107,9 +116,22 @@ class Front:
                 nursery.start_soon(self.policy.run, self.post)
             nursery.start_soon(self.reader.run, self.post)
             nursery.start_soon(self._state.expect_up, self.child, lambda: self.is_ready, READY_SECONDS)
+            nursery.start_soon(self._end_if_silent, self.child, self._state.programs.front_silent_seconds)
             await self._control.serve_until_end(self.child, lambda message: answers[type(message)](self, message))
             nursery.cancel_scope.cancel()
         return await self.child.wait()
+
+    async def _end_if_silent(self, child: Child, seconds: float) -> None:
+        """Kill a front that stands still, whatever the cause: stopped, in a system call, in an endless loop. Looks are
+        counted, not time: while the supervisor itself stood still, no word could be read."""
+        last = self.status
+        while self._unheard_seconds < seconds:
+            await trio.sleep(LOOK_SECONDS)
+            is_unheard = self.status is last and last is not None
+            self._unheard_seconds = self._unheard_seconds + LOOK_SECONDS if is_unheard else 0.0
+            last = self.status
+        log.error(f"{self.name} is killed: it said nothing for {seconds:g} s", pid=child.pid, in_flight=self.in_flight)
+        child.kill()
 
     def _started(self) -> Child:
         """A process of its own, or the one that was ready for it."""

@@ -7,6 +7,8 @@ SERVING = "serving"
 DRAINING = "draining"
 STOPPING = "stopping"
 STOPPED = "stopped"
+STALLED = "stalled"
+"""Shown in the place of `serving` while no front answers; no state of the table."""
 
 MOVES: Mapping[tuple[str, str], str] = {
     (STARTING, "ready"): SERVING,
@@ -21,6 +23,11 @@ MOVES: Mapping[tuple[str, str], str] = {
     (STOPPING, "ended"): STOPPED,
 }
 """(state, event) -> state. A drain that was asked for is never taken back; the way out is a restart."""
+
+
+def shown(state: str, fronts: int) -> str:
+    """The state as people and scripts see it: a gateway with no front that answers does not serve."""
+    return STALLED if state == SERVING and fronts == 0 else state
 
 
 class IllegalMove(Exception):

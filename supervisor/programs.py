@@ -50,6 +50,8 @@ class Programs:
     spares_after_seconds: float = 10.0
     """For so long a gateway has served before anything is kept ready: one that is asked a few calls pays for none,
     0.45 s of processor time."""
+    front_silent_seconds: float = 12.0
+    """A front that serves says how it is each second; one that has said nothing for so long is killed."""
     reader: tuple[str, ...] = ("notary.reader",)
     template: tuple[str, ...] = ("workers.template",)
 

@@ -26,7 +26,7 @@ class Standing:
 def status_line(standing: Standing) -> str:
     """`serving · 41 actions · 2 held · 3 in flight · 0 unresolved · redis ok · opa ok`; while draining what is left."""
     match standing.state:
-        case "serving":
+        case "serving" | "stalled":
             parts = _serving(standing)
         case "draining":
             parts = _draining(standing)

@@ -80,7 +80,7 @@ class _Gateway:
         self.notary.on_tied, self.notary.child_of = self.deliverer.attach, self.deliverer.child_of
         self.followers = Followers(state, self.notary, self.deliverer, self.fronts)
         self.reloads = Reloads(state, self.followers.follow)
-        self.telling = Telling(state, self.statuses, lambda: self.reloads.last_error is not None)
+        self.telling = Telling(state, self.answering, self.statuses, lambda: self.reloads.last_error is not None)
         self.reloads.around = self.telling.reload
         self.template = TemplateKeeper(state, nursery, self.notary.tell)
         self.notary.on_start = self.template.supply.tie_all
@@ -140,8 +140,11 @@ class _Gateway:
 
     # ----------------------------------------------------------------- the service manager
 
+    def answering(self) -> int:
+        return sum(front.answers for front in self.fronts())
+
     def statuses(self) -> list[m.FrontStatus]:
-        return [front.status for front in self.fronts() if front.is_ready and front.status is not None]
+        return [front.status for front in self.fronts() if front.answers and front.status is not None]
 
     def ping(self) -> None:
         self.notary.ping()

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 import trio
 
 from ipc.messages import FrontStatus
+from supervisor.lifecycle import shown
 from supervisor.state import State
 from supervisor.status_line import Standing, status_line
 
@@ -23,9 +24,12 @@ class Telling:
     """Tells one service manager; without one, nothing."""
 
     def __init__(
-        self, state: State, statuses: Callable[[], list[FrontStatus]], is_reload_failed: Callable[[], bool]
+        self, state: State, answering: Callable[[], int], statuses: Callable[[], list[FrontStatus]],
+        is_reload_failed: Callable[[], bool],
     ) -> None:  # fmt: skip
-        """`statuses()`: what the fronts that serve said last; `is_reload_failed()`: the last reload changed nothing."""
+        """`answering()`: how many fronts serve; `statuses()`: what they said last; `is_reload_failed()`: the last
+        reload changed nothing."""
+        self._answering = answering
         self._state = state
         self._notifier = state.notifier
         self._statuses = statuses
@@ -72,7 +76,8 @@ class Telling:
             self._notifier.extend(EXTEND_SECONDS)
         left = None if state.last_call_at is None else state.last_call_at - trio.current_time()
         standing = Standing(
-            state.lifecycle.state, state.settings.front_processes, self._statuses(), left, self._is_reload_failed()
+            shown(state.lifecycle.state, self._answering()), state.settings.front_processes, self._statuses(), left,
+            self._is_reload_failed(),
         )  # fmt: skip
         line = status_line(standing)
         if line != self._said:

@@ -14,6 +14,7 @@ from supervisor.asking import ask_gateway
 from supervisor.commands import Commands
 from supervisor.commands.named import add_gateway, named_settings
 from supervisor.dev import default_state_dir
+from supervisor.lifecycle import STALLED
 
 LOOK_AGAIN_SECONDS = 0.2
 
@@ -108,6 +109,8 @@ def _lines_of_status(answer: dict[str, Any]) -> str:
     lines += [
         f"not ready: {name} is in a crash loop; gateway ps and the log say more" for name in answer["crash_loops"]
     ]
+    if answer["state"] == STALLED:
+        lines.append("not ready: no front answers; it is replaced, and the log says why")
     if answer["is_ledger_full"]:
         lines.append(
             "not ready: ledger full, calls are refused; free space on its volume (gatectl status says how much)"

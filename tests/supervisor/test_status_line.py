@@ -30,7 +30,7 @@ UP = {"redis": True, "opa": True}
             Standing("serving", 2, [FrontStatus(0, 0, 0, 5), FrontStatus(0, 0, 0, 5, is_ledger_full=True)]),
             "serving · 5 actions · 0 held · 0 in flight · 0 unresolved · ledger full",
         ),
-        (Standing("serving", 1, []), "serving · 0 of 1 fronts"),
+        (Standing("stalled", 1, []), "stalled · 0 of 1 fronts"),
         (
             Standing("serving", 1, [FrontStatus(0, 0, 0, 1)], is_reload_failed=True),
             "serving · 1 action · 0 held · 0 in flight · 0 unresolved · last reload failed, see the log",

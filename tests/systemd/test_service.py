@@ -74,18 +74,18 @@ def test_a_stop_drains_and_the_call_in_flight_ends_as_it_would_have(serving: Ins
     assert inside.show("gateway", "ExecMainStatus") == "0"
 
 
-def test_a_front_that_hangs_is_noticed_by_the_watchdog_and_the_whole_gateway_is_started_again(
+def test_a_template_that_hangs_is_noticed_by_the_watchdog_and_the_whole_gateway_is_started_again(
     serving: Installed, inside: Box
 ) -> None:
     inside.drop_in("test-watchdog", f"WatchdogSec={HANG_SECONDS}")
     inside.run("systemctl", "restart", "gateway.service")
     before = inside.processes("gateway.service")
-    (front,) = [pid for pid, title in before.items() if title == "gateway: front 1"]
-    inside.run("kill", f"-{signal.SIGSTOP.name[3:]}", str(front))
+    (template,) = [pid for pid, title in before.items() if title == "gateway: template"]
+    inside.run("kill", f"-{signal.SIGSTOP.name[3:]}", str(template))
     wait_for(lambda: inside.show("gateway", "NRestarts") == "1", "the watchdog", WAIT_SECONDS)
     wait_state(inside, "gateway.service", "active")
     assert not before.keys() & inside.processes("gateway.service").keys()
-    assert any("front 1 does not answer" in one["MESSAGE"] for one in inside.journal("PRIORITY=3"))
+    assert any("template does not answer" in one["MESSAGE"] for one in inside.journal("PRIORITY=3"))
     assert any("Watchdog timeout" in one["MESSAGE"] for one in inside.journal())
     assert serving.http.get("/readyz").status_code == 200
 

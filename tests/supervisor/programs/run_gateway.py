@@ -24,6 +24,7 @@ FAKES = Programs(
     policy=("tests.supervisor.programs.fake_policy",),
     spare_policy=(),
     spares_after_seconds=0.0,
+    front_silent_seconds=float("inf"),  # a fake front says how it is when a test asks it to
     template=("tests.supervisor.programs.fake_template",),
 )
 

@@ -1,0 +1,41 @@
+"""A front that stands still: `gateway status` says so, the supervisor replaces it, and SIGTERM ends the gateway all the
+same."""
+
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+from ipc.exits import Exit
+from tests.support.gateway import ANSWER_SECONDS, PROGRAM, STOP_SECONDS, Gateway, gateway, wait_for
+from tests.support.supervised import told
+
+
+def status(gate: Gateway) -> tuple[int, str]:
+    asked = [*PROGRAM, "status", "--state-dir", str(gate.state)]
+    done = subprocess.run(asked, capture_output=True, text=True, timeout=ANSWER_SECONDS, check=False)
+    return done.returncode, done.stdout
+
+
+def test_a_front_that_stands_still_is_not_called_serving_and_is_replaced(tmp_path: Path) -> None:
+    with gateway(tmp_path) as gate:
+        assert status(gate)[0] == Exit.OK
+        front = gate.child("front")
+        os.kill(front.pid, signal.SIGSTOP)
+
+        def is_stalled() -> bool:
+            code, said = status(gate)
+            return (code, said.split()[0]) == (Exit.FAILED, "stalled") and "no front answers" in said
+
+        wait_for(is_stalled, "a status that says that no front answers")
+        wait_for(lambda: told(gate.log.read_text(), "front 1 is killed: it said nothing for 12 s"), "its end")
+        assert gate.agent().execute("text_digest", {"text": "x"}).status_code == 200
+        assert gate.child("front").pid != front.pid
+        wait_for(lambda: status(gate)[0] == Exit.OK, "a status that is well again")
+
+
+def test_a_gateway_whose_front_stands_still_is_ended_by_sigterm(tmp_path: Path) -> None:
+    with gateway(tmp_path) as gate:
+        os.kill(gate.child("front").pid, signal.SIGSTOP)
+        gate.process.send_signal(signal.SIGTERM)
+        assert gate.process.wait(STOP_SECONDS) == Exit.FAILED  # that front may have cut a call
