@@ -89,8 +89,7 @@ def build_services(
     refusals, operators = Refusals(journal, deadlines.calls), Operators(settings.operators)
     proofs = DpopVerifier(settings.public_base_url, loopback_aliases(settings))
     authentication = Authentication(clock, notary, known, leases, proofs, operators, sessions)
-    policy = _policy(start, control, metrics, memory, deadlines)
-    measured = MeasuredPolicy(policy, metrics)
+    measured = MeasuredPolicy(policy := _policy(start, control, metrics, memory, deadlines), metrics)
     pools, presence = _pools(settings, control, metrics, deadlines), Presence(memory)
     rule_file = RuleFile(rules_path(settings), deadlines.files)
     allow_list = AllowList(
@@ -108,7 +107,7 @@ def build_services(
     settlement = Settlement(
         known, notary, measured, weakened, execution, transitions, Learning(learned),
         Signatures(clock, own_addresses(settings), settings.approvals.require_signature),
-        HeldModules(current.registry_now, modules_folder(settings), control, pools), allow_list,
+        HeldModules(current.registry_now, modules_folder(settings), control, pools), configuration.rights, allow_list,
         settings.egress_proxy_url, deadlines.calls,
     )  # fmt: skip
     expiry, recovery = Expiry(clock, notary, transitions, weakened), Recovery(notary, weakened, transitions)
@@ -124,13 +123,13 @@ def build_services(
         readers=Readers(control.post), authentication=authentication, policy=policy, pools=pools, admission=admission,
         configuration=configuration, reloads=Reloads(configuration, control, journal, deadlines.configuration),
         authority=Authority(configuration, control, journal, deadlines.configuration), settlement=settlement,
-        upkeep=Upkeep(expiry, recovery, deadlines.calls), revocation=Revocation(known, journal, notary, expiry),
-        refusals=refusals, refused_operators=RefusedOperators(authentication, refusals, metrics), journal=journal,
+        upkeep=Upkeep(expiry, recovery, configuration.rights, deadlines.calls), refusals=refusals, journal=journal,
+        revocation=Revocation(known, journal, notary, expiry, configuration.rights), metrics=metrics, memory=memory,
+        refused_operators=RefusedOperators(authentication, refusals, metrics), presence=presence, rates=rates,
         intents=Intents(notary, pools, journal, settings.limits.worker_wait_seconds),
-        explaining=explaining, dependencies=dependencies, learned=learned, allow_list=allow_list, rates=rates,
-        metrics=metrics, memory=memory, presence=presence,
+        explaining=explaining, dependencies=dependencies, learned=learned, allow_list=allow_list, webhooks=webhooks,
         witnesses=Witnesses(settings, notary, metrics, deadlines.witnesses, is_followed=start.number == 1),
-        pipeline=pipeline, webhooks=webhooks, processes=Processes(start.number, settings.front_processes),
+        pipeline=pipeline, processes=Processes(start.number, settings.front_processes),
     )  # fmt: skip
 
 

@@ -12,6 +12,9 @@ STORE_PARTS: Final = frozenset({"store", "budget", "approvals"})
 NO_EPOCH: Final = -1
 """Of a hold whose session was revoked: it waits no more, whichever epoch is in force."""
 
+RIGHT_REVOKED: Final = -2
+"""The same of a hold whose principal has lost the right to its action."""
+
 
 class Budget(msgspec.Struct, frozen=True):
     """Outcome of a look at, or a debit of, a session's budget.

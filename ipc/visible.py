@@ -100,7 +100,8 @@ def _visible(text: str) -> str:
     if not marks:
         return text.translate(table)
     no_bases = {one for one in distinct if one == " " or table[ord(one)] != one}
-    written, last = [], 0
+    written: list[str] = []
+    last = 0
     for found in re.finditer(f"[{re.escape(''.join(sorted(marks)))}]+", text):
         start, end = found.span()
         carried = start + MOST_MARKS if start and text[start - 1] not in no_bases else start

@@ -23,6 +23,7 @@ from frontend.actions.registry import Registry, load_manifests
 from frontend.actions.roots import root_problems
 from frontend.actions.trust import Trusted, load_trusted
 from frontend.auth.operators import Operators
+from frontend.calls.approvals.rights import LostRights
 from frontend.configuration.current import Current
 from frontend.configuration.deadlines import ConfigurationDeadlines
 from frontend.control import Control, SupervisorSilent
@@ -81,6 +82,8 @@ class Configuration:
     memory: SharedMemory
     policy_file: PolicyFile
     deadlines: ConfigurationDeadlines = ConfigurationDeadlines()
+    rights: LostRights = field(init=False)
+    """Hears what every change takes away."""
     operators: Operators = field(default_factory=lambda: Operators(()))
     """Those that authentication asks."""
     policy_turn: trio.Lock = field(default_factory=trio.Lock)
@@ -88,6 +91,10 @@ class Configuration:
     _turn: trio.Lock = field(default_factory=trio.Lock)
     _changes: int = 0
     """Changes of the policy's data, by whichever front, that are in force here."""
+
+    def __post_init__(self) -> None:
+        """The notary is asked for what is held by a right that was taken away."""
+        self.rights = LostRights(self.notary)
 
     async def load(
         self, commit: Commit | None = None, *, within: float = math.inf, fresh: Fresh = Fresh()
@@ -194,8 +201,14 @@ class Configuration:
 
     def changed_policy(self, files: PolicyFiles) -> None:
         """This front has changed the policy's data: every front decides by it from now on."""
+        self._note_lost(files)
         self.current.policy_files = files
         self._changes = self.memory.change_policy(files.sources.digest)
+
+    def _note_lost(self, files: PolicyFiles) -> None:
+        before = self.current.policy_files
+        if before is not None:
+            self.rights.note(before.data, files.data)
 
     async def _use(self, registry: Registry, files: PolicyFiles, commit: Commit | None) -> None:
         files = believed(files, registry.sinks_of)
@@ -207,6 +220,7 @@ class Configuration:
             if not error.is_committed or self.current.policy_files is None:
                 raise ConfigurationRefused([f"the policy engine: {error}"], is_passing=True) from None
             log.error("the policy is not in force yet: nothing is decided until it is", cause=str(error))
+        self._note_lost(files)
         self.current.registry, self.current.policy_files = registry, files
 
     async def _policy_on_disk(self) -> PolicyFiles:

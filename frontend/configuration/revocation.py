@@ -12,6 +12,7 @@ import trio
 
 from frontend.auth.authentication import OperatorCaller
 from frontend.calls.approvals.expiry import Expiry
+from frontend.calls.approvals.rights import LostRights
 from frontend.calls.journal import Journal
 from frontend.configuration.deadlines import ConfigurationDeadlines
 from frontend.errors import GateError
@@ -43,6 +44,7 @@ class Revocation:
     journal: Journal
     notary: Notary
     expiry: Expiry
+    rights: LostRights
     deadlines: ConfigurationDeadlines = ConfigurationDeadlines()
 
     async def epoch(self) -> int:
@@ -74,6 +76,16 @@ class Revocation:
             log.warning("a session is revoked", session_id=session_id, principal=revoked.principal, by=operator.name)
             await self._end_holds()
         return revoked
+
+    async def end_lost_rights(self) -> None:
+        """What is held by a right that was revoked waits no more; it ends as with revoke-all. Raises nothing: what
+        could not be done now is done in the rounds of the front, and before it approves anything."""
+        try:
+            await self.rights.end()
+        except GateError as error:
+            log.warning("holds of a right that was revoked wait for their end", cause=error.cause)
+        else:
+            await self._end_holds()
 
     async def _end_holds(self) -> None:
         """No hold of before can be approved any more; its event and its call given back follow here, a bounded time,

@@ -73,6 +73,10 @@ class Notary:
         """The end of one session."""
         return await self.client.ask(asked, m.RevokedSession | None)  # type: ignore[arg-type]  # a union
 
+    async def void_holds(self, approval_ids: tuple[str, ...]) -> None:
+        """These wait no more: the right to their calls was revoked."""
+        return await self.client.ask(m.VoidHolds(approval_ids), type(None))
+
     async def sessions(self, asked: m.ListSessions) -> m.ListedSessions:
         """Sessions that live."""
         return await self.client.ask(asked, m.ListedSessions)

@@ -194,7 +194,7 @@ from ipc.messages.recording import (
     Withdraw,
     Withdrawn,
 )
-from ipc.messages.sessions import ListedSessions, ListSessions, RevokedSession, RevokeSession, SessionView
+from ipc.messages.sessions import ListedSessions, ListSessions, RevokedSession, RevokeSession, SessionView, VoidHolds
 
 __all__ = [
     "ABSENT",
@@ -366,6 +366,7 @@ __all__ = [
     "Verification",
     "VerifyChain",
     "VerifyIntent",
+    "VoidHolds",
     "Walking",
     "WebhookTried",
     "Welcome",

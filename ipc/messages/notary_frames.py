@@ -45,14 +45,14 @@ from ipc.messages.recording import (
     Refuse,
     Withdraw,
 )
-from ipc.messages.sessions import ListSessions, RevokeSession
+from ipc.messages.sessions import ListSessions, RevokeSession, VoidHolds
 
 Operations = (
     Enter | Open | Assign | Recall | Withdraw | Refuse | Hold | Issue | Note | Revoke | MoveHold | ReadBudget
     | ReadEpoch | GetHold | ListHolds | DueHolds | OrphanedHolds | UnsettledHolds | ReadStore | ReadLedger | ShowReceipt
     | TraceOfApproval | ListUnresolved | QueryEvents | CheckKeys | FollowKeys | ReadCheckpoint | Prove
     | ProveConsistency | ResolveIntent | ShowIntent | VerifyIntent | NextCheckpoint | Cosign | NoteTrouble
-    | ListDeliveries | RedeliverDeliveries | ListSessions | RevokeSession
+    | ListDeliveries | RedeliverDeliveries | ListSessions | RevokeSession | VoidHolds
 )  # fmt: skip
 
 

@@ -47,6 +47,13 @@ class RevokeSession(Operation, frozen=True):
     """Of the operator's act, without `reason` and `change`; the notary adds whose session it was."""
 
 
+class VoidHolds(Operation, frozen=True):
+    """These pending approvals wait no more: the right to their calls was revoked. Those that do not wait stay as they
+    are. Answers None."""
+
+    approval_ids: tuple[str, ...]
+
+
 class RevokedSession(msgspec.Struct, frozen=True):
     """`was_revoked`: before, and nothing was written now. `is_full`: as many sessions are revoked as can be told to
     every front, and nothing was written. `expires_at` as ISO 8601."""

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from ipc import events
 from ipc.approvals import APPROVED, CLAIMED, DENIED, ENDED, EXPIRED, FAILED, MOVES, PENDING, Outcome
-from ipc.messages import MoveHold
+from ipc.messages import MoveHold, VoidHolds
 from ipc.store import ApprovalRecord
 from ipc.texts import MAX_REASON
 from notary.operations.allowed import REFUSALS, check_code, check_event
@@ -67,6 +67,13 @@ def move_hold(unit: Unit, asked: MoveHold) -> ApprovalRecord | None:
         unit.append(asked.event)
     # SECURITY: what is answered is kept for a front that asks again; a request must not lie there.
     return None if moved is None else replace(moved, body="")
+
+
+def void_holds(unit: Unit, asked: VoidHolds) -> None:
+    """See VoidHolds. Their ends follow, each with its event and its call given back."""
+    unit.part = "approvals"
+    for approval_id in asked.approval_ids:
+        unit.store.void_hold(approval_id)
 
 
 def _check_event(asked: MoveHold) -> None:

@@ -31,7 +31,7 @@ from notary.operations.looking import (
     trace_of_approval,
     unsettled_holds,
 )
-from notary.operations.moving import move_hold
+from notary.operations.moving import move_hold, void_holds
 from notary.operations.opening import assign_call, enter, open_call
 from notary.operations.proving import prove, prove_consistency, read_checkpoint
 from notary.operations.reconciling import StoreChanged, follow_store
@@ -56,6 +56,7 @@ WRITING: Final[dict[type[m.Operation], Handler]] = {
     m.Revoke: revoke,
     m.RevokeSession: revoke_session,
     m.MoveHold: move_hold,
+    m.VoidHolds: void_holds,
     m.FollowKeys: follow_keys,
     StoreChanged: follow_store,
     m.ClaimDeliveries: claim_deliveries,

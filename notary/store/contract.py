@@ -176,6 +176,10 @@ class Store(Protocol):
         """Compare and swap; with its end an approval loses the request. None: it is not in `from_state`."""
         ...
 
+    def void_hold(self, approval_id: str) -> None:
+        """The right to a pending call was revoked: it waits no more. One that is not pending stays as it is."""
+        ...
+
     def pending_hold(
         self, session_id: str, action_id: str, request_hash: str, moment: Moment
     ) -> ApprovalRecord | None:  # fmt: skip

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 import msgspec
 
 from ipc.approvals import ENDED, listed, read_remains, remains_of
-from ipc.store import NO_EPOCH, ApprovalRecord
+from ipc.store import NO_EPOCH, RIGHT_REVOKED, ApprovalRecord
 from notary.database import Connection, Rows
 from notary.store.contract import TOLD_CHARACTERS, Moment, Waiting
 
@@ -137,6 +137,13 @@ def void(connection: Connection, session_id: str) -> None:
     """What waits of a session waits no more, as what is of another epoch does."""
     connection.execute(
         "UPDATE approvals SET epoch = ? WHERE state = 'pending' AND session_id = ?", (NO_EPOCH, session_id)
+    )
+
+
+def void_one(connection: Connection, approval_id: str) -> None:
+    """The right to a pending call was revoked: it waits no more."""
+    connection.execute(
+        "UPDATE approvals SET epoch = ? WHERE state = 'pending' AND approval_id = ?", (RIGHT_REVOKED, approval_id)
     )
 
 

@@ -134,6 +134,10 @@ class SqliteStore:
         """See Store."""
         return holds.move(self._connection, approval_id, from_state, to_state, outcome=outcome, holder=holder)
 
+    def void_hold(self, approval_id: str) -> None:
+        """See Store."""
+        holds.void_one(self._connection, approval_id)
+
     def pending_hold(
         self, session_id: str, action_id: str, request_hash: str, moment: Moment
     ) -> ApprovalRecord | None:  # fmt: skip

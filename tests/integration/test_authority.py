@@ -114,3 +114,21 @@ def test_an_exception_spares_the_agent_the_wait_and_the_upstream_sees_the_paymen
     assert gate.events(session_id=agent.session_id, event_type="ActionCall")[0]["policy_rule"] == "allowlist"
     assert agent.execute("forbidden_export", {"table": "x"}).json()["error"] == "policy_denied"
     assert delete(operator, "/v1/admin/policy/allowlist", pair).json()["ok"] is True
+
+
+def test_revoking_a_right_ends_what_is_held_by_it_and_gives_the_call_back(gate: Gateway, up: Upstream) -> None:
+    operator, agent, before = gate.operator(), gate.agent(max_calls=1), len(up.seen)
+    payment = agent.execute("payment_transfer", PAYMENT).json()["approval_id"]
+    change(operator, "revoke", "payment_transfer")
+    try:
+        assert operator.post(f"/v1/approvals/{payment}/approve").status_code == 404
+        assert agent.get(f"/v1/approvals/{payment}/poll").json()["state"] == "expired"
+        (told,) = wait_for(
+            lambda: gate.events(event_type="ApprovalExpired", session_id=agent.session_id), "the end of the hold"
+        )
+        assert (told["approval_id"], told["reason"]) == (payment, "right_revoked")
+        assert agent.execute("text_digest", {"text": "the call was given back"}).status_code == 200
+    finally:
+        change(operator, "grant", "payment_transfer")
+    assert operator.post(f"/v1/approvals/{payment}/approve").status_code == 404
+    assert len(up.seen) == before

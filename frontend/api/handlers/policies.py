@@ -76,10 +76,13 @@ async def grant(services: Services, form: PrincipalActions, operator: OperatorCa
 async def revoke(services: Services, form: PrincipalActions, operator: OperatorCaller) -> PrincipalAcl:
     """Take these actions from a principal, from the next call on; its entry goes with the last one.
 
-    A principal without an entry may do what the entry `*` allows, if there is one.
+    A principal without an entry may do what the entry `*` allows, if there is one. Calls that are held by
+    what was taken expire.
     """
     principal, actions = _principal_and_actions(form)
-    return _entry(await services.authority.revoke(principal, actions, operator), principal)
+    data = await services.authority.revoke(principal, actions, operator)
+    await services.revocation.end_lost_rights()
+    return _entry(data, principal)
 
 
 @codes("action_not_found", *_CHANGING)

@@ -10,10 +10,11 @@ from frontend.errors import GateError
 from frontend.notary.operations import Notary
 from frontend.telemetry.weakened import Weakened
 from ipc.events import APPROVAL_EXPIRED
-from ipc.store import NO_EPOCH, ApprovalRecord
+from ipc.store import NO_EPOCH, RIGHT_REVOKED, ApprovalRecord
 
 TIME_OVER, REVOKED = "five minutes without a decision", "everything of before was revoked"
 SESSION_OVER = "its session was revoked"
+_REASONS = {NO_EPOCH: SESSION_OVER, RIGHT_REVOKED: "right_revoked"}
 AT_ONCE = 10
 """Holds of one look: a plan may be large."""
 
@@ -43,7 +44,7 @@ class Expiry:
 
     async def _end(self, approval: ApprovalRecord) -> bool:
         record, body = call_record_of(approval, self.weakened), readable_body(approval)
-        revoked = SESSION_OVER if approval.epoch == NO_EPOCH else REVOKED
+        revoked = _REASONS.get(approval.epoch, REVOKED)
         event = record.event(
             "deny", event_type=APPROVAL_EXPIRED, approval_id=approval.approval_id,
             session_id=approval.session_id, reason=TIME_OVER if approval.expires_at <= self.clock.now() else revoked,

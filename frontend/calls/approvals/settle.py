@@ -16,6 +16,7 @@ from frontend.auth.authentication import OperatorCaller
 from frontend.calls.approvals.learning import NO_WISH, Learning, Wish
 from frontend.calls.approvals.modules import HeldModules
 from frontend.calls.approvals.record import body_of, call_record_of, is_intact, readable_body
+from frontend.calls.approvals.rights import LostRights
 from frontend.calls.approvals.signatures import Asked, Signatures
 from frontend.calls.approvals.states import state_at
 from frontend.calls.approvals.transitions import Transitions
@@ -80,6 +81,7 @@ class Settlement:
     learning: Learning
     signatures: Signatures
     modules: HeldModules
+    rights: LostRights
     allow_list: AllowList
     proxy_url: str | None
     """Of the egress proxy that is configured."""
@@ -97,6 +99,7 @@ class Settlement:
         wish = Wish.of(asked.learn_domain, asked.learn_path)
         async with AsyncExitStack() as passage:
             with self._at_work(approval_id):
+                await self.rights.end()
                 approval = await self._pending(approval_id)
                 self._check_wish(approval, wish)
                 self.signatures.check(asked, approval, operator)

@@ -11,6 +11,7 @@ import trio
 
 from frontend.calls.approvals.expiry import Expiry
 from frontend.calls.approvals.recovery import Recovery
+from frontend.calls.approvals.rights import LostRights
 from frontend.calls.deadlines import CallDeadlines
 from frontend.errors import GateError
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
@@ -23,6 +24,7 @@ class Upkeep:
 
     expiry: Expiry
     recovery: Recovery
+    rights: LostRights
     deadlines: CallDeadlines = CallDeadlines()
 
     async def at_start(self, live_fronts: tuple[str, ...]) -> None:
@@ -37,6 +39,7 @@ class Upkeep:
 
     async def round(self) -> None:
         """Every duty once. Raises nothing."""
+        await self._do("holds of rights that were revoked could not be ended", self.rights.end)
         await self._do("holds could not be expired", self.expiry.expire)
         await self._do("claims could not be ended", self.recovery.of_own)
 

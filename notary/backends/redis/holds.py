@@ -13,7 +13,7 @@ import msgspec
 
 from ipc.approvals import CLAIMED, ENDED, PENDING, listed, remains_of
 from ipc.messages import ListedHolds, ListHolds
-from ipc.store import NO_EPOCH, ApprovalRecord
+from ipc.store import NO_EPOCH, RIGHT_REVOKED, ApprovalRecord
 from notary.backends.redis.changes import Changes, milliseconds
 from notary.backends.redis.keys import Keys
 from notary.store.contract import ELSEWHERE, TOLD_CHARACTERS, Moment, StoreGone, Waiting, as_of
@@ -133,13 +133,24 @@ class Holds:
         """What waits of a session waits no more."""
         for row in list(self._live().values()):
             if row.state == PENDING and row.session_id == session_id and (record := self.get(row.approval_id)):
-                ended = msgspec.structs.replace(record, epoch=NO_EPOCH)
-                self._known[row.approval_id] = ended
-                row = self._live()[row.approval_id] = _row_of(ended, row.holder)
-                text, key = _encode(row).decode(), self._keys.hold(row.approval_id)
-                self._changes.step("hset", key, "row", text)
-                self._changes.step("hset", self._keys.live, row.approval_id, text)
-                self._changes.step("grow", self._keys.version)
+                self._void(record, NO_EPOCH)
+
+    def void_one(self, approval_id: str) -> None:
+        """A pending one whose right was revoked waits no more."""
+        record = self.get(approval_id)
+        if record is not None and record.state == PENDING:
+            self._void(record, RIGHT_REVOKED)
+
+    def _void(self, record: ApprovalRecord, epoch: int) -> None:
+        approval_id = record.approval_id
+        ended = self._known[approval_id] = msgspec.structs.replace(record, epoch=epoch)
+        row = _row_of(ended, self._marked(ended.holder))
+        if self._rows is not None:
+            self._rows[approval_id] = row
+        text = _encode(row).decode()
+        self._changes.step("hset", self._keys.hold(approval_id), "row", text)
+        self._changes.step("hset", self._keys.live, approval_id, text)
+        self._changes.step("grow", self._keys.version)
 
     # ----------------------------------------------------------------- those that live
 

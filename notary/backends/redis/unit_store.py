@@ -305,6 +305,10 @@ class RedisStore:
         """See Store."""
         return self._holds.move(approval_id, from_state, to_state, outcome, holder)
 
+    def void_hold(self, approval_id: str) -> None:
+        """See Store."""
+        self._holds.void_one(approval_id)
+
     def pending_hold(
         self, session_id: str, action_id: str, request_hash: str, moment: Moment
     ) -> ApprovalRecord | None:  # fmt: skip

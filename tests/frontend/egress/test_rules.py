@@ -55,7 +55,7 @@ def test_a_path_pattern_is_learned_as_it_is(text: str) -> None:
         ("a//b", "empty segment"), ("a/", "empty segment"), ("a[b]", "bracket"), ("a\\b", "backslash"),
         ("a\nb", "control character"), ("a**b", "double star"), ("e\u0301", "not nfc"), ("a/" * 250 + "a", "longer"),
         ("**", "nothing but wildcards"), ("*", "nothing but wildcards"), ("*/**/?", "nothing but wildcards"),
-        ("a\u202eb", "does not show"),
+        ("a\u202eb", "invisible character"), ("a /b", "space at end"),
     ],
 )  # fmt: skip
 def test_what_is_no_path_pattern_can_not_be_learned(text: str, why: str) -> None:

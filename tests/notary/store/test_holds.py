@@ -7,7 +7,7 @@ import pytest
 
 from ipc.approvals import CLAIMED, EXPIRED, PENDING
 from ipc.messages import ListHolds
-from ipc.store import NO_EPOCH
+from ipc.store import NO_EPOCH, RIGHT_REVOKED
 from notary.backends.sqlite import Database
 from notary.ledger import schema
 from notary.store.contract import Moment
@@ -70,6 +70,24 @@ def test_an_approval_of_a_session_that_was_revoked_is_of_no_epoch_wherever_it_is
         assert (hold.state, hold.epoch) == (PENDING, NO_EPOCH)
         assert [one.state for one in store.list_holds(ListHolds(None, 9), MOMENT).approvals] == [EXPIRED]
         assert store.list_holds(ListHolds((PENDING,), 9), MOMENT).total == 0
+
+
+def test_an_approval_whose_right_was_revoked_waits_no_more_and_one_that_is_claimed_goes_on(unit: UnitOfStore) -> None:
+    with unit() as store:
+        store.store_hold(approval())
+        store.store_hold(approval("apr_2", request_hash="sha256:2"))
+        store.move_hold("apr_2", PENDING, CLAIMED, outcome="{}", holder="front-1-a")
+    with unit() as store:
+        for approval_id in ("apr_1", "apr_2", "apr_nothing"):
+            store.void_hold(approval_id)
+        assert [one.approval_id for one in store.due_holds(MOMENT, 9)] == ["apr_1"]
+    with unit() as store:
+        void, claimed = store.hold("apr_1"), store.hold("apr_2")
+        assert void is not None
+        assert claimed is not None
+        assert (void.state, void.epoch, claimed.state, claimed.epoch) == (PENDING, RIGHT_REVOKED, CLAIMED, 0)
+        assert [one.approval_id for one in store.due_holds(MOMENT, 9)] == ["apr_1"]
+        assert store.count_pending(MOMENT) == (0, None)
 
 
 @pytest.mark.large

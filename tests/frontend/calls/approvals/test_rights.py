@@ -1,0 +1,91 @@
+"""Holds whose principal loses the right to their action, by a revoke or by a reload of the policy's data."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from frontend.notary.errors import NotaryUnavailable
+from frontend.policy.data import AclEntry, PolicyData
+from tests.support.front_core import HOLD, Core, front_core, refuses
+from tests.support.held_calls import held, state_of, told
+from tests.support.policed import DATA, policed
+
+REVOKE = "/v1/admin/policy/revoke"
+ME = "dev:anonymous"
+NO_PAY = {"acl": {ME: {"actions": ["echo"]}}}
+SHARED = {"acl": {"*": {"actions": ["pay", "echo"]}, "billing": {"actions": ["read"], "inherits_wildcard": True}}}
+WENT = ("ApprovalExpired", "deny", None)
+
+
+async def test_a_revoke_ends_the_holds_of_the_right_alone_each_with_its_event_and_its_call(tmp_path: Path) -> None:
+    async with policed(tmp_path, workers=0) as core:
+        payer, pay = await held(core, action_id="pay")
+        _, second = await held(core, action_id="pay")
+        _, echo = await held(core, action_id="echo")
+        status, _ = await core.operate("POST", REVOKE, {"principal": ME, "actions": ["pay"]})
+        assert status == 200
+        assert [await state_of(core, one) for one in (pay, second, echo)] == ["expired", "expired", "pending"]
+        assert (await told(core, pay))[-1] == (await told(core, second))[-1] == WENT
+        (event, *_) = await core.events(event_type="ApprovalExpired")
+        assert (event["reason"], event["principal"], event["action_id"]) == ("right_revoked", ME, "pay")
+        assert await core.remaining(payer) == 3
+        assert await core.operate("POST", f"/v1/approvals/{pay}/approve") == (404, {"error": "approval_not_found"})
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ({}, NO_PAY),
+        ({}, {"acl": {}}),
+        ({}, {"denied_actions": {"pay": "not this month"}}),
+        (SHARED, {"acl": {"*": {"actions": ["echo"]}}}),
+        (SHARED, {"acl": {**SHARED["acl"], ME: {"actions": ["echo"]}}}),
+    ],
+    ids=["an action", "all entries", "denied to all", "of everybody", "an entry of its own"],
+)
+async def test_a_reload_that_takes_a_right_away_ends_what_is_held_by_it(
+    tmp_path: Path, before: dict[str, Any], after: dict[str, Any]
+) -> None:
+    async with policed(tmp_path, workers=0, data=before) as core:
+        _, pay = await held(core, action_id="pay")
+        await reload(core, tmp_path, before | {"of_the_author": "something else"})
+        await core.services.upkeep.round()
+        assert await state_of(core, pay) == "pending"
+        await reload(core, tmp_path, before | after)
+        await core.services.upkeep.round()
+        assert await state_of(core, pay) == "expired"
+
+
+async def test_what_the_notary_could_not_end_is_not_approved_and_ends_in_a_later_round(tmp_path: Path) -> None:
+    async with policed(tmp_path, workers=0) as core:
+        _, pay = await held(core, action_id="pay")
+        core.client.faults["VoidHolds"] = refuses(NotaryUnavailable("the disk is full"))
+        status, _ = await core.operate("POST", REVOKE, {"principal": ME, "actions": ["pay"]})
+        assert status == 200
+        answer = await core.operate("POST", f"/v1/approvals/{pay}/approve")
+        assert answer == (503, {"error": "approval_store_unavailable"})
+        await core.services.upkeep.round()
+        assert await state_of(core, pay) == "pending"
+        core.client.faults.clear()
+        await core.services.upkeep.round()
+        assert await state_of(core, pay) == "expired"
+
+
+async def test_an_approval_costs_no_question_while_no_right_was_revoked(tmp_path: Path) -> None:
+    async with front_core(tmp_path) as core:
+        _, approval_id = await held(core)
+        data = PolicyData("v1", {ME: AclEntry(("echo",))})
+        core.services.configuration.rights.note(data, PolicyData("v2", {ME: AclEntry(("echo", "pay"))}))
+        assert (await core.operate("POST", f"/v1/approvals/{approval_id}/approve"))[0] == 200
+        assert not {"ListHolds", "VoidHolds"} & {*core.client.asked}
+
+
+async def reload(core: Core, folder: Path, data: dict[str, Any]) -> None:
+    """The policy's data is edited by hand, and put in force as a reload does it."""
+    (folder / "policy" / "data.json").write_text(json.dumps(DATA | data))
+    configuration = core.services.configuration
+    files = await configuration.policy_file.read()
+    await configuration.follow_policy(files.sources.digest)
+    core.policy.answer = HOLD
