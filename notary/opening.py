@@ -8,7 +8,7 @@ from notary.backends.bringing import bring_store_over
 from notary.backends.sqlite import Database as SqliteDatabase
 from notary.checkpoints import check_continued, problem_of_return
 from notary.database import Database
-from notary.ledger import gateways, schema, witnesses
+from notary.ledger import gateways, refused, schema, witnesses
 from notary.ledger.outbox import Backlog
 from notary.ledger.settling import Unsettled, settle_all
 from notary.ledger.witnesses import Witnesses
@@ -63,12 +63,13 @@ def _opened(
         epoch = proofs.epoch(connection)
         leaves = tiles.size(connection)
         revoked = sessions.revoked(connection, newest)
+        refusals = refused.read(connection, database.gateway_id)
         known = Witnesses(settings.evidence.witnesses, witnesses.read(connection))
     backlog = Backlog(settings.webhooks, settings.version)
     clock = clock or SystemClock(newest)
     state = State(
         settings, clock, database, signers, backlog, known, limits, leaves=leaves, checkpoint=checkpoint,
-        epoch=epoch, revoked=revoked, newest=newest, unsettled=unsettled,
+        epoch=epoch, revoked=revoked, newest=newest, unsettled=unsettled, refusals=refusals,
     )  # fmt: skip
     if settings.store.redis_url is None:
         with database.unit(writes=False) as connection:

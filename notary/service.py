@@ -29,6 +29,7 @@ from notary.operations.reconciling import StoreChanged
 from notary.operations.table import HANDLERS, PROVING, WRITING
 from notary.orphans import Orphans
 from notary.pace import PacedReads
+from notary.refusals import CountedRefusals
 from notary.state import State, UnderWay
 from notary.tasks import Looking, Outcome, Remembered, Started, Task
 from notary.units import Units, count_backlog
@@ -72,7 +73,10 @@ class Service:
         self._executions = Executions(state, self._poll, control.send)
         self._fronts = Fronts(state, self._poll, self._executions.forget_front, self._detached)
         self._reads = PacedReads(self._perform)
-        self._tended = (self._upkeep, self._executions, self._checkpoints, self._announcements, self._orphans)
+        self._refusals = CountedRefusals(state)
+        self._tended = (
+            self._upkeep, self._executions, self._checkpoints, self._announcements, self._orphans, self._refusals,
+        )  # fmt: skip
         assert state.epoch is not None, "it was read at the start"
         assert state.revoked is not None, "so were they"
         self._said = state.signers.version, state.epoch, state.revoked
@@ -109,6 +113,8 @@ class Service:
         """Close every front's channel. What was not answered is answered by the next notary."""
         self._fronts.close()
         self._executions.close()
+        if task := self._refusals.at_end():
+            self._units.perform((task,))
         self._upkeep.close()
         self._announce_now()
         self._announcements.tend()
@@ -281,6 +287,8 @@ class Service:
         self._checkpoints.tend()
         if task := self._orphans.due():
             self._orphans.heard(task, self._units.perform((task,))[0])
+        if task := self._refusals.due():
+            self._units.perform((task,))
         self._fronts.wake(self._announcements.tend())
         if time.monotonic() - self._worked_at >= self._state.limits.idle_seconds:
             self._state.database.tend()

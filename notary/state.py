@@ -14,6 +14,7 @@ from notary.ledger.head import Head
 from notary.ledger.intents import OpenIntent
 from notary.ledger.journal import SLOTS
 from notary.ledger.outbox import Backlog
+from notary.ledger.refused import Key, RefusalCount
 from notary.ledger.settling import Unsettled
 from notary.ledger.witnesses import Witnesses
 from notary.signing.rotation import Signers
@@ -110,6 +111,8 @@ class State:
     """None: read it again."""
     revoked: dict[str, float] | None = None
     """Sessions that were revoked, and when their leases end; replaced, never changed. None: read it again."""
+    refusals: dict[Key, RefusalCount] = field(default_factory=dict)
+    """Refusals by principal and code; replaced, never changed."""
     unsettled: Unsettled | None = None
     """None: read it again."""
     has_erased: bool = False

@@ -22,6 +22,7 @@ from notary.ledger.intents import OpenIntent
 from notary.ledger.journal import Entry
 from notary.ledger.outbox import Queued
 from notary.ledger.receipts import Receipt
+from notary.ledger.refused import Key, RefusalCount, pruned
 from notary.ledger.settling import Unsettled, count_leaves, head_with, move, settle
 from notary.ledger.writing import write_deliveries, write_event
 from notary.reading import queries
@@ -76,6 +77,8 @@ class Unit:
         """Something was written that takes room for good: a full disk would have refused it."""
         self.withdrawn: dict[str, str] = {}
         """Intents that this unit opened and ended without a word to any worker -> code of the error."""
+        self.refusals: dict[Key, RefusalCount] = {}
+        """Those that this unit changes of `state.refusals`."""
         self._queued = Queued()
         self._after: list[Callable[[], None]] = []
 
@@ -335,6 +338,8 @@ class Unit:
         self.store.confirm()
         state.head, state.epoch, state.leaves = self._head, self._epoch, self._leaves
         state.revoked = self._revoked
+        if self.refusals:
+            state.refusals = pruned(state.refusals | self.refusals)
         state.database.follow()
         if self._has_settled:
             self._unsettled.clear()

@@ -23,6 +23,8 @@ CONTRIB = Path(__file__).resolve().parent.parent / "contrib"
 """In a checkout and in an installation alike, `contrib` lies beside this package."""
 FIRST_ACTION = "text_digest.yaml"
 """Computes only: an action that can do no harm."""
+QUOTAS = {"max_calls_per_hour": 3600, "max_sessions": 32}
+"""Of a principal: one call a second, and leases for as many processes as an agent is likely to have."""
 
 _CONFIGURATION = """\
 # A gateway for production: docs/configuration.md has every setting, `gateway check --config FILE` says what is wrong.
@@ -69,7 +71,8 @@ _NEXT = """\
 
 2. Say who your agents are: [identity.peercred.principals.<uid>] in {folder}/gateway.toml.
 3. Say what they may call: "acl" in {folder}/policy/data.json (docs/policy.md). One action is there to try, text_digest;
-   others go into {folder}/actions (docs/manifests.md).
+   others go into {folder}/actions (docs/manifests.md). "limits" beside it is what each principal may use: 3600 calls an
+   hour and 32 leases at once (docs/configuration.md, "Quotas").
 4. gateway check --config {quoted}
 5. gateway run --config {quoted}, or with systemd: contrib/systemd/install.sh (docs/operations.md).
 """
@@ -97,7 +100,8 @@ def found(place: Place, operator: str, make_keys: Callable[[Path], str]) -> str:
         raise Refused(Exit.CONFIG, f"{file} is there already; nothing was changed. Move it away, or name another DIR.")
     made = make_credentials(folder, operator, make_keys)
     try:
-        _copy(CONTRIB / "policy", folder / "policy", ("*.rego", "*.json"))
+        _copy(CONTRIB / "policy", folder / "policy", ("*.rego",))
+        keep_private(folder / "policy" / "data.json", _data)
         _copy(CONTRIB / "examples" / "actions", folder / "actions", (FIRST_ACTION,))
         keep_private(folder / "secrets.json", lambda: "{}\n")
         write_private(
@@ -119,6 +123,12 @@ def _copy(source: Path, folder: Path, patterns: tuple[str, ...]) -> None:
     for pattern in patterns:
         for file in sorted(source.glob(pattern)):
             keep_private(folder / file.name, file.read_text)
+
+
+def _data() -> str:
+    """The default policy's data, with quotas."""
+    data = json.loads((CONTRIB / "policy" / "data.json").read_text())
+    return json.dumps(data | {"limits": {"default": QUOTAS}}, indent=2) + "\n"
 
 
 def _quoted(text: object) -> str:

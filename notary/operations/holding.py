@@ -11,7 +11,7 @@ from ipc.store import ApprovalRecord
 from notary.operations.allowed import check_call, check_refusal
 from notary.operations.charging import charged
 from notary.operations.hold_room import what_is_full
-from notary.operations.refusing import checked, is_used, refused
+from notary.operations.refusing import checked, is_used, refused, write_refusal
 from notary.tasks import NotAllowed
 from notary.unit import Unit
 
@@ -24,7 +24,9 @@ def refuse(unit: Unit, asked: Refuse) -> Refused:
     event = asked.event
     check_refusal(event)
     if is_used(unit, asked.proof):
-        unit.append(event, decision="deny", error_code="replay_detected", reason=None, deny_reason=None)
+        write_refusal(
+            unit, replace(event, decision="deny", error_code="replay_detected", reason=None, deny_reason=None)
+        )
         return Refused(is_replay=True)
     if asked.unless_held:
         moment = unit.moment
@@ -33,7 +35,7 @@ def refuse(unit: Unit, asked: Refuse) -> Refused:
         if held is not None:
             _repeat(unit, event, held)
             return Refused(held=_answered(held))
-    unit.append(event)
+    write_refusal(unit, event)
     return Refused()
 
 
@@ -90,5 +92,8 @@ def _answered(held: ApprovalRecord) -> ApprovalRecord:
 
 
 def _repeat(unit: Unit, event: AuditEvent, held: ApprovalRecord) -> None:
-    event = replace(event, error_code=None, reason=None, deny_reason=None)
-    unit.append(event, decision="pending_approval", approval_id=held.approval_id, is_repeated=True)
+    event = replace(
+        event, error_code=None, reason=None, deny_reason=None, decision="pending_approval",
+        approval_id=held.approval_id, is_repeated=True,
+    )  # fmt: skip
+    write_refusal(unit, event)

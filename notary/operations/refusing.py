@@ -2,15 +2,49 @@
 
 import time
 
+from msgspec.structs import replace
+
 from ipc.events import AuditEvent
-from ipc.messages import Proof, Refusal
+from ipc.messages import Operation, Proof, Refusal
+from notary.ledger import refused as counts
 from notary.unit import Unit
+
+
+class TellRefusals(Operation, frozen=True):
+    """The notary asks this itself: write the events of windows that are over; with `is_end` of all."""
+
+    is_end: bool = False
 
 
 def refused(unit: Unit, event: AuditEvent, code: str, cause: str | None = None) -> Refusal:
     """Write the event of a refusal and answer it."""
-    unit.append(event, decision="deny", error_code=code, reason=cause)
+    write_refusal(unit, replace(event, decision="deny", error_code=code, reason=cause))
     return Refusal(code, cause)
+
+
+def write_refusal(unit: Unit, event: AuditEvent) -> None:
+    """Write the event of a refusal, or count it (notary/ledger/refused.py)."""
+    key = counts.key_of(event)
+    if key is None:
+        unit.append(event)
+        return
+    known = counts.counted(unit.refusals.get(key) or unit.state.refusals.get(key), event, unit.now)
+    if known.last is event:
+        unit.part = "ledger"
+        counts.keep(unit.connection, unit.state.database.gateway_id, key, known)
+    else:
+        unit.append(event)
+    unit.refusals[key] = known
+
+
+def tell_refusals(unit: Unit, asked: TellRefusals) -> None:
+    """See TellRefusals."""
+    for key, known in (unit.state.refusals | unit.refusals).items():
+        if known.last is None or not (asked.is_end or counts.is_due(known, unit.now)):
+            continue
+        unit.append(known.last, attempts={"count": known.count, "has_proven": True})
+        unit.refusals[key] = counts.told(known)
+        counts.keep(unit.connection, unit.state.database.gateway_id, key, unit.refusals[key])
 
 
 def is_used(unit: Unit, proof: Proof | None) -> bool:

@@ -35,6 +35,7 @@ from notary.operations.moving import move_hold, void_holds
 from notary.operations.opening import assign_call, enter, open_call
 from notary.operations.proving import prove, prove_consistency, read_checkpoint
 from notary.operations.reconciling import StoreChanged, follow_store
+from notary.operations.refusing import TellRefusals, tell_refusals
 from notary.operations.sessions import list_sessions, revoke_session
 from notary.operations.verifying import LookedAgain, note_look, verify_intent
 from notary.operations.witnessing import cosign, next_checkpoint, note_trouble
@@ -50,6 +51,7 @@ WRITING: Final[dict[type[m.Operation], Handler]] = {
     m.ResolveIntent: resolve_intent,
     LookedAgain: note_look,
     m.Refuse: refuse,
+    TellRefusals: tell_refusals,
     m.Hold: hold,
     m.Issue: issue,
     m.Note: note,

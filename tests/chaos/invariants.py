@@ -83,6 +83,10 @@ def _verified(world: World, seen: Seen) -> Iterator[str]:
 
 
 def _one_event_a_call(ledger: Ledger, answers: list[Answer]) -> Iterator[str]:
+    counted: Counter[str] = Counter()
+    for event in ledger.events:
+        if event["event_type"] == "ActionCall" and "attempts" in event:
+            counted[event.get("error_code", "")] += event["attempts"]["count"]
     for answer in answers:
         events = ledger.by_trace.get(answer.trace_id, [])
         if answer.status == 202:  # what came of its approval has the trace of the call
@@ -90,7 +94,7 @@ def _one_event_a_call(ledger: Ledger, answers: list[Answer]) -> Iterator[str]:
             if len(ends) > 1:
                 yield f"{answer.kind} {answer.mark} ended {len(ends)} times"
             events = [event for event in events if event not in ends]
-        least = 0 if _may_be_unwritten(answer) else 1
+        least = 0 if _may_be_unwritten(answer) or counted[answer.body.get("error", "")] else 1
         if not least <= len(events) <= 1:
             yield f"{answer.kind} {answer.mark} ({answer.code}) has {len(events)} events"
         elif events and not _agree(answer, events[0]):

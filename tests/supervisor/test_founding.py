@@ -1,6 +1,7 @@
 """`gateway init --production`: a folder that `gateway check` accepts as it is, and a gateway that serves from it."""
 
 import hashlib
+import json
 import re
 import stat
 import tomllib
@@ -35,6 +36,17 @@ def test_check_accepts_what_it_wrote_and_nobody_else_can_read_it(tmp_path: Path)
     for path in (tmp_path / "etc").rglob("*"):
         assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
         assert path.is_dir() or key[1] not in path.read_text()
+
+
+def test_each_principal_has_a_quota_and_data_that_is_there_is_kept(tmp_path: Path) -> None:
+    told, config = init(tmp_path)
+    data = config.parent / "policy" / "data.json"
+    assert json.loads(data.read_text())["limits"] == {"default": {"max_calls_per_hour": 3600, "max_sessions": 32}}
+    assert "3600 calls an\n   hour and 32 leases" in told
+    data.write_text('{"policy_version": "7"}\n')
+    config.unlink()
+    init(tmp_path)
+    assert data.read_text() == '{"policy_version": "7"}\n'
 
 
 def test_what_it_proposes_for_prometheus_is_accepted_as_it_stands(tmp_path: Path) -> None:
