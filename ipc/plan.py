@@ -54,6 +54,8 @@ class SecretUse(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     required: bool = True
     header: str | None = None
     format: str = "{value}"
+    domains: tuple[str, ...] = ()
+    """Hosts whose requests it is added to; written as `Egress.allowed_domains` are. None: to no request."""
 
 
 class PlannedRequest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

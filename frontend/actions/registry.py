@@ -158,7 +158,8 @@ def _refuse_second(tree: Node, report: Report, places: dict[str, str]) -> None:
 
 def _action(manifest: Manifest, module: ModuleVerdict, trusted: Trusted) -> Action:
     reference = manifest.provider_module_digest
-    template, files, egress, io = manifest.template, manifest.files, manifest.egress, manifest.io
+    files, egress, io = manifest.files, manifest.egress, manifest.io
+    template = CompiledTemplate(manifest.template) if manifest.template else None
     pointer = files.path_pointer.split("/")[1:] if files else []
     return Action(
         manifest=manifest,
@@ -171,19 +172,31 @@ def _action(manifest: Manifest, module: ModuleVerdict, trusted: Trusted) -> Acti
         required_scopes=manifest.required_scopes,
         sinks=tuple(sorted(manifest.declared_side_effects)),
         limits=manifest.limits,
-        secrets=manifest.secrets,
+        secrets=tuple(_bound(secret, manifest, template) for secret in manifest.secrets),
         secret_names=tuple(secret.name for secret in manifest.secrets),
         egress_profile=egress.profile,
         allowed_domains=egress.allowed_domains,
-        allowed_methods=egress.allowed_methods or ((template.method,) if template else ()),
+        allowed_methods=egress.allowed_methods or ((manifest.template.method,) if manifest.template else ()),
         max_request_bytes=io.max_request_bytes,
         request_schema=io.request_schema,
         request_validator=Validator(io.request_schema) if io.request_schema is not None else None,
         response_schema=msgspec.json.encode(io.response_schema).decode() if io.response_schema is not None else None,
         verification_config=_verification_config(manifest),
-        template=CompiledTemplate(template) if template else None,
+        template=template,
         path_steps=tuple(step.replace("~1", "/").replace("~0", "~") for step in pointer),
     )
+
+
+def _bound(secret: SecretUse, manifest: Manifest, template: CompiledTemplate | None) -> SecretUse:
+    """A secret with the hosts that it is sent to: its own, else the template's host, else the action's domains.
+
+    SECURITY: domains that were learned or approved later are not among them.
+    """
+    if secret.domains or secret.header is None:
+        return secret
+    host = template.url.host if template else None
+    domains = manifest.egress.allowed_domains if host is None else (host,)
+    return msgspec.structs.replace(secret, domains=domains)
 
 
 def _verification_config(manifest: Manifest) -> str:

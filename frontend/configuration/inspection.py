@@ -34,6 +34,7 @@ from ipc.limits import MAX_CONTROL_FRAME
 from ipc.messages import LoadModules, ModulesLoaded
 from ipc.nonblocking import TrioChannel
 from ipc.private_files import KeyFileError
+from ipc.secret_values import MIN_SECRET_CHARACTERS
 from ipc.sessions import ProtocolError
 from ipc.settings import Settings
 
@@ -131,9 +132,9 @@ def look_at_webhooks(settings: Settings) -> list[FoundProblem]:
 
 
 def _look_at_secrets(settings: Settings, manifests: Sequence[Manifest]) -> list[FoundProblem]:
-    """Secrets that are required and missing. Names alone are looked at."""
+    """Secrets that are required and missing, or too short to be sent. Values are not looked at but for their length."""
     try:
-        names = Secrets(settings.secrets).names()
+        names, short = Secrets(settings.secrets).names(), Secrets(settings.secrets).unsearchable()
     except SecretsUnavailable as error:
         said = Problem("", 0, "secrets.file", f"secrets.file: {error}.", "Correct the file, its owner or its mode.")
         return [found(said, "secrets", "file")]
@@ -144,11 +145,18 @@ def _look_at_secrets(settings: Settings, manifests: Sequence[Manifest]) -> list[
         said = Problem("", 0, "egress.proxy_secret", message, "Add it there: user:password.")
         told.append(found(said, "egress", "proxy_secret"))
     for manifest in manifests:
-        wanted = [(index, use) for index, use in enumerate(manifest.secrets) if use.required and use.name not in names]
+        wanted = [
+            (index, use)
+            for index, use in enumerate(manifest.secrets)
+            if (use.required and use.name not in names) or (use.header is not None and use.name in short)
+        ]
         tree = read_file(Path(manifest.file), Report(manifest.file)) if wanted else None
         for index, use in wanted:
             line = tree.line_at(("secrets", index, "name")) if tree else 0
-            if settings.secrets.file is None:
+            if use.name in short:
+                message = f"the secret {use.name} is shorter than {MIN_SECRET_CHARACTERS} characters without spaces."
+                mend = "Use a longer one: a shorter one can't be looked for in answers, and is never sent."
+            elif settings.secrets.file is None:
                 message = f"the secret {use.name} is required, and the configuration names no secrets file."
                 mend = "Set file in [secrets], or write required: false."
             else:

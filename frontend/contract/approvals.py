@@ -166,6 +166,8 @@ class ApprovalDetail(ApprovalItem, frozen=True, kw_only=True):
     """Null for an action that sends no HTTP request by template, and once the approval has ended."""
     approved_secrets: list[str]
     """Names; never values."""
+    secret_domains: dict[str, list[str]]
+    """By name of a secret that is added to requests: the hosts whose requests it is added to."""
     approved_egress: ApprovedEgress
     approved_files: ApprovedFiles | None
     """Null for an action without files."""

@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 import trio
 
 from frontend.egress.deadlines import EgressDeadlines
+from ipc.tls import client_context, problem_of
 
 MAX_LINE_BYTES = 4096
 NOWHERE = "gateway-check.invalid:443"
@@ -33,7 +34,7 @@ def security_of(url: str | None, authorities: str | None) -> ssl.SSLContext | No
     if url is None or urlsplit(url).scheme != "https":
         return None
     try:
-        return ssl.create_default_context(cafile=authorities)
+        return client_context(authorities)
     except OSError:
         raise ValueError(f"egress.proxy_ca_file: {authorities} can't be read as certificates in PEM.") from None
 
@@ -108,8 +109,9 @@ async def _answered(host: str, port: int, head: str, max_line_bytes: int, tls: s
                     break
                 seen += more
     except trio.BrokenResourceError as error:
-        is_other = isinstance(error.__cause__, ssl.SSLCertVerificationError)
-        raise ProxyDown("its certificate is not valid for its name" if is_other else "the connection broke") from None
+        if isinstance(error.__cause__, ssl.SSLCertVerificationError):
+            raise ProxyDown(f"its certificate {problem_of(error.__cause__)}") from None
+        raise ProxyDown("the connection broke") from None
     status = _STATUS_LINE.match(seen)
     if status is None:
         raise ProxyDown("what answers there is no HTTP proxy")

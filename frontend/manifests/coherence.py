@@ -4,6 +4,7 @@ Each rule keeps a promise of the manifest from being empty: an import without it
 see anything, a placeholder that nothing fills, a secret that could not be added.
 """
 
+from contextlib import suppress
 from typing import Any
 
 from frontend.files.problems import Report, did_you_mean
@@ -15,10 +16,13 @@ from frontend.manifests.templates import (
     CompiledTemplate,
     compiled,
     embedded,
+    is_json_type,
     slots,
 )
-from frontend.manifests.urls import TemplateRefused
+from frontend.manifests.urls import TemplateRefused, UrlTemplate
 from frontend.manifests.yamltree import Node, Path, dotted
+from ipc.domains import matches
+from ipc.plan import SecretUse
 
 _SCALARS = ("string", "integer", "number", "boolean")
 
@@ -98,6 +102,7 @@ class _Checker:
             used[header.lower()] = "template.headers sets it too"
         for index, secret in enumerate(self._manifest.secrets):
             path = ("secrets", index, "inject", "header")
+            self._bound(("secrets", index, "domains"), secret)
             if secret.header is None:
                 continue
             header = secret.header.lower()
@@ -110,6 +115,27 @@ class _Checker:
                 message = f"the header {secret.header} has two sources: {used[header]}."
                 self._note(path, message, "Keep one of them.")
             used[header] = f"the secret {secret.name} is added to it"
+
+    def _bound(self, path: Path, secret: SecretUse) -> None:
+        """Hosts of a secret that would never be sent to them."""
+        if self._tree.at(path) is None:
+            return
+        field = dotted(path)
+        if not secret.domains:
+            self._note(path, f"{field} is empty, so the secret would never be sent.", "Name a host, or remove it.")
+        elif secret.header is None:
+            message = f"{field} names hosts, but the secret {secret.name} is added to no request."
+            self._note(path, message, "Add inject, or remove the list.")
+        host = self._template_host()
+        if host is not None and secret.domains and not matches(host, secret.domains):
+            message = f"{field} does not have {host}, to which template.url_template sends every request."
+            self._note(path, message, "Add it there, or remove the list: it is the default.")
+
+    def _template_host(self) -> str | None:
+        template = self._manifest.template
+        with suppress(TemplateRefused):  # told where the template is looked at
+            return UrlTemplate(template.url_template).host if template else None
+        return None
 
     def _verifier(self) -> None:
         kind = self._manifest.verifier_kind
@@ -141,6 +167,7 @@ class _Checker:
             path = ("template", "headers", header)
             if header.lower() in FRAMING_HEADERS:
                 self._note(path, f"the header {header} is the gateway's own.", "Remove it.")
+            self._body_type(path, header, value)
             if header.lower() in CREDENTIAL_HEADERS:
                 message = f"the header {header} holds credentials, which a template would show."
                 self._note(path, message, "Declare a secret with inject.")
@@ -151,6 +178,17 @@ class _Checker:
             self._quotes(("template", "body_template"), body)
         if template.url_template:
             self._url(template)
+
+    def _body_type(self, path: Path, header: str, value: str) -> None:
+        """Note a Content-Type or Accept-Encoding that contradicts the body or the secrets."""
+        has_body = self._manifest.template is not None and self._manifest.template.body_template is not None
+        if header.lower() == "content-type" and has_body and not is_json_type(value):
+            message = f"{dotted(path)} = {value}: template.body_template makes JSON, which the upstream would misread."
+            self._note(path, message, "Write application/json, or remove the header.")
+        adds_secrets = any(secret.header is not None for secret in self._manifest.secrets)
+        if header.lower() == "accept-encoding" and adds_secrets:
+            message = f"{dotted(path)} = {value}: an answer that is encoded can't be searched for secrets."
+            self._note(path, message, "Remove the header.")
 
     def _url(self, template: Template) -> None:
         path = ("template", "url_template")

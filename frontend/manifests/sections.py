@@ -90,12 +90,9 @@ def egress(top: Section) -> EgressRules:
     section = top.section("egress")
     if section is None:
         return EgressRules()
-    domains = section.texts("allowed_domains", _ANY)
-    for name in domains:
-        _check_domain(section, name)
     rules = EgressRules(
         profile=section.choice("profile", PROFILES, "none"),
-        allowed_domains=domains,
+        allowed_domains=_domains(section, "allowed_domains"),
         allowed_methods=section.choices("allowed_methods", METHODS),
     )
     section.refuse_unknown()
@@ -112,6 +109,7 @@ def secrets(top: Section) -> tuple[SecretUse, ...]:
             required=section.flag("required", True),
             header=inject.text("header", _HEADER_NAME) if inject else None,
             format=inject.text("format", _FORMAT, "{value}") if inject else "{value}",
+            domains=_domains(section, "domains"),
         )
         if inject:
             inject.refuse_unknown()
@@ -172,8 +170,16 @@ def _headers(section: Section) -> tuple[tuple[str, str], ...]:
     return tuple(headers.items())
 
 
-def _check_domain(section: Section, name: str) -> None:
-    where = section.line_of("allowed_domains"), section.field("allowed_domains")
+def _domains(section: Section, field: str) -> tuple[str, ...]:
+    """A list of names that are compared as they stand here."""
+    names = section.texts(field, _ANY)
+    for name in names:
+        _check_domain(section, field, name)
+    return names
+
+
+def _check_domain(section: Section, field: str, name: str) -> None:
+    where = section.line_of(field), section.field(field)
     try:
         normal = normal_rule(name)
     except InvalidDomain as error:

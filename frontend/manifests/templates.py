@@ -85,6 +85,12 @@ class CompiledTemplate:
         return body.decode()
 
 
+def is_json_type(value: str) -> bool:
+    """True for a Content-Type of JSON: its subtype says so, as in application/problem+json. False for a placeholder."""
+    subtype = value.partition(";")[0].partition("/")[2]
+    return "json" in subtype.lower() and not slots(compiled(value))
+
+
 def compiled(value: Any) -> Any:
     """A template value with a Slot for each string that is exactly one placeholder."""
     if isinstance(value, str):

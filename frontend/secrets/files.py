@@ -18,6 +18,7 @@ from frontend.secrets import sops
 from frontend.secrets.cache import FileCache, FileKey, file_key
 from ipc.plan import SecretUse
 from ipc.private_files import KeyFileError, check_private, is_swapped
+from ipc.secret_values import is_searchable
 from ipc.settings import SecretSettings
 
 MAX_FILE_BYTES = 1_048_576
@@ -71,6 +72,10 @@ class Secrets:
     def names(self) -> frozenset[str]:
         """Which secrets there are. Raises SecretsUnavailable."""
         return frozenset(self._values().by_name)
+
+    def unsearchable(self) -> frozenset[str]:
+        """Names of those that are too short to be looked for in answers. Raises SecretsUnavailable."""
+        return frozenset(name for name, value in self._values().by_name.items() if not is_searchable(value))
 
     def __repr__(self) -> str:
         return "<Secrets>"

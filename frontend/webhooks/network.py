@@ -16,6 +16,7 @@ import httpcore
 import trio
 
 from ipc.addresses import is_public, split_address
+from ipc.tls import client_context, problem_of
 
 MAX_ADDRESSES = 4
 """Of a name's addresses that may be reached, how many are tried."""
@@ -33,7 +34,7 @@ class Unreached(Exception):
 
 def make_tls() -> ssl.SSLContext:
     """Client context: TLS 1.2 or later, system authorities, names checked. Blocks for some milliseconds."""
-    return ssl.create_default_context()
+    return client_context()
 
 
 class Network(httpcore.AsyncNetworkBackend):
@@ -133,7 +134,7 @@ class Line(httpcore.AsyncNetworkStream):
             await encrypted.do_handshake()
         except trio.BrokenResourceError as error:
             if isinstance(error.__cause__, ssl.SSLCertVerificationError):
-                raise Unreached("the certificate is not valid for the name") from None
+                raise Unreached(f"the certificate {problem_of(error.__cause__)}") from None
             raise Unreached("TLS could not be agreed on") from None
         self._stream = encrypted
         return self

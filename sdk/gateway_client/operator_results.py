@@ -49,6 +49,8 @@ class ApprovalDetail(Approval):
     approved_targets: tuple[str, ...] = ()
     approved_request: Mapping[str, Any] | None = None
     approved_secrets: tuple[str, ...] = ()
+    secret_domains: Mapping[str, Any] | None = None
+    """By name of a secret: the hosts whose requests it is added to."""
     approved_egress: Mapping[str, Any] | None = None
     approved_files: Mapping[str, Any] | None = None
     unresolved_domains: tuple[str, ...] = ()

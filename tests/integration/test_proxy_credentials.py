@@ -131,7 +131,7 @@ def test_a_proxy_whose_certificate_is_by_somebody_else_is_told_before_and_while_
     try:
         (at.folder / "gateway.toml").write_text(text.replace("localhost.pem", f"{HOST}.pem"))
         code, said = check(at)
-        assert (code, "its certificate is not valid for its name" in said) == (Exit.UNAVAILABLE, True), said
+        assert (code, "its certificate is self-signed and not trusted" in said) == (Exit.UNAVAILABLE, True), said
         (at.folder / "gateway.toml").write_text(text.replace("localhost.pem", "gateway.toml"))
         code, said = check(at)
         assert (code, "can't be read as certificates in PEM" in said) == (Exit.CONFIG, True), said

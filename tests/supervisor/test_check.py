@@ -66,7 +66,7 @@ def test_everything_that_is_wrong_is_said_at_once_sorted_with_its_place(folder: 
     text = (folder / "gateway.toml").read_text()
     text = "lease_ttl_seconds = 0\n" + text.replace("dpop_jkt", "# dpop_jkt") + '[identity]\nprovider = "none"\n'
     (folder / "gateway.toml").write_text(text)
-    (folder / "secrets.json").write_text('{"bank_token": "b"}')
+    (folder / "secrets.json").write_text('{"bank_token": "1234567"}')
     (folder / "keys" / "keys" / "grant.pem").chmod(0o644)
     http = put_module(actions, (FIXTURES / "http_probe.wasm").read_bytes())
     other = put_module(actions, (PROVIDERS / "echo.wasm").read_bytes(), as_digest="c" * 64)
@@ -99,6 +99,8 @@ def test_everything_that_is_wrong_is_said_at_once_sorted_with_its_place(folder: 
         'twice.yaml:3  unknown field "versoin" at the top. Did you mean version?',
         at(actions / "http_post.yaml", "- name: upstream_token")
         + "the secret upstream_token is required, and ETC/secrets.json does not have it.",
+        at(actions / "payment_transfer.yaml", "- name: bank_token")
+        + "the secret bank_token is shorter than 8 characters without spaces. Use a longer one: ",
         at(rego, "applies_scope") + 'data.gateway.applies_scope: "scope in inputt.scopes" never gets a value',
         at(toml, "lease_ttl_seconds") + "lease_ttl_seconds = 0: must be 1 or more. Use 1 to 3600.",
         at(toml, "grant_signing") + "grant_signing_key_path: ETC/keys/keys/grant.pem: mode 0644 lets others in.",

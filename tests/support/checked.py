@@ -30,7 +30,7 @@ def whole_configuration(folder: Path) -> Path:
     settings, _, rest = made.stdout.partition("\n\n")[2].partition("\n\n")
     operators, _, _ = rest.partition("\n\n")
     secrets = folder / "secrets.json"
-    secrets.write_text(json.dumps({"upstream_token": "t", "bank_token": "b"}))
+    secrets.write_text(json.dumps({"upstream_token": "token-of-an-upstream", "bank_token": "token-of-a-bank"}))
     secrets.chmod(0o600)
     all_examples(folder / "actions")
     open_policy(folder / "policy")

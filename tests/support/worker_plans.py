@@ -83,7 +83,7 @@ def post_plan(address: str, *, path: str = "/x", secrets: tuple[str, ...] = ()) 
     return http_plan(
         address=address, provider_module_digest=digest_of(builtin("http")), http_request=planned,
         provider_input=text({"request": {}, "call": call}), verifier_kind="http_status",
-        secrets=tuple(SecretUse(name, header=f"X-{name}") for name in secrets),
+        secrets=tuple(SecretUse(name, header=f"X-{name}", domains=("upstream.test",)) for name in secrets),
     )  # fmt: skip
 
 

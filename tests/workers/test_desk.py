@@ -58,24 +58,24 @@ def test_a_call_runs_with_its_own_secrets_and_no_others(running: Template) -> No
     with upstream(ok(b"{}", "201 Created")) as up:
         plans = {name: post_plan(up.address, path=f"/{name}", secrets=("token",)) for name in ("one", "two")}
         for name, plan in plans.items():
-            worker.give(plan, name, {"token": f"of-{name}"})
+            worker.give(plan, name, {"token": f"token-of-{name}"})
         for name in ("two", "one"):
             worker.allow(plans[name], name)
             assert worker.ended(name).outcome == "success"
-    assert [b"x-token: of-two" in up.requests[0], b"x-token: of-one" in up.requests[1]] == [True, True]
+    assert [b"x-token: token-of-two" in up.requests[0], b"x-token: token-of-one" in up.requests[1]] == [True, True]
 
 
 def test_the_secrets_of_a_call_serve_no_later_one(running: Template) -> None:
     worker = running.born("http")
     with upstream(ok(b"{}", "201 Created")) as up:
         plan = post_plan(up.address, secrets=("token",))
-        assert worker.call(plan, "c1", secrets={"token": "first"}).outcome == "success"
+        assert worker.call(plan, "c1", secrets={"token": "the-first-token"}).outcome == "success"
         worker.give(plan, "c1")  # the same call once more, which its notary knows to have ended
         worker.allow(plan, "c1")
         worker.wait_for(worker.has_heard)
-        worker.channel.send(m.Secrets("c1", {"token": "second"}))
+        worker.channel.send(m.Secrets("c1", {"token": "the-second-token"}))
         assert worker.ended("c1").outcome == "success"
-    assert b"x-token: second" in up.requests[1]
+    assert b"x-token: the-second-token" in up.requests[1]
 
 
 def test_a_word_repeated_after_the_result_repeats_the_result_to_the_notary_and_runs_nothing(

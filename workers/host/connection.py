@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
+from ipc.tls import client_context, problem_of
 from workers.host.layered import Layered, Stream
 from workers.host.meter import UPSTREAM, HostError
 
@@ -20,7 +21,7 @@ MAX_ADDRESSES = 4
 def make_tls(authorities: str | None = None) -> ssl.SSLContext:
     """Client context: TLS 1.2 or later, system authorities or those of a file alone, names checked. Made once, in the
     template. Raises OSError for a file that is none of certificates."""
-    context = ssl.create_default_context(cafile=authorities)
+    context = client_context(authorities)
     # SECURITY: early releases of Python 3.11 ask OpenSSL to take a connection that was cut for one that was closed, and
     # half an answer for a whole one.
     context.options &= ~ssl.OP_IGNORE_UNEXPECTED_EOF
@@ -129,6 +130,6 @@ class _translated:  # noqa: N801 - used as a with statement
         if isinstance(error, TimeoutError):
             raise HostError("timeout", f"{self._peer} did not answer in time") from None
         if isinstance(error, ssl.SSLCertVerificationError):
-            raise HostError("unavailable", f"{self._peer}'s certificate is not valid for its name") from None
+            raise HostError("unavailable", f"{self._peer}'s certificate {problem_of(error)}") from None
         if isinstance(error, OSError):
             raise HostError("unavailable", f"the connection broke while {self._what}") from None

@@ -1,8 +1,9 @@
 """The http host call: one request to where the plan allows, with the plan's secrets, and what came back.
 
-Guarantees that a planned request is sent as it was planned and no other, and that secrets go into headers and nowhere
-else. Going out directly, the name that was allowed is resolved once, that very address connected to, and nothing
-private reached; through the egress proxy, nothing is resolved here and what is reached is the proxy's to judge.
+Guarantees that a planned request is sent as it was planned and no other, that secrets go into headers for the hosts
+they are bound to and nowhere else, and that an answer which repeats one reaches no guest. Going out directly, the name
+that was allowed is resolved once, that very address connected to, and nothing private reached; through the egress
+proxy, nothing is resolved here and what is reached is the proxy's to judge.
 Redirects are answers like any other: nothing follows them.
 """
 
@@ -17,10 +18,12 @@ from ipc.addresses import is_public, split_address
 from ipc.domains import matches
 from ipc.messages import Observation
 from ipc.plan import Plan
+from ipc.secret_values import is_searchable
 from workers.host.connection import Connection, connect
 from workers.host.encoding import to_bytes
 from workers.host.meter import HostError, Meter
 from workers.host.outside import Outside
+from workers.host.reflections import Reflections
 from workers.host.tunnel import Proxy, tunnel
 from workers.host.urls import MAX_URL_CHARACTERS, Target, parse_url
 from workers.host.wire import USER_AGENT, Headers, Response, encode_request, read_response
@@ -60,6 +63,8 @@ class HttpHost:
         self._plan = plan
         self._egress = plan.egress
         self._secrets = secrets
+        self._reflections = Reflections(secrets)
+        self._adds_secrets = any(use.header is not None and use.name in secrets for use in plan.secrets)
         self._meter = meter
         self._outside = outside
         # Through the proxy it is not ours to say where a name leads, so neither a port nor a secret follows from it.
@@ -93,7 +98,21 @@ class HttpHost:
         headers = self._headers(target, request, body)
         with self._way(target, deadline) as connection:
             connection.send(encode_request(request.method, target.path, headers, body))
-            return read_response(connection.receive, request.method, self._plan.max_response_bytes)
+            response = read_response(connection.receive, request.method, self._plan.max_response_bytes)
+        self._refuse_reflection(response)
+        return response
+
+    def _refuse_reflection(self, response: Response) -> None:
+        """Raises HostError denied for an answer that holds a secret of this call, or in which one can't be found.
+
+        SECURITY: before anything of the answer is observed, hashed or handed to the guest.
+        """
+        encodings = {value.strip().lower() for name, value in response.headers if name == "content-encoding"}
+        if self._adds_secrets and response.body and not encodings <= {"", "identity"}:
+            raise HostError("denied", "the upstream's answer is encoded, so that it can't be searched for secrets")
+        found = self._reflections.found_in(response, self._meter.remaining) if self._secrets else None
+        if found is not None:
+            raise HostError("denied", f"the upstream's answer repeats the secret {found}")
 
     def _way(self, target: Target, deadline: float) -> AbstractContextManager[Connection]:
         """A connection to the target: the way that the action's profile names, and no other."""
@@ -137,6 +156,9 @@ class HttpHost:
         given = planned.headers if planned is not None else request.headers
         secret = self._secret_headers(target)
         taken = {name for name, _ in secret}
+        if self._adds_secrets:  # an answer that is compressed can't be searched for them
+            taken.add("accept-encoding")
+            secret = (("accept-encoding", "identity"), *secret)
         headers = [(name.lower(), value) for name, value in given if name.lower() not in taken]
         _check_headers(headers)
         names = {name for name, _ in headers} | taken
@@ -157,7 +179,7 @@ class HttpHost:
             value = self._secrets.get(use.name)
             if value is None and use.required:
                 raise HostError("unavailable", "a secret that the action needs was not given")
-            if value is None or use.header is None:
+            if value is None or use.header is None or not matches(target.host, use.domains):
                 continue
             if use.name == self._egress.proxy_secret:
                 raise HostError("internal", "what the proxy is shown is for the proxy alone")
@@ -166,6 +188,8 @@ class HttpHost:
             text = use.format.replace("{value}", value)
             if not _NAME.fullmatch(use.header) or not _VALUE.fullmatch(text):
                 raise HostError("internal", "a secret can't be written as the header that the action names")
+            if not is_searchable(value):
+                raise HostError("denied", f"the secret {use.name} is too short to be found in an answer")
             headers.append((use.header.lower(), text))
         return tuple(headers)
 

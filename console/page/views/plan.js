@@ -76,6 +76,9 @@ function effects(detail) {
   for (const [name, value] of sends?.headers ?? []) rows.push(["header", `${name}: ${value}`]);
   if (sends?.body) rows.push(["body", sends.body]);
   if (detail.approved_secrets.length) rows.push(["secrets", plain(detail.approved_secrets)]);
+  for (const [name, hosts] of Object.entries(detail.secret_domains ?? {})) {
+    rows.push(["sent to", `${name}: ${plain(hosts)}`]);
+  }
   if (detail.sinks.length) rows.push(["effects", plain(detail.sinks)]);
   if (detail.approved_egress.profile !== "none") {
     const { allowed_domains: domains, allowed_methods: methods, profile } = detail.approved_egress;

@@ -21,6 +21,7 @@ from frontend.policy.opa.wire import Answer, NotUnderstood
 from ipc.exits import Exit
 from ipc.limits import MAX_VERDICT_FRAME
 from ipc.private_files import KeyFileError, look_at, read_private
+from ipc.tls import client_context
 
 MAX_LINES: Final = 32
 """Of one front."""
@@ -82,7 +83,7 @@ class Lines:
         self._base = parts.path
         self._url = httpcore.URL(scheme=parts.scheme, host=parts.hostname or "", port=parts.port, target="/")
         self._host = parts.netloc
-        self._tls: ssl.SSLContext | None = ssl.create_default_context() if parts.scheme == "https" else None
+        self._tls: ssl.SSLContext | None = client_context() if parts.scheme == "https" else None
         self._token = None if token is None else Token(token)
         self._idle: list[Line] = []
         self._places = trio.CapacityLimiter(MAX_LINES)

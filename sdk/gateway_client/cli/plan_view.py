@@ -87,6 +87,8 @@ class PlanView:
         yield from self._input()
         if detail.approved_secrets:
             yield "secrets", plain(detail.approved_secrets)
+        for name, hosts in (detail.secret_domains or {}).items():
+            yield "sent to", f"{safe(name)}: {plain(hosts)}"
         if detail.sinks:
             yield "effects", plain(detail.sinks)
         yield from self._bounds()

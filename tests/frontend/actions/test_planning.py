@@ -83,7 +83,7 @@ def test_a_plan_holds_everything_that_the_draft_and_the_action_say(
     assert plan.verification_config == '{"expected":[201,"3xx"]}'
     assert plan.response_schema == '{"type":"object"}'
     assert plan.enforce_response_schema
-    assert plan.secrets == (SecretUse("token", True, "Authorization", "Bearer {value}"),)
+    assert plan.secrets == (SecretUse("token", True, "Authorization", "Bearer {value}", ("api.example.com",)),)
     assert plan.egress.allowed_methods == ("POST",)
     assert plan.targets == plan_draft.targets
     assert plan.provider_module_digest == action.digest
@@ -162,4 +162,4 @@ def test_a_response_schema_that_only_warns_is_planned_so(action_of: ActionOf, dr
 
 
 def test_no_secret_value_has_a_place_in_a_plan() -> None:
-    assert set(SecretUse.__struct_fields__) == {"name", "required", "header", "format"}
+    assert set(SecretUse.__struct_fields__) == {"name", "required", "header", "format", "domains"}

@@ -13,6 +13,14 @@ def schema(properties: dict[str, Any], required: list[str]) -> dict[str, Any]:
     return {"io": {"request_schema": {"type": "object", "properties": properties, "required": required}}}
 
 
+def content_type(value: str) -> dict[str, Any]:
+    return {"template": {"headers": {"Content-Type": value}}}
+
+
+def secret(**changes: Any) -> dict[str, Any]:
+    return {"secrets": [{"name": "t", "inject": {"header": "X-Token"}} | changes]}
+
+
 @pytest.mark.parametrize("kind", ["compute", "http", "files"])
 def test_the_kinds_themselves_have_no_problem(read_kind: Read, kind: str) -> None:
     manifest, problems = read_kind(kind)
@@ -44,6 +52,10 @@ def test_the_kinds_themselves_have_no_problem(read_kind: Read, kind: str) -> Non
         ("http", {"secrets": [{"name": "t"}, {"name": "t"}]}, "secrets", "declared twice"),
         ("http", {"secrets": [{"name": "t", "inject": {"header": "A", "format": "{value}{value}"}}]},
          "secrets[0].inject.format", "{value} in it once"),
+        ("http", secret(domains=["other.example.com"]), "secrets[0].domains", "does not have api.example.com"),
+        ("http", secret(domains=[]), "secrets[0].domains", "would never be sent"),
+        ("http", secret(domains=["API.example.com"]), "secrets[0].domains", "Write api.example.com"),
+        ("http", secret(domains=["api.example.com"], inject=None), "secrets[0].domains", "added to no request"),
         ("compute", {"verifier_kind": "http_status"}, "verifier_kind", "needs the import http"),
         ("compute", {"verifier_kind": "fs_hash"}, "verifier_kind", "needs the import fs"),
         ("http", {"verifier_kind": "fs_hash"}, "verifier_kind", "needs the import fs"),
@@ -63,6 +75,10 @@ def test_the_kinds_themselves_have_no_problem(read_kind: Read, kind: str) -> Non
          "verification_config.schema#/type", "not valid"),
         ("http", {"template": {"headers": {"Authorization": "Bearer x"}}}, "template.headers.Authorization", "cred"),
         ("http", {"template": {"headers": {"Content-Length": "1"}}}, "template.headers.Content-Length", "own"),
+        ("http", content_type("application/x-www-form-urlencoded"), "template.headers.Content-Type", "makes JSON"),
+        ("http", content_type("text/plain; charset=utf-8"), "template.headers.Content-Type", "Write application/json"),
+        ("http", content_type("{message}"), "template.headers.Content-Type", "makes JSON"),
+        ("http", {"template": {"headers": {"accept-encoding": "gzip"}}}, "template.headers.accept-encoding", "secrets"),
         ("http", {"template": {"headers": {"X-A": "a\r\nB: c"}}}, "template.headers.X-A", "printable ASCII"),
         ("http", {"template": {"headers": {"X A": "a"}}}, "template.headers.X A", "must be a header name"),
         ("http", {"template": {"headers": {"x-kind": "a"}}}, "template.headers.x-kind", "twice"),
@@ -99,6 +115,15 @@ def test_sections_that_contradict_each_other_are_a_problem(
     assert manifest is None
     assert any(problem.field == field and words in str(problem) for problem in problems), [str(p) for p in problems]
     assert all(problem.line > 0 and problem.mend for problem in problems)
+
+
+@pytest.mark.parametrize(
+    "value", ["application/json", "Application/JSON;charset=utf-8", "application/merge-patch+json",
+              "application/x-amz-json-1.1"],
+)  # fmt: skip
+def test_a_body_may_be_sent_as_any_kind_of_json(read_kind: Read, value: str) -> None:
+    assert read_kind("http", content_type(value))[1] == []
+    assert read_kind("http", {"template": {"body_template": None, "headers": {"Content-Type": "text/plain"}}})[1] == []
 
 
 @pytest.mark.parametrize(

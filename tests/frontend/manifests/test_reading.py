@@ -52,7 +52,10 @@ io:
   max_response_bytes: 20
 egress: {{profile: proxy_allowlist, allowed_domains: [bank.example, "*.bank.example"], allowed_methods: [GET, PUT]}}
 secrets:
-- {{name: bank_token, required: false, inject: {{header: X-Token, format: "t={{value}}"}}}}
+- name: bank_token
+  required: false
+  inject: {{header: X-Token, format: "t={{value}}"}}
+  domains: ["*.bank.example", bank.example]
 - {{name: other}}
 verifier_kind: response_schema
 verification_config: {{schema: {{enum: [1, null]}}}}
@@ -69,9 +72,10 @@ isolation: process
     shown = msgspec.json.decode(msgspec.json.encode(manifest))
     assert shown["limits"] == {"fuel": 5, "memory_mb": 6, "timeout_seconds": 0.5, "max_io_calls": 0}
     assert shown["secrets"] == [
-        {"name": "bank_token", "required": False, "header": "X-Token", "format": "t={value}"},
-        {"name": "other", "required": True, "header": None, "format": "{value}"},
-    ]
+        {"name": "bank_token", "required": False, "header": "X-Token", "format": "t={value}",
+         "domains": ["*.bank.example", "bank.example"]},
+        {"name": "other", "required": True, "header": None, "format": "{value}", "domains": []},
+    ]  # fmt: skip
     assert shown["template"]["headers"] == [["X-Kind", "fixed"], ["X-To", "{to}"]]
     assert shown["egress"]["allowed_domains"] == ["bank.example", "*.bank.example"]
     assert shown["verification_config"] == {"schema": {"enum": [1, None]}}

@@ -259,13 +259,16 @@ async def test_a_certificate_that_is_not_the_names_own_is_refused_before_anythin
     authority: Authority, tmp_path: Path, wrong: str
 ) -> None:
     (tmp_path / "other").mkdir()
+    told = {
+        "name": "is not valid for its name", "authority": "is signed by an unknown authority", "age": "has expired",
+    }  # fmt: skip
     contexts = {
         "name": lambda: authority.server("other.test"),
         "authority": lambda: Authority(tmp_path / "other").server(HOST),
         "age": lambda: authority.server(HOST, days=-1),
     }
     outcome, receiver = await secured(contexts[wrong]())
-    assert outcome == Outcome("failed", None, "the certificate is not valid for the name")
+    assert outcome == Outcome("failed", None, f"the certificate {told[wrong]}")
     assert receiver.received == []
 
 

@@ -109,7 +109,8 @@ def http_call(address: str, status: str = "201", **changes: Any) -> dict[str, An
 def test_the_http_provider_sends_the_planned_request_and_is_verified(bench: Bench) -> None:
     bench.add(builtin("http"))
     with upstream(ok(b'{"id":7}', "201 Created", b"Content-Type: application/json\r\n")) as up:
-        secrets = (SecretUse("token", header="Authorization", format="Bearer {value}"),)
+        use: dict[str, Any] = {"header": "Authorization", "format": "Bearer {value}", "domains": ("upstream.test",)}
+        secrets = (SecretUse("token", **use),)
         result = bench.run(http_plan(**http_call(up.address, secrets=secrets)), {"token": "s3cret-value"})
     assert output(result) == {"status": 201, "body": {"id": 7}}
     assert result.verification.outcome == "verified"

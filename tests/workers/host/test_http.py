@@ -199,7 +199,12 @@ SECRET = "s3cret-value"
 
 
 def with_secret(**changes: Any) -> dict[str, Any]:
-    return {"secrets": (SecretUse("token", **({"header": "Authorization", "format": "Bearer {value}"} | changes)),)}
+    use: dict[str, Any] = {
+        "header": "Authorization",
+        "format": "Bearer {value}",
+        "domains": ("upstream.test",),
+    } | changes
+    return {"secrets": (SecretUse("token", **use),)}
 
 
 def test_a_secret_is_added_by_the_host_in_place_of_what_the_guest_sends() -> None:

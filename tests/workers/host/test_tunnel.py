@@ -73,7 +73,7 @@ def tls_client(proxy: Upstream, trusted: Path, **changes: object) -> Client:
 
 def test_tls_goes_through_the_tunnel_and_the_proxy_sees_nothing_of_it(tmp_path: Path) -> None:
     trusted, context = certificate(tmp_path, "upstream.test")
-    use = SecretUse("token", header="Authorization", format="Bearer {value}")
+    use = SecretUse("token", header="Authorization", format="Bearer {value}", domains=("upstream.test",))
     with tunnelled(ok(b"safe"), context) as (proxy, up):
         client = tls_client(proxy, trusted, secrets=(use,))
         assert client.send(request("https://upstream.test/")).body == b"safe"
@@ -117,7 +117,7 @@ def test_only_allowed_methods_are_used_through_the_proxy(method: str) -> None:
 
 
 def test_where_a_name_leads_in_dev_mode_opens_neither_a_port_nor_a_secret_without_tls() -> None:
-    use = SecretUse("token", header="Authorization")
+    use = SecretUse("token", header="Authorization", domains=("upstream.test",))
     with upstream(ok()) as elsewhere, upstream(ok()) as proxy:
         plan = proxied_plan(proxy.address, address=elsewhere.address)
         kind, message = Client(plan).refused(request("http://upstream.test:22/"))
@@ -251,7 +251,7 @@ def test_what_can_not_be_shown_is_never_sent(secrets: dict[str, str], kind: str)
 
 def test_what_the_proxy_is_shown_is_no_header_of_a_request() -> None:
     with tunnelled(ok()) as (proxy, up):
-        leaking = shown_plan(proxy.address, secrets=(SecretUse("way", header="x-key"),))
+        leaking = shown_plan(proxy.address, secrets=(SecretUse("way", header="x-key", domains=("upstream.test",)),))
         leaking = msgspec.structs.replace(leaking, secrets=leaking.secrets[:1])
         assert Client(leaking, secrets={"way": "gw:words"}).refused(request())[0] == "internal"
     assert up.requests == []

@@ -64,7 +64,7 @@ def test_tls_for_the_upstream_goes_inside_of_it_and_is_verified_for_itself(tmp_p
         assert up.requests[0].endswith(b"y" * 60_000)
         other = client(proxy, make_tls(str(trusted)))
         told = other.refused(request(f"https://{HOST}/"))
-    assert told == ("unavailable", "the upstream's certificate is not valid for its name")
+    assert told == ("unavailable", "the upstream's certificate is self-signed and not trusted")
     assert b"yyy" not in b"".join(proxy.requests)
 
 
@@ -73,7 +73,8 @@ def test_a_proxy_that_is_another_is_shown_nothing(tmp_path: Path, name: str) -> 
     with both(tmp_path, name=name) as (proxy, up, trusted):
         authorities = make_tls() if name == PROXY else make_tls(str(trusted))
         told = client(proxy, authorities).refused(request())
-    assert told == ("unavailable", "the egress proxy's certificate is not valid for its name")
+    wrong = "is self-signed and not trusted" if name == PROXY else "is not valid for its name"
+    assert told == ("unavailable", f"the egress proxy's certificate {wrong}")
     assert (proxy.requests, up.requests) == ([], [])
 
 
