@@ -57,7 +57,7 @@ class Hears(Protocol):
         """A worker ended."""
 
     def deliverer_started(self, message: m.DelivererStarted) -> None:
-        """A fresh deliverer of webhooks."""
+        """A fresh deliverer of webhooks, or an endpoint that is gone."""
 
     def policy_edited(self, message: m.PolicyEdited) -> None:
         """Another front has changed the policy's data."""

@@ -90,8 +90,9 @@ class Front:
         self._services.metrics.worker_ended(message.worker_id, message.reason)
 
     def deliverer_started(self, message: m.DelivererStarted) -> None:
-        """Tell metrics."""
+        """Tell metrics, and those who ask for the endpoints."""
         self._services.processes.deliverer_started(message.pid)
+        self._services.webhooks.note_gone(message.gone)
 
     def drain(self, message: m.Drain) -> None:
         """Refuse new work, or leave it to the next gateway where there will be one, and say how much is in flight."""

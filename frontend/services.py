@@ -136,6 +136,7 @@ class Services:
             "webhooks": {
                 "active": bool(self.webhooks.active),
                 "pending_deliveries": ledger_status.deliveries if ledger_status else None,
+                **({"gone": sorted(self.webhooks.gone)} if self.webhooks.gone else {}),
             },
             "ledger_volume": {
                 "free_bytes": ledger_status.free_bytes if ledger_status else None,

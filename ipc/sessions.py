@@ -147,6 +147,7 @@ SUPERVISOR_TO_DELIVERER: Table = {
 DELIVERER_TO_SUPERVISOR: Table = {
     ("starting", m.DelivererReady): "ready",
     ("ready", m.WebhookTried): "ready",
+    ("ready", m.EndpointGone): "ready",
 }
 
 # What the deliverer may send, as the notary sees it.

@@ -17,6 +17,7 @@ SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - how a secret begins, not one
 MIN_SECRET_BYTES: Final = 16
 MAX_SECRET_CHARACTERS: Final = 512
 
+_ANSWERED: Final = "the receiver answered "
 _TEXT = re.compile(r"[!-~]([ -~]*[!-~])?")
 
 
@@ -42,6 +43,17 @@ def key_of(secret: str) -> bytes:
     if len(key) < MIN_SECRET_BYTES:
         raise SecretUnfit(f"must be {MIN_SECRET_BYTES} bytes or more")
     return key
+
+
+def answered(status: int) -> str:
+    """How a dead letter says which HTTP status gave it up; `status_of` reads it."""
+    return f"{_ANSWERED}{status}"
+
+
+def status_of(error: str) -> int | None:
+    """The HTTP status that a dead letter's error names, None where the receiver did not answer."""
+    status = error.removeprefix(_ANSWERED)
+    return int(status) if status != error and status.isdecimal() else None
 
 
 def without_addresses(settings: Settings) -> Settings:

@@ -9,12 +9,13 @@ import secrets
 import socket
 from collections.abc import Callable
 
+import msgspec
 import trio
 
 from ipc import messages as m
 from ipc.roles import DELIVERER
 from ipc.sessions import DELIVERER_TO_SUPERVISOR
-from ipc.settings import WebhookSettings
+from ipc.settings import Settings, WebhookSettings
 from ipc.webhooks import alone
 from supervisor.backoff import Backoff
 from supervisor.children import Child
@@ -50,6 +51,8 @@ class DelivererKeeper:
         self._id = ""
         self._rows: tuple[WebhookSettings, ...] = ()
         """What it was started with."""
+        self._gone: set[str] = set()
+        """Endpoints that have answered 410 since the last reload."""
         self._leaves: Child | None = None
         """Asked to leave, for a successor with other endpoints or for good."""
         self._asked: dict[str, Front] = {}
@@ -109,7 +112,8 @@ class DelivererKeeper:
 
     async def follow(self) -> None:
         """A reload is in force: returns once no process has other endpoints than it says."""
-        if self._rows != self._state.settings.webhooks:
+        if self._rows != self._state.settings.webhooks or self._gone:
+            self._gone.clear()
             await self._end()
             self._state.condition.notify_all()
 
@@ -141,7 +145,7 @@ class DelivererKeeper:
         control: Control[m.Message] = Control(m.DelivererToSupervisor, DELIVERER_TO_SUPERVISOR, "starting", pair)
         self._control, self._child = control, child
         self._id, self._rows = f"{DELIVERER}-{secrets.token_hex(4)}", state.settings.webhooks
-        control.post(m.StartDeliverer(self._id, alone(state.settings), is_successor))
+        control.post(m.StartDeliverer(self._id, self._without_gone(alone(state.settings)), is_successor))
         with handing_over(child):
             self.attach()
         for front in self._fronts():
@@ -153,9 +157,16 @@ class DelivererKeeper:
         return child
 
     def tell(self, front: Front) -> None:
-        """A front began to live, or a deliverer did."""
+        """A front began to live, a deliverer did, or an endpoint is gone."""
         if self._child is not None and self._child.status is None:
-            front.post(m.DelivererStarted(self._child.pid))
+            front.post(m.DelivererStarted(self._child.pid, tuple(sorted(self._gone))))
+
+    def _without_gone(self, settings: Settings) -> Settings:
+        """A deliverer that takes the place of one that crashed asks no endpoint that is gone."""
+        rows = (
+            msgspec.structs.replace(row, disable=True) if row.name in self._gone else row for row in settings.webhooks
+        )
+        return msgspec.structs.replace(settings, webhooks=tuple(rows))
 
     def _hear(self, message: m.Message) -> None:
         match message:
@@ -163,6 +174,10 @@ class DelivererKeeper:
                 self._is_ready = True
                 log.info("deliverer is ready", pid=self._child.pid if self._child else None)
                 self._state.condition.notify_all()
+            case m.EndpointGone(name):
+                self._gone.add(name)
+                for one in self._fronts():
+                    self.tell(one)
             case m.WebhookTried():
                 front = self._asked.pop(message.request_id, None)
                 if front is not None:

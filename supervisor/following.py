@@ -31,8 +31,14 @@ class Followers:
         self._deliverer = deliverer
         self._fronts = fronts
 
-    async def follow(self, message: m.FollowSettings, but: Iterable[Front]) -> None:
-        """Returns once the notary and every front `but` these have followed; who does not say so in time is killed."""
+    async def follow(self, message: m.FollowSettings | None, but: Iterable[Front]) -> None:
+        """Returns once the notary and every front `but` these have followed; who does not say so in time is killed.
+
+        Without new settings only the deliverer follows: a reload opens endpoints that answered 410.
+        """
+        if message is None:
+            await self._deliverer.follow()
+            return
         known = set(but)
         late = [front for front in self._fronts() if front not in known and front.child is not None]
         for front in late:

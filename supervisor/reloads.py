@@ -41,7 +41,7 @@ class _Reload:
     outcomes: dict[str, m.Reloaded] = field(default_factory=dict)
 
 
-Follow = Callable[[m.FollowSettings, list[Front]], Awaitable[None]]
+Follow = Callable[[m.FollowSettings | None, list[Front]], Awaitable[None]]
 Around = Callable[[], AbstractContextManager[object]]
 
 
@@ -116,9 +116,9 @@ class Reloads:
             await self._finish(reload, others, None, deadline)
             for front in others:
                 await self._end_unless_followed(front, reload.outcomes.get(front.front_id))
-            if reload.change.reloadable is not None:
-                told = reload.change.reloadable.without_addresses
-                await self._follow(m.FollowSettings(reload.request.request_id, told), fronts)
+            new = reload.change.reloadable
+            message = None if new is None else m.FollowSettings(reload.request.request_id, new.without_addresses)
+            await self._follow(message, fronts)
         else:
             await self._finish(reload, others, outcome.error, deadline)
         return replace(outcome, changed=reload.change.changed, needs_restart=reload.change.needs_restart)

@@ -23,8 +23,9 @@ class WebhookEndpoint(msgspec.Struct, frozen=True, kw_only=True):
     """One endpoint, by its name alone: addresses and headers are often credentials."""
 
     name: str
-    state: Literal["active", "disabled", "removed"]
-    """`removed`: the configuration does not have it any more."""
+    state: Literal["active", "disabled", "gone", "removed"]
+    """`gone`: it has answered 410, and is sent nothing until the next reload. `removed`: the configuration has it no
+    longer."""
     waiting: int
     """Deliveries that wait, those under way among them."""
     given_up: int
@@ -40,6 +41,8 @@ class DeadLetter(msgspec.Struct, frozen=True, kw_only=True):
     attempts: int
     given_up_at: str
     error: str
+    status: int | None
+    """The HTTP status that the receiver answered last; null where it did not answer."""
 
 
 class WebhookList(msgspec.Struct, frozen=True, kw_only=True):
@@ -66,6 +69,8 @@ class RedeliverRequest(Body, frozen=True, kw_only=True):
 
     event_id: str | None = None
     """That of this event alone; absent: the oldest hundred."""
+    status: Annotated[list[Annotated[int, Meta(ge=300, le=599)]], Meta(min_length=1, max_length=16)] | None = None
+    """Those alone that the receiver refused with one of these HTTP statuses."""
 
 
 class Redelivered(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ stop finishes what is under way as far as its time goes; what it cuts is sent ag
 operator and no key but the secrets of its endpoints.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Final
 
 import msgspec
@@ -31,13 +31,14 @@ class Deliverer:
 
     def __init__(
         self, endpoints: Iterable[Endpoint], version: str, post: Attempts, clock: Clock, outbox: Outbox,
-        deadlines: WebhookDeadlines = WebhookDeadlines(),
+        on_gone: Callable[[str], None], deadlines: WebhookDeadlines = WebhookDeadlines(),
     ) -> None:  # fmt: skip
+        """`on_gone` hears the name of an endpoint that has answered 410."""
         self._endpoints = {one.name: one for one in endpoints}
         self._version = version
         self._post = post
         self._clock = clock
-        means = Means(outbox, post, clock, Trouble(), deadlines)
+        means = Means(outbox, post, clock, Trouble(), deadlines, on_gone)
         self._senders = {name: Sender(endpoint, means) for name, endpoint in self._endpoints.items()}
         self._tests = 0
 

@@ -16,7 +16,7 @@ from frontend.http.asking import OutgoingBody
 from frontend.telemetry.logs import log
 from frontend.webhooks.endpoints import Endpoint
 from frontend.webhooks.network import Blocked, Network, Unreached, make_tls
-from frontend.webhooks.outcome import BLOCKED, FAILED, Outcome, judged
+from frontend.webhooks.outcome import BLOCKED, FAILED, Outcome, asked_pause, judged
 from frontend.webhooks.signing import signature_headers
 from ipc.evidence import Delivery
 from ipc.private_files import KeyFileError
@@ -42,7 +42,7 @@ class Post:
         self, endpoint: Endpoint, delivery: Delivery, moment: int, lookups: trio.CapacityLimiter
     ) -> Outcome:
         """See Attempts."""
-        network, heard, problem = Network(self._resolve, lookups), list[int](), "no answer in time"
+        network, heard, problem = Network(self._resolve, lookups), list[Outcome](), "no answer in time"
         with trio.move_on_after(endpoint.timeout_seconds):
             try:
                 await self._send(endpoint, delivery, moment, network, heard)
@@ -60,10 +60,10 @@ class Post:
                 problem = "a fault of the gateway's own"
             finally:
                 await network.close()
-        return judged(heard[0]) if heard else Outcome(FAILED, None, problem)
+        return heard[0] if heard else Outcome(FAILED, None, problem)
 
     async def _send(
-        self, endpoint: Endpoint, delivery: Delivery, moment: int, network: Network, heard: list[int]
+        self, endpoint: Endpoint, delivery: Delivery, moment: int, network: Network, heard: list[Outcome]
     ) -> None:
         """What goes wrong once the status is `heard` changes nothing."""
         body = delivery.payload.encode()
@@ -72,5 +72,6 @@ class Post:
         url = httpcore.URL(scheme=endpoint.scheme, host=endpoint.host, port=endpoint.port, target=endpoint.target)
         connection = httpcore.AsyncHTTPConnection(url.origin, ssl_context=self._tls, network_backend=network)
         async with connection.stream("POST", url, headers=headers, content=OutgoingBody(body)) as response:
-            heard.append(response.status)
+            asked = next((value for name, value in response.headers if name.lower() == b"retry-after"), b"")
+            heard.append(judged(response.status, asked_pause(asked.decode("latin-1").strip(), moment)))
             await response.aread()  # let it say what it says, as long as that is short and in time

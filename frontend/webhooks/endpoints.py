@@ -48,6 +48,10 @@ class Endpoint:
             return None
         return self.backoff_seconds[min(attempt, len(self.backoff_seconds)) - 1]
 
+    def pauses_left(self, attempt: int) -> float:
+        """Seconds of all pauses from this attempt to the last, counted from 1."""
+        return sum(self.pause_after(number) or 0.0 for number in range(attempt, self.max_retries + 1))
+
 
 def key_in(file: Path) -> bytes:
     """The key that a private file's secret stands for. Raises KeyFileError."""

@@ -1,11 +1,14 @@
 """What may come of one attempt to deliver."""
 
+from datetime import UTC
+from email.utils import parsedate_to_datetime
 from typing import Final, NamedTuple, Protocol
 
 import trio
 
 from frontend.webhooks.endpoints import Endpoint
 from ipc.evidence import Delivery
+from ipc.webhooks import answered
 
 DELIVERED: Final = "delivered"
 FAILED: Final = "failed"
@@ -14,6 +17,9 @@ REJECTED: Final = "rejected"
 """By the receiver, for good."""
 BLOCKED: Final = "blocked"
 """By us, for good."""
+GONE: Final = 410
+"""The status by which a receiver says that it wants no more messages, ever."""
+MAX_RETRY_AFTER_CHARACTERS: Final = 64
 
 
 class Outcome(NamedTuple):
@@ -22,6 +28,8 @@ class Outcome(NamedTuple):
     kind: str
     status: int | None = None
     error: str = ""
+    retry_after: float = 0.0
+    """Seconds that the receiver of a failed attempt asked for; 0 where it asked for none."""
 
 
 class Attempts(Protocol):
@@ -36,8 +44,24 @@ class Attempts(Protocol):
         """
 
 
-def judged(status: int) -> Outcome:
+def judged(status: int, retry_after: float = 0.0) -> Outcome:
     """What the receiver's status makes of it (docs/contract.md, "Webhooks"): redirects are never followed."""
     if 200 <= status < 300:
         return Outcome(DELIVERED, status)
-    return Outcome(REJECTED if 300 <= status < 500 else FAILED, status, f"the receiver answered {status}")
+    if 300 <= status < 500:
+        return Outcome(REJECTED, status, answered(status))
+    return Outcome(FAILED, status, answered(status), retry_after)
+
+
+def asked_pause(value: str, now: float) -> float:
+    """Seconds that a `Retry-After` asks for at `now` (Unix seconds): a number or an HTTP date (RFC 9110, 10.2.3); 0 for
+    the past and for any other text."""
+    if len(value) > MAX_RETRY_AFTER_CHARACTERS or not value.isascii():
+        return 0.0
+    if value.isdigit():
+        return float(value)
+    try:
+        moment = parsedate_to_datetime(value)
+    except ValueError:
+        return 0.0
+    return max(0.0, moment.replace(tzinfo=moment.tzinfo or UTC).timestamp() - now)

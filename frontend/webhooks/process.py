@@ -84,9 +84,13 @@ def _enter(settings: Settings) -> None:
 async def _deliver(control: Channel, start: m.StartDeliverer, endpoints: tuple[Endpoint, ...]) -> Exit:
     settings, clock, client = start.settings, SystemClock(0.0), NotaryClient(dialect=DELIVERERS)
     post = open_post(settings.version, settings.egress.unsafe_resolve)
-    deliverer = Deliverer(endpoints, settings.version, post, clock, Outbox(client))
-    client.on_newest, client.on_woken = clock.follow, deliverer.wake
     async with trio.open_nursery() as nursery:
+
+        def on_gone(name: str) -> None:
+            nursery.start_soon(control.send, m.EndpointGone(name))
+
+        deliverer = Deliverer(endpoints, settings.version, post, clock, Outbox(client), on_gone)
+        client.on_newest, client.on_woken = clock.follow, deliverer.wake
         await nursery.start(client.run)
         process = Process(control, client, deliverer, nursery)
         nursery.start_soon(process.hear)

@@ -5,6 +5,7 @@ or gone costs the others nothing and a call nothing; what a stop cuts is due aga
 it.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
@@ -18,7 +19,7 @@ from frontend.telemetry.logs import log
 from frontend.webhooks.deadlines import WebhookDeadlines
 from frontend.webhooks.endpoints import Endpoint
 from frontend.webhooks.outbox import Outbox
-from frontend.webhooks.outcome import BLOCKED, DELIVERED, REJECTED, Attempts, Outcome
+from frontend.webhooks.outcome import BLOCKED, DELIVERED, FAILED, GONE, REJECTED, Attempts, Outcome
 from ipc.evidence import FAR_MS, Delivery
 from ipc.messages import SettleDelivery
 
@@ -57,6 +58,8 @@ class Means:
     clock: Clock
     trouble: Trouble
     deadlines: WebhookDeadlines
+    on_gone: Callable[[str], None]
+    """An endpoint has answered 410."""
 
 
 class Sender:
@@ -69,6 +72,9 @@ class Sender:
         self._free = AT_ONCE
         self._bell = trio.Event()
         self._is_ending = False
+        self._is_gone = False
+        self._ends: dict[int, int] = {}
+        """Deliveries that were put off -> when the last attempt of their schedule would have been, in milliseconds."""
         # A name server that does not answer keeps threads beyond their attempts: this endpoint's, and so many.
         self._lookups = trio.CapacityLimiter(AT_ONCE)
 
@@ -92,7 +98,7 @@ class Sender:
 
     async def _round(self, nursery: trio.Nursery) -> float:
         """Begin what is due; for how many seconds nothing is to do unless a delivery is announced. Raises nothing."""
-        if not self._free:
+        if not self._free or self._is_gone:
             return self._deadlines.look_again_seconds
         try:
             pause = await self._begin(nursery)
@@ -138,13 +144,17 @@ class Sender:
 
     async def _settle(self, delivery: Delivery, outcome: Outcome, now: int) -> None:
         named = partial(SettleDelivery, delivery.seq, delivery.attempt, delivery.event_id)
-        if outcome.kind == DELIVERED:
-            await self._insisted(delivery, named())
-            return
-        pause = None if outcome.kind in (BLOCKED, REJECTED) else self._endpoint.pause_after(delivery.attempt)
+        if outcome.status == GONE:
+            self._close()
+        pause = self._endpoint.pause_after(delivery.attempt) if outcome.kind == FAILED else None
         if pause is not None:
             due = now + milliseconds(pause) + ROUNDED_MS
-            await self._insisted(delivery, named(due=due))
+            end = self._ends.setdefault(delivery.seq, now + milliseconds(self._endpoint.pauses_left(delivery.attempt)))
+            await self._insisted(delivery, named(due=max(due, min(now + milliseconds(outcome.retry_after), end))))
+            return
+        self._ends.pop(delivery.seq, None)
+        if outcome.kind == DELIVERED:
+            await self._insisted(delivery, named())
             return
         reason = outcome.kind if outcome.kind in (BLOCKED, REJECTED) else "exhausted"
         await self._insisted(delivery, named(at=now, error=outcome.error, reason=reason))
@@ -153,6 +163,13 @@ class Sender:
             "a webhook was given up", endpoint=self._endpoint.name, event_type=delivery.kind,
             event_id=delivery.event_id, status=outcome.status, error=outcome.error, attempts=delivery.attempt, **told,
         )  # fmt: skip
+
+    def _close(self) -> None:
+        """Send nothing more to a receiver that is gone, until a reload; deliveries go on waiting."""
+        if not self._is_gone:
+            self._is_gone = True
+            log.warning("a webhook is disabled until the next reload: it answered 410", endpoint=self._endpoint.name)
+            self._means.on_gone(self._endpoint.name)
 
     async def _insisted(self, delivery: Delivery, settled: SettleDelivery) -> None:
         """What was final must not be sent again because the ledger failed for a moment. While it fails nothing is

@@ -4,8 +4,8 @@ Nothing is delivered here and nothing of an endpoint is known but its name: that
 (frontend/webhooks/deliverer.py), which this asks through the supervisor.
 """
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
 
 from frontend.control import Control, SupervisorSilent
 from frontend.webhooks.deadlines import WebhookDeadlines
@@ -22,6 +22,13 @@ class Webhooks:
     settings: Callable[[], Settings]
     control: Control
     deadlines: WebhookDeadlines = WebhookDeadlines()
+    gone: set[str] = field(default_factory=set)
+    """Names of those that have answered 410 since the last reload: nothing is sent to them."""
+
+    def note_gone(self, names: Iterable[str]) -> None:
+        """These are gone, and no others."""
+        self.gone.clear()
+        self.gone.update(names)
 
     @property
     def rows(self) -> tuple[WebhookSettings, ...]:

@@ -42,9 +42,10 @@ class AttachNotary(Message, frozen=True):
 
 
 class DelivererStarted(Message, frozen=True):
-    """A fresh deliverer has taken the place of the one before; for what is told of processes."""
+    """The deliverer of now, and the endpoints that have answered 410 since the last reload."""
 
     pid: int
+    gone: tuple[str, ...] = ()
 
 
 class AttachPolicy(Message, frozen=True):

@@ -44,6 +44,8 @@ class RedeliverDeliveries(Operation, frozen=True):
     event_id: str | None
     now: int
     event: AuditEvent
+    statuses: tuple[int, ...] = ()
+    """Only those that the receiver refused with one of these HTTP statuses; empty for all."""
 
 
 class Requeued(msgspec.Struct, frozen=True):

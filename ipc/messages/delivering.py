@@ -24,6 +24,12 @@ class DelivererReady(Message, frozen=True):
     """Its endpoints can be used, and its walls stand."""
 
 
+class EndpointGone(Message, frozen=True):
+    """An endpoint has answered 410: nothing more is sent to it until a reload."""
+
+    endpoint: str
+
+
 class AskedByDeliverer(Message, frozen=True):
     """One operation and its number."""
 
@@ -44,6 +50,6 @@ class Woken(Message, frozen=True):
 
 
 SupervisorToDeliverer = StartDeliverer | AttachNotary | TryWebhook | Stop
-DelivererToSupervisor = DelivererReady | WebhookTried
+DelivererToSupervisor = DelivererReady | WebhookTried | EndpointGone
 DelivererToNotary = AskedByDeliverer
 NotaryToDeliverer = Welcome | Answered | Woken

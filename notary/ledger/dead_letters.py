@@ -7,6 +7,7 @@ from typing import Final
 
 from ipc.evidence import DeadLetter
 from ipc.messages import RedeliverDeliveries
+from ipc.webhooks import answered
 from notary.database import Connection
 
 AT_ONCE: Final = 100
@@ -14,7 +15,7 @@ AT_ONCE: Final = 100
 _NAMES = "event_id, kind, endpoint, attempts, at, error"
 _NEWEST = f"SELECT {_NAMES} FROM given_up WHERE CAST(? AS TEXT) IS NULL OR endpoint = ? ORDER BY seq DESC LIMIT ?"  # noqa: S608
 _CHOSEN = """
-SELECT seq FROM given_up WHERE endpoint = ? AND (CAST(? AS TEXT) IS NULL OR event_id = ?) ORDER BY seq LIMIT ?
+SELECT seq FROM given_up WHERE endpoint = ? AND (CAST(? AS TEXT) IS NULL OR event_id = ?){} ORDER BY seq LIMIT ?
 """
 _REQUEUE = """
 INSERT INTO outbox (event_id, kind, endpoint, due, payload)
@@ -37,7 +38,10 @@ def count(connection: Connection) -> dict[str, int]:
 def requeue(connection: Connection, asked: RedeliverDeliveries, room: int) -> int:
     """Move the oldest, or that of one event, as far as there is room; how many."""
     most = min(AT_ONCE, max(room, 0))
-    chosen = [seq for (seq,) in connection.execute(_CHOSEN, (asked.endpoint, asked.event_id, asked.event_id, most))]
+    errors = [answered(status) for status in asked.statuses[:AT_ONCE]]
+    of_these = f" AND error IN ({', '.join('?' * len(errors))})" if errors else ""
+    rows = connection.execute(_CHOSEN.format(of_these), (asked.endpoint, asked.event_id, asked.event_id, *errors, most))
+    chosen = [seq for (seq,) in rows]
     for seq in chosen:
         connection.execute(_REQUEUE, (asked.now, seq))
         connection.execute("DELETE FROM given_up WHERE seq = ?", (seq,))

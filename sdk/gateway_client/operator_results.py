@@ -155,6 +155,8 @@ class Webhooks:
     active: bool
     pending_deliveries: int | None = None
     """None while the ledger can't tell."""
+    gone: tuple[str, ...] = ()
+    """Endpoints that have answered 410 since the last reload."""
     raw: Raw = field(repr=False)
 
 

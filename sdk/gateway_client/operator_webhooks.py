@@ -1,5 +1,8 @@
 """The operator's calls about webhooks. No I/O."""
 
+from collections.abc import Sequence
+from typing import Any
+
 from gateway_client.decoding import decode
 from gateway_client.flows import Flow
 from gateway_client.operator_calls import OperatorCalls
@@ -20,8 +23,12 @@ class WebhooksCore(OperatorCalls):
         answer = yield from self.change("POST", path_of("v1", "admin", "webhooks", name, "test"))
         return decode(TestedWebhook, answer.json(), "tested webhook")
 
-    def redeliver_webhook(self, name: str, event_id: str | None = None) -> Flow[Redelivered]:
-        """Have what was given up sent again: that of one event, or the oldest hundred. Raises NotFound."""
-        body = {} if event_id is None else {"event_id": event_id}
+    def redeliver_webhook(
+        self, name: str, event_id: str | None = None, statuses: Sequence[int] = ()
+    ) -> Flow[Redelivered]:
+        """Have what was given up sent again: that of one event, or the oldest hundred; with `statuses` only those that
+        the receiver refused with one of these. Raises NotFound."""
+        body: dict[str, Any] = {} if event_id is None else {"event_id": event_id}
+        body |= {"status": list(statuses)} if statuses else {}
         answer = yield from self.change("POST", path_of("v1", "admin", "webhooks", name, "redeliver"), body)
         return decode(Redelivered, answer.json(), "redelivered webhooks")

@@ -7,7 +7,7 @@ from gateway_client.results import Raw
 
 @dataclass(frozen=True, kw_only=True)
 class WebhookEndpoint:
-    """One endpoint. `state` is active, disabled or removed."""
+    """One endpoint. `state` is active, disabled, gone (it answered 410) or removed."""
 
     name: str
     state: str
@@ -26,6 +26,8 @@ class DeadLetter:
     attempts: int
     given_up_at: str
     error: str
+    status: int | None = None
+    """The HTTP status that the receiver answered last."""
     raw: Raw = field(repr=False)
 
 

@@ -21,6 +21,7 @@ from frontend.services import Services
 from ipc.clock import iso
 from ipc.events import WEBHOOK_TESTED, WEBHOOKS_REDELIVERED
 from ipc.messages import ListDeliveries, RedeliverDeliveries
+from ipc.webhooks import status_of
 
 
 @codes("ledger_unavailable")
@@ -28,8 +29,10 @@ async def listing(services: Services, query: WebhooksQuery, _operator: OperatorC
     """List endpoints with what waits for them, and what was given up. Names only: addresses are often credentials."""
     with notary_errors_as("ledger_unavailable"):
         deliveries = await services.notary.deliveries(ListDeliveries(query.endpoint, query.limit))
-    states: dict[str, Literal["active", "disabled"]] = {
-        row.name: "disabled" if row.disable else "active" for row in services.webhooks.rows
+    gone = services.webhooks.gone
+    states: dict[str, Literal["active", "disabled", "gone"]] = {
+        row.name: "disabled" if row.disable else "gone" if row.name in gone else "active"
+        for row in services.webhooks.rows
     }
     names = sorted({*states, *deliveries.waiting, *deliveries.given_up})
     return WebhookList(
@@ -43,7 +46,7 @@ async def listing(services: Services, query: WebhooksQuery, _operator: OperatorC
         dead_letters=[
             DeadLetter(
                 event_id=one.event_id, endpoint=one.endpoint, type=one.kind, attempts=one.attempts,
-                given_up_at=iso(one.at / 1000), error=one.error,
+                given_up_at=iso(one.at / 1000), error=one.error, status=status_of(one.error),
             )
             for one in deliveries.letters
         ],
@@ -65,7 +68,8 @@ async def test(services: Services, operator: OperatorCaller, endpoint: str) -> T
 
 @codes("evidence_persistence_failed")
 async def redeliver(services: Services, body: RedeliverRequest, operator: OperatorCaller, endpoint: str) -> Redelivered:
-    """Put dead letters of an endpoint back among what waits, the oldest hundred or that of one event.
+    """Put dead letters of an endpoint back among what waits, the oldest hundred or that of one event;
+    with `status` only those that were refused with one of these.
 
     They are sent again from the first attempt on; receivers know them by their `webhook-id`.
     """
@@ -73,7 +77,9 @@ async def redeliver(services: Services, body: RedeliverRequest, operator: Operat
     event = services.journal.operator_event(WEBHOOKS_REDELIVERED, operator)
     with notary_errors_as("evidence_persistence_failed"):
         moved = await services.notary.redeliver(
-            RedeliverDeliveries(endpoint, body.event_id, int(services.clock.now() * 1000), event)
+            RedeliverDeliveries(
+                endpoint, body.event_id, int(services.clock.now() * 1000), event, tuple(body.status or ())
+            )
         )
     return Redelivered(name=endpoint, redelivered=moved.count, left=moved.left)
 

@@ -57,12 +57,18 @@ async def notifying_core(
 
 
 @asynccontextmanager
-async def delivering(core: Core, deadlines: WebhookDeadlines = LOOKS_OFTEN) -> AsyncIterator[Deliverer]:
-    """A deliverer beside a front, in the test's own process; its supervisor hands on what the front has it try."""
+async def delivering(
+    core: Core, deadlines: WebhookDeadlines = LOOKS_OFTEN, gone: list[str] | None = None
+) -> AsyncIterator[Deliverer]:
+    """A deliverer beside a front, in the test's own process; its supervisor hands on what the front has it try.
+
+    The names of endpoints that answer 410 are added to `gone`.
+    """
+    gone = [] if gone is None else gone
     settings, client = core.services.settings, BreakableClient(DELIVERERS)
     post = open_post(settings.version, settings.egress.unsafe_resolve)
     endpoints, outbox = open_endpoints(settings.webhooks), Outbox(client)
-    deliverer = Deliverer(endpoints, settings.version, post, core.clock, outbox, deadlines)
+    deliverer = Deliverer(endpoints, settings.version, post, core.clock, outbox, gone.append, deadlines)
     client.on_woken = deliverer.wake
     core.deliverer = client
 

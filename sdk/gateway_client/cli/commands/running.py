@@ -61,7 +61,8 @@ def show_status(out: Output, status: Status) -> None:
     if webhooks is not None:
         count = webhooks.pending_deliveries
         pending = "waiting deliveries not known" if count is None else f"{count} waiting"
-        pairs.append(("webhooks", pending if webhooks.active or count else "none"))
+        gone = f"; disabled, as they answered 410: {plain(webhooks.gone)}" if webhooks.gone else ""
+        pairs.append(("webhooks", pending + gone if webhooks.active or count else "none"))
     volume = status.ledger_volume
     if volume is not None and volume.is_full:
         free = "room" if volume.free_bytes is None else f"{volume.free_bytes:,} bytes free"

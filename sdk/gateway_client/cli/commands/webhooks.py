@@ -52,11 +52,19 @@ def test(desk: Desk, name: str) -> None:
 @webhooks.command("redeliver")
 @click.argument("name", metavar="NAME")
 @click.option("--event", "event_id", metavar="EVENT", help="That of this event alone.")
+@click.option("--status", "statuses", metavar="N[,N]", default="",
+              help="Those alone that were refused with one of these HTTP statuses, such as 408,429.")  # fmt: skip
 @pass_desk
-def redeliver(desk: Desk, name: str, event_id: str | None = None) -> None:
+def redeliver(desk: Desk, name: str, event_id: str | None = None, statuses: str = "") -> None:
     """Send again what was given up: the oldest hundred, or that of one event."""
+    try:
+        wanted = [int(one) for one in statuses.split(",") if one.strip()]
+    except ValueError:
+        raise click.BadParameter(
+            "HTTP statuses with commas between them, such as 408,429.", param_hint="--status"
+        ) from None
     with desk.operator() as operator:
-        redelivery = operator.redeliver_webhook(name, event_id)
+        redelivery = operator.redeliver_webhook(name, event_id, wanted)
     if desk.is_json:
         desk.out.document(redelivery.raw)
     else:

@@ -1,0 +1,93 @@
+"""Receivers that say when to come again, and those that say never to."""
+
+from collections.abc import Iterator
+from email.utils import formatdate
+from pathlib import Path
+
+import pytest
+
+from frontend.webhooks.outcome import asked_pause
+from tests.frontend.webhooks.samples import delivering, hook, kept, named, notifying_core, settled
+from tests.frontend.webhooks.test_sender import arrive, call, is_put_off
+from tests.support.logs import capture_logs
+from tests.support.webhook_receiver import Receiver, says, webhook_receiver
+from tests.support.worker_desk import until
+
+NOW = 1_800_000_000.0
+PAUSES = (100.0, 1000.0, 10_000.0)
+
+
+@pytest.fixture
+def receiver() -> Iterator[Receiver]:
+    with webhook_receiver() as one:
+        yield one
+
+
+@pytest.mark.parametrize(
+    ("value", "seconds"),
+    [
+        ("7", 7), ("0", 0), (formatdate(NOW + 90, usegmt=True), 90), (formatdate(NOW - 90, usegmt=True), 0),
+        ("", 0), ("-5", 0), ("1.5", 0), ("soon", 0), ("٣", 0), ("9" * 65, 0),
+        ("Fri, 99 Jan 2027 00:00:00 GMT", 0), ("Thu, 26 Nov 99999 00:00:00 GMT", 0),
+    ],
+)  # fmt: skip
+def test_a_pause_is_a_number_of_seconds_or_a_date(value: str, seconds: float) -> None:
+    assert asked_pause(value, NOW) == pytest.approx(seconds)
+
+
+@pytest.mark.parametrize(
+    ("asked", "waits"), [("500", 500), ("5", 100), ("999999", 11_100), ("soon", 100)], ids=["more", "less", "far", "no"]
+)
+async def test_a_retry_waits_as_long_as_the_receiver_asks_up_to_the_end_of_the_schedule(
+    tmp_path: Path, receiver: Receiver, asked: str, waits: float
+) -> None:
+    receiver.answer = says(503, f"Retry-After: {asked}")
+    async with notifying_core(tmp_path, receiver, hook(retry_backoff_seconds=PAUSES)) as core:
+        began = core.clock.right
+        await call(core)
+        await is_put_off(tmp_path, core, waits * 900)
+        (row,) = kept(tmp_path, "outbox")
+        assert began + waits <= row["due"] / 1000 <= core.clock.right + waits + 1
+
+
+async def test_no_retry_is_put_off_beyond_the_end_that_the_first_failure_set(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    receiver.answer = says(503, "Retry-After: 10500")
+    async with notifying_core(tmp_path, receiver, hook(retry_backoff_seconds=PAUSES)) as core:
+        began = core.clock.right
+        await call(core)
+        await is_put_off(tmp_path, core, 9_000_000)
+        core.clock.ahead += 10_501
+        await arrive(receiver, 2)
+        await is_put_off(tmp_path, core, 500_000)
+        (row,) = kept(tmp_path, "outbox")
+        assert row["due"] / 1000 <= began + 10_501 + 1000 + 60  # the pause of its own, and no more than that
+
+
+@pytest.mark.parametrize("status", [408, 429])
+async def test_a_refusal_is_final_whatever_it_asks_for(tmp_path: Path, receiver: Receiver, status: int) -> None:
+    receiver.answer = says(status, "Retry-After: 1")
+    async with notifying_core(tmp_path, receiver) as core:
+        event_id = await call(core)
+        await settled(tmp_path)
+        (row,) = kept(tmp_path, "given_up")
+        assert (row["event_id"], row["attempts"], row["error"]) == (event_id, 1, f"the receiver answered {status}")
+
+
+async def test_an_endpoint_that_answers_410_is_sent_nothing_more_and_keeps_what_waits(
+    tmp_path: Path, receiver: Receiver
+) -> None:
+    receiver.answer = says(410)
+    async with notifying_core(tmp_path, receiver) as core:
+        with capture_logs() as logs:
+            await call(core)
+            await until(lambda: bool(named(logs, "a webhook is disabled until the next reload: it answered 410")))
+        await settled(tmp_path)
+        receiver.answer = says(200)
+        await call(core)
+        (row,) = kept(tmp_path, "outbox")
+        assert (row["attempts"], len(receiver.received)) == (0, 1)
+        async with delivering(core):  # as after a reload
+            await settled(tmp_path)
+        assert len(receiver.received) == 2
