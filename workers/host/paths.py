@@ -12,12 +12,14 @@ TEMPORARY_PREFIX = ".gateway-"
 _WORDS = {
     "empty": "the path is empty",
     "control_character": "the path holds a character that paths can't hold here",
+    "invisible_character": "the path holds a character that paths can't hold here",
     "wildcard_character": "the path holds a character that paths can't hold here",
     "backslash": "the path holds a character that paths can't hold here",
     "too_long": "the path or a segment of it is too long",
     "absolute": "the path is absolute; paths are relative to the action's root",
     "not_nfc": "the path is not in Unicode normal form C",
     "empty_segment": "the path holds an empty, `.` or `..` segment",
+    "space_at_end": "a segment of the path begins or ends with a space",
     "dot_segment": "the path holds an empty, `.` or `..` segment",
 }
 
