@@ -109,7 +109,7 @@ def _dialled(host: str, port: int, seconds: float) -> socket.socket:
     for position, (*_, address) in enumerate(found):
         share = (until - time.monotonic()) / (len(found) - position)
         try:
-            return socket.create_connection(address[:2], max(share, 0.001))
+            return socket.create_connection((str(address[0]), int(address[1])), max(share, 0.001))
         except OSError as error:
             failed = error
     raise failed

@@ -70,7 +70,7 @@ def test_no_token_proof_or_operator_key_is_in_ledger_store_state_or_backup(tmp_p
         assert len(set(secrets)) > 30
         assert (gate.state / "ledger.sqlite3-wal").stat().st_size > 0
         assert found(gate.state, secrets) == []
-        backup = [GATEWAY, "backup", tmp_path / "backup", "--config", tmp_path / "gate" / "gateway.toml"]
+        backup = [str(GATEWAY), "backup", str(tmp_path / "backup"), "--config", str(tmp_path / "gate" / "gateway.toml")]
         subprocess.run(backup, check=True, capture_output=True, timeout=300, stdin=subprocess.DEVNULL)
         gate.child("notary").kill()
         work(gate)

@@ -1,7 +1,7 @@
 """A configuration is read whole and swapped whole, beside the calls, whatever lies where its files should be."""
 
-import os
 import socket
+import threading
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
@@ -17,6 +17,7 @@ from frontend.configuration.deadlines import ConfigurationDeadlines
 from frontend.control import Control
 from frontend.egress.proxy_list import HEAD, AllowList, list_file
 from frontend.errors import GateError
+from frontend.files.claimed import read_regular
 from frontend.notary.client import NotaryClient
 from frontend.notary.in_force import Known
 from frontend.notary.operations import Notary
@@ -175,7 +176,7 @@ async def test_what_a_commit_refuses_is_not_in_force(tmp_path: Path) -> None:
 async def test_a_reload_that_takes_too_long_is_refused_before_anybody_stops_waiting_for_it(tmp_path: Path) -> None:
     async with loading(tmp_path) as configuration:
         await configuration.load()
-        with fifo(tmp_path / "actions" / "slow.yaml"), pytest.raises(ConfigurationRefused, match=r"within 0\.1 s"):
+        with hanging(tmp_path / "actions" / "slow.yaml"), pytest.raises(ConfigurationRefused, match=r"within 0\.1 s"):
             await configuration.load(within=0.1)
         (tmp_path / "actions" / "slow.yaml").unlink()
         await configuration.load(within=60)
@@ -298,13 +299,22 @@ async def test_a_list_that_can_not_be_narrowed_after_the_swap_is_wider_until_it_
 
 
 @contextmanager
-def fifo(path: Path) -> Iterator[None]:
-    """A file on which open() blocks until the end of the context."""
-    os.mkfifo(path)
-    try:
-        yield
-    finally:
-        os.close(os.open(path, os.O_RDWR | os.O_NONBLOCK))
+def hanging(path: Path) -> Iterator[None]:
+    """A file whose disk does not answer until the end of the context."""
+    path.write_text("{}")
+    answers = threading.Event()
+
+    def read(asked: Path, most: int) -> bytes:
+        if asked == path:
+            answers.wait(60)
+        return read_regular(asked, most)
+
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr("frontend.manifests.reading.read_regular", read)
+        try:
+            yield
+        finally:
+            answers.set()
 
 
 @pytest.mark.parametrize("name", ["actions/slow.yaml", "actions/trusted_modules.yaml"])
@@ -322,7 +332,7 @@ async def test_a_file_that_is_never_read_holds_up_neither_the_loop_nor_the_next_
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(beat)
-            with fifo(tmp_path / name):
+            with hanging(tmp_path / name):
                 assert "was not read within" in await refused(configuration)
             (tmp_path / name).unlink()
             nursery.cancel_scope.cancel()

@@ -30,7 +30,8 @@ SHAPES: dict[str, tuple[tuple[str, ...], str]] = {
     "a view in place of events": (("DROP TABLE events", _VIEW_OF_EVENTS), "a view events"),
     "a virtual table": (("CREATE VIRTUAL TABLE found USING rtree(id, least, most)",), "a virtual table found"),
     "a generated column": (
-        ("ALTER TABLE events ADD COLUMN slow INTEGER AS (length(hex(zeroblob(400000000))))",), "a generated column events.slow"
+        ("ALTER TABLE events ADD COLUMN slow INTEGER AS (length(hex(zeroblob(400000000))))",),
+        "a generated column events.slow",
     ),
 }  # fmt: skip
 
