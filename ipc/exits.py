@@ -26,6 +26,8 @@ class Exit(IntEnum):
     """The operating system refused a wall that the profile needs. Never retried."""
     MODULE = 14
     """A module could not be mapped in a process that must serve it."""
+    MEMORY = 15
+    """A policy process took more memory than it may."""
     CHECK_FAILED = 8
     """`gateway ledger verify` found a break."""
     ROLLED_BACK = 9

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import trio
 
 from ipc import messages as m
+from ipc.exits import Exit
 from supervisor.backoff import Backoff
 from supervisor.children import Child
 from supervisor.logs import log
@@ -14,7 +15,9 @@ from supervisor.state import State
 
 SERVED_AFTER_SECONDS = 2.0
 """The supervisor does not see verdicts: a policy process that lived this long has worked, and so has one that ended
-itself because an evaluation passed its deadline (SIGPROF)."""
+itself because of an evaluation."""
+_OF_A_QUESTION = (-signal.SIGPROF, Exit.MEMORY)
+"""An evaluation passed its deadline, or took too much memory."""
 
 Post = Callable[[m.Message, tuple[int, ...]], None]
 
@@ -52,7 +55,7 @@ class PolicyKeeper:
                 child.kill()
                 if not is_over:
                     self._state.standings.stopped(self._name)
-            had_served = self._was_asked or child.status == -signal.SIGPROF or child.age > SERVED_AFTER_SECONDS
+            had_served = self._was_asked or child.status in _OF_A_QUESTION or child.age > SERVED_AFTER_SECONDS
             if not await self._state.after_end("policy", child, backoff, had_served=had_served):
                 return
 

@@ -23,7 +23,7 @@ _KINDS: tuple[tuple[Callable[[int], bool], str], ...] = (
 )  # fmt: skip
 
 Claims = Callable[[str], bool]
-"""Whether a name says that its file is to be read."""
+"""Whether a name makes its file one to read."""
 
 
 class NotReadable(Exception):
@@ -44,7 +44,7 @@ class Refusal(NamedTuple):
 
 
 def claimed_names(folder: Path, claims: Claims) -> tuple[list[str], list[Refusal]]:
-    """The names that are to be read, sorted, and what stands against the folder. Raises OSError."""
+    """The names to read, sorted, and the refusals of the folder. Raises OSError."""
     names: list[str] = []
     refusals: list[Refusal] = []
     with os.scandir(folder) as entries:

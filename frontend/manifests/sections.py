@@ -8,6 +8,7 @@ from frontend.files.problems import Report, shown
 from frontend.manifests.domains import InvalidDomain, normal_rule
 from frontend.manifests.fields import Form, Section, TextRule
 from frontend.manifests.manifest import FILES, EgressRules, Files, Io, Template
+from ipc.limits import MAX_ACTION_FILE_BYTES
 from ipc.paths import InvalidPath, check_path, check_pattern
 from ipc.plan import Limits, SecretUse
 
@@ -152,7 +153,7 @@ def files(top: Section) -> Files | None:
         allowed_operations=operations,
         allowed_paths=section.texts("allowed_paths", _ANY),
         denied_paths=section.texts("denied_paths", _ANY),
-        max_file_bytes=section.integer("max_file_bytes", 1_048_576, 1, 256 * 1_048_576),
+        max_file_bytes=section.integer("max_file_bytes", 1_048_576, 1, MAX_ACTION_FILE_BYTES),
     )
     _check_paths(section, files)
     section.refuse_unknown()

@@ -4,6 +4,7 @@ import json
 import os
 import pwd
 import re
+import resource
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -131,6 +132,23 @@ def test_a_worker_writes_no_file_and_starts_nothing_by_its_limits(gate: Gateway)
     known = pids(gate)
     assert {limits(known[name])["Max processes"] for name in WORKERS} == {("0", "0")}
     assert limits(known[COMPUTE])["Max open files"] == ("8", "8")
+
+
+def test_a_file_beyond_the_bound_of_a_worker_is_a_named_error_and_costs_no_worker(gate: Gateway) -> None:
+    worker = pids(gate)[FS]
+    before = resource.prlimit(worker, resource.RLIMIT_FSIZE)
+    resource.prlimit(worker, resource.RLIMIT_FSIZE, (4096, before[1]))
+    try:
+        agent = gate.agent()
+        answer = agent.execute("file_write", {"path": "large", "content": "x" * 10_000})
+        assert answer.status_code == 502
+        receipt = agent.get(f"/v1/receipts/{answer.headers['x-receipt-id']}").json()
+        assert "too-large: the file system takes no file of that size" in json.dumps(receipt)
+    finally:
+        resource.prlimit(worker, resource.RLIMIT_FSIZE, before)
+    assert pids(gate)[FS] == worker
+    assert not (gate.state / "files" / "large").exists()
+    assert gate.agent().execute("file_write", {"path": "small", "content": "x"}).status_code == 200
 
 
 @pytest.mark.parametrize("name", WORKERS)

@@ -2,7 +2,8 @@
 
 Holds an active policy and at most one candidate, answers one question after the other, in order. A candidate is
 compiled, checked and probed before it counts as compiled; the active policy stays in force until UsePolicy. An
-evaluation that passes its deadline ends the process, whatever the front does. Opens nothing, sends nothing elsewhere.
+evaluation that passes its deadline or takes too much memory ends the process, whatever the front does. Opens nothing,
+sends nothing elsewhere.
 """
 
 import argparse
@@ -26,6 +27,7 @@ from workers.log import SAYS_DETAILS, write_line
 from workers.rego.candidate import candidate
 from workers.rego.deadline import Deadline, be_ended_by_overtime
 from workers.rego.evaluator import CompiledPolicy, EvaluationError, PolicyError
+from workers.rego.memory import MemoryBound
 from workers.rego.values import NotAValue
 from workers.sandbox.policy import enter
 from workers.sandbox.refused import SandboxRefused
@@ -38,9 +40,10 @@ Channel = BlockingChannel[FrontToPolicy]
 class PolicyServer:
     """Answers the messages of one front."""
 
-    def __init__(self, channel: Channel, title: str = "") -> None:
-        """`title` is what ps shows from the first message on; before, this may be a spare."""
+    def __init__(self, channel: Channel, memory: MemoryBound, title: str = "") -> None:
+        """`title` is what ps shows from the first message on; before, this may be a spare. `memory` is started."""
         self._channel = channel
+        self._memory = memory
         self._title = title
         self._active: CompiledPolicy | None = None
         self._candidate: tuple[str, CompiledPolicy] | None = None
@@ -84,7 +87,7 @@ class PolicyServer:
         if self._active is None:
             raise ProtocolError("Ask without an active policy")
         try:
-            with self._deadline:
+            with self._memory, self._deadline:
                 document = self._active.evaluate(ask.input)
         except (EvaluationError, NotAValue) as error:
             return Verdict(ask.question_id, None, str(error)[:_MAX_ERROR])
@@ -96,7 +99,8 @@ class PolicyServer:
     def _compiled(self, load: LoadPolicy) -> PolicyCompiled:
         self._candidate = None
         try:
-            compiled = candidate(load.modules, load.data, self._deadline)
+            with self._memory:
+                compiled = candidate(load.modules, load.data, self._deadline)
         except PolicyError as error:
             return PolicyCompiled(load.load_id, "\n".join(error.problems)[:_MAX_ERROR])
         self._candidate = (load.load_id, compiled)
@@ -135,11 +139,12 @@ def main(arguments: list[str] | None = None) -> int:
             cap_in=MAX_POLICY_FRAME, cap_out=MAX_VERDICT_FRAME,
         )  # fmt: skip
         try:
-            enter(options.walls)
+            memory = MemoryBound()
+            enter(options.walls, memory.start)
         except SandboxRefused as error:
             write_line("error", "the operating system refused a wall", process="policy", reason=str(error))
             return Exit.SANDBOX
-        return PolicyServer(channel, title).serve()
+        return PolicyServer(channel, memory, title).serve()
 
 
 if __name__ == "__main__":

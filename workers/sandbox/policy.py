@@ -5,6 +5,7 @@ computes, and may set the timer that ends it.
 """
 
 import resource
+from collections.abc import Callable
 
 from ipc.walls import given as names
 from ipc.walls.calls import allow, common
@@ -33,11 +34,13 @@ def walls(given: Given) -> Walls:
     return Walls(filter=compile_rules(rules()), namespaces=_NAMESPACES, user=given.user, limits=limits)
 
 
-def enter(given: Given) -> None:
-    """Build the walls, for good; libraries must be loaded, and the process have one thread. Raises SandboxRefused."""
+def enter(given: Given, start_threads: Callable[[], None]) -> None:
+    """Build the walls, for good; libraries must be loaded, and the process have one thread. `start_threads` starts all
+    that it will ever have. Raises SandboxRefused."""
     try:
         confinement = Confinement(walls(given), given)
         confinement.confine()
+        start_threads()
         confinement.seal()
-    except (OSError, ValueError) as error:
+    except (OSError, ValueError, RuntimeError) as error:
         raise SandboxRefused(str(error)) from error

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from ipc.limits import MAX_ACTION_FILE_BYTES
 from ipc.walls import given as names
 from ipc.walls.confining import Confinement, Walls
 from ipc.walls.given import Given
@@ -57,8 +58,8 @@ class Profile:
             resource.RLIMIT_NOFILE: self.open_files,
             resource.RLIMIT_NPROC: 0,
         }
-        if "fs" not in self.interfaces and can_forbid_files():
-            limits[resource.RLIMIT_FSIZE] = 0
+        if can_forbid_files():
+            limits[resource.RLIMIT_FSIZE] = MAX_ACTION_FILE_BYTES if "fs" in self.interfaces else 0
         return limits
 
     def warm_up(self) -> None:

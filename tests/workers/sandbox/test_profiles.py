@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from ipc.limits import MAX_ACTION_FILE_BYTES
 from ipc.walls import confining, namespaces
 from ipc.walls.given import NETWORK_NAMESPACE, USER_NAMESPACE, Given
 from ipc.walls.landlock import Place
@@ -63,6 +64,12 @@ def entered_compute() -> None:
     except MemoryError:
         leave(len(copies) < 8)
     leave(False)
+
+
+def test_an_fs_worker_writes_no_file_that_no_action_may_have(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(profiles, "can_forbid_files", lambda: True)
+    assert PROFILES["fs"].limits[resource.RLIMIT_FSIZE] == MAX_ACTION_FILE_BYTES
+    assert PROFILES["compute"].limits[resource.RLIMIT_FSIZE] == 0
 
 
 def entered_with_threads() -> None:
