@@ -10,8 +10,9 @@ __all__ = ["STEP_TOLERANCE_SECONDS", "Clock", "ClockError", "SystemClock", "iso"
 class ClockError(GateError):
     """The wall clock contradicts what is known; no time can be told. Wherever it is not caught it answers 503."""
 
-    def __init__(self, cause: str) -> None:
+    def __init__(self, cause: str, until: float | None = None) -> None:
         super().__init__("clock_error", cause=cause)
+        self.until = until
 
     def __str__(self) -> str:
         return str(self.cause)
@@ -25,4 +26,4 @@ class SystemClock(clock.SystemClock):
         try:
             return super().now()
         except clock.ClockWrong as error:
-            raise ClockError(str(error)) from None
+            raise ClockError(str(error), error.until) from None

@@ -30,7 +30,7 @@ from frontend.control import Control
 from frontend.egress.learned import LearnedRules
 from frontend.egress.proxy_list import AllowList
 from frontend.health.dependencies import Dependencies, Look
-from frontend.health.pulse import Health
+from frontend.health.pulse import ClockTrouble, Health
 from frontend.limits.admission import Admission
 from frontend.limits.rates import Rates
 from frontend.notary.client import NotaryClient
@@ -146,6 +146,7 @@ class Services:
             "checkpoint": _shown(ledger_status.checkpoint if ledger_status else None),
             "policy_version": self.policy.policy_version,
             "policy_memo": memo,
+            "clock_error": None if health.clock is None else health.clock.shown(),
             "crash_loops": list(self.crash_loops),
             "weakened": list(self.configuration.current.settings.weakened),
         }
@@ -155,7 +156,7 @@ class Services:
         has_store, has_ledger = look.store_status is not None, look.ledger_status is not None
         return Health(
             has_store, self.policy.is_available, has_ledger, look.proxy, len(self.registry), self.crash_loops,
-            self.admission.room.is_short,
+            self.admission.room.is_short, ClockTrouble.of(self.clock) or look.clock, self.admission.is_draining,
         )  # fmt: skip
 
     def worker_gauges(self) -> dict[f.Family, dict[Labels, float]]:
@@ -182,7 +183,8 @@ class Services:
 
     def front_status(self) -> m.FrontStatus:
         """What the supervisor shows in its status line; minus one for what can't be told. Asks no other process."""
-        store_status, ledger_status, has_proxy = self.dependencies.last()
+        store_status, ledger_status, has_proxy, clock = self.dependencies.last()
+        clock = ClockTrouble.of(self.clock) or clock
         proxy = {} if has_proxy is None else {"egress_proxy": has_proxy}
         pools = self.pools.census()
         return m.FrontStatus(
@@ -197,6 +199,7 @@ class Services:
             unanswered=self.client.unanswered,
             is_ledger_full=self.admission.room.is_short,
             log_lines_dropped=stderr.dropped,
+            clock_error=None if clock is None else m.ClockTold(clock.cause, clock.until),
         )
 
     def close(self) -> None:

@@ -22,7 +22,12 @@ _ISO = re.compile(
 
 
 class ClockWrong(Exception):
-    """The wall clock contradicts what is known; no time can be told."""
+    """The wall clock contradicts what is known; no time can be told. `until`: the Unix time from which on it can be,
+    None where only a correction of the clock, or a restart, helps."""
+
+    def __init__(self, cause: str, until: float | None = None) -> None:
+        super().__init__(cause)
+        self.until = until
 
 
 class Clock(Protocol):
@@ -96,7 +101,7 @@ class SystemClock:
         """Unix seconds. Raises ClockWrong."""
         wall = self._wall()
         if wall < self._lowest:
-            raise ClockWrong("the wall clock is earlier than the newest evidence")
+            raise ClockWrong("the wall clock is earlier than the newest evidence", self._lowest)
         ahead = wall - self._boot()
         if ahead > self._most_ahead:
             self._most_ahead = ahead

@@ -35,6 +35,7 @@ INTENT_RESOLVED: Final = "IntentResolved"
 INTENT_VERIFICATION: Final = "IntentVerification"
 OPERATOR_AUTH_FAILED: Final = "OperatorAuthFailed"
 ROLLBACK_ACCEPTED: Final = "RollbackAccepted"
+CLOCK_ACCEPTED: Final = "ClockAccepted"
 WEBHOOK_TESTED: Final = "WebhookTested"
 WEBHOOKS_REDELIVERED: Final = "WebhooksRedelivered"
 GATEWAY_STARTED: Final = "GatewayStarted"
@@ -96,7 +97,8 @@ class AuditEvent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, 
     change: dict[str, Any] | None = None
     """What an operator changed: of policy `principal` and `actions`, or `agent_id` beside `action_id`; of the epoch
     `previous_epoch` and `current_epoch`; of a session that was revoked `principal`, `lease_jti` and `expires_at`; of a
-    rollback those and `size`, the leaves that are left; of an
+    rollback those, `size`, the leaves that are left, and `by`, the user of this host who accepted it; of a clock that
+    was ahead those, `by`, `from`, the time of the newest evidence until then, and `to`, the time from then on; of an
     intent `outcome`; of a reload `settings`, names of those that came into force, and `needs_restart`, names of those
     that have changed in the file and did not."""
     seen: dict[str, str] | None = None

@@ -95,6 +95,8 @@ FOLDERS = {
     "notary/main.py": ("tests/notary/test_main.py", "tests/notary/backends/redis/test_fitness.py"),
     "notary/reader.py": ("tests/notary/test_reader.py",),
     "notary/trace.py": ("tests/notary/test_trace.py",),
+    "notary/accept_clock.py": ("tests/notary/test_accept_clock.py",),
+    "notary/accepting.py": ("tests/notary/test_accept_rollback.py", "tests/notary/test_accept_clock.py"),
     "notary/accept_rollback.py": (
         "tests/notary/test_accept_rollback.py", "tests/notary/backends/redis/test_accept_rollback.py",
     ),

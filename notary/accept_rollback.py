@@ -6,34 +6,25 @@ raises the epoch above every one of the lost time, keeps the file of checkpoints
 the first checkpoint of what is there. Killed at any point, the next start refuses again, or finds it done.
 """
 
-import argparse
-import sqlite3
 import sys
 from pathlib import Path
 
-import msgspec
-
 from ipc.events import ROLLBACK_ACCEPTED, AuditEvent
-from ipc.exits import Exit
 from ipc.identifiers import new
-from ipc.private_files import KeyFileError, sync_folder
+from ipc.private_files import sync_folder
 from ipc.settings import Settings
 from ipc.texts import clean_reason
 from notary import announcing, checkpoint_file
+from notary.accepting import NothingToAccept, run
 from notary.checkpoints import BACKUP, Checkpoints, RolledBack
 from notary.database import DatabaseGone
 from notary.ledger import witnesses
 from notary.opening import open_state
-from notary.store.contract import StoreGone
 from notary.tree.tiles import Tree
 from notary.unit import Unit
 
 
-class NothingToAccept(Exception):
-    """The ledger continues its last checkpoint."""
-
-
-def accept(settings: Settings, reason: str) -> str:
+def accept(settings: Settings, reason: str, by: str = "") -> str:
     """Do it; a sentence that tells what was.
 
     Raises NothingToAccept, DatabaseGone, KeyFileError, OSError, ValueError.
@@ -43,12 +34,12 @@ def accept(settings: Settings, reason: str) -> str:
     except RolledBack as error:
         told = str(error).split(". Put the ledger")[0]
     else:
-        raise NothingToAccept
+        raise NothingToAccept("the ledger continues its last checkpoint")
     state, _ = open_state(settings, is_accepted=True)
     with state.database.unit() as connection:
         unit = Unit(state, connection)
         tree = Tree(connection)
-        _tell(unit, reason, told, tree.size)
+        _tell(unit, f"{reason} ({told})", tree.size, by)
         # Whatever they committed to is not this tree.
         connection.execute("DELETE FROM checkpoints")
         connection.execute("DELETE FROM meta WHERE key IN (?, ?, ?)", (witnesses.META, announcing.META, BACKUP))
@@ -62,14 +53,12 @@ def accept(settings: Settings, reason: str) -> str:
     return f"Accepted: {told}. The log goes on with {made.size} leaves; every lease of before has ended."
 
 
-def _tell(unit: Unit, reason: str, told: str, size: int) -> None:
+def _tell(unit: Unit, reason: str, size: int, by: str) -> None:
     # How often the epoch was raised in the lost time is unknown; it can't have been once a second since 1970.
     previous, current = unit.renew_store(int(unit.now))
     event = AuditEvent(event_type=ROLLBACK_ACCEPTED, trace_id=new("trc_"), principal="gateway", decision="allow")
-    unit.append(
-        event, reason=clean_reason(f"{reason} ({told})"),
-        change={"previous_epoch": previous, "current_epoch": current, "size": size},
-    )  # fmt: skip
+    change = {"previous_epoch": previous, "current_epoch": current, "size": size} | ({"by": by} if by else {})
+    unit.append(event, reason=clean_reason(reason), change=change)
 
 
 def _set_aside(path: Path, now: str) -> None:
@@ -80,24 +69,7 @@ def _set_aside(path: Path, now: str) -> None:
 
 def main(arguments: list[str] | None = None) -> int:
     """Entry point. Returns an exit code of ipc/exits.py; the sentence that explains it goes to standard error."""
-    parser = argparse.ArgumentParser(prog="python -m notary.accept_rollback", description="Go on from less.")
-    parser.add_argument("--reason", required=True)
-    reason = parser.parse_args(arguments).reason
-    try:
-        print(accept(msgspec.json.decode(sys.stdin.buffer.read(), type=Settings), reason))
-        return Exit.OK
-    except NothingToAccept:
-        print("the ledger continues its last checkpoint: there is nothing to accept.", file=sys.stderr)
-        return Exit.CONFIG
-    except KeyFileError as error:
-        print(error, file=sys.stderr)
-        return error.exit_code
-    except (DatabaseGone, StoreGone, sqlite3.Error, OSError) as error:
-        print(error, file=sys.stderr)
-        return Exit.UNAVAILABLE
-    except ValueError as error:
-        print(error, file=sys.stderr)
-        return Exit.CONFIG
+    return run("notary.accept_rollback", accept, arguments)
 
 
 if __name__ == "__main__":

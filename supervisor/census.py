@@ -6,6 +6,8 @@ Told by `gateway ps` and `gateway status`, and in the log on SIGUSR1. Reads what
 from collections.abc import Iterable
 from typing import TypedDict
 
+from ipc.clock import iso
+from ipc.messages import FrontStatus
 from ipc.roles import CALLS_DO_WITHOUT
 from ipc.stderr import stderr
 from supervisor import lifecycle
@@ -50,6 +52,10 @@ class Whole(TypedDict):
     """Calls are refused until there is room on its volume."""
     log_lines_dropped: int
     """Lines of supervisor and fronts that standard error did not take, since these processes began."""
+    clock_error: dict[str, str | None] | None
+    """Why the clock is wrong, and until when (ISO 8601); None while it is right."""
+    down: list[str]
+    """Dependencies without which no call is let through, and that do not answer, by their names in the status."""
     weakened: list[str]
 
 
@@ -74,11 +80,13 @@ def whole(state: State, fronts: Iterable[Front], pid: int) -> Whole:
     said = [front.status for front in living if front.status is not None]
     crash_loops = list(state.standings.crash_loops)
     is_ledger_full = any(one.is_ledger_full for one in said)
+    clock_error, down = _clock_error(said), _down(said)
     serving = sum(front.answers for front in living)
     shown = lifecycle.shown(state.lifecycle.state, serving)
+    refuses_all = is_ledger_full or clock_error is not None or bool(down)
     return {
         "state": shown,
-        "is_ready": shown == lifecycle.SERVING and CALLS_DO_WITHOUT.issuperset(crash_loops) and not is_ledger_full,
+        "is_ready": shown == lifecycle.SERVING and CALLS_DO_WITHOUT.issuperset(crash_loops) and not refuses_all,
         "pid": pid,
         "version": state.settings.version,
         "state_dir": state.settings.state_dir,
@@ -90,8 +98,22 @@ def whole(state: State, fronts: Iterable[Front], pid: int) -> Whole:
         "crash_loops": crash_loops,
         "is_ledger_full": is_ledger_full,
         "log_lines_dropped": stderr.dropped + sum(one.log_lines_dropped for one in said),
+        "clock_error": clock_error,
+        "down": down,
         "weakened": list(state.settings.weakened),
     }
+
+
+def _clock_error(said: Iterable[FrontStatus]) -> dict[str, str | None] | None:
+    wrong = next((one.clock_error for one in said if one.clock_error is not None), None)
+    return None if wrong is None else {
+        "cause": wrong.cause, "until": None if wrong.until is None else iso(wrong.until),
+    }  # fmt: skip
+
+
+def _down(said: Iterable[FrontStatus]) -> list[str]:
+    names = {name for one in said for name, is_up in one.dependencies.items() if not is_up and name != "egress_proxy"}
+    return sorted(names | ({"ledger"} if any(one.unresolved < 0 for one in said) else set()))
 
 
 def _told(values: Iterable[int]) -> int | None:

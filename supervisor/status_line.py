@@ -52,6 +52,8 @@ def _serving(standing: Standing) -> list[str]:
         parts.append(f"{name} {'ok' if all(one.dependencies.get(name) for one in statuses) else 'down'}")
     if any(one.is_ledger_full for one in statuses):
         parts.append("ledger full")
+    if any(one.clock_error is not None for one in statuses):
+        parts.append("clock wrong")
     if standing.is_reload_failed:
         parts.append("last reload failed, see the log")
     return parts

@@ -5,6 +5,8 @@ from typing import Literal
 import msgspec
 from msgspec import UNSET, UnsetType
 
+from frontend.contract.health import ClockFault
+
 
 class Dependencies(msgspec.Struct, frozen=True, kw_only=True):
     """What the gateway can't decide without, and the proxy that some actions can't do without."""
@@ -109,6 +111,8 @@ class AdminStatus(msgspec.Struct, frozen=True, kw_only=True):
     """The last signed checkpoint of the log; null before the first, and while the ledger can't tell."""
     policy_version: str
     policy_memo: PolicyMemo
+    clock_error: ClockFault | None
+    """Why calls and leases are 503 `clock_error`; null while the clock is right."""
     crash_loops: list[str]
     """Processes of the gateway that end again and again; readiness fails while there is any."""
     weakened: list[str]

@@ -11,6 +11,14 @@ class Alive(msgspec.Struct, frozen=True):
     status: Literal["ok"] = "ok"
 
 
+class ClockFault(msgspec.Struct, frozen=True, kw_only=True):
+    """The clock contradicts what is known."""
+
+    cause: str
+    until: str | None
+    """From when on (ISO 8601, UTC) the clock is right by itself; null where only setting it, or a restart, helps."""
+
+
 class Readiness(msgspec.Struct, frozen=True, kw_only=True):
     """Every dependency by name. `redis` is the key-value store and `opa` the policy engine, whatever serves them."""
 
@@ -26,7 +34,11 @@ class Readiness(msgspec.Struct, frozen=True, kw_only=True):
     """Processes of the gateway that end again and again, by name."""
     ledger_full: bool
     """The ledger's volume has too little room for a call to begin."""
+    clock_error: ClockFault | None
+    """Why every call and lease is 503 `clock_error`; null while the clock is right."""
+    draining: bool
+    """New calls and leases are refused, and the gateway ends."""
 
 
 class NotReady(Readiness, frozen=True, kw_only=True):
-    """A core dependency does not work: no call can be let through."""
+    """No call can be let through: a core dependency or the clock does not work, or the gateway drains."""

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import trio
 
 from frontend.health.deadlines import HealthDeadlines
-from frontend.health.pulse import Pulse
+from frontend.health.pulse import ClockTrouble, Pulse
 from frontend.limits.room import Room
 from frontend.notary.operations import Notary
 from frontend.telemetry.logs import log
@@ -45,6 +45,8 @@ class LedgerStatus(NamedTuple):
     """To deliver: endpoint -> outcome -> how many, since the notary started."""
     drops: Mapping[str, Mapping[str, int]] = MappingProxyType({})
     """Endpoint -> reason -> deliveries that will never arrive, likewise."""
+    clock: ClockTrouble | None = None
+    """What is wrong with the notary's clock."""
 
 
 class Look(NamedTuple):
@@ -54,6 +56,8 @@ class Look(NamedTuple):
     ledger_status: LedgerStatus | None
     proxy: bool | None
     """Whether the egress proxy answers; None where none is configured."""
+    clock: ClockTrouble | None = None
+    """What is wrong with the notary's clock, as it said last."""
 
 
 class Dependencies:
@@ -111,10 +115,11 @@ class Dependencies:
     async def _ledger_status(self) -> LedgerStatus:
         status = await self._notary.ledger_status()
         self._hear_room(status.free_bytes)
-        age = _age_of(status.oldest_unresolved)
+        age, wrong = _age_of(status.oldest_unresolved), status.clock_error
+        clock = None if wrong is None else ClockTrouble(wrong.cause, wrong.until)
         return LedgerStatus(
             status.unresolved, sum(status.waiting.values()), age, status.checkpoint, status.free_bytes,
-            status.attempts, status.drops,
+            status.attempts, status.drops, clock,
         )  # fmt: skip
 
     def _hear_room(self, free: int | None) -> None:
@@ -135,7 +140,8 @@ def _age_of(since: float | None) -> float:
 def _look(answers: dict[str, Any]) -> Look:
     """What was said by name; a proxy that said nothing does not answer."""
     proxy = answers["proxy"] is True if "proxy" in answers else None
-    return Look(answers["store_status"], answers["ledger_status"], proxy)
+    ledger_status: LedgerStatus | None = answers["ledger_status"]
+    return Look(answers["store_status"], ledger_status, proxy, ledger_status.clock if ledger_status else None)
 
 
 def _says_yes(ask: Callable[[], Awaitable[None]]) -> Callable[[], Awaitable[bool]]:

@@ -12,6 +12,7 @@ from typing import Any, Generic, TypeVar
 
 import trio
 
+from frontend.clock import Clock, ClockError, iso
 from frontend.health.deadlines import HealthDeadlines
 from frontend.telemetry.logs import log
 from ipc.roles import CALLS_DO_WITHOUT
@@ -89,6 +90,27 @@ class Pulse(Generic[Found]):
 
 
 @dataclass(frozen=True, slots=True)
+class ClockTrouble:
+    """The clock is wrong: every call and lease is 503 clock_error. `until` is a Unix time, None where it is unknown."""
+
+    cause: str
+    until: float | None
+
+    @classmethod
+    def of(cls, clock: Clock) -> "ClockTrouble | None":
+        """What is wrong with it now."""
+        try:
+            clock.now()
+        except ClockError as error:
+            return cls(str(error), error.until)
+        return None
+
+    def shown(self) -> dict[str, Any]:
+        """As readiness and status show it."""
+        return {"cause": self.cause, "until": None if self.until is None else iso(self.until)}
+
+
+@dataclass(frozen=True, slots=True)
 class Health:
     """One look at the dependencies."""
 
@@ -101,12 +123,20 @@ class Health:
     """Processes of the gateway that end again and again."""
     is_ledger_full: bool = False
     """Its volume has too little room for a call to begin."""
+    clock: ClockTrouble | None = None
+    """Why no time can be told; None while it can."""
+    is_draining: bool = False
+    """New work is refused."""
 
     @property
     def is_ready(self) -> bool:
-        """Core dependencies and processes work; a broken egress proxy or deliverer only degrades."""
-        has_processes = CALLS_DO_WITHOUT.issuperset(self.crash_loops)
-        return self.store and self.policy and self.ledger and has_processes and not self.is_ledger_full
+        """Calls are let through: core dependencies, processes and the clock work, and the gateway does not drain. A
+        broken egress proxy or deliverer only degrades."""
+        return self._is_sound and CALLS_DO_WITHOUT.issuperset(self.crash_loops) and not self.is_draining
+
+    @property
+    def _is_sound(self) -> bool:
+        return self.store and self.policy and self.ledger and not self.is_ledger_full and self.clock is None
 
     @property
     def dependencies(self) -> dict[str, bool]:
@@ -128,9 +158,10 @@ class Health:
             "actions_registered": self.actions,
             "crash_loops": list(self.crash_loops),
             "ledger_full": self.is_ledger_full,
+            "clock_error": None if self.clock is None else self.clock.shown(),
+            "draining": self.is_draining,
         }
 
     def status(self, *, draining: bool) -> str:
         """`status` of the admin status: ok, degraded or draining."""
-        is_ok = self.store and self.policy and self.ledger and not self.crash_loops and not self.is_ledger_full
-        return "draining" if draining else "ok" if is_ok else "degraded"
+        return "draining" if draining else "ok" if self._is_sound and not self.crash_loops else "degraded"

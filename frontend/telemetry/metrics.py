@@ -23,8 +23,8 @@ from ipc.store import STORE_PARTS
 
 DPOP_CODES = ("missing_auth_header", "invalid_dpop", "replay_detected")
 OPERATOR_CODES = (*DPOP_CODES, "invalid_operator_token")
-REASONS = ("store", "policy", "ledger", "egress_proxy", "crash_loop", "ledger_full")
-"""Dependencies of readiness, and a process of the gateway that ends again and again."""
+REASONS = ("store", "policy", "ledger", "egress_proxy", "crash_loop", "ledger_full", "clock", "draining")
+"""Why /readyz says that the gateway is not ready."""
 PROFILES = ("compute", "http", "fs")
 RATES = ("lease", "unidentified", "write", "read", "session")
 REFUSALS = ("draining", "ceiling", "share", "rate", "ledger_full")

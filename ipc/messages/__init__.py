@@ -116,6 +116,7 @@ from ipc.messages.forking import (
 )
 from ipc.messages.looking import (
     ApprovalTrace,
+    ClockTold,
     DueHolds,
     GetHold,
     LedgerStatus,
@@ -224,6 +225,7 @@ __all__ = [
     "ChainVerified",
     "CheckKeys",
     "ClaimDeliveries",
+    "ClockTold",
     "Closed",
     "Cosign",
     "CrashLoops",

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 import msgspec
 
+from ipc.messages.looking import ClockTold
 from ipc.messages.message import Message
 from ipc.messages.modules import LoadModules, ModulesLoaded
 from ipc.reloadable import Reloadable
@@ -274,6 +275,8 @@ class FrontStatus(Message, frozen=True):
     """The ledger's volume has too little room for a call to begin."""
     log_lines_dropped: int = 0
     """Lines that standard error did not take, since this front began."""
+    clock_error: ClockTold | None = None
+    """Why every call is refused with clock_error."""
 
 
 SupervisorToFront = (

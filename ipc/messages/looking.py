@@ -85,6 +85,13 @@ class ReadLedger(Operation, frozen=True):
     """How the ledger is; writes something that means nothing after a failure. Answers LedgerStatus."""
 
 
+class ClockTold(msgspec.Struct, frozen=True):
+    """A clock is wrong: why, and the Unix time from which on it is right by itself, None where there is none."""
+
+    cause: str
+    until: float | None
+
+
 class LedgerStatus(msgspec.Struct, frozen=True):
     """Unresolved intents; deliveries that wait, by endpoint; the last checkpoint, None before the first."""
 
@@ -99,6 +106,8 @@ class LedgerStatus(msgspec.Struct, frozen=True):
     checkpoint: LastCheckpoint | None = None
     free_bytes: int | None = None
     """What an unprivileged process may still write to the ledger's volume; None where that can't be told."""
+    clock_error: ClockTold | None = None
+    """Why the notary tells no time."""
 
 
 class ListDeliveries(Operation, frozen=True):

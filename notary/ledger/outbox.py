@@ -111,6 +111,11 @@ def waiting(connection: Connection) -> dict[str, int]:
     return dict(connection.execute("SELECT endpoint, count(*) FROM outbox GROUP BY endpoint").fetchall())
 
 
+def bring_back(connection: Connection, now: int) -> None:
+    """Nothing is due later than now (milliseconds): the clock had been ahead."""
+    connection.execute("UPDATE outbox SET due = ? WHERE due > ?", (now, now))
+
+
 def next_due(connection: Connection, endpoint: str) -> int | None:
     """When the first of an endpoint's deliveries is due."""
     due: int | None = connection.execute("SELECT min(due) FROM outbox WHERE endpoint = ?", (endpoint,)).fetchone()[0]

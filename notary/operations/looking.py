@@ -101,8 +101,17 @@ def read_ledger(unit: Unit, _asked: m.ReadLedger) -> m.LedgerStatus:
     )
     free = None if unit.state.database.is_shared else _free_bytes(unit.state.settings.ledger_file)
     return m.LedgerStatus(
-        unresolved, waiting, attempts, drops, unit.oldest_unresolved(), _last_checkpoint(unit), free
+        unresolved, waiting, attempts, drops, unit.oldest_unresolved(), _last_checkpoint(unit), free,
+        _clock_error(unit),
     )  # fmt: skip
+
+
+def _clock_error(unit: Unit) -> m.ClockTold | None:
+    try:
+        unit.state.clock.now()
+    except ClockWrong as error:
+        return m.ClockTold(str(error), error.until)
+    return None
 
 
 def _free_bytes(file: str) -> int | None:

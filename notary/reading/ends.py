@@ -6,13 +6,13 @@ Reads the last rows alone; a change to earlier rows is found by a walk (notary/r
 import msgspec
 
 from ipc.canonical import sha256_hex
-from ipc.events import ADMIN_REVOKE_ALL, ROLLBACK_ACCEPTED
+from ipc.events import ADMIN_REVOKE_ALL, CLOCK_ACCEPTED, ROLLBACK_ACCEPTED
 from notary.database import Connection, DatabaseGone
 from notary.ledger import history
 from notary.ledger.head import read_head
 from notary.store import proofs
 
-RAISING = (ADMIN_REVOKE_ALL, ROLLBACK_ACCEPTED)
+RAISING = (ADMIN_REVOKE_ALL, ROLLBACK_ACCEPTED, CLOCK_ACCEPTED)
 """Types of events that tell of a new epoch."""
 _LAST_EVENT = "SELECT seq, bytes, leaf FROM events ORDER BY seq DESC LIMIT 1"
 _LAST_INTENT = "SELECT leaf FROM intents ORDER BY seq DESC LIMIT 1"

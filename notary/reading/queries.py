@@ -125,12 +125,20 @@ def read_note(note: str) -> Checkpoint:
         raise DatabaseGone(f"a stored checkpoint makes no sense: {error}") from None
 
 
+_CLOCK_ACCEPTED = (
+    "SELECT max(seq), max(leaf) FROM events WHERE event_type = 'ClockAccepted' AND event_type <> 'ActionCall'"
+)
+# The sign keeps SQLite from reading by number: it reads the index of times from its end, and stops at the first row.
+_NEWEST_EVENT = "SELECT time FROM events WHERE +seq >= ? ORDER BY time DESC LIMIT 1"
+
+
 def newest_time(connection: Connection) -> float | None:
-    """Unix seconds of the newest event or intent."""
-    (event,) = connection.execute("SELECT max(time) FROM events").fetchone()
-    intent = connection.execute("SELECT dispatched_at FROM intents ORDER BY seq DESC LIMIT 1").fetchone()
-    times = [event / 1000] if event is not None else []
-    if intent is not None:
+    """Unix seconds of the newest event or intent, of those since the clock was accepted last."""
+    seq, leaf = connection.execute(_CLOCK_ACCEPTED).fetchone()
+    event = connection.execute(_NEWEST_EVENT, (seq or 0,)).fetchone()
+    intent = connection.execute("SELECT dispatched_at, leaf FROM intents ORDER BY seq DESC LIMIT 1").fetchone()
+    times = [event[0] / 1000] if event is not None else []
+    if intent is not None and (leaf is None or (intent[1] or 0) > leaf):
         times.append(parse_iso(intent[0]))
     return max(times, default=None)
 

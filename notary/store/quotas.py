@@ -116,6 +116,19 @@ def drop_session(connection: Connection, principal: str, session_id: str) -> Non
     connection.execute("DELETE FROM quota_sessions WHERE principal = ? AND session_id = ?", (principal, session_id))
 
 
+def bring_back(connection: Connection, now: float) -> None:
+    """Count calls of minutes to come in the present one: the clock had been ahead."""
+    minute = (minute_of(now),)
+    connection.execute(
+        "INSERT INTO quota_calls (principal, minute, calls)"
+        " SELECT principal, ?, sum(calls) FROM quota_calls WHERE minute > ? GROUP BY principal"
+        " ON CONFLICT (principal, minute) DO UPDATE SET calls = quota_calls.calls + excluded.calls",
+        minute * 2,
+    )
+    connection.execute("DELETE FROM quota_calls WHERE minute > ?", minute)
+    connection.execute("UPDATE quota_holds SET minute = ? WHERE minute > ?", minute * 2)
+
+
 def sweep(connection: Connection, now: float) -> bool:
     """Forget at most SWEPT_AT_ONCE rows of each kind that count no more. True when there may be more."""
     before = now - KEPT_SECONDS

@@ -9,7 +9,7 @@ from ipc.exits import Exit
 from supervisor.commands import Commands
 from supervisor.commands.named import add_gateway, named_settings
 from supervisor.programs import INTERPRETER
-from supervisor.rollback import accept_rollback
+from supervisor.rollback import accept
 
 
 def add(commands: Commands) -> None:
@@ -35,23 +35,31 @@ def add(commands: Commands) -> None:
     )  # fmt: skip
     verify.set_defaults(run=_verify)
 
-    accept = ledger_commands.add_parser(
+    rollback = ledger_commands.add_parser(
         "accept-rollback",
         help="go on from a ledger that does not continue its last checkpoint",
         description="Go on from a ledger that was put back, cut or lost, which a start refuses with exit code 9. "
         "Leaves an event with the reason, ends every lease, and keeps the file of checkpoints of before. The "
         "gateway must be stopped. Run it as the user that the gateway runs as.",
     )
-    accept.add_argument("--reason", required=True, metavar="TEXT", help="why; it goes into the audit event")
-    add_gateway(accept)
-    accept.set_defaults(run=_accept)
+    clock = ledger_commands.add_parser(
+        "accept-clock",
+        help="go on with a clock that is behind the newest evidence",
+        description="Go on after the clock was ahead and is right again: until the time of the newest evidence has "
+        "come every call is 503 clock_error. Leaves an event with the reason, both times and the user, and ends every "
+        "lease. The gateway must be stopped. Run it as the user that the gateway runs as.",
+    )
+    for parser, program in ((rollback, "notary.accept_rollback"), (clock, "notary.accept_clock")):
+        parser.add_argument("--reason", required=True, metavar="TEXT", help="why; it goes into the audit event")
+        add_gateway(parser)
+        parser.set_defaults(run=_accept, program=program)
 
 
 def _accept(options: argparse.Namespace) -> int:
     settings = named_settings(options)
     if settings is None:
         return Exit.CONFIG
-    print(accept_rollback(settings, options.reason), end="")
+    print(accept(options.program, settings, options.reason), end="")
     return Exit.OK
 
 

@@ -117,6 +117,13 @@ def _lines_of_status(answer: dict[str, Any]) -> str:
         )
     if answer["log_lines_dropped"]:
         lines.append(f"log: {answer['log_lines_dropped']} lines were dropped, standard error is not read fast enough")
+    if (wrong := answer["clock_error"]) is not None:
+        until = f" until {wrong['until']}" if wrong["until"] else ""
+        lines.append(
+            f"not ready: calls are refused with clock_error{until}: {wrong['cause']}. Set the clock; if it is right, "
+            "stop the gateway and run gateway ledger accept-clock"
+        )
+    lines += [f"not ready: {name} does not answer, calls are refused; the log says more" for name in answer["down"]]
     if answer["weakened"]:
         lines.append(f"weakened: {', '.join(answer['weakened'])}")
     lines.append(f"version {answer['version']}, pid {answer['pid']}, state in {answer['state_dir']}")

@@ -222,7 +222,8 @@ def _replace_front(gate: Deployment) -> None:
 def _is_served(gate: Deployment, killed: int) -> bool:
     try:
         fronts = [one.pid for one in gate.gateway.children("front")]
-        return fronts not in ([], [killed]) and gate.client.get("/readyz").status_code == 200
+        ready = gate.client.get("/readyz")
+        return fronts not in ([], [killed]) and (ready.status_code == 200 or ready.json()["draining"])
     except httpx.TransportError:
         return False
 

@@ -281,7 +281,7 @@ def test_health_and_readiness_name_every_dependency(gate: Gateway) -> None:
     assert ready.status_code == 200
     assert ready.json() == {
         "status": "ready", "redis": True, "opa": True, "ledger": True, "approval_store": True, "egress_proxy": None,
-        "actions_registered": 7, "ledger_full": False, "crash_loops": [],
+        "actions_registered": 7, "ledger_full": False, "crash_loops": [], "clock_error": None, "draining": False,
     }  # fmt: skip
 
 

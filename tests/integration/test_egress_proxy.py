@@ -197,6 +197,7 @@ def test_without_squid_readiness_is_degraded_and_nothing_else_is(lost: Outage) -
     assert lost.readiness | {"actions_registered": 0} == {
         "status": "degraded", "redis": True, "opa": True, "ledger": True, "approval_store": True,
         "egress_proxy": False, "actions_registered": 0, "ledger_full": False, "crash_loops": [],
+        "clock_error": None, "draining": False,
     }  # fmt: skip
     assert lost.status["status"] == "ok"
     assert lost.status["dependencies"] == {"redis": True, "opa": True, "egress_proxy": False}

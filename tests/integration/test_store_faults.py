@@ -2,6 +2,7 @@
 
 import json
 import sqlite3
+import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -11,6 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
+from ipc.clock import STEP_TOLERANCE_SECONDS, iso, parse_iso
+from ipc.exits import Exit
+from tests.integration.test_postgres_ledger import run
 from tests.support.background import Background
 from tests.support.gateway import Bearer, Gateway, config_for, gateway, wait_for
 from tests.support.ledger_file import wait_settled
@@ -75,6 +79,11 @@ def mortal(up: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Iterator[G
         yield running
 
 
+def status_of(gate: Gateway) -> "subprocess.CompletedProcess[str]":
+    """What `gateway status` says."""
+    return run("status", "--state-dir", str(gate.state))
+
+
 def next_notary(gate: Gateway) -> None:
     """Kill the notary, and the front with it, which knows the time of the newest evidence from its first words; back
     when another front answers."""
@@ -120,11 +129,45 @@ def test_a_clock_behind_the_newest_evidence_refuses_everything_until_it_is_right
     assert error_of(mortal.http.post("/v1/leases", json=lease)) == (503, "clock_error")
     assert error_of(mortal.operator().get("/v1/admin/status")) == (503, "clock_error")
     assert mortal.http.get("/healthz").status_code == 200
-    assert mortal.http.get("/readyz").status_code == 200, "no dependency is down"
+    ready = mortal.http.get("/readyz")
+    assert (ready.status_code, ready.json()["status"], ready.json()["ledger"]) == (503, "not_ready", True)
+    told = ready.json()["clock_error"]
+    assert told["cause"] == "the wall clock is earlier than the newest evidence"
+    assert 0 < parse_iso(told["until"]) - time.time() < 86_400
+    wait_for(lambda: status_of(mortal).returncode == Exit.FAILED, "the supervisor hears of it")
+    assert f"clock_error until {told['until']}" in status_of(mortal).stdout
     assert change(mortal, put, right, seq) == 1
     next_notary(mortal)
+    wait_for(lambda: mortal.http.get("/readyz").status_code == 200, "readiness")
     wait_for(lambda: agent.execute("text_digest", {"text": "x"}).status_code == 200, "the right time")
     assert mortal.operator().get("/v1/audit/verify").json()["intact"] is True
+
+
+def test_a_clock_that_was_ahead_is_accepted_by_an_operator_and_calls_go_on(tmp_path: Path) -> None:
+    text, newest = {"text": "x"}, "where seq = (select max(seq) from events)"
+    accept = ("ledger", "accept-clock", "--state-dir", str(tmp_path / "state"), "--reason", "the time server was wrong")
+    with gateway(tmp_path) as gate:
+        before = gate.agent()
+        assert before.execute("text_digest", text).status_code == 200
+        assert run(*accept).returncode == Exit.LOCKED, "the gateway runs"
+    wait_settled(gate.state / "ledger.sqlite3")
+    right, ahead = database(gate).execute(f"select time, time + 86400000 from events {newest}").fetchone()
+    assert change(gate, f"update events set time = ? {newest}", ahead) == 1
+    with gateway(tmp_path) as gate:
+        assert gate.http.get("/readyz").json()["clock_error"]["until"] == iso(ahead / 1000 - STEP_TOLERANCE_SECONDS)
+    done = run(*accept)
+    assert (done.returncode, done.stdout[:9]) == (Exit.OK, "Accepted:"), done.stderr
+    assert change(gate, "update events set time = ? where time = ?", right, ahead) == 1
+    with gateway(tmp_path) as gate:
+        assert gate.http.get("/readyz").json()["clock_error"] is None
+        assert (
+            error_of(Bearer(gate.http, gate.base, before.token, before.prover).execute("text_digest", text))[0] == 401
+        )
+        assert gate.agent().execute("text_digest", text).status_code == 200
+        (event,) = gate.events(event_type="ClockAccepted")
+        assert event["change"]["by"].startswith("uid:")
+        assert gate.operator().get("/v1/audit/verify").json()["intact"] is True
+    assert "nothing to accept" in run(*accept).stderr
 
 
 # ------------------------------------------------------------------------------------------------ budgets

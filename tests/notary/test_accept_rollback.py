@@ -13,7 +13,8 @@ from ipc.exits import Exit
 from ipc.messages import Enter, Proof, ReadCheckpoint, ReadEpoch
 from ipc.settings import LedgerSettings, Settings, StoreSettings
 from notary import checkpoint_file
-from notary.accept_rollback import NothingToAccept, accept, main
+from notary.accept_rollback import accept, main
+from notary.accepting import NothingToAccept
 from supervisor.programs import INTERPRETER
 from tests.notary.running import ROOT, Running, query, walk
 from tests.notary.samples import changed

@@ -76,8 +76,8 @@ FLOORS: dict[str, tuple[tuple[str, ...], ...]] = {
         ("kinds",),
     ),
     "notary": (
-        ("main", "offline", "reader", "accept_rollback", "backup", "trace", "try_backends"),
-        ("opening", "service"),
+        ("main", "offline", "reader", "accept_clock", "accept_rollback", "backup", "trace", "try_backends"),
+        ("accepting", "opening", "service"),
         ("executions", "places"),
         (
             "fronts",

@@ -73,6 +73,8 @@ class TestClock:
     def __init__(self) -> None:
         self.ahead = 0.0
         self.is_broken = False
+        self.until: float | None = None
+        """While broken: when it is right again."""
         self._stood_at: float | None = None
 
     def stop(self) -> None:
@@ -86,7 +88,7 @@ class TestClock:
 
     def now(self) -> float:
         if self.is_broken:
-            raise ClockError("the wall clock has stepped back")
+            raise ClockError("the wall clock has stepped back", self.until)
         return self.right
 
     def follow(self, floor: float) -> None:

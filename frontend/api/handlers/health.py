@@ -17,7 +17,8 @@ async def healthz(_services: Services) -> Alive:
 async def readyz(services: Services) -> Readiness | Annotated[NotReady, Status(503)]:
     """Tell whether calls can be let through, with every dependency by name.
 
-    `degraded` is 200 as well: the core works, and only what needs the egress proxy does not.
+    `degraded` is 200 as well: the core works, and only what needs the egress proxy does not. A gateway that drains is
+    `not_ready`.
     """
     health = await services.health()
     for name, is_up in health.dependencies.items():
@@ -27,4 +28,8 @@ async def readyz(services: Services) -> Readiness | Annotated[NotReady, Status(5
         services.metrics.readiness_degraded.add("ledger_full")
     if health.crash_loops:
         services.metrics.readiness_degraded.add("crash_loop")
+    if health.clock is not None:
+        services.metrics.readiness_degraded.add("clock")
+    if health.is_draining:
+        services.metrics.readiness_degraded.add("draining")
     return Readiness(**health.readiness()) if health.is_ready else NotReady(**health.readiness())

@@ -8,8 +8,9 @@ import msgspec
 import trio
 import trio.testing
 
-from frontend.health.pulse import Health, Pulse
+from frontend.health.pulse import ClockTrouble, Health, Pulse
 from frontend.notary.errors import NotaryUnavailable
+from ipc.messages import ClockTold
 from tests.support.front_core import Core, front_core, hangs, refuses
 from tests.support.held_calls import held
 from tests.support.logs import capture_logs
@@ -29,6 +30,7 @@ async def test_what_broke_this_moment_shows_in_the_next_answer(tmp_path: Path) -
         assert (await ready(core))[1] | {"status": "", "actions_registered": 0} == {
             "status": "", "redis": False, "opa": True, "ledger": True, "approval_store": False, "egress_proxy": None,
             "actions_registered": 0, "crash_loops": [], "ledger_full": False,
+            "clock_error": None, "draining": False,
         }  # fmt: skip
         core.client.faults.clear()
         core.client.faults["ReadLedger"] = refuses(NotaryUnavailable("gone"))
@@ -166,12 +168,51 @@ async def test_a_deliverer_in_a_crash_loop_degrades_and_takes_no_gateway_out_of_
         assert (await ready(core))[0] == 503
 
 
+async def test_a_clock_that_is_wrong_shows_with_the_moment_until_which_it_is(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        object.__setattr__(core.services, "policy", core.policy)
+        core.clock.is_broken, core.clock.until = True, 1_790_000_000.0
+        status, body = await ready(core)
+        assert (status, body["status"], body["redis"], body["ledger"]) == (503, "not_ready", True, True)
+        cause = "the wall clock has stepped back"
+        assert body["clock_error"] == {"cause": cause, "until": "2026-09-21T14:13:20.000Z"}
+        assert core.services.front_status().clock_error == ClockTold(cause, 1_790_000_000.0)
+        assert core.services.metrics.readiness_degraded.value("clock") == 1
+        core.clock.is_broken = False
+        assert (await ready(core))[0] == 200
+
+
+async def test_a_notary_whose_clock_is_wrong_shows_too(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        object.__setattr__(core.services, "policy", core.policy)
+
+        async def tells_no_time(operation: Any, args: Any, kwargs: Any) -> Any:
+            status = await operation(*args, **kwargs)
+            return msgspec.structs.replace(status, clock_error=ClockTold("the wall clock has stepped back", None))
+
+        core.client.faults["ReadLedger"] = tells_no_time
+        status, body = await ready(core)
+        assert (status, body["clock_error"]) == (503, {"cause": "the wall clock has stepped back", "until": None})
+        _, report = await core.operate("GET", "/v1/admin/status")
+        assert (report["status"], report["clock_error"]) == ("degraded", body["clock_error"])
+
+
+async def test_a_gateway_that_drains_is_not_ready_and_alive(tmp_path: Path) -> None:
+    async with front_core(tmp_path, workers=0) as core:
+        object.__setattr__(core.services, "policy", core.policy)
+        assert (await ready(core))[1]["draining"] is False
+        core.services.admission.drain()
+        status, body = await ready(core)
+        assert (status, body["status"], body["draining"], body["redis"]) == (503, "not_ready", True, True)
+        assert (await core.ask("GET", "/healthz")).status == 200
+
+
 def test_a_status_is_ok_only_while_store_policy_and_ledger_work() -> None:
     well = Health(store=True, policy=True, ledger=True, egress_proxy=False, actions=1)
     assert well.status(draining=False) == "ok"
     broken = [
         replace(well, store=False), replace(well, policy=False), replace(well, ledger=False),
-        replace(well, is_ledger_full=True),
+        replace(well, is_ledger_full=True), replace(well, clock=ClockTrouble("it stepped back", None)),
     ]  # fmt: skip
     assert {one.status(draining=False) for one in broken} == {"degraded"}
     assert {one.status(draining=True) for one in (well, *broken)} == {"draining"}

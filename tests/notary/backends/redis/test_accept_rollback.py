@@ -8,7 +8,8 @@ import msgspec
 import pytest
 
 from ipc.messages import Enter, Proof, ReadEpoch
-from notary.accept_rollback import NothingToAccept, accept
+from notary.accept_rollback import accept
+from notary.accepting import NothingToAccept
 from notary.opening import open_state
 from notary.store.contract import StoreGone
 from tests.notary.running import Running, query, walk

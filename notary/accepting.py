@@ -1,0 +1,46 @@
+"""What programs have in common by which an operator accepts a state that a start refuses, or that refuses every call.
+
+Settings come as JSON on standard input, the reason as `--reason TEXT`, the user who gives it as `--by USER`. The
+supervisor runs them while it holds the state directory (supervisor/rollback.py).
+"""
+
+import argparse
+import sqlite3
+import sys
+from collections.abc import Callable
+
+import msgspec
+
+from ipc.exits import Exit
+from ipc.private_files import KeyFileError
+from ipc.settings import Settings
+from notary.checkpoints import RolledBack
+from notary.database import DatabaseGone
+from notary.store.contract import StoreGone
+
+
+class NothingToAccept(Exception):
+    """The state is sound. The text says what is sound."""
+
+
+def run(program: str, accept: Callable[[Settings, str, str], str], arguments: list[str] | None) -> int:
+    """Accept and say what was done. Returns an exit code; its sentence goes to standard error."""
+    parser = argparse.ArgumentParser(prog=f"python -m {program}", description="Go on, because an operator says why.")
+    parser.add_argument("--reason", required=True)
+    parser.add_argument("--by", default="")
+    given = parser.parse_args(arguments)
+    try:
+        print(accept(msgspec.json.decode(sys.stdin.buffer.read(), type=Settings), given.reason, given.by))
+        return Exit.OK
+    except NothingToAccept as error:
+        told, code = f"{error}: there is nothing to accept.", Exit.CONFIG
+    except KeyFileError as error:
+        told, code = str(error), Exit(error.exit_code)
+    except RolledBack as error:
+        told, code = str(error), Exit.ROLLED_BACK
+    except (DatabaseGone, StoreGone, sqlite3.Error, OSError) as error:
+        told, code = str(error), Exit.UNAVAILABLE
+    except ValueError as error:
+        told, code = str(error), Exit.CONFIG
+    print(told, file=sys.stderr)
+    return code
