@@ -83,7 +83,7 @@ class Execution:
             cause = f"{self.deadlines.max_workers} workers ended before they began a call"
             raise GateError("overloaded", cause=cause)
         except (GateError, trio.Cancelled) as error:
-            if opened is not None and not record.is_decided and not record.is_dispatched:
+            if opened is not None and not record.is_decided and not record.is_dispatched and record.unheard is None:
                 told = error if isinstance(error, GateError) else GateError("draining", cause=CUT)
                 await self._withdraw(record, opened, told)
             raise
@@ -215,11 +215,19 @@ class Execution:
             told = unavailable(asked, error)
             self._begin_withdrawal(record, asked, told)
             self.pools.kill(worker, "the notary does not say whether its call may run")
-            await self._withdraw(record, asked, told)
+            if asked.approver is None and self.notary.client.is_silent:
+                record.unheard = asked
+            else:
+                await self._withdraw(record, asked, told)
             record.proof = None  # it may have been used by this very call, which would look like a replay then
             return told
         worker.drop(asked.intent_id)
         return error if isinstance(error, ClockError) else unavailable(asked, error)
+
+    async def finish(self, record: CallRecord, error: GateError) -> None:
+        """Wait for what has become of a call whose caller has its answer already. Raises nothing."""
+        if record.unheard is not None:
+            await self._withdraw(record, record.unheard, error)
 
     def _begin_withdrawal(self, record: CallRecord, asked: m.Open, error: GateError) -> None:
         """Tell the notary that the call is given up: before its worker ends, since then nothing is left to withdraw.

@@ -7,6 +7,7 @@ Never runs a provider (frontend/calls/execution.py) and never judges by itself (
 """
 
 import contextlib
+import contextvars
 import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
@@ -182,7 +183,9 @@ class Pipeline:
         Returns the hold that the call has already, where it has one.
         """
         decision = "error" if error.status >= 500 else "deny"
-        if not record.is_decided:
+        if not record.is_decided and self.notary.client.is_silent and error.status >= 500:
+            self._tell_later(record, decision, error)
+        elif not record.is_decided:
             try:
                 answer = await self._told(record, decision, error)
             except GateError as problem:
@@ -224,6 +227,22 @@ class Pipeline:
             raise told from None
         record.proof, record.is_decided = None, True
         return answer
+
+    def _tell_later(self, record: CallRecord, decision: str, error: GateError) -> None:
+        """The notary hangs: its caller has waited long enough, and the event follows when the notary answers."""
+
+        async def tell() -> None:
+            try:
+                await self.execution.finish(record, error)
+                if not record.is_decided:
+                    await self._told(record, decision, error)
+            except GateError as problem:
+                cause = problem.cause
+                log.error("a refusal left no event", code=error.code, action_id=record.action_id, cause=cause)
+            except Exception:
+                log.exception("a call failed by a fault of ours", action_id=record.action_id)
+
+        trio.lowlevel.spawn_system_task(tell, name="the event of a call", context=contextvars.copy_context())
 
     async def _refused_unchecked(self, record: CallRecord, error: GateError) -> None:
         """The key-value store can't tell whether the proof is new. SECURITY: the request may be an old one that was

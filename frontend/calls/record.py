@@ -16,7 +16,7 @@ from frontend.policy.question import Decision
 from frontend.telemetry.logs import log, trace_now
 from frontend.telemetry.weakened import Weakened
 from ipc.events import ACTION_CALL, AuditEvent
-from ipc.messages import Proof
+from ipc.messages import Open, Proof
 from ipc.plan import Plan
 
 MAX_ACTION_ID = 256
@@ -57,6 +57,8 @@ class CallRecord:
     """Its intent was resolved without a dispatch: its call is given back, and its approval over."""
     withdrawal: Waiter | None = None
     """The notary was told that the call is given up, which is to be said once."""
+    unheard: Open | None = None
+    """How it was opened, where the notary hangs: its withdrawal is not waited for before the caller is answered."""
     is_decided: bool = False
     """The one event of its decision is durable."""
 

@@ -57,6 +57,8 @@ class NotaryClient:
         self._greeted = trio.Event()
         self._link = Link(self._hear, dialect)
         self._is_closed = False
+        self.is_silent = False
+        """An operation had no answer in time, and nothing has been heard of the notary since."""
         self._patience = trio.CancelScope()
 
     # ------------------------------------------------------------------ asking
@@ -185,6 +187,7 @@ class NotaryClient:
             self._wake(waiter)
 
     def _hear(self, message: Heard) -> None:
+        self.is_silent = False
         match message:
             case m.Answered():
                 waiter = self._waiting.get(message.number)
@@ -246,6 +249,7 @@ class NotaryClient:
                     waiter.deadline = now + self._wait_seconds
                     course.late()
                 else:
+                    self.is_silent = True
                     self._wake(waiter)
             self._link.forget_ended()
             if not self._waiting:

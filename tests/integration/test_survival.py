@@ -2,6 +2,7 @@
 
 import os
 import signal
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,7 @@ import httpx
 import pytest
 
 from tests.support.background import Background, HeldCall, in_flight
-from tests.support.gateway import STOP_SECONDS, Gateway, config_for, gateway, wait_for
+from tests.support.gateway import STOP_SECONDS, Bearer, Gateway, config_for, gateway, wait_for
 from tests.support.manifests import ENDLESS, patient
 from tests.support.upstream import Upstream
 
@@ -93,6 +94,29 @@ def test_a_notary_killed_in_calls_is_asked_again_and_they_are_answered_and_recor
     assert len({event["receipt_id"] for event in events}) == 5
     assert unresolved(gate) == before
     assert gate.operator().get("/v1/audit/verify").json()["intact"] is True
+
+
+def test_calls_wait_ten_seconds_for_a_notary_that_hangs_and_are_in_evidence_once_it_goes_on(gate: Gateway) -> None:
+    """Three waits of ten seconds each would be half a minute."""
+    agents, before = [gate.agent(), gate.agent(max_calls=3)], unresolved(gate)
+    notary, began = gate.child("notary"), time.monotonic()
+    os.kill(notary.pid, signal.SIGSTOP)
+    try:
+        calls = [Background(lambda one=one: agent_call(one)) for one in agents]
+        assert {call.status() for call in calls} == {503}
+        assert time.monotonic() - began < 25
+        assert gate.http.get("/readyz").status_code == 503
+    finally:
+        os.kill(notary.pid, signal.SIGCONT)
+    for agent, code in zip(agents, ("replay_cache_unavailable", "budget_store_unavailable"), strict=True):
+        wait_for(lambda agent=agent: gate.events(session_id=agent.session_id, event_type="ActionCall"), "its event")
+        told = gate.events(session_id=agent.session_id, event_type="ActionCall")
+        assert [one["error_code"] for one in told] == [code]
+    assert unresolved(gate) == before
+
+
+def agent_call(agent: Bearer) -> httpx.Response:
+    return agent.execute("text_digest", {"text": "x"})
 
 
 def test_a_killed_front_is_replaced_and_its_call_shows_as_unresolved(gate: Gateway) -> None:
