@@ -79,6 +79,8 @@ class Unit:
         """Intents that this unit opened and ended without a word to any worker -> code of the error."""
         self.refusals: dict[Key, RefusalCount] = {}
         """Those that this unit changes of `state.refusals`."""
+        self.continues = True
+        """Leases may continue sessions; False where the store has failed for one."""
         self._queued = Queued()
         self._after: list[Callable[[], None]] = []
 

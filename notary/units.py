@@ -15,6 +15,7 @@ from ipc.clock import ClockWrong
 from ipc.logs import log
 from ipc.messages import (
     Hold,
+    Issue,
     ListSessions,
     ListUnresolved,
     Open,
@@ -52,6 +53,8 @@ class Units:
         self.withdrawn: dict[str, str] = {}
         """Likewise: see Unit.withdrawn."""
         self._unheard: Remembered = {}
+        self._continues = True
+        """Leases may continue sessions, for which the store is asked."""
 
     def perform(self, tasks: Sequence[Task], unheard: "Remembered | None" = None) -> list[Outcome]:
         """What came of each task, in order. Raises nothing that a task could cause.
@@ -69,7 +72,7 @@ class Units:
             self._state.forget(is_undone=bool(_notes_of(error)))
             if len(tasks) == 1 or not _notes_of(error):
                 # No operation is at fault: the database could not be opened or locked, or did not take the whole.
-                return [self._failed(task, error) for task in tasks]
+                return [self._given_up(task, error) for task in tasks]
         return [self._alone(task) for task in tasks]
 
     def _alone(self, task: Task) -> Outcome:
@@ -77,7 +80,17 @@ class Units:
             return self._together((task,))[0]
         except Exception as error:
             self._state.forget(is_undone=bool(_notes_of(error)))
+            return self._given_up(task, error)
+
+    def _given_up(self, task: Task, error: Exception) -> Outcome:
+        """A lease needs no store: where that failed, the lease is issued without continuing a session."""
+        if not (self._continues and isinstance(error, StoreGone) and isinstance(task.operation, Issue)):
             return self._failed(task, error)
+        self._continues = False
+        try:
+            return self._alone(task)
+        finally:
+            self._continues = True
 
     def _together(self, tasks: Sequence[Task]) -> list[Outcome]:
         state = self._state
@@ -91,6 +104,7 @@ class Units:
             try:
                 if not unit.store.is_in_ledger:
                     unit.store.foresee(_budgeted(tasks))
+                unit.continues = self._continues
                 unit.foresee_intents([one.operation.intent_id for one in tasks if isinstance(one.operation, Open)])
                 outcomes = [self._performed(unit, task) for task in tasks]
                 if is_writing:

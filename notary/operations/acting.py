@@ -10,8 +10,10 @@ from ipc.identifiers import new
 from ipc.messages import CheckKeys, FollowKeys, Issue, Note, Revoke, Revoked, TooManySessions
 from ipc.texts import MAX_REASON
 from notary.operations.allowed import check_event, check_noted
+from notary.operations.continuing import keep_for_the_next, session_to_continue
 from notary.signing.leases import LeaseTerms, digest_of, new_terms, sign_lease
 from notary.signing.rotation import Keys
+from notary.store.contract import LastSession
 from notary.tasks import NotAllowed, Outcome, SecretAnswer
 from notary.unit import Unit
 
@@ -24,13 +26,17 @@ def issue(unit: Unit, asked: Issue) -> SecretAnswer | TooManySessions:
     check_event(asked.event, LEASE_ISSUED, frozenset({"allow"}))
     if asked.event.principal != asked.principal:
         raise NotAllowed("the event of another lease")
-    if asked.max_sessions is not None:
+    last = session_to_continue(unit, asked)
+    is_counted = last is not None and last.expires_at > unit.now
+    if asked.max_sessions is not None and not is_counted:
         epoch = unit.epoch
         unit.part = "budget"
         sessions, free_in = unit.store.sessions_of(asked.principal, epoch, unit.now)
         if sessions >= asked.max_sessions:
             return TooManySessions(free_in)
-    terms = new_terms(asked, None, epoch=unit.epoch, now=unit.now, ttl=state.settings.lease_ttl_seconds)
+    session_id = None if last is None else last.session_id
+    terms = new_terms(asked, session_id, epoch=unit.epoch, now=unit.now, ttl=state.settings.lease_ttl_seconds)
+    keep_for_the_next(unit, asked, LastSession(terms.session_id, terms.epoch, float(terms.expires_at)))
     lease = sign_lease(state.signers.keys.lease, asked, terms)
     unit.part = "budget"
     if asked.max_calls is not None:
@@ -38,7 +44,8 @@ def issue(unit: Unit, asked: Issue) -> SecretAnswer | TooManySessions:
         unit.store.open_budget(lease.session_id, asked.max_calls, terms.expires_at)
         unit.took("issue", began)
     if asked.max_sessions is not None:
-        unit.store.add_session(asked.principal, lease.session_id, unit.epoch, terms.expires_at)
+        count = unit.store.extend_session if is_counted else unit.store.add_session
+        count(asked.principal, lease.session_id, unit.epoch, terms.expires_at)
     told = {"expires_at": lease.expires_at, "epoch": unit.epoch, "max_calls": asked.max_calls, "uid": asked.uid}
     known = {name: value for name, value in told.items() if value is not None}
     unit.append(asked.event, session_id=lease.session_id, lease_jti=lease.lease_jti, lease=known)

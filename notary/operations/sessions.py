@@ -7,12 +7,17 @@ its lease would live, whatever restarts, and that a list looks at a bounded numb
 from msgspec.structs import replace
 
 from ipc.events import SESSION_REVOKED
+from ipc.leases import MAX_TTL_SECONDS
 from ipc.messages import ListedSessions, ListSessions, RevokedSession, RevokeSession, SessionView
 from notary.operations.allowed import check_event
 from notary.store import sessions
+from notary.store.continued import CONTINUES_SECONDS
 from notary.store.sessions import IssuedLease, Place
 from notary.tasks import NotAllowed
 from notary.unit import Unit
+
+MAX_NEWER = 50_000
+"""Leases that are looked at to know which sessions earlier pages have shown."""
 
 
 def list_sessions(unit: Unit, asked: ListSessions) -> ListedSessions:
@@ -23,9 +28,14 @@ def list_sessions(unit: Unit, asked: ListSessions) -> ListedSessions:
     unit.settle()
     leases: list[IssuedLease] = []
     walked, place, limits = 0, None, unit.state.limits
+    # A session is shown once, by its newest lease.
+    seen = set() if before is None else sessions.newer_sessions(unit.connection, before, MAX_NEWER)
     for place, lease in sessions.issued(unit.connection, unit.now, before, limits.leases_at_once):  # noqa: B007 - the last one, afterwards
         walked += 1
-        if lease is not None and _lives(unit, lease) and asked.principal in (None, lease.event.principal):
+        if lease is None or lease.event.session_id in seen:
+            continue
+        seen.add(lease.event.session_id)
+        if _lives(unit, lease) and asked.principal in (None, lease.event.principal):
             leases.append(lease)
             if len(leases) == asked.limit:
                 break
@@ -41,8 +51,8 @@ def revoke_session(unit: Unit, asked: RevokeSession) -> RevokedSession | None:
     if asked.event.change is not None or asked.event.reason is not None or asked.event.session_id is not None:
         raise NotAllowed("a revocation that says more than that")
     unit.settle()
-    issued = sessions.issued_in(unit.connection, asked.session_id)
-    if issued is None or not _is_in_time(unit, issued):
+    issued = sessions.issued_in(unit.connection, asked.session_id, unit.now)
+    if issued is None or issued.lease.epoch != unit.epoch or issued.expires_at + CONTINUES_SECONDS <= unit.now:
         return None
     event, lease = issued.event, issued.lease
     answer = RevokedSession(event.principal, lease.expires_at)
@@ -50,7 +60,9 @@ def revoke_session(unit: Unit, asked: RevokeSession) -> RevokedSession | None:
         return replace(answer, was_revoked=True)
     if len(sessions.living(unit.revoked, unit.now)) >= unit.state.limits.revoked_sessions:
         return replace(answer, is_full=True)
-    unit.revoke_session(asked.session_id, event.principal, lease.epoch, issued.expires_at)
+    # SECURITY: another host that shares the store may have issued a later lease, which this ledger does not have.
+    ends = issued.expires_at if unit.store.is_in_ledger else unit.now + MAX_TTL_SECONDS
+    unit.revoke_session(asked.session_id, event.principal, lease.epoch, ends + CONTINUES_SECONDS)
     change = {"principal": event.principal, "lease_jti": event.lease_jti, "expires_at": lease.expires_at}
     reason = f"a session of {event.principal} was revoked"
     unit.append(asked.event, session_id=asked.session_id, reason=reason, change=change)
@@ -58,11 +70,8 @@ def revoke_session(unit: Unit, asked: RevokeSession) -> RevokedSession | None:
 
 
 def _lives(unit: Unit, issued: IssuedLease) -> bool:
-    return _is_in_time(unit, issued) and issued.event.session_id not in unit.revoked
-
-
-def _is_in_time(unit: Unit, issued: IssuedLease) -> bool:
-    return issued.lease.epoch == unit.epoch and issued.expires_at > unit.now
+    is_in_time = issued.lease.epoch == unit.epoch and issued.expires_at > unit.now
+    return is_in_time and issued.event.session_id not in unit.revoked
 
 
 def _view(unit: Unit, issued: IssuedLease) -> SessionView:

@@ -30,6 +30,14 @@ class Moment(NamedTuple):
     epoch: int
 
 
+class LastSession(NamedTuple):
+    """A session without budgets. `expires_at`: when its last lease ends (Unix seconds)."""
+
+    session_id: str
+    epoch: int
+    expires_at: float
+
+
 class Waiting(NamedTuple):
     """How many wait, with how many bytes of bodies, and when the first of them expires."""
 
@@ -154,6 +162,18 @@ class Store(Protocol):
 
     def add_session(self, principal: str, session_id: str, epoch: int, expires_at: float) -> None:
         """One more lease."""
+        ...
+
+    def extend_session(self, principal: str, session_id: str, epoch: int, expires_at: float) -> None:
+        """One that counts already ends later."""
+        ...
+
+    def last_session(self, holder: str) -> LastSession | None:
+        """The last session of one holder of leases; it may have ended."""
+        ...
+
+    def keep_session(self, holder: str, session: LastSession) -> None:
+        """This is its last one from now on."""
         ...
 
     # ----------------------------------------------------------------- approvals

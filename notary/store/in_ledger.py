@@ -5,8 +5,8 @@ from collections.abc import Collection
 from ipc.messages import ListedHolds, ListHolds
 from ipc.store import ApprovalRecord, Budget
 from notary.database import Connection
-from notary.store import budgets, holds, proofs, quotas, sessions
-from notary.store.contract import Moment, Waiting
+from notary.store import budgets, continued, holds, proofs, quotas, sessions
+from notary.store.contract import LastSession, Moment, Waiting
 from notary.store.hold_list import HoldList
 from notary.store.marker import forget_marker
 
@@ -116,6 +116,19 @@ class SqliteStore:
         """See Store."""
         quotas.add_session(self._connection, principal, session_id, epoch, expires_at)
 
+    def extend_session(self, principal: str, session_id: str, epoch: int, expires_at: float) -> None:
+        """See Store."""
+        quotas.drop_session(self._connection, principal, session_id)
+        quotas.add_session(self._connection, principal, session_id, epoch, expires_at)
+
+    def last_session(self, holder: str) -> LastSession | None:
+        """See Store."""
+        return continued.last_session(self._connection, holder)
+
+    def keep_session(self, holder: str, session: LastSession) -> None:
+        """See Store."""
+        continued.keep_session(self._connection, holder, session)
+
     def store_hold(self, record: ApprovalRecord) -> None:
         """See Store."""
         holds.store(self._connection, record)
@@ -182,4 +195,5 @@ class SqliteStore:
         return any([
             proofs.sweep(self._connection, now), budgets.sweep(self._connection, now),
             holds.sweep(self._connection, over_since), quotas.sweep(self._connection, now),
+            continued.sweep(self._connection, now),
         ])  # fmt: skip

@@ -13,6 +13,7 @@ from ipc.clock import parse_iso
 from ipc.events import LEASE_ISSUED, SESSION_REVOKED
 from ipc.leases import MAX_TTL_SECONDS
 from notary.database import Connection, DatabaseGone
+from notary.store.continued import CONTINUES_SECONDS
 
 _BY_TYPE: Final = "FROM events INDEXED BY events_by_type WHERE event_type = ? AND event_type <> 'ActionCall'"
 
@@ -87,23 +88,32 @@ def issued(
         yield Place(time, seq), _lease_of(data)
 
 
-def issued_in(connection: Connection, session_id: str) -> IssuedLease | None:
-    """The lease of one session."""
+def issued_in(connection: Connection, session_id: str, now: float) -> IssuedLease | None:
+    """The newest lease of one session, if it is of the last hour."""
     row = connection.execute(
-        "SELECT bytes FROM events INDEXED BY events_by_session WHERE session_id = ? AND event_type = ?"
-        " ORDER BY time, seq LIMIT 1", (session_id, LEASE_ISSUED),
-    ).fetchone()  # fmt: skip
+        f"SELECT bytes {_BY_TYPE} AND time > ? AND session_id = ? ORDER BY time DESC, seq DESC LIMIT 1",
+        (LEASE_ISSUED, _since(now), session_id),
+    ).fetchone()
     return None if row is None else _lease_of(row[0])
 
 
+def newer_sessions(connection: Connection, since: Place, limit: int) -> set[str]:
+    """Sessions with a lease that was issued at this place or later; at most so many leases are looked at."""
+    rows = connection.execute(
+        f"SELECT session_id {_BY_TYPE} AND time >= ? AND (time > ? OR seq >= ?) ORDER BY time, seq LIMIT ?",
+        (LEASE_ISSUED, since.time, since.time, since.seq, limit),
+    )
+    return {session_id for (session_id,) in rows}
+
+
 def revoked(connection: Connection, now: float) -> dict[str, float]:
-    """Sessions whose leases would live, and when those end."""
+    """Sessions whose leases would live, or that could be continued, and until when."""
     rows = connection.execute(f"SELECT bytes {_BY_TYPE} AND time > ?", (SESSION_REVOKED, _since(now)))
     ends = {}
     for (data,) in rows:
         try:
             event = _decode_revoked(data)
-            ends[event.session_id] = parse_iso(event.change.expires_at)
+            ends[event.session_id] = parse_iso(event.change.expires_at) + CONTINUES_SECONDS
         except ValueError as error:
             # SECURITY: a revocation that can't be read must not be passed over.
             raise DatabaseGone(f"a stored revocation makes no sense: {error}") from None
@@ -126,4 +136,4 @@ def _lease_of(data: bytes) -> IssuedLease | None:
 
 
 def _since(now: float) -> int:
-    return int((now - MAX_TTL_SECONDS) * 1000)
+    return int((now - MAX_TTL_SECONDS - CONTINUES_SECONDS) * 1000)

@@ -218,7 +218,7 @@ def held_and_claimed(front: Asker, holder: str = "front-1", **given: Any) -> App
 
 def make_issue(**given: Any) -> Issue:
     fields: dict[str, Any] = {
-        "principal": "uid:1000", "owner": None, "scopes": ("tools:call",), "max_calls": None, "jkt": "thumbprint",
+        "principal": "uid:1000", "owner": None, "scopes": ("tools:call",), "max_calls": None, "jkt": new("jkt_"),
         "identity_method": "none",
         "event": AuditEvent(event_type="LeaseIssued", trace_id=new("trc_"), principal="uid:1000", decision="allow"),
     }  # fmt: skip

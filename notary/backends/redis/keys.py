@@ -45,6 +45,10 @@ class Keys:
         """Session ids by the end of their leases."""
         return f"{self.base}sessions:{epoch}:{principal}"
 
+    def last_session(self, holder: str) -> str:
+        """The last session of a holder of leases: its id, its epoch, and when its last lease ends."""
+        return f"{self.base}last:{holder}"
+
     def hold(self, approval_id: str) -> str:
         """One approval: `row`, `outcome`, `summary`, `body`."""
         return f"{self.base}hold:{approval_id}"

@@ -53,6 +53,12 @@ function kinds.set(key, value, ttl)
   redis.call('SET', key, value, 'PX', ttl)
   return {'del', key}
 end
+function kinds.put(key, value, ttl)
+  local before, left = redis.call('GET', key), redis.call('PTTL', key)
+  redis.call('SET', key, value, 'PX', ttl)
+  if before and left > 0 then return {'put', key, before, tostring(left)} end
+  return {'del', key}
+end
 function kinds.del(key)
   local value, ttl = redis.call('GET', key), redis.call('PTTL', key)
   redis.call('DEL', key)
@@ -66,9 +72,11 @@ function kinds.zadd(key, member, score)
   return {'zrem', key, member}
 end
 function kinds.session(key, session, ends, ttl, now)
+  local before = redis.call('ZSCORE', key, session)
   redis.call('ZADD', key, ends, session)
   redis.call('ZREMRANGEBYSCORE', key, '-inf', now)
   redis.call('PEXPIRE', key, ttl)
+  if before then return {'zadd', key, session, before} end
   return {'zrem', key, session}
 end
 function kinds.zrem(key, member)

@@ -13,7 +13,8 @@ from notary.backends.redis.holds import Holds
 from notary.backends.redis.keys import Keys
 from notary.database import Connection
 from notary.store import proofs
-from notary.store.contract import Moment, StoreGone, Waiting
+from notary.store.continued import CONTINUES_SECONDS
+from notary.store.contract import LastSession, Moment, StoreGone, Waiting
 from notary.store.marker import keep_doubt, keep_marker
 from notary.store.proofs import REPLAY_SECONDS
 from notary.store.quotas import KEPT_SECONDS, WINDOW_MINUTES, minute_of
@@ -67,6 +68,10 @@ class RedisStore:
         """Hold -> where its call is counted."""
         self._sessions: dict[str, list[float]] = {}
         """Key -> ends of leases that this unit adds."""
+        self._extended: dict[str, dict[str, float]] = {}
+        """Key -> ends of sessions that this unit extends."""
+        self._last: dict[str, LastSession | None] = {}
+        """Holder -> its last session."""
         self._is_applied = False
         self._confirmed: set[str] = set()
 
@@ -152,7 +157,7 @@ class RedisStore:
 
     def end_session(self, session_id: str, principal: str, epoch: int, expires_at: float) -> None:
         """See Store. The longest lease says for how long the key lives."""
-        lives = milliseconds(_LONGEST_LEASE_SECONDS + KEPT_SECONDS)
+        lives = milliseconds(_LONGEST_LEASE_SECONDS + CONTINUES_SECONDS + KEPT_SECONDS)
         now = repr(self._shared.clock())
         self._changes.step("session", self._keys.revoked, session_id, repr(expires_at), lives, now)
         self._changes.step("zrem", self._keys.sessions(epoch, principal), session_id)
@@ -274,8 +279,11 @@ class RedisStore:
         key = self._keys.sessions(epoch, principal)
         after = f"({now!r}"
         counted = number(self._changes.read("ZCOUNT", key, after, "+inf"))
-        first = self._changes.look("ZRANGEBYSCORE", key, after, "+inf", "WITHSCORES", "LIMIT", "0", "1")
-        ends = [*map(float, first[1::2]), *self._sessions.get(key, ())]
+        moved = self._extended.get(key, {})
+        most = str(1 + len(moved))
+        first = self._changes.look("ZRANGEBYSCORE", key, after, "+inf", "WITHSCORES", "LIMIT", "0", most)
+        kept = [float(end) for one, end in zip(first[::2], first[1::2], strict=True) if one not in moved]
+        ends = [*kept, *moved.values(), *self._sessions.get(key, ())]
         return counted + len(self._sessions.get(key, ())), ceil(min(ends) - now) if ends else None
 
     def add_session(self, principal: str, session_id: str, epoch: int, expires_at: float) -> None:
@@ -284,6 +292,30 @@ class RedisStore:
         lives = milliseconds(_LONGEST_LEASE_SECONDS + KEPT_SECONDS)
         self._changes.step("session", key, session_id, repr(expires_at), lives, repr(self._shared.clock()))
         self._sessions.setdefault(key, []).append(expires_at)
+
+    def extend_session(self, principal: str, session_id: str, epoch: int, expires_at: float) -> None:
+        """See Store."""
+        key, lives = self._keys.sessions(epoch, principal), milliseconds(_LONGEST_LEASE_SECONDS + KEPT_SECONDS)
+        self._changes.step("session", key, session_id, repr(expires_at), lives, repr(self._shared.clock()))
+        self._extended.setdefault(key, {})[session_id] = expires_at
+
+    def last_session(self, holder: str) -> LastSession | None:
+        """See Store."""
+        if holder not in self._last:
+            kept = self._changes.read("GET", self._keys.last_session(holder))
+            try:
+                session_id, epoch, expires_at = (kept or "none 0 0").split(" ")
+                self._last[holder] = LastSession(session_id, int(epoch), float(expires_at)) if kept else None
+            except ValueError:
+                raise StoreGone("Redis: a session that makes no sense") from None
+        return self._last[holder]
+
+    def keep_session(self, holder: str, session: LastSession) -> None:
+        """See Store."""
+        lives = milliseconds(session.expires_at - self._shared.clock() + CONTINUES_SECONDS)
+        kept = f"{session.session_id} {session.epoch} {session.expires_at!r}"
+        self._changes.step("put", self._keys.last_session(holder), kept, lives)
+        self._last[holder] = session
 
     # ----------------------------------------------------------------- approvals
 

@@ -191,7 +191,7 @@ def test_a_revocation_outlives_the_notary_and_is_forgotten_with_the_lease(notary
     front = notary.restart()
     assert called(front, ended) == Refusal("invalid_lease", "its session was revoked")
     assert front.in_force[-1].revoked == (ended,)
-    notary.clock.time = NOW + 300
+    notary.clock.time = NOW + 360
     late = issue(front).session_id
     front.ask(revocation(late))
     assert front.in_force[-1].revoked == (late,)
@@ -227,7 +227,7 @@ def test_no_more_are_revoked_at_once_than_every_front_can_be_told(start_notary: 
     front.ask(revocation(first))
     assert front.ask(revocation(second)).is_full
     assert isinstance(called(front, second), Closed)
-    notary.clock.time = NOW + 300
+    notary.clock.time = NOW + 360
     third = issue(front).session_id
     assert not front.ask(revocation(third)).is_full
 

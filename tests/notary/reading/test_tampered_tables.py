@@ -29,7 +29,7 @@ MIDDLE = "WHERE rowid = (SELECT rowid FROM {0} ORDER BY rowid LIMIT 1 OFFSET (SE
 FIRST_OF = "WHERE {1} = (SELECT {1} FROM {0} ORDER BY {1} LIMIT 1)"
 WITHOUT_ROWID = {
     "meta": "key", "budgets": "session_id", "proofs": "key", "unresolved": "intent_id", "quota_calls": "principal",
-    "quota_holds": "approval_id", "quota_sessions": "principal",
+    "quota_holds": "approval_id", "quota_sessions": "principal", "last_sessions": "holder",
 }  # fmt: skip
 USUAL = {
     "TEXT": "coalesce({0}, '') || 'x'", "INTEGER": "abs(coalesce({0}, 0)) + 1000", "REAL": "{0} + 1000",
@@ -99,7 +99,7 @@ ROWS_OF = {
     "epochs": (EPOCH_LOWERED, None, None), "meta": (None, NO_EVIDENCE, None), "last_unit": (None, NO_EVIDENCE, None),
     "proofs": (NO_EVIDENCE, NO_EVIDENCE, None), "quota_holds": (NO_EVIDENCE, NO_EVIDENCE, None),
     **dict.fromkeys(
-        ("budgets", "quota_calls", "quota_sessions", "approvals", "outbox", "given_up"),
+        ("budgets", "quota_calls", "quota_sessions", "last_sessions", "approvals", "outbox", "given_up"),
         (NO_EVIDENCE,) * 3,
     ),
 }  # fmt: skip

@@ -20,7 +20,7 @@ HELD = HeldKey(KEY, JWK["kid"], (ListedKey(JWK, iso(NOW)),))
 
 
 def sign(ttl: int = 300, **changes: Any) -> SignedLease:
-    return signed_lease(HELD, make_issue(**changes), epoch=3, now=NOW + 0.75, ttl=ttl)
+    return signed_lease(HELD, make_issue(**{"jkt": "thumbprint"} | changes), epoch=3, now=NOW + 0.75, ttl=ttl)
 
 
 def claims_of(lease: SignedLease) -> dict[str, Any]:

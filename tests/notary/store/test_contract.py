@@ -10,7 +10,7 @@ import pytest
 from ipc.approvals import APPROVED, CLAIMED, DENIED, EXPIRED, PENDING
 from ipc.messages import ListHolds
 from ipc.store import ApprovalRecord, Budget
-from notary.store.contract import TOLD_CHARACTERS, Moment, Store, Waiting
+from notary.store.contract import TOLD_CHARACTERS, LastSession, Moment, Store, Waiting
 from notary.store.quotas import WINDOW_MINUTES, minute_of
 from tests.notary.samples import NOW, make_hold
 
@@ -130,6 +130,33 @@ def test_leases_count_while_they_live_in_their_epoch(unit: UnitOfStore) -> None:
         assert store.sessions_of("a", 0, NOW) == (2, 30)
         assert store.sessions_of("a", 0, NOW + 30) == (1, 30)
         assert store.sessions_of("a", 1, NOW) == store.sessions_of("b", 0, NOW) == (0, None)
+
+
+def test_a_session_that_is_extended_counts_once_and_ends_later(unit: UnitOfStore) -> None:
+    with unit() as store:
+        store.add_session("a", "ses_1", 0, NOW + 30)
+    with unit() as store:
+        store.extend_session("a", "ses_1", 0, NOW + 60)
+        assert store.sessions_of("a", 0, NOW) == (1, 60)
+    with unit() as store:
+        assert store.sessions_of("a", 0, NOW + 30) == (1, 30)
+        store.end_session("ses_1", "a", 0, NOW + 60)
+    with unit() as store:
+        assert store.sessions_of("a", 0, NOW) == (0, None)
+
+
+def test_the_last_session_of_each_holder_is_kept_and_follows(unit: UnitOfStore) -> None:
+    first, second = LastSession("ses_1", 0, NOW + 300.5), LastSession("ses_2", 3, NOW + 600.0)
+    with unit() as store:
+        assert store.last_session("a") is None
+        store.keep_session("a", first)
+        assert store.last_session("a") == first
+    with unit() as store:
+        assert (store.last_session("a"), store.last_session("b")) == (first, None)
+        store.keep_session("a", second)
+        store.keep_session("b", first)
+    with unit() as store:
+        assert (store.last_session("a"), store.last_session("b")) == (second, first)
 
 
 def test_a_store_that_is_there_is_seen_to_be(unit: UnitOfStore) -> None:

@@ -14,11 +14,13 @@ from ipc.messages import (
     Approver,
     Closed,
     Enter,
+    Issued,
     ListSessions,
     MoveHold,
     OrphanedHolds,
     Proof,
     ReadBudget,
+    Refusal,
     Revoke,
     RevokeSession,
 )
@@ -26,6 +28,7 @@ from ipc.settings import StoreSettings
 from notary.remote_units import POLL_SECONDS
 from tests.notary.backends.redis.conftest import StartNotary
 from tests.notary.backends.redis.test_kills import budgeted
+from tests.notary.running import Running
 from tests.notary.samples import (
     call_event,
     fresh_proof,
@@ -221,3 +224,42 @@ def test_the_budgets_of_a_unit_are_asked_for_at_once(start: StartNotary, monkeyp
     asked.clear()
     assert [shown.calls_remaining for shown in one.front.ask(ListSessions(9)).sessions] == [1] * 4
     assert 8 in asked, "those of a page, too"
+
+
+def session(gateway: Running, **given: Any) -> str:
+    """That of a lease of one agent."""
+    return str(gateway.front.ask(make_issue(**{"jkt": "key"} | given)).session_id)
+
+
+def test_a_session_goes_on_at_the_other_gateway_and_after_a_start(start: StartNotary) -> None:
+    one, other = start("one"), start("other")
+    first = session(one)
+    assert [session(other), session(one), session(other, jkt="another") == first] == [first, first, False]
+    other.restart()
+    assert session(other) == first
+
+
+def test_leases_asked_for_at_once_at_two_gateways_are_of_one_session(start: StartNotary) -> None:
+    gateways = [start("one"), start("other")]
+    for key in ("a", "b", "c"):
+        asked = [(one.front, one.front.send(*(make_issue(jkt=key) for _ in range(5)))) for one in gateways]
+        issued = [
+            msgspec.msgpack.decode(front.heard(number).value, type=Issued)
+            for front, numbers in asked
+            for number in numbers
+        ]
+        assert len({lease.session_id for lease in issued}) == 1
+
+
+def test_a_session_that_one_gateway_has_revoked_is_continued_by_neither(start: StartNotary) -> None:
+    one, other = start("one"), start("other")
+    first = session(one)
+    one.clock.time = other.clock.time = one.clock.time + 200
+    assert session(other) == first
+    event = AuditEvent(event_type="SessionRevoked", trace_id="trc_1", principal="operator:o", decision="allow")
+    assert one.front.ask(RevokeSession(first, event)) is not None
+    for passed in (0, 250):
+        one.clock.time = other.clock.time = one.clock.time + passed
+        assert first not in (session(one), session(other))
+        opened = other.front.ask(make_open(event=call_event(session_id=first)))
+        assert opened == Refusal("invalid_lease", "its session was revoked")

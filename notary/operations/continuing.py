@@ -1,0 +1,38 @@
+"""Which session a new lease belongs to: the holder's last one, or a new one (docs/decisions.md, "A session continues").
+
+Guarantees that a session which was revoked, or is of an older epoch, is never continued, and that within a session no
+lease ends before an earlier one. Where the store fails, the lease begins a new session (`Units._given_up`).
+"""
+
+import hashlib
+
+import msgspec
+
+from ipc.messages import Issue
+from notary.store.continued import CONTINUES_SECONDS
+from notary.store.contract import LastSession
+from notary.unit import Unit
+
+
+def holder_of(asked: Issue) -> str:
+    """Whose lease it is: the key, the principal and the user of this host."""
+    return hashlib.sha256(msgspec.json.encode([asked.jkt, asked.principal, asked.uid])).hexdigest()
+
+
+def session_to_continue(unit: Unit, asked: Issue) -> LastSession | None:
+    """The session that a lease asked for now belongs to; None: a new one."""
+    if asked.max_calls is not None or not unit.continues:
+        return None
+    unit.part = "store"
+    last = unit.store.last_session(holder_of(asked))
+    if last is None or last.epoch != unit.epoch or last.expires_at + CONTINUES_SECONDS <= unit.now:
+        return None
+    is_longer = int(unit.now) + unit.state.settings.lease_ttl_seconds >= last.expires_at
+    return last if is_longer and not unit.is_revoked(last.session_id) else None
+
+
+def keep_for_the_next(unit: Unit, asked: Issue, session: LastSession) -> None:
+    """The next lease of this holder continues this session."""
+    if asked.max_calls is None and unit.continues:
+        unit.part = "store"
+        unit.store.keep_session(holder_of(asked), session)
