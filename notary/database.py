@@ -63,6 +63,11 @@ class Database(Protocol):
     """What was overwritten before this start may still be in it."""
 
     @property
+    def has_long_wal(self) -> bool:
+        """Its log has grown beyond what it needs, and `cut_wal` would make it short."""
+        ...
+
+    @property
     def is_shared(self) -> bool:
         """True where other gateways write, too: nothing that was read in one unit holds in the next, unless
         `is_unchanged`. Such a database has no journal: what a unit writes is in its tables with the unit."""

@@ -75,8 +75,9 @@ class Upkeep:
             log.warning("the journal could not be settled", cause=str(error))
 
     def _cut_wal(self) -> None:
-        """Requests of approvals that have ended leave the WAL, too."""
-        if not self._state.has_erased or self._monotonic() < self._cut_at:
+        """Requests of approvals that have ended leave the WAL, too; and one that a reader made long is cut."""
+        has_erased = self._state.has_erased and self._monotonic() >= self._cut_at
+        if not has_erased and not self._state.database.has_long_wal:
             return
         try:
             if self._state.database.cut_wal():

@@ -36,6 +36,8 @@ class FileLimits:
     lock_seconds: float = LOCK_SECONDS
     reserved_pages: int = CHECKPOINT_PAGES + 500
     """What the WAL is made to hold in time: a commit that lengthens the file costs twice one that does not."""
+    long_wal_bytes: int = 4 * CHECKPOINT_PAGES * 4096
+    """Beyond that the WAL is cut as soon as no reader needs it."""
 
 
 def connect(path: Path, *, writes: bool, lock_seconds: float = LOCK_SECONDS) -> sqlite3.Connection:
@@ -172,6 +174,12 @@ class Database:
 
     def follow(self) -> None:
         """See Database: no other process writes."""
+
+    @property
+    def has_long_wal(self) -> bool:
+        """The WAL is much longer than without a reader that stood in the way of copying it. SQLite uses such a file
+        again from its beginning, and never shortens it."""
+        return _size_of(self._wal) > self._limits.long_wal_bytes
 
     def cut_wal(self) -> bool:
         """Copy the whole WAL into the file and cut it to nothing: it still held what was overwritten in the file. False

@@ -1,13 +1,14 @@
 """Upkeep: when the journal is settled, what is over is forgotten, keys are followed and the WAL is cut."""
 
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from ipc.messages import FollowKeys, Operation
-from notary.backends.sqlite import connect
+from notary.backends.sqlite import FileLimits, connect
 from notary.ledger.settling import SETTLED_AT
 from notary.opening import open_state
 from notary.operations.table import HANDLERS, WRITING
@@ -55,6 +56,29 @@ def kept(tmp_path: Path) -> Iterator[Kept]:
     made = Kept(tmp_path)
     yield made
     made.state.database.close()
+
+
+def test_a_wal_that_a_reader_made_long_is_cut_once_the_reader_has_gone(kept: Kept) -> None:
+    file = file_of(kept.state.database)
+    wal = file.with_name("ledger.sqlite3-wal")
+    most = FileLimits().long_wal_bytes
+
+    def round_of_upkeep() -> int:
+        kept.now += 1.0
+        kept.upkeep.due()
+        return wal.stat().st_size
+
+    with closing(connect(file, writes=False)) as reader:
+        reader.execute("BEGIN")
+        reader.execute("SELECT count(*) FROM events").fetchall()
+        while wal.stat().st_size <= most:
+            with kept.state.database.unit() as connection:
+                connection.execute("CREATE TABLE IF NOT EXISTS filler (bytes BLOB)")
+                connection.execute("INSERT INTO filler VALUES (zeroblob(8000000))")
+        assert round_of_upkeep() > most
+        reader.execute("ROLLBACK")
+    assert not kept.state.has_erased
+    assert round_of_upkeep() == 0
 
 
 def test_a_round_is_made_once_a_second(kept: Kept) -> None:

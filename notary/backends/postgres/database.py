@@ -35,6 +35,7 @@ class PostgresDatabase:
 
     is_shared = True
     has_old_frames = False
+    has_long_wal = False
 
     def __init__(self, place: Place, own: Mapping[str, str], judge: Judge, gateway_id: str) -> None:
         """`own`: see Statements. `judge` raises DatabaseGone for a server that will not do."""
