@@ -14,6 +14,7 @@ from frontend.auth.operators import Operators
 from frontend.calls.approvals.expiry import Expiry
 from frontend.calls.approvals.hold import Holds
 from frontend.calls.approvals.learning import Learning
+from frontend.calls.approvals.looks import Looks
 from frontend.calls.approvals.modules import HeldModules
 from frontend.calls.approvals.recovery import Recovery
 from frontend.calls.approvals.settle import Settlement
@@ -106,7 +107,7 @@ def build_services(
     learned = LearnedRules(rule_file, clock, journal, allow_list)
     settlement = Settlement(
         known, notary, measured, weakened, execution, transitions, Learning(learned),
-        Signatures(clock, own_addresses(settings), settings.approvals.require_signature),
+        Signatures(clock, own_addresses(settings), settings.approvals.require_signature, Looks()),
         HeldModules(current.registry_now, modules_folder(settings), control, pools), configuration.rights, allow_list,
         settings.egress_proxy_url, deadlines.calls,
     )  # fmt: skip

@@ -19,7 +19,7 @@ from frontend.contract.execution import ExecutionResult
 from frontend.errors import GateError
 from frontend.notary.errors import notary_errors_as
 from frontend.services import Services
-from ipc.approvals import EXPIRED, PENDING
+from ipc.approvals import ENDED, EXPIRED, PENDING
 from ipc.messages import ListHolds
 from ipc.signed_approvals import APPROVE, DENY
 from ipc.store import ApprovalRecord
@@ -60,7 +60,8 @@ async def detail(services: Services, _operator: OperatorCaller, approval_id: str
     record, now = await _get(services, approval_id), services.authentication.now()
     if state_at(record.state, record.expires_at, now) == EXPIRED:
         raise GateError("approval_not_found")
-    return detailed(record, now)
+    whole = None if record.state in ENDED else await services.settlement.signatures.looks.whole(record)
+    return detailed(record, now, whole)
 
 
 @codes(

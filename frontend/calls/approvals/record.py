@@ -5,7 +5,7 @@ moves. What an operator
 reads before deciding is made by ipc/shown.py, of which the notary has the same.
 """
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
@@ -113,23 +113,37 @@ def listed(approval: ApprovalRecord, now: float) -> ListedApproval:
     return ListedApproval(**members)
 
 
-def detailed(approval: ApprovalRecord, now: float) -> ApprovalDetail:
-    """What an operator reads before deciding, and how far it has come; of one that has ended, what is kept.
+class Whole(NamedTuple):
+    """A stored call as operators are shown it: what never changes while it is decided, and the hash of that."""
 
-    Raises GateError plan_integrity when there is no whole plan to show.
-    """
-    state = state_at(approval.state, approval.expires_at, now)
-    members = _remaining(approval) if approval.state in ENDED else _whole(approval)
-    members |= {"state": state, "status": as_polled(state), **msgspec.to_builtins(outcome_of(approval))}
-    return msgspec.convert(members, ApprovalDetail)
+    plan_hash: str
+    members: dict[str, Any]
+    shown_hash: str | None
 
 
-def _whole(approval: ApprovalRecord) -> dict[str, Any]:
+def whole_of(approval: ApprovalRecord) -> Whole:
+    """Takes long for a large call (frontend/calls/approvals/looks.py). Raises GateError plan_integrity."""
     body = body_of(approval)
     if not is_intact(body):
         raise GateError("plan_integrity", cause="the stored plan does not hash to its stored hash")
     members = shown(approval, body)
-    return {**members, "shown_hash": hash_of(members)}
+    return Whole(body.plan_hash, members, hash_of(members))
+
+
+def detailed(approval: ApprovalRecord, now: float, whole: Whole | None = None) -> ApprovalDetail:
+    """What an operator reads before deciding, and how far it has come; of one that has ended, what is kept.
+
+    `whole` is that of this approval, where it is known. Raises GateError plan_integrity when there is no whole plan to
+    show.
+    """
+    state = state_at(approval.state, approval.expires_at, now)
+    if approval.state in ENDED:
+        members = _remaining(approval)
+    else:
+        whole = whole or whole_of(approval)
+        members = {**whole.members, "shown_hash": whole.shown_hash}
+    members |= {"state": state, "status": as_polled(state), **msgspec.to_builtins(outcome_of(approval))}
+    return msgspec.convert(members, ApprovalDetail)
 
 
 def _remaining(approval: ApprovalRecord) -> dict[str, Any]:

@@ -102,7 +102,7 @@ class Settlement:
                 await self.rights.end()
                 approval = await self._pending(approval_id)
                 self._check_wish(approval, wish)
-                self.signatures.check(asked, approval, operator)
+                await self.signatures.check(asked, approval, operator)
                 record = self._opened(approval)
                 await self.policy.require_life()
                 try:
@@ -144,7 +144,7 @@ class Settlement:
         reason = None if asked.reason is None else clean_reason(asked.reason)
         with self._at_work(approval_id):
             approval = await self._pending(approval_id)
-            self.signatures.check(asked, approval, operator)
+            await self.signatures.check(asked, approval, operator)
             approval = await self.transitions.claim(approval, operator, None, asked.signature)
             record = self._opened(approval)
             denied = _evidence(

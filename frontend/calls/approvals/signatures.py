@@ -15,12 +15,11 @@ from cryptography.hazmat.primitives.asymmetric.utils import encode_dss_signature
 
 from frontend.auth.authentication import OperatorCaller
 from frontend.auth.keys import parse_point
-from frontend.calls.approvals.record import body_of, is_intact
+from frontend.calls.approvals.looks import Looks
 from frontend.clock import Clock
 from frontend.errors import GateError
 from frontend.telemetry.logs import log
 from ipc.jwk import KeyRefused
-from ipc.shown import hash_of, shown
 from ipc.signed_approvals import SignatureRefused, Signed, Subject, check_statement, read
 from ipc.store import ApprovalRecord
 
@@ -45,20 +44,19 @@ class Signatures:
     addresses: tuple[str, ...]
     """Base URLs of this gateway (ipc/loopback.py `own_addresses`)."""
     is_required: bool
+    looks: Looks
 
-    def check(self, asked: Asked, approval: ApprovalRecord, operator: OperatorCaller) -> None:
+    async def check(self, asked: Asked, approval: ApprovalRecord, operator: OperatorCaller) -> None:
         """Raises GateError: approval_signature_required, invalid_approval_signature, plan_integrity for a stored plan
         that no operator can have been shown, clock_error."""
         if asked.signature is None:
             if self.is_required:
                 raise _refused("approval_signature_required", approval, operator, _MEND)
             return
-        body = body_of(approval)
-        if not is_intact(body):
-            raise GateError("plan_integrity", cause="the stored plan does not hash to its stored hash")
+        whole = await self.looks.whole(approval)
         subject = Subject(
-            self.addresses, approval.approval_id, approval.action_id, body.plan_hash,
-            hash_of(shown(approval, body)) or "", operator.name,
+            self.addresses, approval.approval_id, approval.action_id, whole.plan_hash, whole.shown_hash or "",
+            operator.name,
         )  # fmt: skip
         now = self.clock.now()
         try:
