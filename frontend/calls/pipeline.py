@@ -11,7 +11,6 @@ import contextvars
 import hashlib
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 import trio
@@ -21,6 +20,7 @@ from frontend.actions.question import question_of
 from frontend.actions.registry import Action, Registry
 from frontend.actions.targets import Learned
 from frontend.auth.authentication import Authentication
+from frontend.auth.lease import Lease
 from frontend.calls.approvals.hold import Holds
 from frontend.calls.budgets import Budgets
 from frontend.calls.executed import Executed
@@ -35,6 +35,7 @@ from frontend.errors import GateError
 from frontend.http.requests import Request
 from frontend.limits.admission import Admission, Place
 from frontend.limits.rates import SessionRates, TooMuch
+from frontend.limits.turns import Owners
 from frontend.notary.errors import NotaryRefused, NotaryUnavailable
 from frontend.notary.operations import Notary
 from frontend.policy.engine import PolicyEngine
@@ -128,14 +129,7 @@ class Pipeline:
         epoch = self.authentication.in_force(lease)
         action = self._resolve(record)
         sent = await request.read_body(action.max_request_bytes)
-        body = await self.large_bodies.run(len(sent), place.owners, partial(parse_body, sent))
-        record.calls_before = await self.budgets.snapshot(lease)
-        learned = self.learned(action.action_id)
-        drafted = await self.large_bodies.run(
-            len(sent),
-            place.owners,
-            partial(draft, action, body, lease, record.calls_before, epoch, learned, settings=self.settings),
-        )
+        drafted = await self._drafted(record, sent, action, lease, epoch, place.owners)
         record.request_hash = drafted.request_hash
         if record.calls_before is not None and record.calls_before < 1:
             # Policy is not asked; what was held with the last call is still answered with its hold.
@@ -154,6 +148,25 @@ class Pipeline:
             return Held(await self.holds.hold(record, plan, lease.has_budget), record.trace_id)
         executed = await self.execution.run(record, plan, has_budget=lease.has_budget)
         return replace(executed, exposes_error=True) if action.manifest.expose_provider_error else executed
+
+    async def _drafted(
+        self, record: CallRecord, sent: bytes, action: Action, lease: Lease, epoch: int, owners: Owners
+    ) -> Draft:
+        """Parse and draft in one turn, so that no parsed body waits: it takes many times the memory of its bytes."""
+        problem: GateError | None = None
+        try:
+            record.calls_before = await self.budgets.snapshot(lease)
+        except GateError as error:
+            problem = error
+        learned, calls_before = self.learned(action.action_id), record.calls_before
+
+        def work() -> Draft:
+            body = parse_body(sent)
+            if problem is not None:
+                raise problem
+            return draft(action, body, lease, calls_before, epoch, learned, settings=self.settings)
+
+        return await self.large_bodies.run(len(sent), owners, work)
 
     def _resolve(self, record: CallRecord) -> Action:
         registry = self.registry()
