@@ -43,7 +43,7 @@ _GROUPS = (init, new, run, dev, running, logs, check, doctor, policy, schema, ke
 
 def main(arguments: Sequence[str] | None = None, programs: Programs | None = None) -> int:
     """Run one command; return its exit code. `programs` replaces the children's programs, for tests."""
-    options = _parser().parse_args(arguments)
+    options = command_parser().parse_args(arguments)
     options.programs = programs or Programs()
     try:
         return int(options.run(options))
@@ -55,7 +55,8 @@ def main(arguments: Sequence[str] | None = None, programs: Programs | None = Non
         return Exit.KILLED
 
 
-def _parser() -> argparse.ArgumentParser:
+def command_parser() -> argparse.ArgumentParser:
+    """Every command with its options."""
     parser = argparse.ArgumentParser(
         prog="gateway",
         description="Action enforcement gateway: stands between AI agents and their side effects.",

@@ -6,6 +6,7 @@ Refusals come before anything serves. The settings that this mode weakens are na
 import hashlib
 import ipaddress
 import os
+import re
 import shlex
 import socket
 import tempfile
@@ -33,6 +34,8 @@ from supervisor.sockets import Listener, PortInUse, free_port
 from supervisor.state_dir import hold_state_dir
 
 _SOCKETS = ("gate.sock", "gate-admin.sock")
+_EXAMPLE = "text_digest"
+_ACTION_ID = re.compile(r"^action_id:\s*[\"']?([A-Za-z0-9][A-Za-z0-9._-]*)", re.MULTILINE)
 
 
 def prepare_dev(loaded: Loaded, options: DevOptions, environ: Mapping[str, str]) -> Prepare:
@@ -196,7 +199,20 @@ def friendly_lines(settings: Settings, ready: Ready, *, is_found: bool) -> str:
             break_on_hyphens=False,
             drop_whitespace=True,
         ),
-        f"  try       {named}gatectl execute text_digest text=hello",
+        f"  try       {named}{command_to_try(Path(settings.manifests_dir))}",
         f"            curl -s {ready.base_url}/v1/actions",
     )
     return "\n".join(lines) + "\n"
+
+
+def command_to_try(manifests: Path) -> str:
+    """A call of the example where it is registered, else a look at the first action that is."""
+    try:
+        files = sorted([*manifests.glob("*.yaml"), *manifests.glob("*.yml")])
+        texts = [file.read_text(errors="replace") for file in files]
+    except OSError:
+        texts = []
+    ids = [match[1] for text in texts if (match := _ACTION_ID.search(text))]
+    if _EXAMPLE in ids:
+        return f"gatectl execute {_EXAMPLE} text=hello"
+    return f"gatectl actions show {ids[0]}" if ids else "gatectl actions list"

@@ -331,7 +331,7 @@ def test_without_a_terminal_or_without_textual_it_says_what_to_do(gatectl: Gatec
     bare = gatectl.on_terminal("desk", program=[sys.executable, "-c", code])
     assert bare.code == 2
     assert "gatectl: no_textual: " in bare.out
-    assert "pip install 'action-gateway-client[desk]'" in bare.out
+    assert "pip install './sdk[desk]'" in bare.out
 
 
 def test_it_ends_at_once_however_it_is_told_to(gatectl: Gatectl) -> None:

@@ -360,5 +360,6 @@ sys.exit(run(["mcp", "--address", "http://h"]))"""
     )
     assert done.returncode == 2
     assert done.stderr == (
-        "gatectl: no_mcp: the Python package mcp is not installed - pip install 'action-gateway-client[mcp]'\n"
+        "gatectl: no_mcp: the Python package mcp is not installed - "
+        "pip install './sdk[mcp]' in a clone of the gateway's repository\n"
     )

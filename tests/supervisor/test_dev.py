@@ -17,6 +17,7 @@ import pytest
 
 from ipc.exits import Exit
 from supervisor.dev import default_state_dir
+from supervisor.dev_start import command_to_try
 from supervisor.programs import INTERPRETER
 from tests.support.readable import readable
 from tests.support.supervised import wait_until
@@ -290,6 +291,14 @@ def test_a_terminal_gets_lines_for_people_and_never_the_key(tmp_path: Path, stdo
     assert f"GATECTL_DEV_STATE_DIR={ready['state_dir']} gatectl execute text_digest text=hello\n" in told
     assert ready["operator"]["key"] not in text
     assert '"event"' not in text
+
+
+def test_the_command_to_try_names_an_action_that_is_registered(tmp_path: Path) -> None:
+    assert command_to_try(tmp_path) == command_to_try(tmp_path / "none") == "gatectl actions list"
+    (tmp_path / "b.yaml").write_text("# one\naction_id: mail.send\nversion: 1.0.0\n")
+    assert command_to_try(tmp_path) == "gatectl actions show mail.send"
+    (tmp_path / "c.yml").write_text('version: 1.0.0\naction_id: "text_digest"\n')
+    assert command_to_try(tmp_path) == "gatectl execute text_digest text=hello"
 
 
 def test_the_state_directory_follows_the_conventions_of_the_desktop() -> None:

@@ -21,7 +21,7 @@ def add_to(cli: Group) -> None:
 def desk(desk: Desk, interval: float) -> int:
     """Held calls with their plans, decisions as they come, and how the gateway stands, on one screen.
 
-    Needs the extra: pip install 'action-gateway-client[desk]'. Keys stand at the bottom; q ends it.
+    Needs the extra: pip install './sdk[desk]' in a clone. Keys stand at the bottom; q ends it.
     """
     if desk.is_json or not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise usage("the desk needs a terminal", "gatectl approvals list, gatectl audit tail")
@@ -30,7 +30,7 @@ def desk(desk: Desk, interval: float) -> int:
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] != "textual":
             raise
-        mend = "pip install 'action-gateway-client[desk]'"
+        mend = "pip install './sdk[desk]' in a clone of the gateway's repository"
         raise Failure(Exit.USAGE, "no_textual", "the Python package textual is not installed", mend) from None
     with desk.operator(execute_timeout=LONGEST) as operator:
         app = DeskApp(operator, desk.gateway_name(), interval)

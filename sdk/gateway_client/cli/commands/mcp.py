@@ -31,7 +31,7 @@ def mcp(
 ) -> None:
     """Serve the actions as MCP tools on standard input and output, for an agent's host.
 
-    Needs the extra: pip install 'action-gateway-client[mcp]'. Standard error has the log.
+    Needs the extra: pip install './sdk[mcp]' in a clone. Standard error has the log.
     """
     address, key = desk.agent_parts()
     try:
@@ -39,7 +39,7 @@ def mcp(
     except ModuleNotFoundError as error:
         if error.name is None or error.name.partition(".")[0] not in {"mcp", "mcp_types"}:
             raise
-        mend = "pip install 'action-gateway-client[mcp]'"
+        mend = "pip install './sdk[mcp]' in a clone of the gateway's repository"
         raise Failure(Exit.USAGE, "no_mcp", "the Python package mcp is not installed", mend) from None
     terms = LeaseTerms(scopes or LeaseTerms().scopes, max_calls, seconds_left=WAIT_SECONDS)
     logging.basicConfig(level=logging.WARNING, format="gatectl mcp: %(levelname)s %(name)s: %(message)s")
