@@ -67,6 +67,8 @@ class ApprovalDetail(Approval):
     completed_at: str | None = None
     approval_signature: str | None = None
     """The operator's own signature of the decision."""
+    description: str | None = None
+    """Of the action, from its manifest; None until `described` has looked there."""
 
 
 @dataclass(frozen=True, kw_only=True)

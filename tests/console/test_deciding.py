@@ -318,3 +318,23 @@ def test_the_chain_is_checked_and_found_intact(page: Browser, registered: Regist
     assert set(wait_for(lambda: page.run(event_types), "events")) == {"AdminReload"}
     page.click("button", "Check the whole chain")
     page.sees("intact")
+
+
+def test_a_held_plan_says_in_words_what_its_action_is_for(page: Browser, registered: Registered, agent: Bearer) -> None:
+    approval_id = held(agent, "payment_transfer", to="acct-9", amount_cents=91, currency="EUR")
+    registered.sign_in(f"held/{approval_id}")
+    page.sees("Transfers an amount to an account. Waits for an operator's approval.")
+
+
+def test_the_audit_hides_leases_unless_they_are_asked_for_and_takes_dates(
+    page: Browser, registered: Registered, agent: Bearer
+) -> None:
+    held(agent, "text_digest", text="x")
+    event_types = "[...document.querySelectorAll('.event strong')].map((one) => one.textContent)"
+    registered.sign_in("audit")
+    assert "LeaseIssued" not in wait_for(lambda: page.run(event_types), "events")
+    go(page, "audit?leases=shown", "LeaseIssued")
+    go(page, "audit?event_type=LeaseIssued", "LeaseIssued")
+    go(page, "audit?after=2099-01-01T00:00", "None found.")
+    go(page, "audit?before=2001-01-01T00:00:30", "None found.")
+    go(page, "audit?after=2001-01-01T00:00", "text_digest")

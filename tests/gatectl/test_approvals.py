@@ -47,7 +47,8 @@ def in_order(text: str, *parts: str) -> None:
 def test_what_will_happen_comes_first_then_who_asks_then_the_hashes(gatectl: Gatectl, held: Held) -> None:
     out = gatectl.done("approvals", "show", held.approval_id).out
     in_order(
-        out, "HELD  payment_transfer 1.0.0 · critical · expires in 4:", "will send   POST http://upstream.gateway.test",
+        out, "HELD  payment_transfer 1.0.0 · critical · expires in 4:",
+        "action      Transfers an amount to an account.", "will send   POST http://upstream.gateway.test",
         'body        {"amount_cents":', '"to":"acct-7"', "secrets     bank_token", "asked by    dev:anonymous",
         "because     rule hold_high_risk", "plan        sha256:", "approval    apr_",
         "approve?  gatectl approvals approve apr_",

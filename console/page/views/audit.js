@@ -7,6 +7,7 @@ import { age, moment, tag, told } from "../words.js";
 import { eventRow } from "./events.js";
 
 const PAGE = 50;
+const PAGES = 20;
 const FIELDS = [["trace_id", "Trace"], ["principal", "Principal"], ["action_id", "Action"], ["session_id", "Session"],
   ["event_type", "Event type"]];
 const DECISIONS = [["", "any"], ["allow", "allow"], ["deny", "deny"], ["error", "error"],
@@ -20,14 +21,25 @@ export async function auditView(root, { abort, query }) {
   let filters = {};
   let oldest = null;
 
+  // A page of leases alone shows nothing: look further, within bounds.
   async function search(isMore) {
     try {
-      const { events } = await get("/v1/audit/events", { ...filters, limit: PAGE, before: isMore ? oldest : "" }, abort);
-      const rows = events.map(eventRow);
-      if (isMore) found.append(...rows);
-      else fill(found, rows);
-      oldest = events.at(-1)?.timestamp ?? oldest;
-      more.hidden = events.length < PAGE;
+      if (!isMore) {
+        fill(found);
+        oldest = filters.before;
+      }
+      const { leases, ...asked } = filters;
+      const hidesLeases = !leases && !asked.event_type;
+      let isLast = false;
+      for (let page = 0; page < PAGES && !isLast; page += 1) {
+        const { events } = await get("/v1/audit/events", { ...asked, limit: PAGE, before: oldest }, abort);
+        const rows = events.filter((one) => !(hidesLeases && one.event_type === "LeaseIssued")).map(eventRow);
+        found.append(...rows);
+        oldest = events.at(-1)?.timestamp ?? oldest;
+        isLast = events.length < PAGE;
+        if (rows.length) break;
+      }
+      more.hidden = isLast;
       fill(said, el("p", { class: "quiet" }, found.childElementCount ? `${found.childElementCount} events` : "None found."));
     } catch (error) {
       if (!abort.aborted) fill(said, problem(told(error)));
@@ -37,13 +49,23 @@ export async function auditView(root, { abort, query }) {
   const form = el("form", { class: "search card", role: "search", submit: (event) => {
     event.preventDefault();
     filters = Object.fromEntries([...new FormData(form)].map(([name, value]) => [name, value.trim()]));
+    filters.after = instant(filters.after);
+    filters.before = instant(filters.before);
     search(false);
   } },
     FIELDS.map(([name, label]) => field(label, { id: name, name, maxlength: 256, value: query.get(name) ?? "" })),
     choice("Decision", "decision", DECISIONS, query.get("decision") ?? ""),
+    field("From (UTC)", { id: "after", name: "after", type: "datetime-local", step: 1, value: query.get("after") ?? "" }),
+    field("Until (UTC)", { id: "before", name: "before", type: "datetime-local", step: 1, value: query.get("before") ?? "" }),
+    choice("Leases", "leases", [["", "hidden"], ["shown", "shown"]], query.get("leases") ?? ""),
     el("div", { class: "buttons" }, el("button", { type: "submit", class: "main" }, "Search")));
   root.append(await chain(abort), form, said, found, el("div", { class: "buttons" }, more));
   form.requestSubmit();
+}
+
+// What a datetime field holds, as the gateway takes it.
+function instant(local) {
+  return local ? `${local.length === 16 ? `${local}:00` : local}Z` : "";
 }
 
 async function chain(abort) {

@@ -21,7 +21,9 @@ export async function planView(root, { abort, argument }) {
   const wrong = el("div", {});
   fill(root.querySelector("h1"), detail.action_id, " ", detail.action_version ?? "");
   document.title = `${visible(detail.action_id)} – Gateway console`;
-  root.append(state, el("section", { class: "card", "aria-label": "What will happen" }, facts(effects(detail)),
+  const about = await description(detail, abort);
+  root.append(state, el("section", { class: "card", "aria-label": "What will happen" },
+    facts([...about, ...effects(detail)]),
     request(detail)), el("section", { class: "card", "aria-label": "Who asks" }, facts(asker(detail))), decision, wrong,
   everything(detail));
   showState(state, detail);
@@ -58,6 +60,19 @@ export async function planView(root, { abort, argument }) {
   poll(async () => {
     if (!decision.querySelector("[aria-busy]")) await look();
   }, PAUSE, watching.signal, (why) => fill(wrong, why === null ? null : problem(why)));
+}
+
+// The action's description, where the very action that is held is still registered.
+async function description(detail, abort) {
+  try {
+    const action = await get(`/v1/actions/${detail.action_id}`, {}, abort);
+    const isSame = action.version === detail.action_version
+      && action.provider_module_digest === detail.provider_module_digest;
+    return isSame && action.description ? [["action", action.description]] : [];
+  } catch (error) {
+    if (abort.aborted) throw error;
+    return [];
+  }
 }
 
 function showState(target, detail) {

@@ -3,6 +3,9 @@
 The commands and the desk (gateway_client/cli/tui/) decide by these; none of them asks a person or prints.
 """
 
+from contextlib import suppress
+from dataclasses import replace
+
 from gateway_client.approval_signatures import is_as_shown
 from gateway_client.cli.exits import Exit, Failure
 from gateway_client.errors import GatewayError, NotFound
@@ -85,3 +88,15 @@ def _decided(detail: ApprovalDetail) -> Failure:
         Exit.NOT_FOUND, "already_decided", f"already decided: {detail.state}{by}",
         f"gatectl approvals show {detail.approval_id}",
     )  # fmt: skip
+
+
+def described(operator: OperatorClient, detail: ApprovalDetail) -> ApprovalDetail:
+    """The detail with its action's description, where the very action that is held is still registered."""
+    with suppress(GatewayError):
+        manifest = operator.manifest(detail.action_id)
+        if (manifest.version, manifest.provider_module_digest) == (
+            detail.action_version,
+            detail.provider_module_digest,
+        ):
+            return replace(detail, description=manifest.description or None)
+    return detail

@@ -56,6 +56,8 @@ class PlanView:
 
     def facts(self) -> Iterator[tuple[str, str]]:
         """Every fact by its name, whole and safe, in the order in which they are read."""
+        if self._detail.description:
+            yield "action", safe(self._detail.description)
         yield from self._effects()
         yield from self._new()
         yield from self._asker()

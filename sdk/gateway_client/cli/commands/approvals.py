@@ -11,7 +11,7 @@ import click
 
 from gateway_client.cli import deciding, ids
 from gateway_client.cli.completing import held
-from gateway_client.cli.deciding import LONGEST, require_same_plan, signed_by, to_sign, undecided
+from gateway_client.cli.deciding import LONGEST, described, require_same_plan, signed_by, to_sign, undecided
 from gateway_client.cli.desk import Desk, Group, noun, pass_desk, yes_option
 from gateway_client.cli.exits import usage
 from gateway_client.cli.output import note
@@ -79,7 +79,7 @@ def show(desk: Desk, approval_id: str, full: bool) -> None:
         if desk.is_json:
             desk.out.document(detail.raw)
             return
-        view = PlanView(detail, full)
+        view = PlanView(described(operator, detail), full)
     view.show(desk.out)
     if detail.state == "pending":
         view.next(desk.out)
@@ -100,7 +100,7 @@ def approve(
         approval_id = _chosen(desk, operator, approval_id)
         detail = undecided(operator, approval_id)
         shown = to_sign(detail)
-        view = PlanView(detail, full)
+        view = PlanView(detail if desk.is_json else described(operator, detail), full)
         if not desk.is_json:
             view.show(desk.out)
         for warning in _not_needed(detail, learn_domain, learn_path):

@@ -14,6 +14,7 @@ from textual.widgets import ContentSwitcher, Static
 from gateway_client.cli import ids
 from gateway_client.cli.commands.why import story_of
 from gateway_client.cli.complaints import line_of
+from gateway_client.cli.deciding import described
 from gateway_client.cli.exits import Exit, Failure
 from gateway_client.cli.output import DOT
 from gateway_client.cli.safe import safe
@@ -190,7 +191,10 @@ class DeskApp(App[int]):
         wanted, operator = self.screen_stack[0].query_one(Holds).pointed, self._operator
         self._asked = wanted
         if wanted is not None:
-            errand(lambda: operator.approval(wanted), lambda found: self.call_later(self._show_plan, wanted, found))
+            errand(
+                lambda: described(operator, operator.approval(wanted)),
+                lambda found: self.call_later(self._show_plan, wanted, found),
+            )
 
     def _show_plan(self, approval_id: str, answer: ApprovalDetail | GatewayError | Failure) -> None:
         holds = self.screen_stack[0].query_one(Holds)

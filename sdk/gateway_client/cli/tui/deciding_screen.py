@@ -86,7 +86,7 @@ class DecidingScreen(Screen[None]):
 
         def fetch() -> tuple[ApprovalDetail, ApprovalDetail | None]:
             detail = deciding.undecided(operator, approval_id)
-            return detail, deciding.to_sign(detail)
+            return deciding.described(operator, detail), deciding.to_sign(detail)
 
         errand(fetch, lambda found: self.app.call_later(self._fetched, found))
 
