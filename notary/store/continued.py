@@ -10,7 +10,7 @@ from notary.database import Connection
 from notary.store.contract import LastSession
 
 CONTINUES_SECONDS: Final = 60.0
-"""For so long after the end of its last lease a session can be continued (docs/decisions.md, "A session continues")."""
+"""After the end of its last lease, a session can be continued for this long (notary/operations/continuing.py)."""
 SWEPT_AT_ONCE: Final = 500
 TABLES: Final = (
     """

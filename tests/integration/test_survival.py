@@ -4,6 +4,7 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -102,15 +103,14 @@ def test_calls_wait_ten_seconds_for_a_notary_that_hangs_and_are_in_evidence_once
     notary, began = gate.child("notary"), time.monotonic()
     os.kill(notary.pid, signal.SIGSTOP)
     try:
-        calls = [Background(lambda one=one: agent_call(one)) for one in agents]
+        calls = [Background(partial(agent_call, one)) for one in agents]
         assert {call.status() for call in calls} == {503}
         assert time.monotonic() - began < 25
         assert gate.http.get("/readyz").status_code == 503
     finally:
         os.kill(notary.pid, signal.SIGCONT)
     for agent, code in zip(agents, ("replay_cache_unavailable", "budget_store_unavailable"), strict=True):
-        wait_for(lambda agent=agent: gate.events(session_id=agent.session_id, event_type="ActionCall"), "its event")
-        told = gate.events(session_id=agent.session_id, event_type="ActionCall")
+        told = wait_for(partial(gate.events, session_id=agent.session_id, event_type="ActionCall"), "its event")
         assert [one["error_code"] for one in told] == [code]
     assert unresolved(gate) == before
 

@@ -53,7 +53,7 @@ async def test_a_large_hold_is_made_ready_to_be_shown_once_in_a_thread_and_a_sma
         assert first == second
         assert first[1]["request"]["text"] == "\\u0645a" * 20_000
         assert made == [False]
-        statement = {"aud": BASE, "iat": int(core.clock.right)}
+        statement: dict[str, Any] = {"aud": BASE, "iat": int(core.clock.right)}
         signature = signature_of(core.operator_key, first[1], decision="deny", **statement)
         status, _ = await core.operate("POST", f"/v1/approvals/{large}/deny", {"signature": signature})
         assert (status, made) == (200, [False])
