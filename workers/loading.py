@@ -32,6 +32,8 @@ from workers.runtime.modules import Module, NotMapped, map_module
 
 MAX_MODULE_BYTES = 128 * 1024 * 1024
 MAX_COMPILERS = 2
+TELL_SECONDS = 3.0
+"""A module that compiles for longer is named in the log: a start or a reload waits for it."""
 BUILTINS = Path(__file__).with_name("providers")
 _BUILTIN = re.compile(r"builtin:([a-z0-9_]{1,64})")
 _DIGEST = re.compile(r"sha256:([0-9a-f]{64})")
@@ -71,18 +73,23 @@ class Loader:
         self._engine = engine
         self._cache = cache
         self._jobs: deque[_Job] = deque()
+        self._untold: dict[str, tuple[float, str]] = {}
+        """Digest of a module that compiles -> when it is named in the log, and as what."""
 
     def submit(self, request: LoadModules) -> None:
         """Queue a request; requests are answered in order."""
         self._jobs.append(_Job(request))
 
     def next_deadline(self) -> float | None:
-        """When a compiler that is under way has had its time (time.monotonic)."""
-        return min((one.deadline for one in self.compilations.values()), default=None)
+        """When something is to be done without an event (time.monotonic): a compiler has had its time, or a slow one is
+        to be named."""
+        deadlines = [one.deadline for one in self.compilations.values()]
+        return min([*deadlines, *(at for at, _ in self._untold.values())], default=None)
 
     def advance(self) -> Iterator[ModulesLoaded]:
         """Take every step that needs no waiting; yields the answer of each request that is done."""
         self._collect()
+        self._tell_slow()
         while self._jobs:
             job = self._jobs[0]
             self._work_on(job)
@@ -102,11 +109,20 @@ class Loader:
             if not compilation.child.has_ended() and now < compilation.deadline:
                 continue
             del self.compilations[digest]
+            self._untold.pop(digest, None)
             problem = self._take(digest, compilation)
             if problem is not None:
                 write_line("warning", "module refused", digest=digest, reason=problem)
             for job in self._jobs:
                 self._settle(job, digest, problem)
+
+    def _tell_slow(self) -> None:
+        now = time.monotonic()
+        for digest, (at, name) in list(self._untold.items()):
+            if at <= now:
+                del self._untold[digest]
+                said = "a module is still being compiled: the start or the reload waits for it"
+                write_line("info", said, module=name, digest=digest)
 
     def _take(self, digest: str, compilation: Compilation) -> str | None:
         """Map what a compiler made. Returns why there is nothing to map."""
@@ -169,6 +185,8 @@ class Loader:
                 raise ModuleRefused(
                     "refused", digest, f"no compiler could be started: {os.strerror(error.errno or 0)}"
                 ) from None
+            file = job.request.modules[position]
+            self._untold[digest] = time.monotonic() + TELL_SECONDS, file.path or file.reference
         job.waiting[position] = digest
 
     def _is_cached(self, digest: str) -> bool:

@@ -184,7 +184,7 @@ def _usable(values: dict[str, str]) -> _Values | str:
 
 def _object(data: bytes) -> dict[str, Any] | None:
     try:
-        loaded = json.loads(data.decode("utf-8"), object_pairs_hook=_once)
+        loaded = json.loads(data.decode("utf-8-sig"), object_pairs_hook=_once)
     except (ValueError, RecursionError):
         return None
     return loaded if isinstance(loaded, dict) else None

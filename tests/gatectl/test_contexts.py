@@ -1,5 +1,6 @@
 """Which gateway is spoken to, from where that is known, and that no key is ever shown."""
 
+import codecs
 import fcntl
 import os
 import stat
@@ -48,6 +49,14 @@ def test_a_ready_file_that_others_can_read_or_that_is_none_is_refused(empty: Gat
     other.chmod(0o600)
     ran = empty.here("context", "from-ready", str(other))
     assert (ran.code, "key-secret" in ran.err) == (2, False)
+
+
+def test_a_file_that_begins_with_a_byte_order_mark_is_read(tmp_path: Path) -> None:
+    file = tmp_path / "contexts.toml"
+    save(file, Contexts("dev", {"dev": Context("http://127.0.0.1:1")}))
+    before = load(file)
+    file.write_bytes(codecs.BOM_UTF8 + file.read_bytes())
+    assert load(file) == before
 
 
 def test_flag_before_environment_before_file(gatectl: Gatectl) -> None:

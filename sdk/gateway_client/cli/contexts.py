@@ -163,7 +163,7 @@ def _read(file: Path) -> str | None:
     try:
         if len(data) > MAX_BYTES:
             raise ValueError
-        return data.decode()
+        return data.decode("utf-8-sig")
     except ValueError:
         raise _refused(file, "is too large, or no text", "mend the file by hand") from None
 

@@ -1,3 +1,4 @@
+import codecs
 import json
 import os
 import resource
@@ -35,6 +36,11 @@ def secrets_of(path: Path, **settings: str) -> Secrets:
 
 def test_a_plan_gets_the_secrets_it_declares_and_no_others(file: Path) -> None:
     assert secrets_of(file).for_plan([TOKEN, OPTIONAL]) == {"upstream_token": CANARY}
+
+
+def test_a_byte_order_mark_before_the_object_is_no_part_of_it(file: Path) -> None:
+    write_private(file, codecs.BOM_UTF8 + file.read_bytes())
+    assert secrets_of(file).for_plan([TOKEN]) == {"upstream_token": CANARY}
 
 
 def test_a_plan_without_secrets_needs_no_file(tmp_path: Path) -> None:
